@@ -1,0 +1,82 @@
+package federation
+
+import "time"
+
+// DefaultPrecedence is the precedence of a cluster that names none; the lower
+// number wins a conflict.
+const DefaultPrecedence = 100
+
+// ClusterSpec is what an operator says of a cluster.
+type ClusterSpec struct {
+	Provider   Provider
+	Network    NetworkID // empty: what the registry finds, else DefaultNetwork
+	Precedence int       // 0 counts as DefaultPrecedence
+}
+
+// Phase is the state of an attached cluster.
+type Phase string
+
+// The phases of a cluster. What a cluster offered stays in every phase but
+// Detaching.
+const (
+	Pending   Phase = "PENDING"   // known, nothing tried yet
+	Syncing   Phase = "SYNCING"   // connected, first full list not yet complete
+	Ready     Phase = "READY"     // synced and following
+	Stale     Phase = "STALE"     // link lost; the last known state is served
+	Held      Phase = "HELD"      // a suspicious list waits for a second proof or an operator
+	Failed    Phase = "FAILED"    // no retry will heal it; see the message
+	Detaching Phase = "DETACHING" // on its way out
+)
+
+// RegistryStatus is what a registry says of itself.
+type RegistryStatus struct {
+	Phase   Phase
+	Since   time.Time // when the phase began; set by the registries room where zero
+	Message string    // what is wrong and what to do; never a secret
+	// LastKnownGood is the time of the saved state that is served in place of a
+	// cluster that did not answer since the start; zero otherwise.
+	LastKnownGood time.Time
+}
+
+// Identity is what a registry found out about the cluster behind its address.
+type Identity struct {
+	UID     string    // kube-system UID; Consul datacenter and servers
+	Network NetworkID // network that the cluster itself names, if any
+}
+
+// Problem is something that a cluster said and that the hub does not use.
+type Problem struct {
+	Code    string // stable, upper case
+	Object  string // "Service shop/web", "instance web-1"
+	Field   string // path within the object
+	Message string // what is wrong and what to do
+}
+
+// Cluster is an attached cluster as the snapshot shows it.
+type Cluster struct {
+	ID        ClusterID
+	Spec      ClusterSpec
+	Identity  Identity
+	Status    RegistryStatus
+	Services  int // services to which it contributes
+	Endpoints int // its endpoints that may be offered
+	Problems  int // see Snapshot.Problems
+}
+
+// Network is the network of the cluster's endpoints that name none themselves.
+func (c *Cluster) Network() NetworkID {
+	if c.Spec.Network != "" {
+		return c.Spec.Network
+	}
+	if c.Identity.Network != "" {
+		return c.Identity.Network
+	}
+	return DefaultNetwork
+}
+
+func (c *Cluster) precedence() int {
+	if c == nil || c.Spec.Precedence == 0 {
+		return DefaultPrecedence
+	}
+	return c.Spec.Precedence
+}

@@ -1,0 +1,30 @@
+package federation
+
+// Delta changes one sort of thing of one source: with Full it replaces
+// everything that the source said before, otherwise it sets and removes.
+type Delta[K comparable, V any] struct {
+	Full bool
+	Set  map[K]V
+	Gone []K
+}
+
+func (d Delta[K, V]) empty() bool { return !d.Full && len(d.Set) == 0 && len(d.Gone) == 0 }
+
+// Edit is one change, applied as a whole. A registry's edit speaks of its own
+// shard only. The Edit and all it points to belong to the snapshot once it was
+// handed to Next or a Writer.
+type Edit struct {
+	Source    ShardKey // filled in by the Writer
+	Services  Delta[ServiceKey, *Shard]
+	Workloads Delta[WorkloadKey, *Workload]
+	Problems  Delta[string, Problem] // by any name that the registry finds again
+	Identity  *Identity
+	Status    *RegistryStatus
+	Clusters  Delta[ClusterID, ClusterSpec] // Gone removes all that the cluster ever said
+	Settings  *Settings
+}
+
+// Settings are the hub's own settings that decide what a snapshot holds.
+type Settings struct {
+	Addresses AddressPolicy
+}

@@ -1,0 +1,88 @@
+// Package federation is the domain of the hub: immutable values that say what
+// every attached cluster offers, the merge law that joins them (Next), and the
+// versioned view that every reader shares (Snapshot). It knows no protocol, no
+// registry and no reader.
+package federation
+
+import "cmp"
+
+// ClusterID names one attached registry's cluster or datacenter. It is unique
+// in a hub and never changes after attach.
+type ClusterID string
+
+// NetworkID names a set of addresses that can reach one another directly.
+type NetworkID string
+
+// DefaultNetwork is the network of an endpoint that neither its own label nor
+// its cluster places anywhere else.
+const DefaultNetwork NetworkID = "default"
+
+// Hostname is the fully qualified, lower-case name of a service (seeds 1.2).
+type Hostname string
+
+// Provider is the sort of a registry. It is a label and nothing branches on it
+// outside of the registry's own room and the list of kinds.
+type Provider string
+
+// The providers that the hub knows by name (seeds 1.7).
+const (
+	Kubernetes Provider = "Kubernetes"
+	Consul     Provider = "Consul"
+	External   Provider = "External"
+	MCP        Provider = "MCP"
+	Mock       Provider = "Mock"
+)
+
+// ServiceKey is the identity of a service: one service per hostname and
+// namespace.
+type ServiceKey struct {
+	Hostname  Hostname
+	Namespace string
+}
+
+// Compare orders keys by hostname, then namespace.
+func (k ServiceKey) Compare(o ServiceKey) int {
+	return cmp.Or(cmp.Compare(k.Hostname, o.Hostname), cmp.Compare(k.Namespace, o.Namespace))
+}
+
+func (k ServiceKey) String() string {
+	if k.Namespace == "" {
+		return string(k.Hostname)
+	}
+	return k.Namespace + "/" + string(k.Hostname)
+}
+
+// ShardKey names one registry's contribution.
+type ShardKey struct {
+	Cluster  ClusterID
+	Provider Provider
+}
+
+// Compare orders shards by cluster, then provider.
+func (k ShardKey) Compare(o ShardKey) int {
+	return cmp.Or(cmp.Compare(k.Cluster, o.Cluster), cmp.Compare(k.Provider, o.Provider))
+}
+
+func (k ShardKey) String() string { return string(k.Cluster) + "/" + string(k.Provider) }
+
+// Locality says where something runs. Empty fields are unknown.
+type Locality struct {
+	Region  string `json:"region,omitempty"`
+	Zone    string `json:"zone,omitempty"`
+	SubZone string `json:"subZone,omitempty"`
+}
+
+// Compare orders localities by region, zone and sub-zone.
+func (l Locality) Compare(o Locality) int {
+	return cmp.Or(cmp.Compare(l.Region, o.Region), cmp.Compare(l.Zone, o.Zone), cmp.Compare(l.SubZone, o.SubZone))
+}
+
+func (l Locality) String() string {
+	switch {
+	case l.SubZone != "":
+		return l.Region + "/" + l.Zone + "/" + l.SubZone
+	case l.Zone != "":
+		return l.Region + "/" + l.Zone
+	}
+	return l.Region
+}

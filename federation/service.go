@@ -1,0 +1,146 @@
+package federation
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Resolution says how a proxy finds the instance to send to (seeds 1.2; the
+// first three numbers are fixed by seed 8).
+type Resolution int
+
+// The resolutions.
+const (
+	ClientSideLB    Resolution = 0 // picks from the endpoints it was given
+	DNSLB           Resolution = 1 // resolves the endpoints' names, uses every answer
+	Passthrough     Resolution = 2 // goes to the address that the caller asked for
+	DNSRoundRobinLB Resolution = 3 // resolves one name, uses the first answer
+)
+
+func (r Resolution) String() string {
+	switch r {
+	case DNSLB:
+		return "DNS_LB"
+	case Passthrough:
+		return "PASSTHROUGH"
+	case DNSRoundRobinLB:
+		return "DNS_ROUND_ROBIN_LB"
+	}
+	return "CLIENT_SIDE_LB"
+}
+
+// Shard is one registry's contribution to a service. Whoever builds one hands
+// it over with the Edit and never changes it afterwards.
+type Shard struct {
+	Ports               []Port            `json:"ports,omitempty"`
+	VIPs                []netip.Prefix    `json:"vips,omitempty"` // of this cluster; an address is a full-length prefix
+	Resolution          Resolution        `json:"resolution"`
+	MeshExternal        bool              `json:"meshExternal,omitempty"`
+	ExportTo            []string          `json:"exportTo,omitempty"` // namespaces; "." is its own; empty or "*" is everywhere
+	ServiceAccounts     []string          `json:"serviceAccounts,omitempty"`
+	Created             time.Time         `json:"created,omitzero"`
+	UID                 string            `json:"uid,omitempty"`
+	Labels              map[string]string `json:"labels,omitempty"`
+	TrafficDistribution string            `json:"trafficDistribution,omitempty"` // as Kubernetes spells it
+	Endpoints           []Endpoint        `json:"endpoints,omitempty"`
+}
+
+func (s *Shard) specEqual(o *Shard) bool {
+	return slices.Equal(s.Ports, o.Ports) && slices.Equal(s.VIPs, o.VIPs) && s.Resolution == o.Resolution &&
+		s.MeshExternal == o.MeshExternal && slices.Equal(s.ExportTo, o.ExportTo) &&
+		slices.Equal(s.ServiceAccounts, o.ServiceAccounts) && s.Created.Equal(o.Created) && s.UID == o.UID &&
+		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution
+}
+
+func endpointsEqual(a, b []Endpoint) bool {
+	return slices.EqualFunc(a, b, func(x, y Endpoint) bool { return x.Equal(&y) })
+}
+
+// ShardEndpoints are the endpoints of one shard that may be offered: what the
+// registry said less what the address policy refuses, sorted.
+type ShardEndpoints struct {
+	Shard     ShardKey
+	Endpoints []Endpoint
+}
+
+// Service is one service of the federation: the merge of its shards. It is
+// never changed after it was published; its slices and maps are read-only.
+type Service struct {
+	Key                 ServiceKey
+	Ports               []ServicePort                // by number, TCP before UDP
+	ClusterVIPs         map[ClusterID][]netip.Prefix // gone when the cluster is gone
+	Resolution          Resolution
+	MeshExternal        bool
+	ExportTo            []string
+	ServiceAccounts     []string // declared, and those of the endpoints
+	Created             time.Time
+	TrafficDistribution string
+	Endpoints           []ShardEndpoints    // in order of precedence
+	Shards              map[ShardKey]*Shard // what each registry said
+	Conflicts           []Conflict
+
+	// Versions of the snapshot in which the part last changed.
+	SpecVersion, EndpointsVersion, AccountsVersion uint64
+}
+
+// Order returns the shards that make up the service, first in precedence first.
+func (s *Service) Order() []ShardKey {
+	keys := make([]ShardKey, len(s.Endpoints))
+	for i, e := range s.Endpoints {
+		keys[i] = e.Shard
+	}
+	return keys
+}
+
+// Port finds the TCP-based port of that number, else the UDP one.
+func (s *Service) Port(number uint16) (ServicePort, bool) {
+	i := slices.IndexFunc(s.Ports, func(p ServicePort) bool { return p.Number == number })
+	if i < 0 {
+		return ServicePort{}, false
+	}
+	return s.Ports[i], true
+}
+
+// VisibleFrom tells whether workloads of the namespace may see the service
+// (ConfigScope of seeds 1.2: "." is PRIVATE, the default is PUBLIC).
+func (s *Service) VisibleFrom(namespace string) bool {
+	if len(s.ExportTo) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(s.ExportTo, func(to string) bool {
+		return to == "*" || to == namespace || to == "." && namespace == s.Key.Namespace
+	})
+}
+
+// CountEndpoints is the number of endpoints over all shards.
+func (s *Service) CountEndpoints() int {
+	n := 0
+	for _, e := range s.Endpoints {
+		n += len(e.Endpoints)
+	}
+	return n
+}
+
+// ConflictKind is a stable code of a disagreement between registries.
+type ConflictKind string
+
+// The disagreements that Next finds.
+const (
+	ConflictPortProtocol   ConflictKind = "PORT_PROTOCOL"
+	ConflictPortName       ConflictKind = "PORT_NAME"
+	ConflictResolution     ConflictKind = "RESOLUTION"
+	ConflictHeadless       ConflictKind = "HEADLESS"
+	ConflictMeshExternal   ConflictKind = "MESH_EXTERNAL"
+	ConflictExportTo       ConflictKind = "EXPORT_TO"
+	ConflictAddressRefused ConflictKind = "ADDRESS_REFUSED"
+)
+
+// Conflict is a disagreement between clusters, or something of one cluster that
+// was refused, as data that the API shows. The first cluster in precedence won.
+type Conflict struct {
+	Kind     ConflictKind
+	Message  string
+	Clusters []ClusterID // those concerned, the winner first
+}
