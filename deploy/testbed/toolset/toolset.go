@@ -1,0 +1,160 @@
+// Package toolset says which real programs the tests run, from which pinned
+// inputs each is made, and where an installed one lies.
+package toolset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Names of the tools.
+const (
+	Etcd          = "etcd"
+	KubeAPIServer = "kube-apiserver"
+	Consul        = "consul"
+	Envoy         = "envoy"
+)
+
+// BuildFlags says how tools are built from source; it is part of their key.
+const BuildFlags = "-mod=readonly -trimpath -buildvcs=false -ldflags=-s -w"
+
+// Room is the folder of the testbed below the root of the repository.
+const Room = "deploy/testbed"
+
+// A Tool is one program and the pinned inputs that it is made from.
+type Tool struct {
+	Name    string
+	Package string   // The Go package to build, empty if the tool is not built.
+	Module  string   // The nested module that pins Package, below Room.
+	Inputs  []string // The files, below Room, that decide what is installed.
+	About   string   // How long the first installation takes.
+}
+
+// All returns every tool, the quick ones first.
+func All() []Tool {
+	kubernetes := []string{"kubernetes/go.mod", "kubernetes/go.sum"}
+	consul := []string{"consul/go.mod", "consul/go.sum"}
+	return []Tool{
+		{Name: Envoy, Inputs: []string{"requirements.txt"}, About: "a download of about 40 MB"},
+		{Name: Etcd, Package: "go.etcd.io/etcd/server/v3", Module: "kubernetes", Inputs: kubernetes, About: "about 1 minute"},
+		{Name: KubeAPIServer, Package: "k8s.io/kubernetes/cmd/kube-apiserver", Module: "kubernetes", Inputs: kubernetes, About: "about 3 minutes"},
+		{Name: Consul, Package: "github.com/hashicorp/consul", Module: "consul", Inputs: consul, About: "about 5 minutes"},
+	}
+}
+
+// Cache returns the folder that holds the installed tools. It is shared by all
+// clones of one user; ISTHMUS_TOOLS_DIR names another.
+func Cache() (string, error) {
+	if dir := os.Getenv("ISTHMUS_TOOLS_DIR"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the cache folder: %w; set ISTHMUS_TOOLS_DIR", err)
+	}
+	return filepath.Join(dir, "isthmus-tools"), nil
+}
+
+// Root returns the root of the repository that holds the working directory.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the repository: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, Room, "requirements.txt")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("finding the repository: no " + Room + " in the working directory or above it")
+		}
+		dir = parent
+	}
+}
+
+// Dir returns the folder of one tool below cache. Its name changes with every
+// input, the Go version, the platform and the build flags.
+func (t Tool) Dir(root, cache string) (string, error) {
+	hash := sha256.New()
+	if t.Package != "" {
+		fmt.Fprintln(hash, t.Package, BuildFlags, runtime.Version())
+	}
+	fmt.Fprintln(hash, runtime.GOOS, runtime.GOARCH)
+	for _, input := range t.Inputs {
+		if err := addFile(hash, filepath.Join(root, Room, input)); err != nil {
+			return "", fmt.Errorf("computing the key of %s: %w", t.Name, err)
+		}
+	}
+	key := hex.EncodeToString(hash.Sum(nil))[:16]
+	return filepath.Join(cache, t.Name+"-"+key), nil
+}
+
+// Locate returns the path of one tool, which it need not have, and whether it
+// is installed for the pinned inputs of this checkout.
+func Locate(name string) (path string, installed bool, err error) {
+	root, err := Root()
+	if err != nil {
+		return "", false, err
+	}
+	cache, err := Cache()
+	if err != nil {
+		return "", false, err
+	}
+	for _, tool := range All() {
+		if tool.Name != name {
+			continue
+		}
+		dir, err := tool.Dir(root, cache)
+		if err != nil {
+			return "", false, err
+		}
+		path = filepath.Join(dir, name)
+		_, err = os.Stat(path)
+		return path, err == nil, nil
+	}
+	return "", false, fmt.Errorf("no tool is called %q", name)
+}
+
+// Verify compares an installed tool in dir with the checksum that was written
+// beside it.
+func (t Tool) Verify(dir string) error {
+	want, err := os.ReadFile(filepath.Join(dir, "sha256"))
+	if err != nil {
+		return fmt.Errorf("verifying %s: %w", t.Name, err)
+	}
+	got, err := Checksum(filepath.Join(dir, t.Name))
+	if err != nil {
+		return fmt.Errorf("verifying %s: %w", t.Name, err)
+	}
+	if strings.TrimSpace(string(want)) != got {
+		return fmt.Errorf("verifying %s: its checksum is %s, not %s", t.Name, got, strings.TrimSpace(string(want)))
+	}
+	return nil
+}
+
+// Checksum returns the SHA-256 of a file in hexadecimal digits.
+func Checksum(path string) (string, error) {
+	hash := sha256.New()
+	if err := addFile(hash, path); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+func addFile(to io.Writer, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(to, file)
+	return err
+}
