@@ -23,7 +23,8 @@ import (
 //go:embed testdata/introspection.json
 var introspection []byte
 
-var complaint = regexp.MustCompile(`(?m)^.*(:CONSOLE.*(?i:error|refused|failed|uncaught|violat)|ERROR:CONSOLE).*$`)
+// said finds everything that the page writes to the console: a healthy one is silent.
+var said = regexp.MustCompile(`(?m)^.*:CONSOLE.*$`)
 
 // hubServer answers the editor's introspection and counts it; it is the only
 // host that Chromium can reach.
@@ -87,7 +88,7 @@ func TestEditorLoadsInChromiumWithoutComplaint(t *testing.T) {
 	if introspected.Load() < 2 {
 		t.Errorf("the editor asked the hub %d times for the schema in two visits", introspected.Load())
 	}
-	for _, line := range complaint.FindAllString(pictureLog+pageLog, -1) {
+	for _, line := range said.FindAllString(pictureLog+pageLog, -1) {
 		t.Errorf("the console says %s", line)
 	}
 	if found, err := os.Stat(picture); err != nil || found.Size() < 10_000 {
