@@ -13,7 +13,7 @@ const out = new URL('../dist/', import.meta.url).pathname;
 const systemFonts = {
   name: 'system-fonts',
   setup(builder) {
-    builder.onLoad({ filter: /node_modules\/@?graphiql\/[^]*\.css$/ }, ({ path }) => ({
+    builder.onLoad({ filter: /node_modules\/@?graphiql\/.*\.css$/ }, ({ path }) => ({
       loader: 'css',
       contents: readFileSync(path, 'utf8').replace(/@font-face\s*{[^}]*}/g, ''),
     }));
