@@ -1,0 +1,148 @@
+package kube
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// FileHandler is told of changes of a watched folder. Each call holds the changes of one look, in the order of their IDs;
+// the first call comes after the first complete look and may be empty. It is never called concurrently; while it runs,
+// no look is taken. It owns the events.
+type FileHandler interface {
+	FilesChanged(ctx context.Context, events []FileEvent)
+}
+
+// WatchOptions set how a folder is watched. Zero values have the defaults named here.
+type WatchOptions struct {
+	Check  func(content []byte) error // what makes content good; its error must hold no secret; nil: any content
+	Settle time.Duration              // how long a file must be untouched to count as whole; default 200 ms
+	Poll   time.Duration              // look at least this often, whatever the file system says; default 2 s
+	Logger *slog.Logger               // default: slog.Default()
+}
+
+// Folder watches a folder of kubeconfigs, one file a cluster.
+type Folder struct {
+	dir     string
+	options WatchOptions
+}
+
+// WatchDir names the folder to watch; Run watches it.
+func WatchDir(dir string, options WatchOptions) *Folder {
+	if options.Settle <= 0 {
+		options.Settle = 200 * time.Millisecond
+	}
+	if options.Poll <= 0 {
+		options.Poll = 2 * time.Second
+	}
+	if options.Logger == nil {
+		options.Logger = slog.Default()
+	}
+	return &Folder{dir: dir, options: options}
+}
+
+// Run watches until the context ends and then returns its error. A folder that cannot be read is a Problem with an empty
+// ID, never the absence of its files: it is tried again, and Ready with an empty ID tells that it can be read again.
+func (f *Folder) Run(ctx context.Context, handler FileHandler) error {
+	watcher := f.notify()
+	if watcher != nil {
+		defer watcher.Close()
+	}
+	looker := &looker{folder: f, state: newFolder(f.options.Check)}
+	var held []FileEvent
+	for looks := 1; ctx.Err() == nil; looks++ {
+		events, again := looker.look()
+		held = append(held, events...)
+		first := !looker.delivered && (!again || looks >= firstLooks)
+		if first || looker.delivered && len(held) > 0 {
+			handler.FilesChanged(ctx, held)
+			held, looker.delivered = nil, true
+		}
+		f.wait(ctx, watcher, again)
+	}
+	return ctx.Err()
+}
+
+// firstLooks is how many looks the first call waits for files that are still being written.
+const firstLooks = 5
+
+// looker takes looks and tells trouble of the folder itself.
+type looker struct {
+	folder    *Folder
+	state     *folder
+	broken    bool
+	delivered bool
+}
+
+func (l *looker) look() (events []FileEvent, again bool) {
+	files, err := lookAt(l.folder.dir, time.Now(), l.folder.options.Settle)
+	if err != nil {
+		if !l.broken {
+			l.broken = true
+			events = []FileEvent{{Kind: FileProblem, Problem: Finding{Code: CodeFolder, Field: l.folder.dir, Message: "the folder cannot be read; the clusters that are attached stay"}}}
+		}
+		return events, false
+	}
+	events, again = l.state.step(files)
+	if l.broken {
+		l.broken = false
+		events = append([]FileEvent{{Kind: FileReady}}, events...)
+	}
+	return events, again
+}
+
+// notify returns nil when the file system's own notices are not to be had; polling goes on without them.
+func (f *Folder) notify() *fsnotify.Watcher {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		f.options.Logger.Warn("watching the kubeconfig folder by polling only", "error", err)
+		return nil
+	}
+	if err := watcher.Add(f.dir); err != nil {
+		f.options.Logger.Warn("watching the kubeconfig folder by polling only", "error", err)
+	}
+	return watcher
+}
+
+// wait returns when another look makes sense: after the settle time when something is unsettled, else at a notice or a poll.
+func (f *Folder) wait(ctx context.Context, watcher *fsnotify.Watcher, again bool) {
+	if again {
+		pause(ctx, f.options.Settle)
+		return
+	}
+	var notices <-chan fsnotify.Event
+	var errors <-chan error
+	if watcher != nil {
+		notices, errors = watcher.Events, watcher.Errors
+	}
+	timer := time.NewTimer(f.options.Poll)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-errors:
+	case <-notices:
+		drain(notices)
+	}
+}
+
+func drain(notices <-chan fsnotify.Event) {
+	for {
+		select {
+		case <-notices:
+		default:
+			return
+		}
+	}
+}
+
+func pause(ctx context.Context, duration time.Duration) {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
