@@ -1,0 +1,91 @@
+package federation
+
+import (
+	"slices"
+	"strings"
+)
+
+// Reason says what about a service changed; reasons add up.
+type Reason uint8
+
+// The reasons of a change.
+const (
+	ReasonSpec      Reason = 1 << iota // ports, VIPs, resolution, visibility, the set of clusters; or the service is new or gone
+	ReasonEndpoints                    // endpoints, or the notes on them
+	ReasonAccounts                     // the set of service accounts
+)
+
+func (r Reason) String() string {
+	var names []string
+	for bit, name := range map[Reason]string{ReasonSpec: "spec", ReasonEndpoints: "endpoints", ReasonAccounts: "accounts"} {
+		if r&bit != 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, "+")
+}
+
+// ServiceChange names a service that changed. Gone services have ReasonSpec.
+type ServiceChange struct {
+	Key     ServiceKey
+	Reasons Reason
+	Gone    bool
+}
+
+// ChangeSet says what differs between two versions; each thing is named once,
+// whatever happened to it in between. With All the reader is too far behind (or
+// never read) and must take everything anew; the lists are empty then.
+type ChangeSet struct {
+	From, To  uint64
+	All       bool
+	Services  []ServiceChange
+	Clusters  []ClusterID
+	Addresses []AddressKey // where endpoints or workloads came, went or changed
+	Settings  bool
+}
+
+// Empty tells that nothing changed.
+func (c ChangeSet) Empty() bool {
+	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0
+}
+
+// ChangesSince returns what changed after the version. Its cost is that of the
+// changes, not that of the snapshot. Version 0 is that of a reader that never
+// read: All.
+func (s *Snapshot) ChangesSince(version uint64) ChangeSet {
+	c := ChangeSet{From: version, To: s.version}
+	if version >= s.version {
+		return c
+	}
+	ok := version > 0 && s.journal.since(version, func(kind entryKind, key []byte, gone bool) {
+		switch kind {
+		case serviceEntry:
+			c.Services = append(c.Services, s.serviceChange(serviceKeyOf(key), version))
+		case clusterEntry:
+			c.Clusters = append(c.Clusters, ClusterID(key))
+		case addressEntry:
+			c.Addresses = append(c.Addresses, addressKeyOf(key))
+		case settingEntry:
+			c.Settings = true
+		}
+	})
+	if !ok {
+		return ChangeSet{From: version, To: s.version, All: true}
+	}
+	return c
+}
+
+func (s *Snapshot) serviceChange(key ServiceKey, since uint64) ServiceChange {
+	svc, ok := s.services.Get(key.bytes())
+	if !ok {
+		return ServiceChange{Key: key, Reasons: ReasonSpec, Gone: true}
+	}
+	c := ServiceChange{Key: key}
+	for reason, at := range map[Reason]uint64{ReasonSpec: svc.SpecVersion, ReasonEndpoints: svc.EndpointsVersion, ReasonAccounts: svc.AccountsVersion} {
+		if at > since {
+			c.Reasons |= reason
+		}
+	}
+	return c
+}

@@ -1,0 +1,40 @@
+package federation
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"strings"
+)
+
+// The trees of a snapshot are keyed by bytes in which NUL ends a name, so that
+// their order is the order of the names and no two names run together.
+
+const nul = "\x00"
+
+func (k ServiceKey) bytes() []byte { return []byte(string(k.Hostname) + nul + k.Namespace) }
+
+func serviceKeyOf(b []byte) ServiceKey {
+	host, ns, _ := strings.Cut(string(b), nul)
+	return ServiceKey{Hostname: Hostname(host), Namespace: ns}
+}
+
+func (k ShardKey) prefix() string { return string(k.Cluster) + nul + string(k.Provider) + nul }
+
+func clusterPrefix(id ClusterID) []byte { return []byte(string(id) + nul) }
+
+func (k AddressKey) bytes() []byte {
+	a := k.Addr.As16()
+	return append([]byte(string(k.Network)+nul), a[:]...)
+}
+
+func addressKeyOf(b []byte) AddressKey {
+	at := len(b) - 16
+	return AddressKey{
+		Network: NetworkID(b[:at-1]),
+		Addr:    netip.AddrFrom16([16]byte(b[at:])).Unmap(),
+	}
+}
+
+func portKey(number uint16, service ServiceKey) []byte {
+	return append(binary.BigEndian.AppendUint16(nil, number), service.bytes()...)
+}

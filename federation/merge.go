@@ -1,0 +1,255 @@
+package federation
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// mergeInput is all that the merge of one service depends on.
+type mergeInput struct {
+	key        ServiceKey
+	shards     map[ShardKey]*Shard
+	precedence func(ClusterID) int
+	policy     AddressPolicy
+}
+
+// merge joins the shards of one service. It is pure and does not depend on the
+// order in which the shards came: what they disagree on is decided by
+// precedence (the cluster's number, the shard's age, ClusterID, provider) and
+// noted as a Conflict.
+func merge(in mergeInput) *Service {
+	m := merger{in: in, svc: &Service{Key: in.key, Shards: in.shards}}
+	for i, key := range m.order() {
+		shard := in.shards[key]
+		if i == 0 {
+			m.svc.Resolution, m.svc.MeshExternal, m.svc.ExportTo = shard.Resolution, shard.MeshExternal, shard.ExportTo
+			m.first = key.Cluster
+		} else {
+			m.compare(key, shard)
+		}
+		m.addPorts(key, shard)
+		m.addVIPs(key, shard)
+		m.addEndpoints(key, shard)
+		m.addAttributes(shard)
+	}
+	return m.finish()
+}
+
+type merger struct {
+	in       mergeInput
+	svc      *Service
+	first    ClusterID
+	accounts map[string]bool
+}
+
+func (m *merger) order() []ShardKey {
+	return slices.SortedFunc(maps.Keys(m.in.shards), func(a, b ShardKey) int {
+		return cmp.Or(
+			cmp.Compare(m.in.precedence(a.Cluster), m.in.precedence(b.Cluster)),
+			compareAge(m.in.shards[a].Created, m.in.shards[b].Created), a.Compare(b))
+	})
+}
+
+// compareAge puts the older first and the unknown last.
+func compareAge(a, b time.Time) int {
+	if a.IsZero() != b.IsZero() {
+		if a.IsZero() {
+			return 1
+		}
+		return -1
+	}
+	return a.Compare(b)
+}
+
+func (m *merger) compare(key ShardKey, shard *Shard) {
+	if shard.Resolution != m.svc.Resolution {
+		kind := ConflictResolution
+		if shard.Resolution == Passthrough || m.svc.Resolution == Passthrough {
+			kind = ConflictHeadless
+		}
+		m.conflict(kind, key.Cluster, fmt.Sprintf("resolution is %s in %s and %s in %s", m.svc.Resolution, m.first, shard.Resolution, key.Cluster))
+	}
+	if shard.MeshExternal != m.svc.MeshExternal {
+		m.conflict(ConflictMeshExternal, key.Cluster, fmt.Sprintf("meshExternal is %t in %s and %t in %s", m.svc.MeshExternal, m.first, shard.MeshExternal, key.Cluster))
+	}
+	if !slices.Equal(shard.ExportTo, m.svc.ExportTo) {
+		m.conflict(ConflictExportTo, key.Cluster, fmt.Sprintf("exportTo is %q in %s and %q in %s", m.svc.ExportTo, m.first, shard.ExportTo, key.Cluster))
+	}
+}
+
+func (m *merger) addPorts(key ShardKey, shard *Shard) {
+	for _, p := range shard.Ports {
+		d := PortDeclaration{Shard: key, Name: p.Name, Protocol: p.Protocol}
+		i := slices.IndexFunc(m.svc.Ports, func(have ServicePort) bool {
+			return have.Number == p.Number && have.Protocol.Transport() == p.Protocol.Transport()
+		})
+		if i < 0 {
+			m.svc.Ports = append(m.svc.Ports, ServicePort{Name: p.Name, Number: p.Number, Protocol: p.Protocol, Declared: []PortDeclaration{d}})
+			continue
+		}
+		have := &m.svc.Ports[i]
+		m.comparePort(have, d)
+		have.Declared = append(have.Declared, d)
+	}
+}
+
+func (m *merger) comparePort(have *ServicePort, d PortDeclaration) {
+	winner := have.Declared[0].Shard.Cluster
+	if d.Protocol != have.Protocol {
+		m.conflictWith(ConflictPortProtocol, winner, d.Shard.Cluster,
+			fmt.Sprintf("port %d speaks %s in %s and %s in %s", have.Number, have.Protocol, winner, d.Protocol, d.Shard.Cluster))
+	}
+	if d.Name != have.Name {
+		m.conflictWith(ConflictPortName, winner, d.Shard.Cluster,
+			fmt.Sprintf("port %d is named %q in %s and %q in %s", have.Number, have.Name, winner, d.Name, d.Shard.Cluster))
+	}
+}
+
+func (m *merger) addVIPs(key ShardKey, shard *Shard) {
+	var vips []netip.Prefix
+	for _, vip := range shard.VIPs {
+		if why := m.in.policy.Refuse(vip.Addr(), 0); why != "" {
+			m.conflict(ConflictAddressRefused, key.Cluster, fmt.Sprintf("VIP %s of %s %s", vip, key.Cluster, why))
+			continue
+		}
+		vips = append(vips, vip)
+	}
+	if len(vips) == 0 {
+		return
+	}
+	if m.svc.ClusterVIPs == nil {
+		m.svc.ClusterVIPs = map[ClusterID][]netip.Prefix{}
+	}
+	all := append(vips, m.svc.ClusterVIPs[key.Cluster]...)
+	slices.SortFunc(all, func(a, b netip.Prefix) int {
+		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	})
+	m.svc.ClusterVIPs[key.Cluster] = slices.Compact(all)
+}
+
+// addEndpoints keeps what the address policy allows; the slice is shared with
+// the shard where nothing is refused.
+func (m *merger) addEndpoints(key ShardKey, shard *Shard) {
+	var refused []string
+	kept := shard.Endpoints
+	for i, e := range shard.Endpoints {
+		why := m.in.policy.refuseEndpoint(&e)
+		switch {
+		case why != "":
+			if refused == nil {
+				kept = slices.Clone(shard.Endpoints[:i])
+			}
+			refused = append(refused, e.Address.String()+" "+why)
+		case refused != nil:
+			kept = append(kept, e)
+		}
+		if e.ServiceAccount != "" {
+			m.account(e.ServiceAccount)
+		}
+	}
+	if refused != nil {
+		m.conflict(ConflictAddressRefused, key.Cluster, fmt.Sprintf("endpoints of %s are left out: %s", key.Cluster, strings.Join(firstOf(refused, 5), ", ")))
+	}
+	m.svc.Endpoints = append(m.svc.Endpoints, ShardEndpoints{Shard: key, Endpoints: kept})
+}
+
+func (p AddressPolicy) refuseEndpoint(e *Endpoint) string {
+	if ip, ok := e.Address.IP(); ok {
+		for _, port := range e.Ports {
+			if why := p.Refuse(ip, port.Number); why != "" {
+				return why
+			}
+		}
+		return p.Refuse(ip, 0)
+	}
+	if name, ok := e.Address.Host(); ok {
+		return p.RefuseHost(name)
+	}
+	return ""
+}
+
+func firstOf(list []string, n int) []string {
+	if len(list) <= n {
+		return list
+	}
+	return append(slices.Clone(list[:n]), fmt.Sprintf("and %d more", len(list)-n))
+}
+
+func (m *merger) addAttributes(shard *Shard) {
+	for _, a := range shard.ServiceAccounts {
+		m.account(a)
+	}
+	if m.svc.TrafficDistribution == "" {
+		m.svc.TrafficDistribution = shard.TrafficDistribution
+	}
+	if compareAge(shard.Created, m.svc.Created) < 0 {
+		m.svc.Created = shard.Created
+	}
+}
+
+func (m *merger) account(name string) {
+	if m.accounts == nil {
+		m.accounts = map[string]bool{}
+	}
+	m.accounts[name] = true
+}
+
+func (m *merger) conflict(kind ConflictKind, loser ClusterID, message string) {
+	m.conflictWith(kind, m.first, loser, message)
+}
+
+func (m *merger) conflictWith(kind ConflictKind, winner, loser ClusterID, message string) {
+	clusters := []ClusterID{winner, loser}
+	if kind == ConflictAddressRefused || winner == "" {
+		clusters = []ClusterID{loser}
+	}
+	m.svc.Conflicts = append(m.svc.Conflicts, Conflict{Kind: kind, Message: message, Clusters: clusters})
+}
+
+func (m *merger) finish() *Service {
+	m.svc.ServiceAccounts = slices.Sorted(maps.Keys(m.accounts))
+	slices.SortFunc(m.svc.Ports, func(a, b ServicePort) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Protocol.Transport(), b.Protocol.Transport()))
+	})
+	return m.svc
+}
+
+// reasonsFor says what differs between two merges of one service.
+func reasonsFor(old, now *Service) Reason {
+	if old == nil {
+		return ReasonSpec | ReasonEndpoints | ReasonAccounts
+	}
+	var r Reason
+	if !specsEqual(old, now) {
+		r |= ReasonSpec
+	}
+	same := slices.EqualFunc(old.Endpoints, now.Endpoints, func(a, b ShardEndpoints) bool {
+		return a.Shard == b.Shard && endpointsEqual(a.Endpoints, b.Endpoints)
+	})
+	if !same || !slices.EqualFunc(old.Conflicts, now.Conflicts, conflictsEqual) {
+		r |= ReasonEndpoints
+	}
+	if !slices.Equal(old.ServiceAccounts, now.ServiceAccounts) {
+		r |= ReasonAccounts
+	}
+	return r
+}
+
+func conflictsEqual(a, b Conflict) bool {
+	return a.Kind == b.Kind && a.Message == b.Message && slices.Equal(a.Clusters, b.Clusters)
+}
+
+func specsEqual(old, now *Service) bool {
+	ports := slices.EqualFunc(old.Ports, now.Ports, func(a, b ServicePort) bool {
+		return a.Name == b.Name && a.Number == b.Number && a.Protocol == b.Protocol && slices.Equal(a.Declared, b.Declared)
+	})
+	vips := maps.EqualFunc(old.ClusterVIPs, now.ClusterVIPs, slices.Equal)
+	shards := maps.EqualFunc(old.Shards, now.Shards, func(a, b *Shard) bool { return a == b || a.specEqual(b) })
+	return ports && vips && shards && old.Resolution == now.Resolution && old.MeshExternal == now.MeshExternal &&
+		slices.Equal(old.ExportTo, now.ExportTo) && old.TrafficDistribution == now.TrafficDistribution
+}

@@ -1,0 +1,127 @@
+package federation
+
+import (
+	"bytes"
+	"slices"
+)
+
+// applyClusters takes up what operators say of clusters. A cluster that is gone
+// takes with it everything that any of its registries ever said.
+func (d *draft) applyClusters(delta Delta[ClusterID, ClusterSpec]) {
+	if delta.Full {
+		var gone []ClusterID
+		d.clusters.Root().Walk(func(_ []byte, c *Cluster) bool {
+			if _, stays := delta.Set[c.ID]; !stays {
+				gone = append(gone, c.ID)
+			}
+			return false
+		})
+		delta.Gone = append(gone, delta.Gone...)
+	}
+	for _, id := range delta.Gone {
+		d.removeCluster(id)
+	}
+	for id, spec := range delta.Set {
+		d.setSpec(id, spec)
+	}
+}
+
+func (d *draft) setSpec(id ClusterID, spec ClusterSpec) {
+	old, had := d.clusters.Get([]byte(id))
+	if had && old.Spec == spec {
+		return
+	}
+	now := Cluster{ID: id}
+	if had {
+		now = *old
+	}
+	now.Spec = spec
+	if now.Status.Phase == "" {
+		now.Status.Phase = Pending
+	}
+	d.clusters.Insert([]byte(id), &now)
+	d.record(clusterEntry, []byte(id), false)
+	if old.precedence() != now.precedence() {
+		for _, key := range d.keysOfCluster(id) {
+			svc, _ := d.services.Get(key.bytes())
+			d.put(key, svc.Shards)
+		}
+	}
+}
+
+func (d *draft) keysOfCluster(id ClusterID) []ServiceKey {
+	var keys []ServiceKey
+	d.members.Root().WalkPrefix(clusterPrefix(id), func(_ []byte, key ServiceKey) bool {
+		keys = append(keys, key)
+		return false
+	})
+	return keys
+}
+
+func (d *draft) removeCluster(id ClusterID) {
+	for _, source := range d.shardsOf(id) {
+		d.applyServices(source, Delta[ServiceKey, *Shard]{Full: true})
+		d.applyWorkloads(source, Delta[WorkloadKey, *Workload]{Full: true})
+		d.applyProblems(source, Delta[string, Problem]{Full: true})
+	}
+	if _, had := d.clusters.Delete([]byte(id)); had {
+		d.record(clusterEntry, []byte(id), true)
+	}
+}
+
+// shardsOf finds every shard of the cluster that left anything.
+func (d *draft) shardsOf(id ClusterID) []ShardKey {
+	var shards []ShardKey
+	prefix := clusterPrefix(id)
+	note := func(key []byte) bool {
+		provider, _, _ := bytes.Cut(key[len(prefix):], []byte(nul))
+		if shard := (ShardKey{Cluster: id, Provider: Provider(provider)}); !slices.Contains(shards, shard) {
+			shards = append(shards, shard)
+		}
+		return false
+	}
+	d.members.Root().WalkPrefix(prefix, func(k []byte, _ ServiceKey) bool { return note(k) })
+	d.workloads.Root().WalkPrefix(prefix, func(k []byte, _ *Workload) bool { return note(k) })
+	d.problems.Root().WalkPrefix(prefix, func(k []byte, _ Problem) bool { return note(k) })
+	return shards
+}
+
+// applySource takes up what a registry says of its own cluster.
+func (d *draft) applySource(e Edit) {
+	if e.Identity != nil {
+		d.noteCluster(e.Source, func(c *Cluster) { c.Identity = *e.Identity })
+	}
+	if e.Status != nil {
+		d.noteCluster(e.Source, func(c *Cluster) { c.Status = *e.Status })
+	}
+}
+
+// noteCluster changes the cluster of the source and records it if that made a
+// difference.
+func (d *draft) noteCluster(source ShardKey, change func(*Cluster)) {
+	before := d.cluster(source)
+	if now := d.updateCluster(source, change); now != before {
+		d.record(clusterEntry, []byte(source.Cluster), false)
+	}
+}
+
+// count keeps the cluster's numbers; they are shown, but no change to wait for.
+func (d *draft) count(shard ShardKey, services, endpoints int) {
+	if services != 0 || endpoints != 0 {
+		d.updateCluster(shard, func(c *Cluster) { c.Services += services; c.Endpoints += endpoints })
+	}
+}
+
+func (d *draft) cluster(source ShardKey) Cluster {
+	if c, ok := d.clusters.Get([]byte(source.Cluster)); ok {
+		return *c
+	}
+	return Cluster{ID: source.Cluster, Spec: ClusterSpec{Provider: source.Provider}, Status: RegistryStatus{Phase: Pending}}
+}
+
+func (d *draft) updateCluster(source ShardKey, change func(*Cluster)) Cluster {
+	now := d.cluster(source)
+	change(&now)
+	d.clusters.Insert([]byte(source.Cluster), &now)
+	return now
+}

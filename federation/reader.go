@@ -1,0 +1,117 @@
+package federation
+
+import (
+	"iter"
+	"maps"
+)
+
+// Deps are the things of a snapshot that a resource was made from: what must
+// change before it can.
+type Deps struct {
+	Services  map[ServiceKey]Reason // with the reasons that matter
+	Ports     map[uint16]bool       // the set of services on that port
+	Addresses map[AddressKey]bool
+	Clusters  map[ClusterID]bool
+	Settings  bool
+}
+
+// Reader reads a snapshot and notes what was read. It is for one goroutine.
+type Reader struct {
+	snapshot *Snapshot
+	deps     Deps
+}
+
+// Read begins a noted reading of the snapshot.
+func (s *Snapshot) Read() *Reader {
+	return &Reader{snapshot: s, deps: Deps{
+		Services: map[ServiceKey]Reason{}, Ports: map[uint16]bool{},
+		Addresses: map[AddressKey]bool{}, Clusters: map[ClusterID]bool{},
+	}}
+}
+
+// Deps returns what was read so far.
+func (r *Reader) Deps() Deps {
+	return Deps{
+		Services: maps.Clone(r.deps.Services), Ports: maps.Clone(r.deps.Ports),
+		Addresses: maps.Clone(r.deps.Addresses), Clusters: maps.Clone(r.deps.Clusters), Settings: r.deps.Settings,
+	}
+}
+
+// Spec returns the service for a look at everything but its endpoints and
+// accounts.
+func (r *Reader) Spec(key ServiceKey) (*Service, bool) { return r.service(key, ReasonSpec) }
+
+// Endpoints returns the service for a look at everything, endpoints included.
+func (r *Reader) Endpoints(key ServiceKey) (*Service, bool) {
+	return r.service(key, ReasonSpec|ReasonEndpoints)
+}
+
+// Accounts returns the service for a look at its accounts and spec.
+func (r *Reader) Accounts(key ServiceKey) (*Service, bool) {
+	return r.service(key, ReasonSpec|ReasonAccounts)
+}
+
+func (r *Reader) service(key ServiceKey, reasons Reason) (*Service, bool) {
+	r.deps.Services[key] |= reasons
+	return r.snapshot.Service(key)
+}
+
+// SpecsOnPort yields the services that have a TCP-based port of that number,
+// for a look at their specs.
+func (r *Reader) SpecsOnPort(number uint16) iter.Seq[*Service] {
+	r.deps.Ports[number] = true
+	return func(yield func(*Service) bool) {
+		for svc := range r.snapshot.ServicesOnPort(number) {
+			r.deps.Services[svc.Key] |= ReasonSpec
+			if !yield(svc) {
+				return
+			}
+		}
+	}
+}
+
+// ByHostname returns the services of that hostname, for a look at their specs.
+func (r *Reader) ByHostname(host Hostname) []*Service {
+	found := r.snapshot.ByHostname(host)
+	for _, svc := range found {
+		r.deps.Services[svc.Key] |= ReasonSpec
+	}
+	return found
+}
+
+// InstancesAt is Snapshot.InstancesAt, noted.
+func (r *Reader) InstancesAt(p Place) []Instance {
+	r.noteAddresses(p)
+	found := r.snapshot.InstancesAt(p)
+	for _, i := range found {
+		r.deps.Services[i.Service.Key] |= ReasonSpec
+	}
+	return found
+}
+
+// ManagementPortsAt is Snapshot.ManagementPortsAt, noted.
+func (r *Reader) ManagementPortsAt(p Place) []Port {
+	r.noteAddresses(p)
+	return r.snapshot.ManagementPortsAt(p)
+}
+
+func (r *Reader) noteAddresses(p Place) {
+	if p.Network == "" {
+		r.deps.Clusters[p.Cluster] = true
+	}
+	for _, addr := range p.Addresses {
+		r.deps.Addresses[AddressKey{Network: r.snapshot.NetworkOf(p), Addr: addr}] = true
+	}
+}
+
+// Cluster is Snapshot.Cluster, noted.
+func (r *Reader) Cluster(id ClusterID) (*Cluster, bool) {
+	r.deps.Clusters[id] = true
+	return r.snapshot.Cluster(id)
+}
+
+// Settings is Snapshot.Settings, noted.
+func (r *Reader) Settings() Settings {
+	r.deps.Settings = true
+	return r.snapshot.Settings()
+}
