@@ -88,6 +88,9 @@ func (d *draft) shardsOf(id ClusterID) []ShardKey {
 
 // applySource takes up what a registry says of its own cluster.
 func (d *draft) applySource(e Edit) {
+	if !e.Services.empty() || !e.Workloads.empty() || !e.Problems.empty() {
+		d.introduce(e.Source)
+	}
 	if e.Identity != nil {
 		d.noteCluster(e.Source, func(c *Cluster) { c.Identity = *e.Identity })
 	}
@@ -96,9 +99,18 @@ func (d *draft) applySource(e Edit) {
 	}
 }
 
+// introduce lists a cluster as soon as it is heard of.
+func (d *draft) introduce(source ShardKey) {
+	if _, known := d.clusters.Get([]byte(source.Cluster)); !known {
+		d.updateCluster(source, func(*Cluster) {})
+		d.record(clusterEntry, []byte(source.Cluster), false)
+	}
+}
+
 // noteCluster changes the cluster of the source and records it if that made a
 // difference.
 func (d *draft) noteCluster(source ShardKey, change func(*Cluster)) {
+	d.introduce(source)
 	before := d.cluster(source)
 	if now := d.updateCluster(source, change); now != before {
 		d.record(clusterEntry, []byte(source.Cluster), false)

@@ -1,0 +1,278 @@
+package federation
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// view is what a snapshot says, without version numbers.
+type view struct {
+	Services  map[ServiceKey]Service
+	Clusters  map[ClusterID]Cluster
+	Residents map[AddressKey]int
+	Problems  []Problem
+	Ports     map[uint16][]ServiceKey
+}
+
+func viewOf(s *Snapshot) view {
+	v := view{Services: map[ServiceKey]Service{}, Clusters: map[ClusterID]Cluster{}, Residents: map[AddressKey]int{}, Ports: map[uint16][]ServiceKey{}}
+	for svc := range s.Services() {
+		plain := *svc
+		plain.SpecVersion, plain.EndpointsVersion, plain.AccountsVersion = 0, 0, 0
+		v.Services[svc.Key] = plain
+	}
+	for c := range s.Clusters() {
+		v.Clusters[c.ID] = *c
+		v.Problems = append(v.Problems, slices.Collect(s.Problems(c.ID))...)
+	}
+	for addr := range 6 {
+		at := AddressKey{Network: DefaultNetwork, Addr: testAddress(addr)}
+		v.Residents[at] = len(s.residents(at))
+	}
+	for port := uint16(79); port < 84; port++ {
+		for svc := range s.ServicesOnPort(port) {
+			v.Ports[port] = append(v.Ports[port], svc.Key)
+		}
+	}
+	return v
+}
+
+func testAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
+
+func differ(a, b view) string {
+	return cmp.Diff(a, b, cmp.Comparer(func(x, y netip.Addr) bool { return x == y }),
+		cmp.Comparer(func(x, y netip.Prefix) bool { return x == y }), cmp.Comparer(func(x, y Address) bool { return x == y }))
+}
+
+func drawShard(t *rapid.T) *Shard {
+	s := &Shard{Resolution: Resolution(rapid.IntRange(0, 2).Draw(t, "resolution"))}
+	for i := range rapid.IntRange(0, 3).Draw(t, "ports") {
+		s.Ports = append(s.Ports, Port{
+			Name:     rapid.SampledFrom([]string{"http", "web", "grpc", ""}).Draw(t, "name"),
+			Number:   uint16(80 + i),
+			Protocol: rapid.SampledFrom([]Protocol{HTTP, TCP, UDP, ""}).Draw(t, "protocol"),
+		})
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "endpoints") {
+		s.Endpoints = append(s.Endpoints, Endpoint{
+			Address: IPAddress(testAddress(rapid.IntRange(0, 5).Draw(t, "address"))),
+			Ports:   []EndpointPort{{Name: "http", Number: uint16(rapid.IntRange(8080, 8081).Draw(t, "port"))}},
+			Health:  rapid.SampledFrom([]Health{Healthy, Unhealthy, Draining}).Draw(t, "health"), ServiceAccount: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "account"),
+		})
+	}
+	if rapid.Bool().Draw(t, "vip") {
+		s.VIPs = []netip.Prefix{netip.PrefixFrom(testAddress(200+rapid.IntRange(0, 3).Draw(t, "vip")), 32)}
+	}
+	return s
+}
+
+func drawServices(t *rapid.T) Delta[ServiceKey, *Shard] {
+	d := Delta[ServiceKey, *Shard]{Full: rapid.Bool().Draw(t, "full"), Set: map[ServiceKey]*Shard{}}
+	draw := func() ServiceKey { return key(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "host"), "ns") }
+	for range rapid.IntRange(0, 3).Draw(t, "set") {
+		d.Set[draw()] = drawShard(t)
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "gone") {
+		if k := draw(); d.Set[k] == nil {
+			d.Gone = append(d.Gone, k)
+		}
+	}
+	return d
+}
+
+func drawEdit(t *rapid.T) Edit {
+	source := shardOf(rapid.SampledFrom([]string{"c1", "c2", "c3"}).Draw(t, "cluster"))
+	e := Edit{Source: source, Services: drawServices(t)}
+	switch rapid.IntRange(0, 5).Draw(t, "more") {
+	case 0:
+		e.Clusters.Set = map[ClusterID]ClusterSpec{source.Cluster: {Provider: Kubernetes, Precedence: rapid.IntRange(1, 3).Draw(t, "precedence")}}
+	case 1:
+		e.Workloads = Delta[WorkloadKey, *Workload]{Full: rapid.Bool().Draw(t, "fullWorkloads"), Set: map[WorkloadKey]*Workload{
+			{Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")}: {Addresses: []netip.Addr{testAddress(rapid.IntRange(0, 5).Draw(t, "podIP"))}}}}
+	case 2:
+		e.Status = &RegistryStatus{Phase: rapid.SampledFrom([]Phase{Ready, Stale, Held}).Draw(t, "phase")}
+	case 3:
+		e.Problems = Delta[string, Problem]{Full: true, Set: map[string]Problem{"x": {Code: "X", Object: string(source.Cluster)}}}
+	case 4:
+		e.Settings = &Settings{Addresses: AddressPolicy{Own: []netip.AddrPort{netip.AddrPortFrom(testAddress(1), 8080)}}}
+	}
+	return e
+}
+
+// perSource deals the edits of each source in their own order, interleaved by
+// the choice of pick.
+func interleave(t *rapid.T, edits []Edit) []Edit {
+	queues := map[ShardKey][]Edit{}
+	for _, e := range edits {
+		queues[e.Source] = append(queues[e.Source], e)
+	}
+	var out []Edit
+	for len(queues) > 0 {
+		sources := slices.SortedFunc(maps.Keys(queues), ShardKey.Compare)
+		s := rapid.SampledFrom(sources).Draw(t, "next")
+		out = append(out, queues[s][0])
+		if queues[s] = queues[s][1:]; len(queues[s]) == 0 {
+			delete(queues, s)
+		}
+	}
+	return out
+}
+
+func TestPropertyOrderOfSourcesDoesNotShow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		edits := rapid.SliceOfN(rapid.Custom(drawEdit), 1, 12).Draw(t, "edits")
+		want, got := viewOf(after(edits...)), viewOf(after(interleave(t, edits)...))
+		if d := differ(want, got); d != "" {
+			t.Fatalf("another order gives another snapshot:\n%s", d)
+		}
+	})
+}
+
+func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := after(rapid.SliceOfN(rapid.Custom(drawEdit), 1, 15).Draw(t, "edits")...)
+		again := Edit{Settings: &s.settings}
+		fresh := after(again)
+		for c := range s.Clusters() {
+			e := s.Contribution(shardOf(string(c.ID)))
+			e.Status, e.Clusters.Set = &c.Status, map[ClusterID]ClusterSpec{c.ID: c.Spec}
+			fresh, _ = Next(fresh, e)
+		}
+		want, got := viewOf(s), viewOf(fresh)
+		want.Problems, got.Problems = nil, nil
+		for _, v := range []view{want, got} {
+			for id, c := range v.Clusters {
+				c.Problems = 0
+				v.Clusters[id] = c
+			}
+		}
+		if d := differ(want, got); d != "" {
+			t.Fatalf("the contributions of all shards give another snapshot:\n%s", d)
+		}
+	})
+}
+
+// reader holds a copy of the services and keeps it current by ChangesSince.
+type copyOf struct {
+	services map[ServiceKey]*Service
+	clusters map[ClusterID]*Cluster
+	version  uint64
+}
+
+func (c *copyOf) catchUp(s *Snapshot) {
+	changes := s.ChangesSince(c.version)
+	if changes.All {
+		*c = copyOf{services: map[ServiceKey]*Service{}, clusters: map[ClusterID]*Cluster{}}
+		for svc := range s.Services() {
+			c.services[svc.Key] = svc
+		}
+		for cl := range s.Clusters() {
+			c.clusters[cl.ID] = cl
+		}
+	}
+	for _, change := range changes.Services {
+		if svc, ok := s.Service(change.Key); ok {
+			c.services[change.Key] = svc
+		} else {
+			delete(c.services, change.Key)
+		}
+	}
+	for _, id := range changes.Clusters {
+		if cl, ok := s.Cluster(id); ok {
+			c.clusters[id] = cl
+		} else {
+			delete(c.clusters, id)
+		}
+	}
+	c.version = s.Version()
+}
+
+func TestPropertyChangesSinceCompletesTheOldCopy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Empty()
+		var mine copyOf
+		for _, e := range rapid.SliceOfN(rapid.Custom(drawEdit), 1, 15).Draw(t, "edits") {
+			if rapid.IntRange(0, 7).Draw(t, "detach") == 0 {
+				e.Clusters.Gone = []ClusterID{"c2"}
+			}
+			s, _ = Next(s, e)
+			if rapid.Bool().Draw(t, "read") {
+				mine.catchUp(s)
+			}
+		}
+		mine.catchUp(s)
+		want := map[ServiceKey]*Service{}
+		for svc := range s.Services() {
+			want[svc.Key] = svc
+		}
+		if !maps.Equal(want, mine.services) {
+			t.Fatalf("the copy has %v, the snapshot %v", mine.services, want)
+		}
+		for c := range s.Clusters() {
+			if mine.clusters[c.ID] == nil || mine.clusters[c.ID].Status != c.Status || mine.clusters[c.ID].Spec != c.Spec {
+				t.Fatalf("cluster %s is %+v in the copy, %+v in the snapshot", c.ID, mine.clusters[c.ID], c)
+			}
+		}
+	})
+}
+
+func TestPropertyNextLeavesTheOldSnapshotAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := after(rapid.SliceOfN(rapid.Custom(drawEdit), 1, 6).Draw(t, "edits")...)
+		before := viewOf(s)
+		Next(s, drawEdit(t))
+		if d := differ(before, viewOf(s)); d != "" {
+			t.Fatalf("Next changed its argument:\n%s", d)
+		}
+	})
+}
+
+func TestChangesSinceBeyondTheHorizonIsAll(t *testing.T) {
+	s := after(set(shardOf("c1"), map[ServiceKey]*Shard{key("stays", "ns"): web("")}))
+	old := s.Version()
+	for i := range maxGone + 2 {
+		k := key(fmt.Sprintf("s%d", i), "ns")
+		s, _ = Next(s, set(shardOf("c1"), map[ServiceKey]*Shard{k: web("")}))
+		s, _ = Next(s, Edit{Source: shardOf("c1"), Services: Delta[ServiceKey, *Shard]{Gone: []ServiceKey{k}}})
+	}
+	if c := s.ChangesSince(old); !c.All {
+		t.Fatalf("a reader behind forgotten deletions got %d changes, want All", len(c.Services))
+	}
+	if c := s.ChangesSince(s.Version() - 3); c.All || len(c.Services) != 2 {
+		t.Fatalf("a reader close behind got %+v", c)
+	}
+	if n := s.journal.byKey.Len(); n > maxGone+10 {
+		t.Fatalf("the journal holds %d entries: it grows with what is gone", n)
+	}
+}
+
+func TestReasonsTellWhatChanged(t *testing.T) {
+	k := key("web.a", "a")
+	s := after(set(shardOf("c1"), map[ServiceKey]*Shard{k: web("10.0.0.1", endpoint("10.1.0.1", 80))}))
+	account := endpoint("10.1.0.1", 80)
+	account.ServiceAccount = "a/robot"
+	for _, c := range []struct {
+		name  string
+		shard *Shard
+		want  Reason
+	}{
+		{"endpoint comes", web("10.0.0.1", endpoint("10.1.0.1", 80), endpoint("10.1.0.2", 80)), ReasonEndpoints},
+		{"VIP changes", web("10.0.0.9", endpoint("10.1.0.1", 80)), ReasonSpec},
+		{"account comes", web("10.0.0.1", account), ReasonEndpoints | ReasonAccounts},
+	} {
+		next, changes := Next(s, set(shardOf("c1"), map[ServiceKey]*Shard{k: c.shard}))
+		if want := []ServiceChange{{Key: k, Reasons: c.want}}; !reflect.DeepEqual(changes.Services, want) {
+			t.Errorf("%s: changes %v, want %v", c.name, changes.Services, want)
+		}
+		if next == s {
+			t.Errorf("%s: nothing was published", c.name)
+		}
+	}
+}
