@@ -1,0 +1,147 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"unicode"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/99designs/gqlgen/graphql/errcode"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+)
+
+// Code is the stable extensions.code of an error.
+type Code string
+
+// The codes that clients meet. None is renamed or reused.
+const (
+	ParseFailed        Code = errcode.ParseFailed      // The document is not GraphQL.
+	ValidationFailed   Code = errcode.ValidationFailed // The document or its variables do not fit the schema.
+	BadUserInput       Code = "BAD_USER_INPUT"         // The request or an argument is not acceptable.
+	Unauthenticated    Code = "UNAUTHENTICATED"        // The caller is not known.
+	Forbidden          Code = "FORBIDDEN"              // The caller may not do this.
+	NotFound           Code = "NOT_FOUND"              // What was named does not exist, or is not the caller's to see.
+	Conflict           Code = "CONFLICT"               // Another change came first.
+	PreconditionFailed Code = "PRECONDITION_FAILED"    // An expectation of the request does not hold.
+	TooComplex         Code = "TOO_COMPLEX"            // A limit stands in the way; ask for less at once.
+	RateLimited        Code = "RATE_LIMITED"           // Ask again later.
+	Unavailable        Code = "UNAVAILABLE"            // The hub cannot answer now, or not in time.
+	Internal           Code = "INTERNAL"               // A fault of the hub; its log has the cause under the request ID.
+)
+
+const (
+	internalText = "the hub failed to answer; its log has the cause under this requestId"
+	maxText      = 400
+)
+
+// Error is an error whose text and code are meant for the client. Every other
+// error of a resolver is shown as INTERNAL without its text.
+type Error struct {
+	Code Code
+	Text string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Errorf makes an error that the client sees as it is written.
+func Errorf(code Code, format string, args ...any) error {
+	return &Error{Code: code, Text: fmt.Sprintf(format, args...)}
+}
+
+type requestIDKey struct{}
+
+func withRequestID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestIDKey{}, id)
+}
+
+// RequestID returns the ID of the request that ctx belongs to, or "".
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// presenter makes every error of an operation fit for clients: a code, the
+// request ID, bounded text on one line; unknown causes go to log only.
+func presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
+	return func(ctx context.Context, err error) *gqlerror.Error {
+		shown := graphql.DefaultErrorPresenter(ctx, err)
+		code, text := classify(err, shown)
+		path := shown.Path
+		if code == ValidationFailed && len(path) > 0 { // Names a variable, not a field of the answer.
+			text, path = path.String()+" "+text, nil
+		}
+		if code == Internal {
+			log.ErrorContext(ctx, "resolving a GraphQL field failed",
+				"requestId", RequestID(ctx), "path", shown.Path.String(), "error", err)
+		}
+		return &gqlerror.Error{
+			Message: bounded(text), Path: path, Locations: shown.Locations, Rule: shown.Rule,
+			Extensions: map[string]any{"code": string(code), "requestId": RequestID(ctx)},
+		}
+	}
+}
+
+func classify(err error, shown *gqlerror.Error) (Code, string) {
+	var ours *Error
+	var number *graphql.IntegerError
+	switch code, _ := shown.Extensions["code"].(string); {
+	case errors.As(err, &ours):
+		return ours.Code, ours.Text
+	case code == errcode.ParseFailed, code == errcode.ValidationFailed, code == string(TooComplex), code == string(BadUserInput):
+		text, _, _ := strings.Cut(shown.Message, " Did you mean ")
+		return Code(code), text
+	case errors.As(err, &number):
+		return BadUserInput, "an integer is out of the range of its type"
+	case errors.Is(err, context.DeadlineExceeded):
+		return Unavailable, "the operation took longer than the hub allows"
+	case errors.Is(err, context.Canceled):
+		return Unavailable, "the operation was cancelled"
+	default:
+		return Internal, internalText
+	}
+}
+
+// recovered turns the panic of a resolver into an error with its stack, which
+// the presenter logs and hides.
+func recovered(_ context.Context, cause any) error {
+	return fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+}
+
+func bounded(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
+	return text
+}
+
+// statusOf is the HTTP status of a request that was refused before execution.
+func statusOf(errs gqlerror.List) int {
+	for _, err := range errs {
+		switch code, _ := err.Extensions["code"].(string); Code(code) {
+		case ParseFailed:
+			return http.StatusBadRequest
+		case Internal:
+			return http.StatusInternalServerError
+		case Unavailable:
+			return http.StatusServiceUnavailable
+		case Unauthenticated:
+			return http.StatusUnauthorized
+		case Forbidden:
+			return http.StatusForbidden
+		case RateLimited:
+			return http.StatusTooManyRequests
+		}
+	}
+	return http.StatusUnprocessableEntity
+}

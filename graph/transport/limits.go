@@ -1,0 +1,52 @@
+package transport
+
+import (
+	"cmp"
+	"time"
+)
+
+// Limits stand before every execution. A zero field means its default.
+type Limits struct {
+	Body               int64         // Bytes of a request body.
+	QueryString        int           // Bytes of the query string of a GET.
+	Tokens             int           // Lexical tokens of a document.
+	Operations         int           // Operations in a document.
+	Fragments          int           // Fragment definitions in a document.
+	Depth              int           // Fields inside fields, fragments resolved, introspection apart.
+	IntrospectionDepth int           // Fields inside __schema and __type.
+	Aliases            int           // Aliased fields in a document.
+	RootFields         int           // Fields at the top of an operation, fragments resolved.
+	Directives         int           // Directives used in a document.
+	Fields             int           // Fields of a document, fragments resolved wherever they are spread.
+	Cost               int           // Objects that an answer can hold: a page counts as its size times what is asked of each node.
+	PageDefault        int           // Size of a page that names none.
+	PageMax            int           // Largest size of a page.
+	Time               time.Duration // Until an operation is given up.
+	InFlight           int           // Operations answered at the same time.
+	Documents          int           // Bytes of documents that are remembered as valid.
+}
+
+// DefaultLimits returns the limits that hold where Options name none. Cost lets
+// every operation of the public contract pass with pages of 500.
+func DefaultLimits() Limits {
+	return Limits{
+		Body: 1 << 20, QueryString: 16 << 10, Tokens: 10_000, Operations: 10, Fragments: 50, Depth: 12,
+		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 2_000, Cost: 10_000,
+		PageDefault: 50, PageMax: 500, Time: 10 * time.Second, InFlight: 100, Documents: 4 << 20,
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	return Limits{
+		Body: cmp.Or(l.Body, d.Body), QueryString: cmp.Or(l.QueryString, d.QueryString),
+		Tokens: cmp.Or(l.Tokens, d.Tokens), Operations: cmp.Or(l.Operations, d.Operations),
+		Fragments: cmp.Or(l.Fragments, d.Fragments), Depth: cmp.Or(l.Depth, d.Depth),
+		IntrospectionDepth: cmp.Or(l.IntrospectionDepth, d.IntrospectionDepth),
+		Aliases:            cmp.Or(l.Aliases, d.Aliases), RootFields: cmp.Or(l.RootFields, d.RootFields),
+		Directives: cmp.Or(l.Directives, d.Directives), Fields: cmp.Or(l.Fields, d.Fields),
+		Cost: cmp.Or(l.Cost, d.Cost), PageDefault: cmp.Or(l.PageDefault, d.PageDefault),
+		PageMax: cmp.Or(l.PageMax, d.PageMax), Time: cmp.Or(l.Time, d.Time),
+		InFlight: cmp.Or(l.InFlight, d.InFlight), Documents: cmp.Or(l.Documents, d.Documents),
+	}
+}

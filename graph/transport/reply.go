@@ -1,0 +1,76 @@
+package transport
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+)
+
+// statusPartialSuccess is the draft's status of data that comes with errors.
+const statusPartialSuccess = 294
+
+// maxErrors bounds the errors of one answer.
+const maxErrors = 20
+
+// refusal is a request that is answered without an operation.
+type refusal struct {
+	status int
+	code   Code
+	text   string
+	allow  string // The Allow header of a 405.
+}
+
+func refuse(status int, code Code, text string) *refusal {
+	return &refusal{status: status, code: code, text: text}
+}
+
+// envelope is an answer. data is absent, not null, when nothing was executed.
+type envelope struct {
+	Errors     gqlerror.List   `json:"errors,omitempty"`
+	Data       json.RawMessage `json:"data,omitempty"`
+	Extensions map[string]any  `json:"extensions,omitempty"`
+}
+
+type replier struct {
+	w         http.ResponseWriter
+	mediaType string
+	id        string
+}
+
+func (r *replier) fault(fault *refusal) {
+	if fault.allow != "" {
+		r.w.Header().Set("Allow", fault.allow)
+	}
+	r.write(fault.status, envelope{Errors: gqlerror.List{{
+		Message:    fault.text,
+		Extensions: map[string]any{"code": string(fault.code), "requestId": r.id},
+	}}})
+}
+
+func (r *replier) send(status int, answer *graphql.Response) {
+	r.write(status, envelope{
+		Errors: answer.Errors[:min(len(answer.Errors), maxErrors)], Data: answer.Data, Extensions: answer.Extensions,
+	})
+}
+
+func (r *replier) write(status int, answer envelope) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"errors":[{"message":"the answer cannot be written","extensions":{"code":"INTERNAL"}}]}`)
+	}
+	header := r.w.Header()
+	header.Set("Content-Type", r.mediaType+"; charset=utf-8")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	r.w.WriteHeader(status)
+	_, _ = r.w.Write(body)
+}
+
+func setAnswerHeaders(header http.Header, id string) {
+	header.Set("X-Request-Id", id)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Vary", "Accept, Origin, Sec-Fetch-Site")
+}

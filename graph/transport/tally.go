@@ -1,0 +1,83 @@
+package transport
+
+import (
+	"strconv"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// tally counts what is written in a document, each fragment once.
+type tally struct {
+	aliases, directives int
+	fault               string // What no client may send, or "".
+}
+
+func (t *tally) document(document *ast.QueryDocument) {
+	for _, operation := range document.Operations {
+		t.used(operation.Directives)
+		for _, variable := range operation.VariableDefinitions {
+			t.used(variable.Directives)
+			t.value(variable.DefaultValue)
+		}
+		t.set(operation.SelectionSet)
+	}
+	for _, fragment := range document.Fragments {
+		t.used(fragment.Directives)
+		t.set(fragment.SelectionSet)
+	}
+}
+
+func (t *tally) set(set ast.SelectionSet) {
+	for _, selection := range set {
+		switch selected := selection.(type) {
+		case *ast.Field:
+			if selected.Alias != selected.Name {
+				t.aliases++
+			}
+			t.used(selected.Directives)
+			t.arguments(selected.Arguments)
+			t.set(selected.SelectionSet)
+		case *ast.InlineFragment:
+			t.used(selected.Directives)
+			t.set(selected.SelectionSet)
+		case *ast.FragmentSpread:
+			t.used(selected.Directives)
+		}
+	}
+}
+
+func (t *tally) used(directives ast.DirectiveList) {
+	t.directives += len(directives)
+	for _, directive := range directives {
+		if directive.Name == "defer" || directive.Name == "stream" {
+			t.fault = "the directives @defer and @stream are not offered"
+		}
+		t.arguments(directive.Arguments)
+	}
+}
+
+func (t *tally) arguments(arguments ast.ArgumentList) {
+	for _, argument := range arguments {
+		t.value(argument.Value)
+	}
+}
+
+// value finds numbers that no type of the schema can hold.
+func (t *tally) value(value *ast.Value) {
+	if value == nil {
+		return
+	}
+	var err error
+	switch value.Kind {
+	case ast.IntValue:
+		_, err = strconv.ParseInt(value.Raw, 10, 64)
+	case ast.FloatValue:
+		_, err = strconv.ParseFloat(value.Raw, 64)
+	}
+	if err != nil {
+		t.fault = "a number is out of the range of every type"
+	}
+	for _, child := range value.Children {
+		t.value(child.Value)
+	}
+}
