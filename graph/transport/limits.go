@@ -17,7 +17,7 @@ type Limits struct {
 	Aliases            int           // Aliased fields in a document.
 	RootFields         int           // Fields at the top of an operation, fragments resolved.
 	Directives         int           // Directives used in a document.
-	Fields             int           // Fields of a document, fragments resolved wherever they are spread.
+	Fields             int           // Fields of a document, fragments resolved wherever they are spread; validation takes quadratic time in them.
 	Cost               int           // Objects that an answer can hold: a page counts as its size times what is asked of each node.
 	PageDefault        int           // Size of a page that names none.
 	PageMax            int           // Largest size of a page.
@@ -31,7 +31,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Body: 1 << 20, QueryString: 16 << 10, Tokens: 10_000, Operations: 10, Fragments: 50, Depth: 12,
-		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 2_000, Cost: 10_000,
+		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 600, Cost: 10_000,
 		PageDefault: 50, PageMax: 500, Time: 10 * time.Second, InFlight: 100, Documents: 4 << 20,
 	}
 }
