@@ -1,0 +1,117 @@
+package kubernetes
+
+import (
+	"maps"
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// edit returns what changed since the last edit, and false if nothing did. A
+// full edit holds everything; it is asked for after complete lists.
+func (m *model) edit(full bool) (federation.Edit, bool) {
+	var e federation.Edit
+	in := m.surroundings()
+	for k := range m.dirtyServices {
+		m.editService(k, in, &e.Services)
+	}
+	for k := range m.dirtyPods {
+		m.editWorkload(k, in, &e.Workloads)
+	}
+	e.Problems = m.problems.edit()
+	clear(m.dirtyServices)
+	clear(m.dirtyPods)
+	if m.identityDirty || full {
+		m.identityDirty = false
+		identity := m.cluster
+		e.Identity = &identity
+	}
+	if full {
+		e.Services = federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: maps.Clone(m.sent.services)}
+		e.Workloads = federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true, Set: maps.Clone(m.sent.workloads)}
+		e.Problems = federation.Delta[string, federation.Problem]{Full: true, Set: maps.Clone(m.problems.now)}
+		return e, true
+	}
+	return e, e.Identity != nil || len(e.Services.Set)+len(e.Services.Gone)+len(e.Workloads.Set)+len(e.Workloads.Gone)+len(e.Problems.Set)+len(e.Problems.Gone) > 0
+}
+
+func (m *model) editService(k key, in surroundings, d *federation.Delta[federation.ServiceKey, *federation.Shard]) {
+	s := m.services[k]
+	if s == nil {
+		m.problems.set("endpoints of "+k.String(), nil)
+		if name, ok := m.sent.names[k]; ok {
+			delete(m.sent.names, k)
+			delete(m.sent.services, name)
+			d.Gone = append(d.Gone, name)
+		}
+		return
+	}
+	shard, problems := join(s, m.slicesFor(k), in)
+	m.problems.set("endpoints of "+k.String(), problems)
+	if old := m.sent.services[s.service]; old != nil && sameShard(old, shard) {
+		return
+	}
+	m.sent.names[k], m.sent.services[s.service] = s.service, shard
+	if d.Set == nil {
+		d.Set = map[federation.ServiceKey]*federation.Shard{}
+	}
+	d.Set[s.service] = shard
+}
+
+func (m *model) editWorkload(k key, in surroundings, d *federation.Delta[federation.WorkloadKey, *federation.Workload]) {
+	name := federation.WorkloadKey{Namespace: k.Namespace, Name: k.Name}
+	var now *federation.Workload
+	if p := m.pods[k]; p != nil {
+		network := p.network
+		if network == "" {
+			network = in.network
+		}
+		now = p.workload(in.locality(p.node), network)
+	}
+	old := m.sent.workloads[name]
+	switch {
+	case now == nil && old == nil, now != nil && old != nil && sameWorkload(old, now):
+	case now == nil:
+		delete(m.sent.workloads, name)
+		d.Gone = append(d.Gone, name)
+	default:
+		m.sent.workloads[name] = now
+		if d.Set == nil {
+			d.Set = map[federation.WorkloadKey]*federation.Workload{}
+		}
+		d.Set[name] = now
+	}
+}
+
+// edit returns the problems that came, changed or went.
+func (l *ledger) edit() federation.Delta[string, federation.Problem] {
+	var d federation.Delta[string, federation.Problem]
+	for name := range l.dirty {
+		p, ok := l.now[name]
+		was, had := l.said[name]
+		switch {
+		case ok && (!had || p != was):
+			if d.Set == nil {
+				d.Set = map[string]federation.Problem{}
+			}
+			d.Set[name], l.said[name] = p, p
+		case !ok && had:
+			delete(l.said, name)
+			d.Gone = append(d.Gone, name)
+		}
+	}
+	clear(l.dirty)
+	return d
+}
+
+func sameShard(a, b *federation.Shard) bool {
+	return slices.Equal(a.Ports, b.Ports) && slices.Equal(a.VIPs, b.VIPs) && a.Resolution == b.Resolution && a.MeshExternal == b.MeshExternal &&
+		slices.Equal(a.ExportTo, b.ExportTo) && a.Created.Equal(b.Created) && a.UID == b.UID && maps.Equal(a.Labels, b.Labels) &&
+		a.TrafficDistribution == b.TrafficDistribution &&
+		slices.EqualFunc(a.Endpoints, b.Endpoints, func(x, y federation.Endpoint) bool { return x.Equal(&y) })
+}
+
+func sameWorkload(a, b *federation.Workload) bool {
+	return slices.Equal(a.Addresses, b.Addresses) && a.Network == b.Network && a.Locality == b.Locality && maps.Equal(a.Labels, b.Labels) &&
+		a.ServiceAccount == b.ServiceAccount && slices.Equal(a.Probes, b.Probes) && slices.Equal(a.ManagementPorts, b.ManagementPorts)
+}

@@ -1,0 +1,141 @@
+package kubernetes
+
+import (
+	"context"
+	"time"
+)
+
+// event is what reflectors and gate tell the follower: listed, changed,
+// followed or probed.
+type event any
+
+type (
+	// listed is a complete list of a kind, from a proven server.
+	listed struct {
+		kind  kind
+		items []object
+		epoch uint64
+	}
+	// changed is an object that is there now, or the name of one that is gone.
+	changed struct {
+		kind kind
+		set  object
+		gone key
+	}
+	// followed says that a kind is watched, or why not.
+	followed struct {
+		kind kind
+		err  error
+	}
+	// probed is the end of a round of the gate's probe.
+	probed struct {
+		uid string
+		err error
+	}
+)
+
+// mostEvents bounds the events of one edit.
+const mostEvents = 4096
+
+// follower applies the events in their order and passes on what they change.
+type follower struct {
+	*Registry
+	to     Sink
+	model  *model
+	link   link
+	epochs [kinds]uint64 // in which each kind was listed last
+	full   uint64        // epoch of the last full edit
+	relist bool          // a list within the epoch changed something
+}
+
+func newFollower(r *Registry, to Sink) *follower {
+	return &follower{Registry: r, to: to, model: newModel(r.options.Network), link: link{explain: r.options.Explain}}
+}
+
+// run takes events until the context ends. Events that wait already become one
+// edit; nothing waits for more.
+func (f *follower) run(ctx context.Context, events <-chan event) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-events:
+			f.take(e)
+		}
+		for n := 1; n < mostEvents && f.takeWaiting(events); n++ {
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		f.flush()
+	}
+}
+
+func (f *follower) takeWaiting(events <-chan event) bool {
+	select {
+	case e := <-events:
+		f.take(e)
+		return true
+	default:
+		return false
+	}
+}
+
+func (f *follower) take(e event) {
+	switch e := e.(type) {
+	case listed:
+		afresh := e.epoch != f.epochs[e.kind]
+		if f.model.replace(e.kind, e.items, afresh) {
+			f.relist = true
+		}
+		f.epochs[e.kind] = e.epoch
+		f.log.Debug("listed", "kind", int(e.kind), "objects", len(e.items))
+	case changed:
+		f.lastEvent.Store(time.Now().UnixNano())
+		if e.set != nil {
+			f.model.set(e.set)
+		} else {
+			f.model.remove(e.kind, e.gone)
+		}
+	case followed:
+		f.link.follow(e)
+	case probed:
+		f.link.probe = e.err
+		if e.uid != "" && f.model.cluster.UID == "" {
+			f.model.cluster.UID = e.uid
+		}
+		if f.link.synced && f.link.follows() {
+			f.lastSync.Store(time.Now().UnixNano())
+		}
+	}
+}
+
+// flush says what changed. While lists of different epochs are mixed nothing is
+// said: stale beats partial.
+func (f *follower) flush() {
+	if f.whole() {
+		full := f.epochs[0] > f.full || f.relist
+		if edit, ok := f.model.edit(full); ok {
+			f.to.Update(edit)
+		}
+		f.full, f.relist = f.epochs[0], false
+		if !f.link.synced {
+			f.link.synced = true
+			f.lastSync.Store(time.Now().UnixNano())
+		}
+	}
+	if status, ok := f.link.status(); ok {
+		f.log.Info("cluster status", "phase", string(status.Phase), "message", status.Message)
+		f.to.Status(status)
+	}
+}
+
+// whole tells whether every kind was listed in the same epoch.
+func (f *follower) whole() bool {
+	for _, epoch := range f.epochs {
+		if epoch == 0 || epoch != f.epochs[0] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,80 @@
+package kubernetes
+
+import (
+	"errors"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// link is what the registry knows of its connection, and makes its status.
+type link struct {
+	explain   func(error) string
+	synced    bool // the first full edit was passed on
+	probe     error
+	trouble   [kinds]error
+	following [kinds]bool
+	said      federation.RegistryStatus
+}
+
+// follow takes what a reflector said of itself. Trouble stays known until the
+// reflector follows again.
+func (l *link) follow(e followed) {
+	l.following[e.kind] = e.err == nil
+	if e.err == nil || !errors.Is(e.err, errAsked) {
+		l.trouble[e.kind] = e.err
+	}
+}
+
+func (l *link) follows() bool {
+	for _, f := range l.following {
+		if !f {
+			return false
+		}
+	}
+	return l.probe == nil
+}
+
+// status returns the status, and false if it was said before. While the
+// registry catches up after trouble the trouble is still said.
+func (l *link) status() (federation.RegistryStatus, bool) {
+	now := l.said
+	err := l.worst()
+	var foreign foreignError
+	switch {
+	case errors.As(err, &foreign):
+		now = federation.RegistryStatus{Phase: federation.Held, Message: err.Error()}
+	case err != nil && !l.synced && definite(err):
+		now = federation.RegistryStatus{Phase: federation.Failed, Message: message(err, l.explain)}
+	case err != nil && !l.synced:
+		now = federation.RegistryStatus{Phase: federation.Syncing, Message: message(err, l.explain)}
+	case err != nil:
+		now = federation.RegistryStatus{Phase: federation.Stale, Message: message(err, l.explain)}
+	case !l.synced:
+		now = federation.RegistryStatus{Phase: federation.Syncing}
+	case l.follows():
+		now = federation.RegistryStatus{Phase: federation.Ready}
+	}
+	if now == l.said {
+		return now, false
+	}
+	l.said = now
+	return now, true
+}
+
+// worst is the probe's trouble, else the first definite refusal, else the first
+// trouble.
+func (l *link) worst() error {
+	if l.probe != nil {
+		return l.probe
+	}
+	var first error
+	for _, err := range l.trouble {
+		if definite(err) {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}

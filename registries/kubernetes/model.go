@@ -1,0 +1,256 @@
+package kubernetes
+
+import (
+	"cmp"
+	"net/netip"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// model is all that the cluster said, joined, and what of it was passed on. One
+// goroutine owns it. Its cost grows with what changed: a slice touches its
+// service, a pod the services of the slices that refer to it, a node its pods.
+type model struct {
+	configured federation.NetworkID
+	cluster    federation.Identity
+
+	services map[key]*service
+	slices   map[key]*slice
+	pods     map[key]*pod
+	nodes    map[string]*node
+	vips     map[netip.Addr]key
+
+	slicesOf   references[key, key]        // service → slices
+	podSlices  references[key, key]        // pod → slices
+	nodePods   references[string, key]     // node → pods
+	nodeSlices references[string, key]     // node → slices with endpoints of no pod
+	bareSlices references[netip.Addr, key] // address of no pod → slices
+
+	dirtyServices map[key]struct{}
+	dirtyPods     map[key]struct{}
+	problems      ledger
+	sent          sent
+	identityDirty bool
+}
+
+// sent is what was passed on last, by the same pointers.
+type sent struct {
+	services  map[federation.ServiceKey]*federation.Shard
+	workloads map[federation.WorkloadKey]*federation.Workload
+	names     map[key]federation.ServiceKey
+}
+
+func newModel(configured federation.NetworkID) *model {
+	return &model{
+		configured: configured,
+		services:   map[key]*service{}, slices: map[key]*slice{}, pods: map[key]*pod{}, nodes: map[string]*node{}, vips: map[netip.Addr]key{},
+		slicesOf: references[key, key]{}, podSlices: references[key, key]{}, nodePods: references[string, key]{},
+		nodeSlices: references[string, key]{}, bareSlices: references[netip.Addr, key]{},
+		dirtyServices: map[key]struct{}{}, dirtyPods: map[key]struct{}{},
+		problems: newLedger(),
+		sent: sent{
+			services: map[federation.ServiceKey]*federation.Shard{}, workloads: map[federation.WorkloadKey]*federation.Workload{},
+			names: map[key]federation.ServiceKey{},
+		},
+	}
+}
+
+// network is that of whatever names none itself.
+func (m *model) network() federation.NetworkID {
+	return cmp.Or(m.configured, m.cluster.Network, federation.DefaultNetwork)
+}
+
+func (m *model) surroundings() surroundings {
+	return surroundings{pods: m.pods, nodes: m.nodes, vips: m.vips, network: m.network()}
+}
+
+// set takes a new or changed object.
+func (m *model) set(o object) {
+	switch o := o.(type) {
+	case *service:
+		m.putService(o.k, o)
+		m.problems.set("Service "+o.k.String(), o.problems)
+	case *slice:
+		m.putSlice(o.k, o)
+		m.problems.set("EndpointSlice "+o.k.String(), o.problems)
+	case *pod:
+		m.putPod(o.k, o)
+		m.problems.set("Pod "+o.k.String(), o.problems)
+	case *node:
+		m.putNode(o.k.Name, o)
+		m.problems.set("Node "+o.k.Name, o.problems)
+	case *namespace:
+		m.setNetwork(o.network)
+		m.problems.set("Namespace "+o.k.Name, o.problems)
+	}
+}
+
+// remove takes an object away.
+func (m *model) remove(kind kind, k key) {
+	switch kind {
+	case kindServices:
+		m.putService(k, nil)
+		m.problems.set("Service "+k.String(), nil)
+	case kindSlices:
+		m.putSlice(k, nil)
+		m.problems.set("EndpointSlice "+k.String(), nil)
+	case kindPods:
+		m.putPod(k, nil)
+		m.problems.set("Pod "+k.String(), nil)
+	case kindNodes:
+		m.putNode(k.Name, nil)
+		m.problems.set("Node "+k.Name, nil)
+	}
+}
+
+func (m *model) putService(k key, s *service) {
+	if old := m.services[k]; old != nil {
+		for _, vip := range old.shard.VIPs {
+			if m.vips[vip.Addr()] == k {
+				delete(m.vips, vip.Addr())
+				m.touchSlices(m.bareSlices[vip.Addr()])
+			}
+		}
+	}
+	put(m.services, k, s)
+	if s != nil {
+		for _, vip := range s.shard.VIPs {
+			m.vips[vip.Addr()] = k
+			m.touchSlices(m.bareSlices[vip.Addr()])
+		}
+	}
+	m.dirtyServices[k] = struct{}{}
+}
+
+func (m *model) putSlice(k key, s *slice) {
+	if old := m.slices[k]; old != nil {
+		m.unrefer(old)
+		m.dirtyServices[old.owner()] = struct{}{}
+	}
+	if s != nil && s.service == "" {
+		s = nil
+	}
+	put(m.slices, k, s)
+	if s != nil {
+		m.refer(s)
+		m.dirtyServices[s.owner()] = struct{}{}
+	}
+}
+
+func (m *model) putPod(k key, p *pod) {
+	old := m.pods[k]
+	if old != nil {
+		m.nodePods.remove(old.node, k)
+	}
+	put(m.pods, k, p)
+	if p != nil {
+		m.nodePods.add(p.node, k)
+	}
+	m.dirtyPods[k] = struct{}{}
+	m.touchSlices(m.podSlices[k])
+}
+
+// putNode ignores what changes nothing, such as a heartbeat.
+func (m *model) putNode(name string, n *node) {
+	old := m.nodes[name]
+	put(m.nodes, name, n)
+	if old != nil && n != nil && old.locality == n.locality {
+		return
+	}
+	for k := range m.nodePods[name] {
+		m.dirtyPods[k] = struct{}{}
+		m.touchSlices(m.podSlices[k])
+	}
+	m.touchSlices(m.nodeSlices[name])
+}
+
+// setNetwork takes the network that the cluster names itself.
+func (m *model) setNetwork(id federation.NetworkID) {
+	if m.cluster.Network == id {
+		return
+	}
+	before := m.network()
+	m.cluster.Network = id
+	m.identityDirty = true
+	if m.network() == before {
+		return
+	}
+	for k := range m.services {
+		m.dirtyServices[k] = struct{}{}
+	}
+	for k := range m.pods {
+		m.dirtyPods[k] = struct{}{}
+	}
+}
+
+func (m *model) touchSlices(of map[key]struct{}) {
+	for k := range of {
+		m.dirtyServices[m.slices[k].owner()] = struct{}{}
+	}
+}
+
+// known returns the keys of a kind, for the comparison with a complete list.
+func (m *model) known(kind kind) map[key]string {
+	switch kind {
+	case kindServices:
+		return versions(m.services)
+	case kindSlices:
+		return versions(m.slices)
+	case kindPods:
+		return versions(m.pods)
+	case kindNodes:
+		out := make(map[key]string, len(m.nodes))
+		for name, n := range m.nodes {
+			out[key{Name: name}] = n.version
+		}
+		return out
+	}
+	return nil
+}
+
+// replace takes a complete list of one kind and tells whether anything differs.
+// With afresh, versions prove nothing: the server's history may be another one.
+func (m *model) replace(kind kind, items []object, afresh bool) bool {
+	before := m.known(kind)
+	differs := false
+	for _, o := range items {
+		b := o.base()
+		if version, ok := before[b.k]; afresh || !ok || version != b.version || version == "" {
+			m.set(o)
+			differs = differs || kind != kindNamespace
+		}
+		delete(before, b.k)
+	}
+	for k := range before {
+		m.remove(kind, k)
+		differs = true
+	}
+	return differs
+}
+
+func (m *model) slicesFor(k key) []*slice {
+	out := make([]*slice, 0, len(m.slicesOf[k]))
+	for name := range m.slicesOf[k] {
+		out = append(out, m.slices[name])
+	}
+	return out
+}
+
+func versions[T interface {
+	comparable
+	object
+}](in map[key]T) map[key]string {
+	out := make(map[key]string, len(in))
+	for k, o := range in {
+		out[k] = o.base().version
+	}
+	return out
+}
+
+func put[K comparable, T any](in map[K]*T, k K, v *T) {
+	if v == nil {
+		delete(in, k)
+		return
+	}
+	in[k] = v
+}

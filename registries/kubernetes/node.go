@@ -1,0 +1,35 @@
+package kubernetes
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+const labelSubZone = "topology.istio.io/subzone"
+
+// node is what the registry keeps of a Node.
+type node struct {
+	record
+	locality federation.Locality
+}
+
+func parseNode(in *corev1.Node) *node {
+	k := key{Name: in.Name}
+	n := notes{object: "Node " + in.Name}
+	part := func(label string) string { return place(in.Labels[label], "metadata.labels["+label+"]", &n) }
+	locality := federation.Locality{Region: part(corev1.LabelTopologyRegion), Zone: part(corev1.LabelTopologyZone), SubZone: part(labelSubZone)}
+	return &node{record: record{k: k, version: in.ResourceVersion, problems: n.all()}, locality: locality}
+}
+
+// namespace is what the registry keeps of the namespace kube-system.
+type namespace struct {
+	record
+	network federation.NetworkID
+}
+
+func parseNamespace(in *corev1.Namespace) *namespace {
+	n := notes{object: "Namespace " + in.Name}
+	id := network(in.Labels[labelNetwork], "metadata.labels["+labelNetwork+"]", &n)
+	return &namespace{record: record{k: key{Name: in.Name}, version: in.ResourceVersion, problems: n.all()}, network: id}
+}

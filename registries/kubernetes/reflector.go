@@ -1,0 +1,253 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+const (
+	listTimeout  = time.Minute     // of one page
+	watchLeast   = 5 * time.Minute // a watch is renewed after once to twice this time
+	longestPause = 30 * time.Second
+	atOnce       = time.Second // a watch that ends sooner is trouble
+)
+
+// reflector says what the server holds of one kind: a complete list, then every
+// change. A watch that breaks goes on at its version; only a version that the
+// server does not keep any more (410) or another epoch needs a new list. Lists
+// are read from a quorum in pages, each object cut down as its page arrives; a
+// list that breaks off is dropped whole (F43). Streamed lists (WatchList) are
+// not used: with paging the memory is bounded on servers of every age.
+type reflector struct {
+	resource
+	gate  *gate
+	tries flowcontrol.RateLimiter // of all reflectors of the cluster
+	page  int64
+	say   func(context.Context, event) bool // false when the context ended
+
+	version  string // to go on from; "" needs a list
+	epoch    uint64
+	failures int
+}
+
+// run follows the server until the context ends.
+func (r *reflector) run(ctx context.Context) {
+	for {
+		s, err := r.gate.enter(ctx)
+		if err != nil || r.tries.Wait(ctx) != nil {
+			return
+		}
+		err = r.attempt(ctx, s)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			continue
+		}
+		r.say(ctx, followed{kind: r.kind, err: err})
+		r.gate.ask()
+		if !errors.Is(err, errAsked) && !pause(ctx, r.backOff()) {
+			return
+		}
+	}
+}
+
+// attempt lists if need be, and watches until the watch or the session ends.
+// nil means that the watch may go on at once.
+func (r *reflector) attempt(ctx context.Context, s session) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if s.epoch != r.epoch {
+		r.version, r.epoch = "", s.epoch
+	}
+	err := r.follow(ctx, s)
+	select {
+	case <-s.lost:
+		r.failures = 0
+		return errAsked
+	default:
+		return err
+	}
+}
+
+func (r *reflector) follow(ctx context.Context, s session) error {
+	if r.version == "" {
+		items, version, err := r.listAll(ctx)
+		if err != nil {
+			return accessError{verb: "list", resource: r.name, err: err}
+		}
+		if err := r.gate.prove(ctx, s); err != nil {
+			return err
+		}
+		if !r.say(ctx, listed{kind: r.kind, items: items, epoch: r.epoch}) {
+			return ctx.Err()
+		}
+		r.version = version
+	}
+	w, err := r.watch(ctx, r.watchOptions())
+	switch {
+	case expired(err):
+		r.version = ""
+		return nil
+	case err != nil:
+		return accessError{verb: "watch", resource: r.name, err: err}
+	}
+	defer func() {
+		w.Stop()
+		for range w.ResultChan() { // until its goroutine is gone
+		}
+	}()
+	if err := r.gate.prove(ctx, s); err != nil {
+		return err
+	}
+	r.say(ctx, followed{kind: r.kind})
+	return r.consume(ctx, w)
+}
+
+func (r *reflector) watchOptions() metav1.ListOptions {
+	seconds := int64((watchLeast + rand.N(watchLeast)).Seconds())
+	return metav1.ListOptions{ResourceVersion: r.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds, FieldSelector: r.fields}
+}
+
+// consume passes events on until the watch ends. An end after a while is usual.
+func (r *reflector) consume(ctx context.Context, w watch.Interface) error {
+	began := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, ok := <-w.ResultChan():
+			if !ok {
+				return r.ended(began, errors.New("the server ends the watch at once"))
+			}
+			err := r.event(ctx, e)
+			switch {
+			case expired(err):
+				r.version = ""
+				return nil
+			case err != nil:
+				return r.ended(began, err)
+			}
+		}
+	}
+}
+
+func (r *reflector) ended(began time.Time, why error) error {
+	if time.Since(began) < atOnce {
+		return accessError{verb: "watch", resource: r.name, err: why}
+	}
+	r.failures = 0
+	return nil
+}
+
+func (r *reflector) event(ctx context.Context, e watch.Event) error {
+	if e.Type == watch.Error {
+		return apierrors.FromObject(e.Object)
+	}
+	about, err := meta.Accessor(e.Object)
+	if err != nil {
+		return fmt.Errorf("reading a watch event: %w", err)
+	}
+	k := key{Namespace: about.GetNamespace(), Name: about.GetName()}
+	switch e.Type {
+	case watch.Added, watch.Modified:
+		o := r.read(e.Object)
+		if o == nil {
+			return fmt.Errorf("the watch sent an object of type %T", e.Object)
+		}
+		if !r.say(ctx, changed{kind: r.kind, set: o}) {
+			return ctx.Err()
+		}
+	case watch.Deleted:
+		if !r.say(ctx, changed{kind: r.kind, gone: k}) {
+			return ctx.Err()
+		}
+	case watch.Bookmark:
+	default:
+		return fmt.Errorf("the watch sent an event of type %s", quote(string(e.Type)))
+	}
+	r.version = about.GetResourceVersion()
+	return nil
+}
+
+// listAll returns the complete list and its version. Where the version of the
+// first page expires underway, one request reads the list whole.
+func (r *reflector) listAll(ctx context.Context) ([]object, string, error) {
+	var items []object
+	options := metav1.ListOptions{Limit: r.page, FieldSelector: r.fields}
+	for {
+		page, next, version, err := r.listPage(ctx, options)
+		if expired(err) && options.Continue != "" {
+			items, options.Continue, options.Limit = nil, "", 0
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		items = append(items, page...)
+		if next == "" {
+			return items, version, nil
+		}
+		options.Continue = next
+	}
+}
+
+func (r *reflector) listPage(ctx context.Context, options metav1.ListOptions) (items []object, next, version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	list, err := r.list(ctx, options)
+	if err != nil {
+		return nil, "", "", err
+	}
+	about, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, "", "", fmt.Errorf("reading a list: %w", err)
+	}
+	if about.GetResourceVersion() == "" {
+		return nil, "", "", errors.New("the server sent a list without a version")
+	}
+	err = meta.EachListItem(list, func(in runtime.Object) error {
+		o := r.read(in)
+		if o == nil {
+			return fmt.Errorf("the list holds an object of type %T", in)
+		}
+		items = append(items, o)
+		return nil
+	})
+	return items, about.GetContinue(), about.GetResourceVersion(), err
+}
+
+// backOff doubles from about a second to longestPause, with jitter.
+func (r *reflector) backOff() time.Duration {
+	d := min(time.Second<<min(r.failures, 10), longestPause)
+	r.failures++
+	return d/2 + rand.N(d)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,110 @@
+// Package kubernetes is the registry of one Kubernetes cluster: it follows the
+// API server and says, in the federation's values, what the cluster offers.
+// What an object says itself (parse…) and how objects are joined (join) are
+// pure functions; model keeps their results; reflector and gate speak to the
+// server.
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Sink hears what the registry says. Update returns after its version is
+// published.
+type Sink interface {
+	Update(federation.Edit)
+	Status(federation.RegistryStatus)
+}
+
+// Options say which cluster to follow and how. Client and Cluster are required.
+type Options struct {
+	Cluster      federation.ClusterID
+	Network      federation.NetworkID // "": kube-system's label, else the default network
+	DomainSuffix string               // "": cluster.local
+	Client       clientset.Interface  // its rate limit must leave room for a request every few seconds
+	Expect       string               // UID of kube-system when the cluster was attached; "": not known yet
+	Explain      func(error) string   // says an error for people, without secrets; nil: its own text
+	PageSize     int64                // of lists; 0: 500
+	Canary       time.Duration        // between two reads of kube-system, and their time limit; 0: 5 s
+	Logger       *slog.Logger         // nil: the default logger
+}
+
+// Registry follows one cluster. It is made by New and used for one Run.
+type Registry struct {
+	options Options
+	gate    *gate
+	tries   flowcontrol.RateLimiter
+	log     *slog.Logger
+
+	lastEvent, lastSync atomic.Int64 // nanoseconds since 1970; 0 is never
+}
+
+// New makes a registry that does nothing before Run.
+func New(o Options) *Registry {
+	o.DomainSuffix = cmp.Or(o.DomainSuffix, "cluster.local")
+	o.PageSize = cmp.Or(o.PageSize, 500)
+	o.Canary = cmp.Or(o.Canary, 5*time.Second)
+	if o.Explain == nil {
+		o.Explain = error.Error
+	}
+	log := cmp.Or(o.Logger, slog.Default()).With("cluster", string(o.Cluster), "registry", string(federation.Kubernetes))
+	return &Registry{
+		options: o, log: log,
+		gate:  newGate(o.Client, o.Expect, o.Canary),
+		tries: flowcontrol.NewTokenBucketRateLimiter(1, 2*int(kinds)), // F42
+	}
+}
+
+// Run follows the cluster until the context ends, and then returns nil: there
+// is no trouble that a retry may not heal, so trouble is said by Status. The
+// first Update is full. Update and Status are called by one goroutine.
+func (r *Registry) Run(ctx context.Context, to Sink) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events := make(chan event, 256)
+	say := func(ctx context.Context, e event) bool {
+		select {
+		case <-ctx.Done():
+			return false
+		case events <- e:
+			return true
+		}
+	}
+	running.Go(func() {
+		r.gate.run(ctx, func(uid string, trouble error) { say(ctx, probed{uid: uid, err: trouble}) })
+	})
+	for _, res := range resources(r.options.Client, r.options.DomainSuffix) {
+		f := &reflector{resource: res, gate: r.gate, tries: r.tries, page: r.options.PageSize, say: say}
+		running.Go(func() { f.run(ctx) })
+	}
+	newFollower(r, to).run(ctx, events)
+	return nil
+}
+
+// Relist reads every list again; a full edit follows even if nothing changed.
+// It is how a suspicious list is asked for a second time.
+func (r *Registry) Relist() { r.gate.relist() }
+
+// Activity returns when the last event came and when the registry last knew
+// that it had seen everything; zero times are never.
+func (r *Registry) Activity() (lastEvent, lastSync time.Time) {
+	at := func(n *atomic.Int64) time.Time {
+		if v := n.Load(); v != 0 {
+			return time.Unix(0, v)
+		}
+		return time.Time{}
+	}
+	return at(&r.lastEvent), at(&r.lastSync)
+}

@@ -1,0 +1,205 @@
+package kubernetes
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+const (
+	annotationExportTo = "networking.istio.io/exportTo"
+	// mostExportTo bounds the annotation, in bytes.
+	mostExportTo = 16 << 10
+)
+
+type key = types.NamespacedName
+
+// service is what the registry keeps of a Service.
+type service struct {
+	record
+	service  federation.ServiceKey
+	shard    federation.Shard // without endpoints, but for ExternalName
+	notReady bool             // publishNotReadyAddresses
+}
+
+// parseService translates all that the Service says itself. domain is the
+// cluster's DNS suffix.
+func parseService(in *corev1.Service, domain string) *service {
+	k := key{Namespace: in.Namespace, Name: in.Name}
+	n := notesOn("Service", k)
+	host := strings.ToLower(in.Name + "." + in.Namespace + ".svc." + domain)
+	out := &service{
+		service:  federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: in.Namespace},
+		notReady: in.Spec.PublishNotReadyAddresses,
+		shard: federation.Shard{
+			Ports:    servicePorts(in.Spec.Ports, &n),
+			ExportTo: exportTo(in.Annotations[annotationExportTo], &n),
+			Created:  in.CreationTimestamp.UTC(),
+			UID:      string(in.UID),
+			Labels:   in.Labels,
+		},
+	}
+	if in.Spec.TrafficDistribution != nil {
+		out.shard.TrafficDistribution = *in.Spec.TrafficDistribution
+	}
+	if in.Spec.Type == corev1.ServiceTypeExternalName {
+		out.external(in.Spec.ExternalName, &n)
+	} else {
+		out.addresses(in, &n)
+	}
+	out.record = record{k: k, version: in.ResourceVersion, problems: n.all()}
+	return out
+}
+
+// addresses takes the service's own addresses. External IPs and the status of a
+// load balancer are never used: anyone may write anything there (B-O7).
+func (s *service) addresses(in *corev1.Service, n *notes) {
+	ips, field := in.Spec.ClusterIPs, "spec.clusterIPs"
+	if len(ips) == 0 && in.Spec.ClusterIP != "" {
+		ips, field = []string{in.Spec.ClusterIP}, "spec.clusterIP"
+	}
+	for i, text := range ips {
+		if text == corev1.ClusterIPNone {
+			s.shard.Resolution = federation.Passthrough
+			continue
+		}
+		ip, err := parseIP(text)
+		if err != nil {
+			n.add(codeAddress, index(field, i), "%s is %v; the service is offered without it", quote(text), err)
+			continue
+		}
+		s.shard.VIPs = append(s.shard.VIPs, netip.PrefixFrom(ip, ip.BitLen()))
+	}
+	if s.shard.Resolution == federation.Passthrough {
+		s.shard.VIPs = nil
+	}
+}
+
+// external makes the service stand for a name outside of the cluster.
+func (s *service) external(name string, n *notes) {
+	s.shard.Resolution = federation.DNSLB
+	s.shard.MeshExternal = true
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	const field = "spec.externalName"
+	switch _, err := netip.ParseAddr(name); {
+	case name == "":
+		n.add(codeExternal, field, "it is empty; write the DNS name that the service stands for")
+		return
+	case err == nil:
+		n.add(codeExternal, field, "%s is an IP address; write a DNS name, or use a Service without selector and an EndpointSlice", quote(name))
+		return
+	case name == string(s.service.Hostname):
+		n.add(codeExternal, field, "the service names itself; write the name of something else")
+		return
+	case !dnsName(name):
+		n.add(codeExternal, field, "%s is no DNS name", quote(name))
+		return
+	}
+	e := federation.Endpoint{Address: federation.HostAddress(name), Health: federation.Healthy}
+	for _, p := range s.shard.Ports {
+		e.Ports = append(e.Ports, federation.EndpointPort{Name: p.Name, Number: p.Number})
+	}
+	s.shard.Endpoints = []federation.Endpoint{e}
+}
+
+func servicePorts(in []corev1.ServicePort, n *notes) []federation.Port {
+	type socket struct {
+		transport federation.Transport
+		number    uint16
+	}
+	seen := map[socket]bool{}
+	var out []federation.Port
+	for i, p := range in {
+		field := index("spec.ports", i)
+		number, ok := portNumber(p.Port)
+		protocol, supported := protocolOf(p.Protocol, p.AppProtocol, p.Name)
+		this := socket{protocol.Transport(), number}
+		switch {
+		case !ok:
+			n.add(codePort, field+".port", "%d is no port number (1 to 65535); this port is left out", p.Port)
+		case !supported:
+			n.add(codeProtocol, field+".protocol", "%s is not supported; this port is left out", quote(string(p.Protocol)))
+		case p.Name == "" && len(in) > 1:
+			n.add(codePort, field+".name", "a service with several ports must name each; this port is left out")
+		case seen[this] || slices.ContainsFunc(out, func(o federation.Port) bool { return o.Name == p.Name }):
+			n.add(codePort, field, "number or name was used before in this service; this port is left out")
+		default:
+			if p.AppProtocol != nil && federation.ParseProtocol(*p.AppProtocol) == federation.Unsupported {
+				n.add(codeAppProtocol, field+".appProtocol", "%s is not known; the port is treated as %s", quote(*p.AppProtocol), protocol)
+			}
+			seen[this] = true
+			out = append(out, federation.Port{Name: p.Name, Number: number, Protocol: protocol})
+		}
+	}
+	return out
+}
+
+// protocolOf decides by transport, then appProtocol, then the port name's
+// prefix; without any of them it is TCP (seed 3). False means that the
+// transport is not supported.
+func protocolOf(transport corev1.Protocol, app *string, name string) (federation.Protocol, bool) {
+	switch transport {
+	case corev1.ProtocolUDP:
+		return federation.UDP, true
+	case corev1.ProtocolTCP, "":
+	default:
+		return federation.Unsupported, false
+	}
+	if app != nil && *app != "" {
+		if p := federation.ParseProtocol(*app); p != federation.Unsupported && p != federation.UDP {
+			return p, true
+		}
+	}
+	return namedProtocol(name), true
+}
+
+// namedProtocol reads "PROTOCOL" or "PROTOCOL-SUFFIX".
+func namedProtocol(name string) federation.Protocol {
+	name = strings.ToLower(name)
+	if name == "grpc-web" || strings.HasPrefix(name, "grpc-web-") {
+		return federation.GRPCWeb
+	}
+	prefix, _, _ := strings.Cut(name, "-")
+	if p := federation.ParseProtocol(prefix); p != federation.Unsupported && p != federation.UDP {
+		return p
+	}
+	return federation.TCP
+}
+
+// exportTo reads a comma list of namespaces, "." and "*" ("~": nowhere). Where
+// the annotation holds nothing usable the service stays in its own namespace.
+func exportTo(annotation string, n *notes) []string {
+	const field = "metadata.annotations[" + annotationExportTo + "]"
+	if strings.TrimSpace(annotation) == "" {
+		return nil
+	}
+	if len(annotation) > mostExportTo {
+		n.add(codeExport, field, "it is longer than %d bytes; the service is visible in its own namespace only", mostExportTo)
+		return []string{"."}
+	}
+	var out []string
+	for text := range strings.SplitSeq(annotation, ",") {
+		text = strings.TrimSpace(text)
+		switch {
+		case text == "*" || text == "." || text == "~" || dnsLabel(text):
+			if !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		case text != "":
+			n.add(codeExport, field, "%s is no namespace, %q, %q or %q; it is left out", quote(text), ".", "*", "~")
+		}
+	}
+	if len(out) == 0 {
+		n.add(codeExport, field, "it names no namespace; the service is visible in its own namespace only")
+		return []string{"."}
+	}
+	return out
+}
+
+func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

@@ -1,0 +1,98 @@
+package kubernetes
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// record is what every kept object has.
+type record struct {
+	k        key
+	version  string // the API server's; equal versions are equal objects
+	problems []federation.Problem
+}
+
+func (r *record) base() *record { return r }
+
+// object is something that the registry keeps of an API object.
+type object interface{ base() *record }
+
+var (
+	errNoIP   = errors.New("no IP address in its usual form")
+	errZoneIP = errors.New("an IP address with a zone")
+)
+
+// parseIP is strict: no leading zeros, no zone; IPv4 mapped into IPv6 is
+// unmapped.
+func parseIP(text string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(text)
+	switch {
+	case err != nil:
+		return netip.Addr{}, errNoIP
+	case ip.Zone() != "":
+		return netip.Addr{}, errZoneIP
+	}
+	return ip.Unmap(), nil
+}
+
+func portNumber(n int32) (uint16, bool) {
+	if n < 1 || n > 65535 {
+		return 0, false
+	}
+	return uint16(n), true
+}
+
+// labelValue tells whether the text is a valid, non-empty label value.
+func labelValue(s string) bool {
+	if s == "" || len(s) > 63 || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func dnsLabel(s string) bool {
+	return labelValue(s) && s == strings.ToLower(s) && !strings.ContainsAny(s, "._")
+}
+
+// dnsName accepts underscores, as resolvers do.
+func dnsName(s string) bool {
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if len(label) > 63 || !labelValue(strings.TrimLeft(label, "_")) {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// place reads a part of a locality; what is no label value is left out.
+func place(text, field string, n *notes) string {
+	if text == "" || labelValue(text) {
+		return text
+	}
+	n.add(codeLocality, field, "%s is no valid label value (63 letters, digits, '-', '_', '.'); it is left out of the locality", quote(text))
+	return ""
+}
+
+// network reads a network label; what is no label value is left out.
+func network(text, field string, n *notes) federation.NetworkID {
+	if text == "" || labelValue(text) {
+		return federation.NetworkID(text)
+	}
+	n.add(codeNetwork, field, "%s is no valid label value; the cluster's network is used", quote(text))
+	return ""
+}
