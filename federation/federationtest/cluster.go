@@ -1,0 +1,154 @@
+package federationtest
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// clusterFile is what the registry of one cluster says, in a form that is
+// pleasant to write by hand.
+type clusterFile struct {
+	Provider   federation.Provider  `json:"provider"`
+	Network    federation.NetworkID `json:"network"`
+	Precedence int                  `json:"precedence"`
+	Services   []serviceFile        `json:"services"`
+	Workloads  []workloadFile       `json:"workloads"`
+}
+
+type serviceFile struct {
+	Hostname            federation.Hostname `json:"hostname"`
+	Namespace           string              `json:"namespace"`
+	VIPs                []string            `json:"vips"`
+	Ports               []federation.Port   `json:"ports"`
+	Resolution          string              `json:"resolution"`
+	MeshExternal        bool                `json:"meshExternal"`
+	ExportTo            []string            `json:"exportTo"`
+	TrafficDistribution string              `json:"trafficDistribution"`
+	Endpoints           []endpointFile      `json:"endpoints"`
+}
+
+type endpointFile struct {
+	Address        federation.Address   `json:"address"`
+	Ports          map[string]uint16    `json:"ports"`
+	Network        federation.NetworkID `json:"network"`
+	Locality       string               `json:"locality"` // REGION/ZONE/SUBZONE
+	Weight         uint32               `json:"weight"`
+	Health         federation.Health    `json:"health"`
+	Labels         map[string]string    `json:"labels"`
+	ServiceAccount string               `json:"serviceAccount"`
+}
+
+type workloadFile struct {
+	Name            string               `json:"name"`
+	Namespace       string               `json:"namespace"`
+	Addresses       []netip.Addr         `json:"addresses"`
+	Network         federation.NetworkID `json:"network"`
+	Locality        string               `json:"locality"`
+	Labels          map[string]string    `json:"labels"`
+	ManagementPorts []federation.Port    `json:"managementPorts"`
+}
+
+type configFile struct {
+	AllowLoopback bool `json:"allowLoopback"`
+}
+
+func (s *Scenario) applyConfig(t testing.TB) {
+	data, ok := s.Section("config.yaml")
+	if !ok {
+		return
+	}
+	var c configFile
+	decode(t, "config.yaml", data, &c)
+	s.operator(federation.Edit{Settings: &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: c.AllowLoopback}}})
+}
+
+func (s *Scenario) operator(e federation.Edit) {
+	w := s.Aggregate.Open(federation.ShardKey{Provider: federation.Operator})
+	defer w.Close()
+	w.Update(e)
+}
+
+func (s *Scenario) applyCluster(t testing.TB, id federation.ClusterID, data []byte) {
+	t.Helper()
+	var c clusterFile
+	decode(t, "clusters/"+string(id)+".yaml", data, &c)
+	spec := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, Precedence: c.Precedence}
+	s.operator(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+		Set: map[federation.ClusterID]federation.ClusterSpec{id: spec}}})
+	s.Aggregate.Open(federation.ShardKey{Cluster: id, Provider: c.Provider}).Update(c.edit(t))
+}
+
+func (c clusterFile) edit(t testing.TB) federation.Edit {
+	e := federation.Edit{Status: &federation.RegistryStatus{Phase: federation.Ready}}
+	e.Services.Full, e.Services.Set = true, map[federation.ServiceKey]*federation.Shard{}
+	e.Workloads.Full, e.Workloads.Set = true, map[federation.WorkloadKey]*federation.Workload{}
+	for _, svc := range c.Services {
+		e.Services.Set[federation.ServiceKey{Hostname: svc.Hostname, Namespace: svc.Namespace}] = c.shard(t, svc)
+	}
+	for _, w := range c.Workloads {
+		e.Workloads.Set[federation.WorkloadKey{Namespace: w.Namespace, Name: w.Name}] = &federation.Workload{
+			Addresses: w.Addresses, Network: first(w.Network, c.Network), Locality: locality(w.Locality), Labels: w.Labels, ManagementPorts: w.ManagementPorts}
+	}
+	return e
+}
+
+func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
+	shard := &federation.Shard{
+		Ports: svc.Ports, Resolution: resolution(t, svc.Resolution), MeshExternal: svc.MeshExternal,
+		ExportTo: svc.ExportTo, TrafficDistribution: svc.TrafficDistribution,
+	}
+	for _, v := range svc.VIPs {
+		shard.VIPs = append(shard.VIPs, prefix(t, v))
+	}
+	for _, e := range svc.Endpoints {
+		out := federation.Endpoint{Address: e.Address, Network: first(e.Network, c.Network), Locality: locality(e.Locality),
+			Weight: e.Weight, Health: e.Health, Labels: e.Labels, ServiceAccount: e.ServiceAccount}
+		for _, p := range svc.Ports {
+			if number, ok := e.Ports[p.Name]; ok {
+				out.Ports = append(out.Ports, federation.EndpointPort{Name: p.Name, Number: number})
+			}
+		}
+		shard.Endpoints = append(shard.Endpoints, out)
+	}
+	return shard
+}
+
+func first(ids ...federation.NetworkID) federation.NetworkID {
+	for _, id := range ids {
+		if id != "" {
+			return id
+		}
+	}
+	return federation.DefaultNetwork
+}
+
+func locality(s string) federation.Locality {
+	parts := append(strings.Split(s, "/"), "", "")
+	return federation.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
+}
+
+func resolution(t testing.TB, name string) federation.Resolution {
+	t.Helper()
+	for _, r := range []federation.Resolution{federation.ClientSideLB, federation.DNSLB, federation.Passthrough, federation.DNSRoundRobinLB} {
+		if name == r.String() || name == "" {
+			return r
+		}
+	}
+	t.Fatalf("unknown resolution %q", name)
+	return 0
+}
+
+func prefix(t testing.TB, s string) netip.Prefix {
+	t.Helper()
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return p
+	}
+	ip, err := netip.ParseAddr(s)
+	if err != nil {
+		t.Fatalf("VIP %q: %v", s, err)
+	}
+	return netip.PrefixFrom(ip, ip.BitLen())
+}

@@ -1,0 +1,103 @@
+package federationtest
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/federation"
+	"sigs.k8s.io/yaml"
+)
+
+type snapshotText struct {
+	Services []serviceText `json:"services"`
+	Problems []string      `json:"problems,omitempty"`
+}
+
+type serviceText struct {
+	Service   string              `json:"service"`
+	Decided   string              `json:"decided"` // what precedence decided
+	VIPs      map[string][]string `json:"vips,omitempty"`
+	Ports     []string            `json:"ports,omitempty"`
+	Endpoints []string            `json:"endpoints,omitempty"`
+	Conflicts []string            `json:"conflicts,omitempty"`
+}
+
+// Render writes a snapshot as a person would want to compare it.
+func Render(t testing.TB, s *federation.Snapshot) []byte {
+	t.Helper()
+	var out snapshotText
+	for svc := range s.Services() {
+		out.Services = append(out.Services, renderService(svc))
+	}
+	for c := range s.Clusters() {
+		for p := range s.Problems(c.ID) {
+			out.Problems = append(out.Problems, fmt.Sprintf("%s %s: %s %s: %s", c.ID, p.Code, p.Object, p.Field, p.Message))
+		}
+	}
+	data, err := yaml.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func renderService(svc *federation.Service) serviceText {
+	out := serviceText{Service: svc.Key.String(), Decided: svc.Resolution.String(), VIPs: map[string][]string{}}
+	if svc.MeshExternal {
+		out.Decided += " mesh-external"
+	}
+	for id, vips := range svc.ClusterVIPs {
+		for _, v := range vips {
+			out.VIPs[string(id)] = append(out.VIPs[string(id)], vipText(v))
+		}
+	}
+	for _, p := range svc.Ports {
+		out.Ports = append(out.Ports, renderPort(p))
+	}
+	for _, group := range svc.Endpoints {
+		for _, e := range group.Endpoints {
+			out.Endpoints = append(out.Endpoints, renderEndpoint(group.Shard, e))
+		}
+	}
+	for _, c := range svc.Conflicts {
+		out.Conflicts = append(out.Conflicts, fmt.Sprintf("%s: %s", c.Kind, c.Message))
+	}
+	return out
+}
+
+func vipText(p netip.Prefix) string {
+	if p.IsSingleIP() {
+		return p.Addr().String()
+	}
+	return p.String()
+}
+
+func renderPort(p federation.ServicePort) string {
+	var by []string
+	for _, d := range p.Declared {
+		by = append(by, fmt.Sprintf("%s as %s/%s", d.Shard, d.Name, d.Protocol))
+	}
+	return fmt.Sprintf("%d %s/%s declared by %s", p.Number, p.Name, p.Protocol, strings.Join(by, ", "))
+}
+
+func renderEndpoint(shard federation.ShardKey, e federation.Endpoint) string {
+	var ports []string
+	for _, p := range e.Ports {
+		ports = append(ports, fmt.Sprintf("%s=%d", p.Name, p.Number))
+	}
+	text := fmt.Sprintf("%s %s on %s %s %s", shard, e.Address, e.Network, strings.Join(ports, ","), e.Health)
+	if e.Locality != (federation.Locality{}) {
+		text += " in " + e.Locality.String()
+	}
+	if e.Weight != 0 {
+		text += fmt.Sprintf(" weight=%d", e.Weight)
+	}
+	for _, k := range slices.Sorted(maps.Keys(e.Labels)) {
+		text += fmt.Sprintf(" %s=%s", k, e.Labels[k])
+	}
+	return text
+}
