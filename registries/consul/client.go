@@ -1,0 +1,211 @@
+package consul
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	requestTimeout = 4 * time.Second // of a canary read; with beatEvery it keeps STALE within 15 s
+	readTimeout    = 15 * time.Second
+	maxAnswer      = 64 << 20
+)
+
+// client reads Consul's HTTP API over one set of shared connections. Bodies of
+// refused answers never reach an error.
+type client struct {
+	base     *url.URL
+	dc       string
+	http     *http.Client
+	token    func() (string, error)
+	count    func(string)
+	hadToken atomic.Bool
+}
+
+// request is one read. With an index it is a long poll of at most wait.
+type request struct {
+	kind    string
+	path    string
+	index   uint64
+	wait    time.Duration
+	timeout time.Duration // 0 is readTimeout
+}
+
+// answer is what the headers of a good answer say of it.
+type answer struct {
+	index    uint64 // 0 when missing or no number
+	filtered bool   // the token may not see all of it
+	deny     bool   // without rights nothing is visible
+	http2    bool
+}
+
+// refusal is an error that no retry heals soon: somebody must change rights, a
+// token or an address.
+type refusal struct {
+	msg   string
+	other bool // another Consul answers
+}
+
+func (r *refusal) Error() string { return r.msg }
+
+// busy is Consul's "too many requests".
+type busy struct{ after time.Duration }
+
+func (b *busy) Error() string { return "consul answers 429: too many requests" }
+
+// noACL says that this Consul knows no tokens at all.
+type noACL struct{}
+
+func (*noACL) Error() string { return "consul answers 401: it has no ACLs" }
+
+// unreadable is an answer whose content cannot be used, for one service only.
+type unreadable struct{ msg string }
+
+func (u *unreadable) Error() string { return u.msg }
+
+func (c *client) url(q request) string {
+	u := *c.base
+	v := url.Values{}
+	if c.dc != "" {
+		v.Set("dc", c.dc)
+	}
+	if q.index > 0 {
+		v.Set("index", strconv.FormatUint(q.index, 10))
+		v.Set("wait", strconv.FormatInt(max(q.wait.Milliseconds(), 1), 10)+"ms")
+	}
+	u.Path = q.path
+	u.RawQuery = v.Encode()
+	return u.String()
+}
+
+// get reads one answer into v. A 403 is tried once more when the token has been
+// changed meanwhile.
+func (c *client) get(ctx context.Context, q request, v any) (answer, error) {
+	for range 2 {
+		token, err := c.token()
+		if err != nil {
+			return answer{}, fmt.Errorf("reading the token (tokenFile): %w", err)
+		}
+		if token == "" && c.hadToken.Load() {
+			return answer{}, &refusal{msg: "tokenFile has become empty; write the token again"}
+		}
+		a, err := c.try(ctx, q, token, v)
+		var r *refusal
+		if now, e := c.token(); errors.As(err, &r) && e == nil && now != token {
+			continue
+		}
+		if err == nil && token != "" {
+			c.hadToken.Store(true)
+		}
+		return a, err
+	}
+	return answer{}, errors.New("reading from consul: the token keeps changing")
+}
+
+func (c *client) try(ctx context.Context, q request, token string, v any) (answer, error) {
+	limit := readTimeout
+	if q.timeout > 0 {
+		limit = q.timeout
+	}
+	if q.index > 0 {
+		limit += q.wait + q.wait/16 // Consul adds up to a sixteenth
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url(q), nil)
+	if err != nil {
+		return answer{}, &unreadable{msg: "its name makes no request"}
+	}
+	if token != "" {
+		req.Header.Set("X-Consul-Token", token)
+	}
+	c.count(q.kind)
+	res, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, fmt.Errorf("reading from consul: %w", withoutURL(err))
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return answer{}, c.status(res)
+	}
+	return read(res, v)
+}
+
+func read(res *http.Response, v any) (answer, error) {
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err != nil {
+		return answer{}, fmt.Errorf("reading an answer of consul: %w", err)
+	}
+	if len(body) > maxAnswer {
+		return answer{}, &unreadable{msg: fmt.Sprintf("the answer is larger than %d MiB", maxAnswer>>20)}
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if err := d.Decode(v); err != nil {
+		return answer{}, &unreadable{msg: "the answer is not what Consul's API promises: " + jsonTrouble(err)}
+	}
+	index, err := strconv.ParseUint(res.Header.Get("X-Consul-Index"), 10, 64)
+	if err != nil {
+		index = 0
+	}
+	if res.Header.Get("X-Consul-Knownleader") == "false" {
+		return answer{}, errors.New("reading from consul: its servers have no leader")
+	}
+	return answer{
+		index: index, http2: res.ProtoMajor >= 2,
+		deny:     strings.EqualFold(res.Header.Get("X-Consul-Default-Acl-Policy"), "deny"),
+		filtered: strings.EqualFold(res.Header.Get("X-Consul-Results-Filtered-By-Acls"), "true"),
+	}, nil
+}
+
+// jsonTrouble names the field and type that are wrong and repeats no content.
+func jsonTrouble(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Sprintf("field %s holds a %s", plain(wrong.Field), strings.SplitN(wrong.Value, " ", 2)[0])
+	}
+	return "it is no JSON of the right shape"
+}
+
+// status turns a refused answer into an error. It looks into the body for two
+// known phrases and repeats none of it.
+func (c *client) status(res *http.Response) error {
+	head, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))
+	switch {
+	case res.StatusCode == http.StatusForbidden:
+		return &refusal{msg: "consul answers 403: it does not know the token or the token lacks rights; write a token with service_prefix \"\" and node_prefix \"\" read to tokenFile"}
+	case res.StatusCode == http.StatusUnauthorized && bytes.Contains(head, []byte("ACL support disabled")):
+		return &noACL{}
+	case res.StatusCode == http.StatusUnauthorized:
+		return &refusal{msg: "consul answers 401: it wants another token; see tokenFile"}
+	case res.StatusCode == http.StatusTooManyRequests:
+		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
+		return &busy{after: min(time.Duration(max(seconds, 0))*time.Second, time.Minute)}
+	case res.StatusCode >= 300 && res.StatusCode < 400:
+		return &refusal{msg: fmt.Sprintf("consul answers %d, a redirect, which is not followed; name the agent itself in consul.address", res.StatusCode)}
+	case bytes.Contains(head, []byte("No path to datacenter")):
+		return fmt.Errorf("reading from consul: it knows no way to datacenter %s; see consul.datacenter", quote(c.dc))
+	case bytes.Contains(head, []byte("No cluster leader")):
+		return errors.New("reading from consul: its servers have no leader")
+	}
+	return fmt.Errorf("reading from consul: it answers %d", res.StatusCode)
+}
+
+// withoutURL drops the request's address from an error: it repeats what the
+// cluster's status shows anyway.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

@@ -1,0 +1,277 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// errRelist ends a session that must read everything again.
+var errRelist = errors.New("the catalogue must be read again as a whole")
+
+const (
+	relistAtMost = 10 * time.Second // between two re-lists that a Consul's index asks for
+	reserved     = 3                // requests beside the services' long polls: list, proof, sweep
+	raiseEvery   = time.Minute      // after a 429
+)
+
+// news is what a poller found out about one service.
+type news struct {
+	name   string
+	offer  *offer // nil where err says why
+	direct bool   // the answer's headers tell whether rights hid anything
+	err    error  // *unreadable only
+}
+
+// watch is one session's set of pollers. The goroutine of follow owns it; the
+// pollers only send.
+type watch struct {
+	*session
+	news    chan news
+	lists   chan listing
+	trouble chan error    // ends the session
+	reset   chan struct{} // an index went back
+	crowded chan struct{} // a 429
+	nudge   chan struct{} // an error that the next proof should explain at once
+	rota    rota
+	live    map[string]context.CancelFunc
+	wg      sync.WaitGroup
+	lowered time.Time
+}
+
+// follow keeps the model current until something ends the session: errRelist,
+// or the trouble that the caller has to say. No goroutine is left behind.
+func (s *session) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watch{
+		session: s, news: make(chan news), lists: make(chan listing), trouble: make(chan error),
+		reset: make(chan struct{}), crowded: make(chan struct{}), nudge: make(chan struct{}, 1),
+		live: map[string]context.CancelFunc{},
+	}
+	defer w.wg.Wait()
+	defer cancel()
+	w.wg.Go(func() { w.beat(ctx) })
+	w.wg.Go(func() { w.pollList(ctx, s.listIndex) })
+	w.wg.Go(func() { w.sweep(ctx) })
+	w.arrange(ctx)
+	return w.loop(ctx)
+}
+
+func (w *watch) loop(ctx context.Context) error {
+	var relist <-chan time.Time
+	raise := time.NewTicker(raiseEvery)
+	defer raise.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err = <-w.trouble:
+		case <-relist:
+			err = errRelist
+		case <-w.reset:
+			if relist == nil {
+				relist = time.After(max(0, relistAtMost-time.Since(w.relisted)))
+			}
+		case <-w.crowded:
+			w.lower(ctx)
+		case <-raise.C:
+			w.raise(ctx)
+		case n := <-w.news:
+			err = w.apply(ctx, w.gather(n))
+		case names := <-w.lists:
+			err = w.applyList(ctx, names)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// gather adds what is waiting already, so that a burst becomes one edit.
+func (w *watch) gather(first news) []news {
+	batch := []news{first}
+	for {
+		select {
+		case n := <-w.news:
+			batch = append(batch, n)
+		default:
+			return batch
+		}
+	}
+}
+
+// apply says what the answers change. What takes something away waits for a
+// proof of the source and the token; without it nothing of the batch is used.
+func (w *watch) apply(ctx context.Context, batch []news) error {
+	latest := map[string]*offer{}
+	shrinks := false
+	for _, n := range batch {
+		known := w.model.offers[n.name]
+		if _, followed := w.services[n.name]; !followed {
+			continue
+		}
+		if odd, ok := n.err.(*unreadable); ok {
+			n.offer = w.spoilt(known, n.name, odd)
+		}
+		if known != nil && known.shrinks(n.offer) {
+			if !n.direct {
+				return errRelist
+			}
+			shrinks = true
+		}
+		latest[n.name] = n.offer
+	}
+	if shrinks {
+		if err := w.guard.prove(ctx, true); err != nil {
+			return err
+		}
+	}
+	w.say(latest, nil)
+	return nil
+}
+
+// say changes the model and says the difference as one edit, if there is any.
+func (w *watch) say(set map[string]*offer, gone []string) {
+	names, keys := slices.Concat(slices.Collect(maps.Keys(set)), gone), make([]federation.ServiceKey, 0, len(set))
+	for _, o := range set {
+		keys = append(keys, o.key)
+	}
+	scope := w.model.scope(names, keys)
+	for name, o := range set {
+		w.model.set(name, o)
+	}
+	for _, name := range gone {
+		w.model.remove(name)
+	}
+	e, differs := scope.edit()
+	id := w.guard.identity()
+	if id.String() != w.proven.String() { // servers were replaced one by one
+		w.proven, e.Identity, differs = id, id.edit(), true
+	}
+	if differs {
+		w.update(e)
+	}
+}
+
+// applyList starts to follow what is new and drops what is gone. A list that
+// drops more than half of at least 20 services is read again as a whole, so
+// that the hub can judge it as one.
+func (w *watch) applyList(ctx context.Context, names listing) error {
+	usable, offers := w.sort(names)
+	w.r.lastSync.Store(time.Now().UnixNano())
+	now := map[string]bool{}
+	for _, name := range usable {
+		now[name] = true
+	}
+	var gone []string
+	for name := range w.model.offers {
+		if !now[name] && offers[name] == nil {
+			gone = append(gone, name)
+		}
+	}
+	if len(w.model.offers) >= 20 && len(gone) > len(w.model.offers)/2 {
+		return errRelist
+	}
+	if len(gone) > 0 {
+		if err := w.guard.prove(ctx, true); err != nil {
+			return err
+		}
+	}
+	for name := range w.services {
+		if !now[name] {
+			w.drop(name)
+		}
+	}
+	for _, name := range usable {
+		if _, known := w.services[name]; !known {
+			w.services[name] = reading{}
+		}
+	}
+	w.say(offers, gone)
+	w.arrange(ctx)
+	return nil
+}
+
+func (w *watch) drop(name string) {
+	if stop := w.live[name]; stop != nil {
+		stop()
+		delete(w.live, name)
+	}
+	delete(w.services, name)
+}
+
+// capacity is how many services may have a long poll.
+func (w *watch) capacity() int {
+	if w.guard.multiplexed() {
+		return maxStreams
+	}
+	return max(w.polls-reserved, 1)
+}
+
+// arrange gives services long polls while there is room, by name, and leaves
+// the rest to the sweep; the status says how many these are.
+func (w *watch) arrange(ctx context.Context) {
+	names, room := slices.Sorted(maps.Keys(w.services)), w.capacity()
+	for i := len(names) - 1; i >= 0 && len(w.live) > room; i-- {
+		if stop := w.live[names[i]]; stop != nil {
+			stop()
+			delete(w.live, names[i])
+		}
+	}
+	var rest []string
+	for _, name := range names {
+		if w.live[name] != nil {
+			continue
+		}
+		if len(w.live) >= room {
+			rest = append(rest, name)
+			continue
+		}
+		w.start(ctx, name)
+	}
+	w.rota.set(rest)
+	w.status(federation.Ready, w.followed(len(names), len(rest)))
+}
+
+func (w *watch) start(ctx context.Context, name string) {
+	ctx, stop := context.WithCancel(ctx)
+	w.live[name] = stop
+	from := w.services[name]
+	w.wg.Go(func() { w.poll(ctx, name, from) })
+}
+
+func (w *watch) followed(all, rest int) string {
+	if rest == 0 {
+		return ""
+	}
+	within := max(w.r.o.SweepEvery, time.Duration(rest)*sweepGap).Round(time.Second)
+	message := fmt.Sprintf("%d of %d services followed live, the rest within %s", all-rest, all, max(within, time.Second))
+	if w.polls < w.r.o.MaxPolls && !w.guard.multiplexed() {
+		message += "; consul answered 429 (too many requests)"
+	}
+	return message
+}
+
+// lower halves the long polls after a 429, at most once in 5 s.
+func (w *watch) lower(ctx context.Context) {
+	if time.Since(w.lowered) < 5*time.Second {
+		return
+	}
+	w.lowered = time.Now()
+	w.polls = max((len(w.live)+reserved)/2, minPolls)
+	w.arrange(ctx)
+}
+
+func (w *watch) raise(ctx context.Context) {
+	if w.polls < w.r.o.MaxPolls && time.Since(w.lowered) > raiseEvery {
+		w.polls = min(w.polls+w.polls/4, w.r.o.MaxPolls)
+		w.arrange(ctx)
+	}
+}

@@ -1,0 +1,123 @@
+package consul
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// The keys of tags and meta that mean something to the hub. All else is a label
+// and nothing but a label.
+const (
+	keyProtocol = "protocol" // names port and protocol
+	keyExternal = "external" // not empty: outside the mesh
+	keyNetwork  = "topology.istio.io/network"
+	keyTLSMode  = "security.istio.io/tlsMode"
+	plainTag    = "tag.consul/" // prefix of the label that a plain tag becomes, with the value "true"
+)
+
+const (
+	maxLabels     = 64
+	maxLabelValue = 512
+)
+
+// labels are the labels of an instance: its meta, and its tags of the forms
+// key|value and key=value; meta wins over tags, and of tags the first in order.
+// ignored are the entries that make no label, for a message.
+func labels(meta map[string]string, tags []string) (out map[string]string, ignored []string) {
+	out = make(map[string]string, len(meta)+len(tags))
+	add := func(key, value, shown string) {
+		if _, taken := out[key]; !isLabelKey(key) || isReserved(key) || !isTidy(value) || len(out) >= maxLabels || taken && out[key] != value {
+			ignored = append(ignored, shown)
+			return
+		}
+		out[key] = value
+	}
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		add(key, meta[key], key)
+	}
+	for _, tag := range slices.Sorted(slices.Values(tags)) {
+		if tag != "" {
+			key, value := splitTag(tag)
+			add(key, value, tag)
+		}
+	}
+	return out, ignored
+}
+
+// splitTag reads key|value and key=value; any other tag is a label of its own.
+func splitTag(tag string) (key, value string) {
+	for _, mark := range []string{"|", "="} {
+		if key, value, ok := strings.Cut(tag, mark); ok && key != "" {
+			return key, value
+		}
+	}
+	return plainTag + tag, "true"
+}
+
+// isReserved tells keys by which others place workloads: they come from the
+// cluster's own settings and never from its data (B-C8). A tag may name the
+// network and the TLS mode of its instance.
+func isReserved(key string) bool {
+	switch key {
+	case keyNetwork, keyTLSMode:
+		return false
+	case "network", "cluster", "cluster-id", "clusterID":
+		return true
+	}
+	prefix, _, _ := strings.Cut(key, "/")
+	return prefix != key && (isWithin(prefix, "istio.io") || isWithin(prefix, "isthmus.dev"))
+}
+
+func isWithin(name, domain string) bool {
+	return name == domain || strings.HasSuffix(name, "."+domain)
+}
+
+// isLabelKey tells a qualified name as Kubernetes wants label keys.
+func isLabelKey(key string) bool {
+	prefix, name, ok := strings.Cut(key, "/")
+	if !ok {
+		prefix, name = "", key
+	} else if !isHostname(prefix) {
+		return false
+	}
+	if name == "" || len(name) > 63 || !isAlphanumeric(rune(name[0])) || !isAlphanumeric(rune(name[len(name)-1])) {
+		return false
+	}
+	return strings.IndexFunc(name, func(r rune) bool { return !isAlphanumeric(r) && r != '-' && r != '_' && r != '.' }) < 0
+}
+
+func isAlphanumeric(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+}
+
+// isTidy tells text that may be kept: short, valid and printable.
+func isTidy(s string) bool {
+	return len(s) <= maxLabelValue && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// network is the one that the instance names, else the cluster's.
+func network(labels map[string]string, cluster federation.NetworkID) federation.NetworkID {
+	if own := labels[keyNetwork]; isLabel(own) {
+		return federation.NetworkID(own)
+	}
+	return cluster
+}
+
+// protocols are all that an instance declares, by meta and by tags.
+func protocols(meta map[string]string, tags []string) []string {
+	var out []string
+	if p := meta[keyProtocol]; p != "" {
+		out = append(out, p)
+	}
+	for _, tag := range tags {
+		if key, value := splitTag(tag); key == keyProtocol && value != "" {
+			out = append(out, value)
+		}
+	}
+	return out
+}

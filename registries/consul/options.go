@@ -1,0 +1,148 @@
+package consul
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Options say which Consul to follow and how. The zero value of every field
+// below Token is a usable default.
+type Options struct {
+	Cluster federation.ClusterID
+	Network federation.NetworkID // of endpoints that name none themselves
+	Address string               // http(s)://host:port of an agent or server
+	// Datacenter is asked for by name; empty is the agent's own.
+	Datacenter string
+	// Token is asked before every request, so that a rotated token file is
+	// followed. Its errors and its result never reach a log; nil is no token.
+	Token func() (string, error)
+
+	TLS *tls.Config // for https; nil trusts the system's roots
+	// Hostname is a template over .Service .Datacenter .Namespace .Cluster with
+	// plain fields only; empty is DefaultHostname.
+	Hostname string
+	// Namespace of all services; empty takes the second label of hostnames of
+	// the form NAME.NS.svc.DOMAIN, else none.
+	Namespace string
+	Dial      func(ctx context.Context, network, address string) (net.Conn, error) // carries the address policy
+	Expect    string                                                               // Identity.UID known from before; another Consul is refused
+
+	MaxPolls    int           // requests open at once over HTTP/1; default 150
+	MaxServices int           // services looked at; default 10,000
+	Wait        time.Duration // of a long poll; default 30 s
+	SweepEvery  time.Duration // all services that have no long poll are read once in this time; default 10 s
+	Logger      *slog.Logger
+	Count       func(requestKind string) // called before every request: services, health, canary, token
+}
+
+// The kinds of requests that Options.Count is told of. Canary and token reads
+// prove that an answer may be used to delete; they carry no catalogue.
+const (
+	CountServices = "services"
+	CountHealth   = "health"
+	CountCanary   = "canary"
+	CountToken    = "token"
+)
+
+const (
+	defaultPolls    = 150
+	minPolls        = 8
+	maxStreams      = 2000 // long polls over HTTP/2
+	defaultServices = 10_000
+)
+
+func (o *Options) setDefaults() {
+	o.MaxPolls = max(cmp.Or(o.MaxPolls, defaultPolls), minPolls)
+	o.MaxServices = cmp.Or(o.MaxServices, defaultServices)
+	o.Wait = cmp.Or(o.Wait, 30*time.Second)
+	o.SweepEvery = cmp.Or(o.SweepEvery, 10*time.Second)
+	o.Hostname = cmp.Or(o.Hostname, DefaultHostname)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Count == nil {
+		o.Count = func(string) {}
+	}
+	if o.Token == nil {
+		o.Token = func() (string, error) { return "", nil }
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: requestTimeout}).DialContext
+	}
+}
+
+func parseAddress(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, errors.New("consul.address: is no URL; write http://host:port or https://host:port")
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("consul.address: must start with http:// or https://")
+	case u.Hostname() == "":
+		return nil, errors.New("consul.address: names no host")
+	case u.User != nil:
+		return nil, errors.New("consul.address: must hold no user or password; use tokenFile")
+	case u.Path != "" && u.Path != "/", u.RawQuery != "", u.Fragment != "":
+		return nil, errors.New("consul.address: must end after the port")
+	}
+	u.Path = ""
+	return u, nil
+}
+
+// New checks the options and connects to nothing. Its error names the field of
+// the configuration that is wrong.
+func New(o Options) (*Registry, error) {
+	o.setDefaults()
+	base, err := parseAddress(o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
+	}
+	if base.Scheme == "http" && o.TLS != nil {
+		return nil, fmt.Errorf("setting up cluster %q: consul.tls: needs an address that starts with https://", o.Cluster)
+	}
+	names, err := parseNaming(o)
+	if err != nil {
+		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
+	}
+	id, err := parseIdentity(o.Expect)
+	if err != nil {
+		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
+	}
+	r := &Registry{o: o, names: names, expect: id, log: o.Logger.With("cluster", o.Cluster, "registry", federation.Consul)}
+	r.client = &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, http: &http.Client{
+		Transport: newTransport(o, base.Scheme == "https"),
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}}
+	return r, nil
+}
+
+func newTransport(o Options, secure bool) *http.Transport {
+	t := &http.Transport{
+		DialContext:            o.Dial,
+		TLSClientConfig:        o.TLS.Clone(),
+		TLSHandshakeTimeout:    requestTimeout,
+		DisableCompression:     true, // a small answer must not grow beyond its limit
+		MaxIdleConns:           o.MaxPolls,
+		MaxIdleConnsPerHost:    o.MaxPolls,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		ForceAttemptHTTP2:      secure,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: beatEvery, PingTimeout: requestTimeout},
+	}
+	// Over HTTP/1 a request is a connection; over HTTP/2 hundreds share one.
+	t.MaxConnsPerHost = o.MaxPolls
+	return t
+}

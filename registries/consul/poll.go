@@ -1,0 +1,224 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+)
+
+const (
+	beatEvery    = 4 * time.Second
+	hotGap       = time.Second // between two answers without a difference (F59, F62)
+	longestGap   = 4 * time.Second
+	confirmEvery = 100 * time.Millisecond
+	sweepGap     = 5 * time.Millisecond
+)
+
+// pace keeps a poller from asking more than once a second while the answers
+// hold nothing new, whatever the index does.
+type pace struct {
+	hot   int
+	asked time.Time
+}
+
+func (p *pace) ask() { p.asked = time.Now() }
+
+// wait returns how long to wait before the next question.
+func (p *pace) wait(changed bool) time.Duration {
+	took := time.Since(p.asked)
+	if changed || took > longestGap {
+		p.hot = 0
+		return 0
+	}
+	gap := min(hotGap<<min(p.hot/4, 2), longestGap)
+	p.hot++
+	return max(0, gap-took)
+}
+
+// poll follows one service until its context ends. An answer that lacks an
+// instance is read again from the servers themselves before it is sent.
+func (w *watch) poll(ctx context.Context, name string, last reading) {
+	var retry backoff
+	var p pace
+	fresh, troubled := true, false
+	for ctx.Err() == nil {
+		p.ask()
+		index := last.index
+		o, a, err := w.r.read(ctx, w.translate, name, index)
+		direct := index == 0
+		if err == nil && !direct && last.offer.shrinks(o) {
+			sleep(ctx, confirmEvery-time.Since(p.asked))
+			o, _, err = w.r.read(ctx, w.translate, name, 0)
+			direct = true
+		}
+		if err != nil {
+			if !w.complain(ctx, name, err) {
+				return
+			}
+			troubled = true
+			sleep(ctx, retry.next(err)+hotGap/2)
+			continue
+		}
+		retry.reset()
+		w.watchIndex(ctx, index, a.index, fresh)
+		changed := troubled || last.offer == nil || !last.offer.equal(o)
+		fresh, troubled = direct, false
+		last = reading{index: a.index, offer: o}
+		if changed && !send(ctx, w.news, news{name: name, offer: o, direct: direct}) {
+			return
+		}
+		sleep(ctx, p.wait(changed))
+	}
+}
+
+// watchIndex asks for a re-list when an index goes back (F58). The first answer
+// of a long poll after a direct one comes from elsewhere and is not compared.
+func (w *watch) watchIndex(ctx context.Context, before, now uint64, fresh bool) {
+	if !fresh && now != 0 && now < before {
+		send(ctx, w.reset, struct{}{})
+	}
+}
+
+// complain sorts an error: what ends the session, what is a service's own
+// problem, and what the next proof explains. It tells whether to go on.
+func (w *watch) complain(ctx context.Context, name string, err error) bool {
+	var r *refusal
+	var odd *unreadable
+	var full *busy
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case errors.As(err, &r):
+		send(ctx, w.trouble, err)
+		return false
+	case errors.As(err, &odd):
+		return name == "" || send(ctx, w.news, news{name: name, err: odd})
+	case errors.As(err, &full):
+		return send(ctx, w.crowded, struct{}{})
+	}
+	select {
+	case w.nudge <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// pollList follows the names of the services.
+func (w *watch) pollList(ctx context.Context, index uint64) {
+	var retry backoff
+	var p pace
+	var last listing
+	for ctx.Err() == nil {
+		p.ask()
+		names, a, err := w.r.list(ctx, index)
+		if err != nil {
+			if !w.complain(ctx, "", err) {
+				return
+			}
+			sleep(ctx, retry.next(err)+hotGap/2)
+			continue
+		}
+		retry.reset()
+		w.watchIndex(ctx, index, a.index, false)
+		index = a.index
+		if !maps.EqualFunc(names, last, func(_, _ []string) bool { return true }) {
+			p.hot = 0
+			if !send(ctx, w.lists, names) {
+				return
+			}
+			last = names
+		}
+		sleep(ctx, p.wait(false))
+	}
+}
+
+// beat proves the source again and again, so that a link that is dead, frozen or
+// without rights is seen soon. Two proofs must fail before a passing trouble
+// counts.
+func (w *watch) beat(ctx context.Context) {
+	for n := 1; ; n++ {
+		t := time.NewTimer(beatEvery)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-w.nudge:
+			t.Stop()
+		case <-t.C:
+		}
+		err := w.guard.prove(ctx, n%8 == 0)
+		var r *refusal
+		if err != nil && !errors.As(err, &r) && sleep(ctx, time.Second) {
+			err = w.guard.prove(ctx, false)
+		}
+		if err != nil && ctx.Err() == nil {
+			send(ctx, w.trouble, err)
+			return
+		}
+	}
+}
+
+// rota is the list of services that are read in turn.
+type rota struct {
+	mu    sync.Mutex
+	names []string
+	next  int
+}
+
+func (r *rota) set(names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names = names
+}
+
+// turn is the next service and how many there are.
+func (r *rota) turn() (string, int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.names) == 0 {
+		return "", 0
+	}
+	r.next = (r.next + 1) % len(r.names)
+	return r.names[r.next], len(r.names)
+}
+
+// sweep reads the services without a long poll, all of them once in SweepEvery.
+func (w *watch) sweep(ctx context.Context) {
+	due := time.Now()
+	for ctx.Err() == nil {
+		name, n := w.rota.turn()
+		if n == 0 {
+			sleep(ctx, hotGap)
+			due = time.Now()
+			continue
+		}
+		o, _, err := w.r.read(ctx, w.translate, name, 0)
+		switch {
+		case err != nil:
+			if !w.complain(ctx, name, err) {
+				return
+			}
+			sleep(ctx, hotGap)
+		case !send(ctx, w.news, news{name: name, offer: o, direct: true}):
+			return
+		}
+		// A slow answer is made up for, so that the round keeps its length.
+		due = due.Add(max(w.r.o.SweepEvery*9/10/time.Duration(n), sweepGap))
+		if late := time.Since(due); late > w.r.o.SweepEvery {
+			due = time.Now()
+		}
+		sleep(ctx, time.Until(due))
+	}
+}
+
+// send tells whether the value was taken before the context ended.
+func send[T any](ctx context.Context, to chan<- T, v T) bool {
+	select {
+	case to <- v:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

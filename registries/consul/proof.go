@@ -1,0 +1,177 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/consul/api"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// anonymous is the accessor of the token that Consul gives a request without one.
+const anonymous = "00000000-0000-0000-0000-000000000002"
+
+// identity is what tells one Consul from another: its datacenter and the node
+// IDs of its servers. Servers are replaced one by one, so that one common server
+// makes two identities the same Consul.
+type identity struct {
+	datacenter string
+	servers    map[string]bool
+}
+
+// parseIdentity reads what String writes; nothing is the unknown identity.
+func parseIdentity(s string) (identity, error) {
+	if s == "" {
+		return identity{}, nil
+	}
+	dc, ids, ok := strings.Cut(s, "/")
+	if !ok || dc == "" || ids == "" {
+		return identity{}, errors.New("reading the known identity: want DATACENTER/SERVER,SERVER")
+	}
+	id := identity{datacenter: dc, servers: map[string]bool{}}
+	for server := range strings.SplitSeq(ids, ",") {
+		id.servers[server] = true
+	}
+	return id, nil
+}
+
+func (i identity) String() string {
+	return i.datacenter + "/" + strings.Join(slices.Sorted(maps.Keys(i.servers)), ",")
+}
+
+func (i identity) known() bool { return i.datacenter != "" }
+
+func (i identity) same(o identity) bool {
+	if i.datacenter != o.datacenter {
+		return false
+	}
+	for server := range i.servers {
+		if o.servers[server] {
+			return true
+		}
+	}
+	return false
+}
+
+// guard proves that answers come from the Consul that was known before and that
+// the token still sees all of it. Two proofs never run at once, so that they
+// need one connection.
+type guard struct {
+	client *client
+	mu     sync.Mutex
+	id     identity
+	http2  bool
+}
+
+// prove reads Consul's own service, which must be visible, and, when asked to,
+// the token itself. It returns a refusal where rights or identity are wrong.
+func (g *guard) prove(ctx context.Context, token bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	found, err := g.canary(ctx)
+	if err != nil {
+		return err
+	}
+	if token {
+		if err := g.tokenSelf(ctx); err != nil {
+			return err
+		}
+	}
+	if g.id.known() && !g.id.same(found) {
+		return &refusal{other: true, msg: fmt.Sprintf(
+			"another Consul answers (%s instead of %s); what was known is kept; confirm the cluster or correct consul.address", quote(found.String()), quote(g.id.String()))}
+	}
+	g.id = found
+	return nil
+}
+
+// identity is the one that was proven last.
+func (g *guard) identity() identity {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.id
+}
+
+func (g *guard) multiplexed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.http2
+}
+
+func (g *guard) canary(ctx context.Context) (identity, error) {
+	var servers []entry
+	a, err := g.client.get(ctx, request{kind: CountCanary, path: "/v1/health/service/" + canaryService, timeout: requestTimeout}, &servers)
+	var odd *unreadable
+	if errors.As(err, &odd) {
+		return identity{}, &refusal{msg: "consul.address does not answer like Consul: " + odd.msg}
+	}
+	if err != nil {
+		return identity{}, err
+	}
+	if a.filtered {
+		return identity{}, noRights()
+	}
+	if len(servers) == 0 {
+		return identity{}, g.nothing(ctx, a)
+	}
+	g.http2 = a.http2
+	id := identity{servers: map[string]bool{}}
+	for _, s := range servers {
+		if s.Node != nil && s.Node.ID != "" && s.Node.Datacenter != "" {
+			id.datacenter = s.Node.Datacenter
+			id.servers[s.Node.ID] = true
+		}
+	}
+	if !id.known() {
+		return identity{}, errors.New("reading consul's own service: its servers have no node ID")
+	}
+	return id, nil
+}
+
+// nothing explains an answer without the canary: no rights say so only by the
+// default policy, and a Consul that has just been started lists no servers yet.
+func (g *guard) nothing(ctx context.Context, a answer) error {
+	if token, err := g.client.token(); a.deny && err == nil && token == "" {
+		return noRights()
+	}
+	if err := g.tokenSelf(ctx); err != nil {
+		return err
+	}
+	return errors.New("reading consul's own service: it lists no servers yet")
+}
+
+// tokenSelf proves that Consul takes the token for what it is; without a token
+// or without ACLs there is nothing to prove.
+func (g *guard) tokenSelf(ctx context.Context) error {
+	if token, err := g.client.token(); err != nil || token == "" {
+		return nil // the next read says what is wrong
+	}
+	var self api.ACLToken
+	_, err := g.client.get(ctx, request{kind: CountToken, path: "/v1/acl/token/self", timeout: requestTimeout}, &self)
+	var r *refusal
+	var off *noACL
+	switch {
+	case errors.As(err, &off):
+		return nil
+	case errors.As(err, &r):
+		return r
+	case err != nil:
+		return fmt.Errorf("reading the token itself: %w", err)
+	case self.AccessorID == anonymous:
+		return &refusal{msg: "consul sees no token in the requests: something on the way drops it; what was known is kept"}
+	}
+	return nil
+}
+
+func noRights() error {
+	return &refusal{msg: `permission: the token may not see all services and nodes, so that its answers cannot be used; write a token with service_prefix "" and node_prefix "" read to tokenFile`}
+}
+
+// edit is how the identity is told to the hub.
+func (i identity) edit() *federation.Identity { return &federation.Identity{UID: i.String()} }

@@ -1,0 +1,146 @@
+// Package consul follows one Consul datacenter: its services with their
+// instances, tags, meta, weights and health become the shards of one cluster.
+// Long polls by index keep it current; content is compared before anything is
+// said; nothing is taken away without proof that the answer is complete and
+// comes from the same Consul.
+package consul
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Sink is what the registry speaks to. Update returns after the version that
+// holds the edit is published.
+type Sink interface {
+	Update(federation.Edit)
+	Status(federation.RegistryStatus)
+}
+
+// Registry follows one Consul. Run may be called once at a time.
+type Registry struct {
+	o         Options
+	names     *naming
+	expect    identity
+	client    *client
+	log       *slog.Logger
+	lastEvent atomic.Int64
+	lastSync  atomic.Int64
+}
+
+// Activity tells when the registry last said something new and when it last
+// had a complete list. The zero time is never.
+func (r *Registry) Activity() (lastEvent, lastSync time.Time) {
+	return stamp(r.lastEvent.Load()), stamp(r.lastSync.Load())
+}
+
+func stamp(nanos int64) time.Time {
+	if nanos == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos)
+}
+
+// Run follows Consul until the context ends and then returns nil; every trouble
+// is one that may pass and is said by Status. What was said before stays as it
+// is while there is trouble.
+func (r *Registry) Run(ctx context.Context, to Sink) error {
+	defer r.client.http.CloseIdleConnections()
+	s := &session{r: r, to: to, model: newModel(), guard: &guard{client: r.client, id: r.expect}, polls: r.o.MaxPolls}
+	s.status(federation.Syncing, "reading the whole catalogue for the first time")
+	var retry backoff
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := s.sync(ctx)
+		if err == nil {
+			err = s.follow(ctx)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		r.client.http.CloseIdleConnections()
+		if errors.Is(err, errRelist) {
+			r.log.Info("reading the whole catalogue again")
+			continue
+		}
+		s.report(err)
+		if time.Since(began) > steadyAfter {
+			retry.reset()
+		}
+		sleep(ctx, retry.next(err))
+	}
+	return nil
+}
+
+// steadyAfter is how long a link must have held for the waits between attempts
+// to start from the shortest again.
+const steadyAfter = 20 * time.Second
+
+// report says a trouble as the cluster's status.
+func (s *session) report(err error) {
+	var r *refusal
+	switch {
+	case errors.As(err, &r) && r.other:
+		s.status(federation.Held, r.msg)
+	case errors.As(err, &r) && !s.synced:
+		s.status(federation.Failed, r.msg)
+	default:
+		s.status(federation.Stale, err.Error())
+	}
+}
+
+// status is said once until it changes.
+func (s *session) status(phase federation.Phase, message string) {
+	now := federation.RegistryStatus{Phase: phase, Message: message}
+	if now == s.said {
+		return
+	}
+	if phase != s.said.Phase {
+		s.r.log.Info("cluster is "+string(phase), "message", message)
+	}
+	s.said = now
+	s.to.Status(now)
+}
+
+// backoff makes the waits between attempts: doubling, with jitter, short enough
+// to be back within 5 s of the return of Consul (F68). A refusal is waited for
+// longer, and a busy Consul as long as it asks.
+type backoff struct{ tries int }
+
+func (b *backoff) reset() { b.tries = 0 }
+
+func (b *backoff) next(err error) time.Duration {
+	first, longest := 250*time.Millisecond, 4*time.Second
+	var r *refusal
+	var full *busy
+	switch {
+	case errors.As(err, &full):
+		first, longest = max(full.after, 2*time.Second), time.Minute
+	case errors.As(err, &r):
+		first, longest = time.Second, 10*time.Second
+	}
+	wait := min(first<<min(b.tries, 10), longest)
+	b.tries++
+	return jitter(max(wait, first))
+}
+
+// jitter takes up to a quarter off.
+func jitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
+
+// sleep tells whether the wait was slept to its end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

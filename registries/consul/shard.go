@@ -1,0 +1,165 @@
+package consul
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// shard is the contribution of at least one usable instance.
+func (t *translator) shard(found []*instance, report *report) *federation.Shard {
+	s := &federation.Shard{Ports: servicePorts(found, report), VIPs: vips(found, report), MeshExternal: meshExternal(found)}
+	if _, names := found[0].address.Host(); names {
+		s.Resolution = federation.DNSLB
+	}
+	names := make(map[uint16]string, len(s.Ports))
+	for _, p := range s.Ports {
+		names[p.Number] = p.Name
+	}
+	equal := allZero(found)
+	if equal {
+		report.ofService("WEIGHT_ALL_ZERO", "Weights", "all instances have the weight 0; they are used alike")
+	}
+	for _, in := range found {
+		in.endpoint = t.endpoint(in, names)
+		if in.weight == 0 && !equal && in.endpoint.Health == federation.Healthy {
+			in.endpoint.Health = federation.Draining
+		}
+		s.Endpoints = append(s.Endpoints, in.endpoint)
+	}
+	return s
+}
+
+// endpoint has the weight that Consul names. A weight of 0 beside others means
+// "only when nothing else is left", which is DRAINING.
+func (t *translator) endpoint(in *instance, names map[uint16]string) federation.Endpoint {
+	e := federation.Endpoint{
+		Address: in.address, Network: network(in.labels, t.network), Locality: in.locality(t.datacenter),
+		Weight: uint32(max(in.weight, 1)), Health: in.health(), Labels: in.labels,
+		UID: in.Node.ID + "/" + in.Service.ID,
+	}
+	if mode := in.labels[keyTLSMode]; mode == "istio" || mode == "disabled" {
+		e.TLSMode = mode
+	}
+	if _, ok := in.address.IP(); ok {
+		e.Workload = in.workload.String()
+	}
+	for _, number := range in.ports {
+		e.Ports = append(e.Ports, federation.EndpointPort{Name: names[number], Number: number})
+	}
+	return e
+}
+
+func allZero(found []*instance) bool {
+	return !slices.ContainsFunc(found, func(in *instance) bool { return in.weight != 0 })
+}
+
+// meshExternal follows the meta of any instance, or that all of them are on
+// nodes without an agent.
+func meshExternal(found []*instance) bool {
+	nodes := true
+	for _, in := range found {
+		if in.Service.Meta[keyExternal] != "" {
+			return true
+		}
+		nodes = nodes && in.external()
+	}
+	return nodes
+}
+
+// servicePorts are the instances' ports by number. One port has its protocol as
+// its name; several have PROTOCOL-NUMBER.
+func servicePorts(found []*instance, report *report) []federation.Port {
+	declared := map[uint16][]string{}
+	for _, in := range found {
+		for _, number := range in.ports {
+			declared[number] = append(declared[number], in.protocols...)
+		}
+	}
+	out := make([]federation.Port, 0, len(declared))
+	for number, names := range declared {
+		out = append(out, federation.Port{Number: number, Protocol: protocol(number, names, report)})
+	}
+	slices.SortFunc(out, func(a, b federation.Port) int { return int(a.Number) - int(b.Number) })
+	for i := range out {
+		out[i].Name = strings.ToLower(string(out[i].Protocol))
+		if len(out) > 1 {
+			out[i].Name += fmt.Sprintf("-%d", out[i].Number)
+		}
+	}
+	return out
+}
+
+// protocol is HTTP where nobody names one, and TCP where the name is unknown or
+// instances disagree (seeds 5.3, B-C6).
+func protocol(number uint16, names []string, report *report) federation.Protocol {
+	if len(names) == 0 {
+		return federation.HTTP
+	}
+	field := fmt.Sprintf("port %d", number)
+	var out []federation.Protocol
+	for _, name := range names {
+		p := federation.ParseProtocol(name)
+		if p == federation.Unsupported {
+			report.ofService("PROTOCOL_UNKNOWN", field, "the protocol "+quote(name)+" is not known; TCP is used")
+			p = federation.TCP
+		}
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) > 1 {
+		report.ofService("PROTOCOL_CONFLICT", field, fmt.Sprintf("tags and meta of its instances name several protocols %v; TCP is used", out))
+		return federation.TCP
+	}
+	return out[0]
+}
+
+// vips are the virtual addresses that Consul gives the service, and every other
+// tagged address that all instances share. The lan and wan addresses are an
+// instance's own and never stand for the service.
+func vips(found []*instance, report *report) []netip.Prefix {
+	var out []netip.Prefix
+	own := map[netip.Addr]bool{}
+	count := map[string]map[netip.Addr]int{}
+	for _, in := range found {
+		if ip, ok := in.address.IP(); ok {
+			own[ip] = true
+		}
+		for tag, tagged := range in.Service.TaggedAddresses {
+			if isOwnAddress(tag) {
+				continue
+			}
+			ip, err := netip.ParseAddr(tagged.Address)
+			if err != nil || ip.Zone() != "" || ip.IsUnspecified() {
+				report.ofInstance(in.id, "VIP_INVALID", "TaggedAddresses."+plain(tag), quote(tagged.Address)+" is no IP address; it is not used")
+				continue
+			}
+			if count[tag] == nil {
+				count[tag] = map[netip.Addr]int{}
+			}
+			count[tag][ip.Unmap()]++
+		}
+	}
+	for tag, ips := range count {
+		for ip, n := range ips {
+			if isVirtual(tag) || n == len(found) && !own[ip] {
+				out = append(out, netip.PrefixFrom(ip, ip.BitLen()))
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return slices.Compact(out)
+}
+
+func isVirtual(tag string) bool { return tag == "virtual" || tag == "consul-virtual" }
+
+func isOwnAddress(tag string) bool {
+	switch tag {
+	case "lan", "wan", "lan_ipv4", "lan_ipv6", "wan_ipv4", "wan_ipv6":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,192 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// session is the one goroutine's view of one Run: it owns the model and is the
+// only one that speaks to the sink.
+type session struct {
+	r      *Registry
+	to     Sink
+	model  *model
+	guard  *guard
+	said   federation.RegistryStatus
+	synced bool // a full edit was said
+	polls  int  // requests open at once over HTTP/1; less after a 429
+	proven identity
+
+	translate *translator
+	listIndex uint64
+	services  map[string]reading // followed services, with the last answer
+	relisted  time.Time
+}
+
+// reading is the last answer about one service.
+type reading struct {
+	index uint64
+	offer *offer
+}
+
+// listing is the answer of /catalog/services: names to tags, of which only the
+// names are used.
+type listing map[string][]string
+
+// list reads the names of all services, blocking with an index.
+func (r *Registry) list(ctx context.Context, index uint64) (listing, answer, error) {
+	var names listing
+	a, err := r.client.get(ctx, request{kind: CountServices, path: "/v1/catalog/services", index: index, wait: r.o.Wait}, &names)
+	if err == nil && a.filtered {
+		return nil, a, noRights()
+	}
+	var odd *unreadable
+	if errors.As(err, &odd) {
+		return nil, a, fmt.Errorf("reading the list of services: %w", err)
+	}
+	if _, visible := names[canaryService]; err == nil && !visible {
+		return nil, a, noRights()
+	}
+	return names, a, err
+}
+
+// read reads the instances of one service, blocking with an index. Without one
+// the answer comes from the servers themselves, and its headers tell whether
+// rights hid anything; long polls can lose instances without saying so (F63).
+func (r *Registry) read(ctx context.Context, t *translator, name string, index uint64) (*offer, answer, error) {
+	var entries []entry
+	a, err := r.client.get(ctx, request{kind: CountHealth, path: "/v1/health/service/" + name, index: index, wait: r.o.Wait}, &entries)
+	if err != nil {
+		return nil, a, err
+	}
+	if a.filtered {
+		return nil, a, noRights()
+	}
+	return t.service(name, entries), a, nil
+}
+
+// sync proves the source, reads everything and says it as one full edit. An
+// error leaves what was said before as it is.
+func (s *session) sync(ctx context.Context) error {
+	if err := s.guard.prove(ctx, true); err != nil {
+		return err
+	}
+	id := s.guard.identity()
+	s.translate = &translator{names: s.r.names, network: s.r.o.Network, datacenter: id.datacenter}
+	names, a, err := s.r.list(ctx, 0)
+	if err != nil {
+		return err
+	}
+	usable, offers := s.sort(names)
+	read, err := s.readAll(ctx, usable)
+	if err != nil {
+		return err
+	}
+	if err := s.guard.prove(ctx, true); err != nil { // rights may have gone meanwhile
+		return err
+	}
+	next := newModel()
+	for name, o := range offers {
+		next.set(name, o)
+	}
+	for name, got := range read {
+		next.set(name, got.offer)
+	}
+	s.model, s.services, s.listIndex, s.relisted = next, read, a.index, time.Now()
+	s.proven = s.guard.identity()
+	e := next.full()
+	e.Identity = s.proven.edit()
+	s.update(e)
+	s.r.lastSync.Store(time.Now().UnixNano())
+	s.synced = true
+	return nil
+}
+
+func (s *session) update(e federation.Edit) {
+	s.to.Update(e)
+	s.r.lastEvent.Store(time.Now().UnixNano())
+}
+
+// sort splits the names into those that can be followed and the offers, with
+// problems alone, of those that cannot.
+func (s *session) sort(names listing) (usable []string, offers map[string]*offer) {
+	offers = map[string]*offer{}
+	all := make([]string, 0, len(names))
+	for name := range names {
+		if name != canaryService {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	if over := len(all) - s.r.o.MaxServices; over > 0 {
+		all = all[:s.r.o.MaxServices]
+		offers[""] = &offer{problems: []federation.Problem{{Code: "LIMIT", Object: "Service catalogue", Message: fmt.Sprintf(
+			"%d services are beyond the limit of %d and are not used", over, s.r.o.MaxServices)}}}
+	}
+	for _, name := range all {
+		if _, err := s.r.names.key(name, s.translate.datacenter); err != nil {
+			offers[name] = s.translate.service(name, nil)
+			continue
+		}
+		usable = append(usable, name)
+	}
+	return usable, offers
+}
+
+// readers is how many services are read at once in a sync.
+const readers = 6
+
+// readAll reads each service once. A service whose answer cannot be used keeps
+// what was known of it and has a problem; any other error ends it.
+func (s *session) readAll(ctx context.Context, names []string) (map[string]reading, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(context.Canceled)
+	next, out := make(chan string), map[string]reading{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range readers {
+		wg.Go(func() {
+			for name := range next {
+				o, a, err := s.r.read(ctx, s.translate, name, 0)
+				var odd *unreadable
+				if errors.As(err, &odd) {
+					o, err = s.spoilt(s.model.offers[name], name, odd), nil
+				}
+				if err != nil {
+					cancel(err)
+					continue
+				}
+				mu.Lock()
+				out[name] = reading{index: a.index, offer: o}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, name := range names {
+		select {
+		case next <- name:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	wg.Wait()
+	return out, context.Cause(ctx)
+}
+
+// spoilt is what was known of a service, with the problem that its last answer
+// could not be used.
+func (s *session) spoilt(known *offer, name string, odd *unreadable) *offer {
+	o := s.translate.service(name, nil)
+	if known != nil {
+		*o = *known
+	}
+	o.problems = slices.DeleteFunc(slices.Clone(o.problems), func(p federation.Problem) bool { return p.Code == "UNREADABLE" })
+	o.problems = append(o.problems, federation.Problem{Code: "UNREADABLE", Object: "Service " + plain(name), Message: odd.msg + "; what was known of it is kept"})
+	return o
+}

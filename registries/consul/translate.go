@@ -1,0 +1,196 @@
+package consul
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// translator turns what Consul says of one service into values of the domain.
+// It is pure: equal input in any order gives equal output.
+type translator struct {
+	names      *naming
+	network    federation.NetworkID
+	datacenter string
+}
+
+// offer is what one Consul service comes to. A service whose instances are all
+// proxies, gone or unusable has no shard.
+type offer struct {
+	key       federation.ServiceKey
+	shard     *federation.Shard
+	workloads map[federation.WorkloadKey]*federation.Workload
+	problems  []federation.Problem
+}
+
+func (o *offer) equal(p *offer) bool {
+	return o.key == p.key && reflect.DeepEqual(o.shard, p.shard) &&
+		reflect.DeepEqual(o.workloads, p.workloads) && slices.Equal(o.problems, p.problems)
+}
+
+// shrinks tells that the new offer lacks an instance that this one has.
+func (o *offer) shrinks(to *offer) bool {
+	for key := range o.workloads {
+		if _, ok := to.workloads[key]; !ok {
+			return true
+		}
+	}
+	return o.shard != nil && (to.shard == nil || len(to.shard.Endpoints) < len(o.shard.Endpoints))
+}
+
+// service translates all instances of one service.
+func (t *translator) service(name string, entries []entry) *offer {
+	o := &offer{workloads: map[federation.WorkloadKey]*federation.Workload{}}
+	report := &report{service: name}
+	key, err := t.names.key(name, t.datacenter)
+	if err != nil {
+		report.ofService("NAME_INVALID", "", err.Error())
+		o.problems = report.problems()
+		return o
+	}
+	o.key = key
+	found := t.instances(name, entries, report)
+	if len(found) > 0 {
+		o.shard = t.shard(found, report)
+	}
+	for _, in := range found {
+		o.workload(in)
+	}
+	o.problems = report.problems()
+	return o
+}
+
+// instance is a usable entry on its way to an endpoint.
+type instance struct {
+	*entry
+	id        string // shown in messages
+	address   federation.Address
+	ports     []uint16
+	labels    map[string]string
+	protocols []string
+	weight    int
+	workload  federation.WorkloadKey
+	endpoint  federation.Endpoint
+}
+
+// instances are the usable ones in a fixed order; the others are reported.
+func (t *translator) instances(name string, entries []entry, report *report) []*instance {
+	var found []*instance
+	for i := range entries {
+		e := &entries[i]
+		if !e.isService() {
+			continue
+		}
+		if in := t.instance(name, e, report); in != nil {
+			found = append(found, in)
+		}
+	}
+	found = withoutNames(found, report)
+	slices.SortFunc(found, func(a, b *instance) int {
+		return cmp.Or(a.address.Compare(b.address), slices.Compare(a.ports, b.ports), cmp.Compare(a.workload.Name, b.workload.Name))
+	})
+	return found
+}
+
+func (t *translator) instance(name string, e *entry, report *report) *instance {
+	in := &instance{entry: e, id: e.Service.ID}
+	key, _ := t.names.key(name, t.datacenter)
+	in.workload = federation.WorkloadKey{Namespace: key.Namespace, Name: strings.Join([]string{url.PathEscape(name), url.PathEscape(e.Node.Node), url.PathEscape(e.Service.ID)}, "/")}
+	if len(in.workload.Name) > maxWorkloadName {
+		report.ofInstance(in.id, "NAME_INVALID", "ID", "its ID or its node's name is too long; the instance is not used")
+		return nil
+	}
+	if e.Service.SocketPath != "" {
+		report.ofInstance(in.id, "SOCKET_REFUSED", "SocketPath", "unix sockets of another machine are not used; register an address and a port")
+		return nil
+	}
+	var ok bool
+	if in.ports, ok = ports(e, in.id, report); !ok {
+		return nil
+	}
+	if in.address, ok = address(e.rawAddress()); !ok {
+		report.ofInstance(in.id, "ADDRESS_INVALID", "Address", quote(e.rawAddress())+" is neither an IP address nor a DNS name; the instance is not used")
+		return nil
+	}
+	var ignored []string
+	in.labels, ignored = labels(e.Service.Meta, e.Service.Tags)
+	report.ignored(ignored)
+	in.protocols = protocols(e.Service.Meta, e.Service.Tags)
+	in.weight = weight(e, in.id, report)
+	return in
+}
+
+// maxWorkloadName bounds the names of workloads, which are keys everywhere.
+const maxWorkloadName = 512
+
+func ports(e *entry, id string, report *report) ([]uint16, bool) {
+	numbers := []int{e.Service.Port}
+	if len(e.Service.Ports) > 0 {
+		numbers = numbers[:0]
+		for _, p := range e.Service.Ports {
+			numbers = append(numbers, p.Port)
+		}
+	}
+	var out []uint16
+	for _, n := range numbers {
+		if n < 1 || n > 65535 {
+			report.ofInstance(id, "PORT_INVALID", "Port", fmt.Sprintf("%d is no port from 1 to 65535; the instance is not used", n))
+			return nil, false
+		}
+		out = append(out, uint16(n))
+	}
+	slices.Sort(out)
+	return slices.Compact(out), true
+}
+
+// address is strict: no zone, no leading zeros, and a name must not look like
+// an address (B-C2).
+func address(s string) (federation.Address, bool) {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return federation.IPAddress(ip), ip.Zone() == ""
+	}
+	host := strings.TrimSuffix(strings.ToLower(s), ".")
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if !isHostname(host) || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+		return federation.Address{}, false
+	}
+	return federation.HostAddress(host), true
+}
+
+// weight clamps to 0–65535 (B-C7).
+func weight(e *entry, id string, report *report) int {
+	w := e.rawWeight()
+	if w < 0 || w > 65535 {
+		report.ofInstance(id, "WEIGHT_INVALID", "Weights", fmt.Sprintf("%d is outside of 0 to 65535; the nearest of them is used", w))
+	}
+	return min(max(w, 0), 65535)
+}
+
+// withoutNames refuses DNS names where other instances have IP addresses: a
+// proxy resolves either all endpoints of a service or none.
+func withoutNames(found []*instance, report *report) []*instance {
+	isIP := func(in *instance) bool { _, ok := in.address.IP(); return ok }
+	if !slices.ContainsFunc(found, isIP) {
+		return found
+	}
+	return slices.DeleteFunc(found, func(in *instance) bool {
+		if !isIP(in) {
+			report.ofInstance(in.id, "ADDRESS_INVALID", "Address", "is a DNS name, while other instances have IP addresses; the instance is not used")
+		}
+		return !isIP(in)
+	})
+}
+
+func (o *offer) workload(in *instance) {
+	w := &federation.Workload{Network: in.endpoint.Network, Locality: in.endpoint.Locality, Labels: in.labels}
+	if ip, ok := in.address.IP(); ok {
+		w.Addresses = []netip.Addr{ip}
+		o.workloads[in.workload] = w
+	}
+}
