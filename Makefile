@@ -1,0 +1,69 @@
+# isthmus: `make help` lists what can be done.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+BIN   := bin/isthmus
+TOOL  := go tool -modfile=deploy/tools/go.mod
+# Real programs run beside the tests: few packages at once keep them honest.
+JOBS  ?= 2
+TESTS ?= ./...
+export ISTHMUS_TEST_LOGS ?= $(CURDIR)/.cache/test-logs
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+include deploy/testbed/testbed.mk
+
+.PHONY: help
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Build the hub and run it with a sample of two clusters.
+	@$(BIN) serve --dev --data-dir .run
+
+.PHONY: build
+build: ## Build bin/isthmus.
+	@echo "building $(BIN) (the first build compiles all libraries: a few minutes)"
+	@mkdir -p bin && CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/isthmus
+
+.PHONY: test
+test: tools ## Install what the tests need and run every test once, real programs and race detector included.
+	@echo "compiling the tests with the race detector (the first time: some minutes)"
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -race -p $(JOBS) -timeout 20m -tags browser $(TESTS)
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no real program, in under a minute once compiled.
+	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -short -timeout 5m \
+	  . ./federation/... ./xds/envoy/... ./graph ./graph/transport ./registries ./registries/mock ./internal/...
+
+.PHONY: race
+race: tools ## Run every test three times with the race detector.
+	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -race -count 3 -p $(JOBS) -timeout 60m $(TESTS)
+
+.PHONY: e2e
+e2e: tools ## Run the end-to-end tests: real clusters, real Envoys, network namespaces.
+	@$(TOOL) gotestsum --format standard-verbose -- -race -count 1 -timeout 20m ./e2e/...
+
+.PHONY: soak
+soak: tools ## Run the counts and durations at full length.
+	@ISTHMUS_SOAK=1 $(TOOL) gotestsum --format testname -- -count 1 -p 1 -timeout 120m -run 'Soak|Seed54|Property' $(TESTS)
+
+.PHONY: bench
+bench: ## Measure what the hub costs, as ratios within one run.
+	@go run ./deploy/bench
+
+.PHONY: lint
+lint: ## Check style, and that generated files are as their sources say.
+	@echo "building the linter (the first time: some minutes)"
+	@$(TOOL) golangci-lint run
+	@go vet ./...
+	@go mod verify >/dev/null && echo "modules verified"
+
+.PHONY: generate
+generate: ## Write the generated GraphQL code anew.
+	@go generate ./...
+
+.PHONY: clean
+clean: ## Remove what was built here; installed tools stay in the user's cache.
+	@rm -rf bin .run .cache
