@@ -1,0 +1,109 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+)
+
+// Fleet collects what the streams report. Reports are cheap: they are folded
+// into a new value when somebody asks for the latest one.
+type Fleet struct {
+	mu       sync.Mutex
+	latest   *Value
+	stale    bool // latest was superseded
+	streams  map[Key]*Stream
+	reported map[Key]bool // since latest
+	next     uint64
+}
+
+// New starts with no proxies, version 0.
+func New() *Fleet {
+	return &Fleet{latest: emptyValue(), streams: map[Key]*Stream{}, reported: map[Key]bool{}}
+}
+
+// Latest returns the fleet with everything that was reported so far.
+func (f *Fleet) Latest() *Value {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.stale {
+		return f.latest
+	}
+	changed := make(map[Key]*Proxy, len(f.reported))
+	for key := range f.reported {
+		if s := f.streams[key]; s != nil {
+			changed[key] = s.proxy()
+		} else {
+			changed[key] = nil
+		}
+	}
+	f.latest, f.stale = f.latest.with(changed), false
+	clear(f.reported)
+	return f.latest
+}
+
+// Stream is the writer of one live stream. Its methods may be called from any
+// goroutine; after Close they do nothing.
+type Stream struct {
+	fleet *Fleet
+	base  Proxy
+	sync  map[string]Sync // guarded by fleet.mu
+}
+
+// Connect adds a live stream of the proxy; what the proxy's Sync holds is kept.
+// Streams of one node are independent of each other.
+func (f *Fleet) Connect(p Proxy) *Stream {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next++
+	p.StreamID = fmt.Sprintf("%016x", f.next)
+	s := &Stream{fleet: f, base: p, sync: maps.Clone(p.Sync)}
+	if s.sync == nil {
+		s.sync = map[string]Sync{}
+	}
+	f.streams[p.Key()] = s
+	f.report(p.Key())
+	return s
+}
+
+// Report says how far the type is on the stream.
+func (s *Stream) Report(typeURL string, sync Sync) {
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	if key := s.base.Key(); s.fleet.streams[key] == s {
+		s.sync[typeURL] = sync
+		s.fleet.report(key)
+	}
+}
+
+// Close removes the stream from the fleet.
+func (s *Stream) Close() {
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	if key := s.base.Key(); s.fleet.streams[key] == s {
+		delete(s.fleet.streams, key)
+		s.fleet.report(key)
+		if _, published := s.fleet.latest.changedAt.Get(key.bytes()); !published {
+			delete(s.fleet.reported, key)
+		}
+	}
+}
+
+// ID is the stream's ID within the fleet.
+func (s *Stream) ID() string { return s.base.StreamID }
+
+// report notes that the stream changed; the caller holds mu.
+func (f *Fleet) report(key Key) {
+	f.reported[key] = true
+	if !f.stale {
+		f.stale = true
+		close(f.latest.superseded)
+	}
+}
+
+// proxy is the stream as it is now; the caller holds mu.
+func (s *Stream) proxy() *Proxy {
+	p := s.base
+	p.Sync = maps.Clone(s.sync)
+	return &p
+}

@@ -1,0 +1,71 @@
+// Package fleet knows the proxies that are connected and what was delivered to
+// them, as immutable values with versions.
+package fleet
+
+import (
+	"net/netip"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Protocol is the xDS variant of a stream.
+type Protocol string
+
+// The two variants.
+const (
+	SotW  Protocol = "sotw"
+	Delta Protocol = "delta"
+)
+
+// State says how far a type of resources is on a stream.
+type State string
+
+// The states of a type on a stream.
+const (
+	NotRequested State = "NOT_REQUESTED" // the proxy never asked for the type
+	Synced       State = "SYNCED"        // the last response was accepted
+	Pending      State = "PENDING"       // the last response is not answered yet
+	Nacked       State = "NACKED"        // the last answered response was refused
+)
+
+// Sync is the delivery of one type to one stream. Versions are those on the
+// wire; snapshot versions are the hub's own and say from which snapshot the
+// content came: later snapshots that change nothing for the proxy move nothing.
+type Sync struct {
+	State         State
+	VersionSent   string
+	VersionAcked  string
+	SnapshotSent  uint64
+	SnapshotAcked uint64
+	LastError     string    // of the last refusal, cut and escaped; stays until a response is accepted
+	Since         time.Time // when the state began
+}
+
+// Proxy is one live stream of a proxy. It is read-only.
+type Proxy struct {
+	NodeID      string
+	StreamID    string // given by Connect; rises with the order of connecting
+	Type        string
+	RouterMode  string
+	Cluster     federation.ClusterID
+	Network     federation.NetworkID
+	Locality    federation.Locality
+	Addresses   []netip.Addr
+	Namespace   string
+	Labels      map[string]string
+	Version     string // of the proxy's program
+	Protocol    Protocol
+	ConnectedAt time.Time
+	Sync        map[string]Sync // by type URL
+}
+
+// Key names one stream of one node.
+type Key struct{ NodeID, StreamID string }
+
+// Key is the name of the stream.
+func (p *Proxy) Key() Key { return Key{p.NodeID, p.StreamID} }
+
+const nul = "\x00"
+
+func (k Key) bytes() []byte { return []byte(k.NodeID + nul + k.StreamID) }
