@@ -1,0 +1,189 @@
+package envoy
+
+import (
+	"math"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// connectTimeout is how long an endpoint may take to accept a connection.
+const connectTimeout = 10 * time.Second
+
+// upstreamProtocols is the key of the HTTP options of a cluster.
+const upstreamProtocols = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// inboundSource is the address from which the proxy speaks to its own workload;
+// the capture rules let its connections through.
+const inboundSource = "127.0.0.6"
+
+// staticCluster builds the clusters that are the same everywhere.
+func staticCluster(name string) proto.Message {
+	switch name {
+	case passthroughCluster:
+		return originalDestination(name)
+	case inboundPassthroughCluster:
+		c := originalDestination(name)
+		c.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: &corev3.SocketAddress{
+			Address: inboundSource, PortSpecifier: &corev3.SocketAddress_PortValue{},
+		}}
+		return c
+	case blackHoleCluster:
+		return &clusterv3.Cluster{
+			Name: name, ConnectTimeout: durationpb.New(connectTimeout),
+			ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+		}
+	}
+	return nil
+}
+
+// originalDestination sends to where the caller wanted, in the caller's version
+// of HTTP.
+func originalDestination(name string) *clusterv3.Cluster {
+	c := newCluster(name)
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}
+	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+	setProtocols(c, &upstreamhttpv3.HttpProtocolOptions{
+		UpstreamProtocolOptions: &upstreamhttpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{
+			UseDownstreamProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_UseDownstreamHttpConfig{
+				HttpProtocolOptions:  &corev3.Http1ProtocolOptions{},
+				Http2ProtocolOptions: &corev3.Http2ProtocolOptions{},
+			},
+		},
+	})
+	return c
+}
+
+// newCluster has no limit on connections and requests: Envoy's default of 1024
+// would refuse what worked without a proxy.
+func newCluster(name string) *clusterv3.Cluster {
+	unlimited := func() *wrapperspb.UInt32Value { return wrapperspb.UInt32(math.MaxUint32) }
+	return &clusterv3.Cluster{
+		Name: name, ConnectTimeout: durationpb.New(connectTimeout),
+		CircuitBreakers: &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
+			MaxConnections: unlimited(), MaxPendingRequests: unlimited(), MaxRequests: unlimited(), MaxRetries: unlimited(),
+		}}},
+	}
+}
+
+func setProtocols(c *clusterv3.Cluster, options *upstreamhttpv3.HttpProtocolOptions) {
+	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{upstreamProtocols: toAny(options)}
+}
+
+// cluster builds the cluster of a service port.
+func (b *builder) cluster(name string) proto.Message {
+	p, ok := b.ownerOf(name)
+	if !ok {
+		return nil
+	}
+	c := newCluster(name)
+	b.setDiscovery(c, p)
+	if p.port.Protocol.IsHTTP2() {
+		setProtocols(c, &upstreamhttpv3.HttpProtocolOptions{
+			UpstreamProtocolOptions: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_{
+				ExplicitHttpConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
+					ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
+						Http2ProtocolOptions: &corev3.Http2ProtocolOptions{},
+					},
+				},
+			},
+		})
+	}
+	return c
+}
+
+func (b *builder) setDiscovery(c *clusterv3.Cluster, p servedPort) {
+	if p.service.Resolution == federation.Passthrough {
+		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}
+		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+		return
+	}
+	// Draining endpoints are unhealthy to Envoy: below this share of healthy ones
+	// it uses them all. One per cent is the least that it can be told.
+	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: 1}}
+	if p.service.Resolution == federation.ClientSideLB {
+		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
+		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource()}
+		return
+	}
+	c.LoadAssignment = b.namedEndpoints(c.Name, p)
+	c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
+	if p.service.Resolution == federation.DNSRoundRobinLB && countEndpoints(c.LoadAssignment) == 1 {
+		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS}
+	}
+}
+
+func countEndpoints(a *endpointv3.ClusterLoadAssignment) int {
+	n := 0
+	for _, l := range a.GetEndpoints() {
+		n += len(l.GetLbEndpoints())
+	}
+	return n
+}
+
+func adsSource() *corev3.ConfigSource {
+	return &corev3.ConfigSource{
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+	}
+}
+
+// ownerOf finds the service that a cluster's name stands for. Where services of
+// several namespaces share a hostname, those that everyone sees come first, then
+// the first in the order of keys; the name does not exist in the facets of the
+// others.
+func (b *builder) ownerOf(name string) (servedPort, bool) {
+	host, number, ok := parseClusterName(name)
+	if !ok {
+		return servedPort{}, false
+	}
+	if b.facet.Scope == scopePrivate {
+		b.reader.SpecsOnPort(number) // a service that everyone sees may come
+	}
+	visible := func(s *federation.Service) bool {
+		return isPublic(s) || b.facet.Scope == scopePrivate && b.facet.covers(s)
+	}
+	owner, losers := firstOwner(b.reader.ByHostname(host), number, visible)
+	for _, s := range losers {
+		b.leaveOut(hostnameTaken(owner, s))
+	}
+	return owner, owner.service != nil && b.facet.covers(owner.service)
+}
+
+// firstOwner picks among services of one hostname, given in the order of keys.
+func firstOwner(services []*federation.Service, number uint16, visible func(*federation.Service) bool) (owner servedPort, losers []*federation.Service) {
+	for _, wantPublic := range []bool{true, false} {
+		for _, s := range services {
+			port, ok := tcpPort(s, number)
+			switch {
+			case !ok || isPublic(s) != wantPublic || !visible(s):
+			case owner.service == nil:
+				owner = servedPort{s, port}
+			default:
+				losers = append(losers, s)
+			}
+		}
+	}
+	return owner, losers
+}
+
+func tcpPort(s *federation.Service, number uint16) (federation.ServicePort, bool) {
+	p, ok := s.Port(number)
+	return p, ok && p.Protocol.Transport() == federation.TransportTCP
+}
+
+func hostnameTaken(owner servedPort, loser *federation.Service) Reason {
+	return Reason{Code: ReasonHostnameTaken, Message: "service " + loser.Key.String() + " is left out: " +
+		owner.service.Key.String() + " has the same hostname and comes first; give one of them another name"}
+}

@@ -1,0 +1,186 @@
+package envoy
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// The names of resources that do not stand for services.
+const (
+	passthroughCluster        = "PassthroughCluster"        // to where the caller wanted
+	blackHoleCluster          = "BlackHoleCluster"          // to nowhere
+	inboundPassthroughCluster = "InboundPassthroughCluster" // to the workload itself
+	virtualOutbound           = "virtualOutbound"
+	virtualInbound            = "virtualInbound"
+	httpProxyRoutes           = "http_proxy"
+)
+
+// The ports to which captured connections are redirected.
+const (
+	outboundPort = 15001
+	inboundPort  = 15006
+)
+
+// Fixed returns the names that exist for everyone with this facet, whatever the
+// services.
+func Fixed(t Type, f Facet) []string {
+	switch {
+	case t == ClusterType && f.Scope == scopeStatic:
+		return []string{blackHoleCluster, inboundPassthroughCluster, passthroughCluster}
+	case t == ListenerType && f.Scope == scopeCapture:
+		return []string{virtualOutbound}
+	case t == ListenerType && f.Scope == scopeInbound:
+		return []string{virtualInbound}
+	case t == ListenerType && f.Scope == scopeHTTPProxy:
+		return []string{httpProxyListener(f.Port)}
+	case t == RouteType && f.Scope == scopeProxyRoutes:
+		return []string{httpProxyRoutes}
+	}
+	return nil
+}
+
+// Contributes returns the names that exist because of one service, sorted. It
+// depends on the service's spec only, never on its endpoints.
+//
+// When a service comes, goes or changes its spec, every name that it contributed
+// before or contributes now must be built again, even if the name existed and
+// other services contribute it too: who wins a name may have changed.
+func Contributes(t Type, f Facet, s *federation.Service) []string {
+	if !f.covers(s) {
+		return nil
+	}
+	var names []string
+	for _, p := range s.Ports {
+		if p.Protocol.Transport() == federation.TransportTCP {
+			names = appendNames(names, t, f, servedPort{s, p})
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// servedPort is a TCP-based port of a service.
+type servedPort struct {
+	service *federation.Service
+	port    federation.ServicePort
+}
+
+func appendNames(names []string, t Type, f Facet, p servedPort) []string {
+	reserved := p.port.Number == outboundPort || p.port.Number == inboundPort
+	http := p.port.Protocol.IsHTTP()
+	switch {
+	case t == ClusterType && f.offers(),
+		t == EndpointType && f.offers() && p.service.Resolution == federation.ClientSideLB:
+		return append(names, clusterName(p.service.Key.Hostname, p.port.Number))
+	case t == ListenerType && f.offers() && http && !reserved:
+		return append(names, wildcardListener(p.port.Number))
+	case t == ListenerType && f.offers() && !http:
+		for _, vip := range listenerVIPs(p.service, f.Cluster) {
+			names = append(names, vipListener(vip, p.port.Number))
+		}
+	case t == RouteType && f.Scope == scopeRoutes && http && !reserved:
+		return append(names, strconv.Itoa(int(p.port.Number)))
+	case t == RouteType && f.Scope == scopeProxyRoutes && http:
+		return append(names, httpProxyRoutes)
+	}
+	return names
+}
+
+// Names returns all names of the facet, sorted: the definition from nothing,
+// with which whatever is kept incrementally must agree. Build may still find
+// that another facet has the better claim to a name, and return nil.
+func Names(t Type, f Facet, s *federation.Snapshot) []string {
+	found := map[string]bool{}
+	for _, name := range Fixed(t, f) {
+		found[name] = true
+	}
+	for svc := range s.Services() {
+		for _, name := range Contributes(t, f, svc) {
+			found[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// clusterName names the cluster and the endpoints of a service port; the part
+// between port and host is for subsets.
+func clusterName(host federation.Hostname, port uint16) string {
+	return fmt.Sprintf("outbound|%d||%s", port, host)
+}
+
+func parseClusterName(name string) (host federation.Hostname, port uint16, ok bool) {
+	parts := strings.Split(name, "|")
+	if len(parts) != 4 || parts[0] != "outbound" || parts[2] != "" {
+		return "", 0, false
+	}
+	port, ok = parsePort(parts[1])
+	return federation.Hostname(parts[3]), port, ok
+}
+
+func parsePort(s string) (uint16, bool) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return uint16(n), err == nil && n > 0
+}
+
+func wildcardListener(port uint16) string { return fmt.Sprintf("0.0.0.0_%d", port) }
+
+func httpProxyListener(port uint16) string { return fmt.Sprintf("127.0.0.1_%d", port) }
+
+func vipListener(vip netip.Addr, port uint16) string { return fmt.Sprintf("%s_%d", vip, port) }
+
+// parseListener reads the name of a listener that stands for services; the
+// unspecified address is that of all services of the port.
+func parseListener(name string) (vip netip.Addr, port uint16, ok bool) {
+	at := strings.LastIndexByte(name, '_')
+	if at < 0 {
+		return netip.Addr{}, 0, false
+	}
+	vip, err := netip.ParseAddr(name[:at])
+	port, ok = parsePort(name[at+1:])
+	return vip, port, ok && err == nil
+}
+
+// listenerVIPs are the addresses at which a proxy of the cluster catches the
+// service's TCP connections. A range has no listener of its own, and neither has
+// a service whose callers choose the instance: these connections go where the
+// caller wanted.
+func listenerVIPs(s *federation.Service, cluster federation.ClusterID) []netip.Addr {
+	if s.Resolution == federation.Passthrough {
+		return nil
+	}
+	vips, _ := serviceVIPs(s, cluster)
+	return vips
+}
+
+// serviceVIPs returns the single addresses under which callers in the cluster
+// know the service, in the order of cluster and address: those of their own
+// cluster if it has the service, else those of every other. Without a cluster
+// all are foreign.
+func serviceVIPs(s *federation.Service, cluster federation.ClusterID) (vips []netip.Addr, local bool) {
+	if hasShard(s, cluster) {
+		return singleAddresses(nil, s.ClusterVIPs[cluster]), true
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.ClusterVIPs)) {
+		vips = singleAddresses(vips, s.ClusterVIPs[id])
+	}
+	return vips, false
+}
+
+func hasShard(s *federation.Service, cluster federation.ClusterID) bool {
+	return slices.ContainsFunc(s.Endpoints, func(e federation.ShardEndpoints) bool { return e.Shard.Cluster == cluster })
+}
+
+func singleAddresses(to []netip.Addr, vips []netip.Prefix) []netip.Addr {
+	for _, vip := range vips {
+		if addr := vip.Addr().Unmap(); vip.IsSingleIP() && !addr.IsUnspecified() && addr.Zone() == "" && !slices.Contains(to, addr) {
+			to = append(to, addr)
+		}
+	}
+	return to
+}

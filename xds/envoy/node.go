@@ -1,0 +1,52 @@
+package envoy
+
+import (
+	"net/netip"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// NodeType is the sort of a proxy, the first part of its ID.
+type NodeType string
+
+// The node types.
+const (
+	Sidecar NodeType = "sidecar" // beside a workload
+	Ingress NodeType = "ingress" // entry of a cluster
+	Router  NodeType = "router"  // stand-alone
+)
+
+// RouterMode says what a gateway does; sidecars are Standard.
+type RouterMode string
+
+// The router modes.
+const (
+	Standard RouterMode = "standard" // a plain gateway
+	SNIDNAT  RouterMode = "sni-dnat" // bridges two networks
+)
+
+// Node is what a proxy says of itself.
+type Node struct {
+	ID            string // whole: TYPE~IP~NAME~DOMAIN
+	Type          NodeType
+	RouterMode    RouterMode
+	Addresses     []netip.Addr // at least one; in the order in which the proxy gives them
+	Name          string       // third part of the ID; on Kubernetes POD.NAMESPACE
+	Domain        string       // suffix of short names, such as ns.svc.cluster.local
+	Cluster       federation.ClusterID
+	Network       federation.NetworkID // empty: that of the cluster
+	Namespace     string
+	Locality      federation.Locality
+	Labels        map[string]string
+	HTTPProxyPort uint16 // 0: no explicit HTTP proxy
+	DNSCapture    bool
+	Capture       bool   // the workload's connections are redirected to the proxy
+	UserAgent     string // "envoy"
+	Version       string // of the user agent
+	MeshVersion   string // ISTIO_VERSION
+}
+
+// Place is where the proxy is, for the queries of a snapshot.
+func (n Node) Place() federation.Place {
+	return federation.Place{Cluster: n.Cluster, Network: n.Network, Addresses: n.Addresses}
+}

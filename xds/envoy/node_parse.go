@@ -1,0 +1,245 @@
+package envoy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// What a node may say at most.
+const (
+	maxNodeID        = 1024     // bytes
+	maxNodeText      = 1024     // bytes of any other text that is used
+	maxNodeMetadata  = 64 << 10 // bytes, serialised
+	maxNodeAddresses = 64
+)
+
+// ParseNode reads a node as Istio's proxies and plain Envoys send it (seeds 1.4
+// and 5.2). Errors name the field.
+func ParseNode(n *corev3.Node) (Node, error) {
+	if n == nil {
+		return Node{}, fmt.Errorf("reading the node: there is none; the first request of a stream must have one")
+	}
+	if size := proto.Size(n.GetMetadata()); size > maxNodeMetadata {
+		return Node{}, fmt.Errorf("reading the node: metadata has %d bytes, at most %d are taken", size, maxNodeMetadata)
+	}
+	p := nodeParser{metadata: n.GetMetadata().GetFields()}
+	p.readID(n.GetId())
+	p.readMetadata()
+	p.readEnvoyFields(n)
+	p.finish()
+	if p.err != nil {
+		return Node{}, fmt.Errorf("reading the node: %w", p.err)
+	}
+	return p.node, nil
+}
+
+// nodeParser keeps the first error.
+type nodeParser struct {
+	metadata map[string]*structpb.Value
+	node     Node
+	idIP     string
+	err      error
+}
+
+func (p *nodeParser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+}
+
+// clean returns the text of a field, if it is fit for names and logs.
+func (p *nodeParser) clean(field, text string, limit int) string {
+	switch {
+	case len(text) > limit:
+		p.fail("%s has %d bytes, at most %d are taken", field, len(text), limit)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		p.fail("%s %q has control characters", field, text)
+	default:
+		return text
+	}
+	return ""
+}
+
+func (p *nodeParser) readID(id string) {
+	id = p.clean("id", id, maxNodeID)
+	if p.err != nil {
+		return
+	}
+	parts := strings.Split(id, "~")
+	if len(parts) != 4 {
+		p.fail("id %q has %d parts separated by ~, it needs four: TYPE~IP~ID~DOMAIN", id, len(parts))
+		return
+	}
+	p.node.ID, p.node.Type, p.idIP, p.node.Name, p.node.Domain = id, NodeType(parts[0]), parts[1], parts[2], strings.ToLower(parts[3])
+	switch p.node.Type {
+	case Sidecar, Ingress, Router:
+	default:
+		p.fail("id %q has the type %q; it must be sidecar, ingress or router", id, parts[0])
+	}
+}
+
+func (p *nodeParser) readMetadata() {
+	p.node.Cluster = federation.ClusterID(p.text("CLUSTER_ID"))
+	p.node.Network = federation.NetworkID(p.text("NETWORK"))
+	p.node.Namespace = p.text("NAMESPACE")
+	p.node.MeshVersion = p.text("ISTIO_VERSION")
+	p.node.RouterMode = Standard
+	if p.node.Type != Sidecar && p.text("ROUTER_MODE") == string(SNIDNAT) {
+		p.node.RouterMode = SNIDNAT
+	}
+	p.node.Labels = p.labels("LABELS")
+	p.node.HTTPProxyPort = p.port("HTTP_PROXY_PORT")
+	p.node.DNSCapture = p.boolean("DNS_CAPTURE")
+	p.node.Capture = p.node.Type == Sidecar && !strings.EqualFold(p.text("INTERCEPTION_MODE"), "NONE")
+	p.readAddresses()
+}
+
+// text reads a metadata value that is a string, a number or a boolean.
+func (p *nodeParser) text(key string) string {
+	value, ok := p.metadata[key]
+	if !ok {
+		return ""
+	}
+	switch v := value.GetKind().(type) {
+	case *structpb.Value_NullValue:
+		return ""
+	case *structpb.Value_StringValue:
+		return p.clean("metadata "+key, v.StringValue, maxNodeText)
+	case *structpb.Value_NumberValue:
+		return strconv.FormatFloat(v.NumberValue, 'f', -1, 64)
+	case *structpb.Value_BoolValue:
+		return strconv.FormatBool(v.BoolValue)
+	}
+	p.fail("metadata %s is a list or an object; a string is needed", key)
+	return ""
+}
+
+func (p *nodeParser) port(key string) uint16 {
+	text := p.text(key)
+	if text == "" || text == "0" {
+		return 0
+	}
+	port, ok := parsePort(text)
+	switch {
+	case !ok:
+		p.fail("metadata %s %q is no port; use 1 to 65535", key, text)
+	case port == outboundPort || port == inboundPort:
+		p.fail("metadata %s %d is a port of the capture; use another", key, port)
+	}
+	return port
+}
+
+func (p *nodeParser) boolean(key string) bool {
+	text := p.text(key)
+	if text == "" {
+		return false
+	}
+	value, err := strconv.ParseBool(text)
+	if err != nil {
+		p.fail("metadata %s %q is neither true nor false", key, text)
+	}
+	return value
+}
+
+func (p *nodeParser) labels(key string) map[string]string {
+	value, ok := p.metadata[key]
+	if _, null := value.GetKind().(*structpb.Value_NullValue); !ok || null {
+		return nil
+	}
+	if value.GetStructValue() == nil {
+		p.fail("metadata %s is no object of strings", key)
+		return nil
+	}
+	labels := make(map[string]string, len(value.GetStructValue().GetFields()))
+	for name, v := range value.GetStructValue().GetFields() {
+		text, ok := v.GetKind().(*structpb.Value_StringValue)
+		if !ok {
+			p.fail("metadata %s: the label %q is no string", key, name)
+			return nil
+		}
+		labels[p.clean("metadata "+key+": a name", name, maxNodeText)] = p.clean("metadata "+key+": the label "+name, text.StringValue, maxNodeText)
+	}
+	return labels
+}
+
+// readAddresses takes the valid addresses of the metadata, else that of the ID.
+func (p *nodeParser) readAddresses() {
+	for _, text := range p.addressTexts("INSTANCE_IPS") {
+		p.addAddress(text)
+	}
+	if len(p.node.Addresses) == 0 {
+		p.addAddress(p.idIP)
+	}
+	switch {
+	case len(p.node.Addresses) == 0:
+		p.fail("neither metadata INSTANCE_IPS nor the second part of id, %q, has a valid IP address", p.idIP)
+	case len(p.node.Addresses) > maxNodeAddresses:
+		p.fail("metadata INSTANCE_IPS has %d addresses, at most %d are taken", len(p.node.Addresses), maxNodeAddresses)
+	}
+}
+
+// addressTexts reads a comma list or a list of strings.
+func (p *nodeParser) addressTexts(key string) []string {
+	list := p.metadata[key].GetListValue()
+	if list == nil {
+		return strings.Split(p.longText(key), ",")
+	}
+	var texts []string
+	for _, v := range list.GetValues() {
+		texts = append(texts, v.GetStringValue())
+	}
+	return texts
+}
+
+func (p *nodeParser) longText(key string) string {
+	if s, ok := p.metadata[key].GetKind().(*structpb.Value_StringValue); ok {
+		return p.clean("metadata "+key, s.StringValue, maxNodeMetadata)
+	}
+	return p.text(key)
+}
+
+func (p *nodeParser) addAddress(text string) {
+	addr, err := netip.ParseAddr(strings.TrimSpace(text))
+	if addr = addr.Unmap(); err == nil && addr.Zone() == "" && !addr.IsUnspecified() && !slices.Contains(p.node.Addresses, addr) {
+		p.node.Addresses = append(p.node.Addresses, addr)
+	}
+}
+
+func (p *nodeParser) readEnvoyFields(n *corev3.Node) {
+	p.node.Locality = federation.Locality{
+		Region:  p.clean("locality.region", n.GetLocality().GetRegion(), maxNodeText),
+		Zone:    p.clean("locality.zone", n.GetLocality().GetZone(), maxNodeText),
+		SubZone: p.clean("locality.sub_zone", n.GetLocality().GetSubZone(), maxNodeText),
+	}
+	p.node.UserAgent = p.clean("user_agent_name", n.GetUserAgentName(), maxNodeText)
+	p.node.Version = p.clean("user_agent_version", n.GetUserAgentVersion(), maxNodeText)
+	if v := n.GetUserAgentBuildVersion().GetVersion(); p.node.Version == "" && v != nil {
+		p.node.Version = fmt.Sprintf("%d.%d.%d", v.GetMajorNumber(), v.GetMinorNumber(), v.GetPatch())
+	}
+}
+
+// finish fills in what is said in another place. On Kubernetes the name ends
+// with the namespace, and the domain begins with it.
+func (p *nodeParser) finish() {
+	if p.node.Namespace != "" {
+		return
+	}
+	if _, namespace, ok := strings.Cut(p.node.Name, "."); ok {
+		p.node.Namespace = namespace[strings.LastIndexByte(namespace, '.')+1:]
+		return
+	}
+	if namespace, rest, ok := strings.Cut(p.node.Domain, "."); ok && strings.HasPrefix(rest, "svc.") {
+		p.node.Namespace = namespace
+	}
+}

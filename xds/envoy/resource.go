@@ -1,0 +1,84 @@
+// Package envoy makes Envoy's resources out of a snapshot. Everything in it is
+// a pure function of its arguments: equal arguments give equal bytes.
+//
+// A proxy is split into facets, the smallest parts on which a set of resources
+// depends. Proxies with equal facets share one build and one serialisation,
+// whatever else differs between them.
+package envoy
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Type is the type URL of a sort of resources.
+type Type string
+
+// The types that are built.
+const (
+	ClusterType  Type = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	EndpointType Type = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	ListenerType Type = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	RouteType    Type = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+)
+
+// Reason says why something of the snapshot is not in a resource.
+type Reason struct {
+	Code    string // stable, upper case
+	Message string
+	Shard   federation.ShardKey // whose endpoint; zero where no endpoint is meant
+	Address federation.Address
+}
+
+// The codes of reasons.
+const (
+	ReasonUnhealthy        = "UNHEALTHY"         // the registry says that the endpoint is unhealthy
+	ReasonPortNotDeclared  = "PORT_NOT_DECLARED" // the endpoint's cluster does not declare the port
+	ReasonPortNotServed    = "PORT_NOT_SERVED"   // the endpoint does not listen for the port
+	ReasonHostname         = "HOSTNAME"          // a DNS name among addresses that no proxy resolves
+	ReasonSocket           = "SOCKET"            // a unix socket where a name or an IP address is needed
+	ReasonInvalidAddress   = "INVALID_ADDRESS"   // no address at all, or port 0
+	ReasonDuplicateAddress = "DUPLICATE_ADDRESS" // another endpoint has the same address and port
+	ReasonOneAddressOnly   = "ONE_ADDRESS_ONLY"  // the resolution uses the first name only
+	ReasonHostnameTaken    = "HOSTNAME_TAKEN"    // a service of the same hostname comes first
+	ReasonVIPTaken         = "VIP_TAKEN"         // a service with the same VIP and port comes first
+	ReasonDomainTaken      = "DOMAIN_TAKEN"      // a service with the same short name or VIP comes first
+)
+
+// Build makes the resource of that name for a facet. A nil message means that
+// the name does not exist (any more). What was read is in r.Deps() afterwards;
+// beside these, a name is to be built again when Contributes says so. The
+// message is new and belongs to the caller; it has not been validated. An error
+// means that the name or the type is not one that Facets and Names give.
+func Build(t Type, name string, f Facet, r *federation.Reader) (proto.Message, []Reason, error) {
+	b := builder{facet: f, reader: r}
+	var m proto.Message
+	switch {
+	case t == ClusterType && f.Scope == scopeStatic:
+		m = staticCluster(name)
+	case t == ClusterType && f.offers():
+		m = b.cluster(name)
+	case t == EndpointType && f.offers():
+		m = b.assignment(name)
+	case t == ListenerType:
+		m = b.listener(name)
+	case t == RouteType:
+		m = b.routes(name)
+	default:
+		return nil, nil, fmt.Errorf("building %s %q: facet %s has no resources of this type", t, name, f)
+	}
+	return m, b.reasons, nil
+}
+
+// builder is one call of Build. Its methods return an untyped nil message where
+// the name does not exist.
+type builder struct {
+	facet   Facet
+	reader  *federation.Reader
+	reasons []Reason
+}
+
+func (b *builder) leaveOut(r Reason) { b.reasons = append(b.reasons, r) }
