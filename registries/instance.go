@@ -1,0 +1,148 @@
+package registries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// instance is one configuration of a member's registry, however often it is
+// started. All fields but those of the first line are guarded by member.mu.
+type instance struct {
+	member  *member
+	cluster Cluster
+	writer  *federation.Writer
+	kick    chan struct{} // ends a pause
+
+	registry Registry
+	hold     *hold
+	synced   bool // read everything at least once
+	stopped  bool
+	cancel   context.CancelFunc // ends run
+}
+
+// errEnded is the error of a registry that ended without being told to.
+var errEnded = errors.New("the registry ended without saying why")
+
+var errPanicked = errors.New("the registry's code panicked; the log has the stack")
+
+// run starts the registry again and again until it is stopped.
+func (i *instance) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	i.member.mu.Lock()
+	i.cancel = cancel
+	stopped := i.stopped
+	i.member.mu.Unlock()
+	pauses := &backoff.ExponentialBackOff{
+		InitialInterval: time.Second, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: time.Minute,
+	}
+	pauses.Reset()
+	for !stopped && ctx.Err() == nil {
+		r := &attempt{instance: i}
+		err := r.run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		i.pause(ctx, r.ended(err, pauses))
+	}
+}
+
+// pause waits, at most until a release.
+func (i *instance) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-i.kick:
+	case <-ctx.Done():
+	}
+}
+
+// stop ends the instance without waiting: nothing that it says from now on
+// changes anything. The caller holds member.mu.
+func (i *instance) stop() {
+	i.stopped = true
+	i.writer.Close()
+	if i.cancel != nil {
+		i.cancel()
+	}
+}
+
+// attempt is one start of an instance's registry, and its Sink.
+type attempt struct {
+	instance *instance
+	synced   bool // its first full edit was applied
+	over     bool // what it says is not heard any more
+	cancel   context.CancelFunc
+}
+
+func (r *attempt) run(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			m := r.instance.member
+			m.options.Logger.Error("a registry panicked", "cluster", m.shard.Cluster, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			m.options.Metrics.RegistryPanicked(m.shard.Cluster)
+			err = errPanicked
+		}
+	}()
+	registry, err := r.open(cancel)
+	if err != nil {
+		return err
+	}
+	return registry.Run(ctx, r)
+}
+
+func (r *attempt) open(cancel context.CancelFunc) (Registry, error) {
+	m := r.instance.member
+	m.mu.Lock()
+	r.cancel = cancel
+	known := m.identity()
+	m.mu.Unlock()
+	registry, err := r.instance.cluster.Open(known)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.instance.registry = registry
+	if r.instance == m.current {
+		m.report(r, federation.RegistryStatus{Phase: federation.Syncing})
+	}
+	return registry, nil
+}
+
+// ended takes up the end of the registry and says how long to wait before it is
+// started again.
+func (r *attempt) ended(err error, pauses *backoff.ExponentialBackOff) time.Duration {
+	m := r.instance.member
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	heldBack := r.over
+	r.over = true
+	if r.instance.stopped {
+		return 0
+	}
+	if r.synced {
+		pauses.Reset()
+	}
+	if heldBack {
+		return r.instance.hold.rest(m.options.Now(), m.options.HoldFor)
+	}
+	if err == nil {
+		err = errEnded
+	}
+	pause := pauses.NextBackOff()
+	m.options.Metrics.RegistryRestarted(m.shard.Cluster)
+	m.options.Logger.Error("a registry failed", "cluster", m.shard.Cluster, "registry", m.shard.Provider, "err", err, "again", pause)
+	m.report(r, federation.RegistryStatus{Phase: federation.Failed, Message: err.Error()})
+	return pause
+}

@@ -1,0 +1,223 @@
+package registries
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// member is one attached cluster.
+type member struct {
+	*Supervisor
+	shard    federation.ShardKey
+	operator *federation.Writer // what operators say of this cluster
+	settled  atomic.Bool        // the start need not wait for it
+	touched  atomic.Bool        // changed since it was saved
+	gone     atomic.Bool        // detached: it is not saved any more
+
+	mu        sync.Mutex
+	current   *instance // nil: none was usable yet
+	candidate *instance // takes over with its first full edit
+	restored  *saved    // last known good state; nil once the cluster answered
+	served    bool      // restored is published
+	synced    bool      // a registry has read the cluster since the start
+	detached  bool
+	reported  federation.RegistryStatus // by the current instance
+	notice    string                    // why a newer configuration is not in use
+	published federation.RegistryStatus
+	lastEvent time.Time
+	lastSync  time.Time
+}
+
+func newMember(s *Supervisor, shard federation.ShardKey) *member {
+	return &member{Supervisor: s, shard: shard, reported: federation.RegistryStatus{Phase: federation.Pending}}
+}
+
+// open shows the cluster and loads its last known good state. The caller holds
+// mu.
+func (m *member) open(spec federation.ClusterSpec) {
+	m.operator = m.options.Aggregate.Open(federation.ShardKey{Cluster: m.shard.Cluster, Provider: federation.Operator})
+	m.setSpec(spec)
+	state, err := m.saved.load(m.shard)
+	if err != nil {
+		m.options.Logger.Warn("the last known good state is not used", "cluster", m.shard.Cluster, "err", err)
+		return
+	}
+	m.restored = state
+}
+
+func (m *member) setSpec(spec federation.ClusterSpec) {
+	m.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+		Set: map[federation.ClusterID]federation.ClusterSpec{m.shard.Cluster: spec},
+	}})
+}
+
+func (m *member) attach(c Cluster) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.detached {
+		return
+	}
+	m.setSpec(c.Spec)
+	if m.candidate == nil || m.candidate.cluster.Fingerprint != c.Fingerprint {
+		m.notice = ""
+		m.dropCandidate()
+	}
+	switch {
+	case m.candidate != nil:
+	case m.current != nil && m.current.cluster.Fingerprint == c.Fingerprint:
+	case m.current == nil || !m.current.synced:
+		m.startInstead(c)
+	default:
+		m.candidate = m.newInstance(c)
+	}
+	m.publishStatus()
+}
+
+func (m *member) dropCandidate() {
+	if m.candidate != nil {
+		m.candidate.stop()
+		m.candidate = nil
+	}
+}
+
+// startInstead puts a registry in the place of one that has said nothing yet.
+func (m *member) startInstead(c Cluster) {
+	if m.current != nil {
+		m.current.stop()
+	}
+	m.reported = federation.RegistryStatus{Phase: federation.Pending}
+	m.current = m.newInstance(c)
+}
+
+func (m *member) newInstance(c Cluster) *instance {
+	i := &instance{member: m, cluster: c, writer: m.options.Aggregate.Open(m.shard), kick: make(chan struct{}, 1)}
+	m.start(i.run)
+	return i
+}
+
+func (m *member) refuse(message string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.detached {
+		return
+	}
+	if m.current != nil {
+		m.notice = "the newer configuration is not in use: " + message
+		m.publishStatus()
+		return
+	}
+	m.fail(message)
+}
+
+// fail reports what no retry heals. The start waits no longer.
+func (m *member) fail(message string) {
+	m.reported = federation.RegistryStatus{Phase: federation.Failed, Message: message}
+	m.settle()
+}
+
+// settle ends the waiting for the cluster: what is known of it is published.
+func (m *member) settle() {
+	m.serveRestored()
+	m.publishStatus()
+	if !m.settled.Swap(true) {
+		m.checkReady()
+	}
+}
+
+// awaitGrace serves the last known good state of a cluster that does not answer
+// in time.
+func (m *member) awaitGrace(ctx context.Context) {
+	timer := time.NewTimer(m.options.Grace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.detached {
+		m.settle()
+	}
+}
+
+func (m *member) serveRestored() {
+	if m.restored == nil || m.served || m.synced {
+		return
+	}
+	m.served = true
+	e := m.restored.edit()
+	status := m.compose()
+	e.Status = &status
+	m.update(e)
+	m.published = status
+	m.options.Logger.Warn("serving the last known good state", "cluster", m.shard.Cluster, "saved", m.restored.Saved)
+}
+
+// update writes as the cluster's registry.
+func (m *member) update(e federation.Edit) {
+	if m.current != nil {
+		m.current.writer.Update(e)
+		return
+	}
+	w := m.options.Aggregate.Open(m.shard)
+	w.Update(e)
+	w.Close()
+}
+
+func (m *member) detach() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.detached = true
+	m.gone.Store(true)
+	for _, i := range []*instance{m.current, m.candidate} {
+		if i != nil {
+			i.stop()
+		}
+	}
+	m.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+		Gone: []federation.ClusterID{m.shard.Cluster},
+	}})
+	m.operator.Close()
+	if err := m.saved.remove(m.shard); err != nil {
+		m.options.Logger.Warn("the saved state of a detached cluster stays on disk", "cluster", m.shard.Cluster, "err", err)
+	}
+}
+
+func (m *member) release() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, i := range []*instance{m.current, m.candidate} {
+		if i != nil && i.hold != nil {
+			i.hold.release = true
+			signal(i.kick)
+			return true
+		}
+	}
+	return false
+}
+
+func (m *member) activity() (lastEvent, lastSync time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	lastEvent, lastSync = m.lastEvent, m.lastSync
+	if m.current == nil {
+		return lastEvent, lastSync
+	}
+	active, ok := m.current.registry.(Active)
+	if !ok {
+		return lastEvent, lastSync
+	}
+	event, sync := active.Activity()
+	if event.After(lastEvent) {
+		lastEvent = event
+	}
+	if sync.After(lastSync) {
+		lastSync = sync
+	}
+	return lastEvent, lastSync
+}

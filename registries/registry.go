@@ -1,0 +1,89 @@
+// Package registries supervises one running registry for each attached cluster:
+// start, restart with back-off, hold, replacement, detach, and the last known
+// good state on disk. It knows no kind of registry.
+package registries
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Registry follows one cluster. Run blocks until the context ends and returns
+// an error only for what a retry cannot heal; trouble that may pass is said by
+// Status. Its first Update is full.
+type Registry interface {
+	Run(ctx context.Context, to Sink) error
+}
+
+// Sink takes what a registry says. Update returns after its version is
+// published. What comes after Run has returned, or from a registry that was
+// replaced or detached, changes nothing.
+type Sink interface {
+	Update(federation.Edit)
+	Status(federation.RegistryStatus)
+}
+
+// Active is what a Registry may have beside Run: when it last heard anything,
+// and when it last read its cluster completely. It may be called at any time.
+type Active interface {
+	Activity() (lastEvent, lastSync time.Time)
+}
+
+// Cluster is a cluster to attach.
+type Cluster struct {
+	ID   federation.ClusterID
+	Spec federation.ClusterSpec
+	// Fingerprint is a content hash of all that Open depends on: another one
+	// replaces the running registry. It reveals no secret.
+	Fingerprint string
+	// Open makes a new, not yet running registry; it does not block. The identity
+	// is that of the cluster as it was known before, zero if it never was: a
+	// registry that finds another cluster applies nothing and says so. An error
+	// counts as one that a retry may not heal and holds no secret.
+	Open func(known federation.Identity) (Registry, error)
+}
+
+// Metrics counts what went wrong. It must not block.
+type Metrics interface {
+	RegistryPanicked(id federation.ClusterID)
+	RegistryRestarted(id federation.ClusterID)
+}
+
+// Options are the surroundings of a Supervisor. Only Aggregate is needed.
+type Options struct {
+	Aggregate *federation.Aggregate
+	Dir       string          // of the last known good states; empty: none are kept
+	Attached  <-chan struct{} // closed once every cluster of the start was attached; nil: that is before Run
+	Grace     time.Duration   // how long the start waits for a cluster; 0: 10 s
+	HoldFor   time.Duration   // how long after a suspicious list a second one proves it; 0: 5 s
+	Logger    *slog.Logger
+	Metrics   Metrics
+	Now       func() time.Time
+}
+
+type noMetrics struct{}
+
+func (noMetrics) RegistryPanicked(federation.ClusterID)  {}
+func (noMetrics) RegistryRestarted(federation.ClusterID) {}
+
+func (o Options) withDefaults() Options {
+	if o.Grace == 0 {
+		o.Grace = 10 * time.Second
+	}
+	if o.HoldFor == 0 {
+		o.HoldFor = 5 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}

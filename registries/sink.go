@@ -1,0 +1,131 @@
+package registries
+
+import (
+	"isthmus.dev/isthmus/federation"
+)
+
+// Update publishes the edit, unless it is a full one that must wait for a
+// second proof.
+func (r *attempt) Update(e federation.Edit) {
+	m := r.instance.member
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.silent() {
+		return
+	}
+	now := m.options.Now()
+	m.lastEvent = now
+	if e.Services.Full {
+		if why := suspicious(m.baseline(), e); why != "" && !r.instance.hold.proves(e, now, m.options.HoldFor) {
+			r.keepBack(e, why)
+			return
+		}
+		m.lastSync = now
+	}
+	r.apply(e)
+}
+
+// Status shows what the registry says of itself.
+func (r *attempt) Status(s federation.RegistryStatus) {
+	m := r.instance.member
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !r.silent() {
+		m.report(r, s)
+	}
+}
+
+// silent tells that nothing that the registry says counts.
+func (r *attempt) silent() bool {
+	m := r.instance.member
+	return r.over || r.instance.stopped || m.detached
+}
+
+// keepBack does not apply the edit: the registry is started anew, and its next
+// list decides.
+func (r *attempt) keepBack(e federation.Edit, why string) {
+	m := r.instance.member
+	r.instance.hold = &hold{edit: e, why: why, since: m.options.Now()}
+	r.over = true
+	r.cancel()
+	m.options.Logger.Warn("a list is held", "cluster", m.shard.Cluster, "registry", m.shard.Provider, "why", why)
+	m.publishStatus()
+}
+
+// baseline is what a full edit is compared with: what is published of the
+// cluster, else its last known good state.
+func (m *member) baseline() federation.Edit {
+	if !m.synced && !m.served && m.restored != nil {
+		return m.restored.edit()
+	}
+	return m.options.Aggregate.Latest().Contribution(m.shard)
+}
+
+// identity is that of the cluster as it was last known.
+func (m *member) identity() federation.Identity {
+	if c, ok := m.options.Aggregate.Latest().Cluster(m.shard.Cluster); ok && c.Identity.UID != "" {
+		return c.Identity
+	}
+	if m.restored != nil {
+		return m.restored.identity()
+	}
+	return federation.Identity{}
+}
+
+// apply publishes the edit together with the status that follows from it. The
+// first full edit of a candidate puts it in the place of the current instance,
+// in the same version.
+func (r *attempt) apply(e federation.Edit) {
+	m := r.instance.member
+	before := m.options.Aggregate.Latest()
+	swap := r.instance == m.candidate && e.Services.Full
+	if swap || r.instance == m.current {
+		r.settleStatus(&e, swap)
+	}
+	r.instance.writer.Update(e)
+	if swap {
+		m.swap()
+	}
+	if e.Services.Full && !m.settled.Load() {
+		m.settle()
+	}
+	if m.synced && m.options.Aggregate.Latest() != before {
+		m.touched.Store(true)
+		signal(m.dirty)
+	}
+}
+
+func (r *attempt) settleStatus(e *federation.Edit, swap bool) {
+	m := r.instance.member
+	if e.Services.Full {
+		first := !r.synced
+		r.synced, r.instance.synced, m.synced = true, true, true
+		r.instance.hold, m.restored, m.served = nil, nil, false
+		if first {
+			m.reported = federation.RegistryStatus{Phase: federation.Ready}
+		}
+	}
+	if swap {
+		m.notice = ""
+	}
+	if e.Status != nil {
+		m.reported = r.believable(*e.Status, m.reported)
+	}
+	status := m.compose()
+	e.Status = nil
+	if status != m.published {
+		e.Status, m.published = &status, status
+	}
+}
+
+// swap puts the candidate in the place of the current instance.
+func (m *member) swap() {
+	old := m.current
+	if err := old.writer.ReplaceBy(m.candidate.writer); err != nil {
+		m.options.Logger.Error("a registry was not replaced", "cluster", m.shard.Cluster, "err", err)
+		return
+	}
+	m.current, m.candidate = m.candidate, nil
+	old.stop()
+	m.options.Logger.Info("a registry was replaced", "cluster", m.shard.Cluster, "registry", m.shard.Provider)
+}

@@ -1,0 +1,211 @@
+package registries
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Supervisor keeps a registry running for each attached cluster. All methods
+// are safe for concurrent use; clusters come and go before and during Run.
+type Supervisor struct {
+	options Options
+	saved   *savedStates
+	wake    chan struct{} // something to start
+	dirty   chan struct{} // something to save
+	ready   chan struct{}
+
+	mu       sync.Mutex
+	members  map[federation.ClusterID]*member
+	pending  []func(context.Context) // what Run starts in goroutines of their own
+	complete bool                    // all clusters of the start are attached
+	isReady  bool
+}
+
+// New makes a supervisor; Run starts it.
+func New(options Options) *Supervisor {
+	options = options.withDefaults()
+	return &Supervisor{
+		options: options, saved: &savedStates{dir: options.Dir},
+		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1), ready: make(chan struct{}),
+		members: map[federation.ClusterID]*member{},
+	}
+}
+
+// Run runs the registries until the context ends, waits for their end, saves
+// what changed last and returns nil. It is called once.
+func (s *Supervisor) Run(ctx context.Context) error {
+	var registries sync.WaitGroup
+	registries.Go(func() { s.save(ctx) })
+	registries.Go(func() { s.awaitAttached(ctx) })
+	for {
+		for _, start := range s.takePending() {
+			registries.Go(func() { start(ctx) })
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			registries.Wait()
+			s.saveDirty()
+			return nil
+		}
+	}
+}
+
+func (s *Supervisor) takePending() []func(context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pending := s.pending
+	s.pending = nil
+	return pending
+}
+
+// start has Run call the function in a goroutine of its own.
+func (s *Supervisor) start(what func(context.Context)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = append(s.pending, what)
+	signal(s.wake)
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// awaitAttached learns that the clusters of the start are all known; it gives
+// up after Grace.
+func (s *Supervisor) awaitAttached(ctx context.Context) {
+	limit := time.NewTimer(s.options.Grace)
+	defer limit.Stop()
+	if s.options.Attached != nil {
+		select {
+		case <-s.options.Attached:
+		case <-limit.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	s.mu.Lock()
+	s.complete = true
+	s.mu.Unlock()
+	s.checkReady()
+}
+
+// Ready is closed once every cluster of the start has synced or is served from
+// its last known good state or has none; see Options.Grace.
+func (s *Supervisor) Ready() <-chan struct{} { return s.ready }
+
+func (s *Supervisor) checkReady() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isReady || !s.complete {
+		return
+	}
+	for _, m := range s.members {
+		if !m.settled.Load() {
+			return
+		}
+	}
+	s.isReady = true
+	close(s.ready)
+}
+
+// Attach attaches the cluster, or takes up what is new about an attached one:
+// another Fingerprint runs a new registry beside the old one and swaps the two
+// once the new one has read everything; another provider detaches first.
+func (s *Supervisor) Attach(c Cluster) {
+	if m := s.member(c.ID); m != nil && m.shard.Provider != c.Spec.Provider {
+		s.Detach(c.ID)
+	}
+	s.memberFor(c.ID, c.Spec).attach(c)
+}
+
+// Refuse shows a cluster that cannot be attached, or whose new configuration
+// cannot be used; what runs already goes on. The message holds no secret.
+func (s *Supervisor) Refuse(id federation.ClusterID, spec federation.ClusterSpec, message string) {
+	m := s.member(id)
+	if m == nil {
+		m = s.memberFor(id, spec)
+	}
+	m.refuse(message)
+}
+
+// Problem shows a problem at an attached cluster under a name of the caller's;
+// nil takes it away.
+func (s *Supervisor) Problem(id federation.ClusterID, name string, p *federation.Problem) {
+	m := s.member(id)
+	if m == nil {
+		return
+	}
+	e := federation.Edit{Problems: federation.Delta[string, federation.Problem]{Gone: []string{name}}}
+	if p != nil {
+		e.Problems = federation.Delta[string, federation.Problem]{Set: map[string]federation.Problem{name: *p}}
+	}
+	m.operator.Update(e)
+}
+
+// Detach removes the cluster with everything that it said, its saved state
+// included, and stops its registry. It does not wait for the registry's end.
+func (s *Supervisor) Detach(id federation.ClusterID) {
+	s.mu.Lock()
+	m := s.members[id]
+	delete(s.members, id)
+	s.mu.Unlock()
+	if m == nil {
+		return
+	}
+	m.detach()
+	s.checkReady()
+}
+
+// Release lets the next list of a held cluster pass, whatever it lacks, and has
+// the cluster read again at once.
+func (s *Supervisor) Release(id federation.ClusterID) error {
+	m := s.member(id)
+	if m == nil || !m.release() {
+		return fmt.Errorf("releasing cluster %s: nothing of it is held", id)
+	}
+	return nil
+}
+
+// Activity returns when the cluster was last heard and last read completely;
+// zero times where it never was.
+func (s *Supervisor) Activity(id federation.ClusterID) (lastEvent, lastSync time.Time) {
+	if m := s.member(id); m != nil {
+		return m.activity()
+	}
+	return time.Time{}, time.Time{}
+}
+
+func (s *Supervisor) member(id federation.ClusterID) *member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.members[id]
+}
+
+func (s *Supervisor) memberFor(id federation.ClusterID, spec federation.ClusterSpec) *member {
+	if m := s.member(id); m != nil {
+		return m
+	}
+	m := newMember(s, federation.ShardKey{Cluster: id, Provider: spec.Provider})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.mu.Lock()
+	first := s.members[id]
+	if first == nil {
+		s.members[id] = m
+	}
+	s.mu.Unlock()
+	if first != nil {
+		return first
+	}
+	m.open(spec)
+	s.start(m.awaitGrace)
+	return m
+}
