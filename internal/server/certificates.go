@@ -1,0 +1,219 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// CertificateFiles are the three files of mutual TLS. All are needed.
+type CertificateFiles struct {
+	Cert, Key, ClientCA string
+}
+
+// CertificateOptions are rarely set. Zero values have the defaults named here.
+type CertificateOptions struct {
+	Poll   time.Duration    // how often Run looks at the files; default 5 s
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default slog.Default
+}
+
+const maxCertificateFile = 1 << 20
+
+// Certificates hold the current content of the files. Each TLS handshake uses what was current at its start.
+type Certificates struct {
+	files   CertificateFiles
+	options CertificateOptions
+	current atomic.Pointer[loaded]
+}
+
+type loaded struct {
+	config *tls.Config
+	sum    [sha256.Size]byte
+}
+
+// OpenCertificates reads the files and fails on whatever a handshake would fail on later: a missing or empty file, a
+// mismatch, an expired certificate, a key that everybody can read (B-F7). An empty CA never means "no verification".
+func OpenCertificates(files CertificateFiles, options CertificateOptions) (*Certificates, error) {
+	if options.Poll <= 0 {
+		options.Poll = 5 * time.Second
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Logger == nil {
+		options.Logger = slog.Default()
+	}
+	for _, needed := range [][2]string{{"--tls-cert", files.Cert}, {"--tls-key", files.Key}, {"--tls-client-ca", files.ClientCA}} {
+		if needed[1] == "" {
+			return nil, fmt.Errorf("%s is needed: mutual TLS takes --tls-cert, --tls-key and --tls-client-ca together (or --dev without them)", needed[0])
+		}
+	}
+	certificates := &Certificates{files: files, options: options}
+	first, err := certificates.load()
+	if err != nil {
+		return nil, err
+	}
+	certificates.current.Store(first)
+	return certificates, nil
+}
+
+// TLS is a configuration that follows the files: TLS 1.2 or newer, a verified client certificate is needed.
+func (c *Certificates) TLS() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ClientAuth:         tls.RequireAndVerifyClientCert,
+		NextProtos:         []string{"h2", "http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load().config, nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return &c.current.Load().config.Certificates[0], nil
+		},
+	}
+}
+
+// Run follows changes of the files until the context ends and then returns nil. While the files are broken or half
+// replaced, the last good ones stay and a warning is logged once for each new state of them.
+func (c *Certificates) Run(ctx context.Context) error {
+	ticker := time.NewTicker(c.options.Poll)
+	defer ticker.Stop()
+	warned := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			warned = c.reload(warned)
+		}
+	}
+}
+
+// reload returns the problem that was last warned about, empty when all is well.
+func (c *Certificates) reload(warned string) string {
+	next, err := c.load()
+	if err != nil {
+		if problem := err.Error(); problem != warned {
+			c.options.Logger.Warn("the TLS files cannot be used now; what was read before stays in use", "error", err)
+		}
+		return err.Error()
+	}
+	if next.sum != c.current.Load().sum {
+		c.current.Store(next)
+		c.options.Logger.Info("new TLS files are in use", "expires", next.config.Certificates[0].Leaf.NotAfter)
+	}
+	return ""
+}
+
+// Expires is the end of the current certificate.
+func (c *Certificates) Expires() time.Time {
+	return c.current.Load().config.Certificates[0].Leaf.NotAfter
+}
+
+func (c *Certificates) load() (*loaded, error) {
+	cert, err := readLimited("--tls-cert", c.files.Cert)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readKey(c.files.Key)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := readLimited("--tls-client-ca", c.files.ClientCA)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := c.pair(cert, key)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := c.pool(ca)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+	}
+	return &loaded{config: config, sum: sha256.Sum256(bytes.Join([][]byte{cert, key, ca}, []byte{0}))}, nil
+}
+
+// pair does not repeat the parser's words, which may quote the key.
+func (c *Certificates) pair(cert, key []byte) (tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return pair, fmt.Errorf("--tls-cert %s, --tls-key %s: the files are not a PEM certificate and its unencrypted key, or do not belong together", c.files.Cert, c.files.Key)
+	}
+	if now := c.options.Now(); now.After(pair.Leaf.NotAfter) || now.Before(pair.Leaf.NotBefore) {
+		return pair, fmt.Errorf("--tls-cert %s: the certificate is valid from %s to %s, not now", c.files.Cert,
+			pair.Leaf.NotBefore.UTC().Format(time.RFC3339), pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	return pair, nil
+}
+
+func (c *Certificates) pool(data []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	valid := 0
+	for rest := bytes.TrimSpace(data); len(rest) > 0; rest = bytes.TrimSpace(rest) {
+		var block *pem.Block
+		block, rest = pem.Decode(rest)
+		if block == nil || block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("--tls-client-ca %s: holds something that is not a PEM certificate", c.files.ClientCA)
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-client-ca %s: a certificate cannot be read", c.files.ClientCA)
+		}
+		if now := c.options.Now(); !now.After(certificate.NotAfter) && !now.Before(certificate.NotBefore) {
+			valid++
+		}
+		pool.AddCert(certificate)
+	}
+	if valid == 0 {
+		return nil, fmt.Errorf("--tls-client-ca %s: holds no certificate that is valid now; no client could be verified", c.files.ClientCA)
+	}
+	return pool, nil
+}
+
+func readKey(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().Perm()&0o027 != 0 {
+		return nil, fmt.Errorf("--tls-key %s: others can read or change the key (mode %04o); make it 0600", path, info.Mode().Perm())
+	}
+	return readLimited("--tls-key", path)
+}
+
+func readLimited(flag, path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s %s: is not a regular file", flag, path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxCertificateFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	case len(data) > maxCertificateFile:
+		return nil, fmt.Errorf("%s %s: has more than %d bytes", flag, path, maxCertificateFile)
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil, fmt.Errorf("%s %s: %w", flag, path, errEmpty)
+	}
+	return data, nil
+}
+
+var errEmpty = errors.New("the file is empty")

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Limits of the xDS transport (reliability.md 4.9).
+const (
+	grpcMaxStreams     = 16
+	grpcMaxReceive     = 4 << 20
+	grpcMaxHeaderList  = 16 << 10
+	grpcPingAfter      = 30 * time.Second
+	grpcPingTimeout    = 10 * time.Second
+	grpcMinPing        = 15 * time.Second
+	grpcConnectionAge  = 30 * time.Minute
+	grpcAgeGrace       = 30 * time.Second
+	grpcConnectTimeout = 10 * time.Second
+)
+
+// GRPCOptions are the transport limits of a gRPC server; config nil means plaintext. gRPC spreads the connection age by
+// a tenth, so that clients do not come back all at once.
+func GRPCOptions(config *tls.Config) []grpc.ServerOption {
+	options := []grpc.ServerOption{
+		grpc.MaxConcurrentStreams(grpcMaxStreams),
+		grpc.MaxRecvMsgSize(grpcMaxReceive),
+		grpc.MaxHeaderListSize(grpcMaxHeaderList),
+		grpc.ConnectionTimeout(grpcConnectTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: grpcPingAfter, Timeout: grpcPingTimeout,
+			MaxConnectionAge: grpcConnectionAge, MaxConnectionAgeGrace: grpcAgeGrace,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: grpcMinPing, PermitWithoutStream: true}),
+	}
+	if config != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+	}
+	return options
+}
+
+// RunGRPC serves until the context ends, then tells clients to go (GOAWAY), waits for their streams for the drain window
+// and ends the rest. It closes the listener. It returns nil after a drain.
+func RunGRPC(ctx context.Context, server *grpc.Server, listener net.Listener, drain time.Duration) error {
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serving %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	drained := make(chan struct{})
+	go func() { defer close(drained); server.GracefulStop() }()
+	timer := time.NewTimer(drain)
+	defer timer.Stop()
+	select {
+	case <-drained:
+	case <-timer.C:
+		server.Stop()
+		<-drained
+	}
+	if err := <-failed; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("serving %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
