@@ -62,10 +62,10 @@ func (e *Etcd) Wipe() {
 	}
 }
 
-// Save stops etcd, copies its data, starts it again and returns the copy.
+// Save kills etcd, copies its data, starts it again and returns the copy.
 func (e *Etcd) Save() (backup string) {
 	e.t.Helper()
-	e.Stop()
+	e.Kill()
 	backup = filepath.Join(e.t.TempDir(), "backup")
 	if err := os.CopyFS(backup, os.DirFS(e.data())); err != nil {
 		e.t.Fatalf("saving the data of etcd: %v", err)

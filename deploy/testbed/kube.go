@@ -35,9 +35,10 @@ type KubeUser struct {
 // lies in Etcd. It writes no endpoints of its own Service.
 type Kube struct {
 	*Process
-	Etcd  *Etcd
-	URL   string
-	Admin Access // Of the group system:masters, by client certificate.
+	Etcd    *Etcd
+	URL     string
+	Address string // Host and port of URL.
+	Admin   Access // Of the group system:masters, by client certificate.
 
 	t         testing.TB
 	authority *Authority
@@ -57,7 +58,7 @@ func StartKube(t testing.TB, options KubeOptions) *Kube {
 	at := options.Namespace.place(options.Address)
 	address := netip.AddrPortFrom(at, uint16(FreePort(t, options.Namespace, at)))
 	k := &Kube{
-		t: t, Etcd: etcd, URL: "https://" + address.String(),
+		t: t, Etcd: etcd, URL: "https://" + address.String(), Address: address.String(),
 		authority: NewAuthority(t, options.Name+"-ca"), users: map[string]KubeUser{},
 	}
 	k.Admin = k.Certified("admin", "system:masters")

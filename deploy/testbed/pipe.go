@@ -1,6 +1,8 @@
 package testbed
 
 import (
+	"errors"
+	"io"
 	"net"
 	"time"
 )
@@ -12,13 +14,14 @@ type piece struct {
 }
 
 // carry moves data one way, keeping the order and adding the delay to each
-// piece without slowing the flow. It passes the end of the data on.
+// piece without slowing the flow. It passes the end of the data on, and a reset.
 func (p *Proxy) carry(from, to net.Conn) {
 	queue := make(chan piece, 256)
 	broken := make(chan struct{})
+	ended := false // Written before queue is closed.
 	p.running.Go(func() {
 		defer close(queue)
-		p.collect(from, queue, broken)
+		ended = p.collect(from, queue, broken)
 	})
 	defer func() {
 		for range queue {
@@ -31,49 +34,56 @@ func (p *Proxy) carry(from, to net.Conn) {
 			return
 		}
 	}
-	if half, ok := to.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite()
+	if ended {
+		p.endWrite(to)
+	} else {
+		p.reset(to)
 	}
 }
 
-// collect reads until the end of the data, but not while the proxy is a black
-// hole or the writer is broken.
-func (p *Proxy) collect(from net.Conn, queue chan<- piece, broken <-chan struct{}) {
+// collect reads, but not while the proxy is a black hole, and reports whether
+// it came to the end of the data; otherwise the connection broke.
+func (p *Proxy) collect(from net.Conn, queue chan<- piece, broken <-chan struct{}) bool {
 	buffer := make([]byte, 32<<10)
 	for p.passable(broken, from) {
-		conduct, _ := p.now()
-		if conduct.limit > 0 && conduct.limit/10 < len(buffer) {
-			buffer = buffer[:max(1, conduct.limit/10)]
-		} else {
-			buffer = buffer[:cap(buffer)]
-		}
 		n, err := from.Read(buffer)
 		if n > 0 {
+			conduct, _ := p.now()
 			next := piece{data: append([]byte(nil), buffer[:n]...), due: time.Now().Add(conduct.delay)}
 			select {
 			case queue <- next:
 			case <-broken:
-				return
+				return false
 			}
 		}
 		if err != nil {
-			return
+			return errors.Is(err, io.EOF)
 		}
 	}
+	return false
 }
 
-// deliver writes one piece when it is due, and then takes the time that the
-// limit asks for. It reports whether the connection still works.
+// deliver writes one piece when it is due, in parts of a tenth of a second if
+// there is a limit. It reports whether the connection still works.
 func (p *Proxy) deliver(next piece, to net.Conn) bool {
-	if !p.pause(time.Until(next.due), to) || !p.passable(nil, to) {
+	if !p.pause(time.Until(next.due), to) {
 		return false
 	}
-	if _, err := to.Write(next.data); err != nil {
-		return false
-	}
-	conduct, _ := p.now()
-	if conduct.limit > 0 {
-		return p.pause(time.Duration(len(next.data))*time.Second/time.Duration(conduct.limit), to)
+	for len(next.data) > 0 {
+		if !p.passable(nil, to) {
+			return false
+		}
+		part := next.data
+		if conduct, _ := p.now(); conduct.limit > 0 {
+			part = part[:min(len(part), max(1, conduct.limit/10))]
+			if !p.pause(time.Duration(len(part))*time.Second/time.Duration(conduct.limit), to) {
+				return false
+			}
+		}
+		if _, err := to.Write(part); err != nil {
+			return false
+		}
+		next.data = next.data[len(part):]
 	}
 	return true
 }

@@ -122,13 +122,37 @@ func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for conn := range p.conns {
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			tcp.SetLinger(0)
-		}
-		conn.Close()
+		abort(conn)
 	}
 	clear(p.conns)
 	p.wake()
+}
+
+// reset breaks one connection as Reset does.
+func (p *Proxy) reset(conn net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conns[conn] {
+		abort(conn)
+		delete(p.conns, conn)
+		p.wake()
+	}
+}
+
+// endWrite says that no more data comes, unless the connection was reset.
+func (p *Proxy) endWrite(conn net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if tcp, ok := conn.(*net.TCPConn); ok && p.conns[conn] {
+		tcp.CloseWrite()
+	}
+}
+
+func abort(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+	conn.Close()
 }
 
 func (p *Proxy) conductAs(change func(*conduct)) {
@@ -177,7 +201,7 @@ func (p *Proxy) forward(near net.Conn) {
 	defer cancel()
 	far, err := p.options.TargetIn.DialContext(ctx, "tcp", p.options.Target)
 	if err != nil || !p.keep(far) {
-		near.(*net.TCPConn).SetLinger(0)
+		p.reset(near)
 		return
 	}
 	defer p.drop(far)
