@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+)
+
+// TestRequestsReachEveryClusterAndFollowEveryChange is the main job of the hub,
+// on real input, once for each xDS variant.
+func TestRequestsReachEveryClusterAndFollowEveryChange(t *testing.T) {
+	w := newWorld(t)
+	w.awaitEndpoints(30*time.Second, "c1", "c2", "dc1")
+	clients := []*client{w.startClient("delta", "10.77.0.11", "DELTA_GRPC"), w.startClient("sotw", "10.77.0.12", "GRPC")}
+	for _, c := range clients {
+		c.awaitAnswerers(t, 20*time.Second, "c1", "c2", "dc1")
+	}
+	t.Run("TCP through the VIP", func(t *testing.T) { testTCP(t, clients[0]) })
+	t.Run("removed endpoint gets nothing after a second", func(t *testing.T) { testRemoval(t, w, clients) })
+	t.Run("Consul instance comes and goes", func(t *testing.T) { testConsul(t, w, clients) })
+	t.Run("proxies are shown in sync", func(t *testing.T) { testProxies(t, w) })
+	t.Run("killed API server loses nothing", func(t *testing.T) { testKilledAPIServer(t, w, clients) })
+	t.Run("restarted hub serves the dead cluster", func(t *testing.T) { testRestartedHub(t, w, clients) })
+}
+
+func testTCP(t *testing.T, c *client) {
+	connection, err := c.DialContext(t.Context(), "tcp", "10.96.0.10:9000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if err := connection.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(connection, "hello")
+	line := make([]byte, 64)
+	n, err := connection.Read(line)
+	if name, _, _ := strings.Cut(string(line[:n]), " "); err != nil || name != "c1" && name != "c2" {
+		t.Fatalf("the VIP answered %q, %v; want c1 or c2, the clusters that declare port 9000", line[:n], err)
+	}
+}
+
+func testRemoval(t *testing.T, w *world, clients []*client) {
+	w.c2.Delete(slice(pods["c2"]))
+	timer := time.NewTimer(time.Second)
+	<-timer.C
+	for _, c := range clients {
+		if counts := c.answerers(t, 60); counts["c2"] != 0 || counts["c1"] == 0 || counts["dc1"] == 0 {
+			t.Errorf("%s: a second after c2's endpoint was removed, requests went to %v", c, counts)
+		}
+	}
+	w.c2.Apply(slice(pods["c2"]))
+	for _, c := range clients {
+		c.awaitAnswerers(t, 10*time.Second, "c1", "c2", "dc1")
+	}
+}
+
+func testConsul(t *testing.T, w *world, clients []*client) {
+	w.dc1.Put("/v1/catalog/deregister", map[string]any{"Node": "vm-1", "ServiceID": "web-1"})
+	for _, c := range clients {
+		c.awaitAnswerers(t, 10*time.Second, "c1", "c2")
+	}
+	w.registerConsul()
+	for _, c := range clients {
+		c.awaitAnswerers(t, 10*time.Second, "c1", "c2", "dc1")
+	}
+}
+
+func testProxies(t *testing.T, w *world) {
+	testbed.WaitFor(t, 10*time.Second, "all types of both proxies in sync", func() error {
+		var a struct {
+			Proxies struct {
+				Nodes []struct {
+					NodeID, ClusterID, Type string
+					Sync                    []struct{ TypeURL, State, LastError string }
+				}
+			}
+		}
+		if err := w.hub.query(`{ proxies { nodes { nodeID clusterID type sync { typeUrl state lastError } } } }`, &a); err != nil {
+			return err
+		}
+		if len(a.Proxies.Nodes) != 2 {
+			return fmt.Errorf("%d proxies are shown, want 2", len(a.Proxies.Nodes))
+		}
+		for _, p := range a.Proxies.Nodes {
+			for _, s := range p.Sync {
+				if s.State != "SYNCED" {
+					return fmt.Errorf("%s: %s is %s %s", p.NodeID, s.TypeURL, s.State, s.LastError)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// load keeps requests going until it is stopped; it counts answers and keeps
+// the failures.
+type load struct {
+	stop     chan struct{}
+	done     sync.WaitGroup
+	answered atomic.Int64
+	mu       sync.Mutex
+	failures []error
+}
+
+func startLoad(t *testing.T, clients []*client) *load {
+	l := &load{stop: make(chan struct{})}
+	for _, c := range clients {
+		l.done.Go(func() {
+			every := time.NewTicker(20 * time.Millisecond)
+			defer every.Stop()
+			for {
+				select {
+				case <-l.stop:
+					return
+				case <-every.C:
+				}
+				if _, err := c.ask(t); err != nil {
+					l.mu.Lock()
+					l.failures = append(l.failures, err)
+					l.mu.Unlock()
+					continue
+				}
+				l.answered.Add(1)
+			}
+		})
+	}
+	return l
+}
+
+func (l *load) finish(t *testing.T) {
+	t.Helper()
+	close(l.stop)
+	l.done.Wait()
+	t.Logf("%d requests answered, %d failed", l.answered.Load(), len(l.failures))
+	if len(l.failures) > 0 || l.answered.Load() < 50 {
+		t.Errorf("%d of %d requests failed, first: %v", len(l.failures), int(l.answered.Load())+len(l.failures), slices.Collect(slices.Values(l.failures))[:min(1, len(l.failures))])
+	}
+}
+
+func testKilledAPIServer(t *testing.T, w *world, clients []*client) {
+	requests := startLoad(t, clients)
+	w.c1.Kill()
+	testbed.WaitFor(t, 15*time.Second, "status STALE", func() error {
+		phase, message, err := w.hub.phase("c1")
+		if err == nil && phase != "STALE" {
+			err = fmt.Errorf("c1 is %s: %s", phase, message)
+		}
+		return err
+	})
+	w.awaitEndpoints(time.Second, "c1", "c2", "dc1")
+	requests.finish(t)
+}
+
+// testRestartedHub leaves c1 dead: what it offered comes from disk.
+func testRestartedHub(t *testing.T, w *world, clients []*client) {
+	requests := startLoad(t, clients)
+	w.hub.Kill()
+	w.hub.Restart()
+	w.awaitEndpoints(5*time.Second, "c1", "c2", "dc1")
+	for _, c := range clients {
+		if counts := c.answerers(t, 30); len(counts) != 3 {
+			t.Errorf("%s: after the restart only %v answer", c, slices.Sorted(maps.Keys(counts)))
+		}
+	}
+	requests.finish(t)
+	w.c1.Restart()
+	testbed.WaitFor(t, 30*time.Second, "c1 is READY again", func() error {
+		phase, message, err := w.hub.phase("c1")
+		if err == nil && phase != "READY" {
+			err = fmt.Errorf("c1 is %s: %s", phase, message)
+		}
+		return err
+	})
+	testProxies(t, w)
+}
