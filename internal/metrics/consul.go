@@ -1,0 +1,29 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Consul counts requests to Consul.
+type Consul struct {
+	requests *prometheus.CounterVec
+}
+
+func newConsul(r *prometheus.Registry) *Consul {
+	return &Consul{requests: counter(r, "consul_requests_total", "Requests to Consul by kind (services, service, token, canary) and outcome (ok, error).", "cluster", "kind", "outcome")}
+}
+
+// Request counts one request; kind is one of few fixed words, never a path.
+func (m *Consul) Request(cluster, kind string, err error) {
+	m.requests.WithLabelValues(cluster, kind, outcome(err)).Inc()
+}
+
+// Detached forgets a cluster.
+func (m *Consul) Detached(cluster string) {
+	m.requests.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+}
+
+func outcome(err error) string {
+	if err != nil {
+		return "error"
+	}
+	return "ok"
+}

@@ -1,0 +1,67 @@
+// Package metrics counts what the hub does and shows it as Prometheus text. Every method is safe for concurrent use, does
+// not block, and takes plain values, so that other rooms declare the small interfaces that they need.
+package metrics
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const namespace = "isthmus"
+
+// Metrics is the root; each concern has its own part.
+type Metrics struct {
+	Registries *Registries
+	Snapshots  *Snapshots
+	XDS        *XDS
+	Consul     *Consul
+	GraphQL    *GraphQL
+
+	registry *prometheus.Registry
+}
+
+// New makes a registry of its own, with the Go and process collectors; nothing global is used.
+func New() *Metrics {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &Metrics{
+		Registries: newRegistries(registry),
+		Snapshots:  newSnapshots(registry),
+		XDS:        newXDS(registry),
+		Consul:     newConsul(registry),
+		GraphQL:    newGraphQL(registry),
+		registry:   registry,
+	}
+}
+
+// Handler answers /metrics. A failing collector is left out of the answer and does not fail it.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
+	})
+}
+
+func counter(r *prometheus.Registry, name, help string, labels ...string) *prometheus.CounterVec {
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	r.MustRegister(vec)
+	return vec
+}
+
+func gauge(r *prometheus.Registry, name, help string, labels ...string) *prometheus.GaugeVec {
+	vec := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	r.MustRegister(vec)
+	return vec
+}
+
+// latency has buckets from 50 µs to 13 s.
+func latency(r *prometheus.Registry, name, help string, labels ...string) *prometheus.HistogramVec {
+	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(50e-6, 4, 10),
+	}, labels)
+	r.MustRegister(vec)
+	return vec
+}

@@ -1,0 +1,98 @@
+package metrics
+
+import (
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	m.Handler().ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+	if recorder.Code != 200 || !strings.HasPrefix(recorder.Header().Get("Content-Type"), "text/plain") {
+		t.Fatalf("got %d %v", recorder.Code, recorder.Header())
+	}
+	return recorder.Body.String()
+}
+
+func wants(t *testing.T, text string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("lacks %q", line)
+		}
+	}
+}
+
+func TestWhatIsCountedIsShown(t *testing.T) {
+	m, at := New(), time.Unix(1_800_000_000, 500_000_000)
+	m.Registries.Event("c1", at)
+	m.Registries.Event("c1", at)
+	m.Registries.Synced("c1", at)
+	m.Registries.Edit("c1")
+	m.Registries.Restart("c1")
+	m.Snapshots.Published(7, time.Millisecond)
+	m.Snapshots.Sizes(2, 30, 400)
+	m.XDS.StreamOpened("delta")
+	m.XDS.StreamOpened("delta")
+	m.XDS.StreamClosed("delta")
+	m.XDS.StreamRefused("limit")
+	m.XDS.Pushed("EDS", 100, time.Millisecond)
+	m.XDS.Pushed("EDS", 20, -1)
+	m.XDS.Acked("EDS")
+	m.XDS.Nacked("CDS")
+	m.XDS.Built("CDS", 3)
+	m.Consul.Request("dc1", "service", nil)
+	m.Consul.Request("dc1", "service", errors.New("x"))
+	m.GraphQL.Request("query", time.Millisecond, true)
+	m.GraphQL.Request("query{a}", time.Millisecond, false)
+	wants(t, scrape(t, m),
+		`isthmus_registry_events_total{cluster="c1"} 2`,
+		`isthmus_registry_last_event_timestamp_seconds{cluster="c1"} 1.8000000005e+09`,
+		`isthmus_registry_last_sync_timestamp_seconds{cluster="c1"} 1.8000000005e+09`,
+		`isthmus_registry_edits_total{cluster="c1"} 1`,
+		`isthmus_registry_restarts_total{cluster="c1"} 1`,
+		`isthmus_snapshot_version 7`, `isthmus_snapshot_clusters 2`, `isthmus_snapshot_services 30`, `isthmus_snapshot_endpoints 400`,
+		`isthmus_snapshot_next_seconds_count 1`,
+		`isthmus_xds_streams{protocol="delta"} 1`, `isthmus_xds_streams_refused_total{reason="limit"} 1`,
+		`isthmus_xds_pushes_total{type="EDS"} 2`, `isthmus_xds_sent_bytes_total{type="EDS"} 120`, `isthmus_xds_push_latency_seconds_count{type="EDS"} 1`,
+		`isthmus_xds_acks_total{type="EDS"} 1`, `isthmus_xds_nacks_total{type="CDS"} 1`, `isthmus_xds_resources_built_total{type="CDS"} 3`,
+		`isthmus_consul_requests_total{cluster="dc1",kind="service",outcome="ok"} 1`, `isthmus_consul_requests_total{cluster="dc1",kind="service",outcome="error"} 1`,
+		`isthmus_graphql_requests_total{operation="query"} 1`, `isthmus_graphql_requests_total{operation="other"} 1`, `isthmus_graphql_errors_total{operation="query"} 1`,
+	)
+}
+
+func TestAClusterHasOnePhase(t *testing.T) {
+	m := New()
+	m.Registries.Phase("c1", "SYNCING")
+	m.Registries.Phase("c1", "SYNCED")
+	m.Registries.Phase("c2", "STALE")
+	text := scrape(t, m)
+	wants(t, text, `isthmus_cluster_phase{cluster="c1",phase="SYNCED"} 1`, `isthmus_cluster_phase{cluster="c2",phase="STALE"} 1`)
+	if strings.Contains(text, "SYNCING") {
+		t.Error("the phase before is still shown")
+	}
+}
+
+func TestADetachedClusterIsForgotten(t *testing.T) {
+	m := New()
+	m.Registries.Event("c1", time.Now())
+	m.Registries.Phase("c1", "SYNCED")
+	m.Consul.Request("c1", "token", nil)
+	m.Registries.Detached("c1")
+	m.Consul.Detached("c1")
+	if text := scrape(t, m); strings.Contains(text, `"c1"`) {
+		t.Errorf("still shown:\n%s", text)
+	}
+}
+
+func TestTwoHubsInOneProcessDoNotMeet(t *testing.T) {
+	one, two := New(), New()
+	one.Registries.Edit("c1")
+	if text := scrape(t, two); strings.Contains(text, `"c1"`) || !strings.Contains(text, "go_goroutines") || !strings.Contains(text, "process_cpu_seconds_total") {
+		t.Error("collectors are shared or missing")
+	}
+}
