@@ -1,0 +1,153 @@
+package registries_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries"
+)
+
+// relists says one list at its first start, further ones when told, and at each
+// later start what it is told to say then.
+func relists(first federation.Edit, again <-chan federation.Edit, later federation.Edit) []fake {
+	return []fake{
+		func(ctx context.Context, to registries.Sink) error {
+			to.Update(first)
+			for {
+				select {
+				case e := <-again:
+					to.Update(e)
+				case <-ctx.Done():
+					to.Update(gone("s0"))
+					return nil
+				}
+			}
+		},
+		says(later),
+	}
+}
+
+func TestF44SuspiciousListIsHeldUntilASecondOneAgrees(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := make(chan federation.Edit)
+		h := start(t, "", cluster("c1", "", relists(full(1, 30), again, full(1, 14))...))
+		defer h.stop()
+		again <- full(1, 14)
+		synctest.Wait()
+		s := h.wantPhase(t, "c1", federation.Held)
+		if !strings.Contains(s.Message, "16 of 30 services") {
+			t.Errorf("the message is %q", s.Message)
+		}
+		h.wantServices(t, 30)
+		after(4900 * time.Millisecond)
+		h.wantPhase(t, "c1", federation.Held)
+		h.wantServices(t, 30)
+		after(200 * time.Millisecond)
+		h.wantPhase(t, "c1", federation.Ready)
+		h.wantServices(t, 14)
+	})
+}
+
+func TestF44WholeSecondListLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := make(chan federation.Edit)
+		h := start(t, "", cluster("c1", "", relists(full(1, 30), again, full(1, 31))...))
+		defer h.stop()
+		before := len(h.history.snapshots())
+		again <- full(1, 0)
+		synctest.Wait()
+		h.wantPhase(t, "c1", federation.Held)
+		after(6 * time.Second)
+		if s := h.wantPhase(t, "c1", federation.Ready); s.Message != "" {
+			t.Errorf("the message %q stays", s.Message)
+		}
+		h.wantServices(t, 31)
+		for _, s := range h.history.snapshots()[before:] {
+			if s.CountServices() < 30 {
+				t.Errorf("version %d has %d services", s.Version(), s.CountServices())
+			}
+		}
+	})
+}
+
+func TestHeldListThatKeepsShrinkingIsNotProven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := make(chan federation.Edit)
+		h := start(t, "", cluster("c1", "", relists(full(1, 100), again, full(1, 0))...))
+		defer h.stop()
+		again <- full(1, 40)
+		after(6 * time.Second)
+		h.wantPhase(t, "c1", federation.Held)
+		h.wantServices(t, 100)
+		after(6 * time.Second)
+		h.wantPhase(t, "c1", federation.Ready)
+		h.wantServices(t, 0)
+	})
+}
+
+func TestReleaseBelievesTheNextListAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := make(chan federation.Edit)
+		h := start(t, "", cluster("c1", "", relists(full(1, 30), again, full(1, 2))...))
+		defer h.stop()
+		if err := h.Release("c1"); err == nil {
+			t.Error("a release of what is not held is no error")
+		}
+		again <- full(1, 2)
+		after(time.Second)
+		h.wantPhase(t, "c1", federation.Held)
+		if err := h.Release("c1"); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		h.wantPhase(t, "c1", federation.Ready)
+		h.wantServices(t, 2)
+	})
+}
+
+func TestWhatIsHeld(t *testing.T) {
+	one := func(endpoints int) federation.Edit {
+		e := full(1, 0)
+		e.Services.Set[key("only")] = shard(1, endpoints)
+		return e
+	}
+	others := one(0)
+	others.Services.Set[key("only")] = shard(2, 25)
+	watch := federation.Edit{}
+	for s := range full(1, 30).Services.Set {
+		watch.Services.Gone = append(watch.Services.Gone, s)
+	}
+	for name, c := range map[string]struct {
+		first, then federation.Edit
+		held        bool
+	}{
+		"half of the services":                   {full(1, 30), full(1, 15), false},
+		"more than half of the services":         {full(1, 30), full(1, 14), true},
+		"more than half of 9 services":           {full(1, 9), full(1, 0), false},
+		"services that have few, endpoints many": {full(1, 12), full(1, 5), true},
+		"half of the endpoints":                  {one(24), one(12), false},
+		"more than half of the endpoints":        {one(24), one(11), true},
+		"as many endpoints, all others":          {one(25), others, true},
+		"a watch event that removes everything":  {full(1, 30), watch, false},
+		"the first list of all":                  {full(1, 0), full(1, 40), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				again := make(chan federation.Edit)
+				h := start(t, "", cluster("c1", "", relists(c.first, again, c.then)...))
+				defer h.stop()
+				again <- c.then
+				synctest.Wait()
+				want := federation.Ready
+				if c.held {
+					want = federation.Held
+				}
+				h.wantPhase(t, "c1", want)
+			})
+		})
+	}
+}
