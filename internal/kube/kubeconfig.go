@@ -1,3 +1,5 @@
+// Package kube decides which kubeconfigs are accepted, makes clients that can reach nothing else than what was accepted,
+// says in plain words what went wrong, and watches a folder of kubeconfigs.
 package kube
 
 import (

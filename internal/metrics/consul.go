@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"isthmus.dev/isthmus/federation"
+)
 
 // Consul counts requests to Consul.
 type Consul struct {
@@ -12,13 +16,13 @@ func newConsul(r *prometheus.Registry) *Consul {
 }
 
 // Request counts one request; kind is one of few fixed words, never a path.
-func (m *Consul) Request(cluster, kind string, err error) {
-	m.requests.WithLabelValues(cluster, kind, outcome(err)).Inc()
+func (m *Consul) Request(cluster federation.ClusterID, kind string, err error) {
+	m.requests.WithLabelValues(string(cluster), kind, outcome(err)).Inc()
 }
 
 // Detached forgets a cluster.
-func (m *Consul) Detached(cluster string) {
-	m.requests.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+func (m *Consul) Detached(cluster federation.ClusterID) {
+	m.requests.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
 }
 
 func outcome(err error) string {

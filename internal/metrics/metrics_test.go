@@ -33,7 +33,8 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 	m.Registries.Event("c1", at)
 	m.Registries.Synced("c1", at)
 	m.Registries.Edit("c1")
-	m.Registries.Restart("c1")
+	m.Registries.RegistryRestarted("c1")
+	m.Registries.RegistryPanicked("c1")
 	m.Snapshots.Published(7, time.Millisecond)
 	m.Snapshots.Sizes(2, 30, 400)
 	m.XDS.StreamOpened("delta")
@@ -54,6 +55,7 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 		`isthmus_registry_last_event_timestamp_seconds{cluster="c1"} 1.8000000005e+09`,
 		`isthmus_registry_last_sync_timestamp_seconds{cluster="c1"} 1.8000000005e+09`,
 		`isthmus_registry_edits_total{cluster="c1"} 1`,
+		`isthmus_registry_panics_total{cluster="c1"} 1`,
 		`isthmus_registry_restarts_total{cluster="c1"} 1`,
 		`isthmus_snapshot_version 7`, `isthmus_snapshot_clusters 2`, `isthmus_snapshot_services 30`, `isthmus_snapshot_endpoints 400`,
 		`isthmus_snapshot_next_seconds_count 1`,

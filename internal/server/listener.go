@@ -1,3 +1,4 @@
+// Package server opens the hub's listeners, keeps their certificates current, and ends connections in order.
 package server
 
 import (
