@@ -18,8 +18,10 @@ func conflictsOf(svc *Service) []ConflictKind {
 func TestMergePorts(t *testing.T) {
 	k := key("web.shop", "shop")
 	one := &Shard{Ports: []Port{{Name: "http", Number: 80, Protocol: HTTP}, {Name: "dns", Number: 53, Protocol: UDP}}, Endpoints: []Endpoint{endpoint("10.1.0.1", 8080)}}
-	two := &Shard{Ports: []Port{{Name: "web", Number: 80, Protocol: TCP}, {Name: "dns", Number: 53, Protocol: TCP}},
-		Endpoints: []Endpoint{{Address: IPAddress(netip.MustParseAddr("10.2.0.1")), Ports: []EndpointPort{{Name: "web", Number: 9090}, {Name: "dns", Number: 5353}}}}}
+	two := &Shard{
+		Ports:     []Port{{Name: "web", Number: 80, Protocol: TCP}, {Name: "dns", Number: 53, Protocol: TCP}},
+		Endpoints: []Endpoint{{Address: IPAddress(netip.MustParseAddr("10.2.0.1")), Ports: []EndpointPort{{Name: "web", Number: 9090}, {Name: "dns", Number: 5353}}}},
+	}
 	svc := mustService(t, after(set(shardOf("c2"), map[ServiceKey]*Shard{k: two}), set(shardOf("c1"), map[ServiceKey]*Shard{k: one})), k)
 	if len(svc.Ports) != 3 {
 		t.Fatalf("want 53/TCP, 53/UDP and 80, got %+v", svc.Ports)
@@ -110,7 +112,8 @@ func TestTwinEndpointsAreOfferedOnceInTheirBestState(t *testing.T) {
 
 func TestLookupByHostname(t *testing.T) {
 	s := after(set(shardOf("c1"), map[ServiceKey]*Shard{
-		key("web", "a"): web(""), key("web", "b"): web(""), key("web.x", "a"): web("")}))
+		key("web", "a"): web(""), key("web", "b"): web(""), key("web.x", "a"): web(""),
+	}))
 	if _, err := s.Lookup("web"); err == nil {
 		t.Error("an ambiguous hostname was answered")
 	}

@@ -95,7 +95,8 @@ func drawEdit(t *rapid.T) Edit {
 		e.Clusters.Set = map[ClusterID]ClusterSpec{source.Cluster: {Provider: Kubernetes, Precedence: rapid.IntRange(1, 3).Draw(t, "precedence")}}
 	case 1:
 		e.Workloads = Delta[WorkloadKey, *Workload]{Full: rapid.Bool().Draw(t, "fullWorkloads"), Set: map[WorkloadKey]*Workload{
-			{Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")}: {Addresses: []netip.Addr{testAddress(rapid.IntRange(0, 5).Draw(t, "podIP"))}}}}
+			{Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")}: {Addresses: []netip.Addr{testAddress(rapid.IntRange(0, 5).Draw(t, "podIP"))}},
+		}}
 	case 2:
 		e.Status = &RegistryStatus{Phase: rapid.SampledFrom([]Phase{Ready, Stale, Held}).Draw(t, "phase")}
 	case 3:

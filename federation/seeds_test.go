@@ -11,7 +11,8 @@ func TestSeed01OneInstanceForEachServicePort(t *testing.T) {
 	shard := &Shard{
 		Ports: []Port{{Name: "http", Number: 80, Protocol: HTTP}, {Name: "grpc", Number: 8080, Protocol: GRPC}},
 		Endpoints: []Endpoint{{Address: IPAddress(netip.MustParseAddr("172.16.0.1")), Ports: []EndpointPort{
-			{Name: "http", Number: 8888}, {Name: "grpc", Number: 9999}}}},
+			{Name: "http", Number: 8888}, {Name: "grpc", Number: 9999},
+		}}},
 	}
 	svc := mustService(t, after(set(shardOf("c1"), map[ServiceKey]*Shard{key("foo.default.svc.cluster.local", "default"): shard})), key("foo.default.svc.cluster.local", "default"))
 	got := svc.Instances(0)
@@ -117,9 +118,12 @@ func TestSeed26DetachedClusterVanishes(t *testing.T) {
 	both, only := key("web.shop", "shop"), key("lone.shop", "shop")
 	s := after(
 		set(shardOf("c1"), map[ServiceKey]*Shard{both: web("10.0.0.1", endpoint("172.16.1.1", 80))}),
-		Edit{Source: shardOf("c2"), Services: Delta[ServiceKey, *Shard]{Full: true, Set: map[ServiceKey]*Shard{
-			both: web("10.1.0.1", endpoint("172.16.2.1", 80)), only: web("10.1.0.2")}},
-			Workloads: Delta[WorkloadKey, *Workload]{Full: true, Set: map[WorkloadKey]*Workload{{Name: "pod"}: {Addresses: []netip.Addr{netip.MustParseAddr("172.16.2.1")}}}}})
+		Edit{
+			Source: shardOf("c2"), Services: Delta[ServiceKey, *Shard]{Full: true, Set: map[ServiceKey]*Shard{
+				both: web("10.1.0.1", endpoint("172.16.2.1", 80)), only: web("10.1.0.2"),
+			}},
+			Workloads: Delta[WorkloadKey, *Workload]{Full: true, Set: map[WorkloadKey]*Workload{{Name: "pod"}: {Addresses: []netip.Addr{netip.MustParseAddr("172.16.2.1")}}}},
+		})
 	next, changes := Next(s, Edit{Clusters: Delta[ClusterID, ClusterSpec]{Gone: []ClusterID{"c2"}}})
 	svc := mustService(t, next, both)
 	if _, there := svc.ClusterVIPs["c2"]; there || len(svc.Instances(80)) != 1 {

@@ -77,7 +77,8 @@ func (s *Scenario) applyCluster(t testing.TB, id federation.ClusterID, data []by
 	decode(t, "clusters/"+string(id)+".yaml", data, &c)
 	spec := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, Precedence: c.Precedence}
 	s.operator(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
-		Set: map[federation.ClusterID]federation.ClusterSpec{id: spec}}})
+		Set: map[federation.ClusterID]federation.ClusterSpec{id: spec},
+	}})
 	s.Aggregate.Open(federation.ShardKey{Cluster: id, Provider: c.Provider}).Update(c.edit(t))
 }
 
@@ -90,7 +91,8 @@ func (c clusterFile) edit(t testing.TB) federation.Edit {
 	}
 	for _, w := range c.Workloads {
 		e.Workloads.Set[federation.WorkloadKey{Namespace: w.Namespace, Name: w.Name}] = &federation.Workload{
-			Addresses: w.Addresses, Network: first(w.Network, c.Network), Locality: locality(w.Locality), Labels: w.Labels, ManagementPorts: w.ManagementPorts}
+			Addresses: w.Addresses, Network: first(w.Network, c.Network), Locality: locality(w.Locality), Labels: w.Labels, ManagementPorts: w.ManagementPorts,
+		}
 	}
 	return e
 }
@@ -104,8 +106,10 @@ func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 		shard.VIPs = append(shard.VIPs, prefix(t, v))
 	}
 	for _, e := range svc.Endpoints {
-		out := federation.Endpoint{Address: e.Address, Network: first(e.Network, c.Network), Locality: locality(e.Locality),
-			Weight: e.Weight, Health: e.Health, Labels: e.Labels, ServiceAccount: e.ServiceAccount}
+		out := federation.Endpoint{
+			Address: e.Address, Network: first(e.Network, c.Network), Locality: locality(e.Locality),
+			Weight: e.Weight, Health: e.Health, Labels: e.Labels, ServiceAccount: e.ServiceAccount,
+		}
 		for _, p := range svc.Ports {
 			if number, ok := e.Ports[p.Name]; ok {
 				out.Ports = append(out.Ports, federation.EndpointPort{Name: p.Name, Number: number})

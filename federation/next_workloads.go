@@ -1,0 +1,91 @@
+package federation
+
+import "bytes"
+
+func (d *draft) applyWorkloads(source ShardKey, delta Delta[WorkloadKey, *Workload]) {
+	if delta.Full {
+		prefix := []byte(source.prefix())
+		var gone []WorkloadKey
+		d.workloads.Root().WalkPrefix(prefix, func(k []byte, _ *Workload) bool {
+			gone = append(gone, workloadKeyOf(k, source))
+			return false
+		})
+		for _, key := range gone {
+			if _, stays := delta.Set[key]; !stays {
+				d.setWorkload(source, key, nil)
+			}
+		}
+	}
+	for _, key := range delta.Gone {
+		d.setWorkload(source, key, nil)
+	}
+	for key, w := range delta.Set {
+		d.setWorkload(source, key, w)
+	}
+}
+
+func (d *draft) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
+	at := workloadBytes(source, key)
+	old, _ := d.workloads.Get(at)
+	switch {
+	case old == nil && now == nil, old != nil && now != nil && old.equal(now):
+		return
+	case now == nil:
+		d.workloads.Delete(at)
+	default:
+		d.workloads.Insert(at, now)
+	}
+	d.changed = true
+	d.residents().workload(resident{shard: source, workload: key, isPod: true}, old, now)
+}
+
+// Problems are kept apart by who found them, so that neither can remove the
+// other's.
+const (
+	problemOfRegistry = "r"
+	problemOfNext     = "n"
+)
+
+func (d *draft) applyProblems(source ShardKey, delta Delta[string, Problem]) {
+	if delta.Full {
+		d.dropProblems(source, problemOfRegistry, func(name string) bool { _, stays := delta.Set[name]; return !stays })
+	}
+	for _, name := range delta.Gone {
+		d.setProblem(source, problemOfRegistry, name, nil)
+	}
+	for name, p := range delta.Set {
+		d.setProblem(source, problemOfRegistry, name, &p)
+	}
+}
+
+func (d *draft) dropProblems(source ShardKey, origin string, drop func(name string) bool) {
+	prefix := []byte(source.prefix() + origin + nul)
+	var names []string
+	d.problems.Root().WalkPrefix(prefix, func(k []byte, _ Problem) bool {
+		if name := string(bytes.TrimPrefix(k, prefix)); drop(name) {
+			names = append(names, name)
+		}
+		return false
+	})
+	for _, name := range names {
+		d.setProblem(source, origin, name, nil)
+	}
+}
+
+func (d *draft) setProblem(source ShardKey, origin, name string, now *Problem) {
+	at := []byte(source.prefix() + origin + nul + name)
+	old, had := d.problems.Get(at)
+	switch {
+	case now == nil && !had, now != nil && had && old == *now:
+		return
+	case now == nil:
+		d.problems.Delete(at)
+		d.updateCluster(source, func(c *Cluster) { c.Problems-- })
+	default:
+		d.problems.Insert(at, *now)
+		if !had {
+			d.updateCluster(source, func(c *Cluster) { c.Problems++ })
+		}
+	}
+	d.record(clusterEntry, []byte(source.Cluster), false)
+}
