@@ -49,8 +49,10 @@ func startHub(t *testing.T, config string) *hub {
 	write(t, file, config)
 	h.Process = testbed.StartProgram(t, testbed.ProgramOptions{
 		Name: "isthmus", Path: buildHub(t),
-		Args: []string{"serve", "--dev", "--config", file, "--data-dir", filepath.Join(dir, "data"),
-			"--graphql-addr", h.graphql, "--health-addr", h.health, "--xds-addr", "unix:" + h.socket},
+		Args: []string{
+			"serve", "--dev", "--config", file, "--data-dir", filepath.Join(dir, "data"),
+			"--graphql-addr", h.graphql, "--health-addr", h.health, "--xds-addr", "unix:" + h.socket,
+		},
 		Ready: h.ready,
 	})
 	return h
