@@ -17,6 +17,11 @@ type accessError struct {
 func (e accessError) Error() string { return e.verb + " " + e.resource + ": " + e.err.Error() }
 func (e accessError) Unwrap() error { return e.err }
 
+// ownError is a text of the hub's own, which needs no explanation.
+type ownError string
+
+func (e ownError) Error() string { return string(e) }
+
 // definite tells whether the server answered and refused: it will do so again
 // until somebody changes rights, credentials or the server.
 func definite(err error) bool {
@@ -36,7 +41,10 @@ func message(err error, explain func(error) string) string {
 	if !errors.As(err, &access) {
 		return err.Error()
 	}
-	text := explain(access.err)
+	text := access.err.Error()
+	if own := ownError(""); !errors.As(access.err, &own) {
+		text = explain(access.err)
+	}
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("the hub may not %s %s in this cluster: grant it the verbs list and watch on %s (%s)", access.verb, access.resource, access.resource, text)

@@ -83,27 +83,6 @@ func (m *model) editWorkload(k key, in surroundings, d *federation.Delta[federat
 	}
 }
 
-// edit returns the problems that came, changed or went.
-func (l *ledger) edit() federation.Delta[string, federation.Problem] {
-	var d federation.Delta[string, federation.Problem]
-	for name := range l.dirty {
-		p, ok := l.now[name]
-		was, had := l.said[name]
-		switch {
-		case ok && (!had || p != was):
-			if d.Set == nil {
-				d.Set = map[string]federation.Problem{}
-			}
-			d.Set[name], l.said[name] = p, p
-		case !ok && had:
-			delete(l.said, name)
-			d.Gone = append(d.Gone, name)
-		}
-	}
-	clear(l.dirty)
-	return d
-}
-
 func sameShard(a, b *federation.Shard) bool {
 	return slices.Equal(a.Ports, b.Ports) && slices.Equal(a.VIPs, b.VIPs) && a.Resolution == b.Resolution && a.MeshExternal == b.MeshExternal &&
 		slices.Equal(a.ExportTo, b.ExportTo) && a.Created.Equal(b.Created) && a.UID == b.UID && maps.Equal(a.Labels, b.Labels) &&

@@ -100,7 +100,7 @@ func (f *follower) take(e event) {
 	case followed:
 		f.link.follow(e)
 	case probed:
-		f.link.probe = e.err
+		f.link.probed(e.err)
 		if e.uid != "" && f.model.cluster.UID == "" {
 			f.model.cluster.UID = e.uid
 		}

@@ -25,6 +25,14 @@ func (l *link) follow(e followed) {
 	}
 }
 
+// probed takes the end of a probe. Its trouble explains that of the reflectors.
+func (l *link) probed(err error) {
+	l.probe = err
+	if err != nil {
+		clear(l.trouble[:])
+	}
+}
+
 func (l *link) follows() bool {
 	for _, f := range l.following {
 		if !f {

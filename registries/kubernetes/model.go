@@ -23,8 +23,8 @@ type model struct {
 	slicesOf   references[key, key]        // service → slices
 	podSlices  references[key, key]        // pod → slices
 	nodePods   references[string, key]     // node → pods
-	nodeSlices references[string, key]     // node → slices with endpoints of no pod
-	bareSlices references[netip.Addr, key] // address of no pod → slices
+	nodeSlices references[string, key]     // node → slices
+	ipSlices   references[netip.Addr, key] // endpoint's address → slices
 
 	dirtyServices map[key]struct{}
 	dirtyPods     map[key]struct{}
@@ -45,7 +45,7 @@ func newModel(configured federation.NetworkID) *model {
 		configured: configured,
 		services:   map[key]*service{}, slices: map[key]*slice{}, pods: map[key]*pod{}, nodes: map[string]*node{}, vips: map[netip.Addr]key{},
 		slicesOf: references[key, key]{}, podSlices: references[key, key]{}, nodePods: references[string, key]{},
-		nodeSlices: references[string, key]{}, bareSlices: references[netip.Addr, key]{},
+		nodeSlices: references[string, key]{}, ipSlices: references[netip.Addr, key]{},
 		dirtyServices: map[key]struct{}{}, dirtyPods: map[key]struct{}{},
 		problems: newLedger(),
 		sent: sent{
@@ -108,7 +108,7 @@ func (m *model) putService(k key, s *service) {
 		for _, vip := range old.shard.VIPs {
 			if m.vips[vip.Addr()] == k {
 				delete(m.vips, vip.Addr())
-				m.touchSlices(m.bareSlices[vip.Addr()])
+				m.touchSlices(m.ipSlices[vip.Addr()])
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (m *model) putService(k key, s *service) {
 	if s != nil {
 		for _, vip := range s.shard.VIPs {
 			m.vips[vip.Addr()] = k
-			m.touchSlices(m.bareSlices[vip.Addr()])
+			m.touchSlices(m.ipSlices[vip.Addr()])
 		}
 	}
 	m.dirtyServices[k] = struct{}{}
@@ -157,7 +157,7 @@ func (m *model) putNode(name string, n *node) {
 	if old != nil && n != nil && old.locality == n.locality {
 		return
 	}
-	for k := range m.nodePods[name] {
+	for k := range m.nodePods[name].all() {
 		m.dirtyPods[k] = struct{}{}
 		m.touchSlices(m.podSlices[k])
 	}
@@ -183,8 +183,8 @@ func (m *model) setNetwork(id federation.NetworkID) {
 	}
 }
 
-func (m *model) touchSlices(of map[key]struct{}) {
-	for k := range of {
+func (m *model) touchSlices(of set[key]) {
+	for k := range of.all() {
 		m.dirtyServices[m.slices[k].owner()] = struct{}{}
 	}
 }
@@ -229,8 +229,8 @@ func (m *model) replace(kind kind, items []object, afresh bool) bool {
 }
 
 func (m *model) slicesFor(k key) []*slice {
-	out := make([]*slice, 0, len(m.slicesOf[k]))
-	for name := range m.slicesOf[k] {
+	var out []*slice
+	for name := range m.slicesOf[k].all() {
 		out = append(out, m.slices[name])
 	}
 	return out

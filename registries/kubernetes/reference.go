@@ -1,24 +1,72 @@
 package kubernetes
 
-import "isthmus.dev/isthmus/federation"
+import (
+	"iter"
+	"maps"
+	"slices"
+)
 
 // references is an index from a name to the objects that refer to it.
-type references[K, V comparable] map[K]map[V]struct{}
+type references[K, V comparable] map[K]set[V]
 
 func (r references[K, V]) add(k K, v V) {
-	set := r[k]
-	if set == nil {
-		set = make(map[V]struct{}, 1)
-		r[k] = set
-	}
-	set[v] = struct{}{}
+	s := r[k]
+	s.add(v)
+	r[k] = s
 }
 
 func (r references[K, V]) remove(k K, v V) {
-	delete(r[k], v)
-	if len(r[k]) == 0 {
-		delete(r, k)
+	s, ok := r[k]
+	if !ok {
+		return
 	}
+	s.remove(v)
+	if s.empty() {
+		delete(r, k)
+		return
+	}
+	r[k] = s
+}
+
+// set is small while it holds few, as most do.
+type set[V comparable] struct {
+	few  []V
+	many map[V]struct{}
+}
+
+const mostFew = 16
+
+func (s *set[V]) add(v V) {
+	switch {
+	case s.many != nil:
+		s.many[v] = struct{}{}
+	case slices.Contains(s.few, v):
+	case len(s.few) < mostFew:
+		s.few = append(s.few, v)
+	default:
+		s.many = make(map[V]struct{}, 2*mostFew)
+		for _, old := range s.few {
+			s.many[old] = struct{}{}
+		}
+		s.many[v] = struct{}{}
+		s.few = nil
+	}
+}
+
+func (s *set[V]) remove(v V) {
+	delete(s.many, v)
+	if i := slices.Index(s.few, v); i >= 0 {
+		s.few = slices.Delete(s.few, i, i+1)
+	}
+}
+
+func (s set[V]) empty() bool { return len(s.few)+len(s.many) == 0 }
+
+func (s set[V]) all() iter.Seq[V] {
+	if s.many != nil {
+		return maps.Keys(s.many)
+	}
+	return slices.Values(s.few)
 }
 
 // refer notes what the slice refers to.
@@ -26,11 +74,10 @@ func (m *model) refer(s *slice) {
 	m.slicesOf.add(s.owner(), s.k)
 	for i := range s.endpoints {
 		e := &s.endpoints[i]
+		m.ipSlices.add(e.ip, s.k)
 		if e.pod != "" {
 			m.podSlices.add(key{Namespace: s.k.Namespace, Name: e.pod}, s.k)
-			continue
 		}
-		m.bareSlices.add(e.ip, s.k)
 		if e.node != "" {
 			m.nodeSlices.add(e.node, s.k)
 		}
@@ -42,42 +89,8 @@ func (m *model) unrefer(s *slice) {
 	m.slicesOf.remove(s.owner(), s.k)
 	for i := range s.endpoints {
 		e := &s.endpoints[i]
+		m.ipSlices.remove(e.ip, s.k)
 		m.podSlices.remove(key{Namespace: s.k.Namespace, Name: e.pod}, s.k)
-		m.bareSlices.remove(e.ip, s.k)
 		m.nodeSlices.remove(e.node, s.k)
-	}
-}
-
-// ledger keeps the problems by the object that has them, and what changed since
-// the last edit.
-type ledger struct {
-	owned map[string][]federation.Problem
-	now   map[string]federation.Problem
-	said  map[string]federation.Problem
-	dirty map[string]struct{}
-}
-
-func newLedger() ledger {
-	return ledger{owned: map[string][]federation.Problem{}, now: map[string]federation.Problem{}, said: map[string]federation.Problem{}, dirty: map[string]struct{}{}}
-}
-
-// set replaces the owner's problems; none means that it healed or is gone.
-func (l *ledger) set(owner string, problems []federation.Problem) {
-	old := l.owned[owner]
-	if len(old) == 0 && len(problems) == 0 {
-		return
-	}
-	for _, p := range old {
-		delete(l.now, problemName(p))
-		l.dirty[problemName(p)] = struct{}{}
-	}
-	delete(l.owned, owner)
-	if len(problems) == 0 {
-		return
-	}
-	l.owned[owner] = problems
-	for _, p := range problems {
-		l.now[problemName(p)] = p
-		l.dirty[problemName(p)] = struct{}{}
 	}
 }

@@ -135,7 +135,7 @@ func (r *reflector) consume(ctx context.Context, w watch.Interface) error {
 			return ctx.Err()
 		case e, ok := <-w.ResultChan():
 			if !ok {
-				return r.ended(began, errors.New("the server ends the watch at once"))
+				return r.ended(began, ownError("the server ends the watch at once"))
 			}
 			err := r.event(ctx, e)
 			switch {
@@ -170,7 +170,7 @@ func (r *reflector) event(ctx context.Context, e watch.Event) error {
 	case watch.Added, watch.Modified:
 		o := r.read(e.Object)
 		if o == nil {
-			return fmt.Errorf("the watch sent an object of type %T", e.Object)
+			return ownError(fmt.Sprintf("the watch sent an object of type %T", e.Object))
 		}
 		if !r.say(ctx, changed{kind: r.kind, set: o}) {
 			return ctx.Err()
@@ -181,7 +181,7 @@ func (r *reflector) event(ctx context.Context, e watch.Event) error {
 		}
 	case watch.Bookmark:
 	default:
-		return fmt.Errorf("the watch sent an event of type %s", quote(string(e.Type)))
+		return ownError("the watch sent an event of type " + quote(string(e.Type)))
 	}
 	r.version = about.GetResourceVersion()
 	return nil
@@ -221,12 +221,12 @@ func (r *reflector) listPage(ctx context.Context, options metav1.ListOptions) (i
 		return nil, "", "", fmt.Errorf("reading a list: %w", err)
 	}
 	if about.GetResourceVersion() == "" {
-		return nil, "", "", errors.New("the server sent a list without a version")
+		return nil, "", "", ownError("the server sent a list without a version")
 	}
 	err = meta.EachListItem(list, func(in runtime.Object) error {
 		o := r.read(in)
 		if o == nil {
-			return fmt.Errorf("the list holds an object of type %T", in)
+			return ownError(fmt.Sprintf("the list holds an object of type %T", in))
 		}
 		items = append(items, o)
 		return nil
