@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -33,14 +34,17 @@ type Facet struct {
 	Domain    string
 	Addresses string // sorted, joined by commas
 	Port      uint16
-	IPv6      bool
+	IPv6      bool // the proxies have IPv6 addresses
 }
 
 func (f Facet) String() string {
 	parts := []string{string(f.Scope)}
 	for _, p := range []struct{ key, value string }{
-		{"cluster", string(f.Cluster)}, {"network", string(f.Network)}, {"namespace", f.Namespace},
-		{"domain", f.Domain}, {"addresses", f.Addresses},
+		{"cluster", string(f.Cluster)},
+		{"network", string(f.Network)},
+		{"namespace", f.Namespace},
+		{"domain", f.Domain},
+		{"addresses", f.Addresses},
 	} {
 		if p.value != "" {
 			parts = append(parts, p.key+"="+p.value)
@@ -120,8 +124,8 @@ func (n Node) listenerFacets() []Facet {
 	if n.Capture {
 		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: n.Network, Addresses: n.addressList(), IPv6: n.hasIPv6()}
 		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6()}, inbound,
-			Facet{Scope: scopePublic, Cluster: n.Cluster},
-			Facet{Scope: scopePrivate, Cluster: n.Cluster, Namespace: n.Namespace})
+			Facet{Scope: scopePublic, Cluster: n.Cluster, IPv6: n.hasIPv6()},
+			Facet{Scope: scopePrivate, Cluster: n.Cluster, Namespace: n.Namespace, IPv6: n.hasIPv6()})
 	}
 	if n.HTTPProxyPort != 0 {
 		facets = append(facets, Facet{Scope: scopeHTTPProxy, Port: n.HTTPProxyPort})
@@ -154,11 +158,4 @@ func (n Node) addressList() string {
 	return strings.Join(slices.Compact(addresses), ",")
 }
 
-func (n Node) hasIPv6() bool {
-	for _, a := range n.Addresses {
-		if a.Is6() {
-			return true
-		}
-	}
-	return false
-}
+func (n Node) hasIPv6() bool { return slices.ContainsFunc(n.Addresses, netip.Addr.Is6) }

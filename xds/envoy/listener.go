@@ -1,5 +1,151 @@
 package envoy
 
-import "google.golang.org/protobuf/proto"
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strconv"
 
-func (b *builder) listener(name string) proto.Message { return nil }
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+const (
+	anyIPv4 = "0.0.0.0"
+	anyIPv6 = "::"
+)
+
+func (b *builder) listener(name string) proto.Message {
+	var l *listenerv3.Listener
+	switch {
+	case b.facet.Scope == scopeCapture && name == virtualOutbound:
+		l = captureListener(b.facet.IPv6)
+	case b.facet.Scope == scopeInbound && name == virtualInbound:
+		l = b.inboundListener()
+	case b.facet.Scope == scopeHTTPProxy && name == httpProxyListener(b.facet.Port):
+		l = proxyListener(name, b.facet.Port)
+	case b.facet.offers():
+		l = b.serviceListener(name)
+	}
+	if l == nil {
+		return nil
+	}
+	return l
+}
+
+// captureListener gets every captured outbound connection and hands it to the
+// listener of its destination; what has none goes where the caller wanted. Who
+// dials the port itself would be sent around in a circle and gets nothing.
+func captureListener(ipv6 bool) *listenerv3.Listener {
+	l := newListener(virtualOutbound, anyIPv4, outboundPort)
+	l.UseOriginalDst = wrapperspb.Bool(true)
+	l.FilterChains = []*listenerv3.FilterChain{
+		chainForPort(outboundPort, tcpProxy(blackHoleCluster)),
+		{Filters: []*listenerv3.Filter{tcpProxy(passthroughCluster)}},
+	}
+	if ipv6 {
+		alsoIPv6(l, outboundPort)
+	}
+	return l
+}
+
+// proxyListener is the explicit HTTP proxy of the workload.
+func proxyListener(name string, port uint16) *listenerv3.Listener {
+	l := newListener(name, "127.0.0.1", port)
+	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{routedHTTP(httpProxyRoutes, httpProxyRoutes)}}}
+	return l
+}
+
+// serviceListener is found by destination only and bound to no port.
+func (b *builder) serviceListener(name string) *listenerv3.Listener {
+	vip, number, ok := parseListener(name)
+	if !ok {
+		return nil
+	}
+	filter := b.vipFilter(vip, number)
+	if vip.IsUnspecified() {
+		filter = b.portFilter(number)
+	}
+	if filter == nil {
+		return nil
+	}
+	l := newListener(name, vip.String(), number)
+	l.BindToPort = wrapperspb.Bool(false)
+	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{filter}}}
+	if vip.IsUnspecified() && b.facet.IPv6 {
+		alsoIPv6(l, number)
+	}
+	return l
+}
+
+// portFilter routes the requests of a port on which any service speaks HTTP.
+// TCP services of that port keep their VIPs' own listeners; without a VIP they
+// cannot be told apart and HTTP wins. The listener is of the facet that everyone
+// shares where a service of that facet is enough reason for it.
+func (b *builder) portFilter(number uint16) *listenerv3.Filter {
+	speaksHTTP := func(s *federation.Service) bool {
+		p, ok := tcpPort(s, number)
+		return ok && p.Protocol.IsHTTP()
+	}
+	found := false
+	for s := range b.reader.SpecsOnPort(number) {
+		if !speaksHTTP(s) {
+			continue
+		}
+		if isPublic(s) && b.facet.Scope == scopePrivate {
+			return nil
+		}
+		if found = found || b.facet.covers(s); found && b.facet.Scope == scopePublic {
+			break
+		}
+	}
+	if !found {
+		return nil
+	}
+	return routedHTTP("outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
+}
+
+// vipFilter sends the connections to a VIP to the service that owns it there:
+// one that everyone sees before others, one of the proxy's own cluster before
+// those known by another cluster's VIP, then the first in the order of keys.
+func (b *builder) vipFilter(vip netip.Addr, number uint16) *listenerv3.Filter {
+	if b.facet.Scope == scopePrivate {
+		b.reader.SpecsOnPort(number) // a service that everyone sees may come
+	}
+	claims := b.reader.SelectOnPort(number, func(s *federation.Service) bool {
+		p, ok := tcpPort(s, number)
+		return ok && !p.Protocol.IsHTTP() && (isPublic(s) || b.facet.covers(s)) && slices.Contains(listenerVIPs(s, b.facet), vip)
+	})
+	slices.SortStableFunc(claims, func(s, t *federation.Service) int {
+		return cmp.Or(compareTrueFirst(isPublic(s), isPublic(t)),
+			compareTrueFirst(hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster)))
+	})
+	if len(claims) == 0 || !b.facet.covers(claims[0]) {
+		return nil
+	}
+	for _, s := range claims[1:] {
+		b.leaveOut(Reason{Code: ReasonVIPTaken, Message: "VIP " + netip.AddrPortFrom(vip, number).String() + " of " + s.Key.String() +
+			" is that of " + claims[0].Key.String() + ", which comes first; callers in this cluster need another address for the former"})
+	}
+	return tcpProxy(clusterName(claims[0].Key.Hostname, number))
+}
+
+func newListener(name, address string, port uint16) *listenerv3.Listener {
+	return &listenerv3.Listener{Name: name, Address: socketAddress(address, port), TrafficDirection: corev3.TrafficDirection_OUTBOUND}
+}
+
+func alsoIPv6(l *listenerv3.Listener, port uint16) {
+	l.AdditionalAddresses = []*listenerv3.AdditionalAddress{{Address: socketAddress(anyIPv6, port)}}
+}
+
+func chainForPort(port uint16, filters ...*listenerv3.Filter) *listenerv3.FilterChain {
+	return &listenerv3.FilterChain{
+		FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(port))},
+		Filters:          filters,
+	}
+}

@@ -81,7 +81,7 @@ func appendNames(names []string, t Type, f Facet, p servedPort) []string {
 	case t == ListenerType && f.offers() && http && !reserved:
 		return append(names, wildcardListener(p.port.Number))
 	case t == ListenerType && f.offers() && !http:
-		for _, vip := range listenerVIPs(p.service, f.Cluster) {
+		for _, vip := range listenerVIPs(p.service, f) {
 			names = append(names, vipListener(vip, p.port.Number))
 		}
 	case t == RouteType && f.Scope == scopeRoutes && http && !reserved:
@@ -149,13 +149,13 @@ func parseListener(name string) (vip netip.Addr, port uint16, ok bool) {
 // listenerVIPs are the addresses at which a proxy of the cluster catches the
 // service's TCP connections. A range has no listener of its own, and neither has
 // a service whose callers choose the instance: these connections go where the
-// caller wanted.
-func listenerVIPs(s *federation.Service, cluster federation.ClusterID) []netip.Addr {
+// caller wanted. IPv6 addresses are for proxies that have one.
+func listenerVIPs(s *federation.Service, f Facet) []netip.Addr {
 	if s.Resolution == federation.Passthrough {
 		return nil
 	}
-	vips, _ := serviceVIPs(s, cluster)
-	return vips
+	vips, _ := serviceVIPs(s, f.Cluster)
+	return slices.DeleteFunc(vips, func(vip netip.Addr) bool { return vip.Is6() && !f.IPv6 })
 }
 
 // serviceVIPs returns the single addresses under which callers in the cluster

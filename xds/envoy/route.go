@@ -1,5 +1,144 @@
 package envoy
 
-import "google.golang.org/protobuf/proto"
+import (
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
 
-func (b *builder) routes(name string) proto.Message { return nil }
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	previoushostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// retryOn are the faults after which a request has surely not been worked on,
+// or may be repeated by the rules of gRPC.
+const retryOn = "connect-failure,refused-stream,reset-before-request,unavailable,cancelled"
+
+// routes builds the routes of one port, or those of the explicit HTTP proxy.
+func (b *builder) routes(name string) proto.Message {
+	if b.facet.Scope == scopeProxyRoutes && name == httpProxyRoutes {
+		return b.proxyRoutes()
+	}
+	number, ok := parsePort(name)
+	if b.facet.Scope != scopeRoutes || !ok {
+		return nil
+	}
+	hosts := b.httpHosts(b.reader.SpecsOnPort(number), func(p federation.ServicePort) bool { return p.Number == number })
+	if len(hosts) == 0 {
+		return nil
+	}
+	b.claimDomains(hosts, func(domain string, _ uint16) []string { return []string{domain} })
+	return &routev3.RouteConfiguration{
+		Name: name, VirtualHosts: append(virtualHosts(hosts), everything("allow_any", forward(passthroughCluster))),
+		// The port was decided when the connection was caught.
+		IgnorePortInHostMatching: true,
+		ValidateClusters:      wrapperspb.Bool(false),
+	}
+}
+
+// proxyRoutes tells ports apart by the request's authority. Where a connection
+// would have gone without the proxy is not known here, so that unknown hosts
+// cannot be reached through it.
+func (b *builder) proxyRoutes() proto.Message {
+	services := b.reader.Select(func(s *federation.Service) bool {
+		return b.facet.covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.IsHTTP() })
+	})
+	hosts := b.httpHosts(slices.Values(services), func(federation.ServicePort) bool { return true })
+	b.claimDomains(hosts, func(domain string, port uint16) []string {
+		withPort := fmt.Sprintf("%s:%d", domain, port)
+		if port == 80 {
+			return []string{domain, withPort}
+		}
+		return []string{withPort}
+	})
+	unknown := &routev3.Route{
+		Match:  anyPath(),
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusBadGateway, Body: inlineText("no such service\n")}},
+	}
+	return &routev3.RouteConfiguration{
+		Name: httpProxyRoutes, VirtualHosts: append(virtualHosts(hosts), everything("block_all", unknown)),
+		ValidateClusters: wrapperspb.Bool(false),
+	}
+}
+
+// httpHost is a virtual host in the making.
+type httpHost struct {
+	servedPort
+	domains []string
+}
+
+// httpHosts lists the HTTP ports of the services that the facet covers, one
+// for each hostname and number: of services with the same hostname, those that
+// everyone sees come first, then the first in the order of keys.
+func (b *builder) httpHosts(services iter.Seq[*federation.Service], wanted func(federation.ServicePort) bool) []*httpHost {
+	var hosts []*httpHost
+	at := map[string]int{}
+	for s := range services {
+		for _, p := range s.Ports {
+			if !p.Protocol.IsHTTP() || !wanted(p) || !b.facet.covers(s) {
+				continue
+			}
+			h := &httpHost{servedPort: servedPort{s, p}}
+			i, taken := at[h.name()]
+			switch {
+			case !taken:
+				at[h.name()] = len(hosts)
+				hosts = append(hosts, h)
+			case isPublic(s) && !isPublic(hosts[i].service):
+				b.leaveOut(hostnameTaken(h.servedPort, hosts[i].service))
+				hosts[i] = h
+			default:
+				b.leaveOut(hostnameTaken(hosts[i].servedPort, s))
+			}
+		}
+	}
+	return hosts
+}
+
+func (h *httpHost) name() string { return fmt.Sprintf("%s:%d", h.service.Key.Hostname, h.port.Number) }
+
+func virtualHosts(hosts []*httpHost) []*routev3.VirtualHost {
+	all := make([]*routev3.VirtualHost, 0, len(hosts)+1)
+	for _, h := range hosts {
+		route := forward(clusterName(h.service.Key.Hostname, h.port.Number))
+		route.GetRoute().RetryPolicy = retryPolicy()
+		all = append(all, &routev3.VirtualHost{Name: h.name(), Domains: h.domains, Routes: []*routev3.Route{route}})
+	}
+	return all
+}
+
+// retryPolicy tries an endpoint that was not tried before, if there is one.
+func retryPolicy() *routev3.RetryPolicy {
+	return &routev3.RetryPolicy{
+		RetryOn: retryOn, NumRetries: wrapperspb.UInt32(2), HostSelectionRetryMaxAttempts: 5,
+		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
+			Name:       "envoy.retry_host_predicates.previous_hosts",
+			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: toAny(&previoushostsv3.PreviousHostsPredicate{})},
+		}},
+	}
+}
+
+func everything(name string, route *routev3.Route) *routev3.VirtualHost {
+	return &routev3.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routev3.Route{route}}
+}
+
+// forward sends every request to the cluster, without a time limit.
+func forward(cluster string) *routev3.Route {
+	return &routev3.Route{Match: anyPath(), Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}, Timeout: durationpb.New(0),
+	}}}
+}
+
+func anyPath() *routev3.RouteMatch {
+	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
+}
+
+func inlineText(text string) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}}
+}

@@ -1,12 +1,129 @@
 package envoy
 
-import "google.golang.org/protobuf/proto"
+import (
+	"fmt"
+	"strings"
 
-// Validate checks a resource as strictly as Envoy does and more: one bad
-// resource makes Envoy drop a whole response, so it must never be sent.
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// maxName is the longest name of a resource: a hostname has up to 253 bytes,
+// and a cluster's name is longer by up to 16.
+const maxName = 300
+
+// Validate checks a resource as strictly as Envoy and gRPC do and more: one bad
+// resource makes Envoy drop a whole response, so that it must never be sent. The
+// error names the resource and the field.
 func Validate(m proto.Message) error {
+	var err error
+	var name string
+	switch m := m.(type) {
+	case *clusterv3.Cluster:
+		name, err = m.GetName(), validateCluster(m)
+	case *endpointv3.ClusterLoadAssignment:
+		name, err = m.GetClusterName(), validateAssignment(m, onlyAddresses)
+	case *listenerv3.Listener:
+		name, err = m.GetName(), validateListener(m)
+	case *routev3.RouteConfiguration:
+		name, err = m.GetName(), validateRoutes(m)
+	default:
+		return fmt.Errorf("validating a resource: %T is of no known type", m)
+	}
+	if err == nil {
+		err = validateName(name)
+	}
+	if err == nil {
+		err = validateSchema(m)
+	}
+	if err != nil {
+		return fmt.Errorf("validating %s %q: %w", m.ProtoReflect().Descriptor().Name(), name, err)
+	}
+	return nil
+}
+
+func validateName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("name is empty")
+	case len(name) > maxName:
+		return fmt.Errorf("name has %d bytes, at most %d are sent", len(name), maxName)
+	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("name has control characters")
+	}
+	return nil
+}
+
+// validateSchema applies the generated rules, also to what is packed inside.
+func validateSchema(m proto.Message) error {
 	if v, ok := m.(interface{ ValidateAll() error }); ok {
-		return v.ValidateAll()
+		if err := v.ValidateAll(); err != nil {
+			return err
+		}
+	}
+	return walkPacked(m.ProtoReflect(), func(packed *anypb.Any) error {
+		inner, err := packed.UnmarshalNew()
+		if err != nil {
+			return fmt.Errorf("unpacking %q: %w", packed.GetTypeUrl(), err)
+		}
+		if manager, ok := inner.(*hcmv3.HttpConnectionManager); ok && manager.GetRouteConfig() != nil {
+			if err := validateRoutes(manager.GetRouteConfig()); err != nil {
+				return err
+			}
+		}
+		return validateSchema(inner)
+	})
+}
+
+// walkPacked calls visit for every Any within the message.
+func walkPacked(m protoreflect.Message, visit func(*anypb.Any) error) error {
+	if packed, ok := m.Interface().(*anypb.Any); ok {
+		return visit(packed)
+	}
+	var err error
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case field.IsMap() && field.MapValue().Message() != nil:
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				err = walkPacked(v.Message(), visit)
+				return err == nil
+			})
+		case field.IsList() && field.Message() != nil:
+			for i := 0; i < v.List().Len() && err == nil; i++ {
+				err = walkPacked(v.List().Get(i).Message(), visit)
+			}
+		case field.Message() != nil && !field.IsMap():
+			err = walkPacked(v.Message(), visit)
+		}
+		return err == nil
+	})
+	return err
+}
+
+func validateCluster(c *clusterv3.Cluster) error {
+	local := c.GetLoadAssignment()
+	switch c.GetType() {
+	case clusterv3.Cluster_EDS:
+		if c.GetEdsClusterConfig().GetEdsConfig().GetAds() == nil {
+			return fmt.Errorf("eds_cluster_config: endpoints do not come by ADS")
+		}
+	case clusterv3.Cluster_ORIGINAL_DST:
+		if c.GetLbPolicy() != clusterv3.Cluster_CLUSTER_PROVIDED || local != nil {
+			return fmt.Errorf("lb_policy: an ORIGINAL_DST cluster needs CLUSTER_PROVIDED and no endpoints")
+		}
+	case clusterv3.Cluster_LOGICAL_DNS:
+		if n := countEndpoints(local); n != 1 {
+			return fmt.Errorf("load_assignment: a LOGICAL_DNS cluster needs one endpoint, this has %d", n)
+		}
+		return validateAssignment(local, onlySockets)
+	case clusterv3.Cluster_STRICT_DNS:
+		return validateAssignment(local, onlySockets)
 	}
 	return nil
 }

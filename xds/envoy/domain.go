@@ -1,0 +1,90 @@
+package envoy
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// claimDomains gives every host the names under which callers know it. Envoy
+// takes a name once in a route configuration: full names come before VIPs of
+// the proxy's cluster, these before short names, these before VIPs of other
+// clusters; among equals the first host has it. spell writes a name for a port.
+func (b *builder) claimDomains(hosts []*httpHost, spell func(domain string, port uint16) []string) {
+	owners := map[string]*httpHost{}
+	for _, names := range []func(*httpHost) []string{fullNames, b.localVIPs, b.shortNames, b.foreignVIPs} {
+		for _, h := range hosts {
+			for _, name := range names(h) {
+				for _, domain := range spell(name, h.port.Number) {
+					b.claim(owners, h, domain)
+				}
+			}
+		}
+	}
+}
+
+func (b *builder) claim(owners map[string]*httpHost, h *httpHost, domain string) {
+	owner, taken := owners[domain]
+	switch {
+	case !taken:
+		owners[domain] = h
+		h.domains = append(h.domains, domain)
+	case owner != h:
+		b.leaveOut(Reason{Code: ReasonDomainTaken, Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", domain, h.name(), owner.name())})
+	}
+}
+
+func fullNames(h *httpHost) []string { return []string{string(h.service.Key.Hostname)} }
+
+// shortNames are those that a resolver with the facet's domain as its search
+// list would find: what is before the domain, and on Kubernetes NAME.NS and
+// NAME.NS.svc within the same cluster domain. Without a domain every cluster
+// domain counts as the proxy's own.
+func (b *builder) shortNames(h *httpHost) []string {
+	host, domain := string(h.service.Key.Hostname), b.facet.Domain
+	if strings.HasPrefix(host, "*") {
+		return nil
+	}
+	var names []string
+	if short, ok := strings.CutSuffix(host, "."+domain); ok && domain != "" {
+		names = append(names, short)
+	}
+	parts := strings.SplitN(host, ".", 4)
+	if len(parts) < 4 || parts[2] != "svc" {
+		return names
+	}
+	if _, own, _ := strings.Cut(domain, "."); domain == "" || own == "svc."+parts[3] {
+		names = append(names, parts[0]+"."+parts[1]+".svc", parts[0]+"."+parts[1])
+	}
+	return names
+}
+
+func (b *builder) localVIPs(h *httpHost) []string {
+	vips, local := serviceVIPs(h.service, b.facet.Cluster)
+	if !local {
+		return nil
+	}
+	return hostsOf(vips)
+}
+
+func (b *builder) foreignVIPs(h *httpHost) []string {
+	vips, local := serviceVIPs(h.service, b.facet.Cluster)
+	if local || h.service.Resolution == federation.Passthrough {
+		return nil
+	}
+	return hostsOf(vips)
+}
+
+// hostsOf writes addresses as they stand in a Host header.
+func hostsOf(vips []netip.Addr) []string {
+	hosts := make([]string, len(vips))
+	for i, vip := range vips {
+		hosts[i] = vip.String()
+		if vip.Is6() {
+			hosts[i] = "[" + hosts[i] + "]"
+		}
+	}
+	return hosts
+}

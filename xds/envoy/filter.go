@@ -1,0 +1,75 @@
+package envoy
+
+import (
+	"time"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// The names of the filters; Envoy finds filters by the type of their config.
+const (
+	tcpProxyFilter    = "envoy.filters.network.tcp_proxy"
+	httpFilter        = "envoy.filters.network.http_connection_manager"
+	routerFilter      = "envoy.filters.http.router"
+	originalDstFilter = "envoy.filters.listener.original_dst"
+)
+
+// tcpConnectAttempts is how many endpoints a TCP connection tries.
+const tcpConnectAttempts = 3
+
+func tcpProxy(cluster string) *listenerv3.Filter {
+	return filter(tcpProxyFilter, &tcpproxyv3.TcpProxy{
+		StatPrefix:         cluster,
+		ClusterSpecifier:   &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster},
+		MaxConnectAttempts: wrapperspb.UInt32(tcpConnectAttempts),
+	})
+}
+
+// routedHTTP takes its routes from RDS.
+func routedHTTP(statPrefix, routes string) *listenerv3.Filter {
+	m := newHTTP(statPrefix)
+	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: adsSource(), RouteConfigName: routes}}
+	return filter(httpFilter, m)
+}
+
+// inlineHTTP sends every request to one cluster.
+func inlineHTTP(statPrefix, cluster string) *listenerv3.Filter {
+	m := newHTTP(statPrefix)
+	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
+		Name:             statPrefix,
+		VirtualHosts:     []*routev3.VirtualHost{everything(statPrefix, forward(cluster))},
+		ValidateClusters: wrapperspb.Bool(false),
+	}}
+	return filter(httpFilter, m)
+}
+
+// newHTTP changes as little as a proxy can: no time limit of its own, the names
+// of servers stay, websockets pass.
+func newHTTP(statPrefix string) *hcmv3.HttpConnectionManager {
+	return &hcmv3.HttpConnectionManager{
+		StatPrefix:                 statPrefix,
+		HttpFilters:                []*hcmv3.HttpFilter{{Name: routerFilter, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: toAny(&routerv3.Router{})}}},
+		StreamIdleTimeout:          durationpb.New(0 * time.Second),
+		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
+		StripTrailingHostDot:       true,
+		UpgradeConfigs:             []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+	}
+}
+
+func filter(name string, config proto.Message) *listenerv3.Filter {
+	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: toAny(config)}}
+}
+
+func originalDestinationFilter() *listenerv3.ListenerFilter {
+	return &listenerv3.ListenerFilter{Name: originalDstFilter, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
+		TypedConfig: toAny(&originaldstv3.OriginalDst{}),
+	}}
+}

@@ -1,0 +1,62 @@
+package envoy
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// inboundListener gets every captured inbound connection. On ports where the
+// workload's services speak HTTP it deals with requests; everything else, ports
+// of the platform and unknown ports included, passes as it is.
+func (b *builder) inboundListener() *listenerv3.Listener {
+	l := newListener(virtualInbound, anyIPv4, inboundPort)
+	l.TrafficDirection = corev3.TrafficDirection_INBOUND
+	l.ListenerFilters = []*listenerv3.ListenerFilter{originalDestinationFilter()}
+	l.FilterChains = []*listenerv3.FilterChain{chainForPort(inboundPort, tcpProxy(blackHoleCluster))}
+	for _, port := range b.inboundHTTPPorts() {
+		l.FilterChains = append(l.FilterChains, chainForPort(port, inlineHTTP(fmt.Sprintf("inbound_%d", port), inboundPassthroughCluster)))
+	}
+	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{tcpProxy(inboundPassthroughCluster)}}
+	if b.facet.IPv6 {
+		alsoIPv6(l, inboundPort)
+	}
+	return l
+}
+
+// inboundHTTPPorts are the ports on which the workload listens for HTTP. A port
+// that serves a service of another protocol too is left alone.
+func (b *builder) inboundHTTPPorts() []uint16 {
+	place := b.facet.place()
+	http := map[uint16]bool{inboundPort: false}
+	for _, p := range b.reader.ManagementPortsAt(place) {
+		http[p.Number] = false
+	}
+	for _, i := range b.reader.InstancesAt(place) {
+		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 {
+			continue
+		}
+		if still, known := http[i.Number]; !known || still {
+			http[i.Number] = i.Port.Protocol.IsHTTP()
+		}
+	}
+	maps.DeleteFunc(http, func(_ uint16, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(http))
+}
+
+func (f Facet) place() federation.Place {
+	p := federation.Place{Cluster: f.Cluster, Network: f.Network}
+	for text := range strings.SplitSeq(f.Addresses, ",") {
+		if addr, err := netip.ParseAddr(text); err == nil {
+			p.Addresses = append(p.Addresses, addr)
+		}
+	}
+	return p
+}
