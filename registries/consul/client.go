@@ -46,6 +46,7 @@ type answer struct {
 	index    uint64 // 0 when missing or no number
 	filtered bool   // the token may not see all of it
 	deny     bool   // without rights nothing is visible
+	streamed bool   // from an agent's own view: what rights hide is missing without a word
 	http2    bool
 }
 
@@ -157,11 +158,9 @@ func read(res *http.Response, v any) (answer, error) {
 	if err != nil {
 		index = 0
 	}
-	if res.Header.Get("X-Consul-Knownleader") == "false" {
-		return answer{}, errors.New("reading from consul: its servers have no leader")
-	}
 	return answer{
 		index: index, http2: res.ProtoMajor >= 2,
+		streamed: res.Header.Get("X-Consul-Query-Backend") == "streaming",
 		deny:     strings.EqualFold(res.Header.Get("X-Consul-Default-Acl-Policy"), "deny"),
 		filtered: strings.EqualFold(res.Header.Get("X-Consul-Results-Filtered-By-Acls"), "true"),
 	}, nil

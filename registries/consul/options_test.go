@@ -50,8 +50,15 @@ func TestHostnamesAndNamespaces(t *testing.T) {
 		{"{{.Service}}.default.svc.cluster.local", "", "web", "default/web.default.svc.cluster.local"},
 		{"{{.Service}}.{{.Namespace}}.svc.cluster.local", "shop", "web", "shop/web.shop.svc.cluster.local"},
 		{"{{.Service}}.{{.Datacenter}}.{{.Cluster}}.mesh", "", "web", "web.dc1.c1.mesh"},
-		{"", "", "a_b", ""}, {"", "", "a.b", ""}, {"", "", "", ""}, {"", "", "-a", ""}, {"", "", "..%2f", ""}, {"", "", "nul\x00", ""},
-		{"", "", "größe", ""}, {"", "", "\u212a", ""}, {"", "", strings.Repeat("x", 10_000), ""},
+		{"", "", "a_b", ""},
+		{"", "", "a.b", ""},
+		{"", "", "", ""},
+		{"", "", "-a", ""},
+		{"", "", "..%2f", ""},
+		{"", "", "nul\x00", ""},
+		{"", "", "größe", ""},
+		{"", "", "\u212a", ""},
+		{"", "", strings.Repeat("x", 10_000), ""},
 		{"{{.Service}}." + strings.Repeat("x.", 100) + "y", "", strings.Repeat("w", 63), ""},
 	} {
 		key, err := testTranslator(t, Options{Hostname: c.template, Namespace: c.namespace}).names.key(c.service, "dc1")

@@ -42,13 +42,13 @@ func (p *pace) wait(changed bool) time.Duration {
 func (w *watch) poll(ctx context.Context, name string, last reading) {
 	var retry backoff
 	var p pace
-	fresh, troubled := true, false
+	troubled := false
 	for ctx.Err() == nil {
 		p.ask()
 		index := last.index
 		o, a, err := w.r.read(ctx, w.translate, name, index)
-		direct := index == 0
-		if err == nil && !direct && last.offer.shrinks(o) {
+		direct := !a.streamed
+		if err == nil && !direct && last.offer != nil && last.offer.shrinks(o) {
 			sleep(ctx, confirmEvery-time.Since(p.asked))
 			o, _, err = w.r.read(ctx, w.translate, name, 0)
 			direct = true
@@ -62,10 +62,12 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 			continue
 		}
 		retry.reset()
-		w.watchIndex(ctx, index, a.index, fresh)
+		if a.streamed == last.streamed {
+			w.watchIndex(ctx, index, a.index)
+		}
 		changed := troubled || last.offer == nil || !last.offer.equal(o)
-		fresh, troubled = direct, false
-		last = reading{index: a.index, offer: o}
+		troubled = false
+		last = reading{index: a.index, offer: o, streamed: a.streamed}
 		if changed && !send(ctx, w.news, news{name: name, offer: o, direct: direct}) {
 			return
 		}
@@ -73,10 +75,10 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 	}
 }
 
-// watchIndex asks for a re-list when an index goes back (F58). The first answer
-// of a long poll after a direct one comes from elsewhere and is not compared.
-func (w *watch) watchIndex(ctx context.Context, before, now uint64, fresh bool) {
-	if !fresh && now != 0 && now < before {
+// watchIndex asks for a re-list when an index goes back (F58). Indexes of an
+// agent's own view and of its servers are not compared with each other.
+func (w *watch) watchIndex(ctx context.Context, before, now uint64) {
+	if now != 0 && now < before {
 		send(ctx, w.reset, struct{}{})
 	}
 }
@@ -87,9 +89,11 @@ func (w *watch) complain(ctx context.Context, name string, err error) bool {
 	var r *refusal
 	var odd *unreadable
 	var full *busy
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return false
+	}
+	w.r.log.Debug("a read failed", "service", name, "err", err)
+	switch {
 	case errors.As(err, &r):
 		send(ctx, w.trouble, err)
 		return false
@@ -121,7 +125,7 @@ func (w *watch) pollList(ctx context.Context, index uint64) {
 			continue
 		}
 		retry.reset()
-		w.watchIndex(ctx, index, a.index, false)
+		w.watchIndex(ctx, index, a.index)
 		index = a.index
 		if !maps.EqualFunc(names, last, func(_, _ []string) bool { return true }) {
 			p.hot = 0

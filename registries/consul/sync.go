@@ -31,8 +31,9 @@ type session struct {
 
 // reading is the last answer about one service.
 type reading struct {
-	index uint64
-	offer *offer
+	index    uint64
+	offer    *offer
+	streamed bool
 }
 
 // listing is the answer of /catalog/services: names to tags, of which only the
@@ -56,9 +57,9 @@ func (r *Registry) list(ctx context.Context, index uint64) (listing, answer, err
 	return names, a, err
 }
 
-// read reads the instances of one service, blocking with an index. Without one
-// the answer comes from the servers themselves, and its headers tell whether
-// rights hid anything; long polls can lose instances without saying so (F63).
+// read reads the instances of one service, blocking with an index. An answer
+// that is not streamed says in its headers whether rights hid anything; a
+// streamed one can lose instances without saying so (F63).
 func (r *Registry) read(ctx context.Context, t *translator, name string, index uint64) (*offer, answer, error) {
 	var entries []entry
 	a, err := r.client.get(ctx, request{kind: CountHealth, path: "/v1/health/service/" + name, index: index, wait: r.o.Wait}, &entries)

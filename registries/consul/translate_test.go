@@ -33,6 +33,7 @@ func passing(weight int) func(*entry) { return func(e *entry) { e.Service.Weight
 func checked(id, status string) func(*entry) {
 	return func(e *entry) { e.Checks = append(e.Checks, check{CheckID: id, Status: status}) }
 }
+
 func tagged(tag, address string) func(*entry) {
 	return func(e *entry) { e.Service.TaggedAddresses = map[string]api.ServiceAddress{tag: {Address: address}} }
 }
@@ -74,47 +75,97 @@ func TestTranslate(t *testing.T) {
 	}{
 		{"plain", []entry{at("a", "10.0.0.1", 80)}, "CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n"},
 		{"node address", []entry{at("a", "", 80)}, "CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.9 [{http 80}] HEALTHY w=1 /dc1\n"},
-		{"two ports", []entry{at("a", "10.0.0.1", 80), at("b", "10.0.0.2", 81, meta("protocol", "grpc"))},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http-80 80 HTTP\nport grpc-81 81 GRPC\n10.0.0.1 [{http-80 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{grpc-81 81}] HEALTHY w=1 /dc1\n"},
-		{"unknown protocol", []entry{at("a", "10.0.0.1", 80, meta("protocol", "smoke"))},
-			"CLIENT_SIDE_LB external=false vips=[]\nport tcp 80 TCP\n10.0.0.1 [{tcp 80}] HEALTHY w=1 /dc1\n! PROTOCOL_UNKNOWN Service web port 80\n"},
-		{"B-C6 two protocols", []entry{at("a", "10.0.0.1", 80, tags("protocol=http", "protocol|grpc"))},
-			"CLIENT_SIDE_LB external=false vips=[]\nport tcp 80 TCP\n10.0.0.1 [{tcp 80}] HEALTHY w=1 /dc1\n! LABEL_IGNORED Service web Tags and Meta\n! PROTOCOL_CONFLICT Service web port 80\n"},
-		{"B-C1 ports", []entry{at("a", "10.0.0.1", 0), at("b", "10.0.0.2", -5), at("c", "10.0.0.3", 99999), at("d", "10.0.0.4", 80)},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.4 [{http 80}] HEALTHY w=1 /dc1\n! PORT_INVALID instance a Port\n! PORT_INVALID instance b Port\n! PORT_INVALID instance c Port\n"},
-		{"B-C2 addresses", []entry{at("a", "not an ip; $(x)", 80), at("b", "fe80::1%eth0", 80), at("c", "010.0.0.1", 80), at("d", "1.2.3", 80), at("e", "::ffff:10.0.0.5", 80)},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.5 [{http 80}] HEALTHY w=1 /dc1\n! ADDRESS_INVALID instance a Address\n! ADDRESS_INVALID instance b Address\n! ADDRESS_INVALID instance c Address\n! ADDRESS_INVALID instance d Address\n"},
-		{"names", []entry{at("a", "DB.example.org.", 80), at("b", "db2.example.org", 80)},
-			"DNS_LB external=false vips=[]\nport http 80 HTTP\ndb.example.org [{http 80}] HEALTHY w=1 /dc1\ndb2.example.org [{http 80}] HEALTHY w=1 /dc1\n"},
-		{"names among addresses", []entry{at("a", "db.example.org", 80), at("b", "10.0.0.1", 80)},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n! ADDRESS_INVALID instance a Address\n"},
+		{
+			"two ports",
+			[]entry{at("a", "10.0.0.1", 80), at("b", "10.0.0.2", 81, meta("protocol", "grpc"))},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http-80 80 HTTP\nport grpc-81 81 GRPC\n10.0.0.1 [{http-80 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{grpc-81 81}] HEALTHY w=1 /dc1\n",
+		},
+		{
+			"unknown protocol",
+			[]entry{at("a", "10.0.0.1", 80, meta("protocol", "smoke"))},
+			"CLIENT_SIDE_LB external=false vips=[]\nport tcp 80 TCP\n10.0.0.1 [{tcp 80}] HEALTHY w=1 /dc1\n! PROTOCOL_UNKNOWN Service web port 80\n",
+		},
+		{
+			"B-C6 two protocols",
+			[]entry{at("a", "10.0.0.1", 80, tags("protocol=http", "protocol|grpc"))},
+			"CLIENT_SIDE_LB external=false vips=[]\nport tcp 80 TCP\n10.0.0.1 [{tcp 80}] HEALTHY w=1 /dc1\n! LABEL_IGNORED Service web Tags and Meta\n! PROTOCOL_CONFLICT Service web port 80\n",
+		},
+		{
+			"B-C1 ports",
+			[]entry{at("a", "10.0.0.1", 0), at("b", "10.0.0.2", -5), at("c", "10.0.0.3", 99999), at("d", "10.0.0.4", 80)},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.4 [{http 80}] HEALTHY w=1 /dc1\n! PORT_INVALID instance a Port\n! PORT_INVALID instance b Port\n! PORT_INVALID instance c Port\n",
+		},
+		{
+			"B-C2 addresses",
+			[]entry{at("a", "not an ip; $(x)", 80), at("b", "fe80::1%eth0", 80), at("c", "010.0.0.1", 80), at("d", "1.2.3", 80), at("e", "::ffff:10.0.0.5", 80)},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.5 [{http 80}] HEALTHY w=1 /dc1\n! ADDRESS_INVALID instance a Address\n! ADDRESS_INVALID instance b Address\n! ADDRESS_INVALID instance c Address\n! ADDRESS_INVALID instance d Address\n",
+		},
+		{
+			"names",
+			[]entry{at("a", "DB.example.org.", 80), at("b", "db2.example.org", 80)},
+			"DNS_LB external=false vips=[]\nport http 80 HTTP\ndb.example.org [{http 80}] HEALTHY w=1 /dc1\ndb2.example.org [{http 80}] HEALTHY w=1 /dc1\n",
+		},
+		{
+			"names among addresses",
+			[]entry{at("a", "db.example.org", 80), at("b", "10.0.0.1", 80)},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n! ADDRESS_INVALID instance a Address\n",
+		},
 		{"B-C5 socket", []entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Service.SocketPath = "/var/run/docker.sock" })}, "! SOCKET_REFUSED instance a SocketPath\n"},
-		{"B-C7 weights", []entry{at("a", "10.0.0.1", 80, passing(-1)), at("b", "10.0.0.2", 80, passing(70000)), at("c", "10.0.0.3", 80, passing(7))},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] DRAINING w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=65535 /dc1\n10.0.0.3 [{http 80}] HEALTHY w=7 /dc1\n! WEIGHT_INVALID instance a Weights\n! WEIGHT_INVALID instance b Weights\n"},
-		{"B-C7 all zero", []entry{at("a", "10.0.0.1", 80, passing(0)), at("b", "10.0.0.2", 80, passing(0))},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n! WEIGHT_ALL_ZERO Service web Weights\n"},
+		{
+			"B-C7 weights",
+			[]entry{at("a", "10.0.0.1", 80, passing(-1)), at("b", "10.0.0.2", 80, passing(70000)), at("c", "10.0.0.3", 80, passing(7))},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] DRAINING w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=65535 /dc1\n10.0.0.3 [{http 80}] HEALTHY w=7 /dc1\n! WEIGHT_INVALID instance a Weights\n! WEIGHT_INVALID instance b Weights\n",
+		},
+		{
+			"B-C7 all zero",
+			[]entry{at("a", "10.0.0.1", 80, passing(0)), at("b", "10.0.0.2", 80, passing(0))},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n! WEIGHT_ALL_ZERO Service web Weights\n",
+		},
 		{"B-C10 health", []entry{
 			at("a", "10.0.0.1", 80, checked("x", "passing")), at("b", "10.0.0.2", 80, checked("x", "warning")), at("c", "10.0.0.3", 80, checked("x", "critical")),
 			at("d", "10.0.0.4", 80, checked("x", "passing"), checked("y", "odd")), at("e", "10.0.0.5", 80, checked("_service_maintenance:e", "critical")), at("f", "10.0.0.6", 80, checked("serfHealth", "critical")),
 		}, "CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.3 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.4 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.5 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.6 [{http 80}] UNHEALTHY w=1 /dc1\n"},
 		{"B-C14 kinds", []entry{
 			at("a", "10.0.0.1", 80, func(e *entry) { e.Service.Kind = api.ServiceKindConnectProxy }), at("b", "10.0.0.2", 80, func(e *entry) { e.Service.Kind = api.ServiceKindMeshGateway }),
-			at("c", "10.0.0.3", 80, func(e *entry) { e.Service.Kind = "new-kind" }), {}, {Node: &api.Node{}},
+			at("c", "10.0.0.3", 80, func(e *entry) { e.Service.Kind = "new-kind" }),
+			{},
+			{Node: &api.Node{}},
 		}, ""},
-		{"external meta", []entry{at("a", "10.0.0.1", 80, meta("external", "yes")), at("b", "10.0.0.2", 80)},
-			"CLIENT_SIDE_LB external=true vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n"},
-		{"B-C14 external node", []entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Node.Meta = map[string]string{"external-node": "true"} })},
-			"CLIENT_SIDE_LB external=true vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n"},
-		{"virtual addresses", []entry{at("a", "10.0.0.1", 80, tagged("consul-virtual", "240.0.0.1")), at("b", "10.0.0.2", 80, tagged("virtual", "fd00::1"))},
-			"CLIENT_SIDE_LB external=false vips=[240.0.0.1/32 fd00::1/128]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n"},
-		{"shared tagged address", []entry{at("a", "10.0.0.1", 80, tagged("vip", "10.9.9.9")), at("b", "10.0.0.2", 80, tagged("vip", "10.9.9.9"))},
-			"CLIENT_SIDE_LB external=false vips=[10.9.9.9/32]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n"},
-		{"own tagged addresses", []entry{at("a", "10.0.0.1", 80, tagged("lan_ipv4", "10.0.0.1")), at("b", "10.0.0.2", 80, tagged("public", "1.2.3.4"))},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n"},
-		{"bad virtual address", []entry{at("a", "10.0.0.1", 80, tagged("virtual", "0.0.0.0"))},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n! VIP_INVALID instance a TaggedAddresses.virtual\n"},
-		{"locality", []entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Node.Locality = &api.Locality{Region: "r", Zone: "z"} }), at("b", "10.0.0.2", 80, func(e *entry) { e.Service.Locality = &api.Locality{Region: "s"} })},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 r/z\n10.0.0.2 [{http 80}] HEALTHY w=1 s\n"},
+		{
+			"external meta",
+			[]entry{at("a", "10.0.0.1", 80, meta("external", "yes")), at("b", "10.0.0.2", 80)},
+			"CLIENT_SIDE_LB external=true vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n",
+		},
+		{
+			"B-C14 external node",
+			[]entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Node.Meta = map[string]string{"external-node": "true"} })},
+			"CLIENT_SIDE_LB external=true vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n",
+		},
+		{
+			"virtual addresses",
+			[]entry{at("a", "10.0.0.1", 80, tagged("consul-virtual", "240.0.0.1")), at("b", "10.0.0.2", 80, tagged("virtual", "fd00::1"))},
+			"CLIENT_SIDE_LB external=false vips=[240.0.0.1/32 fd00::1/128]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n",
+		},
+		{
+			"shared tagged address",
+			[]entry{at("a", "10.0.0.1", 80, tagged("vip", "10.9.9.9")), at("b", "10.0.0.2", 80, tagged("vip", "10.9.9.9"))},
+			"CLIENT_SIDE_LB external=false vips=[10.9.9.9/32]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n",
+		},
+		{
+			"own tagged addresses",
+			[]entry{at("a", "10.0.0.1", 80, tagged("lan_ipv4", "10.0.0.1")), at("b", "10.0.0.2", 80, tagged("public", "1.2.3.4"))},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n",
+		},
+		{
+			"bad virtual address",
+			[]entry{at("a", "10.0.0.1", 80, tagged("virtual", "0.0.0.0"))},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n! VIP_INVALID instance a TaggedAddresses.virtual\n",
+		},
+		{
+			"locality",
+			[]entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Node.Locality = &api.Locality{Region: "r", Zone: "z"} }), at("b", "10.0.0.2", 80, func(e *entry) { e.Service.Locality = &api.Locality{Region: "s"} })},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 r/z\n10.0.0.2 [{http 80}] HEALTHY w=1 s\n",
+		},
 		{"several ports of an instance", []entry{at("a", "10.0.0.1", 0, func(e *entry) {
 			e.Service.Ports = api.ServicePorts{{Name: "x", Port: 81}, {Name: "y", Port: 80, Default: true}}
 		})}, "CLIENT_SIDE_LB external=false vips=[]\nport http-80 80 HTTP\nport http-81 81 HTTP\n10.0.0.1 [{http-80 80} {http-81 81}] HEALTHY w=1 /dc1\n"},
