@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// pod is a namespace with a captured app and an Envoy that catches its traffic.
+// sidecarConfig catches the traffic of a pod; WEB is the address of the service.
 const sidecarConfig = `
 static_resources:
   listeners:

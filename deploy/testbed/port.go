@@ -18,11 +18,12 @@ const (
 )
 
 // FreePort returns a TCP and UDP port of address in a namespace (nil: the
-// network of the test) that no other test process gets until this test ends.
+// network of the test) that no other test process of this user gets until this
+// test ends.
 func FreePort(t testing.TB, namespace *Namespace, address netip.Addr) int {
 	t.Helper()
-	dir := filepath.Join(os.TempDir(), "isthmus-ports")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("isthmus-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatalf("finding a free port: %v", err)
 	}
 	for range 200 {
@@ -44,7 +45,7 @@ func FreePort(t testing.TB, namespace *Namespace, address netip.Addr) int {
 
 // claimPort locks the file of a port; the lock ends with the file or the process.
 func claimPort(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func inState(pid int, want string) error {
 func runChild(t *testing.T, logs string) string {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	child.Env = append(os.Environ(), childVariable+"=1", "ISTHMUS_TEST_LOGS="+logs)
+	child.Env = append(os.Environ(), childVariable+"=1", "ISTHMUS_TEST_LOGS="+logs, "TMPDIR="+t.TempDir())
 	printed, err := child.CombinedOutput()
 	if err == nil {
 		t.Fatalf("the child did not fail:\n%s", printed)
