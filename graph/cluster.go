@@ -1,0 +1,97 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+type clusterResolver struct{ *resolver }
+
+func (r *resolver) cluster(from *federation.Snapshot, of *federation.Cluster) model.Cluster {
+	found := model.Cluster{From: from, Of: of, Now: r.Now()}
+	if r.Counters != nil {
+		found.LastEvent, found.LastSync = r.Counters.Counters(of.ID)
+	}
+	return found
+}
+
+func (r *resolver) clusters(from *federation.Snapshot) model.List[model.Cluster] {
+	return model.List[model.Cluster]{Kind: "clusters", Key: model.Cluster.Key, Items: func(yield func(model.Cluster) bool) {
+		for of := range from.Clusters() {
+			if !yield(r.cluster(from, of)) {
+				return
+			}
+		}
+	}}
+}
+
+func (clusterResolver) Services(_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error) {
+	window, err := window("services", first, after, last, before)
+	list := model.List[model.Service]{Kind: "services", Key: model.Service.Key, Items: func(yield func(model.Service) bool) {
+		for _, of := range servicesOf(cluster) {
+			if fitsService(of, filter) && !yield(model.Service{From: cluster.From, Of: of}) {
+				return
+			}
+		}
+	}}
+	if filter == nil {
+		list.Count = func() int { return cluster.Of.Services }
+	}
+	return model.ServiceConnection{Page: model.NewPage(list, window)}, err
+}
+
+// servicesOf returns the services to which the cluster contributes, each once,
+// in the order of their keys.
+func servicesOf(cluster *model.Cluster) []*federation.Service {
+	all := slices.Collect(cluster.From.ServicesOf(cluster.Of.ID))
+	byKey := func(a, b *federation.Service) int { return a.Key.Compare(b.Key) }
+	if !slices.IsSortedFunc(all, byKey) {
+		slices.SortFunc(all, byKey)
+	}
+	return slices.Compact(all)
+}
+
+func (clusterResolver) Endpoints(_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error) {
+	window, err := window("endpoints", first, after, last, before)
+	list := model.List[model.Endpoint]{Kind: "endpoints", Key: model.Endpoint.Key, Items: func(yield func(model.Endpoint) bool) {
+		for _, of := range servicesOf(cluster) {
+			for endpoint := range (model.Service{From: cluster.From, Of: of}).Endpoints {
+				if endpoint.Source.Cluster == cluster.Of.ID && fitsEndpoint(endpoint, filter) && !yield(endpoint) {
+					return
+				}
+			}
+		}
+	}}
+	if filter == nil {
+		list.Count = func() int { return cluster.Of.Endpoints }
+	}
+	return model.EndpointConnection{Page: model.NewPage(list, window)}, err
+}
+
+func (clusterResolver) Problems(_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string) (model.ProblemConnection, error) {
+	window, err := window("problems", first, after, last, before)
+	var all []model.Problem
+	for problem := range cluster.From.Problems(cluster.Of.ID) {
+		shown := model.Problem{Code: problem.Code, Object: problem.Object, Message: problem.Message}
+		if problem.Field != "" {
+			shown.Field = &problem.Field
+		}
+		all = append(all, shown)
+	}
+	slices.SortStableFunc(all, func(a, b model.Problem) int { return strings.Compare(problemKey(a), problemKey(b)) })
+	list := model.List[model.Problem]{Kind: "problems", Items: slices.Values(all), Key: problemKey, Count: func() int { return len(all) }}
+	return model.ProblemConnection{Page: model.NewPage(list, window)}, err
+}
+
+func problemKey(p model.Problem) string {
+	field := ""
+	if p.Field != nil {
+		field = *p.Field
+	}
+	return fmt.Sprintf("%s\x00%s\x00%s\x00%s", p.Object, field, p.Code, p.Message)
+}

@@ -1,0 +1,57 @@
+package model
+
+import (
+	"cmp"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Cluster is a cluster as one snapshot has it. LastEvent and LastSync are the
+// counters that are not part of a snapshot; Now is the moment of the answer.
+type Cluster struct {
+	From                     *federation.Snapshot
+	Of                       *federation.Cluster
+	LastEvent, LastSync, Now time.Time
+}
+
+// IsNode says that a cluster has an ID.
+func (Cluster) IsNode() {}
+
+// GetID makes the opaque ID.
+func (c Cluster) GetID() string { return c.ID() }
+
+// ID makes the opaque ID.
+func (c Cluster) ID() string { return ID(KindCluster, c.Key()) }
+
+// Key orders clusters by their IDs.
+func (c Cluster) Key() string { return string(c.Of.ID) }
+
+func (c Cluster) ClusterID() string  { return string(c.Of.ID) }
+func (c Cluster) Provider() Provider { return provider(c.Of.Spec.Provider) }
+func (c Cluster) Network() string    { return string(c.Of.Network()) }
+func (c Cluster) Precedence() int {
+	return cmp.Or(c.Of.Spec.Precedence, federation.DefaultPrecedence)
+}
+
+// Identity says which cluster answers, nil until that is known.
+func (c Cluster) Identity() *ClusterIdentity {
+	if c.Of.Identity.UID == "" {
+		return nil
+	}
+	return &ClusterIdentity{UID: c.Of.Identity.UID, Network: given(string(c.Of.Identity.Network))}
+}
+
+// Status says how the link is.
+func (c Cluster) Status() ClusterStatus {
+	status := c.Of.Status
+	found := ClusterStatus{
+		Phase: ClusterPhase(cmp.Or(status.Phase, federation.Pending)), Since: known(status.Since), Message: given(status.Message),
+		LastEvent: known(c.LastEvent), LastSync: known(c.LastSync), LastKnownGood: known(status.LastKnownGood),
+	}
+	if found.LastKnownGood != nil {
+		age := c.Now.Sub(status.LastKnownGood)
+		found.LastKnownGoodAge = &age
+	}
+	return found
+}

@@ -1,0 +1,41 @@
+package model
+
+// ClusterConnection is a page of clusters.
+type ClusterConnection struct{ Page[Cluster] }
+
+// Edges returns the clusters of the page with their cursors.
+func (c ClusterConnection) Edges() []ClusterEdge {
+	return edges(c.Page, func(cursor string, node Cluster) ClusterEdge { return ClusterEdge{Cursor: cursor, Node: node} })
+}
+
+// ServiceConnection is a page of services.
+type ServiceConnection struct{ Page[Service] }
+
+// Edges returns the services of the page with their cursors.
+func (c ServiceConnection) Edges() []ServiceEdge {
+	return edges(c.Page, func(cursor string, node Service) ServiceEdge { return ServiceEdge{Cursor: cursor, Node: node} })
+}
+
+// EndpointConnection is a page of endpoints.
+type EndpointConnection struct{ Page[Endpoint] }
+
+// Edges returns the endpoints of the page with their cursors.
+func (c EndpointConnection) Edges() []EndpointEdge {
+	return edges(c.Page, func(cursor string, node Endpoint) EndpointEdge { return EndpointEdge{Cursor: cursor, Node: node} })
+}
+
+// ProblemConnection is a page of problems.
+type ProblemConnection struct{ Page[Problem] }
+
+// Edges returns the problems of the page with their cursors.
+func (c ProblemConnection) Edges() []ProblemEdge {
+	return edges(c.Page, func(cursor string, node Problem) ProblemEdge { return ProblemEdge{Cursor: cursor, Node: node} })
+}
+
+// ProxyConnection is a page of proxies.
+type ProxyConnection struct{ Page[Proxy] }
+
+// Edges returns the proxies of the page with their cursors.
+func (c ProxyConnection) Edges() []ProxyEdge {
+	return edges(c.Page, func(cursor string, node Proxy) ProxyEdge { return ProxyEdge{Cursor: cursor, Node: node} })
+}

@@ -1,0 +1,40 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/netip"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// content is all that is merged in a service, and nothing about when the hub
+// heard of it.
+type content struct {
+	Key                       federation.ServiceKey
+	Ports                     []federation.ServicePort
+	ClusterVIPs               map[federation.ClusterID][]netip.Prefix
+	Resolution                federation.Resolution
+	MeshExternal              bool
+	ExportTo, ServiceAccounts []string
+	Created                   time.Time
+	TrafficDistribution       string
+	Endpoints                 []federation.ShardEndpoints
+	Conflicts                 []federation.Conflict
+}
+
+// contentVersion hashes what a service is, so that every hub with the same
+// content answers the same.
+func contentVersion(s *federation.Service) string {
+	text, err := json.Marshal(content{
+		s.Key, s.Ports, s.ClusterVIPs, s.Resolution, s.MeshExternal, s.ExportTo, s.ServiceAccounts,
+		s.Created.UTC(), s.TrafficDistribution, s.Endpoints, s.Conflicts,
+	})
+	if err != nil {
+		panic("hashing a service: " + err.Error()) // Impossible: every part of content has a JSON form.
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}

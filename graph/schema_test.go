@@ -1,0 +1,190 @@
+package graph_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/formatter"
+	"github.com/vektah/gqlparser/v2/validator/rules"
+
+	"isthmus.dev/isthmus/graph"
+)
+
+func publicSchema(t *testing.T) *ast.Schema {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "schema.graphql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: string(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// ours yields the types that the project declares.
+func ours(schema *ast.Schema, each func(*ast.Definition)) {
+	for _, definition := range schema.Types {
+		if !definition.BuiltIn {
+			each(definition)
+		}
+	}
+}
+
+func TestEverythingInTheSchemaIsDescribed(t *testing.T) {
+	described := func(what, text string) {
+		if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, ".\n") {
+			t.Errorf("%s has no description of whole sentences: %q", what, text)
+		}
+	}
+	ours(publicSchema(t), func(definition *ast.Definition) {
+		described(definition.Name, definition.Description)
+		for _, field := range definition.Fields {
+			if strings.HasPrefix(field.Name, "__") {
+				continue
+			}
+			described(definition.Name+"."+field.Name, field.Description)
+			for _, argument := range field.Arguments {
+				described(definition.Name+"."+field.Name+"("+argument.Name+")", argument.Description)
+			}
+		}
+		for _, value := range definition.EnumValues {
+			described(definition.Name+"."+value.Name, value.Description)
+			if value.Name != strings.ToUpper(value.Name) {
+				t.Errorf("%s.%s is not in capitals", definition.Name, value.Name)
+			}
+		}
+	})
+}
+
+func TestGeneratedCodeIsOfThisSchema(t *testing.T) {
+	text := func(schema *ast.Schema) string {
+		var out strings.Builder
+		formatter.NewFormatter(&out).FormatSchema(schema)
+		return out.String()
+	}
+	if text(publicSchema(t)) != text(graph.New(graph.Options{Snapshots: fixed{}}).Schema()) {
+		t.Error("schema.graphql has changed since graph/generated was made; run go generate ./graph")
+	}
+}
+
+func TestScalarsSayWhatTheyAre(t *testing.T) {
+	ours(publicSchema(t), func(definition *ast.Definition) {
+		if definition.Kind == ast.Scalar && definition.Directives.ForName("specifiedBy") == nil {
+			t.Errorf("the scalar %s has no @specifiedBy", definition.Name)
+		}
+	})
+}
+
+func TestConnectionsHaveTheShapeOfRelay(t *testing.T) {
+	schema := publicSchema(t)
+	connections := 0
+	ours(schema, func(definition *ast.Definition) {
+		if node, ok := strings.CutSuffix(definition.Name, "Connection"); ok {
+			connections++
+			fieldsAre(t, definition, map[string]string{
+				"edges": "[" + node + "Edge!]!", "nodes": "[" + node + "!]!", "pageInfo": "PageInfo!", "totalCount": "Int!",
+			})
+			fieldsAre(t, schema.Types[node+"Edge"], map[string]string{"cursor": "String!", "node": node + "!"})
+		}
+		for _, field := range definition.Fields {
+			if !strings.HasSuffix(field.Type.Name(), "Connection") {
+				continue
+			}
+			for name, want := range map[string]string{"first": "Int", "after": "String", "last": "Int", "before": "String"} {
+				argument := field.Arguments.ForName(name)
+				if argument == nil || argument.Type.String() != want || argument.DefaultValue != nil {
+					t.Errorf("%s.%s has no argument %s: %s without a default", definition.Name, field.Name, name, want)
+				}
+			}
+		}
+	})
+	if connections == 0 {
+		t.Error("there is no connection")
+	}
+	fieldsAre(t, schema.Types["PageInfo"], map[string]string{
+		"hasNextPage": "Boolean!", "hasPreviousPage": "Boolean!", "startCursor": "String", "endCursor": "String",
+	})
+}
+
+func fieldsAre(t *testing.T, definition *ast.Definition, want map[string]string) {
+	t.Helper()
+	if definition == nil {
+		t.Errorf("a type with the fields %v is missing", want)
+		return
+	}
+	for name, kind := range want {
+		if field := definition.Fields.ForName(name); field == nil || field.Type.String() != kind {
+			t.Errorf("%s has no field %s: %s", definition.Name, name, kind)
+		}
+	}
+	if len(definition.Fields) != len(want) {
+		t.Errorf("%s has %d fields, want %d", definition.Name, len(definition.Fields), len(want))
+	}
+}
+
+// TestArgumentsNeedNoScalarsOfOurs: clients send String, Int, Float, Boolean,
+// ID, enums and inputs.
+func TestArgumentsNeedNoScalarsOfOurs(t *testing.T) {
+	schema := publicSchema(t)
+	check := func(where string, kind *ast.Type) {
+		if definition := schema.Types[kind.Name()]; definition.Kind == ast.Scalar && !definition.BuiltIn {
+			t.Errorf("%s is of the scalar %s", where, definition.Name)
+		}
+	}
+	ours(schema, func(definition *ast.Definition) {
+		for _, field := range definition.Fields {
+			if definition.Kind == ast.InputObject {
+				check(definition.Name+"."+field.Name, field.Type)
+			}
+			for _, argument := range field.Arguments {
+				check(definition.Name+"."+field.Name+"("+argument.Name+")", argument.Type)
+			}
+		}
+	})
+}
+
+// contract returns the operations that clients send word for word, by name.
+func contract(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "contract", "*.graphql"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no operations of the contract: %v", err)
+	}
+	operations := make(map[string]string)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		document, errs := gqlparser.LoadQueryWithRules(publicSchema(t), string(text), rules.NewDefaultRules())
+		if len(errs) > 0 {
+			t.Fatalf("%s does not fit the schema: %v", file, errs)
+		}
+		for _, operation := range document.Operations {
+			operations[operation.Name] = operationText(string(text), operation.Name)
+		}
+	}
+	return operations
+}
+
+// operationText cuts one operation out of a file; each begins a line.
+func operationText(text, name string) string {
+	_, rest, _ := strings.Cut(text, "query "+name+"(")
+	body, _, _ := strings.Cut(rest, "\nquery ")
+	return "query " + name + "(" + body
+}
+
+func TestContractFitsTheSchema(t *testing.T) {
+	operations := contract(t)
+	for _, name := range []string{"Clusters", "Service", "Services", "Proxies"} {
+		if operations[name] == "" {
+			t.Errorf("the contract has no %s", name)
+		}
+	}
+}
