@@ -257,7 +257,8 @@ func TestBK01SecondWall(t *testing.T) {
 		}
 	}
 	denied := &rest.Config{Host: "https://10.0.0.1", ExecProvider: &clientcmdapi.ExecConfig{
-		Command: "true", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode}}
+		Command: "true", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+	}}
 	if seal(denied) == nil {
 		t.Fatal("exec is accepted")
 	}

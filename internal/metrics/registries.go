@@ -43,7 +43,9 @@ func (m *Registries) Synced(cluster federation.ClusterID, at time.Time) {
 }
 
 // Edit counts an Edit of a cluster.
-func (m *Registries) Edit(cluster federation.ClusterID) { m.edits.WithLabelValues(string(cluster)).Inc() }
+func (m *Registries) Edit(cluster federation.ClusterID) {
+	m.edits.WithLabelValues(string(cluster)).Inc()
+}
 
 // RegistryRestarted counts another start of a registry.
 func (m *Registries) RegistryRestarted(cluster federation.ClusterID) {

@@ -39,8 +39,10 @@ func now() issue {
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	key := newKey(t)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)
 	certificate, err := x509.ParseCertificate(der)
@@ -69,8 +71,10 @@ func (a *authority) pem() string {
 func (a *authority) issue(t *testing.T, what issue) (cert, key string) {
 	t.Helper()
 	private := newKey(t)
-	template := &x509.Certificate{SerialNumber: big.NewInt(what.serial), NotBefore: what.from, NotAfter: what.to, IPAddresses: []net.IP{{127, 0, 0, 1}},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(what.serial), NotBefore: what.from, NotAfter: what.to, IPAddresses: []net.IP{{127, 0, 0, 1}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
 	must(t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
