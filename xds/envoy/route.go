@@ -38,7 +38,7 @@ func (b *builder) routes(name string) proto.Message {
 		Name: name, VirtualHosts: append(virtualHosts(hosts), everything("allow_any", forward(passthroughCluster))),
 		// The port was decided when the connection was caught.
 		IgnorePortInHostMatching: true,
-		ValidateClusters:      wrapperspb.Bool(false),
+		ValidateClusters:         wrapperspb.Bool(false),
 	}
 }
 

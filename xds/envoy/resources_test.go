@@ -1,0 +1,142 @@
+package envoy_test
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"sigs.k8s.io/yaml"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// fataler is a *testing.T or a *rapid.T.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// resource is a built resource with its name.
+type resource struct {
+	name    string
+	message proto.Message
+	reasons []envoy.Reason
+	deps    federation.Deps
+}
+
+var allTypes = []envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType}
+
+// build makes all resources of a type for a node, by name. What is built must
+// be valid, and no name may exist in two facets.
+func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []resource {
+	t.Helper()
+	var found []resource
+	facets := map[string]envoy.Facet{}
+	for _, facet := range envoy.Facets(typ, n) {
+		for _, name := range envoy.Names(typ, facet, s) {
+			r := s.Read()
+			m, reasons, err := envoy.Build(typ, name, facet, r)
+			if err != nil {
+				t.Fatalf("building: %v", err)
+			}
+			if m == nil {
+				continue
+			}
+			if err := envoy.Validate(m); err != nil {
+				t.Fatalf("%s: %v\n%s", facet, err, protojson.Format(m))
+			}
+			if other, twice := facets[name]; twice {
+				t.Fatalf("%s exists in facet %s and in facet %s", name, other, facet)
+			}
+			facets[name] = facet
+			found = append(found, resource{name, m, reasons, r.Deps()})
+		}
+	}
+	slices.SortFunc(found, func(a, b resource) int { return cmp.Compare(a.name, b.name) })
+	return found
+}
+
+func namesOf(resources []resource) []string {
+	names := []string{}
+	for _, r := range resources {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// find returns the resource of that name.
+func find[M proto.Message](t testing.TB, resources []resource, name string) (M, []envoy.Reason) {
+	t.Helper()
+	for _, r := range resources {
+		if r.name == name {
+			return r.message.(M), r.reasons
+		}
+	}
+	t.Fatalf("there is no %s, only %q", name, namesOf(resources))
+	var none M
+	return none, nil
+}
+
+// render is the resources as YAML with sorted keys.
+func render(t testing.TB, resources []resource) []byte {
+	t.Helper()
+	var out []byte
+	for _, r := range resources {
+		json, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(r.message)
+		if err != nil {
+			t.Fatalf("rendering %s: %v", r.name, err)
+		}
+		text, err := yaml.JSONToYAML(append(append([]byte("["), json...), ']'))
+		if err != nil {
+			t.Fatalf("rendering %s: %v", r.name, err)
+		}
+		out = append(out, text...)
+	}
+	return out
+}
+
+// parse reads a node from an ID and metadata.
+func parse(t fataler, id string, metadata map[string]any) envoy.Node {
+	t.Helper()
+	fields, err := structpb.NewStruct(metadata)
+	if err != nil {
+		t.Fatalf("metadata: %v", err)
+	}
+	n, err := envoy.ParseNode(&corev3.Node{Id: id, Metadata: fields})
+	if err != nil {
+		t.Fatalf("parsing %s: %v", id, err)
+	}
+	return n
+}
+
+// world makes a snapshot in which each cluster says what is given, in its own
+// network if it is named.
+type world struct {
+	snapshot *federation.Snapshot
+}
+
+func newWorld() *world {
+	w := &world{snapshot: federation.Empty()}
+	w.apply(federation.Edit{Settings: &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: true}}})
+	return w
+}
+
+func (w *world) apply(e federation.Edit) *world {
+	w.snapshot, _ = federation.Next(w.snapshot, e)
+	return w
+}
+
+func (w *world) attach(id federation.ClusterID, network federation.NetworkID) *world {
+	return w.apply(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Mock, Network: network}}}})
+}
+
+func (w *world) say(id federation.ClusterID, key federation.ServiceKey, shard *federation.Shard) *world {
+	return w.apply(federation.Edit{Source: federation.ShardKey{Cluster: id, Provider: federation.Mock},
+		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: shard}}})
+}
