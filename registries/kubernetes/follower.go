@@ -89,6 +89,7 @@ func (f *follower) take(e event) {
 			f.relist = true
 		}
 		f.epochs[e.kind] = e.epoch
+		f.link.trouble[e.kind] = nil
 		f.log.Debug("listed", "kind", int(e.kind), "objects", len(e.items))
 	case changed:
 		f.lastEvent.Store(time.Now().UnixNano())

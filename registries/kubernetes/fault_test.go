@@ -1,0 +1,306 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientset "k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries/registrytest"
+)
+
+// shop is a service of the suite's namespace.
+func shop(name string, hosts ...byte) registrytest.Service {
+	s := registrytest.Service{Name: name, Port: 8080}
+	for _, h := range hosts {
+		addr, _ := ip(fmt.Sprintf("10.20.30.%d", h)).IP()
+		s.Endpoints = append(s.Endpoints, addr)
+	}
+	return s
+}
+
+func offers(s registrytest.Service) func(registrytest.View) bool {
+	return func(v registrytest.View) bool { return registrytest.Offers(v, serviceKey(s.Name), s) }
+}
+
+// neverLoses fails the test at its end if a service was away for a moment.
+func neverLoses(heard *registrytest.Recorder, services ...registrytest.Service) {
+	heard.Always(func(v registrytest.View, _ federation.Edit) string {
+		for _, s := range services {
+			if v.Services[serviceKey(s.Name)] == nil || !offers(s)(v) {
+				return s.Name + " was taken away"
+			}
+		}
+		return ""
+	})
+}
+
+// TestF40FrozenServerAndHalfOpenLink: nothing breaks, and still the registry
+// notices; with the usual 5 s for the canary that is within 15 s.
+func TestF40FrozenServerAndHalfOpenLink(t *testing.T) {
+	r := newRig(t, testbed.KubeOptions{})
+	a := shop("web", 1)
+	r.Apply(t, a)
+	heard, _ := registrytest.Start(t, r)
+	heard.Wait(t, "the service", offers(a))
+	heard.WaitPhase(t, federation.Ready)
+	neverLoses(heard, a)
+	for _, fault := range []struct {
+		name        string
+		begin, heal func()
+	}{
+		{"frozen", r.kube.Pause, r.kube.Resume},
+		{"half-open", r.proxy.Blackhole, r.proxy.Pass},
+	} {
+		edits := heard.View().Edits
+		began := time.Now()
+		fault.begin()
+		v := heard.WaitPhase(t, federation.Stale)
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("%s: STALE after %v, want at most 3 times the canary's interval of 1 s", fault.name, took)
+		}
+		if v.Edits != edits || v.Status.Message == "" {
+			t.Errorf("%s: %d edits, message %q", fault.name, v.Edits-edits, v.Status.Message)
+		}
+		fault.heal()
+		heard.WaitPhase(t, federation.Ready)
+	}
+	b := shop("later", 2)
+	r.Apply(t, b)
+	heard.Wait(t, "a change after the faults", offers(b))
+	if lastEvent, lastSync := r.last.Activity(); lastEvent.IsZero() || lastSync.IsZero() {
+		t.Errorf("last event %v, last sync %v", lastEvent, lastSync)
+	}
+}
+
+// TestF41ExpiredVersionInsideAWatch: after a compaction the server answers a
+// watch with 200 and an ERROR event 410.
+func TestF41ExpiredVersionInsideAWatch(t *testing.T) {
+	r := newRig(t, testbed.KubeOptions{ExtraArgs: []string{"--watch-cache=false", "--etcd-compaction-interval=5s"}})
+	a, b := shop("stays", 1), shop("goes", 2)
+	r.Apply(t, a)
+	r.Apply(t, b)
+	heard, _ := registrytest.Start(t, r)
+	heard.WaitPhase(t, federation.Ready)
+	heard.Wait(t, "both services", func(v registrytest.View) bool { return offers(a)(v) && offers(b)(v) })
+	neverLoses(heard, a)
+	version := r.version(t)
+	before := heard.View().Edits
+	r.Cut(t)
+	heard.WaitPhase(t, federation.Stale)
+	r.Delete(t, b.Name)
+	c := shop("new", 3)
+	r.Apply(t, c)
+	testbed.WaitFor(t, 2*time.Minute, "the version to expire", func() error {
+		answer := r.kube.Do("GET", "/api/v1/services?watch=1&timeoutSeconds=1&resourceVersion="+version, nil)
+		if answer.Status != http.StatusOK || !strings.Contains(string(answer.Body), `"code":410`) {
+			return fmt.Errorf("status %d", answer.Status)
+		}
+		return nil
+	})
+	if v := heard.View(); v.Edits != before {
+		t.Errorf("%d edits while the link was cut", v.Edits-before)
+	}
+	r.Mend(t)
+	heard.Wait(t, "what changed meanwhile", func(v registrytest.View) bool { return offers(c)(v) && v.Services[serviceKey(b.Name)] == nil })
+	heard.WaitPhase(t, federation.Ready)
+	relisted := false
+	for _, e := range heard.Edits()[before:] {
+		relisted = relisted || e.Services.Full
+	}
+	if !relisted {
+		t.Error("no full edit tells of the new list")
+	}
+}
+
+func (r *rig) version(t *testing.T) string {
+	t.Helper()
+	var list struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	answer := r.kube.Do("GET", "/api/v1/services", nil)
+	if err := json.Unmarshal(answer.Body, &list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Metadata.ResourceVersion
+}
+
+// cutter breaks off the third page of every list of services while it is on.
+type cutter struct {
+	next http.RoundTripper
+	on   atomic.Bool
+	page atomic.Int32
+	hits atomic.Int32
+}
+
+func (c *cutter) RoundTrip(request *http.Request) (*http.Response, error) {
+	query := request.URL.Query()
+	if strings.HasSuffix(request.URL.Path, "/services") && query.Get("watch") == "" {
+		if query.Get("continue") == "" {
+			c.page.Store(0)
+		}
+		if c.page.Add(1) >= 3 && c.on.Load() {
+			c.hits.Add(1)
+			return nil, errors.New("broken off")
+		}
+	}
+	return c.next.RoundTrip(request)
+}
+
+// TestF43PartialList: a list that breaks off on its third page is no list.
+func TestF43PartialList(t *testing.T) {
+	r := newRig(t, testbed.KubeOptions{})
+	var all []registrytest.Service
+	for i := range byte(9) {
+		all = append(all, shop("many-"+strconv.Itoa(int(i)), i+1))
+		r.Apply(t, all[i])
+	}
+	config := r.client.Config()
+	cut := &cutter{next: config.Transport}
+	config.Transport = cut
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.reg = func(o *Options) { o.Client, o.PageSize = client, 2 }
+	cut.on.Store(true)
+	heard, _ := registrytest.Start(t, r)
+	v := heard.Wait(t, "trouble", func(v registrytest.View) bool { return v.Status.Message != "" })
+	if v.Edits != 0 || v.Status.Phase != federation.Syncing || !strings.Contains(v.Status.Message, "services") {
+		t.Errorf("%d edits, status %+v", v.Edits, v.Status)
+	}
+	cut.on.Store(false)
+	heard.Wait(t, "all services", func(v registrytest.View) bool {
+		return offers(all[0])(v) && offers(all[8])(v)
+	})
+	heard.WaitPhase(t, federation.Ready)
+	neverLoses(heard, all...)
+	before := heard.View().Edits
+	cut.on.Store(true)
+	r.last.Relist()
+	heard.WaitPhase(t, federation.Stale)
+	if v := heard.View(); v.Edits != before {
+		t.Errorf("%d edits from a list that broke off", v.Edits-before)
+	}
+	cut.on.Store(false)
+	heard.WaitPhase(t, federation.Ready)
+	again := heard.Edits()[before:]
+	if len(again) != 1 || !again[0].Services.Full {
+		t.Errorf("a list asked for again made %d edits, want one that is full", len(again))
+	}
+}
+
+// TestF45HistoryThatWentBack: the cluster's etcd is restored from a backup; a
+// watch of the old history would stay silent.
+func TestF45HistoryThatWentBack(t *testing.T) {
+	r := newRig(t, testbed.KubeOptions{})
+	a, b, c := shop("old", 1), shop("new", 2), shop("newest", 3)
+	r.Apply(t, a)
+	backup := r.kube.Etcd.Save()
+	r.Apply(t, b)
+	for i := range byte(50) { // the old history is well ahead
+		r.Apply(t, shop("new", 2, 10+i))
+	}
+	r.Apply(t, b)
+	heard, _ := registrytest.Start(t, r)
+	heard.Wait(t, "both services", func(v registrytest.View) bool { return offers(a)(v) && offers(b)(v) })
+	heard.WaitPhase(t, federation.Ready)
+	neverLoses(heard, a)
+	r.kube.Stop()
+	r.kube.Etcd.Load(backup)
+	r.kube.Restart()
+	heard.Wait(t, "the state of the backup", func(v registrytest.View) bool { return v.Services[serviceKey(b.Name)] == nil })
+	heard.WaitPhase(t, federation.Ready)
+	r.Apply(t, c)
+	heard.Wait(t, "a change in the new history", offers(c))
+}
+
+// TestF47OtherClusterAtTheSameAddress: same address, same credentials, and
+// another kube-system.
+func TestF47OtherClusterAtTheSameAddress(t *testing.T) {
+	r := newRig(t, testbed.KubeOptions{})
+	a := shop("web", 1)
+	r.Apply(t, a)
+	heard, stop := registrytest.Start(t, r)
+	heard.Wait(t, "the service", offers(a))
+	known := heard.WaitPhase(t, federation.Ready).Identity.UID
+	edits := heard.View().Edits
+	r.kube.Replace()
+	v := heard.WaitPhase(t, federation.Held)
+	if v.Edits != edits || !offers(a)(v) {
+		t.Errorf("%d edits by another cluster", v.Edits-edits)
+	}
+	if !strings.Contains(v.Status.Message, known) || !strings.Contains(v.Status.Message, "another cluster") {
+		t.Errorf("message %q", v.Status.Message)
+	}
+	stop()
+
+	r.reg = func(o *Options) { o.Expect = known }
+	later, _ := registrytest.Start(t, r)
+	if v := later.WaitPhase(t, federation.Held); v.Edits != 0 {
+		t.Errorf("%d edits by a cluster that is not the one attached", v.Edits)
+	}
+}
+
+const podsMissing = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: partly}
+rules:
+- {apiGroups: ["", "discovery.k8s.io"], resources: [services, endpointslices, nodes, namespaces], verbs: [get, list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: partly}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: partly}
+subjects:
+- {kind: User, name: reader, apiGroup: rbac.authorization.k8s.io}
+`
+
+// TestF48MissingRights names what is missing, keeps what it has and heals.
+func TestF48MissingRights(t *testing.T) {
+	r := newRig(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
+	a := shop("web", 1)
+	r.Apply(t, a)
+	r.client = r.connect(t, r.kube.User("reader"))
+	heard, stop := registrytest.Start(t, r)
+	says := func(phase federation.Phase, part string) {
+		t.Helper()
+		heard.Wait(t, string(phase)+" with "+part, func(v registrytest.View) bool {
+			return v.Status.Phase == phase && strings.Contains(v.Status.Message, part)
+		})
+	}
+	says(federation.Failed, "list namespaces")
+	r.kube.Apply(podsMissing)
+	says(federation.Failed, "grant it the verbs list and watch on pods")
+	if v := heard.View(); v.Edits != 0 {
+		t.Errorf("%d edits though pods cannot be listed", v.Edits)
+	}
+	r.kube.GrantRead("reader")
+	heard.WaitPhase(t, federation.Ready)
+	heard.Wait(t, "the service", offers(a))
+	neverLoses(heard, a)
+	r.kube.Delete("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: read-reader}\n")
+	r.last.Relist()
+	says(federation.Stale, "grant it the verbs list and watch on pods")
+	r.kube.GrantRead("reader")
+	heard.WaitPhase(t, federation.Ready)
+	stop()
+
+	access := r.kube.User("reader")
+	access.Token = "wrong-token"
+	r.client = r.connect(t, access)
+	heard, _ = registrytest.Start(t, r)
+	says(federation.Failed, "credentials")
+	if strings.Contains(heard.View().Status.Message, "wrong-token") {
+		t.Error("the message holds the token")
+	}
+}

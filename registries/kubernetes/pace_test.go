@@ -1,0 +1,231 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries/registrytest"
+)
+
+// paced answers as an empty cluster does, in the time of a synctest bubble. Its
+// fields may be changed while it serves.
+type paced struct {
+	mu      sync.Mutex
+	silent  bool // no answer at all
+	refuse  bool // no connection
+	busy    bool // 429 to the canary
+	version int
+	closes  bool // every watch ends at once
+	lists   int
+	watches int
+	probes  int
+}
+
+func (p *paced) set(change func(*paced)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(p)
+}
+
+func (p *paced) counts() (lists, watches, probes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lists, p.watches, p.probes
+}
+
+const pacedItem = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"u1","resourceVersion":"1"}}`
+
+func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	query := request.URL.Query()
+	watching, probing := query.Get("watch") != "", query.Get("limit") == "1"
+	switch {
+	case watching:
+		p.watches++
+	case probing:
+		p.probes++
+	default:
+		p.lists++
+	}
+	switch {
+	case p.refuse:
+		return nil, errors.New("connection refused")
+	case p.silent:
+		p.mu.Unlock()
+		<-request.Context().Done()
+		p.mu.Lock()
+		return nil, request.Context().Err()
+	case probing && p.busy:
+		return answer(http.StatusTooManyRequests, io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429}`))), nil
+	case watching && p.closes:
+		return answer(http.StatusOK, io.NopCloser(strings.NewReader(""))), nil
+	case watching:
+		seconds, err := time.ParseDuration(query.Get("timeoutSeconds") + "s")
+		return answer(http.StatusOK, quiet{request.Context(), time.After(seconds)}), err
+	}
+	items := ""
+	if strings.HasSuffix(request.URL.Path, "/namespaces") {
+		items = pacedItem
+	}
+	return answer(http.StatusOK, io.NopCloser(strings.NewReader(fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"},"items":[%s]}`, p.version, items)))), nil
+}
+
+func answer(status int, body io.ReadCloser) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
+}
+
+// quiet is a watch on which nothing happens until the server ends it.
+type quiet struct {
+	ctx context.Context
+	end <-chan time.Time
+}
+
+func (q quiet) Read([]byte) (int, error) {
+	select {
+	case <-q.ctx.Done():
+		return 0, q.ctx.Err()
+	case <-q.end:
+		return 0, io.EOF
+	}
+}
+
+func (quiet) Close() error { return nil }
+
+func startPaced(t *testing.T, server *paced) (*Registry, *registrytest.Recorder) {
+	t.Helper()
+	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, heard := New(Options{Cluster: "c1", Client: client}), &registrytest.Recorder{}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx, heard) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run says %v", err)
+		}
+		heard.Check(t)
+	})
+	return r, heard
+}
+
+func TestF40StaleWithin15s(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &paced{version: 10}
+		_, heard := startPaced(t, server)
+		heard.WaitPhase(t, federation.Ready)
+		server.set(func(p *paced) { p.silent = true })
+		began := time.Now()
+		heard.WaitPhase(t, federation.Stale)
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("STALE after %v", took)
+		}
+		server.set(func(p *paced) { p.silent = false })
+		began = time.Now()
+		heard.WaitPhase(t, federation.Ready)
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("READY again after %v", took)
+		}
+		if n := heard.View().Edits; n != 1 {
+			t.Errorf("%d edits, want the first only", n)
+		}
+		if lists, _, _ := server.counts(); lists != int(kinds) {
+			t.Errorf("%d lists: watches were not resumed at their versions", lists)
+		}
+	})
+}
+
+func TestF42AtMostOneTryASecond(t *testing.T) {
+	for name, fault := range map[string]func(*paced){
+		"WatchesEndAtOnce": func(p *paced) { p.closes = true },
+		"Refused":          func(p *paced) { p.refuse = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &paced{version: 10}
+				fault(server)
+				_, heard := startPaced(t, server)
+				const minutes = 10
+				time.Sleep(minutes * time.Minute)
+				lists, watches, probes := server.counts()
+				if tries := lists + watches; tries > minutes*60+4*int(kinds) {
+					t.Errorf("%d lists and watches in %d minutes", tries, minutes)
+				}
+				if probes < minutes*60/6 || probes > minutes*60 {
+					t.Errorf("%d probes in %d minutes", probes, minutes)
+				}
+				if heard.View().Status.Message == "" {
+					t.Error("the status does not say what is wrong")
+				}
+				server.set(func(p *paced) { p.closes, p.refuse = false, false })
+				heard.WaitPhase(t, federation.Ready)
+			})
+		})
+	}
+}
+
+func TestWatchesAreRenewedWithoutTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &paced{version: 10}
+		_, heard := startPaced(t, server)
+		heard.WaitPhase(t, federation.Ready)
+		said := len(heard.Statuses())
+		time.Sleep(time.Hour)
+		if now := len(heard.Statuses()); now != said {
+			t.Errorf("%d statuses in a quiet hour", now-said)
+		}
+		if lists, watches, _ := server.counts(); lists != int(kinds) || watches < 5*int(kinds) || watches > 13*int(kinds) {
+			t.Errorf("%d lists and %d watches in an hour", lists, watches)
+		}
+	})
+}
+
+// TestBusyServerKeepsItsWatches: a server that asks for patience is not asked
+// for more.
+func TestBusyServerKeepsItsWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &paced{version: 10}
+		_, heard := startPaced(t, server)
+		heard.WaitPhase(t, federation.Ready)
+		_, before, _ := server.counts()
+		server.set(func(p *paced) { p.busy = true })
+		heard.WaitPhase(t, federation.Stale)
+		server.set(func(p *paced) { p.busy = false })
+		heard.WaitPhase(t, federation.Ready)
+		if _, after, _ := server.counts(); after != before {
+			t.Errorf("%d watches were opened anew", after-before)
+		}
+	})
+}
+
+func TestF45VersionThatWentBackListsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &paced{version: 1000}
+		_, heard := startPaced(t, server)
+		heard.WaitPhase(t, federation.Ready)
+		server.set(func(p *paced) { p.version = 900 })
+		began := time.Now()
+		heard.Wait(t, "a second full edit", func(v registrytest.View) bool { return v.Edits == 2 })
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		if e := heard.Edits()[1]; !e.Services.Full {
+			t.Errorf("edit %+v", e)
+		}
+	})
+}
