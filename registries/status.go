@@ -16,7 +16,7 @@ func (m *member) compose() federation.RegistryStatus {
 	}
 	if m.served && m.restored != nil {
 		s.LastKnownGood = m.restored.Saved
-		if s.Phase != federation.Failed {
+		if s.Phase != federation.Failed && s.Phase != federation.Held {
 			s.Phase = federation.Stale
 		}
 		s.Message = join(s.Message, "served as it was at "+m.restored.Saved.UTC().Format(time.RFC3339))
@@ -72,7 +72,7 @@ func (m *member) report(r *attempt, s federation.RegistryStatus) {
 	}
 	s.LastKnownGood = time.Time{}
 	m.reported = r.believable(s, m.reported)
-	if s.Phase == federation.Failed {
+	if s.Phase == federation.Failed || s.Phase == federation.Held {
 		m.settle()
 		return
 	}

@@ -1,0 +1,102 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"runtime"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// failure is where etcd says that it cannot go on. Left alone it would end the
+// whole process; here it ends the goroutine in which it came up.
+type failure chan string
+
+// OnWrite is part of zapcore.CheckWriteHook.
+func (f failure) OnWrite(entry *zapcore.CheckedEntry, _ []zapcore.Field) {
+	f.say(entry.Message)
+	runtime.Goexit()
+}
+
+func (f failure) say(why string) {
+	select {
+	case f <- why:
+	default:
+	}
+}
+
+// embedded starts an etcd of one member without any listener: only this process
+// can reach it.
+func embedded(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
+	broken := make(failure, 1)
+	logger := newLogger(log).WithOptions(zap.WithPanicHook(broken), zap.WithFatalHook(broken))
+	started := make(chan *Store, 1)
+	failed := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				broken.say(fmt.Sprint(p))
+			}
+		}()
+		server, err := embed.StartEtcd(embeddedConfig(dir, logger))
+		if err != nil {
+			failed <- err
+			return
+		}
+		started <- &Store{server: server, broken: broken}
+	}()
+	var err error
+	select {
+	case s := <-started:
+		err = s.awaitReady(ctx)
+		if err == nil {
+			return s, nil
+		}
+	case err = <-failed:
+	case why := <-broken:
+		err = fmt.Errorf("%s: the data is damaged; restore a backup or remove the folder", why)
+	case <-ctx.Done():
+		err = fmt.Errorf("it was not ready in time: %w", ctx.Err())
+	}
+	return nil, fmt.Errorf("opening the embedded etcd in %s: %w", dir, err)
+}
+
+// awaitReady waits until the server has elected itself, and closes it if it
+// never does.
+func (s *Store) awaitReady(ctx context.Context) error {
+	var err error
+	select {
+	case <-s.server.Server.ReadyNotify():
+		s.client = v3client.New(s.server.Server)
+		return nil
+	case <-s.server.Server.StopNotify():
+		err = errors.New("it stopped at once; its last log lines say why")
+	case why := <-s.broken:
+		return errors.New(why)
+	case <-ctx.Done():
+		err = fmt.Errorf("it was not ready in time: %w", ctx.Err())
+	}
+	s.server.Close()
+	return err
+}
+
+func embeddedConfig(dir string, logger *zap.Logger) *embed.Config {
+	// The member's address is only a name: nothing listens on it.
+	name := url.URL{Scheme: "http", Host: "isthmus.invalid:2380"}
+	c := embed.NewConfig()
+	c.Name = "isthmus"
+	c.Dir = dir
+	c.ListenPeerUrls, c.ListenClientUrls = nil, nil
+	c.AdvertisePeerUrls, c.AdvertiseClientUrls = []url.URL{name}, nil
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger)
+	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, "1h"
+	c.TickMs, c.ElectionMs = 20, 200
+	return c
+}

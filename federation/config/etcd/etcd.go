@@ -1,0 +1,145 @@
+// Package etcd is the hub's store of record: an etcd inside the process, which
+// listens nowhere, or a client of one outside.
+package etcd
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// Options say which etcd. Without Endpoints it runs inside the process.
+type Options struct {
+	DataDir   string      // of the embedded etcd; nobody else may use it meanwhile
+	Endpoints []string    // of an etcd outside; DataDir is not used then
+	TLS       *tls.Config // for https endpoints
+	Logger    *slog.Logger
+	Patience  time.Duration // how long Open waits; 0: 30 s embedded, 5 s outside
+}
+
+// Store is an open store.
+type Store struct {
+	server *embed.Etcd // nil: outside
+	broken failure
+	client *clientv3.Client
+	epoch  string
+}
+
+// epochKey holds a random name that the store got when it was first opened: it
+// tells this store from any other, also from its own restored copy's readers.
+const epochKey = "/isthmus/v1/epoch"
+
+// Open starts or connects the store and returns when it answers. Close must
+// follow. A damaged data folder is an error.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Patience == 0 {
+		o.Patience = 30 * time.Second
+		if len(o.Endpoints) > 0 {
+			o.Patience = 5 * time.Second
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	open := func() (*Store, error) { return embedded(ctx, o.DataDir, o.Logger) }
+	if len(o.Endpoints) > 0 {
+		open = func() (*Store, error) { return outside(o) }
+	}
+	s, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if s.epoch, err = s.readEpoch(ctx); err != nil {
+		err = fmt.Errorf("reading from etcd%s: %w", at(o.Endpoints), err)
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func at(endpoints []string) string {
+	if len(endpoints) == 0 {
+		return ""
+	}
+	return " at " + strings.Join(endpoints, ", ")
+}
+
+func outside(o Options) (*Store, error) {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: o.Endpoints, TLS: o.TLS, Logger: newLogger(o.Logger), DialTimeout: o.Patience,
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to etcd%s: %w", at(o.Endpoints), err)
+	}
+	return &Store{client: client}, nil
+}
+
+// readEpoch returns the store's epoch and makes one in an empty store.
+func (s *Store) readEpoch(ctx context.Context) (string, error) {
+	fresh := rand.Text()
+	answer, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(epochKey), "=", 0)).
+		Then(clientv3.OpPut(epochKey, fresh)).
+		Else(clientv3.OpGet(epochKey)).
+		Commit()
+	if err != nil {
+		return "", err
+	}
+	if answer.Succeeded {
+		return fresh, nil
+	}
+	found := answer.Responses[0].GetResponseRange().Kvs
+	if len(found) != 1 {
+		return "", fmt.Errorf("key %s went away meanwhile", epochKey)
+	}
+	return string(found[0].Value), nil
+}
+
+// Epoch names this store. It stays over restarts.
+func (s *Store) Epoch() string { return s.epoch }
+
+// Client speaks to the store. It is closed by Close.
+func (s *Store) Client() *clientv3.Client { return s.client }
+
+// Run blocks until the context ends, and returns nil, or until an embedded
+// store fails for good, and returns why.
+func (s *Store) Run(ctx context.Context) error {
+	if s.server == nil {
+		<-ctx.Done()
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.server.Server.StopNotify():
+		return errors.New("the embedded etcd stopped; its last log lines say why")
+	case why := <-s.broken:
+		s.broken.say(why)
+		return fmt.Errorf("running the embedded etcd: %s", why)
+	case err := <-s.server.Err():
+		return fmt.Errorf("running the embedded etcd: %w", err)
+	}
+}
+
+// Close ends the store and waits for it, unless it has failed for good. What was
+// written is on disk.
+func (s *Store) Close() error {
+	err := s.client.Close()
+	if s.server != nil && len(s.broken) == 0 {
+		s.server.Close()
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+package etcd_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"isthmus.dev/isthmus/federation/config/etcd"
+)
+
+// What etcd leaves waiting over a database that it cannot open stays.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("go.etcd.io/etcd/server/v3/storage.OpenBackend"))
+}
+
+func open(t *testing.T, dir string) *etcd.Store {
+	t.Helper()
+	s, err := etcd.Open(context.Background(), etcd.Options{DataDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestEmbeddedKeepsItsEpochAndValues(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etcd")
+	first := open(t, dir)
+	epoch := first.Epoch()
+	if _, err := first.Client().Put(context.Background(), "/isthmus/v1/x", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, dir)
+	defer second.Close()
+	got, err := second.Client().Get(context.Background(), "/isthmus/v1/x")
+	if err != nil || got.Count != 1 {
+		t.Errorf("after a restart the value is %v, %v", got, err)
+	}
+	if second.Epoch() != epoch || epoch == "" {
+		t.Errorf("the epoch was %q and is %q after a restart", epoch, second.Epoch())
+	}
+	other := open(t, filepath.Join(t.TempDir(), "etcd"))
+	defer other.Close()
+	if other.Epoch() == epoch {
+		t.Error("two stores have the same epoch")
+	}
+}
+
+func TestEmbeddedListensNowhere(t *testing.T) {
+	before := listening(t)
+	s := open(t, filepath.Join(t.TempDir(), "etcd"))
+	defer s.Close()
+	for socket := range listening(t) {
+		if !before[socket] {
+			t.Errorf("the embedded etcd listens: %s", socket)
+		}
+	}
+}
+
+// listening returns this process's listening TCP and unix sockets.
+func listening(t *testing.T) map[string]bool {
+	t.Helper()
+	fds, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil || len(fds) == 0 {
+		t.Fatalf("reading /proc/self/fd: %d, %v", len(fds), err)
+	}
+	mine := map[string]bool{}
+	for _, fd := range fds {
+		if target, err := os.Readlink(fd); err == nil && strings.HasPrefix(target, "socket:[") {
+			mine[strings.Trim(target, "socket:[]")] = true
+		}
+	}
+	found := map[string]bool{}
+	for _, table := range []struct {
+		name          string
+		state, inode  int
+		listeningMark string
+	}{{"tcp", 3, 9, "0A"}, {"tcp6", 3, 9, "0A"}, {"unix", 3, 6, "00010000"}} {
+		data, err := os.ReadFile("/proc/self/net/" + table.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			f := strings.Fields(line)
+			if len(f) > table.inode && f[table.state] == table.listeningMark && mine[f[table.inode]] {
+				found[fmt.Sprint(table.name, " ", f)] = true
+			}
+		}
+	}
+	return found
+}
+
+func TestDamagedDataIsAnError(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etcd")
+	if err := open(t, dir).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "member", "snap", "db"), []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := etcd.Open(context.Background(), etcd.Options{DataDir: dir})
+	if err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a damaged store opens with %v", err)
+	}
+}
+
+func TestUnreachableEndpointIsNamedInTime(t *testing.T) {
+	began := time.Now()
+	_, err := etcd.Open(context.Background(), etcd.Options{Endpoints: []string{"http://127.0.0.1:1"}, Patience: time.Second})
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("the error is %v and does not name the endpoint", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestLogGoesThroughSlog(t *testing.T) {
+	var log bytes.Buffer
+	s, err := etcd.Open(context.Background(), etcd.Options{
+		DataDir: filepath.Join(t.TempDir(), "etcd"),
+		Logger:  slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), `"msg":"etcd: starting an etcd server"`) {
+		t.Errorf("the log is %.500s", log.String())
+	}
+}

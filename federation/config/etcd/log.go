@@ -1,0 +1,66 @@
+package etcd
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// logCore writes etcd's log through slog: what etcd calls information is for
+// debugging here.
+type logCore struct{ to slog.Handler }
+
+func newLogger(to *slog.Logger) *zap.Logger {
+	return zap.New(logCore{to: to.With("room", "etcd").Handler()})
+}
+
+func levelOf(l zapcore.Level) slog.Level {
+	switch {
+	case l >= zapcore.ErrorLevel:
+		return slog.LevelError
+	case l == zapcore.WarnLevel:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+// Enabled is part of zapcore.Core.
+func (c logCore) Enabled(l zapcore.Level) bool {
+	return c.to.Enabled(context.Background(), levelOf(l))
+}
+
+// With is part of zapcore.Core.
+func (c logCore) With(fields []zapcore.Field) zapcore.Core {
+	return logCore{to: c.to.WithAttrs(attributes(fields))}
+}
+
+// Check is part of zapcore.Core.
+func (c logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+// Write is part of zapcore.Core.
+func (c logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	r := slog.NewRecord(e.Time, levelOf(e.Level), "etcd: "+strings.TrimSpace(e.Message), 0)
+	r.AddAttrs(attributes(fields)...)
+	return c.to.Handle(context.Background(), r)
+}
+
+// Sync is part of zapcore.Core.
+func (logCore) Sync() error { return nil }
+
+func attributes(fields []zapcore.Field) []slog.Attr {
+	encoder := zapcore.NewMapObjectEncoder()
+	attrs := make([]slog.Attr, 0, len(fields))
+	for _, f := range fields {
+		f.AddTo(encoder)
+		attrs = append(attrs, slog.Any(f.Key, encoder.Fields[f.Key]))
+	}
+	return attrs
+}
