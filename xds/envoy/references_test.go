@@ -1,0 +1,82 @@
+package envoy_test
+
+import (
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// checkReferences demands that clusters, assignments and routes that resources
+// of a node refer to exist, and that no assignment or route is unused.
+func checkReferences(t fataler, n envoy.Node, built map[envoy.Type][]resource) {
+	t.Helper()
+	var clusters, assignments, routes []string
+	for _, r := range built[envoy.ClusterType] {
+		if r.message.(*clusterv3.Cluster).GetType() == clusterv3.Cluster_EDS {
+			assignments = append(assignments, r.name)
+		}
+	}
+	for _, r := range built[envoy.RouteType] {
+		clusters = append(clusters, routedTo(r.message.(*routev3.RouteConfiguration))...)
+	}
+	for _, r := range built[envoy.ListenerType] {
+		c, rds := listenerRefersTo(t, r.message.(*listenerv3.Listener))
+		clusters, routes = append(clusters, c...), append(routes, rds...)
+	}
+	for _, name := range clusters {
+		if !slices.Contains(namesOf(built[envoy.ClusterType]), name) {
+			t.Fatalf("the cluster %s does not exist, only %q", name, namesOf(built[envoy.ClusterType]))
+		}
+	}
+	same(t, "assignments", assignments, namesOf(built[envoy.EndpointType]))
+	same(t, "route configurations", routes, namesOf(built[envoy.RouteType]))
+}
+
+func same(t fataler, what string, wanted, have []string) {
+	t.Helper()
+	slices.Sort(wanted)
+	slices.Sort(have)
+	if !slices.Equal(wanted, have) {
+		t.Fatalf("%s %q are referred to, %q exist", what, wanted, have)
+	}
+}
+
+func routedTo(c *routev3.RouteConfiguration) []string {
+	var clusters []string
+	for _, host := range c.GetVirtualHosts() {
+		for _, route := range host.GetRoutes() {
+			if name := route.GetRoute().GetCluster(); name != "" {
+				clusters = append(clusters, name)
+			}
+		}
+	}
+	return clusters
+}
+
+func listenerRefersTo(t fataler, l *listenerv3.Listener) (clusters, routes []string) {
+	t.Helper()
+	for _, chain := range append(slices.Clone(l.GetFilterChains()), l.GetDefaultFilterChain()) {
+		for _, filter := range chain.GetFilters() {
+			m, err := filter.GetTypedConfig().UnmarshalNew()
+			if err != nil {
+				t.Fatalf("unpacking a filter of %s: %v", l.GetName(), err)
+			}
+			switch m := m.(type) {
+			case *tcpproxyv3.TcpProxy:
+				clusters = append(clusters, m.GetCluster())
+			case *hcmv3.HttpConnectionManager:
+				clusters = append(clusters, routedTo(m.GetRouteConfig())...)
+				if m.GetRds() != nil {
+					routes = append(routes, m.GetRds().GetRouteConfigName())
+				}
+			}
+		}
+	}
+	return clusters, routes
+}
