@@ -13,4 +13,4 @@ graph-browser: ## opens GraphiQL in Chromium (needs the program chromium)
 	go test -tags browser -run Chromium ./graph/graphiql
 
 graph-bundle: ## builds the committed GraphiQL assets again (needs node)
-	cd graph/graphiql/bundle && npm ci --no-fund --no-audit --loglevel=error --allow-scripts=esbuild && node build.mjs
+	cd graph/graphiql/bundle && npm ci --no-fund --no-audit --loglevel=error && node build.mjs
