@@ -53,7 +53,7 @@ func chromium(t *testing.T, address string, how ...string) (stdout, stderr strin
 	if err != nil {
 		t.Fatal("this test needs the program chromium (Debian: apt-get install chromium)")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	args := append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
