@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -30,6 +32,24 @@ type client struct {
 	token    func() (string, error)
 	count    func(string)
 	hadToken atomic.Bool
+	starting chan struct{} // holds a place for each request that is not on its way yet
+}
+
+// startingAtOnce keeps many long polls that start together from opening a
+// connection each before they find that they can share one.
+const startingAtOnce = 2
+
+// start waits for a place among the requests that are being sent and returns
+// the context to send with. The place is free again once the request is on its
+// way, or by done.
+func (c *client) start(ctx context.Context) (sending context.Context, done func(), err error) {
+	select {
+	case c.starting <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	done = sync.OnceFunc(func() { <-c.starting })
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: done}), done, nil
 }
 
 // request is one read. With an index it is a long poll of at most wait.
@@ -123,6 +143,11 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	ctx, done, err := c.start(ctx)
+	if err != nil {
+		return answer{}, fmt.Errorf("reading from consul: %w", err)
+	}
+	defer done()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url(q), nil)
 	if err != nil {
 		return answer{}, &unreadable{msg: "its name makes no request"}

@@ -16,9 +16,9 @@ import (
 var errRelist = errors.New("the catalogue must be read again as a whole")
 
 const (
-	relistAtMost = 10 * time.Second // between two re-lists that a Consul's index asks for
-	reserved     = 3                // requests beside the services' long polls: list, proof, sweep
-	raiseEvery   = time.Minute      // after a 429
+	relistAtMost = 5 * time.Second // between two re-lists that a Consul's index asks for
+	reserved     = 3               // requests beside the services' long polls: list, proof, sweep
+	raiseEvery   = time.Minute     // after a 429
 )
 
 // news is what a poller found out about one service.

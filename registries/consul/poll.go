@@ -48,10 +48,12 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 		index := last.index
 		o, a, err := w.r.read(ctx, w.translate, name, index)
 		direct := !a.streamed
-		if err == nil && !direct && last.offer != nil && last.offer.shrinks(o) {
+		shrinks := err == nil && last.offer != nil && last.offer.shrinks(o)
+		if shrinks && !direct {
 			sleep(ctx, confirmEvery-time.Since(p.asked))
-			o, _, err = w.r.read(ctx, w.translate, name, 0)
-			direct = true
+			var confirmed answer
+			o, confirmed, err = w.r.read(ctx, w.translate, name, 0)
+			a.index, direct = min(a.index, confirmed.index), true
 		}
 		if err != nil {
 			if !w.complain(ctx, name, err) {
@@ -62,8 +64,8 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 			continue
 		}
 		retry.reset()
-		if a.streamed == last.streamed {
-			w.watchIndex(ctx, index, a.index)
+		if (shrinks || a.streamed == last.streamed) && w.wentBack(ctx, index, a.index) {
+			return
 		}
 		changed := troubled || last.offer == nil || !last.offer.equal(o)
 		troubled = false
@@ -75,12 +77,11 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 	}
 }
 
-// watchIndex asks for a re-list when an index goes back (F58). Indexes of an
-// agent's own view and of its servers are not compared with each other.
-func (w *watch) watchIndex(ctx context.Context, before, now uint64) {
-	if now != 0 && now < before {
-		send(ctx, w.reset, struct{}{})
-	}
+// wentBack asks for a re-list when an index goes back (F58), which starts all
+// pollers anew; the answer is not used. Indexes of an agent's own view and of its servers
+// are compared only where an instance is missing.
+func (w *watch) wentBack(ctx context.Context, before, now uint64) bool {
+	return now != 0 && now < before && send(ctx, w.reset, struct{}{})
 }
 
 // complain sorts an error: what ends the session, what is a service's own
@@ -125,7 +126,9 @@ func (w *watch) pollList(ctx context.Context, index uint64) {
 			continue
 		}
 		retry.reset()
-		w.watchIndex(ctx, index, a.index)
+		if w.wentBack(ctx, index, a.index) {
+			return
+		}
 		index = a.index
 		if !maps.EqualFunc(names, last, func(_, _ []string) bool { return true }) {
 			p.hot = 0

@@ -1,0 +1,272 @@
+package consul
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries/registrytest"
+)
+
+const (
+	readAllRules = `service_prefix "" { policy = "read" } node_prefix "" { policy = "read" }`
+	noWebRules   = `service "consul" { policy = "read" } service_prefix "other" { policy = "read" } node_prefix "" { policy = "read" }`
+	noNodeRules  = `service_prefix "" { policy = "read" } node "consul" { policy = "read" }`
+)
+
+// tokenFile stands for the file that the hub reads its token from.
+type tokenFile struct{ text atomic.Value }
+
+func (f *tokenFile) write(token string) { f.text.Store(token) }
+
+func (f *tokenFile) read() (string, error) { return f.text.Load().(string), nil }
+
+// policy is one that a test changes while a token has it.
+type policy struct {
+	r    *rig
+	name string
+	id   string
+}
+
+func (r *rig) newPolicy(t testing.TB, name, rules string) (p *policy, token, accessor string) {
+	t.Helper()
+	p = &policy{r: r, name: name}
+	var made struct{ ID, SecretID, AccessorID string }
+	r.Put("/v1/acl/policy", map[string]any{"Name": name, "Rules": rules}).Decode(t, &made)
+	p.id = made.ID
+	r.Put("/v1/acl/token", map[string]any{"Policies": []map[string]any{{"Name": name}}}).Decode(t, &made)
+	return p, made.SecretID, made.AccessorID
+}
+
+func (p *policy) set(rules string) {
+	p.r.Put("/v1/acl/policy/"+p.id, map[string]any{"ID": p.id, "Name": p.name, "Rules": rules})
+}
+
+func TestF63BC11LostRightsDeleteNothing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lose func(t *testing.T, r *rig, p *policy, accessor string, f *tokenFile)
+	}{
+		{"rights to one service", func(_ *testing.T, _ *rig, p *policy, _ string, _ *tokenFile) { p.set(noWebRules) }},
+		{"rights to nodes", func(_ *testing.T, _ *rig, p *policy, _ string, _ *tokenFile) { p.set(noNodeRules) }},
+		{"all rights", func(_ *testing.T, _ *rig, p *policy, _ string, _ *tokenFile) { p.set("") }},
+		{"token deleted", func(t *testing.T, r *rig, _ *policy, accessor string, _ *tokenFile) { r.revoke(t, accessor) }},
+		{"token file empty", func(_ *testing.T, _ *rig, _ *policy, _ string, f *tokenFile) { f.write("") }},
+		{"token unknown", func(_ *testing.T, _ *rig, _ *policy, _ string, f *tokenFile) {
+			f.write("00000000-1111-2222-3333-444444444444")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := &tokenFile{}
+			r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read, Wait: 2 * time.Second})
+			p, token, accessor := r.newPolicy(t, "hub", readAllRules)
+			f.write(token)
+			r.fill("web", 3)
+			r.fill("other", 1)
+			heard, _ := registrytest.Start(t, r)
+			heard.WaitPhase(t, federation.Ready)
+			heard.Always(never(r, "web-000", "web-001", "web-002", "other-000"))
+			edits := heard.View().Edits
+			c.lose(t, r, p, accessor, f)
+			v := heard.WaitPhase(t, federation.Stale)
+			if !strings.Contains(v.Status.Message, "tokenFile") || strings.Contains(v.Status.Message, token) {
+				t.Errorf("the status says %q, want what to do with tokenFile", v.Status.Message)
+			}
+			if v.Edits != edits {
+				t.Errorf("%d edits of a token without rights", v.Edits-edits)
+			}
+			_, healed, _ := r.newPolicy(t, "healed", readAllRules)
+			f.write(healed)
+			heard.WaitPhase(t, federation.Ready)
+		})
+	}
+}
+
+func TestWrongTokenAtTheStartIsARefusal(t *testing.T) {
+	f := &tokenFile{}
+	r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read})
+	_, good, _ := r.newPolicy(t, "hub", readAllRules)
+	_, poor, _ := r.newPolicy(t, "poor", noWebRules)
+	r.fill("web", 1)
+	for name, token := range map[string]string{"none": "", "unknown": "00000000-1111-2222-3333-444444444444", "poor": poor} {
+		f.write(token)
+		heard, stop := registrytest.Start(t, r)
+		v := heard.WaitPhase(t, federation.Failed)
+		if !strings.Contains(v.Status.Message, "tokenFile") || token != "" && strings.Contains(v.Status.Message, token) {
+			t.Errorf("%s: the status says %q, want what to do with tokenFile", name, v.Status.Message)
+		}
+		f.write(good)
+		if v := heard.WaitPhase(t, federation.Ready); v.Services[r.Key("web-000")] == nil {
+			t.Errorf("%s: the right token shows %v", name, v.Services)
+		}
+		stop()
+	}
+}
+
+func TestP21TokenRotation(t *testing.T) {
+	f := &tokenFile{}
+	r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read, Wait: time.Second})
+	_, token, accessor := r.newPolicy(t, "a", readAllRules)
+	f.write(token)
+	r.fill("web", 3)
+	heard, _ := registrytest.Start(t, r)
+	heard.WaitPhase(t, federation.Ready)
+	for _, name := range []string{"b", "c", "d"} {
+		_, next, nextAccessor := r.newPolicy(t, name, readAllRules)
+		f.write(next)
+		r.revoke(t, accessor)
+		accessor = nextAccessor
+		r.register("web-000", "web-000", "10.20.0.1", 8080, withTags("version|"+name))
+		heard.Wait(t, "a change after a rotation", r.has("web-000", "version", name))
+	}
+	for _, s := range heard.Statuses() {
+		if s.Phase != federation.Syncing && s.Phase != federation.Ready {
+			t.Errorf("a rotation brought %s: %s", s.Phase, s.Message)
+		}
+	}
+}
+
+func TestF66AnotherConsulIsHeld(t *testing.T) {
+	r := startRig(t, testbed.ConsulOptions{}, Options{})
+	r.fill("web", 3)
+	heard, stop := registrytest.Start(t, r)
+	heard.WaitPhase(t, federation.Ready)
+	edits := heard.View().Edits
+	r.Restart() // in memory: an empty Consul with another server
+	v := heard.WaitPhase(t, federation.Held)
+	if v.Edits != edits || len(v.Services) != 3 || !strings.Contains(v.Status.Message, "another Consul") {
+		t.Errorf("another Consul: %d edits, %d services, %q", v.Edits-edits, len(v.Services), v.Status.Message)
+	}
+	stop()
+	r.options.Expect = v.Identity.UID
+	again, _ := registrytest.Start(t, r)
+	if v := again.WaitPhase(t, federation.Held); v.Edits != 0 {
+		t.Errorf("%d edits from a Consul that is not the known one", v.Edits)
+	}
+}
+
+func TestStaleWithin15SecondsOfSilence(t *testing.T) {
+	r := startRig(t, testbed.ConsulOptions{}, Options{})
+	r.fill("web", 3)
+	heard, _ := registrytest.Start(t, r)
+	heard.WaitPhase(t, federation.Ready)
+	heard.Always(never(r, "web-000"))
+	for _, silence := range []struct {
+		name       string
+		begin, end func()
+	}{
+		{"half-open link", r.proxy.Blackhole, r.proxy.Pass},
+		{"frozen server", r.Pause, r.Resume},
+	} {
+		began := time.Now()
+		silence.begin()
+		heard.WaitPhase(t, federation.Stale)
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("%s: STALE after %v", silence.name, took)
+		}
+		silence.end()
+		heard.WaitPhase(t, federation.Ready)
+	}
+}
+
+// meter counts connections and how many are open at most.
+type meter struct {
+	mu              sync.Mutex
+	open, most, all int
+}
+
+func (m *meter) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	m.count(1)
+	return &metered{Conn: c, m: m}, nil
+}
+
+func (m *meter) count(by int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open += by
+	m.most = max(m.most, m.open)
+	m.all += max(by, 0)
+}
+
+func (m *meter) seen() (most, all int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.most, m.all
+}
+
+type metered struct {
+	net.Conn
+	m    *meter
+	once sync.Once
+}
+
+func (c *metered) Close() error {
+	c.once.Do(func() { c.m.count(-1) })
+	return c.Conn.Close()
+}
+
+func TestF67ThreeHundredServicesOverHTTP(t *testing.T) {
+	m := &meter{}
+	r := startRig(t, testbed.ConsulOptions{}, Options{SweepEvery: 2 * time.Second, Wait: 5 * time.Second, Dial: m.dial})
+	r.fill("web", 300)
+	heard, _ := registrytest.Start(t, r)
+	v := heard.WaitPhase(t, federation.Ready)
+	if want := "147 of 300 services followed live, the rest within 2s"; v.Status.Message != want {
+		t.Errorf("the status says %q, want %q", v.Status.Message, want)
+	}
+	for _, name := range []string{"web-299", "web-000", "web-150"} {
+		began := time.Now()
+		r.register(name, name, "10.9.9.9", 8080, withTags("version|v2"))
+		heard.Wait(t, name, r.has(name, "version", "v2"))
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("%s: seen after %v, want 2 s", name, took)
+		}
+	}
+	before := r.asked(CountHealth)
+	until(t, "more rounds", func() bool { return r.asked(CountHealth) > before+900 })
+	if most, all := m.seen(); most > 150 || all > 160 {
+		t.Errorf("%d connections at once, %d in all; want at most 150 that are kept", most, all)
+	}
+	r.deregister("web-299")
+	heard.Wait(t, "a swept service to go", func(v registrytest.View) bool { return v.Services[r.Key("web-299")] == nil })
+}
+
+func TestTLSAndHTTP2ShareConnections(t *testing.T) {
+	m, f := &meter{}, &tokenFile{}
+	r := startRig(t, testbed.ConsulOptions{ACL: true, TLS: true}, Options{Token: f.read, Dial: m.dial})
+	_, token, _ := r.newPolicy(t, "hub", readAllRules)
+	f.write(token)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(r.CA)
+	r.options.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	r.fill("web", 300)
+	heard, stop := registrytest.Start(t, r)
+	if v := heard.WaitPhase(t, federation.Ready); v.Status.Message != "" || len(v.Services) != 300 {
+		t.Errorf("%d services, status %q; want 300 that are all followed live", len(v.Services), v.Status.Message)
+	}
+	r.register("web-299", "web-299", "10.9.9.9", 8080, withTags("version|v2"))
+	heard.Wait(t, "a change", r.has("web-299", "version", "v2"))
+	if most, _ := m.seen(); most > 4 {
+		t.Errorf("%d connections for 300 long polls over HTTP/2", most)
+	}
+	stop()
+	r.options.TLS = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	strange, _ := registrytest.Start(t, r)
+	v := strange.WaitPhase(t, federation.Stale)
+	if !strings.Contains(v.Status.Message, "certificate") || v.Edits != 0 {
+		t.Errorf("a server of another authority: %q, %d edits", v.Status.Message, v.Edits)
+	}
+}
