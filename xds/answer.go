@@ -1,0 +1,141 @@
+package xds
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"isthmus.dev/isthmus/federation/fleet"
+)
+
+// accept takes up an ACK of the response with that nonce. An answer to a later
+// response is one to all before it, since a client reads them in order.
+func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
+	for _, f := range s.landed(nonce) {
+		for _, r := range f.resources {
+			if e, ok := s.entries[r.name]; ok {
+				e.acked = r
+				s.put(r.name, e)
+			}
+		}
+		for _, name := range f.removed {
+			e := s.entries[name]
+			e.acked = nil
+			s.put(name, e)
+		}
+		answered = f
+	}
+	if answered == nil {
+		return nil
+	}
+	s.nacked = false
+	s.sync.VersionAcked, s.sync.SnapshotAcked = answered.version, answered.snapshot
+	if len(s.barred) == 0 {
+		s.sync.LastError = ""
+		if len(s.inflight) == 0 {
+			s.sync.State, s.sync.Since = fleet.Synced, now
+		}
+	}
+	return answered
+}
+
+// landed takes the flight of that nonce, and all before it, out of the air.
+func (s *subscription) landed(nonce string) []*flight {
+	i := slices.IndexFunc(s.inflight, func(f *flight) bool { return f.nonce == nonce })
+	landed := s.inflight[:i+1]
+	s.inflight = s.inflight[i+1:]
+	return landed
+}
+
+// refuse takes up a NACK and prepares the one repair response: the good
+// resources of the refused response once more, and for each bad one what the
+// client last accepted.
+func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flight) {
+	var fresh []*resource
+	var removed []string
+	for _, f := range s.landed(nonce) {
+		answered = f
+		fresh = append(fresh, f.resources...)
+		removed = append(removed, f.removed...)
+	}
+	if answered == nil {
+		return nil
+	}
+	s.nacked = true
+	s.sync.State, s.sync.Since, s.sync.LastError = fleet.Nacked, now, printable(text)
+	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return s.entries[r.name].acked == r })
+	suspects := s.suspects(fresh, text)
+	for _, r := range suspects {
+		s.rollBack(r)
+	}
+	if len(fresh) == 0 && len(removed) == 0 {
+		return answered // nothing in it was new: nothing can be repaired
+	}
+	again := want{since: now, urgent: true, resend: true}
+	for _, r := range fresh {
+		if sent := s.entries[r.name].sent; sent != nil && sent.hasBody() {
+			s.look(r.name, again)
+		}
+	}
+	for _, name := range removed {
+		s.look(name, want{since: now, urgent: true, tell: true})
+	}
+	s.reply = s.reply || s.whole()
+	return answered
+}
+
+// suspects are the resources whose names the client's text contains. A text
+// that names none of them accuses all.
+func (s *subscription) suspects(fresh []*resource, text string) []*resource {
+	var named []*resource
+	for _, r := range fresh {
+		if mentions(text, r.name) {
+			named = append(named, r)
+		}
+	}
+	if len(named) == 0 {
+		return fresh
+	}
+	return named
+}
+
+// maxRefused bounds the refused contents that a stream remembers of one type.
+const maxRefused = 4096
+
+// rollBack puts in place of the refused content what the client accepted last.
+func (s *subscription) rollBack(r *resource) {
+	if len(s.refused) >= maxRefused {
+		clear(s.refused)
+	}
+	s.refused[r.hash] = struct{}{}
+	e := s.entries[r.name]
+	if e.sent != r {
+		return
+	}
+	s.tell(r.name, e.acked)
+}
+
+// mentions tells whether the text has the name as a whole word.
+func mentions(text, name string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 || name == "" {
+			return false
+		}
+		start, end := from+i, from+i+len(name)
+		if (start == 0 || !isNameByte(text[start-1])) && !goesOn(text[end:]) {
+			return true
+		}
+		from = start + 1
+	}
+}
+
+// goesOn tells that a name does not end here; a dot may end the sentence.
+func goesOn(rest string) bool {
+	rest = strings.TrimPrefix(rest, ".")
+	return rest != "" && isNameByte(rest[0])
+}
+
+func isNameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '|'
+}

@@ -1,0 +1,215 @@
+package xds
+
+import (
+	"time"
+
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// response is one response of either variant.
+type response struct {
+	kind      envoy.Type
+	delta     bool
+	version   string
+	nonce     string
+	resources []*resource
+	removed   []string // delta only
+}
+
+// timing says how long things wait.
+type timing struct {
+	pace       time.Duration // between pushes of a type
+	unanswered time.Duration // for an answer, before the next push goes anyway
+	addition   time.Duration // of what refers to a new cluster, for the cluster's ACK
+	removal    time.Duration // of a cluster, for the ACK of what still refers to it
+	proof      time.Duration // of an empty set, for a second proof
+}
+
+var defaultTiming = timing{
+	pace: 20 * time.Millisecond, unanswered: time.Second, addition: 5 * time.Second, removal: 15 * time.Second, proof: 5 * time.Second,
+}
+
+// emptiness is the moment at which a set became empty.
+type emptiness struct {
+	since    time.Time
+	snapshot uint64
+}
+
+// maxChunk bounds the resources of one response where responses may be split.
+const maxChunk = 2 << 20
+
+// freeAt is when the next push may go.
+func (s *subscription) freeAt(t timing) time.Time {
+	at := s.lastSent.Add(t.pace)
+	if n := len(s.inflight); n > 0 {
+		if limit := s.inflight[n-1].sent.Add(t.unanswered); limit.After(at) {
+			at = limit
+		}
+	}
+	return at
+}
+
+// batch is what a response is going to change.
+type batch struct {
+	changed  []*resource
+	removed  []string
+	unasked  bool      // something in it answers no request
+	heldTill time.Time // the first moment at which something held may go
+}
+
+func (b *batch) hold(until time.Time) { b.heldTill = earliest(b.heldTill, until) }
+
+// earliest is the earlier of two moments; zero is never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// deliver returns the next response of the type, or when to look again.
+func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Time) {
+	if len(sub.pending) == 0 && !sub.reply {
+		return nil, time.Time{}
+	}
+	freeAt := sub.freeAt(s.timing)
+	free := !now.Before(freeAt)
+	if !free && !sub.urgent && !sub.reply {
+		return nil, freeAt
+	}
+	b := s.gather(sub, free, now)
+	if !free {
+		b.hold(freeAt)
+	}
+	s.guard(sub, &b, now)
+	if len(b.changed) == 0 && len(b.removed) == 0 && !sub.reply {
+		if len(sub.pending) == 0 {
+			return nil, time.Time{}
+		}
+		return nil, b.heldTill
+	}
+	return s.send(sub, b, now), time.Time{}
+}
+
+// gather decides on every name that may be decided on now. What is settled or
+// goes into the batch is pending no more.
+func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
+	var b batch
+	for name, w := range sub.pending {
+		if !free && !w.urgent {
+			continue
+		}
+		v := s.judge(sub, name, w)
+		if v.held && (v.until.IsZero() || now.Before(v.until)) {
+			b.hold(v.until)
+			continue
+		}
+		switch {
+		case v.send != nil:
+			b.changed = append(b.changed, v.send)
+		case v.remove:
+			b.removed = append(b.removed, name)
+		default:
+			delete(sub.pending, name)
+			continue
+		}
+		b.unasked = b.unasked || !w.urgent
+	}
+	sub.urgent = false
+	s.chunk(sub, &b)
+	return b
+}
+
+// chunk leaves for later responses what is too much for one.
+func (s *session) chunk(sub *subscription, b *batch) {
+	sortResources(b.changed)
+	if sub.whole() {
+		return
+	}
+	size := 0
+	for i, r := range b.changed {
+		if size += r.size(); i > 0 && size > maxChunk {
+			for _, later := range b.changed[i:] {
+				sub.look(later.name, want{urgent: true})
+			}
+			b.changed = b.changed[:i]
+			return
+		}
+	}
+}
+
+// guard holds back an empty set after one that was not: it needs a second proof,
+// which is a later snapshot or time.
+func (s *session) guard(sub *subscription, b *batch, now time.Time) {
+	if !sub.rooted() || !b.unasked || len(b.removed) == 0 || len(b.changed) > 0 || sub.live > len(b.removed) {
+		sub.empty = emptiness{}
+		return
+	}
+	if sub.empty.since.IsZero() {
+		sub.empty = emptiness{since: now, snapshot: s.snapshot}
+		s.count(EmptyHeld, sub.kind)
+	}
+	if until := sub.empty.since.Add(s.timing.proof); s.snapshot == sub.empty.snapshot && now.Before(until) {
+		b.removed = nil
+		b.hold(until)
+	}
+}
+
+// maxInflight bounds the unanswered responses that a stream remembers singly.
+const maxInflight = 16
+
+// send makes the response and notes what the client is told by it.
+func (s *session) send(sub *subscription, b batch, now time.Time) *response {
+	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, removed: b.removed}
+	for _, r := range b.changed {
+		delete(sub.pending, r.name)
+		sub.tell(r.name, r)
+		if sub.entries[r.name].acked != r {
+			f.resources = append(f.resources, r)
+		}
+	}
+	for _, name := range b.removed {
+		delete(sub.pending, name)
+		sub.tell(name, nil)
+	}
+	s.parents(sub, b.changed, now)
+	f.version = sub.sum.String()
+	r := &response{kind: sub.kind, delta: s.delta, version: f.version, nonce: f.nonce, resources: b.changed, removed: sortedNames(b.removed)}
+	if sub.whole() {
+		r.resources, r.removed = sub.told(), nil
+	}
+	if len(sub.inflight) == maxInflight {
+		oldest := sub.inflight[0]
+		f.resources = append(f.resources, oldest.resources...)
+		f.removed = append(f.removed, oldest.removed...)
+		sub.inflight = sub.inflight[1:]
+	}
+	sub.inflight = append(sub.inflight, f)
+	sub.reply, sub.lastNonce, sub.lastSent = false, f.nonce, now
+	sub.sync.VersionSent, sub.sync.SnapshotSent = f.version, f.snapshot
+	if len(sub.barred) == 0 && sub.sync.State != fleet.Pending {
+		sub.sync.State, sub.sync.Since = fleet.Pending, now
+	}
+	return r
+}
+
+// parents notes what the client will want (again) because it gets the
+// resources: the endpoints of a cluster go unasked, since a delta client waits
+// for them without a word.
+func (s *session) parents(sub *subscription, changed []*resource, now time.Time) {
+	eds, rds := s.subs[envoy.EndpointType], s.subs[envoy.RouteType]
+	for _, r := range changed {
+		for _, name := range r.refs.assignments {
+			if sub.kind == envoy.ClusterType && eds != nil && eds.wants(name) {
+				eds.look(name, want{since: now, urgent: true, resend: true})
+				eds.rewarm[name] = struct{}{}
+			}
+		}
+		for _, name := range r.refs.routes {
+			if rds != nil && rds.wants(name) {
+				rds.rewarm[name] = struct{}{}
+			}
+		}
+	}
+}

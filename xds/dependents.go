@@ -1,0 +1,100 @@
+package xds
+
+import (
+	"isthmus.dev/isthmus/federation"
+)
+
+// dependents finds the names that were built from a thing of the snapshot.
+type dependents struct {
+	services  map[federation.ServiceKey]map[string]federation.Reason
+	ports     nameSets[uint16]
+	addresses nameSets[federation.AddressKey]
+	clusters  nameSets[federation.ClusterID]
+	settings  map[string]struct{}
+}
+
+func newDependents() dependents {
+	return dependents{
+		services: map[federation.ServiceKey]map[string]federation.Reason{}, ports: nameSets[uint16]{},
+		addresses: nameSets[federation.AddressKey]{}, clusters: nameSets[federation.ClusterID]{}, settings: map[string]struct{}{},
+	}
+}
+
+type nameSets[K comparable] map[K]map[string]struct{}
+
+func (s nameSets[K]) replace(name string, old, now map[K]bool) {
+	for key := range old {
+		if !now[key] {
+			if delete(s[key], name); len(s[key]) == 0 {
+				delete(s, key)
+			}
+		}
+	}
+	for key := range now {
+		if !old[key] {
+			if s[key] == nil {
+				s[key] = map[string]struct{}{}
+			}
+			s[key][name] = struct{}{}
+		}
+	}
+}
+
+// replace makes the name depend on now and no more on old.
+func (d *dependents) replace(name string, old, now federation.Deps) {
+	for key := range old.Services {
+		if _, stays := now.Services[key]; !stays {
+			if delete(d.services[key], name); len(d.services[key]) == 0 {
+				delete(d.services, key)
+			}
+		}
+	}
+	for key, reasons := range now.Services {
+		if old.Services[key] == reasons {
+			continue
+		}
+		if d.services[key] == nil {
+			d.services[key] = map[string]federation.Reason{}
+		}
+		d.services[key][name] = reasons
+	}
+	d.ports.replace(name, old.Ports, now.Ports)
+	d.addresses.replace(name, old.Addresses, now.Addresses)
+	d.clusters.replace(name, old.Clusters, now.Clusters)
+	if delete(d.settings, name); now.Settings {
+		d.settings[name] = struct{}{}
+	}
+}
+
+// visit calls touch for every name that may look different after the changes;
+// a name may come several times. A service that leaves a port is noted by name,
+// one that comes to a port is found by the port.
+func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch func(name string)) {
+	for _, change := range c.Services {
+		for name, reasons := range d.services[change.Key] {
+			if reasons&change.Reasons != 0 {
+				touch(name)
+			}
+		}
+		if svc, ok := s.Service(change.Key); ok && change.Reasons&federation.ReasonSpec != 0 && len(d.ports) > 0 {
+			for _, p := range svc.Ports {
+				touchAll(d.ports[p.Number], touch)
+			}
+		}
+	}
+	for _, at := range c.Addresses {
+		touchAll(d.addresses[at], touch)
+	}
+	for _, id := range c.Clusters {
+		touchAll(d.clusters[id], touch)
+	}
+	if c.Settings {
+		touchAll(d.settings, touch)
+	}
+}
+
+func touchAll(names map[string]struct{}, touch func(string)) {
+	for name := range names {
+		touch(name)
+	}
+}

@@ -1,0 +1,261 @@
+package xds
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// builder makes resources; xds/envoy in the product.
+type builder struct {
+	facets      func(envoy.Type, envoy.Node) []envoy.Facet
+	fixed       func(envoy.Type, envoy.Facet) []string
+	contributes func(envoy.Type, envoy.Facet, *federation.Service) []string
+	build       func(envoy.Type, string, envoy.Facet, *federation.Reader) (proto.Message, []envoy.Reason, error)
+	validate    func(proto.Message) error
+}
+
+var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.Build, envoy.Validate}
+
+// group holds the resources of one type for one facet, built once and shared by
+// all streams of that facet. It follows the snapshots when a stream asks it to
+// and builds a resource when the first stream wants it.
+type group struct {
+	kind   envoy.Type
+	facet  envoy.Facet
+	make   builder
+	failed func(t envoy.Type, name string, err error) // a resource could not be built; must not block
+
+	mu            sync.Mutex
+	snapshot      *federation.Snapshot // nil before the first sync
+	contributions map[federation.ServiceKey][]string
+	names         map[string]int // how many contributions give the name
+	cells         map[string]*cell
+	index         dependents
+	log           changeLog
+}
+
+// cell is a resource that somebody asked for.
+type cell struct {
+	resource *resource // nil: does not exist
+	deps     federation.Deps
+	dirty    bool
+	err      error // why resource is not what the snapshot asks for
+}
+
+func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
+	return &group{
+		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {},
+		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{},
+		cells: map[string]*cell{}, index: newDependents(),
+	}
+}
+
+// sync brings the group up to the snapshot, never back. Its cost is that of the
+// changes. It returns the version that the group is at.
+func (g *group) sync(s *federation.Snapshot) uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.snapshot != nil && g.snapshot.Version() >= s.Version() {
+		return g.snapshot.Version()
+	}
+	var changes federation.ChangeSet
+	if g.snapshot == nil {
+		changes.All = true
+	} else {
+		changes = s.ChangesSince(g.snapshot.Version())
+	}
+	g.snapshot = s
+	if changes.All {
+		g.resync()
+		return s.Version()
+	}
+	for _, change := range changes.Services {
+		if change.Reasons&federation.ReasonSpec != 0 {
+			svc, _ := s.Service(change.Key)
+			g.contribute(change.Key, svc)
+		}
+	}
+	g.index.visit(changes, s, g.touch)
+	return s.Version()
+}
+
+// resync takes everything anew.
+func (g *group) resync() {
+	g.names, g.contributions = map[string]int{}, map[federation.ServiceKey][]string{}
+	for _, name := range g.make.fixed(g.kind, g.facet) {
+		g.names[name]++
+	}
+	for svc := range g.snapshot.Services() {
+		names := g.make.contributes(g.kind, g.facet, svc)
+		if len(names) > 0 {
+			g.contributions[svc.Key] = names
+		}
+		for _, name := range names {
+			g.names[name]++
+		}
+	}
+	for name, c := range g.cells {
+		if c.dirty = true; g.names[name] == 0 {
+			g.forget(name)
+		}
+	}
+	g.log.reset(g.snapshot.Version())
+}
+
+// contribute replaces what the service contributes; nil is gone.
+func (g *group) contribute(key federation.ServiceKey, svc *federation.Service) {
+	var now []string
+	if svc != nil {
+		now = g.make.contributes(g.kind, g.facet, svc)
+	}
+	before := g.contributions[key]
+	for _, name := range now {
+		g.names[name]++
+	}
+	for _, name := range before {
+		if g.names[name]--; g.names[name] == 0 {
+			delete(g.names, name)
+			g.forget(name)
+		}
+	}
+	if delete(g.contributions, key); len(now) > 0 {
+		g.contributions[key] = now
+	}
+	for _, name := range slices.Concat(before, now) {
+		g.touch(name)
+	}
+}
+
+func (g *group) touch(name string) {
+	if c := g.cells[name]; c != nil {
+		if c.dirty {
+			return // in the log, and nobody looked since
+		}
+		c.dirty = true
+	}
+	g.log.add(g.snapshot.Version(), name)
+}
+
+func (g *group) forget(name string) {
+	if c := g.cells[name]; c != nil {
+		g.index.replace(name, c.deps, federation.Deps{})
+		delete(g.cells, name)
+	}
+}
+
+// get returns the resource as of the group's snapshot, or the last good one
+// where it cannot be built; nil where the name does not exist.
+func (g *group) get(name string) *resource {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.names[name] == 0 {
+		return nil
+	}
+	c := g.cells[name]
+	if c == nil {
+		c = &cell{dirty: true}
+		g.cells[name] = c
+	}
+	if c.dirty {
+		g.rebuild(name, c)
+	}
+	return c.resource
+}
+
+func (g *group) rebuild(name string, c *cell) {
+	reader := g.snapshot.Read()
+	r, err := g.buildOne(name, reader)
+	deps := reader.Deps()
+	g.index.replace(name, c.deps, deps)
+	c.deps, c.dirty, c.err = deps, false, err
+	switch {
+	case err != nil:
+		g.failed(g.kind, name, err)
+	case r == nil || c.resource == nil || r.hash != c.resource.hash:
+		c.resource = r
+	}
+}
+
+// buildOne builds, validates and serialises; a panic is an error like others.
+func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r, err = nil, fmt.Errorf("building %s %q: panic: %v", g.kind, name, p)
+		}
+	}()
+	m, _, err := g.make.build(g.kind, name, g.facet, reader)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	if got := nameOf(m); got != name {
+		return nil, fmt.Errorf("building %s %q: the resource calls itself %q", g.kind, name, got)
+	}
+	if err := g.make.validate(m); err != nil {
+		return nil, fmt.Errorf("validating %s %q: %w", g.kind, name, err)
+	}
+	return newResource(g.kind, name, m)
+}
+
+// list returns every name that may exist, in no order.
+func (g *group) list() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Keys(g.names))
+}
+
+// since calls visit for each name that may have changed after the version, once
+// or more, and returns the version that the group is at; ok is false where the
+// version is too old, and every name may have changed.
+func (g *group) since(version uint64, visit func(name string)) (now uint64, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.snapshot.Version(), g.log.since(version, visit)
+}
+
+// maxLog bounds the changes that a group remembers; a stream that is behind the
+// oldest looks at all of its names.
+const maxLog = 8192
+
+// changeLog says at which version names changed, oldest first.
+type changeLog struct {
+	entries []logEntry
+	horizon uint64 // changes up to this version may be forgotten
+}
+
+type logEntry struct {
+	version uint64
+	name    string
+}
+
+func (l *changeLog) reset(version uint64) { l.entries, l.horizon = nil, version }
+
+func (l *changeLog) add(version uint64, name string) {
+	if len(l.entries) >= 2*maxLog {
+		l.horizon = l.entries[maxLog-1].version
+		l.entries = slices.Clone(l.entries[maxLog:])
+	}
+	l.entries = append(l.entries, logEntry{version, name})
+}
+
+func (l *changeLog) since(version uint64, visit func(string)) bool {
+	if version < l.horizon {
+		return false
+	}
+	at, _ := slices.BinarySearchFunc(l.entries, version+1, func(e logEntry, v uint64) int {
+		if e.version < v {
+			return -1
+		}
+		return 1
+	})
+	for _, e := range l.entries[at:] {
+		visit(e.name)
+	}
+	return true
+}

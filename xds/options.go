@@ -1,0 +1,121 @@
+// Package xds serves Envoy's discovery protocol: who gets what, and when. What
+// the resources are is decided by xds/envoy.
+package xds
+
+import (
+	"log/slog"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// Snapshots gives the newest snapshot; an Aggregate does.
+type Snapshots interface {
+	Latest() *federation.Snapshot
+}
+
+// Event is something that happened on a stream.
+type Event string
+
+// The events.
+const (
+	Sent         Event = "sent"          // a response
+	Acked        Event = "acked"         // one was accepted
+	Nacked       Event = "nacked"        // one was refused
+	StaleRequest Event = "stale_request" // left alone
+	UnknownType  Event = "unknown_type"  // request for a type that is not served
+	EmptyHeld    Event = "empty_held"    // an empty set waits for a second proof
+	BuildFailed  Event = "build_failed"  // a resource could not be built; its last good bytes stay
+	Closed       Event = "closed"        // the hub ended a stream because of what the client did
+)
+
+// Metrics counts events; the type is empty where none is meant. Its methods
+// must not block.
+type Metrics interface {
+	Count(e Event, t envoy.Type)
+	Answered(t envoy.Type, after time.Duration) // a response was accepted
+}
+
+// Limits bounds what one stream may do.
+type Limits struct {
+	Names        int           // subscribed to, of one type
+	NameBytes    int           // of one name
+	NodeBytes    int           // of the node message
+	Requests     float64       // in a second, those apart that answer a response
+	Burst        int           // of requests
+	FirstRequest time.Duration // within which the first request must come
+	Send         time.Duration // within which the client must take a response
+}
+
+// DefaultLimits are those of a hub that says nothing else.
+var DefaultLimits = Limits{
+	Names: 10_000, NameBytes: 512, NodeBytes: 64 << 10, Requests: 100, Burst: 200,
+	FirstRequest: 10 * time.Second, Send: 30 * time.Second,
+}
+
+// Options are what a Server works with. Snapshots and Fleet are required.
+type Options struct {
+	Snapshots Snapshots
+	Fleet     *fleet.Fleet
+	Ready     <-chan struct{} // streams wait until it is closed; nil: they do not
+	Metrics   Metrics         // nil: nobody counts
+	Logger    *slog.Logger    // nil: slog's default
+	Pace      time.Duration   // between two pushes of a type to a stream; 0: 20 ms
+	Limits    Limits          // zero fields: DefaultLimits
+
+	builder *builder // nil: xds/envoy; for tests
+	timing  *timing  // nil: defaultTiming; for tests
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Metrics == nil {
+		o.Metrics = uncounted{}
+	}
+	if o.Ready == nil {
+		ready := make(chan struct{})
+		close(ready)
+		o.Ready = ready
+	}
+	if o.builder == nil {
+		o.builder = &envoyBuilder
+	}
+	t := defaultTiming
+	if o.timing != nil {
+		t = *o.timing
+	}
+	if o.Pace != 0 {
+		t.pace = o.Pace
+	}
+	o.timing = &t
+	o.Limits = o.Limits.withDefaults()
+	return o
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits
+	setDefault(&l.Names, d.Names)
+	setDefault(&l.NameBytes, d.NameBytes)
+	setDefault(&l.NodeBytes, d.NodeBytes)
+	setDefault(&l.Requests, d.Requests)
+	setDefault(&l.Burst, d.Burst)
+	setDefault(&l.FirstRequest, d.FirstRequest)
+	setDefault(&l.Send, d.Send)
+	return l
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+type uncounted struct{}
+
+func (uncounted) Count(Event, envoy.Type)            {}
+func (uncounted) Answered(envoy.Type, time.Duration) {}

@@ -1,0 +1,119 @@
+package xds
+
+import (
+	"slices"
+	"time"
+
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// verdict is what is to be done about a name: send it, say that it is gone, or
+// neither; held: not before until, or not before something changes if zero.
+type verdict struct {
+	send   *resource
+	remove bool
+	held   bool
+	until  time.Time
+}
+
+// judge decides on one name that is looked at.
+func (s *session) judge(sub *subscription, name string, w want) verdict {
+	target, e := sub.desired(name), sub.entries[name]
+	if target != nil {
+		return s.judgePresent(sub, target, e, w)
+	}
+	if e.sent == nil {
+		return verdict{remove: w.tell && sub.delta}
+	}
+	if !sub.delta && !sub.rooted() { // the protocol has no word for it
+		sub.tell(name, nil)
+		sub.put(name, entry{})
+		return verdict{}
+	}
+	v := verdict{remove: true}
+	if !w.urgent {
+		v.held, v.until = s.stillNeeded(sub, e.sent, w)
+	}
+	return v
+}
+
+func (s *session) judgePresent(sub *subscription, target *resource, e entry, w want) verdict {
+	switch {
+	case !target.hasBody():
+		return verdict{}
+	case sameContent(target, e.sent) && !w.resend:
+		if e.sent != target { // what the client said it has is what it should have
+			sub.tell(target.name, target)
+			sub.entries[target.name] = entry{sent: target, acked: target}
+		}
+		return verdict{}
+	}
+	v := verdict{send: target}
+	if !w.urgent && s.needsNewCluster(sub, target) {
+		v.held, v.until = true, w.since.Add(s.timing.addition)
+	}
+	return v
+}
+
+// needsNewCluster tells that the listener or route refers to a cluster that the
+// client has not accepted yet, but is going to get.
+func (s *session) needsNewCluster(sub *subscription, r *resource) bool {
+	cds := s.subs[envoy.ClusterType]
+	if cds == nil || sub.kind != envoy.ListenerType && sub.kind != envoy.RouteType {
+		return false
+	}
+	return slices.ContainsFunc(r.refs.clusters, func(name string) bool {
+		e, told := cds.entries[name]
+		if told && e.acked != nil {
+			return false
+		}
+		if e.sent != nil {
+			return true
+		}
+		s.refresh() // the listener may be of a later snapshot than the clusters
+		return cds.desired(name) != nil
+	})
+}
+
+// stillNeeded tells whether a resource that is gone must stay with the client
+// for now: a cluster while the client may still use it, endpoints while their
+// cluster stays.
+func (s *session) stillNeeded(sub *subscription, r *resource, w want) (held bool, until time.Time) {
+	switch sub.kind {
+	case envoy.ClusterType:
+		until = w.since.Add(s.timing.removal)
+		for _, kind := range []envoy.Type{envoy.ListenerType, envoy.RouteType} {
+			referrer := s.subs[kind]
+			if referrer == nil || !referrer.refersTo(r.name) {
+				continue
+			}
+			if held = true; referrer.nacked {
+				return true, time.Time{}
+			}
+		}
+		return held, until
+	case envoy.EndpointType:
+		return s.retains(r.name), time.Time{}
+	}
+	return false, time.Time{}
+}
+
+// retains tells that a cluster stays with the client only because it may still
+// be used, and that its endpoints have this name.
+func (s *session) retains(assignment string) bool {
+	cds := s.subs[envoy.ClusterType]
+	if cds == nil {
+		return false
+	}
+	for name := range cds.pending {
+		if sent := cds.entries[name].sent; sent != nil && slices.Contains(sent.refs.assignments, assignment) && cds.desired(name) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func sortedNames(names []string) []string {
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,120 @@
+package xds
+
+import (
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// references are the names of other resources that a resource needs, sorted.
+type references struct {
+	clusters    []string
+	assignments []string // EDS names of a cluster
+	routes      []string // RDS names of a listener
+}
+
+func (r references) hasCluster(name string) bool {
+	_, found := slices.BinarySearch(r.clusters, name)
+	return found
+}
+
+// referencesOf finds what the message refers to. What it does not know refers
+// to nothing.
+func referencesOf(m proto.Message) references {
+	var r references
+	switch m := m.(type) {
+	case *clusterv3.Cluster:
+		r.cluster(m)
+	case *listenerv3.Listener:
+		r.listener(m)
+	case *routev3.RouteConfiguration:
+		r.routeConfiguration(m)
+	}
+	for _, names := range []*[]string{&r.clusters, &r.assignments, &r.routes} {
+		slices.Sort(*names)
+		*names = slices.Clip(slices.Compact(*names))
+	}
+	return r
+}
+
+func (r *references) cluster(c *clusterv3.Cluster) {
+	if c.GetType() != clusterv3.Cluster_EDS {
+		return
+	}
+	name := c.GetEdsClusterConfig().GetServiceName()
+	if name == "" {
+		name = c.GetName()
+	}
+	r.assignments = append(r.assignments, name)
+}
+
+func (r *references) listener(l *listenerv3.Listener) {
+	for _, chain := range append(l.GetFilterChains(), l.GetDefaultFilterChain()) {
+		for _, filter := range chain.GetFilters() {
+			r.filter(filter.GetTypedConfig())
+		}
+	}
+	r.filter(l.GetApiListener().GetApiListener())
+}
+
+func (r *references) filter(config *anypb.Any) {
+	m, err := config.UnmarshalNew()
+	if err != nil {
+		return
+	}
+	switch f := m.(type) {
+	case *hcmv3.HttpConnectionManager:
+		if name := f.GetRds().GetRouteConfigName(); name != "" {
+			r.routes = append(r.routes, name)
+		}
+		r.routeConfiguration(f.GetRouteConfig())
+	case *tcpv3.TcpProxy:
+		r.addCluster(f.GetCluster())
+		for _, w := range f.GetWeightedClusters().GetClusters() {
+			r.addCluster(w.GetName())
+		}
+	}
+}
+
+func (r *references) routeConfiguration(c *routev3.RouteConfiguration) {
+	for _, host := range c.GetVirtualHosts() {
+		for _, route := range host.GetRoutes() {
+			action := route.GetRoute()
+			r.addCluster(action.GetCluster())
+			for _, w := range action.GetWeightedClusters().GetClusters() {
+				r.addCluster(w.GetName())
+			}
+			for _, mirror := range action.GetRequestMirrorPolicies() {
+				r.addCluster(mirror.GetCluster())
+			}
+		}
+	}
+}
+
+func (r *references) addCluster(name string) {
+	if name != "" {
+		r.clusters = append(r.clusters, name)
+	}
+}
+
+// nameOf is the name under which a client files the resource.
+func nameOf(m proto.Message) string {
+	switch m := m.(type) {
+	case interface{ GetClusterName() string }:
+		return m.GetClusterName()
+	case interface{ GetName() string }:
+		return m.GetName()
+	}
+	return ""
+}
+
+// pushOrder is the order in which changes of several types are pushed.
+var pushOrder = [...]envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType}

@@ -1,0 +1,52 @@
+package xds
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"isthmus.dev/isthmus/federation/fleet"
+)
+
+// proxy is the stream as the fleet shows it.
+func (st *stream) proxy() fleet.Proxy {
+	n := st.node
+	p := fleet.Proxy{
+		NodeID: n.ID, Type: string(n.Type), RouterMode: string(n.RouterMode), Cluster: n.Cluster, Network: n.Network,
+		Locality: n.Locality, Addresses: n.Addresses, Namespace: n.Namespace, Labels: n.Labels, Version: n.Version,
+		Protocol: fleet.SotW, ConnectedAt: time.Now(), Sync: map[string]fleet.Sync{},
+	}
+	if st.delta {
+		p.Protocol = fleet.Delta
+	}
+	for _, kind := range pushOrder {
+		p.Sync[string(kind)] = fleet.Sync{State: fleet.NotRequested, Since: p.ConnectedAt}
+	}
+	return p
+}
+
+// tell reports the type to the fleet if it changed.
+func (st *stream) tell(sub *subscription) {
+	if now := sub.sync; st.reported[sub.kind] != now && now.State != fleet.NotRequested {
+		st.reported[sub.kind] = now
+		st.report.Report(string(sub.kind), now)
+	}
+}
+
+// close gives back what the stream held.
+func (st *stream) close() {
+	if st.report != nil {
+		st.report.Close()
+	}
+	for _, key := range st.held {
+		st.server.release(key)
+	}
+}
+
+// clean is the end of a stream: a client that closes it made no error.
+func clean(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

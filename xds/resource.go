@@ -1,0 +1,96 @@
+package xds
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// digest identifies content. Digests of several resources add up to one that
+// does not depend on their order.
+type digest [2]uint64
+
+func (d digest) plus(o digest) digest  { return digest{d[0] + o[0], d[1] + o[1]} }
+func (d digest) minus(o digest) digest { return digest{d[0] - o[0], d[1] - o[1]} }
+
+func (d digest) String() string {
+	b := binary.BigEndian.AppendUint64(nil, d[0])
+	return hex.EncodeToString(binary.BigEndian.AppendUint64(b, d[1]))
+}
+
+// resource is one serialised resource, shared by all streams; it is never
+// changed. One without body is what a client says it has of an earlier stream.
+type resource struct {
+	name    string
+	version string // on the wire: a hash of the bytes
+	hash    digest
+	refs    references
+	sotw    [2]mem.Buffer // field "resources" of a DiscoveryResponse: its head, and the body
+	delta   [2]mem.Buffer // the same of a DeltaDiscoveryResponse
+}
+
+func (r *resource) hasBody() bool { return r.sotw[1] != nil }
+
+// Field numbers of the discovery protocol.
+const (
+	fieldResources  protowire.Number = 2 // of both responses
+	fieldAnyURL     protowire.Number = 1
+	fieldAnyValue   protowire.Number = 2
+	fieldResVersion protowire.Number = 1 // of Resource
+	fieldResBody    protowire.Number = 2
+	fieldResName    protowire.Number = 3
+)
+
+// newResource serialises the message. Equal messages give equal bytes.
+func newResource(t envoy.Type, name string, m proto.Message) (*resource, error) {
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("serialising %s %q: %w", t, name, err)
+	}
+	sum := sha256.Sum256(value)
+	r := &resource{
+		name:    name,
+		version: hex.EncodeToString(sum[:8]),
+		hash:    digest{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16])},
+		refs:    referencesOf(m),
+	}
+	body := appendBytes(nil, fieldAnyURL, string(t))
+	body = appendBytes(body, fieldAnyValue, value)
+	shared := mem.SliceBuffer(body)
+	r.sotw = [2]mem.Buffer{mem.SliceBuffer(appendHead(nil, fieldResources, len(body))), shared}
+
+	inner := appendBytes(nil, fieldResVersion, r.version)
+	inner = appendBytes(inner, fieldResName, name)
+	inner = appendHead(inner, fieldResBody, len(body))
+	head := appendHead(nil, fieldResources, len(inner)+len(body))
+	r.delta = [2]mem.Buffer{mem.SliceBuffer(append(head, inner...)), shared}
+	return r, nil
+}
+
+// claimed is what a client says that it has.
+func claimed(name, version string) *resource { return &resource{name: name, version: version} }
+
+func (r *resource) size() int { return r.delta[0].Len() + r.delta[1].Len() }
+
+func appendHead(b []byte, field protowire.Number, size int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(size))
+}
+
+func appendBytes[T ~string | ~[]byte](b []byte, field protowire.Number, value T) []byte {
+	return append(appendHead(b, field, len(value)), value...)
+}
+
+// sameContent tells that a client that has a needs no b; nil is absent.
+func sameContent(a, b *resource) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a == b || a.version == b.version
+}

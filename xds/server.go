@@ -1,0 +1,111 @@
+package xds
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// Server serves ADS, SotW and delta.
+type Server struct {
+	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
+	options Options
+	drain   chan struct{} // closed when Run ends
+	once    sync.Once
+
+	mu     sync.Mutex
+	groups map[groupKey]*sharedGroup
+}
+
+type groupKey struct {
+	kind  envoy.Type
+	facet envoy.Facet
+}
+
+// sharedGroup is a group and the number of streams that use it.
+type sharedGroup struct {
+	*group
+	users int
+}
+
+// New makes a server; it starts nothing.
+func New(o Options) *Server {
+	return &Server{options: o.withDefaults(), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}}
+}
+
+// Register adds the discovery service to a gRPC server that was made with
+// ServerOptions.
+func (s *Server) Register(r grpc.ServiceRegistrar) {
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(r, s)
+}
+
+// ServerOptions are the options that a gRPC server needs to serve xDS: a codec
+// that shares bytes between streams and is like gRPC's own for everything else,
+// and the limits of the transport.
+func (s *Server) ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(codec{}),
+		grpc.MaxRecvMsgSize(4 << 20),
+		grpc.MaxHeaderListSize(16 << 10),
+		grpc.MaxConcurrentStreams(16),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: 30 * time.Second, Timeout: 10 * time.Second,
+			MaxConnectionAge: 30 * time.Minute, MaxConnectionAgeGrace: 30 * time.Second,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 15 * time.Second, PermitWithoutStream: true}),
+	}
+}
+
+// Run blocks until the context ends; then all streams are closed, so that their
+// clients go elsewhere.
+func (s *Server) Run(ctx context.Context) error {
+	<-ctx.Done()
+	s.once.Do(func() { close(s.drain) })
+	return nil
+}
+
+// StreamAggregatedResources serves SotW streams.
+func (s *Server) StreamAggregatedResources(g discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	return s.serve(g, false)
+}
+
+// DeltaAggregatedResources serves delta streams.
+func (s *Server) DeltaAggregatedResources(g discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+	return s.serve(g, true)
+}
+
+// acquire returns the group, which stays until as many releases.
+func (s *Server) acquire(key groupKey) *sharedGroup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.groups[key]
+	if g == nil {
+		g = &sharedGroup{group: newGroup(key.kind, key.facet, *s.options.builder)}
+		g.failed = s.buildFailed
+		s.groups[key] = g
+	}
+	g.users++
+	return g
+}
+
+func (s *Server) release(key groupKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.groups[key]; g != nil {
+		if g.users--; g.users == 0 {
+			delete(s.groups, key)
+		}
+	}
+}
+
+func (s *Server) buildFailed(t envoy.Type, name string, err error) {
+	s.options.Metrics.Count(BuildFailed, t)
+	s.options.Logger.Error("leaving a resource as it was: it cannot be built", slog.String("type", string(t)), slog.String("name", name), slog.Any("error", err))
+}

@@ -1,0 +1,124 @@
+package xds
+
+import (
+	"strconv"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// session is all types of one stream. It is for one goroutine and reads no
+// clock: who drives it says what time it is.
+type session struct {
+	delta    bool
+	timing   timing
+	latest   func() *federation.Snapshot
+	open     func(envoy.Type) []source // nil: no such type
+	count    func(Event, envoy.Type)
+	answered func(envoy.Type, time.Duration)
+	prefix   string // of nonces: other streams have others
+	sent     uint64 // responses
+	snapshot uint64 // version that was last collected
+	now      time.Time
+	subs     map[envoy.Type]*subscription
+}
+
+func (s *session) nonce() string {
+	s.sent++
+	return s.prefix + strconv.FormatUint(s.sent, 36)
+}
+
+// handle takes up a request. asked: it did more than answer a response, or
+// nothing at all.
+func (s *session) handle(r request, now time.Time) (sub *subscription, asked bool) {
+	sub = s.subs[r.kind]
+	if sub == nil {
+		sources := s.open(r.kind)
+		if sources == nil {
+			s.count(UnknownType, "")
+			return nil, true
+		}
+		sub = newSubscription(r.kind, s.delta, sources)
+		s.subs[r.kind] = sub
+		sub.sync.State, sub.sync.Since = fleet.Synced, now // nothing is on its way
+		sub.collect(s.latest(), now)
+	}
+	answered := s.answer(sub, r, now)
+	if s.delta {
+		sub.readDelta(r, now)
+		return sub, answered == nil
+	}
+	repeats := sub.started && answered == nil
+	before := len(sub.pending)
+	if !sub.readSotW(r, now) {
+		if answered == nil {
+			s.count(StaleRequest, sub.kind)
+		}
+		return sub, answered == nil
+	}
+	if repeats && len(sub.pending) == before {
+		sub.again(now)
+	}
+	return sub, answered == nil
+}
+
+func (s *session) answer(sub *subscription, r request, now time.Time) *flight {
+	if r.nonce == "" {
+		return nil
+	}
+	if r.refused {
+		f := sub.refuse(r.nonce, r.errorText, now)
+		if f != nil {
+			s.count(Nacked, sub.kind)
+		}
+		return f
+	}
+	f := sub.accept(r.nonce, now)
+	if f != nil {
+		s.count(Acked, sub.kind)
+		s.answered(sub.kind, now.Sub(f.sent))
+	}
+	return f
+}
+
+// collect notes what changed up to the snapshot. Clusters come last: what
+// refers to them must not be newer than they are.
+func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
+	if snapshot.Version() == s.snapshot {
+		return
+	}
+	s.snapshot = snapshot.Version()
+	for i := len(pushOrder) - 1; i >= 0; i-- {
+		if sub := s.subs[pushOrder[i]]; sub != nil {
+			sub.collect(snapshot, now)
+		}
+	}
+}
+
+// refresh brings the clusters up to the latest snapshot.
+func (s *session) refresh() {
+	if latest := s.latest(); latest.Version() != s.snapshot {
+		s.subs[envoy.ClusterType].collect(latest, s.now)
+	}
+}
+
+// next returns the next response, or when to look again at the latest; a zero
+// time is not before something happens.
+func (s *session) next(now time.Time) (*response, time.Time) {
+	s.now = now
+	var wake time.Time
+	for _, kind := range pushOrder {
+		sub := s.subs[kind]
+		if sub == nil {
+			continue
+		}
+		r, at := s.deliver(sub, now)
+		if r != nil {
+			return r, time.Time{}
+		}
+		wake = earliest(wake, at)
+	}
+	return nil, wake
+}

@@ -1,0 +1,257 @@
+package xds
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// message is a request as it came.
+type message struct {
+	request
+	node *corev3.Node
+}
+
+// stream joins a session with a gRPC stream: one goroutine receives, one sends,
+// and the handler's own drives the session.
+type stream struct {
+	server   *Server
+	grpc     grpc.ServerStream
+	delta    bool
+	received chan message
+	ended    chan error // of receiving
+	out      chan frame
+	written  chan error // one for each frame
+
+	log      *slog.Logger
+	node     envoy.Node
+	session  *session
+	report   *fleet.Stream
+	reported map[envoy.Type]fleet.Sync
+	held     []groupKey
+	rate     *rate.Limiter
+}
+
+func (s *Server) serve(g grpc.ServerStream, delta bool) error {
+	st := &stream{
+		server: s, grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1),
+		out: make(chan frame), written: make(chan error, 1), reported: map[envoy.Type]fleet.Sync{}, log: s.options.Logger,
+	}
+	// The handler's return ends the gRPC stream, and with it both goroutines.
+	ctx, cancel := context.WithCancel(g.Context())
+	defer cancel()
+	go st.receive(ctx)
+	go st.write(ctx)
+	err := st.run(ctx)
+	st.close()
+	switch status.Code(err) {
+	case codes.ResourceExhausted, codes.InvalidArgument, codes.DeadlineExceeded:
+		s.options.Metrics.Count(Closed, "")
+		st.log.Warn("closing an xDS stream", slog.Any("error", err))
+	}
+	return err
+}
+
+func (st *stream) receive(ctx context.Context) {
+	for {
+		m, err := st.read()
+		if err != nil {
+			st.ended <- err
+			return
+		}
+		select {
+		case st.received <- m:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (st *stream) read() (message, error) {
+	if st.delta {
+		var r discoveryv3.DeltaDiscoveryRequest
+		err := st.grpc.RecvMsg(&r)
+		return message{deltaRequest(&r), r.GetNode()}, err
+	}
+	var r discoveryv3.DiscoveryRequest
+	err := st.grpc.RecvMsg(&r)
+	return message{sotwRequest(&r), r.GetNode()}, err
+}
+
+func (st *stream) write(ctx context.Context) {
+	for {
+		select {
+		case f := <-st.out:
+			st.written <- st.grpc.SendMsg(f)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// run serves the stream until it ends, and returns why.
+func (st *stream) run(ctx context.Context) error {
+	first, err := st.greet(ctx)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-st.server.options.Ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-st.server.drain:
+		return errDraining
+	}
+	if err := st.take(first); err != nil {
+		return err
+	}
+	return st.loop(ctx)
+}
+
+var errDraining = status.Error(codes.Unavailable, "the hub is shutting down: connect again")
+
+// greet waits for the first request, which must say who asks.
+func (st *stream) greet(ctx context.Context) (message, error) {
+	limits := st.server.options.Limits
+	timer := time.NewTimer(limits.FirstRequest)
+	defer timer.Stop()
+	var m message
+	select {
+	case m = <-st.received:
+	case err := <-st.ended:
+		return m, clean(err)
+	case <-ctx.Done():
+		return m, ctx.Err()
+	case <-st.server.drain:
+		return m, errDraining
+	case <-timer.C:
+		return m, status.Errorf(codes.DeadlineExceeded, "no request within %s of opening the stream", limits.FirstRequest)
+	}
+	if m.node == nil {
+		return m, status.Error(codes.InvalidArgument, "the first request of a stream must have a node")
+	}
+	if n := proto.Size(m.node); n > limits.NodeBytes {
+		return m, status.Errorf(codes.InvalidArgument, "the node has %d bytes: the limit is %d", n, limits.NodeBytes)
+	}
+	node, err := envoy.ParseNode(m.node)
+	if err != nil {
+		return m, status.Error(codes.InvalidArgument, printable(err.Error()))
+	}
+	st.node = node
+	st.rate = rate.NewLimiter(rate.Limit(limits.Requests), limits.Burst)
+	st.log = st.log.With(slog.String("node", node.ID), slog.String("cluster", string(node.Cluster)))
+	st.session = st.newSession()
+	st.report = st.server.options.Fleet.Connect(st.proxy())
+	return m, nil
+}
+
+func (st *stream) newSession() *session {
+	var random [5]byte
+	rand.Read(random[:])
+	return &session{
+		delta: st.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open,
+		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: hex.EncodeToString(random[:]) + "-", subs: map[envoy.Type]*subscription{},
+	}
+}
+
+// open returns the groups of the node for the type.
+func (st *stream) open(t envoy.Type) []source {
+	known := false
+	for _, k := range pushOrder {
+		known = known || k == t
+	}
+	if !known {
+		st.log.Warn("leaving a request alone: its type is not served", slog.String("type", printable(string(t))))
+		return nil
+	}
+	sources := []source{}
+	for _, facet := range st.server.options.builder.facets(t, st.node) {
+		key := groupKey{t, facet}
+		st.held = append(st.held, key)
+		sources = append(sources, st.server.acquire(key))
+	}
+	return sources
+}
+
+// take handles one request.
+func (st *stream) take(m message) error {
+	if m.node != nil && m.node.GetId() != st.node.ID {
+		return status.Errorf(codes.InvalidArgument, "the node of a stream must not change: it was %q", st.node.ID)
+	}
+	if err := m.check(st.server.options.Limits); err != nil {
+		return err
+	}
+	sub, asked := st.session.handle(m.request, time.Now())
+	if asked && !st.rate.Allow() {
+		return status.Errorf(codes.ResourceExhausted, "more than %g requests in a second", st.server.options.Limits.Requests)
+	}
+	if sub == nil {
+		return nil
+	}
+	st.tell(sub)
+	return sub.tooMany(st.server.options.Limits)
+}
+
+// loop is the life of the stream after the first request.
+func (st *stream) loop(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var sendLimit time.Time // zero: nothing is being sent
+	for {
+		snapshot, now := st.session.latest(), time.Now()
+		st.session.collect(snapshot, now)
+		wake := sendLimit
+		if sendLimit.IsZero() {
+			var r *response
+			if r, wake = st.session.next(now); r != nil {
+				st.hand(r)
+				sendLimit = now.Add(st.server.options.Limits.Send)
+				wake = sendLimit
+			}
+		}
+		if !wake.IsZero() {
+			timer.Reset(wake.Sub(now))
+		}
+		select {
+		case m := <-st.received:
+			if err := st.take(m); err != nil {
+				return err
+			}
+		case err := <-st.written:
+			if sendLimit = (time.Time{}); err != nil {
+				return err
+			}
+		case <-snapshot.Superseded():
+		case <-timer.C:
+			if !sendLimit.IsZero() && !time.Now().Before(sendLimit) {
+				return status.Errorf(codes.DeadlineExceeded, "the client took no response for %s", st.server.options.Limits.Send)
+			}
+		case err := <-st.ended:
+			return clean(err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-st.server.drain:
+			return errDraining
+		}
+	}
+}
+
+// hand gives the response to the writer, which is idle.
+func (st *stream) hand(r *response) {
+	st.out <- r.frame()
+	st.server.options.Metrics.Count(Sent, r.kind)
+	st.tell(st.session.subs[r.kind])
+}

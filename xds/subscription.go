@@ -1,0 +1,245 @@
+package xds
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// everything is the name that subscribes to all resources of a type.
+const everything = "*"
+
+// source is what a subscription reads: a group.
+type source interface {
+	sync(s *federation.Snapshot) uint64
+	get(name string) *resource
+	list() []string
+	since(version uint64, visit func(name string)) (now uint64, ok bool)
+}
+
+// cursor is a source and how far the subscription has read it.
+type cursor struct {
+	source source
+	at     uint64
+	read   bool // at is set
+}
+
+// entry is what the hub knows of one resource on the client's side.
+type entry struct {
+	sent  *resource // last told; nil: told that it is gone
+	acked *resource // last accepted; nil: none
+}
+
+// want says why a name is looked at.
+type want struct {
+	since  time.Time
+	urgent bool // answers a request: neither paced nor held
+	resend bool // is sent even if the client has it
+	tell   bool // its absence is told even if the client never had it
+}
+
+// flight is a response that is not answered yet.
+type flight struct {
+	nonce, version string
+	sent           time.Time
+	snapshot       uint64
+	resources      []*resource // those in it that were not accepted before
+	removed        []string
+}
+
+// subscription is one type on one stream: what the client wants, what it was
+// told, and what is still to be told. It is for one goroutine and reads no
+// clock.
+type subscription struct {
+	kind    envoy.Type
+	delta   bool
+	cursors []cursor
+	started bool // the first request was read
+
+	wildcard bool
+	named    bool // the client named something once: the legacy wildcard is over
+	explicit map[string]struct{}
+
+	entries map[string]entry
+	live    int    // entries with something sent
+	sum     digest // over what was sent last
+	pending map[string]want
+	urgent  bool // something in pending may be urgent
+	reply   bool // a response is due even if nothing differs
+
+	inflight  []*flight // oldest first
+	lastNonce string
+	lastSent  time.Time
+	refused   map[digest]struct{} // content that the client refused
+	barred    map[string]struct{} // names whose present content is refused: the type stays NACKED
+	nacked    bool                // the last answer was a refusal
+	rewarm    map[string]struct{} // names that the client may ask for once more, since their parent was sent
+	empty     emptiness
+	sync      fleet.Sync
+}
+
+func newSubscription(kind envoy.Type, delta bool, sources []source) *subscription {
+	s := &subscription{
+		kind: kind, delta: delta, explicit: map[string]struct{}{}, entries: map[string]entry{},
+		pending: map[string]want{}, refused: map[digest]struct{}{}, barred: map[string]struct{}{}, rewarm: map[string]struct{}{},
+		sync: fleet.Sync{State: fleet.NotRequested},
+	}
+	for _, src := range sources {
+		s.cursors = append(s.cursors, cursor{source: src})
+	}
+	return s
+}
+
+// whole tells that every response carries the complete state.
+func (s *subscription) whole() bool { return !s.delta && s.rooted() }
+
+// rooted tells that the type is one whose set the hub decides: clusters and
+// listeners, the types that know wildcards.
+func (s *subscription) rooted() bool {
+	return s.kind == envoy.ClusterType || s.kind == envoy.ListenerType
+}
+
+func (s *subscription) wants(name string) bool {
+	_, named := s.explicit[name]
+	return named || s.wildcard
+}
+
+// collect notes what changed up to the snapshot.
+func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
+	note := func(name string) {
+		if _, told := s.entries[name]; told || s.wants(name) {
+			s.look(name, want{since: now})
+		}
+	}
+	for i := range s.cursors {
+		c := &s.cursors[i]
+		version := c.source.sync(snapshot)
+		switch {
+		case !c.read:
+			c.at, c.read = version, true
+		case version != c.at:
+			at, ok := c.source.since(c.at, note)
+			if c.at = at; !ok {
+				s.lookAtAll(want{since: now})
+			}
+		}
+	}
+}
+
+// look adds a reason to look at the name; reasons add up, the first time stays.
+func (s *subscription) look(name string, w want) {
+	if old, ok := s.pending[name]; ok {
+		w = want{since: old.since, urgent: w.urgent || old.urgent, resend: w.resend || old.resend, tell: w.tell || old.tell}
+	}
+	s.pending[name] = w
+	s.urgent = s.urgent || w.urgent
+}
+
+// lookAtAll looks at everything that is wanted or was told.
+func (s *subscription) lookAtAll(w want) {
+	for name := range s.entries {
+		s.look(name, w)
+	}
+	for name := range s.explicit {
+		s.look(name, w)
+	}
+	if !s.wildcard {
+		return
+	}
+	for _, c := range s.cursors {
+		for _, name := range c.source.list() {
+			s.look(name, w)
+		}
+	}
+}
+
+// desired is what the client is to have under the name: what exists and was not
+// refused, else what it last accepted.
+func (s *subscription) desired(name string) *resource {
+	delete(s.barred, name)
+	if !s.wants(name) {
+		return nil
+	}
+	for _, c := range s.cursors {
+		r := c.source.get(name)
+		if r == nil {
+			continue
+		}
+		if _, bad := s.refused[r.hash]; bad {
+			s.barred[name] = struct{}{}
+			return s.entries[name].acked
+		}
+		return r
+	}
+	return nil
+}
+
+// tell notes that the client is told r; nil is gone.
+func (s *subscription) tell(name string, r *resource) {
+	e := s.entries[name]
+	if e.sent != nil {
+		s.sum = s.sum.minus(e.sent.hash)
+		s.live--
+	}
+	if r != nil {
+		s.sum = s.sum.plus(r.hash)
+		s.live++
+	}
+	e.sent = r
+	s.put(name, e)
+}
+
+func (s *subscription) put(name string, e entry) {
+	if e == (entry{}) {
+		delete(s.entries, name)
+		return
+	}
+	s.entries[name] = e
+}
+
+// drop forgets what the client dropped itself.
+func (s *subscription) drop(name string) {
+	s.tell(name, nil)
+	delete(s.entries, name)
+	delete(s.pending, name)
+	delete(s.rewarm, name)
+}
+
+// told returns everything that the client has been told to have, by name.
+func (s *subscription) told() []*resource {
+	all := make([]*resource, 0, s.live)
+	for _, e := range s.entries {
+		if e.sent != nil {
+			all = append(all, e.sent)
+		}
+	}
+	sortResources(all)
+	return all
+}
+
+func sortResources(all []*resource) {
+	slices.SortFunc(all, func(a, b *resource) int {
+		if a.name < b.name {
+			return -1
+		}
+		if a.name > b.name {
+			return 1
+		}
+		return 0
+	})
+}
+
+// refersTo tells whether the client may still use the cluster because of this
+// type.
+func (s *subscription) refersTo(cluster string) bool {
+	for e := range maps.Values(s.entries) {
+		if e.sent != nil && e.sent.refs.hasCluster(cluster) || e.acked != nil && e.acked.refs.hasCluster(cluster) {
+			return true
+		}
+	}
+	return false
+}
