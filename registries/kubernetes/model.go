@@ -123,17 +123,23 @@ func (m *model) putService(k key, s *service) {
 }
 
 func (m *model) putSlice(k key, s *slice) {
-	if old := m.slices[k]; old != nil {
-		m.unrefer(old)
-		m.dirtyServices[old.owner()] = struct{}{}
-	}
 	if s != nil && s.service == "" {
 		s = nil
 	}
+	old := m.slices[k]
 	put(m.slices, k, s)
+	again := old != nil && s != nil && s.refersAs(old)
+	if old != nil {
+		m.dirtyServices[old.owner()] = struct{}{}
+		if !again {
+			m.unrefer(old)
+		}
+	}
 	if s != nil {
-		m.refer(s)
 		m.dirtyServices[s.owner()] = struct{}{}
+		if !again {
+			m.refer(s)
+		}
 	}
 }
 

@@ -27,7 +27,8 @@ type paced struct {
 	refuse  bool // no connection
 	busy    bool // 429 to the canary
 	version int
-	closes  bool // every watch ends at once
+	service string // name of the only one; "" is none
+	closes  bool   // every watch ends at once
 	lists   int
 	watches int
 	probes  int
@@ -80,6 +81,9 @@ func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(request.URL.Path, "/namespaces") {
 		items = pacedItem
 	}
+	if p.service != "" && strings.HasSuffix(request.URL.Path, "/services") {
+		items = fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"suite","resourceVersion":"5"}}`, p.service)
+	}
 	return answer(http.StatusOK, io.NopCloser(strings.NewReader(fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"},"items":[%s]}`, p.version, items)))), nil
 }
 
@@ -104,13 +108,17 @@ func (q quiet) Read([]byte) (int, error) {
 
 func (quiet) Close() error { return nil }
 
-func startPaced(t *testing.T, server *paced) (*Registry, *registrytest.Recorder) {
+func startPaced(t *testing.T, server *paced, change ...func(*Options)) (*Registry, *registrytest.Recorder) {
 	t.Helper()
 	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, heard := New(Options{Cluster: "c1", Client: client}), &registrytest.Recorder{}
+	o := Options{Cluster: "c1", Client: client}
+	for _, c := range change {
+		c(&o)
+	}
+	r, heard := New(o), &registrytest.Recorder{}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx, heard) }()
@@ -179,10 +187,31 @@ func TestF42AtMostOneTryASecond(t *testing.T) {
 	}
 }
 
+// TestF46EventsThatNeverCame: the server holds something else than its watches
+// said.
+func TestF46EventsThatNeverCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &paced{version: 10, service: "old"}
+		_, heard := startPaced(t, server)
+		heard.WaitPhase(t, federation.Ready)
+		server.set(func(p *paced) { p.service = "new" })
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		v := heard.View()
+		if v.Services[serviceKey("new")] == nil || v.Services[serviceKey("old")] != nil || v.Edits != 2 || !heard.Edits()[1].Services.Full {
+			t.Errorf("%d edits, services %v", v.Edits, v.Services)
+		}
+		time.Sleep(time.Hour)
+		if n := heard.View().Edits; n != 2 {
+			t.Errorf("%d edits though nothing changed any more", n-2)
+		}
+	})
+}
+
 func TestWatchesAreRenewedWithoutTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &paced{version: 10}
-		_, heard := startPaced(t, server)
+		_, heard := startPaced(t, server, func(o *Options) { o.Reconcile = -1 })
 		heard.WaitPhase(t, federation.Ready)
 		said := len(heard.Statuses())
 		time.Sleep(time.Hour)

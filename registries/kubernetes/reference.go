@@ -69,6 +69,14 @@ func (s set[V]) all() iter.Seq[V] {
 	return slices.Values(s.few)
 }
 
+// refersAs tells whether both refer to the same things, as after a change of
+// health.
+func (s *slice) refersAs(o *slice) bool {
+	return s.service == o.service && slices.EqualFunc(s.endpoints, o.endpoints, func(a, b sliceEndpoint) bool {
+		return a.ip == b.ip && a.pod == b.pod && a.node == b.node
+	})
+}
+
 // refer notes what the slice refers to.
 func (m *model) refer(s *slice) {
 	m.slicesOf.add(s.owner(), s.k)

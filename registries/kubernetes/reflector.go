@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	listTimeout  = time.Minute     // of one page
-	watchLeast   = 5 * time.Minute // a watch is renewed after once to twice this time
+	listTimeout  = time.Minute // of one page
 	longestPause = 30 * time.Second
 	atOnce       = time.Second // a watch that ends sooner is trouble
 )
 
 // reflector says what the server holds of one kind: a complete list, then every
 // change. A watch that breaks goes on at its version; only a version that the
-// server does not keep any more (410) or another epoch needs a new list. Lists
+// server does not keep any more (410) or another epoch needs a new list; and now
+// and then one finds events that never came (F46). Lists
 // are read from a quorum in pages, each object cut down as its page arrives; a
 // list that breaks off is dropped whole (F43). Streamed lists (WatchList) are
 // not used: with paging the memory is bounded on servers of every age.
@@ -33,6 +33,8 @@ type reflector struct {
 	gate  *gate
 	tries flowcontrol.RateLimiter // of all reflectors of the cluster
 	page  int64
+	renew time.Duration                     // of a watch, at the latest
+	check bool                              // list again when a watch is renewed
 	say   func(context.Context, event) bool // false when the context ended
 
 	version  string // to go on from; "" needs a list
@@ -101,7 +103,8 @@ func (r *reflector) follow(ctx context.Context, s session) error {
 		}
 		r.version = version
 	}
-	w, err := r.watch(ctx, r.watchOptions())
+	life := r.renew*6/10 + rand.N(r.renew*3/10)
+	w, err := r.watch(ctx, r.watchOptions(life))
 	switch {
 	case expired(err):
 		r.version = ""
@@ -118,11 +121,16 @@ func (r *reflector) follow(ctx context.Context, s session) error {
 		return err
 	}
 	r.say(ctx, followed{kind: r.kind})
-	return r.consume(ctx, w)
+	began := time.Now()
+	err = r.consume(ctx, w)
+	if r.check && err == nil && time.Since(began) >= life-time.Second {
+		r.version = ""
+	}
+	return err
 }
 
-func (r *reflector) watchOptions() metav1.ListOptions {
-	seconds := int64((watchLeast + rand.N(watchLeast)).Seconds())
+func (r *reflector) watchOptions(life time.Duration) metav1.ListOptions {
+	seconds := int64(life.Seconds())
 	return metav1.ListOptions{ResourceVersion: r.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds, FieldSelector: r.fields}
 }
 

@@ -19,6 +19,8 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
+const usualReconcile = 5 * time.Minute
+
 // Sink hears what the registry says. Update returns after its version is
 // published.
 type Sink interface {
@@ -36,7 +38,11 @@ type Options struct {
 	Explain      func(error) string   // says an error for people, without secrets; nil: its own text
 	PageSize     int64                // of lists; 0: 500
 	Canary       time.Duration        // between two reads of kube-system, and their time limit; 0: 5 s
-	Logger       *slog.Logger         // nil: the default logger
+	// Reconcile is how often everything is listed again, to find events that
+	// never came; 0: 5 min, negative: never. Lists that bring nothing new say
+	// nothing.
+	Reconcile time.Duration
+	Logger    *slog.Logger // nil: the default logger
 }
 
 // Registry follows one cluster. It is made by New and used for one Run.
@@ -54,6 +60,7 @@ func New(o Options) *Registry {
 	o.DomainSuffix = cmp.Or(o.DomainSuffix, "cluster.local")
 	o.PageSize = cmp.Or(o.PageSize, 500)
 	o.Canary = cmp.Or(o.Canary, 5*time.Second)
+	o.Reconcile = cmp.Or(o.Reconcile, usualReconcile)
 	if o.Explain == nil {
 		o.Explain = error.Error
 	}
@@ -86,7 +93,13 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 		r.gate.run(ctx, func(uid string, trouble error) { say(ctx, probed{uid: uid, err: trouble}) })
 	})
 	for _, res := range resources(r.options.Client, r.options.DomainSuffix) {
-		f := &reflector{resource: res, gate: r.gate, tries: r.tries, page: r.options.PageSize, say: say}
+		f := &reflector{
+			resource: res, gate: r.gate, tries: r.tries, page: r.options.PageSize, say: say,
+			renew: r.options.Reconcile, check: r.options.Reconcile > 0,
+		}
+		if !f.check {
+			f.renew = 2 * usualReconcile
+		}
 		running.Go(func() { f.run(ctx) })
 	}
 	newFollower(r, to).run(ctx, events)
