@@ -1,0 +1,117 @@
+package envoy_test
+
+import (
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// spoil makes a good resource bad. Where envoy is set Envoy refuses it too;
+// elsewhere only this hub or gRPC does.
+type spoil struct {
+	typ   envoy.Type
+	name  string
+	want  string // in the error
+	envoy bool
+	do    func(proto.Message)
+}
+
+func spoilCluster(do func(*clusterv3.Cluster)) func(proto.Message) {
+	return func(m proto.Message) { do(m.(*clusterv3.Cluster)) }
+}
+
+func spoilEndpoints(do func(*endpointv3.LocalityLbEndpoints, *endpointv3.ClusterLoadAssignment)) func(proto.Message) {
+	return func(m proto.Message) {
+		a := m.(*endpointv3.ClusterLoadAssignment)
+		do(a.GetEndpoints()[0], a)
+	}
+}
+
+func spoilListener(do func(*listenerv3.Listener)) func(proto.Message) {
+	return func(m proto.Message) { do(m.(*listenerv3.Listener)) }
+}
+
+func spoilRoutes(do func(*routev3.RouteConfiguration)) func(proto.Message) {
+	return func(m proto.Message) { do(m.(*routev3.RouteConfiguration)) }
+}
+
+const webCluster = "outbound|80||web.shop.svc.cluster.local"
+
+// One row for each rule; the table is not changed.
+var spoils = map[string]spoil{
+	"no connect timeout": {envoy.ClusterType, webCluster, "ConnectTimeout", true, spoilCluster(func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(0) })},
+	"EDS without ADS":    {envoy.ClusterType, webCluster, "ADS", true, spoilCluster(func(c *clusterv3.Cluster) { c.EdsClusterConfig = nil })},
+	"policy of ORIGINAL_DST": {envoy.ClusterType, "PassthroughCluster", "CLUSTER_PROVIDED", true, spoilCluster(func(c *clusterv3.Cluster) {
+		c.LbPolicy = clusterv3.Cluster_ROUND_ROBIN
+	})},
+	"two endpoints of LOGICAL_DNS": {envoy.ClusterType, webCluster, "one endpoint", true, spoilCluster(func(c *clusterv3.Cluster) {
+		c.EdsClusterConfig, c.ClusterDiscoveryType = nil, &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS}
+	})},
+	"long name": {envoy.ClusterType, webCluster, "bytes", false, spoilCluster(func(c *clusterv3.Cluster) { c.Name = strings.Repeat("x", 400) })},
+	"name in EDS": {envoy.EndpointType, webCluster, "no IP address", true, spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
+		l.GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().Address = "backend.example.com"
+	})},
+	"endpoint twice": {envoy.EndpointType, webCluster, "twice", false, spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
+		l.LbEndpoints = append(l.LbEndpoints, l.GetLbEndpoints()[0])
+	})},
+	"locality twice": {envoy.EndpointType, webCluster, "twice", false, spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, a *endpointv3.ClusterLoadAssignment) {
+		a.Endpoints = append(a.Endpoints, &endpointv3.LocalityLbEndpoints{Locality: l.GetLocality(), LoadBalancingWeight: wrapperspb.UInt32(1)})
+	})},
+	"priority gap": {envoy.EndpointType, webCluster, "contiguous", false, spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
+		l.Priority = 1
+	})},
+	"no locality weight": {envoy.EndpointType, webCluster, "load_balancing_weight", false, spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
+		l.LoadBalancingWeight = nil
+	})},
+	"weight sum": {envoy.EndpointType, webCluster, "add up", false, spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, a *endpointv3.ClusterLoadAssignment) {
+		l.LoadBalancingWeight = wrapperspb.UInt32(1<<32 - 1)
+		second := proto.Clone(l).(*endpointv3.LocalityLbEndpoints)
+		second.Locality.Region = "elsewhere"
+		second.GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().Address = "10.0.0.77"
+		a.Endpoints = append(a.Endpoints, second)
+	})},
+	"chain twice": {envoy.ListenerType, "virtualInbound", "same match", true, spoilListener(func(l *listenerv3.Listener) {
+		l.FilterChains = append(l.FilterChains, l.GetFilterChains()[0])
+	})},
+	"listener at a name": {envoy.ListenerType, "virtualInbound", "no IP address", true, spoilListener(func(l *listenerv3.Listener) {
+		l.GetAddress().GetSocketAddress().Address = "localhost"
+	})},
+	"packed filter": {envoy.ListenerType, "virtualInbound", "StatPrefix", true, spoilListener(func(l *listenerv3.Listener) {
+		l.GetDefaultFilterChain().GetFilters()[0].GetTypedConfig().Value = nil
+	})},
+	"domain twice": {envoy.RouteType, "80", "twice", true, spoilRoutes(func(c *routev3.RouteConfiguration) {
+		h := c.GetVirtualHosts()[0]
+		h.Domains = append(h.Domains, strings.ToUpper(h.GetDomains()[0]))
+	})},
+	"virtual host twice": {envoy.RouteType, "80", "twice", false, spoilRoutes(func(c *routev3.RouteConfiguration) {
+		c.GetVirtualHosts()[1].Name = c.GetVirtualHosts()[0].GetName()
+	})},
+}
+
+func TestBadResourcesAreNeverSent(t *testing.T) {
+	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
+	for name, s := range spoils {
+		t.Run(name, func(t *testing.T) {
+			built := buildAll(t, client(t), w.snapshot)
+			m, _ := find[proto.Message](t, built[s.typ], s.name)
+			s.do(m)
+			err := envoy.Validate(m)
+			if err == nil || !strings.Contains(err.Error(), s.want) {
+				t.Errorf("it is judged: %v; want an error with %q", err, s.want)
+			}
+			if refused := testbed.ValidateEnvoy(t, bootstrap(t, built)) != nil; refused != s.envoy {
+				t.Errorf("Envoy refuses it: %t, want %t", refused, s.envoy)
+			}
+		})
+	}
+}
