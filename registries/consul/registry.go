@@ -121,7 +121,7 @@ func (b *backoff) next(err error) time.Duration {
 	var full *busy
 	switch {
 	case errors.As(err, &full):
-		first, longest = max(full.after, 2*time.Second), time.Minute
+		first, longest = max(full.after, 2*time.Second), max(full.after, 15*time.Second)
 	case errors.As(err, &r):
 		first, longest = time.Second, 10*time.Second
 	}

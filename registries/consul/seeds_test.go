@@ -86,6 +86,7 @@ func TestSeed55OneOfAHundredChanges(t *testing.T) {
 }
 
 func TestSeed56ConsulDown(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{Persistent: true}, Options{})
 	r.fill("web", 3)
 	heard, _ := registrytest.Start(t, r)
@@ -130,6 +131,7 @@ func TestSeed57TagsReordered(t *testing.T) {
 }
 
 func TestRequestBudgetOfAHundredChanges(t *testing.T) {
+	t.Parallel()
 	const services, changes, budget = 140, 100, 350
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.fill("web", services)

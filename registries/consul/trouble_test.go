@@ -155,6 +155,7 @@ func TestF66AnotherConsulIsHeld(t *testing.T) {
 }
 
 func TestStaleWithin15SecondsOfSilence(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.fill("web", 3)
 	heard, _ := registrytest.Start(t, r)
