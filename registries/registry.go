@@ -46,10 +46,13 @@ type Cluster struct {
 	Open func(known federation.Identity) (Registry, error)
 }
 
-// Metrics counts what went wrong. It must not block.
+// Metrics counts what the registries do. It must not block.
 type Metrics interface {
-	RegistryPanicked(id federation.ClusterID)
-	RegistryRestarted(id federation.ClusterID)
+	RegistryPanicked(federation.ClusterID)
+	RegistryRestarted(federation.ClusterID)
+	Edit(federation.ClusterID)              // one was published
+	Event(federation.ClusterID, time.Time)  // the registry said something
+	Synced(federation.ClusterID, time.Time) // a complete list was published
 }
 
 // Options are the surroundings of a Supervisor. Only Aggregate is needed.
@@ -68,6 +71,9 @@ type noMetrics struct{}
 
 func (noMetrics) RegistryPanicked(federation.ClusterID)  {}
 func (noMetrics) RegistryRestarted(federation.ClusterID) {}
+func (noMetrics) Edit(federation.ClusterID)              {}
+func (noMetrics) Event(federation.ClusterID, time.Time)  {}
+func (noMetrics) Synced(federation.ClusterID, time.Time) {}
 
 func (o Options) withDefaults() Options {
 	if o.Grace == 0 {

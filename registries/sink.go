@@ -15,14 +15,17 @@ func (r *attempt) Update(e federation.Edit) {
 	}
 	now := m.options.Now()
 	m.lastEvent = now
+	m.options.Metrics.Event(m.shard.Cluster, now)
 	if e.Services.Full {
 		if why := suspicious(m.baseline(), e); why != "" && !r.instance.hold.proves(e, now, m.options.HoldFor) {
 			r.keepBack(e, why)
 			return
 		}
 		m.lastSync = now
+		m.options.Metrics.Synced(m.shard.Cluster, now)
 	}
 	r.apply(e)
+	m.options.Metrics.Edit(m.shard.Cluster)
 }
 
 // Status shows what the registry says of itself.

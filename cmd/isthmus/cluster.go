@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/metrics"
+	"isthmus.dev/isthmus/registries"
+)
+
+// surroundings are what every kind of registry may use of the hub.
+type surroundings struct {
+	policy  federation.AddressPolicy
+	metrics *metrics.Metrics
+	logger  *slog.Logger
+}
+
+// opener makes a registry; see registries.Cluster.
+type opener func(known federation.Identity) (registries.Registry, error)
+
+// running makes what a kind offers a registries.Registry.
+type running struct {
+	run      func(ctx context.Context, to registries.Sink) error
+	activity func() (lastEvent, lastSync time.Time)
+}
+
+// Run is part of registries.Registry.
+func (r running) Run(ctx context.Context, to registries.Sink) error { return r.run(ctx, to) }
+
+// Activity is part of registries.Active.
+func (r running) Activity() (lastEvent, lastSync time.Time) { return r.activity() }
+
+// check returns what is wrong with the cluster's lines in the config file.
+func (c clusterConfig) check(field string) error {
+	var wrong []error
+	add := func(name, format string, args ...any) {
+		wrong = append(wrong, fmt.Errorf("%s.%s: "+format, append([]any{field, name}, args...)...))
+	}
+	if err := kube.ValidateClusterID(string(c.ID)); err != nil {
+		add("id", "%q: %w", c.ID, err)
+	}
+	if c.Precedence != nil && *c.Precedence < 1 {
+		add("precedence", "must be 1 or more; the lower number wins")
+	}
+	if strings.ContainsFunc(string(c.Network), func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
+		add("network", "has a space or a control character")
+	}
+	k, err := kindOf(c.Provider)
+	if err != nil {
+		add("provider", "%w", err)
+		return errors.Join(wrong...)
+	}
+	for _, p := range c.sections() {
+		if p != c.Provider {
+			add(strings.ToLower(string(p)), "does not belong to a cluster of provider %s", c.Provider)
+		}
+	}
+	if k.section != nil && !k.section(c) {
+		add(strings.ToLower(string(c.Provider)), "is missing; provider %s needs it", c.Provider)
+	}
+	return errors.Join(wrong...)
+}
+
+// fingerprint changes with everything in the file that the registry depends on.
+func (c clusterConfig) fingerprint() (string, error) {
+	c.Precedence = nil
+	data, err := json.Marshal(c)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// attachConfigured attaches the clusters of the config file. The second and any
+// further one of an ID is skipped with a warning and shown at the first.
+func attachConfigured(to *registries.Supervisor, with surroundings, clusters []clusterConfig) error {
+	first := map[federation.ClusterID]int{}
+	for i, c := range clusters {
+		if at, taken := first[c.ID]; taken {
+			field := fmt.Sprintf("clusters[%d].id", i)
+			with.logger.Warn("a cluster is skipped: its ID is taken", "cluster", c.ID, "field", field, "by", fmt.Sprintf("clusters[%d]", at))
+			to.Problem(c.ID, field, duplicateID(c.ID, field, fmt.Sprintf("clusters[%d]", at)))
+			continue
+		}
+		first[c.ID] = i
+		k, err := kindOf(c.Provider)
+		if err != nil {
+			return err
+		}
+		fingerprint, err := c.fingerprint()
+		if err != nil {
+			return err
+		}
+		to.Attach(registries.Cluster{ID: c.ID, Spec: c.spec(), Fingerprint: fingerprint, Open: k.open(with, c)})
+	}
+	return nil
+}
+
+func duplicateID(id federation.ClusterID, field, by string) *federation.Problem {
+	return &federation.Problem{
+		Code: "DUPLICATE_CLUSTER_ID", Object: "cluster " + string(id), Field: field,
+		Message: fmt.Sprintf("the ID %s is taken by %s; this cluster is skipped, give it another ID", id, by),
+	}
+}

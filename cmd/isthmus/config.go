@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	_ "embed" // the sample
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+//go:embed sample.yaml
+var sampleConfig []byte
+
+// config is the config file. What it does not name is a mistake in the file.
+type config struct {
+	GraphQL   addrConfig      `yaml:"graphql"`
+	XDS       addrConfig      `yaml:"xds"`
+	TLS       serverTLSConfig `yaml:"tls"`
+	DataDir   string          `yaml:"dataDir"`
+	ClusterID string          `yaml:"clusterID"`
+	Etcd      etcdConfig      `yaml:"etcd"`
+	Clusters  []clusterConfig `yaml:"clusters"`
+}
+
+type addrConfig struct {
+	Addr string `yaml:"addr"`
+}
+
+type serverTLSConfig struct {
+	Cert     string `yaml:"cert"`
+	Key      string `yaml:"key"`
+	ClientCA string `yaml:"clientCA"`
+}
+
+type clientTLSConfig struct {
+	CA   string `yaml:"ca"`
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+}
+
+type etcdConfig struct {
+	Endpoints []string        `yaml:"endpoints"`
+	TLS       clientTLSConfig `yaml:"tls"`
+}
+
+// clusterConfig is one cluster of the file, with the section of its provider.
+type clusterConfig struct {
+	ID         federation.ClusterID `yaml:"id"`
+	Provider   federation.Provider  `yaml:"provider"`
+	Network    federation.NetworkID `yaml:"network"`
+	Precedence *int                 `yaml:"precedence"`
+	Kubernetes *kubernetesConfig    `yaml:"kubernetes"`
+	Consul     *consulConfig        `yaml:"consul"`
+}
+
+type kubernetesConfig struct {
+	Kubeconfig string `yaml:"kubeconfig"`
+	Context    string `yaml:"context"`
+}
+
+type consulConfig struct {
+	Address    string          `yaml:"address"`
+	Datacenter string          `yaml:"datacenter"`
+	TokenFile  string          `yaml:"tokenFile"`
+	TLS        clientTLSConfig `yaml:"tls"`
+	Hostname   string          `yaml:"hostname"`
+	Namespace  string          `yaml:"namespace"`
+}
+
+// spec is what the merge law needs to know of the cluster.
+func (c clusterConfig) spec() federation.ClusterSpec {
+	s := federation.ClusterSpec{Provider: c.Provider, Network: c.Network}
+	if c.Precedence != nil {
+		s.Precedence = *c.Precedence
+	}
+	return s
+}
+
+// maxConfig is the largest config file in bytes.
+const maxConfig = 1 << 20
+
+func readConfig(path string) (config, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return config{}, fmt.Errorf("--config: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return config{}, fmt.Errorf("--config %s: is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return config{}, fmt.Errorf("--config: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err != nil {
+		return config{}, fmt.Errorf("--config: %w", err)
+	}
+	if len(data) > maxConfig {
+		return config{}, fmt.Errorf("--config %s: is larger than 1 MiB", path)
+	}
+	return parseConfig(path, data)
+}
+
+// parseConfig reads one YAML document and refuses unknown and repeated keys with
+// line and column. No content of the file is repeated in its errors but keys.
+func parseConfig(name string, data []byte) (c config, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("reading %s: it is not YAML that can be read", name)
+		}
+	}()
+	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
+	if err := decoder.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		return config{}, fmt.Errorf("reading %s: %s", name, oneLine(yaml.FormatError(err, false, false)))
+	}
+	if err := decoder.Decode(new(config)); !errors.Is(err, io.EOF) {
+		return config{}, fmt.Errorf("reading %s: it holds more than one document", name)
+	}
+	var wrong []error
+	for i, cluster := range c.Clusters {
+		wrong = append(wrong, cluster.check(fmt.Sprintf("clusters[%d]", i)))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return config{}, fmt.Errorf("reading %s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return c, nil
+}
+
+func oneLine(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return first
+}

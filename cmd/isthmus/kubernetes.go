@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/kubernetes"
+)
+
+// openKubernetes reads the kubeconfig anew at each start, so that a corrected
+// file heals the cluster.
+func openKubernetes(with surroundings, c clusterConfig) opener {
+	return func(known federation.Identity) (registries.Registry, error) {
+		data, err := kube.ReadFile(c.Kubernetes.Kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("kubernetes.kubeconfig: %w", err)
+		}
+		credentials, err := kube.Parse(data, with.kubeconfigRules(c.Kubernetes.Context))
+		if err != nil {
+			return nil, fmt.Errorf("kubernetes.kubeconfig: %w", err)
+		}
+		return with.followKubernetes(c, credentials, known)
+	}
+}
+
+func (s surroundings) kubeconfigRules(context string) kube.ParseOptions {
+	return kube.ParseOptions{Context: context, AllowLoopback: s.policy.AllowLoopback}
+}
+
+func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Credentials, known federation.Identity) (registries.Registry, error) {
+	client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: s.allow})
+	if err != nil {
+		return nil, err
+	}
+	r := kubernetes.New(kubernetes.Options{
+		Cluster: c.ID, Network: c.Network, Client: client, Expect: known.UID, Explain: kube.Explain, Logger: s.logger,
+	})
+	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error {
+		defer client.Close()
+		return r.Run(ctx, to)
+	}}, nil
+}
+
+// allow is the address policy as a check of one connection.
+func (s surroundings) allow(to netip.AddrPort) error {
+	if why := s.policy.Refuse(to.Addr(), to.Port()); why != "" {
+		return fmt.Errorf("the address %s %s", to, why)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Command isthmus is the hub and its command line.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// version is set by the build.
+var version = "development"
+
+// The exit codes of every command.
+const (
+	exitDone   = 0
+	exitFailed = 1 // refused or failed
+	exitUsage  = 2 // wrong usage
+)
+
+func main() {
+	os.Exit(run(untilSignal(), os.Args[1:], streams{out: os.Stdout, err: os.Stderr}))
+}
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends; a second
+// one ends the process at once.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(exitFailed)
+	}()
+	return ctx
+}
+
+// streams are where a command writes: data to out, progress and warnings to err.
+type streams struct{ out, err io.Writer }
+
+// usageError is wrong usage: one line and exit code 2.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, io streams) int {
+	root := &cobra.Command{
+		Use: "isthmus", Short: "A hub that federates the services of many clusters",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetOut(io.out)
+	root.SetErr(io.err)
+	root.SetArgs(args)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(serveCommand(io), versionCommand(io))
+	return exitCode(io, root.ExecuteContext(ctx))
+}
+
+func exitCode(io streams, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintln(io.err, "isthmus: "+err.Error())
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasParent() {
+		return usagef("%q is not an argument of %q; see %q", args[0], cmd.CommandPath(), cmd.CommandPath()+" --help")
+	}
+	return usagef("unknown command %q; see %q", args[0], cmd.CommandPath()+" --help")
+}
+
+// onceOnly refuses a flag that is given twice (B-F1).
+func onceOnly(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) { f.Value = &onceValue{Value: f.Value} })
+}
+
+type onceValue struct {
+	pflag.Value
+	given bool
+}
+
+// Set is part of pflag.Value.
+func (v *onceValue) Set(s string) error {
+	if v.given {
+		return errors.New("the flag is given twice")
+	}
+	v.given = true
+	return v.Value.Set(s)
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/etcd"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/graph"
+	"isthmus.dev/isthmus/graph/model"
+	"isthmus.dev/isthmus/graph/transport"
+	"isthmus.dev/isthmus/internal/metrics"
+	"isthmus.dev/isthmus/internal/server"
+	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/xds"
+)
+
+// drain is how long requests and streams may go on after the end was asked for.
+const drain = 5 * time.Second
+
+// serve opens what the hub needs, joins the rooms and runs until the context
+// ends. A context that ends during the start is no error.
+func serve(ctx context.Context, s settings, io streams) (err error) {
+	logger := slog.New(slog.NewTextHandler(io.err, nil))
+	dir, err := openDataDir(s.dataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.close()) }()
+	doors, err := openListeners(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer doors.close()
+	var certificates *server.Certificates
+	if !s.dev {
+		if certificates, err = server.OpenCertificates(s.tls, server.CertificateOptions{Logger: logger}); err != nil {
+			return err
+		}
+	}
+	store, err := openStore(ctx, s, dir, logger)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	h, err := join(s, parts{dir: dir, doors: doors, certificates: certificates, store: store, logger: logger})
+	if err != nil {
+		return err
+	}
+	if s.dev {
+		if err := greet(io.err, s.facts()); err != nil {
+			return err
+		}
+	}
+	return h.run(ctx)
+}
+
+func openStore(ctx context.Context, s settings, dir *dataDir, logger *slog.Logger) (*etcd.Store, error) {
+	secure, err := clientTLS(s.etcd.TLS)
+	if err != nil {
+		return nil, fmt.Errorf("etcd.tls: %w", err)
+	}
+	return etcd.Open(ctx, etcd.Options{DataDir: dir.etcd(), Endpoints: s.etcd.Endpoints, TLS: secure, Logger: logger})
+}
+
+// parts are what was opened and may have failed.
+type parts struct {
+	dir          *dataDir
+	doors        listeners
+	certificates *server.Certificates // nil: plaintext
+	store        *etcd.Store
+	logger       *slog.Logger
+}
+
+// tls is nil for plaintext.
+func (p parts) tls() *tls.Config {
+	if p.certificates == nil {
+		return nil
+	}
+	return p.certificates.TLS()
+}
+
+// hub is everything, joined; what is in core goes on until the edge has drained.
+type hub struct {
+	core, edge map[string]func(context.Context) error
+	ready      *readiness
+}
+
+// join is the only place that knows every room.
+func join(s settings, p parts) (*hub, error) {
+	counts := metrics.New()
+	aggregate := federation.NewAggregate(snapshotMetrics{counts})
+	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, logger: p.logger}
+	aggregate.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{
+		Settings: &federation.Settings{Addresses: with.policy},
+	})
+
+	attached := make(chan struct{})
+	supervisor := registries.New(registries.Options{
+		Aggregate: aggregate, Dir: p.dir.lastKnownGood(), Attached: attached, Logger: p.logger, Metrics: counts.Registries,
+	})
+	if err := attachConfigured(supervisor, with, s.clusters); err != nil {
+		return nil, err
+	}
+
+	proxyFleet := fleet.New()
+	discovery := xds.New(xds.Options{
+		Snapshots: aggregate, Fleet: proxyFleet, Ready: supervisor.Ready(), Metrics: xdsMetrics{counts.XDS}, Logger: p.logger,
+	})
+	grpcServer := grpc.NewServer(append(server.GRPCOptions(p.tls()), discovery.ServerOptions()...)...)
+	discovery.Register(grpcServer)
+
+	schema := graph.New(graph.Options{
+		Snapshots: aggregate, Counters: counters{supervisor}, Proxies: proxies{proxyFleet},
+		Hub: model.Hub{Version: version, ClusterID: s.clusterID},
+	})
+	ready := &readiness{snapshots: aggregate, synced: supervisor.Ready(), draining: make(chan struct{})}
+	health := server.Health(ready.check, counts.Handler())
+	web, err := pages(s.facts(), transport.New(schema, transport.Options{Log: p.logger}))
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.hosts()
+	if err != nil {
+		return nil, err
+	}
+	if s.dev {
+		for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+			web.Handle(path, health)
+		}
+	}
+
+	h := &hub{ready: ready, core: map[string]func(context.Context) error{
+		"store":      p.store.Run,
+		"registries": supervisor.Run,
+		"health":     func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
+	}, edge: map[string]func(context.Context) error{
+		"xds":     discovery.Run,
+		"grpc":    func(ctx context.Context) error { return server.RunGRPC(ctx, grpcServer, p.doors.xds, drain) },
+		"graphql": func(ctx context.Context) error { return serveHTTP(ctx, p, graphqlDoor, server.Guard(web, names...)) },
+	}}
+	if p.certificates != nil {
+		h.core["certificates"] = p.certificates.Run
+	}
+	if s.kubeconfigDir == "" {
+		close(attached)
+	} else {
+		h.core["kubeconfigs"] = watchFolder(s.kubeconfigDir, folderClusters{to: supervisor, with: with, others: idsOf(s.clusters)}, attached)
+	}
+	return h, nil
+}
+
+type door int
+
+const (
+	graphqlDoor door = iota
+	healthDoor
+)
+
+// serveHTTP serves behind one of the doors; health is plain HTTP.
+func serveHTTP(ctx context.Context, p parts, d door, handler http.Handler) error {
+	if d == healthDoor {
+		return server.NewHTTP(handler, server.HTTPOptions{Drain: time.Second, Logger: p.logger}).Run(ctx, p.doors.health)
+	}
+	return server.NewHTTP(handler, server.HTTPOptions{TLS: p.tls(), Drain: drain, Logger: p.logger}).Run(ctx, p.doors.graphql)
+}
+
+// hosts are the names under which the GraphQL address may be asked, beside those
+// of this machine.
+func (s *settings) hosts() ([]string, error) {
+	if s.dev {
+		return nil, nil
+	}
+	return certificateNames(s.tls.Cert)
+}
+
+func idsOf(clusters []clusterConfig) map[federation.ClusterID]bool {
+	ids := map[federation.ClusterID]bool{}
+	for _, c := range clusters {
+		ids[c.ID] = true
+	}
+	return ids
+}
+
+// run runs everything until the context ends or a part fails; then the edge
+// drains, and what it needs ends after it.
+func (h *hub) run(ctx context.Context) error {
+	ctx, stopEdge := context.WithCancel(ctx)
+	defer stopEdge()
+	coreCtx, stopCore := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCore()
+	var core, edge errgroup.Group
+	start := func(group *errgroup.Group, ctx context.Context, parts map[string]func(context.Context) error) {
+		for name, run := range parts {
+			group.Go(func() error {
+				err := run(ctx)
+				if err != nil {
+					stopEdge()
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				return nil
+			})
+		}
+	}
+	start(&core, coreCtx, h.core)
+	start(&edge, ctx, h.edge)
+	<-ctx.Done()
+	h.ready.drain()
+	edgeErr := edge.Wait()
+	stopCore()
+	return errors.Join(edgeErr, core.Wait())
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func serveCommand(io streams) *cobra.Command {
+	var given flags
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run the hub", Args: noArguments,
+		Long: `Run the hub until SIGTERM or SIGINT.
+
+Without --dev, GraphQL and xDS want mutual TLS: --tls-cert, --tls-key and
+--tls-client-ca (or tls in the config file). With --dev they speak plaintext on
+loopback addresses and unix sockets, and a hub without any cluster gets a sample.
+Flags win over the config file.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := resolve(given)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), s, io)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&given.dev, "dev", false, "plaintext on loopback addresses and unix sockets; no authentication")
+	f.StringVar(&given.config, "config", "", "config `FILE`")
+	f.StringVar(&given.dataDir, "data-dir", "", "`DIR` of what the hub keeps (default: a folder of the user's state directory)")
+	f.StringSliceVar(&given.etcdEndpoints, "etcd-endpoints", nil, "`URL`s of an etcd outside (default: an embedded one)")
+	f.StringVar(&given.graphqlAddr, "graphql-addr", "", "HOST:PORT or unix:PATH of GraphQL and the pages (default "+defaultGraphQL+")")
+	f.StringVar(&given.xdsAddr, "xds-addr", "", "HOST:PORT or unix:PATH of xDS (default "+defaultXDS+")")
+	f.StringVar(&given.healthAddr, "health-addr", defaultHealth, "HOST:PORT or unix:PATH of /healthz, /readyz and /metrics")
+	f.StringVar(&given.kubeconfigDir, "kubeconfig-dir", "", "watched `DIR` of kubeconfigs; each file attaches the cluster of its name")
+	f.StringVar(&given.tlsCert, "tls-cert", "", "certificate `FILE` of the hub")
+	f.StringVar(&given.tlsKey, "tls-key", "", "key `FILE` of the hub")
+	f.StringVar(&given.tlsClientCA, "tls-client-ca", "", "`FILE` of the CAs that sign clients' certificates")
+	onceOnly(f)
+	return cmd
+}

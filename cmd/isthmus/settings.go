@@ -1,0 +1,162 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/server"
+)
+
+const (
+	defaultGraphQL   = "127.0.0.1:8080"
+	defaultXDS       = "127.0.0.1:15010"
+	defaultHealth    = "127.0.0.1:8081"
+	defaultClusterID = "hub"
+)
+
+// flags are those of serve, as given.
+type flags struct {
+	dev                              bool
+	config, dataDir, kubeconfigDir   string
+	etcdEndpoints                    []string
+	graphqlAddr, xdsAddr, healthAddr string
+	tlsCert, tlsKey, tlsClientCA     string
+}
+
+// settings are what serve runs with: flags, then the config file, then defaults.
+type settings struct {
+	dev           bool
+	configFile    string
+	dataDir       string
+	kubeconfigDir string
+	clusterID     string
+	graphqlAddr   string
+	xdsAddr       string
+	healthAddr    string
+	tls           server.CertificateFiles // zero with dev
+	etcd          etcdConfig
+	clusters      []clusterConfig
+	sample        bool // the clusters are the embedded sample
+}
+
+// resolve reads the config file and joins everything; it opens nothing else.
+func resolve(f flags) (settings, error) {
+	var c config
+	if f.config != "" {
+		var err error
+		if c, err = readConfig(f.config); err != nil {
+			return settings{}, err
+		}
+	}
+	s := settings{
+		dev: f.dev, configFile: f.config, kubeconfigDir: f.kubeconfigDir,
+		clusterID:   cmp.Or(c.ClusterID, defaultClusterID),
+		graphqlAddr: cmp.Or(f.graphqlAddr, c.GraphQL.Addr, defaultGraphQL),
+		xdsAddr:     cmp.Or(f.xdsAddr, c.XDS.Addr, defaultXDS),
+		healthAddr:  cmp.Or(f.healthAddr, defaultHealth),
+		tls: server.CertificateFiles{
+			Cert: cmp.Or(f.tlsCert, c.TLS.Cert), Key: cmp.Or(f.tlsKey, c.TLS.Key), ClientCA: cmp.Or(f.tlsClientCA, c.TLS.ClientCA),
+		},
+		etcd: c.Etcd, clusters: c.Clusters,
+	}
+	if len(f.etcdEndpoints) > 0 {
+		s.etcd.Endpoints = f.etcdEndpoints
+	}
+	if s.dev && len(s.clusters) == 0 && s.kubeconfigDir == "" {
+		sample, err := parseConfig("the embedded sample", sampleConfig)
+		if err != nil {
+			return settings{}, err
+		}
+		s.clusters, s.sample = sample.Clusters, true
+	}
+	var err error
+	if s.dataDir, err = dataDirOf(cmp.Or(f.dataDir, c.DataDir)); err != nil {
+		return settings{}, err
+	}
+	return s, errors.Join(s.checkTLS(f), s.checkAddresses(), s.checkEtcd(), s.checkClusterID())
+}
+
+func dataDirOf(given string) (string, error) {
+	if given != "" {
+		return filepath.Abs(given)
+	}
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", usagef("--data-dir: this user has no home directory; name a folder")
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "isthmus"), nil
+}
+
+func (s *settings) checkTLS(f flags) error {
+	given := map[string]string{"--tls-cert": s.tls.Cert, "--tls-key": s.tls.Key, "--tls-client-ca": s.tls.ClientCA}
+	var missing []string
+	for _, name := range []string{"--tls-cert", "--tls-key", "--tls-client-ca"} {
+		if given[name] == "" {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case s.dev && f.tlsCert+f.tlsKey+f.tlsClientCA != "":
+		return usagef("--dev speaks plaintext and takes no --tls-cert, --tls-key, --tls-client-ca; leave out one or the other")
+	case s.dev:
+		s.tls = server.CertificateFiles{}
+	case len(missing) > 0:
+		return usagef("mutual TLS needs %s; give it, or use --dev for plaintext on loopback addresses", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func (s *settings) checkAddresses() error {
+	used := map[string]string{}
+	var wrong []error
+	for _, l := range s.listeners() {
+		if other, taken := used[l.addr]; taken {
+			wrong = append(wrong, usagef("%s and %s are both %q; give each its own", other, l.flag, l.addr))
+		}
+		used[l.addr] = l.flag
+	}
+	return errors.Join(wrong...)
+}
+
+// listenerSetting is one address to listen on and the flag that names it.
+type listenerSetting struct{ flag, addr string }
+
+func (s *settings) listeners() []listenerSetting {
+	return []listenerSetting{{"--graphql-addr", s.graphqlAddr}, {"--xds-addr", s.xdsAddr}, {"--health-addr", s.healthAddr}}
+}
+
+func (s *settings) checkEtcd() error {
+	for _, endpoint := range s.etcd.Endpoints {
+		u, err := url.Parse(endpoint)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+			return usagef("--etcd-endpoints: each must be a URL such as https://etcd.example:2379, without a user")
+		}
+		ip, err := netip.ParseAddr(u.Hostname())
+		local := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+		if u.Scheme == "http" && !local {
+			return usagef("--etcd-endpoints: %s is plaintext to another machine; use https", u.Host)
+		}
+	}
+	if (s.etcd.TLS.Cert == "") != (s.etcd.TLS.Key == "") {
+		return fmt.Errorf("etcd.tls: cert and key belong together; give both or none")
+	}
+	return nil
+}
+
+func (s *settings) checkClusterID() error {
+	if err := kube.ValidateClusterID(s.clusterID); err != nil {
+		return fmt.Errorf("clusterID %q: %w", s.clusterID, err)
+	}
+	return nil
+}
