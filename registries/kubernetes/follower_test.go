@@ -1,0 +1,122 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries/registrytest"
+)
+
+// told runs the events through a follower, all of them waiting at once, and
+// returns how many edits they made.
+func told(f *follower, heard *registrytest.Recorder, events ...event) int {
+	before := heard.View().Edits
+	for _, e := range events {
+		f.take(e)
+	}
+	f.flush()
+	return heard.View().Edits - before
+}
+
+func lists(epoch uint64, services ...object) []event {
+	out := []event{listed{kind: kindServices, items: services, epoch: epoch}}
+	for k := kindSlices; k < kinds; k++ {
+		out = append(out, listed{kind: k, epoch: epoch})
+	}
+	return out
+}
+
+func TestEventsThatWaitAreOneEdit(t *testing.T) {
+	heard := &registrytest.Recorder{}
+	f := newFollower(New(Options{}), heard)
+	events := make(chan event, mostEvents)
+	for _, e := range lists(1) {
+		events <- e
+	}
+	for i := range 1000 {
+		events <- changed{kind: kindServices, set: parse(t, strings.ReplaceAll(plainService, "web", fmt.Sprint("s", i%10)))}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.run(ctx, events)
+	}()
+	v := heard.Wait(t, "the services", func(v registrytest.View) bool { return len(v.Services) == 10 })
+	cancel()
+	<-done
+	if v.Edits != 1 {
+		t.Errorf("%d edits", v.Edits)
+	}
+	heard.Check(t)
+}
+
+// TestListsOfTwoHistoriesAreNeverMixed: after a new epoch began nothing is said
+// until everything was listed in it; what is said then is one full edit.
+func TestListsOfTwoHistoriesAreNeverMixed(t *testing.T) {
+	heard := &registrytest.Recorder{}
+	f := newFollower(New(Options{}), heard)
+	first := lists(1, parse(t, plainService))
+	for i, e := range first {
+		if n := told(f, heard, e); (n == 1) != (i == len(first)-1) {
+			t.Fatalf("%d edits after %d lists", n, i+1)
+		}
+	}
+	second := lists(2, parse(t, strings.ReplaceAll(plainService, "web", "other")))
+	for i, e := range second {
+		n := told(f, heard, e, changed{kind: kindPods, set: parse(t, podYAML)})
+		if (n == 1) != (i == len(second)-1) {
+			t.Fatalf("%d edits after %d lists of the new epoch", n, i+1)
+		}
+	}
+	last := heard.Edits()[1]
+	if !last.Services.Full || len(last.Services.Set) != 1 || !last.Workloads.Full || len(last.Workloads.Set) != 1 {
+		t.Errorf("edit %+v", last)
+	}
+	if n := told(f, heard, second...); n != 1 { // objects without versions count as changed
+		t.Errorf("%d edits after a list within the epoch", n)
+	}
+	heard.Check(t)
+}
+
+func TestStatusOfTheLink(t *testing.T) {
+	heard := &registrytest.Recorder{}
+	f := newFollower(New(Options{}), heard)
+	all := func(err error) []event {
+		var out []event
+		for k := range kinds {
+			out = append(out, followed{kind: k, err: err})
+		}
+		return out
+	}
+	cut := errors.New("the link is cut")
+	for _, step := range []struct {
+		name    string
+		events  []event
+		phase   federation.Phase
+		message string
+	}{
+		{"no answer", []event{probed{err: cut}}, federation.Syncing, "the link is cut"},
+		{"an answer", []event{probed{uid: "u1"}}, federation.Syncing, ""},
+		{"lists, and one kind is not watched yet", append(lists(1), all(nil)[1:]...), federation.Syncing, ""},
+		{"all watched", all(nil), federation.Ready, ""},
+		{"one watch broke", []event{followed{kind: kindPods, err: accessError{verb: "watch", resource: "pods", err: ownError("it broke")}}}, federation.Stale, "watch pods: it broke"},
+		{"it is back", []event{followed{kind: kindPods}}, federation.Ready, ""},
+		{"the probe fails, sessions end", append(all(errAsked), probed{err: cut}), federation.Stale, "the link is cut"},
+		{"the probe is back, watches are not", []event{probed{uid: "u1"}}, federation.Stale, "the link is cut"},
+		{"all are back", all(nil), federation.Ready, ""},
+		{"another cluster", []event{probed{err: foreignError{want: "u1", have: "u2"}}}, federation.Held, "another cluster"},
+	} {
+		told(f, heard, step.events...)
+		if s := heard.View().Status; s.Phase != step.phase || !strings.Contains(s.Message, step.message) || step.message == "" && s.Message != "" {
+			t.Errorf("%s: %+v", step.name, s)
+		}
+	}
+	if v := heard.View(); v.Edits != 1 || v.Identity.UID != "u1" {
+		t.Errorf("%d edits, identity %+v", v.Edits, v.Identity)
+	}
+}
