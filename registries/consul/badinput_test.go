@@ -138,3 +138,15 @@ func TestVirtualAddressesOfARealConsul(t *testing.T) {
 		t.Error("Consul's own service is offered")
 	}
 }
+
+func TestBC13ServicesBeyondTheLimit(t *testing.T) {
+	r := startRig(t, testbed.ConsulOptions{}, Options{MaxServices: 5})
+	r.fill("web", 8)
+	heard, _ := registrytest.Start(t, r)
+	v := heard.WaitPhase(t, federation.Ready)
+	if len(v.Services) != 5 || v.Services[r.Key("web-004")] == nil || codes(v)["LIMIT Service catalogue"] != 1 {
+		t.Errorf("%d services and %v, want the first five and a problem", len(v.Services), codes(v))
+	}
+	r.Delete(t, "web-000")
+	heard.Wait(t, "the next service to take the free place", func(v registrytest.View) bool { return v.Services[r.Key("web-005")] != nil })
+}

@@ -113,16 +113,16 @@ func (c *client) url(q request) string {
 // changed meanwhile.
 func (c *client) get(ctx context.Context, q request, v any) (answer, error) {
 	for range 2 {
-		token, err := c.token()
+		token, err := c.readToken()
 		if err != nil {
-			return answer{}, fmt.Errorf("reading the token (tokenFile): %w", err)
+			return answer{}, err
 		}
 		if token == "" && c.hadToken.Load() {
 			return answer{}, &refusal{msg: "tokenFile has become empty; write the token again"}
 		}
 		a, err := c.try(ctx, q, token, v)
 		var r *refusal
-		if now, e := c.token(); errors.As(err, &r) && e == nil && now != token {
+		if now, e := c.readToken(); errors.As(err, &r) && e == nil && now != token {
 			continue
 		}
 		if err == nil && token != "" {
@@ -131,6 +131,19 @@ func (c *client) get(ctx context.Context, q request, v any) (answer, error) {
 		return a, err
 	}
 	return answer{}, errors.New("reading from consul: the token keeps changing")
+}
+
+// readToken trims what editors leave at the end of a file.
+func (c *client) readToken() (string, error) {
+	token, err := c.token()
+	if err != nil {
+		return "", fmt.Errorf("reading the token (tokenFile): %w", err)
+	}
+	token = strings.TrimSpace(token)
+	if !isTidy(token) || !isASCII(token) {
+		return "", &refusal{msg: "tokenFile does not hold a token: it is too long or has odd characters"}
+	}
+	return token, nil
 }
 
 func (c *client) try(ctx context.Context, q request, token string, v any) (answer, error) {

@@ -56,9 +56,9 @@ func (s *session) follow(ctx context.Context) error {
 	}
 	defer w.wg.Wait()
 	defer cancel()
-	w.wg.Go(func() { w.beat(ctx) })
-	w.wg.Go(func() { w.pollList(ctx, s.listIndex) })
-	w.wg.Go(func() { w.sweep(ctx) })
+	w.spawn(ctx, func() { w.beat(ctx) })
+	w.spawn(ctx, func() { w.pollList(ctx, s.listIndex) })
+	w.spawn(ctx, func() { w.sweep(ctx) })
 	w.arrange(ctx)
 	return w.loop(ctx)
 }
@@ -244,7 +244,7 @@ func (w *watch) start(ctx context.Context, name string) {
 	ctx, stop := context.WithCancel(ctx)
 	w.live[name] = stop
 	from := w.services[name]
-	w.wg.Go(func() { w.poll(ctx, name, from) })
+	w.spawn(ctx, func() { w.poll(ctx, name, from) })
 }
 
 func (w *watch) followed(all, rest int) string {
@@ -253,7 +253,7 @@ func (w *watch) followed(all, rest int) string {
 	}
 	within := max(w.r.o.SweepEvery, time.Duration(rest)*sweepGap).Round(time.Second)
 	message := fmt.Sprintf("%d of %d services followed live, the rest within %s", all-rest, all, max(within, time.Second))
-	if w.polls < w.r.o.MaxPolls && !w.guard.multiplexed() {
+	if w.polls < w.r.o.MaxPolls {
 		message += "; consul answered 429 (too many requests)"
 	}
 	return message

@@ -12,12 +12,12 @@ const (
 	beatEvery    = 4 * time.Second
 	hotGap       = time.Second // between two answers without a difference (F59, F62)
 	longestGap   = 4 * time.Second
-	confirmEvery = 100 * time.Millisecond
+	busyGap      = 100 * time.Millisecond // between two answers with one (F64)
 	sweepGap     = 5 * time.Millisecond
 )
 
 // pace keeps a poller from asking more than once a second while the answers
-// hold nothing new, whatever the index does.
+// hold nothing new, whatever the index does, and ten times a second while they do.
 type pace struct {
 	hot   int
 	asked time.Time
@@ -30,7 +30,7 @@ func (p *pace) wait(changed bool) time.Duration {
 	took := time.Since(p.asked)
 	if changed || took > longestGap {
 		p.hot = 0
-		return 0
+		return max(0, busyGap-took)
 	}
 	gap := min(hotGap<<min(p.hot/4, 2), longestGap)
 	p.hot++
@@ -50,7 +50,7 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 		direct := !a.streamed
 		shrinks := err == nil && last.offer != nil && last.offer.shrinks(o)
 		if shrinks && !direct {
-			sleep(ctx, confirmEvery-time.Since(p.asked))
+			sleep(ctx, busyGap-time.Since(p.asked))
 			var confirmed answer
 			o, confirmed, err = w.r.read(ctx, w.translate, name, 0)
 			a.index, direct = min(a.index, confirmed.index), true
@@ -156,8 +156,11 @@ func (w *watch) beat(ctx context.Context) {
 		case <-t.C:
 		}
 		err := w.guard.prove(ctx, n%8 == 0)
-		var r *refusal
-		if err != nil && !errors.As(err, &r) && sleep(ctx, time.Second) {
+		for tries := 1; again(err, tries) && sleep(ctx, time.Second); tries++ {
+			var full *busy
+			if errors.As(err, &full) {
+				send(ctx, w.crowded, struct{}{})
+			}
 			err = w.guard.prove(ctx, false)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -165,6 +168,17 @@ func (w *watch) beat(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// again tells whether a proof that failed is tried once more: after a passing
+// trouble, and a few times more while Consul makes room for it.
+func again(err error, tries int) bool {
+	var r *refusal
+	var full *busy
+	if err == nil || errors.As(err, &r) {
+		return false
+	}
+	return tries < 2 || errors.As(err, &full) && tries < 6
 }
 
 // rota is the list of services that are read in turn.

@@ -137,7 +137,7 @@ func (g *guard) canary(ctx context.Context) (identity, error) {
 // nothing explains an answer without the canary: no rights say so only by the
 // default policy, and a Consul that has just been started lists no servers yet.
 func (g *guard) nothing(ctx context.Context, a answer) error {
-	if token, err := g.client.token(); a.deny && err == nil && token == "" {
+	if token, err := g.client.readToken(); a.deny && err == nil && token == "" {
 		return noRights()
 	}
 	if err := g.tokenSelf(ctx); err != nil {
@@ -149,7 +149,7 @@ func (g *guard) nothing(ctx context.Context, a answer) error {
 // tokenSelf proves that Consul takes the token for what it is; without a token
 // or without ACLs there is nothing to prove.
 func (g *guard) tokenSelf(ctx context.Context) error {
-	if token, err := g.client.token(); err != nil || token == "" {
+	if token, err := g.client.readToken(); err != nil || token == "" {
 		return nil // the next read says what is wrong
 	}
 	var self api.ACLToken

@@ -1,8 +1,27 @@
 // Package consul follows one Consul datacenter: its services with their
-// instances, tags, meta, weights and health become the shards of one cluster.
-// Long polls by index keep it current; content is compared before anything is
-// said; nothing is taken away without proof that the answer is complete and
-// comes from the same Consul.
+// instances become the shards of one cluster. Long polls by index keep it
+// current; content is compared before anything is said; nothing is taken away
+// without proof that the answer is complete and comes from the same Consul.
+//
+// The token needs service_prefix "" and node_prefix "" read: a Consul that hides
+// something from a token looks like one that lost it.
+//
+// What becomes of a service:
+//   - its name, a DNS label, goes through the hostname template; names that
+//     differ by case only are all refused;
+//   - tags KEY|VALUE and KEY=VALUE and the service meta are labels of the
+//     instance, any other tag is the label tag.consul/TAG=true;
+//   - the meta or tag "protocol" names the protocol of the instance's port
+//     (default HTTP; unknown or contradictory: TCP), the meta "external" puts the
+//     service outside of the mesh, as nodes without an agent do;
+//   - passing and warning are HEALTHY, all else is UNHEALTHY, maintenance too;
+//     the weight is that of Consul's DNS, and 0 beside others is DRAINING;
+//   - virtual tagged addresses are VIPs, and so are other tagged addresses that
+//     all instances share, but for the lan and wan ones;
+//   - the locality is the instance's or its node's, else the datacenter is the
+//     zone; the network is the tag topology.istio.io/network, else the cluster's;
+//   - proxies, gateways, Consul itself, namespaces, partitions and peers are no
+//     services, and instances have no service accounts.
 package consul
 
 import (
@@ -61,6 +80,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 		if err == nil {
 			err = s.follow(ctx)
 		}
+		rethrow(err)
 		if ctx.Err() != nil {
 			break
 		}

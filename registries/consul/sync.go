@@ -151,21 +151,22 @@ func (s *session) readAll(ctx context.Context, names []string) (map[string]readi
 	next, out := make(chan string), map[string]reading{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
+	one := func(name string) {
+		got, err := s.readFirst(ctx, name)
+		if err != nil {
+			cancel(err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		out[name] = got
+	}
 	for range readers {
 		wg.Go(func() {
 			for name := range next {
-				o, a, err := s.r.read(ctx, s.translate, name, 0)
-				var odd *unreadable
-				if errors.As(err, &odd) {
-					o, err = s.spoilt(s.model.offers[name], name, odd), nil
+				if p := caught(func() { one(name) }); p != nil {
+					cancel(p)
 				}
-				if err != nil {
-					cancel(err)
-					continue
-				}
-				mu.Lock()
-				out[name] = reading{index: a.index, offer: o}
-				mu.Unlock()
 			}
 		})
 	}
@@ -178,6 +179,15 @@ func (s *session) readAll(ctx context.Context, names []string) (map[string]readi
 	close(next)
 	wg.Wait()
 	return out, context.Cause(ctx)
+}
+
+func (s *session) readFirst(ctx context.Context, name string) (reading, error) {
+	o, a, err := s.r.read(ctx, s.translate, name, 0)
+	var odd *unreadable
+	if errors.As(err, &odd) {
+		o, err = s.spoilt(s.model.offers[name], name, odd), nil
+	}
+	return reading{index: a.index, offer: o}, err
 }
 
 // spoilt is what was known of a service, with the problem that its last answer

@@ -271,3 +271,49 @@ func TestTLSAndHTTP2ShareConnections(t *testing.T) {
 		t.Errorf("a server of another authority: %q, %d edits", v.Status.Message, v.Edits)
 	}
 }
+
+func TestConsulWithFewerConnections(t *testing.T) {
+	r := startRig(t, testbed.ConsulOptions{Config: map[string]any{"limits": map[string]any{"http_max_conns_per_client": 30}}}, Options{SweepEvery: 2 * time.Second})
+	r.fill("web", 60)
+	heard, _ := registrytest.Start(t, r)
+	v := heard.Wait(t, "fewer long polls", func(v registrytest.View) bool {
+		return v.Status.Phase == federation.Ready && strings.Contains(v.Status.Message, "429")
+	})
+	if len(v.Services) != 60 {
+		t.Errorf("%d services, want 60", len(v.Services))
+	}
+	for _, name := range []string{"web-000", "web-059"} {
+		r.register(name, name, "10.9.9.9", 8080, withTags("version|v2"))
+		heard.Wait(t, name, r.has(name, "version", "v2"))
+	}
+	for _, s := range heard.Statuses() {
+		if s.Phase == federation.Stale || s.Phase == federation.Failed {
+			t.Errorf("too many connections brought %s: %s", s.Phase, s.Message)
+		}
+	}
+}
+
+func TestPanicReachesWhoRunsTheRegistry(t *testing.T) {
+	r := startRig(t, testbed.ConsulOptions{}, Options{})
+	r.fill("web", 2)
+	var armed atomic.Bool
+	r.options.Count = func(string) {
+		if armed.Load() {
+			panic("a bug")
+		}
+	}
+	heard, caughtPanic := &registrytest.Recorder{}, make(chan *panicked)
+	go func() {
+		caughtPanic <- caught(func() { _ = r.Run(t.Context(), heard) })
+	}()
+	heard.WaitPhase(t, federation.Ready)
+	armed.Store(true)
+	select {
+	case p := <-caughtPanic:
+		if p == nil || !strings.Contains(p.Error(), "a bug") {
+			t.Errorf("Run ended with %v, want the panic", p)
+		}
+	case <-time.After(registrytest.Patience):
+		t.Fatal("a panic of a poller was lost")
+	}
+}
