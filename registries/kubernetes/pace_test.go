@@ -75,7 +75,7 @@ func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
 		return answer(http.StatusOK, io.NopCloser(strings.NewReader(""))), nil
 	case watching:
 		seconds, err := time.ParseDuration(query.Get("timeoutSeconds") + "s")
-		return answer(http.StatusOK, quiet{request.Context(), time.After(seconds)}), err
+		return answer(http.StatusOK, quiet{request.Context().Done(), time.NewTimer(seconds).C}), err
 	}
 	items := ""
 	if strings.HasSuffix(request.URL.Path, "/namespaces") {
@@ -93,20 +93,23 @@ func answer(status int, body io.ReadCloser) *http.Response {
 
 // quiet is a watch on which nothing happens until the server ends it.
 type quiet struct {
-	ctx context.Context
-	end <-chan time.Time
+	done <-chan struct{}
+	end  <-chan time.Time
 }
 
 func (q quiet) Read([]byte) (int, error) {
 	select {
-	case <-q.ctx.Done():
-		return 0, q.ctx.Err()
+	case <-q.done:
+		return 0, context.Canceled
 	case <-q.end:
 		return 0, io.EOF
 	}
 }
 
 func (quiet) Close() error { return nil }
+
+// elapse lets time pass in a synctest bubble.
+func elapse(d time.Duration) { <-time.NewTimer(d).C }
 
 func startPaced(t *testing.T, server *paced, change ...func(*Options)) (*Registry, *registrytest.Recorder) {
 	t.Helper()
@@ -169,7 +172,7 @@ func TestF42AtMostOneTryASecond(t *testing.T) {
 				fault(server)
 				_, heard := startPaced(t, server)
 				const minutes = 10
-				time.Sleep(minutes * time.Minute)
+				elapse(minutes * time.Minute)
 				lists, watches, probes := server.counts()
 				if tries := lists + watches; tries > minutes*60+4*int(kinds) {
 					t.Errorf("%d lists and watches in %d minutes", tries, minutes)
@@ -195,13 +198,13 @@ func TestF46EventsThatNeverCame(t *testing.T) {
 		_, heard := startPaced(t, server)
 		heard.WaitPhase(t, federation.Ready)
 		server.set(func(p *paced) { p.service = "new" })
-		time.Sleep(5 * time.Minute)
+		elapse(5 * time.Minute)
 		synctest.Wait()
 		v := heard.View()
 		if v.Services[serviceKey("new")] == nil || v.Services[serviceKey("old")] != nil || v.Edits != 2 || !heard.Edits()[1].Services.Full {
 			t.Errorf("%d edits, services %v", v.Edits, v.Services)
 		}
-		time.Sleep(time.Hour)
+		elapse(time.Hour)
 		if n := heard.View().Edits; n != 2 {
 			t.Errorf("%d edits though nothing changed any more", n-2)
 		}
@@ -214,7 +217,7 @@ func TestWatchesAreRenewedWithoutTrouble(t *testing.T) {
 		_, heard := startPaced(t, server, func(o *Options) { o.Reconcile = -1 })
 		heard.WaitPhase(t, federation.Ready)
 		said := len(heard.Statuses())
-		time.Sleep(time.Hour)
+		elapse(time.Hour)
 		if now := len(heard.Statuses()); now != said {
 			t.Errorf("%d statuses in a quiet hour", now-said)
 		}

@@ -103,7 +103,8 @@ func (r *Recorder) Statuses() []federation.RegistryStatus {
 // Patience it fails the test.
 func (r *Recorder) Wait(t testing.TB, what string, fulfilled func(View) bool) View {
 	t.Helper()
-	limit := time.After(Patience)
+	limit := time.NewTimer(Patience)
+	defer limit.Stop()
 	for {
 		r.mu.Lock()
 		view, changed := r.copy(), r.next()
@@ -113,7 +114,7 @@ func (r *Recorder) Wait(t testing.TB, what string, fulfilled func(View) bool) Vi
 		}
 		select {
 		case <-changed:
-		case <-limit:
+		case <-limit.C:
 			t.Fatalf("waited %v for: %s\nstatus: %+v\n%d services, %d workloads, problems: %v", Patience, what, view.Status, len(view.Services), len(view.Workloads), view.Problems)
 		}
 	}

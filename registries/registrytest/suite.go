@@ -81,13 +81,15 @@ func Start(t *testing.T, rig Rig) (*Recorder, func()) {
 		}
 		ended = true
 		cancel()
+		limit := time.NewTimer(10 * time.Second)
+		defer limit.Stop()
 		select {
 		case err := <-done:
 			heard.close()
 			if err != nil {
 				t.Errorf("Run ended with its context and said %v, want nil", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-limit.C:
 			t.Error("Run still runs 10 s after its context ended")
 		}
 	}
