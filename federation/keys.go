@@ -35,6 +35,11 @@ func addressKeyOf(b []byte) AddressKey {
 	}
 }
 
+func vipKey(vip netip.Addr, service ServiceKey) []byte {
+	a := vip.As16()
+	return append(a[:], service.bytes()...)
+}
+
 func portKey(number uint16, service ServiceKey) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, number), service.bytes()...)
 }

@@ -32,6 +32,7 @@ type draft struct {
 	services  *iradix.Txn[*Service]
 	members   *iradix.Txn[ServiceKey]
 	ports     *iradix.Txn[ServiceKey]
+	vips      *iradix.Txn[ServiceKey]
 	workloads *iradix.Txn[*Workload]
 	addresses *iradix.Txn[resident]
 	problems  *iradix.Txn[Problem]
@@ -45,7 +46,7 @@ type draft struct {
 
 func newDraft(s *Snapshot) *draft {
 	return &draft{
-		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(),
+		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(),
 		workloads: s.workloads.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
 		clusters: s.clusters.Txn(), journal: s.journal.begin(s.version + 1), settings: s.settings, version: s.version + 1,
 		touched: map[AddressKey]bool{},
@@ -57,7 +58,7 @@ func (d *draft) commit() *Snapshot {
 		d.journal.record(addressEntry, at.bytes(), !d.inhabited(at))
 	}
 	return &Snapshot{
-		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(),
+		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(),
 		workloads: d.workloads.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
 		clusters: d.clusters.Commit(), journal: d.journal.commit(), settings: d.settings, superseded: make(chan struct{}),
 	}

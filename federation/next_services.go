@@ -100,6 +100,7 @@ func (d *draft) put(key ServiceKey, shards map[ShardKey]*Shard) {
 	}
 	d.record(serviceEntry, key.bytes(), now == nil)
 	d.indexPorts(key, old, now)
+	d.indexVIPs(key, old, now)
 	d.indexEndpoints(key, old, now)
 }
 

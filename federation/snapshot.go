@@ -14,6 +14,7 @@ type Snapshot struct {
 	services   *iradix.Tree[*Service]
 	members    *iradix.Tree[ServiceKey] // shard, service: the services to which a shard contributes
 	ports      *iradix.Tree[ServiceKey] // port, service: services by the number of a TCP-based port
+	vips       *iradix.Tree[ServiceKey] // VIP, service: services by a single address of any cluster
 	workloads  *iradix.Tree[*Workload]  // shard, namespace, name
 	addresses  *iradix.Tree[resident]   // network, address, resident
 	problems   *iradix.Tree[Problem]    // shard, origin, name
@@ -26,7 +27,7 @@ type Snapshot struct {
 // Empty is the snapshot of a hub that knows nothing yet, version 0.
 func Empty() *Snapshot {
 	return &Snapshot{
-		services: iradix.New[*Service](), members: iradix.New[ServiceKey](), ports: iradix.New[ServiceKey](),
+		services: iradix.New[*Service](), members: iradix.New[ServiceKey](), ports: iradix.New[ServiceKey](), vips: iradix.New[ServiceKey](),
 		workloads: iradix.New[*Workload](), addresses: iradix.New[resident](), problems: iradix.New[Problem](),
 		clusters: iradix.New[*Cluster](), journal: newJournal(), superseded: make(chan struct{}),
 	}

@@ -67,9 +67,11 @@ func (b *builder) serviceListener(name string) *listenerv3.Listener {
 	if !ok {
 		return nil
 	}
-	filter := b.vipFilter(vip, number)
+	var filter *listenerv3.Filter
 	if vip.IsUnspecified() {
 		filter = b.portFilter(number)
+	} else {
+		filter = b.vipFilter(vip, number)
 	}
 	if filter == nil {
 		return nil
@@ -117,7 +119,7 @@ func (b *builder) vipFilter(vip netip.Addr, number uint16) *listenerv3.Filter {
 	if b.facet.Scope == scopePrivate {
 		b.reader.SpecsOnPort(number) // a service that everyone sees may come
 	}
-	claims := b.reader.SelectOnPort(number, func(s *federation.Service) bool {
+	claims := b.reader.SelectAtVIP(vip, func(s *federation.Service) bool {
 		p, ok := tcpPort(s, number)
 		return ok && !p.Protocol.IsHTTP() && (isPublic(s) || b.facet.covers(s)) && slices.Contains(listenerVIPs(s, b.facet), vip)
 	})

@@ -1,0 +1,52 @@
+package federation
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// indexVIPs moves the index by VIP from the old service to the new one.
+func (d *draft) indexVIPs(key ServiceKey, old, now *Service) {
+	before, after := old.singleVIPs(), now.singleVIPs()
+	for _, vip := range before {
+		if !slices.Contains(after, vip) {
+			d.vips.Delete(vipKey(vip, key))
+		}
+	}
+	for _, vip := range after {
+		if !slices.Contains(before, vip) {
+			d.vips.Insert(vipKey(vip, key), key)
+		}
+	}
+}
+
+// singleVIPs are the VIPs of all clusters that are one address, in no order.
+func (s *Service) singleVIPs() []netip.Addr {
+	if s == nil {
+		return nil
+	}
+	var vips []netip.Addr
+	for _, prefixes := range s.ClusterVIPs {
+		for _, p := range prefixes {
+			if vip := p.Addr().Unmap(); p.IsSingleIP() && !slices.Contains(vips, vip) {
+				vips = append(vips, vip)
+			}
+		}
+	}
+	return vips
+}
+
+// SelectAtVIP returns the services that have the VIP in any cluster and match,
+// in the order of their keys. Ranges are not looked into. It notes as
+// Select does.
+func (r *Reader) SelectAtVIP(vip netip.Addr, match func(*Service) bool) []*Service {
+	var found []*Service
+	r.snapshot.vips.Root().WalkPrefix(vipKey(vip, ServiceKey{})[:16], func(_ []byte, key ServiceKey) bool {
+		if svc, ok := r.snapshot.Service(key); ok && match(svc) {
+			r.deps.Services[key] |= ReasonSpec
+			found = append(found, svc)
+		}
+		return false
+	})
+	return found
+}

@@ -1,0 +1,53 @@
+package envoy_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// crowd is a world of many HTTP services on port 80 and HTTPS services on 443.
+func crowd(services int) *federation.Snapshot {
+	shards := map[federation.ServiceKey]*federation.Shard{}
+	for i := range services {
+		shards[key(federation.Hostname(fmt.Sprintf("s%d.shop.svc.cluster.local", i)))] = &federation.Shard{
+			Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}, {Name: "https", Number: 443, Protocol: federation.HTTPS}},
+			VIPs:  []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), 32)},
+			Endpoints: []federation.Endpoint{{Address: federation.IPAddress(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})),
+				Ports: []federation.EndpointPort{{Name: "http", Number: 8080}, {Name: "https", Number: 8443}}}},
+		}
+	}
+	return newWorld().attach("c1", "").apply(federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock},
+		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: shards}}).snapshot
+}
+
+func BenchmarkBuild(b *testing.B) {
+	n := envoy.Node{Type: envoy.Sidecar, Cluster: "c1", Namespace: "shop", Domain: "shop.svc.cluster.local", Capture: true}
+	for _, services := range []int{250, 4000} {
+		s := crowd(services)
+		for _, c := range []struct {
+			typ   envoy.Type
+			name  string
+			facet int
+		}{
+			{envoy.ClusterType, "outbound|80||s7.shop.svc.cluster.local", 1}, {envoy.EndpointType, "outbound|80||s7.shop.svc.cluster.local", 0},
+			{envoy.ListenerType, "0.0.0.0_80", 2}, {envoy.ListenerType, "10.96.0.7_443", 2}, {envoy.RouteType, "80", 0},
+		} {
+			b.Run(fmt.Sprintf("%s/services=%d", c.name, services), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					m, _, err := envoy.Build(c.typ, c.name, envoy.Facets(c.typ, n)[c.facet], s.Read())
+					if err != nil || m == nil {
+						b.Fatal(m, err)
+					}
+					if err := envoy.Validate(m); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
