@@ -32,7 +32,7 @@ func newWorld(t *testing.T) *world {
 	w.dc1 = testbed.StartConsul(t, testbed.ConsulOptions{Name: "dc1"})
 	for name, address := range pods {
 		pod := testbed.NewNamespace(t, name)
-		pod.Join(w.mesh, address+"/24")
+		pod.Join(w.mesh, address)
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: pod, HTTP: []int{8080}, TCP: []int{9000}})
 	}
 	w.c1.Apply(kubeService("10.96.0.10"), slice(pods["c1"]))
@@ -149,7 +149,7 @@ type client struct {
 
 func (w *world) startClient(name, address, apiType string) *client {
 	c := &client{Namespace: testbed.NewNamespace(w.t, name)}
-	c.Join(w.mesh, address+"/24")
+	c.Join(w.mesh, address)
 	c.Capture(testbed.ProxyUID)
 	c.envoy = testbed.StartEnvoy(w.t, testbed.EnvoyOptions{
 		Name: name, Namespace: c.Namespace, Config: bootstrap(name, address, apiType, w.hub.socket),

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// result is what one server cost at one size.
+type result struct {
+	firstAll         time.Duration // until every client has everything
+	cpuPerClient     time.Duration // of the first configuration
+	lastP50, lastP90 time.Duration // from a change to the last client that has it
+	cpuPerChange     float64       // nanoseconds
+	rss              int64         // KiB, the largest
+}
+
+func (r result) print(out io.Writer, name string, services, clients int) {
+	fmt.Fprintf(out, "%s\t%d\t%d\t%v\t%v\t%v\t%v\t%v\t%d MB\n", name, services, clients, r.firstAll.Round(time.Millisecond),
+		r.cpuPerClient.Round(100*time.Microsecond), r.lastP50.Round(10*time.Microsecond), r.lastP90.Round(10*time.Microsecond),
+		time.Duration(r.cpuPerChange).Round(10*time.Microsecond), r.rss/1024)
+}
+
+// measure runs one server at one size. Of the hub it also returns the folder
+// with what it sent, for rawfan.
+func measure(ctx context.Context, role string, services int, recording string, o options) (r result, recorded string, err error) {
+	c, err := startServer(ctx, role, services, recording)
+	if err != nil {
+		return r, "", err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	before, _, err := c.usage()
+	if err != nil {
+		return r, "", err
+	}
+	began := time.Now()
+	f, err := openFleet(ctx, c.address, services, o)
+	if err != nil {
+		return r, "", err
+	}
+	defer f.close()
+	r.firstAll = time.Since(began)
+	after, _, err := c.usage()
+	if err != nil {
+		return r, "", err
+	}
+	r.cpuPerClient = (after - before) / time.Duration(o.clients)
+	if err := r.changes(c, f, o); err != nil {
+		return r, "", err
+	}
+	if role == "hub" {
+		recorded, err = f.record()
+	}
+	return r, recorded, err
+}
+
+// changes applies one endpoint change after the other, each when the one before
+// has reached every client.
+func (r *result) changes(c *child, f *clients, o options) error {
+	const warmUp = 5
+	var last []time.Duration
+	var before time.Duration
+	var err error
+	for turn := range o.changes + warmUp {
+		if turn == warmUp {
+			if before, _, err = c.usage(); err != nil {
+				return err
+			}
+		}
+		line, err := c.ask("change %d", turn)
+		if err != nil {
+			return err
+		}
+		at, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			return err
+		}
+		arrived, err := f.awaitChange(turn + 1)
+		if err != nil {
+			return err
+		}
+		if turn >= warmUp {
+			last = append(last, arrived.Sub(time.Unix(0, at)))
+		}
+	}
+	after, rss, err := c.usage()
+	slices.Sort(last)
+	r.lastP50, r.lastP90 = last[len(last)/2], last[len(last)*9/10]
+	r.cpuPerChange, r.rss = float64(after-before)/float64(o.changes), rss
+	return err
+}
