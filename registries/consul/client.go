@@ -171,6 +171,9 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 	c.count(q.kind)
 	res, err := c.http.Do(req)
 	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return answer{}, fmt.Errorf("reading from consul: no answer within %s", limit.Round(time.Second))
+		}
 		return answer{}, fmt.Errorf("reading from consul: %w", withoutURL(err))
 	}
 	defer res.Body.Close()

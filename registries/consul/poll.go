@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	beatEvery    = 4 * time.Second
-	hotGap       = time.Second // between two answers without a difference (F59, F62)
-	longestGap   = 4 * time.Second
-	busyGap      = 100 * time.Millisecond // between two answers with one (F64)
-	sweepGap     = 5 * time.Millisecond
+	beatEvery  = 4 * time.Second
+	hotGap     = time.Second // between two answers without a difference (F59, F62)
+	longestGap = 4 * time.Second
+	busyGap    = 100 * time.Millisecond // between two answers with one (F64)
+	sweepGap   = 5 * time.Millisecond
 )
 
 // pace keeps a poller from asking more than once a second while the answers
