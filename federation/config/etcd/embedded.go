@@ -63,8 +63,22 @@ func embedded(ctx context.Context, dir string, log *slog.Logger) (*Store, error)
 		err = fmt.Errorf("%s: the data is damaged; restore a backup or remove the folder", why)
 	case <-ctx.Done():
 		err = fmt.Errorf("it was not ready in time: %w", ctx.Err())
+		if errors.Is(ctx.Err(), context.Canceled) {
+			closeStarted(started, failed, broken)
+		}
 	}
 	return nil, fmt.Errorf("opening the embedded etcd in %s: %w", dir, err)
+}
+
+// closeStarted waits for the end of a start that nobody wants any more. After a
+// time-out nobody waits: what hangs stays until the process ends.
+func closeStarted(started <-chan *Store, failed <-chan error, broken failure) {
+	select {
+	case s := <-started:
+		s.server.Close()
+	case <-failed:
+	case <-broken:
+	}
 }
 
 // awaitReady waits until the server has elected itself, and closes it if it
@@ -98,5 +112,6 @@ func embeddedConfig(dir string, logger *zap.Logger) *embed.Config {
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger)
 	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, "1h"
 	c.TickMs, c.ElectionMs = 20, 200
+	c.AuthToken = "" // nobody can log in
 	return c
 }

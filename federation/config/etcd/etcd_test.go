@@ -114,6 +114,18 @@ func TestDamagedDataIsAnError(t *testing.T) {
 	}
 }
 
+func TestEndedContextLeavesNothingBehind(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	dir := filepath.Join(t.TempDir(), "etcd")
+	if _, err := etcd.Open(ctx, etcd.Options{DataDir: dir}); err == nil {
+		t.Error("it opens although its context has ended")
+	}
+	if err := open(t, dir).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestUnreachableEndpointIsNamedInTime(t *testing.T) {
 	began := time.Now()
 	_, err := etcd.Open(context.Background(), etcd.Options{Endpoints: []string{"http://127.0.0.1:1"}, Patience: time.Second})

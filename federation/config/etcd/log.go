@@ -9,6 +9,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
+// aboutListeners is a remark of etcd on the ports of a server that has none here.
+const aboutListeners = "Running http and grpc server on single port. This is not recommended for production."
+
 // logCore writes etcd's log through slog: what etcd calls information is for
 // debugging here.
 type logCore struct{ to slog.Handler }
@@ -39,7 +42,7 @@ func (c logCore) With(fields []zapcore.Field) zapcore.Core {
 
 // Check is part of zapcore.Core.
 func (c logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(e.Level) {
+	if c.Enabled(e.Level) && e.Message != aboutListeners {
 		return ce.AddCore(e, c)
 	}
 	return ce
