@@ -3,6 +3,7 @@ package envoy_test
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
@@ -36,7 +37,7 @@ func BenchmarkBuild(b *testing.B) {
 			{envoy.ClusterType, "outbound|80||s7.shop.svc.cluster.local", 1}, {envoy.EndpointType, "outbound|80||s7.shop.svc.cluster.local", 0},
 			{envoy.ListenerType, "0.0.0.0_80", 2}, {envoy.ListenerType, "10.96.0.7_443", 2}, {envoy.RouteType, "80", 0},
 		} {
-			b.Run(fmt.Sprintf("%s/services=%d", c.name, services), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%s/services=%d", path.Ext(string(c.typ))[1:], c.name, services), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					m, _, err := envoy.Build(c.typ, c.name, envoy.Facets(c.typ, n)[c.facet], s.Read())

@@ -26,7 +26,8 @@ func (o offer) compareSocket(p offer) int {
 }
 
 // assignment builds the endpoints of a service port: those of all clusters that
-// declare the port, each address and port once, one group for each locality.
+// declare the port, each address and port once, one group for each locality. All
+// have priority 0: trafficDistribution does not show yet.
 func (b *builder) assignment(name string) proto.Message {
 	p, ok := b.ownerOf(name)
 	if !ok || p.service.Resolution != federation.ClientSideLB {

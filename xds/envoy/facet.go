@@ -81,8 +81,8 @@ func isPublic(s *federation.Service) bool {
 }
 
 // Facets returns the facets of the node for resources of that type. The node's
-// resources are the union of what exists for its facets; no name exists in two
-// of them. Routers and ingresses get clusters and endpoints only.
+// resources are the union of what Build makes for its facets; Names may give a
+// name in two of them, but Build makes it in one. Routers and ingresses get clusters and endpoints only.
 func Facets(t Type, n Node) []Facet {
 	switch t {
 	case ClusterType:

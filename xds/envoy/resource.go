@@ -51,7 +51,8 @@ const (
 // Build makes the resource of that name for a facet. A nil message means that
 // the name does not exist (any more). What was read is in r.Deps() afterwards;
 // beside these, a name is to be built again when Contributes says so. The
-// message is new and belongs to the caller; it has not been validated. An error
+// message is new and not yet validated; it may hold one part in several places, so
+// that it is for reading only. An error
 // means that the name or the type is not one that Facets and Names give.
 func Build(t Type, name string, f Facet, r *federation.Reader) (proto.Message, []Reason, error) {
 	b := builder{facet: f, reader: r}

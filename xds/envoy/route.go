@@ -103,11 +103,15 @@ func (b *builder) httpHosts(services iter.Seq[*federation.Service], wanted func(
 
 func (h *httpHost) name() string { return fmt.Sprintf("%s:%d", h.service.Key.Hostname, h.port.Number) }
 
+// virtualHosts share what is the same for all of them.
 func virtualHosts(hosts []*httpHost) []*routev3.VirtualHost {
 	all := make([]*routev3.VirtualHost, 0, len(hosts)+1)
+	retry, match, unlimited := retryPolicy(), anyPath(), durationpb.New(0)
 	for _, h := range hosts {
-		route := forward(clusterName(h.service.Key.Hostname, h.port.Number))
-		route.GetRoute().RetryPolicy = retryPolicy()
+		route := &routev3.Route{Match: match, Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: clusterName(h.service.Key.Hostname, h.port.Number)},
+			RetryPolicy:      retry, Timeout: unlimited,
+		}}}
 		all = append(all, &routev3.VirtualHost{Name: h.name(), Domains: h.domains, Routes: []*routev3.Route{route}})
 	}
 	return all

@@ -89,7 +89,7 @@ func TestProxyRoutesTellPortsApart(t *testing.T) {
 	}
 }
 
-func TestRestrictedServicesAreSeenOnlyFromTheirNamespaces(t *testing.T) {
+func TestSeed07RestrictedServicesAreSeenOnlyFromTheirNamespaces(t *testing.T) {
 	private := httpOn(80)
 	private.ExportTo = []string{"."}
 	w := newWorld().attach("c1", "").say("c1", webKey, private)

@@ -8,10 +8,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // maxName is the longest name of a resource: a hostname has up to 253 bytes,
@@ -40,7 +37,7 @@ func Validate(m proto.Message) error {
 		err = validateName(name)
 	}
 	if err == nil {
-		err = validateSchema(m)
+		err = newSchemaCheck().message(m)
 	}
 	if err != nil {
 		return fmt.Errorf("validating %s %q: %w", m.ProtoReflect().Descriptor().Name(), name, err)
@@ -58,52 +55,6 @@ func validateName(name string) error {
 		return fmt.Errorf("name has control characters")
 	}
 	return nil
-}
-
-// validateSchema applies the generated rules, also to what is packed inside.
-func validateSchema(m proto.Message) error {
-	if v, ok := m.(interface{ ValidateAll() error }); ok {
-		if err := v.ValidateAll(); err != nil {
-			return err
-		}
-	}
-	return walkPacked(m.ProtoReflect(), func(packed *anypb.Any) error {
-		inner, err := packed.UnmarshalNew()
-		if err != nil {
-			return fmt.Errorf("unpacking %q: %w", packed.GetTypeUrl(), err)
-		}
-		if manager, ok := inner.(*hcmv3.HttpConnectionManager); ok && manager.GetRouteConfig() != nil {
-			if err := validateRoutes(manager.GetRouteConfig()); err != nil {
-				return err
-			}
-		}
-		return validateSchema(inner)
-	})
-}
-
-// walkPacked calls visit for every Any within the message.
-func walkPacked(m protoreflect.Message, visit func(*anypb.Any) error) error {
-	if packed, ok := m.Interface().(*anypb.Any); ok {
-		return visit(packed)
-	}
-	var err error
-	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case field.IsMap() && field.MapValue().Message() != nil:
-			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
-				err = walkPacked(v.Message(), visit)
-				return err == nil
-			})
-		case field.IsList() && field.Message() != nil:
-			for i := 0; i < v.List().Len() && err == nil; i++ {
-				err = walkPacked(v.List().Get(i).Message(), visit)
-			}
-		case field.Message() != nil && !field.IsMap():
-			err = walkPacked(v.Message(), visit)
-		}
-		return err == nil
-	})
-	return err
 }
 
 func validateCluster(c *clusterv3.Cluster) error {
