@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ func (r *resolver) cluster(from *federation.Snapshot, of *federation.Cluster) mo
 }
 
 func (r *resolver) clusters(from *federation.Snapshot) model.List[model.Cluster] {
-	return model.List[model.Cluster]{Kind: "clusters", Key: model.Cluster.Key, Items: func(yield func(model.Cluster) bool) {
+	return model.List[model.Cluster]{Name: "clusters", Key: model.Cluster.Key, Items: func(yield func(model.Cluster) bool) {
 		for of := range from.Clusters() {
 			if !yield(r.cluster(from, of)) {
 				return
@@ -31,8 +32,9 @@ func (r *resolver) clusters(from *federation.Snapshot) model.List[model.Cluster]
 }
 
 func (clusterResolver) Services(_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error) {
-	window, err := window("services", first, after, last, before)
-	list := model.List[model.Service]{Kind: "services", Key: model.Service.Key, Items: func(yield func(model.Service) bool) {
+	name := "services of cluster " + cluster.ClusterID()
+	window, err := window(name, first, after, last, before)
+	list := model.List[model.Service]{Name: name, Key: model.Service.Key, Items: func(yield func(model.Service) bool) {
 		for _, of := range servicesOf(cluster) {
 			if fitsService(of, filter) && !yield(model.Service{From: cluster.From, Of: of}) {
 				return
@@ -57,24 +59,39 @@ func servicesOf(cluster *model.Cluster) []*federation.Service {
 }
 
 func (clusterResolver) Endpoints(_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error) {
-	window, err := window("endpoints", first, after, last, before)
-	list := model.List[model.Endpoint]{Kind: "endpoints", Key: model.Endpoint.Key, Items: func(yield func(model.Endpoint) bool) {
-		for _, of := range servicesOf(cluster) {
-			for endpoint := range (model.Service{From: cluster.From, Of: of}).Endpoints {
-				if endpoint.Source.Cluster == cluster.Of.ID && fitsEndpoint(endpoint, filter) && !yield(endpoint) {
-					return
-				}
-			}
-		}
-	}}
+	name := "endpoints of cluster " + cluster.ClusterID()
+	window, err := window(name, first, after, last, before)
+	list := model.List[model.Endpoint]{
+		Name: name, Key: model.Endpoint.WideKey, Items: endpointsOf(cluster, federation.ServiceKey{}, filter),
+		From: func() iter.Seq[model.Endpoint] {
+			return endpointsOf(cluster, model.ServiceKey(window.After), filter)
+		},
+	}
 	if filter == nil {
 		list.Count = func() int { return cluster.Of.Endpoints }
 	}
 	return model.EndpointConnection{Page: model.NewPage(list, window)}, err
 }
 
+// endpointsOf yields the cluster's endpoints of the services from the key on.
+func endpointsOf(cluster *model.Cluster, from federation.ServiceKey, filter *model.EndpointFilter) iter.Seq[model.Endpoint] {
+	return func(yield func(model.Endpoint) bool) {
+		for _, of := range servicesOf(cluster) {
+			if of.Key.Compare(from) < 0 {
+				continue
+			}
+			for endpoint := range (model.Service{From: cluster.From, Of: of}).Endpoints {
+				if endpoint.Source.Cluster == cluster.Of.ID && fitsEndpoint(endpoint, filter) && !yield(endpoint) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (clusterResolver) Problems(_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string) (model.ProblemConnection, error) {
-	window, err := window("problems", first, after, last, before)
+	name := "problems of cluster " + cluster.ClusterID()
+	window, err := window(name, first, after, last, before)
 	var all []model.Problem
 	for problem := range cluster.From.Problems(cluster.Of.ID) {
 		shown := model.Problem{Code: problem.Code, Object: problem.Object, Message: problem.Message}
@@ -84,7 +101,8 @@ func (clusterResolver) Problems(_ context.Context, cluster *model.Cluster, first
 		all = append(all, shown)
 	}
 	slices.SortStableFunc(all, func(a, b model.Problem) int { return strings.Compare(problemKey(a), problemKey(b)) })
-	list := model.List[model.Problem]{Kind: "problems", Items: slices.Values(all), Key: problemKey, Count: func() int { return len(all) }}
+	all = slices.CompactFunc(all, func(a, b model.Problem) bool { return problemKey(a) == problemKey(b) })
+	list := model.List[model.Problem]{Name: name, Items: slices.Values(all), Key: problemKey, Count: func() int { return len(all) }}
 	return model.ProblemConnection{Page: model.NewPage(list, window)}, err
 }
 

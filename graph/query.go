@@ -2,8 +2,8 @@ package graph
 
 import (
 	"context"
-	"slices"
 	"strconv"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/graph/model"
@@ -13,7 +13,7 @@ import (
 type query struct{ *resolver }
 
 func (q query) Hub(ctx context.Context) (model.Hub, error) {
-	hub := q.resolver.Hub
+	hub := q.Options.Hub
 	hub.SnapshotVersion = strconv.FormatUint(snapshot(ctx).Version(), 10)
 	return hub, nil
 }
@@ -21,18 +21,22 @@ func (q query) Hub(ctx context.Context) (model.Hub, error) {
 // Node finds an object by its ID; what is not an ID is nothing's.
 func (q query) Node(ctx context.Context, id string) (model.Node, error) {
 	kind, name, _ := model.ParseID(id)
+	if model.ID(kind, name) != id {
+		return nil, nil
+	}
 	switch kind {
 	case model.KindCluster:
-		if found, err := q.Cluster(ctx, name); found != nil {
-			return found, err
+		if of, ok := snapshot(ctx).Cluster(federation.ClusterID(name)); ok {
+			return q.cluster(snapshot(ctx), of), nil
 		}
 	case model.KindService:
-		if found, ok := snapshot(ctx).Service(model.ServiceKey(name)); ok {
-			return model.Service{From: snapshot(ctx), Of: found}, nil
+		of, ok := snapshot(ctx).Service(model.ServiceKey(name))
+		if found := (model.Service{From: snapshot(ctx), Of: of}); ok && found.ID() == id {
+			return found, nil
 		}
 	case model.KindProxy:
-		if found, err := q.Proxy(ctx, name); found != nil {
-			return found, err
+		if found, ok := stream(ctx, model.ProxyKey(name)); ok {
+			return found, nil
 		}
 	}
 	return nil, nil
@@ -59,12 +63,12 @@ func (q query) Services(ctx context.Context, first *int, after *string, last *in
 
 // Service finds a service by hostname, and namespace where that is not enough.
 func (q query) Service(ctx context.Context, hostname string, namespace *string) (*model.Service, error) {
-	from := snapshot(ctx)
+	from, host := snapshot(ctx), federation.Hostname(strings.ToLower(strings.TrimSuffix(hostname, ".")))
 	if namespace != nil {
-		found, _ := from.Service(federation.ServiceKey{Hostname: federation.Hostname(hostname), Namespace: *namespace})
+		found, _ := from.Service(federation.ServiceKey{Hostname: host, Namespace: *namespace})
 		return service(from, found), nil
 	}
-	found, err := from.Lookup(federation.Hostname(hostname))
+	found, err := from.Lookup(host)
 	if err != nil {
 		return nil, transport.Errorf(transport.BadUserInput, "%s", err)
 	}
@@ -76,30 +80,4 @@ func service(from *federation.Snapshot, found *federation.Service) *model.Servic
 		return nil
 	}
 	return &model.Service{From: from, Of: found}
-}
-
-func (q query) Proxies(_ context.Context, first *int, after *string, last *int, before *string) (model.ProxyConnection, error) {
-	window, err := window("proxies", first, after, last, before)
-	all := q.proxies()
-	list := model.List[model.Proxy]{
-		Kind: "proxies", Items: slices.Values(all), Key: func(p model.Proxy) string { return p.NodeID },
-		Count: func() int { return len(all) },
-	}
-	return model.ProxyConnection{Page: model.NewPage(list, window)}, err
-}
-
-func (q query) Proxy(_ context.Context, nodeID string) (*model.Proxy, error) {
-	all := q.proxies()
-	i := slices.IndexFunc(all, func(p model.Proxy) bool { return p.NodeID == nodeID })
-	if i < 0 {
-		return nil, nil
-	}
-	return &all[i], nil
-}
-
-func (q query) proxies() []model.Proxy {
-	if q.resolver.Options.Proxies == nil {
-		return nil
-	}
-	return q.resolver.Options.Proxies.Proxies()
 }

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -11,9 +12,9 @@ import (
 
 type serviceResolver struct{}
 
-// services lists the services that fit, from behind the key on.
+// services lists the services that fit; a page begins behind the key after.
 func services(from *federation.Snapshot, after string, filter *model.ServiceFilter) model.List[model.Service] {
-	listed := func(behind federation.ServiceKey) func(yield func(model.Service) bool) {
+	listed := func(behind federation.ServiceKey) iter.Seq[model.Service] {
 		return func(yield func(model.Service) bool) {
 			for of := range from.ServicesAfter(behind) {
 				if fitsService(of, filter) && !yield(model.Service{From: from, Of: of}) {
@@ -22,23 +23,20 @@ func services(from *federation.Snapshot, after string, filter *model.ServiceFilt
 			}
 		}
 	}
-	list := model.List[model.Service]{Kind: "services", Key: model.Service.Key, Items: listed(model.ServiceKey(after))}
-	list.Count = func() int {
-		if filter == nil {
-			return from.CountServices()
-		}
-		total := 0
-		for range listed(federation.ServiceKey{}) {
-			total++
-		}
-		return total
+	list := model.List[model.Service]{
+		Name: "services", Key: model.Service.Key, Items: listed(federation.ServiceKey{}),
+		From: func() iter.Seq[model.Service] { return listed(model.ServiceKey(after)) },
+	}
+	if filter == nil {
+		list.Count = from.CountServices
 	}
 	return list
 }
 
 func (serviceResolver) Endpoints(_ context.Context, service *model.Service, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error) {
-	window, err := window("endpoints", first, after, last, before)
-	list := model.List[model.Endpoint]{Kind: "endpoints", Key: model.Endpoint.Key, Items: func(yield func(model.Endpoint) bool) {
+	name := "endpoints of service " + service.Of.Key.String()
+	window, err := window(name, first, after, last, before)
+	list := model.List[model.Endpoint]{Name: name, Key: model.Endpoint.Key, Items: func(yield func(model.Endpoint) bool) {
 		for endpoint := range service.Endpoints {
 			if fitsEndpoint(endpoint, filter) && !yield(endpoint) {
 				return
@@ -60,7 +58,7 @@ func fitsService(of *federation.Service, filter *model.ServiceFilter) bool {
 			(filter.Provider == nil || strings.EqualFold(string(*filter.Provider), string(shard.Provider)))
 	}
 	return fits(filter.Namespace, of.Key.Namespace) &&
-		(filter.HostnameContains == nil || strings.Contains(string(of.Key.Hostname), *filter.HostnameContains)) &&
+		(filter.HostnameContains == nil || strings.Contains(string(of.Key.Hostname), strings.ToLower(*filter.HostnameContains))) &&
 		(filter.HasConflicts == nil || *filter.HasConflicts == (len(of.Conflicts) > 0)) &&
 		(filter.ClusterID == nil && filter.Provider == nil || slices.ContainsFunc(of.Order(), contributes)) &&
 		(filter.Network == nil || inNetwork(of, federation.NetworkID(*filter.Network)))

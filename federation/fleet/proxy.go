@@ -54,10 +54,14 @@ type Proxy struct {
 	Addresses   []netip.Addr
 	Namespace   string
 	Labels      map[string]string
+	UserAgent   string // the proxy's program
 	Version     string // of the proxy's program
 	Protocol    Protocol
 	ConnectedAt time.Time
 	Sync        map[string]Sync // by type URL
+
+	HTTPProxyPort uint16 // 0: no explicit HTTP proxy
+	DNSCapture    bool
 }
 
 // Key names one stream of one node.

@@ -1339,13 +1339,13 @@ type Query {
 
   "One service, or null. Without a namespace the hostname must be enough: when several namespaces have it, the error lists them."
   service(
-    "The fully qualified name."
+    "The fully qualified name, in whatever case, with or without the dot at its end."
     hostname: String!
     "The namespace; \"\" is one of its own."
     namespace: String
   ): Service
 
-  "The connected proxies, in the order of their node IDs. Without first and last, a page has 50."
+  "The connected proxies, one for each stream, in the order of node IDs and of connecting. Without first and last, a page has 50."
   proxies(
     "Size of a page from the front, 1 to 500."
     first: Int
@@ -1357,7 +1357,7 @@ type Query {
     before: String
   ): ProxyConnection!
 
-  "One connected proxy, or null."
+  "One connected proxy, or null; the latest stream of a proxy that has several."
   proxy(
     "The node ID, TYPE~IP~ID~DOMAIN."
     nodeID: String!
@@ -1466,7 +1466,7 @@ type Cluster implements Node {
     "Only services that fit."
     filter: ServiceFilter
   ): ServiceConnection!
-  "Its endpoints, once for each service. Without first and last, a page has 50."
+  "Its endpoints, once for each service, by service and address. Without first and last, a page has 50."
   endpoints(
     "Size of a page from the front, 1 to 500."
     first: Int
@@ -1565,7 +1565,7 @@ input ServiceFilter {
   network: String
   "Services of this namespace."
   namespace: String
-  "Services whose hostname has this text in it."
+  "Services whose hostname has this text in it, in whatever case."
   hostnameContains: String
   "Services to which a source of this sort contributes."
   provider: Provider
@@ -1621,7 +1621,7 @@ type Service implements Node {
   created: DateTime
   "What each source contributes, in the order of precedence."
   shards: [Shard!]!
-  "Where requests can go. Without first and last, a page has 50."
+  "Where requests can go, by cluster and address. Without first and last, a page has 50."
   endpoints(
     "Size of a page from the front, 1 to 500."
     first: Int
@@ -1896,11 +1896,11 @@ enum Delivery {
   DELTA
 }
 
-"A proxy, or another xDS client, that is connected to the hub."
+"A proxy, or another xDS client, that is connected to the hub, by one stream: a proxy that has several is shown once for each."
 type Proxy implements Node {
-  "Stands for this proxy only, and stays; opaque."
+  "Stands for this stream of the proxy only, as long as it lives; opaque."
   id: ID!
-  "The node ID, TYPE~IP~ID~DOMAIN."
+  "The node ID, TYPE~IP~ID~DOMAIN; the same on all streams of a proxy."
   nodeID: String!
   "What it is there for."
   type: ProxyType!
@@ -1908,11 +1908,11 @@ type Proxy implements Node {
   routerMode: RouterMode!
   "The cluster that it runs in."
   clusterID: String!
-  "The network that it is in."
+  "The network that it is in: its own, else that of its cluster."
   network: String!
   "The namespace of its workload."
   namespace: String!
-  "Where it runs."
+  "Where it runs, by its own word, else by that of its cluster."
   locality: Locality!
   "The addresses of its workload."
   addresses: [String!]!
@@ -1928,7 +1928,7 @@ type Proxy implements Node {
   delivery: Delivery!
   "When its stream began."
   connectedAt: DateTime!
-  "How far it is, type by type."
+  "How far it is, type by type: clusters, endpoints, listeners and routes first, others when it asked for them."
   sync: [ProxySync!]!
 }
 

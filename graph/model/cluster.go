@@ -18,18 +18,22 @@ type Cluster struct {
 // IsNode says that a cluster has an ID.
 func (Cluster) IsNode() {}
 
-// GetID makes the opaque ID.
-func (c Cluster) GetID() string { return c.ID() }
-
 // ID makes the opaque ID.
 func (c Cluster) ID() string { return ID(KindCluster, c.Key()) }
 
 // Key orders clusters by their IDs.
 func (c Cluster) Key() string { return string(c.Of.ID) }
 
-func (c Cluster) ClusterID() string  { return string(c.Of.ID) }
+// ClusterID is the ID that it was attached with.
+func (c Cluster) ClusterID() string { return string(c.Of.ID) }
+
+// Provider is the sort of the source.
 func (c Cluster) Provider() Provider { return provider(c.Of.Spec.Provider) }
-func (c Cluster) Network() string    { return string(c.Of.Network()) }
+
+// Network is that of its endpoints that name no other.
+func (c Cluster) Network() string { return string(c.Of.Network()) }
+
+// Precedence is what decides when clusters disagree; the lower wins.
 func (c Cluster) Precedence() int {
 	return cmp.Or(c.Of.Spec.Precedence, federation.DefaultPrecedence)
 }

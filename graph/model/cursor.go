@@ -1,24 +1,43 @@
 package model
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"strings"
 )
 
-// Cursor names a place in the lists of one kind. It stays valid while the list
-// changes: what comes behind it is what has a larger key.
-func Cursor(kind, key string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(kind + "\x00" + key))
+const (
+	nul       = "\x00"
+	maxCursor = 4096
+	sumSize   = 4
+)
+
+// encoding has one text for each sequence of bytes.
+var encoding = base64.RawURLEncoding.Strict()
+
+// Cursor names a place in one list. It stays valid while the list changes: what
+// comes behind it is what has a larger key. A sum tells cursors that were cut
+// or made up from real ones; it is no secret, since a cursor opens nothing.
+func Cursor(list, key string) string {
+	return encoding.EncodeToString(append(sum(list, key), key...))
 }
 
-// CursorKey returns the key of a cursor of that kind.
-func CursorKey(kind, cursor string) (key string, ok bool) {
-	text, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(cursor) > 4096 {
+// CursorKey returns the key of a cursor of that list.
+func CursorKey(list, cursor string) (key string, ok bool) {
+	if len(cursor) > maxCursor {
 		return "", false
 	}
-	found, key, ok := strings.Cut(string(text), "\x00")
-	return key, ok && found == kind && key != ""
+	text, err := encoding.DecodeString(cursor)
+	if err != nil || len(text) <= sumSize {
+		return "", false
+	}
+	key = string(text[sumSize:])
+	return key, string(sum(list, key)) == string(text[:sumSize])
+}
+
+func sum(list, key string) []byte {
+	whole := sha256.Sum256([]byte(list + nul + key))
+	return whole[:sumSize]
 }
 
 // Kinds of the objects that have an ID.
@@ -29,13 +48,13 @@ const (
 )
 
 // ID makes the opaque ID of an object from what names it.
-func ID(kind, name string) string { return Cursor(kind, name) }
+func ID(kind, name string) string { return encoding.EncodeToString([]byte(kind + nul + name)) }
 
 // ParseID returns what ID was made from.
 func ParseID(id string) (kind, name string, ok bool) {
-	text, err := base64.RawURLEncoding.DecodeString(id)
+	text, err := encoding.DecodeString(id)
 	if err != nil {
 		return "", "", false
 	}
-	return strings.Cut(string(text), "\x00")
+	return strings.Cut(string(text), nul)
 }

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"fmt"
+	"encoding/binary"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -11,25 +11,64 @@ type Endpoint struct {
 	Source federation.ShardKey
 	Of     *federation.Endpoint
 
-	service     string
-	rank, index int
+	service federation.ServiceKey
 }
 
-// Key orders endpoints by service, source and place.
-func (e Endpoint) Key() string { return fmt.Sprintf("%s\x00%06d\x00%08d", e.service, e.rank, e.index) }
+// Key orders the endpoints of a service by source, address, network and ports,
+// which is what tells them apart. It does not depend on which others there are.
+func (e Endpoint) Key() string {
+	key := []byte(string(e.Source.Cluster) + nul + string(e.Source.Provider) + nul)
+	key = appendAddress(key, e.Of.Address)
+	key = append(append(key, e.Of.Network...), 0)
+	for _, port := range e.Of.Ports {
+		key = append(append(append(key, 1), port.Name...), 0)
+		key = binary.BigEndian.AppendUint16(key, port.Number)
+	}
+	return string(key)
+}
 
-func (e Endpoint) Address() string    { return e.Of.Address.String() }
-func (e Endpoint) ClusterID() string  { return string(e.Source.Cluster) }
+// WideKey orders the endpoints of many services by service, then like Key.
+// ServiceKey reads the service out of it.
+func (e Endpoint) WideKey() string {
+	return string(e.service.Hostname) + nul + e.service.Namespace + nul + e.Key()
+}
+
+// appendAddress writes addresses so that their bytes have the order of
+// federation.Address.Compare.
+func appendAddress(key []byte, address federation.Address) []byte {
+	if ip, ok := address.IP(); ok {
+		return append(append(key, '0', byte(ip.BitLen())), ip.AsSlice()...)
+	}
+	if host, ok := address.Host(); ok {
+		return append(append(append(key, '1'), host...), 0)
+	}
+	path, _ := address.Unix()
+	return append(append(append(key, '2'), path...), 0)
+}
+
+// Address is an IP address, a hostname or the path of a unix socket.
+func (e Endpoint) Address() string { return e.Of.Address.String() }
+
+// ClusterID is the cluster that it comes from.
+func (e Endpoint) ClusterID() string { return string(e.Source.Cluster) }
+
+// Provider is the sort of the source that it comes from.
 func (e Endpoint) Provider() Provider { return provider(e.Source.Provider) }
-func (e Endpoint) Network() string    { return string(e.Of.Network) }
-func (e Endpoint) Weight() int        { return int(e.Of.LoadBalancingWeight()) }
-func (e Endpoint) Health() Health     { return Health(e.Of.Health) }
-func (e Endpoint) Labels() []Label    { return labels(e.Of.Labels) }
+
+// Network is where it is reached.
+func (e Endpoint) Network() string { return string(e.Of.Network) }
+
+// Weight is its share of the requests, beside those of the others.
+func (e Endpoint) Weight() int { return int(e.Of.LoadBalancingWeight()) }
+
+// Health tells whether requests go to it.
+func (e Endpoint) Health() Health { return Health(e.Of.Health) }
+
+// Labels are in the order of their keys.
+func (e Endpoint) Labels() []Label { return labels(e.Of.Labels) }
 
 // Locality says where it runs.
-func (e Endpoint) Locality() Locality {
-	return Locality{Region: e.Of.Locality.Region, Zone: e.Of.Locality.Zone, SubZone: e.Of.Locality.SubZone}
-}
+func (e Endpoint) Locality() Locality { return locality(e.Of.Locality) }
 
 // Ports returns the ports at its address.
 func (e Endpoint) Ports() []EndpointPort {
@@ -40,8 +79,15 @@ func (e Endpoint) Ports() []EndpointPort {
 	return all
 }
 
+// ServiceAccount is nil where it is unknown.
 func (e Endpoint) ServiceAccount() *string { return given(e.Of.ServiceAccount) }
-func (e Endpoint) Workload() *string       { return given(e.Of.Workload) }
+
+// Workload is nil where it is unknown.
+func (e Endpoint) Workload() *string { return given(e.Of.Workload) }
+
+func locality(of federation.Locality) Locality {
+	return Locality{Region: of.Region, Zone: of.Zone, SubZone: of.SubZone}
+}
 
 func given(text string) *string {
 	if text == "" {

@@ -183,11 +183,11 @@ type ProblemEdge struct {
 	Node Problem `json:"node"`
 }
 
-// A proxy, or another xDS client, that is connected to the hub.
+// A proxy, or another xDS client, that is connected to the hub, by one stream: a proxy that has several is shown once for each.
 type Proxy struct {
-	// Stands for this proxy only, and stays; opaque.
+	// Stands for this stream of the proxy only, as long as it lives; opaque.
 	ID string `json:"id"`
-	// The node ID, TYPE~IP~ID~DOMAIN.
+	// The node ID, TYPE~IP~ID~DOMAIN; the same on all streams of a proxy.
 	NodeID string `json:"nodeID"`
 	// What it is there for.
 	Type ProxyType `json:"type"`
@@ -195,11 +195,11 @@ type Proxy struct {
 	RouterMode RouterMode `json:"routerMode"`
 	// The cluster that it runs in.
 	ClusterID string `json:"clusterID"`
-	// The network that it is in.
+	// The network that it is in: its own, else that of its cluster.
 	Network string `json:"network"`
 	// The namespace of its workload.
 	Namespace string `json:"namespace"`
-	// Where it runs.
+	// Where it runs, by its own word, else by that of its cluster.
 	Locality Locality `json:"locality"`
 	// The addresses of its workload.
 	Addresses []string `json:"addresses"`
@@ -215,7 +215,7 @@ type Proxy struct {
 	Delivery Delivery `json:"delivery"`
 	// When its stream began.
 	ConnectedAt time.Time `json:"connectedAt"`
-	// How far it is, type by type.
+	// How far it is, type by type: clusters, endpoints, listeners and routes first, others when it asked for them.
 	Sync []ProxySync `json:"sync"`
 }
 
@@ -261,7 +261,7 @@ type ServiceFilter struct {
 	Network *string `json:"network,omitempty"`
 	// Services of this namespace.
 	Namespace *string `json:"namespace,omitempty"`
-	// Services whose hostname has this text in it.
+	// Services whose hostname has this text in it, in whatever case.
 	HostnameContains *string `json:"hostnameContains,omitempty"`
 	// Services to which a source of this sort contributes.
 	Provider *Provider `json:"provider,omitempty"`

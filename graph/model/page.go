@@ -18,23 +18,27 @@ type Window struct {
 // DefaultPage is the size of a page that names none.
 const DefaultPage = 50
 
-// List is a list in the order of its keys, which are unique in it.
+// List is a list in the order of its keys, which are unique in it. A key names
+// its item whatever else the list has, so that pages of one walk neither repeat
+// nor miss what stays while the list changes.
 type List[T any] struct {
-	Kind  string      // Tells this list's cursors from those of others.
-	Items iter.Seq[T] // May begin behind the window's After.
+	Name  string // Tells this list's cursors from those of others.
+	Items iter.Seq[T]
 	Key   func(T) string
-	Count func() int // nil: Items are counted, all of them.
+	Count func() int         // nil: Items are counted, all of them.
+	From  func() iter.Seq[T] // Items from a place before the window on; nil: all Items.
 }
 
 // Page is a window on a list. It is cut and counted once, when first asked for.
 type Page[T any] struct {
+	list  string
 	cut   func() piece[T]
 	count func() int
 }
 
 type piece[T any] struct {
 	items         []T
-	cursors       []string
+	keys          []string
 	before, after bool
 }
 
@@ -42,18 +46,24 @@ type piece[T any] struct {
 func NewPage[T any](list List[T], window Window) Page[T] {
 	count := list.Count
 	if count == nil {
-		count = func() int {
-			total := 0
-			for range list.Items {
-				total++
-			}
-			return total
-		}
+		count = func() int { return length(list.Items) }
+	}
+	if list.From != nil && window.After != "" {
+		list.Items = list.From()
 	}
 	return Page[T]{
+		list:  list.Name,
 		cut:   sync.OnceValue(func() piece[T] { return cut(list, window) }),
 		count: sync.OnceValue(count),
 	}
+}
+
+func length[T any](items iter.Seq[T]) int {
+	total := 0
+	for range items {
+		total++
+	}
+	return total
 }
 
 func cut[T any](list List[T], window Window) piece[T] {
@@ -76,10 +86,10 @@ func cut[T any](list List[T], window Window) piece[T] {
 		}
 		if fromBack && len(found.items) == size {
 			found.before = true
-			found.items, found.cursors = found.items[1:], found.cursors[1:]
+			found.items, found.keys = found.items[1:], found.keys[1:]
 		}
 		found.items = append(found.items, item)
-		found.cursors = append(found.cursors, Cursor(list.Kind, key))
+		found.keys = append(found.keys, key)
 	}
 	return found
 }
@@ -94,8 +104,9 @@ func (p Page[T]) TotalCount() int { return p.count() }
 func (p Page[T]) PageInfo() PageInfo {
 	found := p.cut()
 	info := PageInfo{HasPreviousPage: found.before, HasNextPage: found.after}
-	if last := len(found.cursors) - 1; last >= 0 {
-		info.StartCursor, info.EndCursor = &found.cursors[0], &found.cursors[last]
+	if last := len(found.keys) - 1; last >= 0 {
+		start, end := Cursor(p.list, found.keys[0]), Cursor(p.list, found.keys[last])
+		info.StartCursor, info.EndCursor = &start, &end
 	}
 	return info
 }
@@ -105,7 +116,7 @@ func edges[T, E any](p Page[T], edge func(cursor string, node T) E) []E {
 	found := p.cut()
 	all := make([]E, len(found.items))
 	for i, item := range found.items {
-		all[i] = edge(found.cursors[i], item)
+		all[i] = edge(Cursor(p.list, found.keys[i]), item)
 	}
 	return all
 }

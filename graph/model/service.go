@@ -19,30 +19,41 @@ type Service struct {
 // IsNode says that a service has an ID.
 func (Service) IsNode() {}
 
-// GetID makes the opaque ID.
-func (s Service) GetID() string { return s.ID() }
-
 // ID makes the opaque ID.
 func (s Service) ID() string { return ID(KindService, s.Key()) }
 
 // Key orders services by hostname, then namespace.
-func (s Service) Key() string { return string(s.Of.Key.Hostname) + "\x00" + s.Of.Key.Namespace }
+func (s Service) Key() string { return string(s.Of.Key.Hostname) + nul + s.Of.Key.Namespace }
 
-// ServiceKey is the inverse of Service.Key.
+// ServiceKey reads what Service.Key writes; what else follows it is left out.
 func ServiceKey(key string) federation.ServiceKey {
-	hostname, namespace, _ := strings.Cut(key, "\x00")
+	hostname, rest, _ := strings.Cut(key, nul)
+	namespace, _, _ := strings.Cut(rest, nul)
 	return federation.ServiceKey{Hostname: federation.Hostname(hostname), Namespace: namespace}
 }
 
-func (s Service) Hostname() string       { return string(s.Of.Key.Hostname) }
-func (s Service) Namespace() string      { return s.Of.Key.Namespace }
+// Hostname is the fully qualified name.
+func (s Service) Hostname() string { return string(s.Of.Key.Hostname) }
+
+// Namespace is "" where it has none.
+func (s Service) Namespace() string { return s.Of.Key.Namespace }
+
+// Resolution says how a proxy finds an address.
 func (s Service) Resolution() Resolution { return Resolution(s.Of.Resolution.String()) }
-func (s Service) MeshExternal() bool     { return s.Of.MeshExternal }
-func (s Service) Version() string        { return contentVersion(s.Of) }
-func (s Service) ExportTo() []string     { return s.Of.ExportTo }
-func (s Service) ServiceAccounts() []string {
-	return s.Of.ServiceAccounts
-}
+
+// MeshExternal tells whether the service lies outside of the mesh.
+func (s Service) MeshExternal() bool { return s.Of.MeshExternal }
+
+// Version hashes the content.
+func (s Service) Version() string { return contentVersion(s.Of) }
+
+// ExportTo has the namespaces that see the service; none: all.
+func (s Service) ExportTo() []string { return s.Of.ExportTo }
+
+// ServiceAccounts has those under which its workloads run.
+func (s Service) ServiceAccounts() []string { return s.Of.ServiceAccounts }
+
+// Created is nil where it is unknown.
 func (s Service) Created() *time.Time { return known(s.Of.Created) }
 
 // ClusterVIPs returns the virtual addresses in the order of the clusters.
@@ -124,9 +135,10 @@ func (s Service) Shards() []Shard {
 
 // Endpoints yields the endpoints with their sources in the order of their keys.
 func (s Service) Endpoints(yield func(Endpoint) bool) {
-	for rank, group := range s.Of.Endpoints {
+	groups := slices.SortedFunc(slices.Values(s.Of.Endpoints), func(a, b federation.ShardEndpoints) int { return a.Shard.Compare(b.Shard) })
+	for _, group := range groups {
 		for i := range group.Endpoints {
-			if !yield(Endpoint{Source: group.Shard, Of: &group.Endpoints[i], service: s.Key(), rank: rank, index: i}) {
+			if !yield(Endpoint{Source: group.Shard, Of: &group.Endpoints[i], service: s.Of.Key}) {
 				return
 			}
 		}

@@ -1,0 +1,34 @@
+package graph_test
+
+import "testing"
+
+func TestClusterShowsItsStateAndProblems(t *testing.T) {
+	h := newHub(t)
+	data := h.answer(`{hub{version clusterID snapshotVersion} cluster(clusterID:"c2"){precedence identity{uid network}
+	  status{lastEvent lastSync message lastKnownGood lastKnownGoodAge} problems{totalCount nodes{code object field message}}}
+	  gone:cluster(clusterID:"c9"){id} c1:cluster(clusterID:"c1"){precedence status{lastEvent lastSync message lastKnownGood lastKnownGoodAge} problems{totalCount}}}`, nil)
+	h.want(data, map[string]any{"version": "test", "clusterID": "hub", "snapshotVersion": "3"}, "hub")
+	h.want(data, 100.0, "cluster", "precedence")
+	h.want(data, 10.0, "c1", "precedence")
+	h.want(data, nil, "cluster", "identity")
+	h.want(data, map[string]any{
+		"lastEvent": nil, "lastSync": nil, "message": "the link is lost", "lastKnownGood": "2026-11-21T09:00:00Z", "lastKnownGoodAge": "1m30s",
+	}, "cluster", "status")
+	h.want(data, map[string]any{
+		"lastEvent": "2026-11-21T10:00:02Z", "lastSync": "2026-11-21T10:00:01Z", "message": nil, "lastKnownGood": nil, "lastKnownGoodAge": nil,
+	}, "c1", "status")
+	h.want(data, map[string]any{"totalCount": 1.0, "nodes": []any{
+		map[string]any{"code": "PORT_RANGE", "object": "Service load/x", "field": "spec.ports[0]", "message": "port 70000"},
+	}}, "cluster", "problems")
+	h.want(data, 0.0, "c1", "problems", "totalCount")
+	h.want(data, nil, "gone")
+}
+
+func TestClusterShowsItsOwnEndpointsOnly(t *testing.T) {
+	h := newHub(t)
+	data := h.answer(`{cluster(clusterID:"c1"){endpoints{totalCount nodes{address clusterID}} services{totalCount nodes{hostname}}}}`, nil)
+	h.want(data, map[string]any{"totalCount": 2.0, "nodes": []any{
+		map[string]any{"address": "10.0.0.1", "clusterID": "c1"}, map[string]any{"address": "10.0.0.2", "clusterID": "c1"},
+	}}, "cluster", "endpoints")
+	h.want(data, map[string]any{"totalCount": 1.0, "nodes": []any{map[string]any{"hostname": "web.shop.svc.cluster.local"}}}, "cluster", "services")
+}

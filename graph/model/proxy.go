@@ -1,0 +1,92 @@
+package model
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
+)
+
+// NewProxy shows one stream of a proxy as the fleet has it. The snapshot knows
+// where its cluster and workload are, where the proxy does not say.
+func NewProxy(from *federation.Snapshot, of *fleet.Proxy) Proxy {
+	place := federation.Place{Cluster: of.Cluster, Network: of.Network, Addresses: of.Addresses}
+	is := of.Locality
+	if is == (federation.Locality{}) {
+		is, _ = from.LocalityAt(place)
+	}
+	shown := Proxy{
+		ID: ID(KindProxy, proxyKey(of.Key())), NodeID: of.NodeID, Type: capital(of.Type, ProxyTypeSidecar), RouterMode: capital(of.RouterMode, RouterModeStandard),
+		ClusterID: string(of.Cluster), Network: string(from.NetworkOf(place)), Namespace: of.Namespace, Locality: locality(is),
+		Labels: labels(of.Labels), DNSCapture: of.DNSCapture, UserAgent: userAgent(of), Delivery: capital(string(of.Protocol), DeliverySotw),
+		ConnectedAt: of.ConnectedAt, Sync: syncs(of),
+	}
+	for _, address := range of.Addresses {
+		shown.Addresses = append(shown.Addresses, address.String())
+	}
+	if port := int(of.HTTPProxyPort); port != 0 {
+		shown.HTTPProxyPort = &port
+	}
+	return shown
+}
+
+// Key orders proxies by node ID, then in the order of connecting.
+func (p Proxy) Key() string {
+	_, key, _ := ParseID(p.ID)
+	return key
+}
+
+func proxyKey(of fleet.Key) string { return of.NodeID + nul + of.StreamID }
+
+// ProxyKey reads what Proxy.Key writes.
+func ProxyKey(key string) fleet.Key {
+	node, stream, _ := strings.Cut(key, nul)
+	return fleet.Key{NodeID: node, StreamID: stream}
+}
+
+func userAgent(of *fleet.Proxy) *string {
+	if of.UserAgent == "" || of.Version == "" {
+		return given(of.UserAgent + of.Version)
+	}
+	return given(of.UserAgent + "/" + of.Version)
+}
+
+// shownTypes are shown of every proxy, whether it asked for them or not.
+var shownTypes = [...]string{
+	"type.googleapis.com/envoy.config.cluster.v3.Cluster",
+	"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+	"type.googleapis.com/envoy.config.listener.v3.Listener",
+	"type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+}
+
+// syncs says how far each type is, shownTypes first.
+func syncs(of *fleet.Proxy) []ProxySync {
+	types := slices.Sorted(maps.Keys(of.Sync))
+	types = slices.DeleteFunc(types, func(typeURL string) bool { return slices.Contains(shownTypes[:], typeURL) })
+	var all []ProxySync
+	for _, typeURL := range slices.Concat(shownTypes[:], types) {
+		is, asked := of.Sync[typeURL]
+		if !asked {
+			is = fleet.Sync{Since: of.ConnectedAt}
+		}
+		all = append(all, ProxySync{
+			TypeURL: typeURL, State: SyncState(cmp.Or(is.State, fleet.NotRequested)), Since: known(is.Since),
+			VersionSent: given(is.VersionSent), VersionAcked: given(is.VersionAcked), LastError: given(is.LastError),
+		})
+	}
+	return all
+}
+
+// capital spells a name as enums do: sni-dnat is SNI_DNAT.
+func capital[E interface {
+	~string
+	IsValid() bool
+}](name string, otherwise E) E {
+	if is := E(strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); is.IsValid() {
+		return is
+	}
+	return otherwise
+}

@@ -1,0 +1,51 @@
+package graph_test
+
+import (
+	"testing"
+
+	"isthmus.dev/isthmus/federation/fleet"
+)
+
+func TestX40StreamsOfOneNodeAreShownEach(t *testing.T) {
+	h := newHub(t)
+	data := h.answer("{proxies{totalCount nodes{id nodeID connectedAt}}}", nil)
+	h.want(data, 3.0, "proxies", "totalCount")
+	h.want(data, routerID, "proxies", "nodes", 0, "nodeID")
+	h.want(data, routerID, "proxies", "nodes", 1, "nodeID")
+	if at(data, "proxies", "nodes", 0, "id") == at(data, "proxies", "nodes", 1, "id") {
+		t.Error("two streams have one ID")
+	}
+	latest := h.answer("query($n:String!){proxy(nodeID:$n){id connectedAt}}", map[string]any{"n": routerID})
+	h.want(latest, at(data, "proxies", "nodes", 1, "id"), "proxy", "id")
+	h.want(latest, "2026-11-21T10:00:01Z", "proxy", "connectedAt")
+	h.want(h.answer(`{proxy(nodeID:"router"){id}}`, nil), nil, "proxy")
+}
+
+func TestProxyShowsWhereItIsAndWhatItCan(t *testing.T) {
+	h := newHub(t)
+	query := "query($n:String!){proxy(nodeID:$n){network locality{region zone subZone} addresses labels{key value} httpProxyPort dnsCapture userAgent delivery namespace}}"
+	h.want(h.answer(query, map[string]any{"n": sidecarID}), map[string]any{
+		"network": "n1", "locality": map[string]any{"region": "r1", "zone": "z1", "subZone": ""}, "addresses": []any{"10.0.0.1"},
+		"labels": []any{map[string]any{"key": "app", "value": "web"}}, "httpProxyPort": 15080.0, "dnsCapture": false,
+		"userAgent": "envoy/1.40.0", "delivery": "DELTA", "namespace": "shop",
+	}, "proxy")
+	h.want(h.answer(query, map[string]any{"n": routerID}), map[string]any{
+		"network": "edge", "locality": map[string]any{"region": "r2", "zone": "z1", "subZone": ""}, "addresses": []any{}, "labels": []any{},
+		"httpProxyPort": nil, "dnsCapture": false, "userAgent": nil, "delivery": "SOTW", "namespace": "",
+	}, "proxy")
+}
+
+func TestFleetIsReadAnewByEachOperation(t *testing.T) {
+	h := newHub(t)
+	stream := h.fleet.Connect(fleet.Proxy{NodeID: "sidecar~10.0.0.9~new.shop~shop", Type: "sidecar"})
+	const query = `{proxy(nodeID:"sidecar~10.0.0.9~new.shop~shop"){id sync{state} network} proxies{totalCount}}`
+	data := h.answer(query, nil)
+	h.want(data, "NOT_REQUESTED", "proxy", "sync", 3, "state")
+	h.want(data, "default", "proxy", "network")
+	stream.Report("type.googleapis.com/x.Secret", fleet.Sync{State: fleet.Synced})
+	h.want(h.answer(query, nil), "SYNCED", "proxy", "sync", 4, "state")
+	stream.Close()
+	h.want(h.answer(query, nil), map[string]any{"proxy": nil, "proxies": map[string]any{"totalCount": 3.0}})
+	gone := h.answer("query($id:ID!){node(id:$id){id}}", map[string]any{"id": at(data, "proxy", "id")})
+	h.want(gone, nil, "node")
+}
