@@ -123,7 +123,7 @@ func join(s settings, p parts) (*hub, error) {
 	discovery.Register(grpcServer)
 
 	schema := graph.New(graph.Options{
-		Snapshots: aggregate, Counters: counters{supervisor}, Proxies: proxies{proxyFleet},
+		Snapshots: aggregate, Counters: counters{supervisor}, Fleet: proxyFleet,
 		Hub: model.Hub{Version: version, ClusterID: s.clusterID},
 	})
 	ready := &readiness{snapshots: aggregate, synced: supervisor.Ready(), draining: make(chan struct{})}

@@ -29,11 +29,12 @@ Flags win over the config file.`,
 	f.StringSliceVar(&given.etcdEndpoints, "etcd-endpoints", nil, "`URL`s of an etcd outside (default: an embedded one)")
 	f.StringVar(&given.graphqlAddr, "graphql-addr", "", "HOST:PORT or unix:PATH of GraphQL and the pages (default "+defaultGraphQL+")")
 	f.StringVar(&given.xdsAddr, "xds-addr", "", "HOST:PORT or unix:PATH of xDS (default "+defaultXDS+")")
-	f.StringVar(&given.healthAddr, "health-addr", defaultHealth, "HOST:PORT or unix:PATH of /healthz, /readyz and /metrics")
+	f.StringVar(&given.healthAddr, "health-addr", "", "HOST:PORT or unix:PATH of /healthz, /readyz and /metrics (default "+defaultHealth+")")
 	f.StringVar(&given.kubeconfigDir, "kubeconfig-dir", "", "watched `DIR` of kubeconfigs; each file attaches the cluster of its name")
 	f.StringVar(&given.tlsCert, "tls-cert", "", "certificate `FILE` of the hub")
 	f.StringVar(&given.tlsKey, "tls-key", "", "key `FILE` of the hub")
 	f.StringVar(&given.tlsClientCA, "tls-client-ca", "", "`FILE` of the CAs that sign clients' certificates")
+	f.Lookup("etcd-endpoints").DefValue = "" // the list's own way of saying nothing
 	onceOnly(f)
 	return cmd
 }

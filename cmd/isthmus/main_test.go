@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// asProgram makes the test binary behave as the program itself.
+const asProgram = "ISTHMUS_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// text collects what a command writes, while it runs.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(p)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.String()
+}
+
+// command runs a command line to its end.
+func command(t *testing.T, args ...string) (code int, out, errText string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var o, e text
+	code = run(ctx, args, streams{out: &o, err: &e})
+	if ctx.Err() != nil {
+		t.Fatalf("isthmus %s did not end; it wrote:\n%s", strings.Join(args, " "), e.String())
+	}
+	return code, o.String(), e.String()
+}
+
+// hubUnderTest is a hub that runs in this process, on unix sockets.
+type hubUnderTest struct {
+	dir    string
+	log    text
+	client *http.Client
+	stop   func() int
+}
+
+func socketClient(path string) *http.Client {
+	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		},
+	}}
+}
+
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "isthmus-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// sockets are the flags that put a hub wholly into a folder.
+func sockets(dir string) []string {
+	return []string{
+		"serve", "--dev", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", "unix:" + filepath.Join(dir, "graphql"),
+		"--xds-addr", "unix:" + filepath.Join(dir, "xds"), "--health-addr", "unix:" + filepath.Join(dir, "health"),
+	}
+}
+
+// startHub runs a hub until the end of the test and waits until it answers.
+func startHub(t *testing.T, args ...string) *hubUnderTest {
+	t.Helper()
+	h := &hubUnderTest{dir: shortDir(t)}
+	h.client = socketClient(filepath.Join(h.dir, "graphql"))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, append(sockets(h.dir), args...), streams{out: io.Discard, err: &h.log}) }()
+	var once sync.Once
+	code := -1
+	h.stop = func() int {
+		once.Do(func() { cancel(); code = <-done })
+		return code
+	}
+	t.Cleanup(func() { h.stop() })
+	h.await(t, "the hub to answer", func() error {
+		if len(done) > 0 {
+			t.Fatalf("the hub ended:\n%s", h.log.String())
+		}
+		_, _, err := h.get("/healthz")
+		return err
+	})
+	return h
+}
+
+// await polls until the condition holds, for at most 20 s.
+func (h *hubUnderTest) await(t *testing.T, what string, condition func() error) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("waited 20 s for %s: %v\n%s", what, err, h.log.String())
+		}
+	}
+}
+
+func (h *hubUnderTest) get(path string) (status int, body string, err error) {
+	answer, err := h.client.Get("http://localhost" + path)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(data), err
+}
+
+// query asks the API and reads the data of its answer.
+func (h *hubUnderTest) query(query string, into any) error {
+	body, err := json.Marshal(map[string]string{"query": query})
+	if err != nil {
+		return err
+	}
+	answer, err := h.client.Post("http://localhost/graphql", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	var envelope struct {
+		Data   json.RawMessage
+		Errors []struct{ Message string }
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&envelope); err != nil {
+		return err
+	}
+	if len(envelope.Errors) > 0 {
+		return errors.New(envelope.Errors[0].Message)
+	}
+	return json.Unmarshal(envelope.Data, into)
+}
+
+// shownCluster is what the API says of a cluster.
+type shownCluster struct {
+	ClusterID, Provider string
+	Status              struct{ Phase, Message string }
+	Services            struct{ TotalCount int }
+	Problems            struct {
+		Nodes []struct{ Code, Field, Message string }
+	}
+}
+
+// cluster returns what the API says of one cluster.
+func (h *hubUnderTest) cluster(id string) (shownCluster, error) {
+	var a struct {
+		Clusters struct{ Nodes []shownCluster }
+	}
+	err := h.query(`{ clusters { nodes { clusterID provider status { phase message } services { totalCount } problems { nodes { code field message } } } } }`, &a)
+	if err != nil {
+		return shownCluster{}, err
+	}
+	for _, c := range a.Clusters.Nodes {
+		if c.ClusterID == id {
+			return c, nil
+		}
+	}
+	return shownCluster{}, fmt.Errorf("cluster %s is not among %+v", id, a.Clusters.Nodes)
+}
+
+// awaitPhase waits for the cluster's phase and returns what is shown then.
+func (h *hubUnderTest) awaitPhase(t *testing.T, id, phase string) shownCluster {
+	t.Helper()
+	var c shownCluster
+	h.await(t, "cluster "+id+" to be "+phase, func() (err error) {
+		if c, err = h.cluster(id); err == nil && c.Status.Phase != phase {
+			err = fmt.Errorf("it is %s: %s", c.Status.Phase, c.Status.Message)
+		}
+		return err
+	})
+	return c
+}
+
+func write(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

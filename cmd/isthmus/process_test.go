@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// program is a hub in a process of its own.
+type program struct {
+	*exec.Cmd
+	dir  string
+	log  text
+	done chan error
+}
+
+func startProgram(t *testing.T) *program {
+	t.Helper()
+	p := &program{dir: shortDir(t), done: make(chan error, 1)}
+	p.Cmd = exec.Command(os.Args[0], sockets(p.dir)...)
+	p.Env = append(os.Environ(), asProgram+"=1")
+	p.Stderr = &p.log
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { p.done <- p.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // it may have ended
+		<-ended
+	})
+	h := &hubUnderTest{client: socketClient(filepath.Join(p.dir, "graphql"))}
+	h.await(t, "the program to be ready", func() error {
+		status, body, err := h.get("/readyz")
+		if err == nil && status != 200 {
+			err = fmt.Errorf("it answers %d %s", status, body)
+		}
+		return err
+	})
+	return p
+}
+
+// holdRequest opens a request whose body does not end, so that a drain has
+// something to wait for.
+func (p *program) holdRequest(t *testing.T) {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(context.Background(), "unix", filepath.Join(p.dir, "graphql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_, err = io.WriteString(conn, "POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The interim answer says that the handler is reading the body.
+	if _, err := io.ReadFull(conn, make([]byte, len("HTTP/1.1 100 Continue"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *program) signal(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *program) wantExit(t *testing.T, within time.Duration, code int) {
+	t.Helper()
+	select {
+	case <-p.done:
+		if got := p.ProcessState.ExitCode(); got != code {
+			t.Errorf("exit %d, want %d\n%s", got, code, p.log.String())
+		}
+	case <-time.After(within):
+		t.Errorf("it still runs after %v", within)
+	}
+}
+
+func TestF12FirstSignalDrains(t *testing.T) {
+	p := startProgram(t)
+	p.holdRequest(t)
+	p.signal(t)
+	health := &hubUnderTest{client: socketClient(filepath.Join(p.dir, "health"))}
+	health.await(t, "the hub to be not ready", func() error {
+		if status, body, err := health.get("/readyz"); err != nil || status != 503 {
+			return fmt.Errorf("it answers %d %s, %w", status, body, err)
+		}
+		return nil
+	})
+	p.wantExit(t, 10*time.Second, exitDone)
+}
+
+func TestF12SecondSignalEndsAtOnce(t *testing.T) {
+	p := startProgram(t)
+	p.holdRequest(t)
+	p.signal(t)
+	health := &hubUnderTest{client: socketClient(filepath.Join(p.dir, "health"))}
+	health.await(t, "the hub to be not ready", func() error {
+		if status, body, err := health.get("/readyz"); err != nil || status != 503 {
+			return fmt.Errorf("it answers %d %s, %w", status, body, err)
+		}
+		return nil
+	})
+	p.signal(t)
+	p.wantExit(t, time.Second, exitFailed)
+}
+
+func TestF01KilledHubStartsAgainOnItsData(t *testing.T) {
+	p := startProgram(t)
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.done
+	again := &program{dir: p.dir, done: make(chan error, 1)}
+	again.Cmd = exec.Command(os.Args[0], sockets(p.dir)...)
+	again.Env = append(os.Environ(), asProgram+"=1")
+	again.Stderr = &again.log
+	if err := again.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { again.done <- again.Wait() }()
+	t.Cleanup(func() { _ = again.Process.Kill() }) // it may have ended
+	h := &hubUnderTest{client: socketClient(filepath.Join(p.dir, "graphql"))}
+	h.await(t, "the hub to be ready again", func() error {
+		status, body, err := h.get("/readyz")
+		if err == nil && status != 200 {
+			err = fmt.Errorf("it answers %d %s", status, body)
+		}
+		return err
+	})
+	again.signal(t)
+	again.wantExit(t, 10*time.Second, exitDone)
+}
