@@ -141,6 +141,9 @@ func (s *subscription) again(now time.Time) {
 func (s *subscription) readDelta(r request, now time.Time) {
 	first := !s.started
 	s.started = true
+	if !first && len(r.names) == 0 && len(r.unsubscribe) == 0 {
+		return // only an answer: must cost the same however much is subscribed to
+	}
 	if first {
 		for name, version := range r.initial {
 			c := claimed(name, version)

@@ -74,7 +74,12 @@ func usage() (cpu time.Duration, rss int64) {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, 0
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), u.Maxrss
+	// Maxrss would include what the parent had before exec.
+	status, err := os.ReadFile("/proc/self/status")
+	if _, after, ok := strings.Cut(string(status), "VmHWM:"); ok && err == nil {
+		fmt.Sscan(after, &rss)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), rss
 }
 
 // child is the parent's side of a server.
