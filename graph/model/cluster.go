@@ -54,7 +54,7 @@ func (c Cluster) Status() ClusterStatus {
 		LastEvent: known(c.LastEvent), LastSync: known(c.LastSync), LastKnownGood: known(status.LastKnownGood),
 	}
 	if found.LastKnownGood != nil {
-		age := c.Now.Sub(status.LastKnownGood)
+		age := max(c.Now.Sub(status.LastKnownGood), 0)
 		found.LastKnownGoodAge = &age
 	}
 	return found
