@@ -51,11 +51,17 @@ func newHub(t *testing.T) hub {
 func hubOver(t *testing.T, snapshot *federation.Snapshot, all *fleet.Fleet) hub {
 	t.Helper()
 	from := &source{snapshot}
-	schema := graph.New(graph.Options{
+	h := hubWith(t, graph.Options{
 		Snapshots: from, Counters: counters{}, Fleet: all, Hub: model.Hub{Version: "test", ClusterID: "hub"},
 		Now: func() time.Time { return time.Date(2026, 11, 21, 9, 1, 30, 0, time.UTC) },
 	})
-	return hub{t, from, all, transport.New(schema, transport.Options{Log: slog.New(slog.DiscardHandler)})}
+	h.source, h.fleet = from, all
+	return h
+}
+
+func hubWith(t *testing.T, options graph.Options) hub {
+	t.Helper()
+	return hub{t: t, handler: transport.New(graph.New(options), transport.Options{Log: slog.New(slog.DiscardHandler)})}
 }
 
 // send returns the answer's data and errors as they are written.
