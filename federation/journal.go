@@ -67,8 +67,9 @@ func (t *journalTxn) record(kind entryKind, key []byte, gone bool) {
 	k := append([]byte{byte(kind)}, key...)
 	if old, ok := t.byKey.Get(k); ok {
 		at := versionKey(old, k)
-		t.byVersion.Delete(at)
-		t.bury(at, false)
+		if wasGone, _ := t.byVersion.Delete(at); wasGone {
+			t.bury(at, false)
+		}
 	}
 	at := versionKey(t.version, k)
 	t.byKey.Insert(k, t.version)

@@ -63,6 +63,7 @@ func measure(ctx context.Context, role string, services int, recording string, o
 // has reached every client.
 func (r *result) changes(c *child, f *clients, o options) error {
 	const warmUp = 5
+	const rest = 40 * time.Millisecond // beyond the pace of pushes, so that waiting for it is not measured
 	var last []time.Duration
 	var before time.Duration
 	var err error
@@ -72,6 +73,7 @@ func (r *result) changes(c *child, f *clients, o options) error {
 				return err
 			}
 		}
+		<-time.NewTimer(rest).C
 		line, err := c.ask("change %d", turn)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/netip"
+	"runtime"
 	"slices"
 	"time"
 
@@ -59,6 +60,7 @@ func change(i, turn int) federation.Edit {
 // publishCost is the median time of publishing one endpoint change.
 func publishCost(services int) time.Duration {
 	s, _ := federation.Next(federation.Empty(), fill(services))
+	runtime.GC()
 	times := make([]time.Duration, 2000)
 	for turn := range times {
 		e := change(turn%services, turn+1)
