@@ -10,6 +10,7 @@ import (
 type Deps struct {
 	Services  map[ServiceKey]Reason // with the reasons that matter
 	Ports     map[uint16]bool       // the set of services on that port
+	Hostnames map[Hostname]bool     // the set of services of that hostname
 	Addresses map[AddressKey]bool
 	Clusters  map[ClusterID]bool
 	Settings  bool
@@ -24,7 +25,7 @@ type Reader struct {
 // Read begins a noted reading of the snapshot.
 func (s *Snapshot) Read() *Reader {
 	return &Reader{snapshot: s, deps: Deps{
-		Services: map[ServiceKey]Reason{}, Ports: map[uint16]bool{},
+		Services: map[ServiceKey]Reason{}, Ports: map[uint16]bool{}, Hostnames: map[Hostname]bool{},
 		Addresses: map[AddressKey]bool{}, Clusters: map[ClusterID]bool{},
 	}}
 }
@@ -32,7 +33,7 @@ func (s *Snapshot) Read() *Reader {
 // Deps returns what was read so far.
 func (r *Reader) Deps() Deps {
 	return Deps{
-		Services: maps.Clone(r.deps.Services), Ports: maps.Clone(r.deps.Ports),
+		Services: maps.Clone(r.deps.Services), Ports: maps.Clone(r.deps.Ports), Hostnames: maps.Clone(r.deps.Hostnames),
 		Addresses: maps.Clone(r.deps.Addresses), Clusters: maps.Clone(r.deps.Clusters), Settings: r.deps.Settings,
 	}
 }
@@ -72,6 +73,7 @@ func (r *Reader) SpecsOnPort(number uint16) iter.Seq[*Service] {
 
 // ByHostname returns the services of that hostname, for a look at their specs.
 func (r *Reader) ByHostname(host Hostname) []*Service {
+	r.deps.Hostnames[host] = true
 	found := r.snapshot.ByHostname(host)
 	for _, svc := range found {
 		r.deps.Services[svc.Key] |= ReasonSpec

@@ -108,6 +108,7 @@ func (s *subscription) rollBack(r *resource) {
 		clear(s.refused)
 	}
 	s.refused[r.hash] = struct{}{}
+	s.barred[r.name] = struct{}{}
 	e := s.entries[r.name]
 	if e.sent != r {
 		return

@@ -78,7 +78,11 @@ func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Tim
 	if !free && !sub.urgent && !sub.reply {
 		return nil, freeAt
 	}
+	refusing := len(sub.barred) > 0
 	b := s.gather(sub, free, now)
+	if refusing && len(sub.barred) == 0 && len(sub.inflight) == 0 { // what was refused is wanted no more
+		sub.sync.State, sub.sync.LastError, sub.sync.Since = fleet.Synced, "", now
+	}
 	if !free {
 		b.hold(freeAt)
 	}

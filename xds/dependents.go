@@ -8,6 +8,7 @@ import (
 type dependents struct {
 	services  map[federation.ServiceKey]map[string]federation.Reason
 	ports     nameSets[uint16]
+	hostnames nameSets[federation.Hostname]
 	addresses nameSets[federation.AddressKey]
 	clusters  nameSets[federation.ClusterID]
 	settings  map[string]struct{}
@@ -15,7 +16,7 @@ type dependents struct {
 
 func newDependents() dependents {
 	return dependents{
-		services: map[federation.ServiceKey]map[string]federation.Reason{}, ports: nameSets[uint16]{},
+		services: map[federation.ServiceKey]map[string]federation.Reason{}, ports: nameSets[uint16]{}, hostnames: nameSets[federation.Hostname]{},
 		addresses: nameSets[federation.AddressKey]{}, clusters: nameSets[federation.ClusterID]{}, settings: map[string]struct{}{},
 	}
 }
@@ -59,6 +60,7 @@ func (d *dependents) replace(name string, old, now federation.Deps) {
 		d.services[key][name] = reasons
 	}
 	d.ports.replace(name, old.Ports, now.Ports)
+	d.hostnames.replace(name, old.Hostnames, now.Hostnames)
 	d.addresses.replace(name, old.Addresses, now.Addresses)
 	d.clusters.replace(name, old.Clusters, now.Clusters)
 	if delete(d.settings, name); now.Settings {
@@ -75,6 +77,9 @@ func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch
 			if reasons&change.Reasons != 0 {
 				touch(name)
 			}
+		}
+		if change.Reasons&federation.ReasonSpec != 0 {
+			touchAll(d.hostnames[change.Key.Hostname], touch)
 		}
 		if svc, ok := s.Service(change.Key); ok && change.Reasons&federation.ReasonSpec != 0 && len(d.ports) > 0 {
 			for _, p := range svc.Ports {

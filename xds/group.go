@@ -210,13 +210,14 @@ func (g *group) list() []string {
 	return slices.Collect(maps.Keys(g.names))
 }
 
-// since calls visit for each name that may have changed after the version, once
-// or more, and returns the version that the group is at; ok is false where the
-// version is too old, and every name may have changed.
-func (g *group) since(version uint64, visit func(name string)) (now uint64, ok bool) {
+// since returns the names that may have changed after the version, each once or
+// more, and the version that the group is at; ok is false where the version is
+// too old, and every name may have changed.
+func (g *group) since(version uint64) (changed []logEntry, now uint64, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.snapshot.Version(), g.log.since(version, visit)
+	changed, ok = g.log.since(version)
+	return changed, g.snapshot.Version(), ok
 }
 
 // maxLog bounds the changes that a group remembers; a stream that is behind the
@@ -244,9 +245,10 @@ func (l *changeLog) add(version uint64, name string) {
 	l.entries = append(l.entries, logEntry{version, name})
 }
 
-func (l *changeLog) since(version uint64, visit func(string)) bool {
+// since returns a part of the log, which is never written again.
+func (l *changeLog) since(version uint64) ([]logEntry, bool) {
 	if version < l.horizon {
-		return false
+		return nil, false
 	}
 	at, _ := slices.BinarySearchFunc(l.entries, version+1, func(e logEntry, v uint64) int {
 		if e.version < v {
@@ -254,8 +256,5 @@ func (l *changeLog) since(version uint64, visit func(string)) bool {
 		}
 		return 1
 	})
-	for _, e := range l.entries[at:] {
-		visit(e.name)
-	}
-	return true
+	return l.entries[at:], true
 }

@@ -242,3 +242,10 @@ func (h *hub) eventually(what string, ok func(*fleet.Value) bool) {
 		}
 	}
 }
+
+// router is a proxy that has no clusters but those of services.
+func router() *corev3.Node {
+	n := node("gw")
+	n.Id = "router~10.1.0.8~gw.shop~shop.svc.cluster.local"
+	return n
+}

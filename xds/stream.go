@@ -201,7 +201,6 @@ func (st *stream) take(m message) error {
 	if sub == nil {
 		return nil
 	}
-	st.tell(sub)
 	return sub.tooMany(st.server.options.Limits)
 }
 
@@ -217,10 +216,14 @@ func (st *stream) loop(ctx context.Context) error {
 		if sendLimit.IsZero() {
 			var r *response
 			if r, wake = st.session.next(now); r != nil {
-				st.hand(r)
+				st.out <- r.frame() // the writer is idle
+				st.server.options.Metrics.Count(Sent, r.kind)
 				sendLimit = now.Add(st.server.options.Limits.Send)
 				wake = sendLimit
 			}
+		}
+		for _, sub := range st.session.subs {
+			st.tell(sub)
 		}
 		if !wake.IsZero() {
 			timer.Reset(wake.Sub(now))
@@ -247,11 +250,4 @@ func (st *stream) loop(ctx context.Context) error {
 			return errDraining
 		}
 	}
-}
-
-// hand gives the response to the writer, which is idle.
-func (st *stream) hand(r *response) {
-	st.out <- r.frame()
-	st.server.options.Metrics.Count(Sent, r.kind)
-	st.tell(st.session.subs[r.kind])
 }

@@ -18,7 +18,7 @@ type source interface {
 	sync(s *federation.Snapshot) uint64
 	get(name string) *resource
 	list() []string
-	since(version uint64, visit func(name string)) (now uint64, ok bool)
+	since(version uint64) (changed []logEntry, now uint64, ok bool)
 }
 
 // cursor is a source and how far the subscription has read it.
@@ -110,11 +110,6 @@ func (s *subscription) wants(name string) bool {
 
 // collect notes what changed up to the snapshot.
 func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
-	note := func(name string) {
-		if _, told := s.entries[name]; told || s.wants(name) {
-			s.look(name, want{since: now})
-		}
-	}
 	for i := range s.cursors {
 		c := &s.cursors[i]
 		version := c.source.sync(snapshot)
@@ -122,7 +117,12 @@ func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
 		case !c.read:
 			c.at, c.read = version, true
 		case version != c.at:
-			at, ok := c.source.since(c.at, note)
+			changed, at, ok := c.source.since(c.at)
+			for _, e := range changed {
+				if _, told := s.entries[e.name]; told || s.wants(e.name) {
+					s.look(e.name, want{since: now})
+				}
+			}
 			if c.at = at; !ok {
 				s.lookAtAll(want{since: now})
 			}

@@ -1,0 +1,248 @@
+package xds
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"pgregory.net/rapid"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// A group that followed every change holds the bytes that one made from nothing
+// holds, and its log names every resource that changed.
+func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := world{t: t, s: federation.Empty(), shown: map[*group]map[string]string{}, at: map[*group]uint64{}}
+		w.open()
+		for range rapid.IntRange(1, 10).Draw(t, "edits") {
+			w.s, _ = federation.Next(w.s, w.edit())
+			if rapid.Bool().Draw(t, "look") {
+				w.look()
+			}
+		}
+		w.look()
+	})
+}
+
+type world struct {
+	t      *rapid.T
+	s      *federation.Snapshot
+	groups []*group
+	shown  map[*group]map[string]string // as a stream that follows the log knows it
+	at     map[*group]uint64
+}
+
+func (w *world) open() {
+	fields := map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "n1", "HTTP_PROXY_PORT": "15080"}
+	metadata, _ := structpb.NewStruct(fields)
+	n, err := envoy.ParseNode(&corev3.Node{Id: "sidecar~10.0.0.1~a.n1~n1.svc.cluster.local", Metadata: metadata})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, kind := range pushOrder {
+		for _, f := range envoy.Facets(kind, n) {
+			g := newGroup(kind, f, envoyBuilder)
+			g.failed = func(_ envoy.Type, name string, err error) { w.t.Fatalf("%s: %v", name, err) }
+			w.groups = append(w.groups, g)
+			w.shown[g] = map[string]string{}
+		}
+	}
+}
+
+// look brings every group up and compares.
+func (w *world) look() {
+	for _, g := range w.groups {
+		g.sync(w.s)
+		shown := w.shown[g]
+		update := func(name string) {
+			if r := g.get(name); r != nil {
+				shown[name] = r.version
+			} else {
+				delete(shown, name)
+			}
+		}
+		changed, now, ok := g.since(w.at[g])
+		for _, e := range changed {
+			update(e.name)
+		}
+		if _, read := w.at[g]; !read || !ok {
+			clear(shown)
+			for _, name := range g.list() {
+				update(name)
+			}
+		}
+		w.at[g] = now
+		w.compare(g, shown)
+	}
+}
+
+func (w *world) compare(g *group, shown map[string]string) {
+	want := map[string]string{}
+	for _, name := range envoy.Names(g.kind, g.facet, w.s) {
+		m, _, err := envoy.Build(g.kind, name, g.facet, w.s.Read())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if m == nil {
+			continue
+		}
+		r, err := newResource(g.kind, name, m)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		want[name] = r.version
+	}
+	if fmt.Sprint(want) != fmt.Sprint(shown) {
+		w.t.Fatalf("%s of %s\n from nothing %v\n incremental  %v", g.kind, g.facet, want, shown)
+	}
+}
+
+func (w *world) edit() federation.Edit {
+	t := w.t
+	e := federation.Edit{Source: federation.ShardKey{Cluster: rapid.SampledFrom([]federation.ClusterID{"c1", "c2"}).Draw(t, "cluster"), Provider: federation.Mock}}
+	key := federation.ServiceKey{
+		Hostname:  federation.Hostname(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "host") + ".svc"),
+		Namespace: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "namespace"),
+	}
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0:
+		e.Services.Gone = []federation.ServiceKey{key}
+	case 1:
+		id := e.Source.Cluster
+		if rapid.Bool().Draw(t, "detach") {
+			e.Clusters.Gone = []federation.ClusterID{id}
+		} else {
+			spec := federation.ClusterSpec{Precedence: rapid.IntRange(1, 3).Draw(t, "precedence"), Network: rapid.SampledFrom([]federation.NetworkID{"", "net2"}).Draw(t, "network")}
+			e.Clusters.Set = map[federation.ClusterID]federation.ClusterSpec{id: spec}
+		}
+	case 2:
+		e.Settings = &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: rapid.Bool().Draw(t, "loopback")}}
+	default:
+		e.Services.Set = map[federation.ServiceKey]*federation.Shard{key: drawShard(t)}
+	}
+	return e
+}
+
+func drawShard(t *rapid.T) *federation.Shard {
+	s := &federation.Shard{
+		Resolution: rapid.SampledFrom([]federation.Resolution{federation.ClientSideLB, federation.ClientSideLB, federation.DNSLB, federation.Passthrough}).Draw(t, "resolution"),
+		ExportTo:   rapid.SampledFrom([][]string{nil, nil, {"."}, {"n1"}}).Draw(t, "exportTo"),
+	}
+	ports := rapid.SliceOfNDistinct(rapid.SampledFrom([]uint16{80, 90, 15080}), 1, 2, rapid.ID).Draw(t, "ports")
+	for _, p := range ports {
+		protocol := rapid.SampledFrom([]federation.Protocol{federation.HTTP, federation.TCP, federation.GRPC}).Draw(t, "protocol")
+		s.Ports = append(s.Ports, federation.Port{Name: fmt.Sprint("p", p), Number: p, Protocol: protocol})
+	}
+	if rapid.Bool().Draw(t, "vip") {
+		s.VIPs = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 96, 0, byte(rapid.IntRange(1, 3).Draw(t, "vipByte"))}), 32)}
+	}
+	for _, n := range rapid.SliceOfN(rapid.IntRange(1, 4), 0, 3).Draw(t, "endpoints") {
+		s.Endpoints = append(s.Endpoints, federation.Endpoint{
+			Address: federation.IPAddress(netip.AddrFrom4([4]byte{10, 0, 0, byte(n)})), Health: federation.Healthy,
+			Ports: []federation.EndpointPort{{Name: fmt.Sprint("p", ports[0]), Number: 8080}},
+		})
+	}
+	return s
+}
+
+// breakable builds like xds/envoy until it is told not to.
+type breakable struct{ why string }
+
+func (b *breakable) builder() *builder {
+	made := envoyBuilder
+	made.build = func(t envoy.Type, name string, f envoy.Facet, r *federation.Reader) (proto.Message, []envoy.Reason, error) {
+		m, reasons, err := envoy.Build(t, name, f, r)
+		switch {
+		case !strings.HasPrefix(name, "outbound|"):
+		case b.why == "error":
+			return nil, nil, fmt.Errorf("no")
+		case b.why == "panic":
+			panic("no")
+		}
+		return m, reasons, err
+	}
+	made.validate = func(m proto.Message) error {
+		if b.why == "invalid" && strings.HasPrefix(nameOf(m), "outbound|") {
+			return fmt.Errorf("invalid")
+		}
+		return envoy.Validate(m)
+	}
+	return &made
+}
+
+func TestWhatCannotBeBuiltKeepsItsLastGoodBytes(t *testing.T) {
+	for _, why := range []string{"error", "panic", "invalid"} {
+		t.Run(why, func(t *testing.T) {
+			var b breakable
+			a := federation.NewAggregate(nil)
+			w := a.Open(source1)
+			w.Update(federation.Edit{Services: service("web", 1)})
+			g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"})[0], *b.builder())
+			var failures []string
+			g.failed = func(_ envoy.Type, name string, _ error) { failures = append(failures, name) }
+			g.sync(a.Latest())
+			good := g.get(cluster("web"))
+
+			b.why = why
+			w.Update(federation.Edit{Services: service("web", 1, 2)})
+			g.sync(a.Latest())
+			if got := g.get(cluster("web")); got != good || good == nil {
+				t.Errorf("got %v, want the last good %v", got, good)
+			}
+			if !slices.Equal(failures, []string{cluster("web")}) {
+				t.Errorf("failures = %v", failures)
+			}
+			b.why = ""
+			w.Update(federation.Edit{Services: service("web", 1, 2, 3)})
+			g.sync(a.Latest())
+			if got := g.get(cluster("web")); got == good {
+				t.Error("a good build after the bad one is not taken up")
+			}
+		})
+	}
+}
+
+func TestGroupsCostWhatChanged(t *testing.T) {
+	a := federation.NewAggregate(nil)
+	w := a.Open(source1)
+	all := serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{}}
+	for i := range 500 {
+		all.Set[key(fmt.Sprint("s", i))] = httpShard(1)
+	}
+	w.Update(federation.Edit{Services: all})
+	made, built, contributed := envoyBuilder, 0, 0
+	made.build = func(t envoy.Type, name string, f envoy.Facet, r *federation.Reader) (proto.Message, []envoy.Reason, error) {
+		built++
+		return envoy.Build(t, name, f, r)
+	}
+	made.contributes = func(t envoy.Type, f envoy.Facet, s *federation.Service) []string {
+		contributed++
+		return envoy.Contributes(t, f, s)
+	}
+	g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"})[0], made)
+	g.sync(a.Latest())
+	for _, name := range g.list() {
+		g.get(name)
+	}
+	before := g.sync(a.Latest())
+	built, contributed = 0, 0
+	w.Update(federation.Edit{Services: service("s7", 1, 2)})
+	g.sync(a.Latest())
+	var touched []string
+	changed, _, _ := g.since(before)
+	for _, e := range changed {
+		touched = append(touched, e.name)
+		g.get(e.name)
+	}
+	if !slices.Equal(touched, []string{cluster("s7")}) || built != 1 || contributed != 0 {
+		t.Errorf("touched %v, built %d, asked %d services for names", touched, built, contributed)
+	}
+}
