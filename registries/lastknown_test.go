@@ -96,7 +96,7 @@ func TestClusterThatSyncsInTimeNeverShowsItsSavedState(t *testing.T) {
 	dir, _ := savedBy(t, rich(1, 25))
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, dir, cluster("c1", "", func(ctx context.Context, to registries.Sink) error {
-			time.Sleep(9 * time.Second)
+			pass(9 * time.Second)
 			return says(full(1, 22))(ctx, to)
 		}))
 		defer h.stop()

@@ -150,7 +150,7 @@ func start(t *testing.T, dir string, clusters ...registries.Cluster) *hub {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- h.Supervisor.Run(ctx) }()
+	go func() { done <- h.Run(ctx) }()
 	var once sync.Once
 	h.stop = func() {
 		once.Do(func() {
@@ -166,9 +166,12 @@ func start(t *testing.T, dir string, clusters ...registries.Cluster) *hub {
 
 // after lets the time pass and everything that is due then happen.
 func after(d time.Duration) {
-	time.Sleep(d)
+	pass(d)
 	synctest.Wait()
 }
+
+// pass lets the time of the bubble pass.
+func pass(d time.Duration) { <-time.NewTimer(d).C }
 
 func (h *hub) status(t *testing.T, id federation.ClusterID) federation.RegistryStatus {
 	t.Helper()

@@ -97,9 +97,8 @@ func readConfig(path string) (config, error) {
 	if err != nil {
 		return config{}, fmt.Errorf("--config: %w", err)
 	}
-	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err != nil {
+	if err := errors.Join(err, f.Close()); err != nil {
 		return config{}, fmt.Errorf("--config: %w", err)
 	}
 	if len(data) > maxConfig {

@@ -50,7 +50,7 @@ func TestRefusedConfigs(t *testing.T) {
 	for name, c := range map[string]struct{ content, want string }{
 		"unknown key":               {"xds: {addr: unix:a}\ngrahpql: {addr: unix:b}\n", "[2:1]"},
 		"unknown key names itself":  {"grahpql: {addr: unix:b}\n", "grahpql"},
-		"unknown key of a cluster":  {cluster + "  netwrok: n1\n", "[4:3]"},
+		"unknown key of a cluster":  {cluster + "  net: n1\n", "[4:3]"},
 		"unknown key deep inside":   {"clusters:\n- id: c1\n  provider: Consul\n  consul: {address: x, token: s3cr3t}\n", "[4:24]"},
 		"repeated key":              {"dataDir: a\ndataDir: b\n", "[2:1]"},
 		"wrong type":                {"clusters: 3\n", "[1:11]"},

@@ -64,8 +64,8 @@ func tokenOf(path string) func() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("consul.tokenFile: %w", err)
 		}
-		defer f.Close()
 		data, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
+		err = errors.Join(err, f.Close())
 		token := strings.TrimSpace(string(data))
 		switch {
 		case err != nil:

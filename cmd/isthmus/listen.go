@@ -37,7 +37,7 @@ func (l listeners) all() []net.Listener { return []net.Listener{l.graphql, l.xds
 
 func (l listeners) close() {
 	for _, listener := range l.all() {
-		listener.Close() // a second close does nothing
+		_ = listener.Close() // a second close does nothing
 	}
 }
 

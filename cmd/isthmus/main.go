@@ -72,7 +72,7 @@ func exitCode(io streams, err error) int {
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintln(io.err, "isthmus: "+err.Error())
+	_, _ = fmt.Fprintln(io.err, "isthmus: "+err.Error()) // nobody to tell if it fails
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage

@@ -123,7 +123,8 @@ func startHub(t *testing.T, args ...string) *hubUnderTest {
 // await polls until the condition holds, for at most 20 s.
 func (h *hubUnderTest) await(t *testing.T, what string, condition func() error) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -133,7 +134,7 @@ func (h *hubUnderTest) await(t *testing.T, what string, condition func() error) 
 		}
 		select {
 		case <-tick.C:
-		case <-limit:
+		case <-limit.C:
 			t.Fatalf("waited 20 s for %s: %v\n%s", what, err, h.log.String())
 		}
 	}

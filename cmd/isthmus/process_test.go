@@ -75,12 +75,14 @@ func (p *program) signal(t *testing.T) {
 
 func (p *program) wantExit(t *testing.T, within time.Duration, code int) {
 	t.Helper()
+	limit := time.NewTimer(within)
+	defer limit.Stop()
 	select {
 	case <-p.done:
 		if got := p.ProcessState.ExitCode(); got != code {
 			t.Errorf("exit %d, want %d\n%s", got, code, p.log.String())
 		}
-	case <-time.After(within):
+	case <-limit.C:
 		t.Errorf("it still runs after %v", within)
 	}
 }

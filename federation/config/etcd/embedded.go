@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
+	"path/filepath"
 	"runtime"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -29,6 +32,29 @@ func (f failure) say(why string) {
 	case f <- why:
 	default:
 	}
+}
+
+// initialised makes sure that the folder holds a complete store. An etcd that
+// ends during its very first start leaves one behind that never starts again:
+// therefore the first start is made aside, and what came of it is moved.
+func initialised(ctx context.Context, dir string, log *slog.Logger) error {
+	_, err := os.Stat(filepath.Join(dir, "member"))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	aside := filepath.Clean(dir) + ".new"
+	if err := os.RemoveAll(aside); err != nil {
+		return err
+	}
+	s, err := embedded(ctx, aside, log)
+	if err != nil {
+		return err
+	}
+	_, err = s.readEpoch(ctx)
+	if err := errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	return os.Rename(aside, dir)
 }
 
 // embedded starts an etcd of one member without any listener: only this process

@@ -51,7 +51,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
-	open := func() (*Store, error) { return embedded(ctx, o.DataDir, o.Logger) }
+	open := func() (*Store, error) {
+		if err := initialised(ctx, o.DataDir, o.Logger); err != nil {
+			return nil, fmt.Errorf("making the embedded etcd in %s: %w", o.DataDir, err)
+		}
+		return embedded(ctx, o.DataDir, o.Logger)
+	}
 	if len(o.Endpoints) > 0 {
 		open = func() (*Store, error) { return outside(o) }
 	}

@@ -126,6 +126,23 @@ func TestEndedContextLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+func TestRestOfAnInterruptedFirstStartIsNoHindrance(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etcd")
+	half := filepath.Join(dir+".new", "member", "wal")
+	if err := os.MkdirAll(half, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(half, "0000000000000000-0000000000000000.wal"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, dir).Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir + ".new"); err == nil {
+		t.Error("the rest stays")
+	}
+}
+
 func TestUnreachableEndpointIsNamedInTime(t *testing.T) {
 	began := time.Now()
 	_, err := etcd.Open(context.Background(), etcd.Options{Endpoints: []string{"http://127.0.0.1:1"}, Patience: time.Second})
