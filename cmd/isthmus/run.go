@@ -128,7 +128,34 @@ func join(s settings, p parts) (*hub, error) {
 	})
 	ready := &readiness{snapshots: aggregate, synced: supervisor.Ready(), draining: make(chan struct{})}
 	health := server.Health(ready.check, counts.Handler())
-	web, err := pages(s.facts(), transport.New(schema, transport.Options{Log: p.logger}))
+	web, err := webOf(s, transport.New(schema, transport.Options{Log: p.logger}), health)
+	if err != nil {
+		return nil, err
+	}
+
+	h := &hub{ready: ready, core: map[string]func(context.Context) error{
+		"store":      p.store.Run,
+		"registries": supervisor.Run,
+		"health":     func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
+	}, edge: map[string]func(context.Context) error{
+		"xds":     discovery.Run,
+		"grpc":    func(ctx context.Context) error { return server.RunGRPC(ctx, grpcServer, p.doors.xds, drain) },
+		"graphql": func(ctx context.Context) error { return serveHTTP(ctx, p, graphqlDoor, web) },
+	}}
+	if p.certificates != nil {
+		h.core["certificates"] = p.certificates.Run
+	}
+	if s.kubeconfigDir == "" {
+		close(attached)
+	} else {
+		h.core["kubeconfigs"] = watchFolder(s.kubeconfigDir, folderClusters{to: supervisor, with: with, others: idsOf(s.clusters)}, attached)
+	}
+	return h, nil
+}
+
+// webOf is everything behind the GraphQL address.
+func webOf(s settings, api, health http.Handler) (http.Handler, error) {
+	web, err := pages(s.facts(), api)
 	if err != nil {
 		return nil, err
 	}
@@ -141,25 +168,7 @@ func join(s settings, p parts) (*hub, error) {
 			web.Handle(path, health)
 		}
 	}
-
-	h := &hub{ready: ready, core: map[string]func(context.Context) error{
-		"store":      p.store.Run,
-		"registries": supervisor.Run,
-		"health":     func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
-	}, edge: map[string]func(context.Context) error{
-		"xds":     discovery.Run,
-		"grpc":    func(ctx context.Context) error { return server.RunGRPC(ctx, grpcServer, p.doors.xds, drain) },
-		"graphql": func(ctx context.Context) error { return serveHTTP(ctx, p, graphqlDoor, server.Guard(web, names...)) },
-	}}
-	if p.certificates != nil {
-		h.core["certificates"] = p.certificates.Run
-	}
-	if s.kubeconfigDir == "" {
-		close(attached)
-	} else {
-		h.core["kubeconfigs"] = watchFolder(s.kubeconfigDir, folderClusters{to: supervisor, with: with, others: idsOf(s.clusters)}, attached)
-	}
-	return h, nil
+	return server.Guard(web, names...), nil
 }
 
 type door int
