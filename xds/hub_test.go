@@ -14,6 +14,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -34,7 +35,9 @@ type hub struct {
 	writer    *federation.Writer
 	fleet     *fleet.Fleet
 	server    *Server
+	listener  *bufconn.Listener
 	conn      *grpc.ClientConn
+	clients   int // on conn
 }
 
 func newHub(t testing.TB, change ...func(*Options)) *hub {
@@ -52,15 +55,23 @@ func newHub(t testing.TB, change ...func(*Options)) *hub {
 	l := bufconn.Listen(1 << 20)
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(l) }()
+	h.listener = l
+	t.Cleanup(func() { g.Stop(); <-served })
+	h.dial()
+	return h
+}
+
+// dial makes a new connection the one for further clients.
+func (h *hub) dial() {
+	h.t.Helper()
 	conn, err := grpc.NewClient("passthrough:///hub", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return h.listener.DialContext(ctx) }))
 	if err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	h.conn = conn
-	t.Cleanup(func() { conn.Close(); g.Stop(); <-served })
-	return h
+	h.conn, h.clients = conn, 0
+	h.t.Cleanup(func() { conn.Close() })
 }
 
 // node is a sidecar of cluster c1.
@@ -130,6 +141,9 @@ func (h *hub) client(o xdstest.Options) client {
 	}
 	if o.Buffer == 0 {
 		o.Buffer = 64
+	}
+	if h.clients++; h.clients > 10 {
+		h.dial()
 	}
 	c, err := xdstest.Open(context.Background(), h.conn, o)
 	if err != nil {
@@ -249,3 +263,5 @@ func router() *corev3.Node {
 	n.Id = "router~10.1.0.8~gw.shop~shop.svc.cluster.local"
 	return n
 }
+
+func rawFrame(data string) frame { return frame{mem.BufferSlice{mem.SliceBuffer(data)}} }
