@@ -48,6 +48,7 @@ func (s *Supervisor) saveDirty() {
 	s.mu.Unlock()
 	for _, m := range changed {
 		if err := m.saveState(); err != nil {
+			m.touched.Store(true) // the next change, or the end, tries again
 			s.options.Logger.Warn("the last known good state was not saved", "cluster", m.shard.Cluster, "err", err)
 		}
 	}

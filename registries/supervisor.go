@@ -18,6 +18,7 @@ type Supervisor struct {
 	dirty   chan struct{} // something to save
 	ready   chan struct{}
 
+	changing sync.Mutex // held by who attaches, refuses or detaches, and taken before any member's mu
 	mu       sync.Mutex
 	members  map[federation.ClusterID]*member
 	pending  []func(context.Context) // what Run starts in goroutines of their own
@@ -120,8 +121,10 @@ func (s *Supervisor) checkReady() {
 // another Fingerprint runs a new registry beside the old one and swaps the two
 // once the new one has read everything; another provider detaches first.
 func (s *Supervisor) Attach(c Cluster) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	if m := s.member(c.ID); m != nil && m.shard.Provider != c.Spec.Provider {
-		s.Detach(c.ID)
+		s.remove(c.ID)
 	}
 	s.memberFor(c.ID, c.Spec).attach(c)
 }
@@ -129,16 +132,16 @@ func (s *Supervisor) Attach(c Cluster) {
 // Refuse shows a cluster that cannot be attached, or whose new configuration
 // cannot be used; what runs already goes on. The message holds no secret.
 func (s *Supervisor) Refuse(id federation.ClusterID, spec federation.ClusterSpec, message string) {
-	m := s.member(id)
-	if m == nil {
-		m = s.memberFor(id, spec)
-	}
-	m.refuse(message)
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.memberFor(id, spec).refuse(message)
 }
 
 // Problem shows a problem at an attached cluster under a name of the caller's;
 // nil takes it away.
 func (s *Supervisor) Problem(id federation.ClusterID, name string, p *federation.Problem) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	m := s.member(id)
 	if m == nil {
 		return
@@ -153,6 +156,13 @@ func (s *Supervisor) Problem(id federation.ClusterID, name string, p *federation
 // Detach removes the cluster with everything that it said, its saved state
 // included, and stops its registry. It does not wait for the registry's end.
 func (s *Supervisor) Detach(id federation.ClusterID) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.remove(id)
+}
+
+// remove is Detach; the caller holds changing.
+func (s *Supervisor) remove(id federation.ClusterID) {
 	s.mu.Lock()
 	m := s.members[id]
 	delete(s.members, id)
@@ -189,6 +199,7 @@ func (s *Supervisor) member(id federation.ClusterID) *member {
 	return s.members[id]
 }
 
+// memberFor finds or makes the member; the caller holds changing.
 func (s *Supervisor) memberFor(id federation.ClusterID, spec federation.ClusterSpec) *member {
 	if m := s.member(id); m != nil {
 		return m
@@ -197,14 +208,8 @@ func (s *Supervisor) memberFor(id federation.ClusterID, spec federation.ClusterS
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.mu.Lock()
-	first := s.members[id]
-	if first == nil {
-		s.members[id] = m
-	}
+	s.members[id] = m
 	s.mu.Unlock()
-	if first != nil {
-		return first
-	}
 	m.open(spec)
 	s.start(m.awaitGrace)
 	return m
