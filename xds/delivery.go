@@ -14,7 +14,8 @@ type response struct {
 	version   string
 	nonce     string
 	resources []*resource
-	removed   []string // delta only
+	removed   []string  // delta only
+	since     time.Time // when the first change in it was seen; zero: it answers a request
 }
 
 // timing says how long things wait.
@@ -54,7 +55,7 @@ func (s *subscription) freeAt(t timing) time.Time {
 type batch struct {
 	changed  []*resource
 	removed  []string
-	unasked  bool      // something in it answers no request
+	since    time.Time // when the first change in it that answers no request was seen; zero: there is none
 	heldTill time.Time // the first moment at which something held may go
 }
 
@@ -118,7 +119,9 @@ func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 			delete(sub.pending, name)
 			continue
 		}
-		b.unasked = b.unasked || !w.urgent
+		if !w.urgent {
+			b.since = earliest(b.since, w.since)
+		}
 	}
 	sub.urgent = false
 	s.chunk(sub, &b)
@@ -146,7 +149,7 @@ func (s *session) chunk(sub *subscription, b *batch) {
 // guard holds back an empty set after one that was not: it needs a second proof,
 // which is a later snapshot or time.
 func (s *session) guard(sub *subscription, b *batch, now time.Time) {
-	if !sub.rooted() || !b.unasked || len(b.removed) == 0 || len(b.changed) > 0 || sub.live > len(b.removed) {
+	if !sub.rooted() || b.since.IsZero() || len(b.removed) == 0 || len(b.changed) > 0 || sub.live > len(b.removed) {
 		sub.empty = emptiness{}
 		return
 	}
@@ -179,7 +182,7 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 	}
 	s.parents(sub, b.changed, now)
 	f.version = sub.sum.String()
-	r := &response{kind: sub.kind, delta: s.delta, version: f.version, nonce: f.nonce, resources: b.changed, removed: sortedNames(b.removed)}
+	r := &response{kind: sub.kind, delta: s.delta, version: f.version, nonce: f.nonce, resources: b.changed, removed: sortedNames(b.removed), since: b.since}
 	if sub.whole() {
 		r.resources, r.removed = sub.told(), nil
 	}

@@ -31,6 +31,7 @@ type group struct {
 	facet  envoy.Facet
 	make   builder
 	failed func(t envoy.Type, name string, err error) // a resource could not be built; must not block
+	built  func()                                     // one was built; must not block
 
 	mu            sync.Mutex
 	snapshot      *federation.Snapshot // nil before the first sync
@@ -51,7 +52,7 @@ type cell struct {
 
 func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	return &group{
-		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {},
+		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {}, built: func() {},
 		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{},
 		cells: map[string]*cell{}, index: newDependents(),
 	}
@@ -175,10 +176,12 @@ func (g *group) rebuild(name string, c *cell) {
 	deps := reader.Deps()
 	g.index.replace(name, c.deps, deps)
 	c.deps, c.dirty, c.err = deps, false, err
-	switch {
-	case err != nil:
+	if err != nil {
 		g.failed(g.kind, name, err)
-	case r == nil || c.resource == nil || r.hash != c.resource.hash:
+		return
+	}
+	g.built()
+	if r == nil || c.resource == nil || r.hash != c.resource.hash {
 		c.resource = r
 	}
 }

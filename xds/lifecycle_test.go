@@ -139,15 +139,25 @@ func TestX33EachOfAThousandStreamsGetsOneResponse(t *testing.T) {
 
 func TestGroupsGoWithTheirLastStream(t *testing.T) {
 	h := newHub(t)
-	c := h.client(xdstest.Options{})
-	c.get(xdstest.Request{Type: xdstest.CDS})
-	c.Close()
-	h.eventually("the stream is gone", func(v *fleet.Value) bool { return v.Count() == 0 })
-	again := h.client(xdstest.Options{Node: router()})
-	again.ask(xdstest.Request{Type: xdstest.CDS})
-	again.next(xdstest.CDS)
-	again.Close()
-	h.eventually("all are gone", func(v *fleet.Value) bool { return v.Count() == 0 })
+	groups := func() int {
+		h.server.mu.Lock()
+		defer h.server.mu.Unlock()
+		return len(h.server.groups)
+	}
+	one, two := h.client(xdstest.Options{}), h.client(xdstest.Options{Node: node("web-2"), Delta: true})
+	one.get(xdstest.Request{Type: xdstest.CDS})
+	two.get(xdstest.Request{Type: xdstest.CDS})
+	before := groups()
+	one.Close()
+	h.eventually("one stream is gone", func(v *fleet.Value) bool { return v.Count() == 1 })
+	if now := groups(); now != before || now == 0 {
+		t.Errorf("%d groups before, %d after", before, now)
+	}
+	two.Close()
+	h.eventually("the other is gone", func(v *fleet.Value) bool { return v.Count() == 0 })
+	if now := groups(); now != 0 {
+		t.Errorf("%d groups are left", now)
+	}
 }
 
 func TestStreamsEndWithTheServer(t *testing.T) {

@@ -27,8 +27,15 @@ const (
 	StaleRequest Event = "stale_request" // left alone
 	UnknownType  Event = "unknown_type"  // request for a type that is not served
 	EmptyHeld    Event = "empty_held"    // an empty set waits for a second proof
+	Built        Event = "built"         // a resource was built, not found ready
 	BuildFailed  Event = "build_failed"  // a resource could not be built; its last good bytes stay
-	Closed       Event = "closed"        // the hub ended a stream because of what the client did
+)
+
+// Events that end a stream because of what the client did.
+const (
+	TooMuch   Event = "too_much"  // more than Limits allow
+	Malformed Event = "malformed" // no request that can be understood
+	TooSlow   Event = "too_slow"  // no first request, or a response not taken, in time
 )
 
 // Metrics counts events; the type is empty where none is meant. Its methods
@@ -36,6 +43,15 @@ const (
 type Metrics interface {
 	Count(e Event, t envoy.Type)
 	Answered(t envoy.Type, after time.Duration) // a response was accepted
+}
+
+// Traffic measures streams and what is sent on them. Its methods must not
+// block.
+type Traffic interface {
+	Streams(p fleet.Protocol, change int) // 1: one was opened; -1: one was closed
+	// Pushed is one response of so many bytes. waited is the time since its first
+	// change was seen; negative where the response only answers a request.
+	Pushed(t envoy.Type, bytes int, waited time.Duration)
 }
 
 // Limits bounds what one stream may do.
@@ -61,6 +77,7 @@ type Options struct {
 	Fleet     *fleet.Fleet
 	Ready     <-chan struct{} // streams wait until it is closed; nil: they do not
 	Metrics   Metrics         // nil: nobody counts
+	Traffic   Traffic         // nil: nobody measures
 	Logger    *slog.Logger    // nil: slog's default
 	Pace      time.Duration   // between two pushes of a type to a stream; 0: 20 ms
 	Limits    Limits          // zero fields: DefaultLimits
@@ -75,6 +92,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Metrics == nil {
 		o.Metrics = uncounted{}
+	}
+	if o.Traffic == nil {
+		o.Traffic = uncounted{}
 	}
 	if o.Ready == nil {
 		ready := make(chan struct{})
@@ -117,5 +137,7 @@ func setDefault[T comparable](field *T, value T) {
 
 type uncounted struct{}
 
-func (uncounted) Count(Event, envoy.Type)            {}
-func (uncounted) Answered(envoy.Type, time.Duration) {}
+func (uncounted) Count(Event, envoy.Type)               {}
+func (uncounted) Answered(envoy.Type, time.Duration)    {}
+func (uncounted) Streams(fleet.Protocol, int)           {}
+func (uncounted) Pushed(envoy.Type, int, time.Duration) {}

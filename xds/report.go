@@ -14,15 +14,20 @@ func (st *stream) proxy() fleet.Proxy {
 	p := fleet.Proxy{
 		NodeID: n.ID, Type: string(n.Type), RouterMode: string(n.RouterMode), Cluster: n.Cluster, Network: n.Network,
 		Locality: n.Locality, Addresses: n.Addresses, Namespace: n.Namespace, Labels: n.Labels, Version: n.Version,
-		Protocol: fleet.SotW, ConnectedAt: time.Now(), Sync: map[string]fleet.Sync{},
-	}
-	if st.delta {
-		p.Protocol = fleet.Delta
+		UserAgent: n.UserAgent, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture,
+		Protocol: protocolOf(st.delta), ConnectedAt: time.Now(), Sync: map[string]fleet.Sync{},
 	}
 	for _, kind := range pushOrder {
 		p.Sync[string(kind)] = fleet.Sync{State: fleet.NotRequested, Since: p.ConnectedAt}
 	}
 	return p
+}
+
+func protocolOf(delta bool) fleet.Protocol {
+	if delta {
+		return fleet.Delta
+	}
+	return fleet.SotW
 }
 
 // tell reports the type to the fleet if it changed.
@@ -35,11 +40,11 @@ func (st *stream) tell(sub *subscription) {
 
 // close gives back what the stream held.
 func (st *stream) close() {
-	if st.report != nil {
-		st.report.Close()
-	}
 	for _, key := range st.held {
 		st.server.release(key)
+	}
+	if st.report != nil {
+		st.report.Close()
 	}
 }
 

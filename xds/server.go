@@ -4,11 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
 
 	"isthmus.dev/isthmus/xds/envoy"
 )
@@ -47,20 +45,10 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 }
 
 // ServerOptions are the options that a gRPC server needs to serve xDS: a codec
-// that shares bytes between streams and is like gRPC's own for everything else,
-// and the limits of the transport.
+// that shares bytes between streams and is like gRPC's own for everything else.
+// The limits of the transport are for who makes the gRPC server.
 func (s *Server) ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.ForceServerCodecV2(codec{}),
-		grpc.MaxRecvMsgSize(4 << 20),
-		grpc.MaxHeaderListSize(16 << 10),
-		grpc.MaxConcurrentStreams(16),
-		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time: 30 * time.Second, Timeout: 10 * time.Second,
-			MaxConnectionAge: 30 * time.Minute, MaxConnectionAgeGrace: 30 * time.Second,
-		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 15 * time.Second, PermitWithoutStream: true}),
-	}
+	return []grpc.ServerOption{grpc.ForceServerCodecV2(codec{})}
 }
 
 // Run blocks until the context ends; then all streams are closed, so that their
@@ -88,7 +76,7 @@ func (s *Server) acquire(key groupKey) *sharedGroup {
 	g := s.groups[key]
 	if g == nil {
 		g = &sharedGroup{group: newGroup(key.kind, key.facet, *s.options.builder)}
-		g.failed = s.buildFailed
+		g.failed, g.built = s.buildFailed, func() { s.options.Metrics.Count(Built, key.kind) }
 		s.groups[key] = g
 	}
 	g.users++

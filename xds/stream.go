@@ -46,6 +46,8 @@ type stream struct {
 }
 
 func (s *Server) serve(g grpc.ServerStream, delta bool) error {
+	s.options.Traffic.Streams(protocolOf(delta), 1)
+	defer s.options.Traffic.Streams(protocolOf(delta), -1)
 	st := &stream{
 		server: s, grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1),
 		out: make(chan frame), written: make(chan error, 1), reported: map[envoy.Type]fleet.Sync{}, log: s.options.Logger,
@@ -57,12 +59,25 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 	go st.write(ctx)
 	err := st.run(ctx)
 	st.close()
-	switch status.Code(err) {
-	case codes.ResourceExhausted, codes.InvalidArgument, codes.DeadlineExceeded:
-		s.options.Metrics.Count(Closed, "")
+	if e := refusal(err); e != "" {
+		s.options.Metrics.Count(e, "")
 		st.log.Warn("closing an xDS stream", slog.Any("error", err))
 	}
 	return err
+}
+
+// refusal is the event of a stream that the hub ended because of what the
+// client did; empty for every other end.
+func refusal(err error) Event {
+	switch status.Code(err) {
+	case codes.ResourceExhausted:
+		return TooMuch
+	case codes.InvalidArgument:
+		return Malformed
+	case codes.DeadlineExceeded:
+		return TooSlow
+	}
+	return ""
 }
 
 func (st *stream) receive(ctx context.Context) {
@@ -204,6 +219,17 @@ func (st *stream) take(m message) error {
 	return sub.tooMany(st.server.options.Limits)
 }
 
+// push sends the response; the writer must be idle.
+func (st *stream) push(r *response, now time.Time) {
+	f, waited := r.frame(), time.Duration(-1)
+	if !r.since.IsZero() {
+		waited = now.Sub(r.since)
+	}
+	st.server.options.Metrics.Count(Sent, r.kind)
+	st.server.options.Traffic.Pushed(r.kind, f.buffers.Len(), waited)
+	st.out <- f
+}
+
 // loop is the life of the stream after the first request.
 func (st *stream) loop(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
@@ -216,8 +242,7 @@ func (st *stream) loop(ctx context.Context) error {
 		if sendLimit.IsZero() {
 			var r *response
 			if r, wake = st.session.next(now); r != nil {
-				st.out <- r.frame() // the writer is idle
-				st.server.options.Metrics.Count(Sent, r.kind)
+				st.push(r, now)
 				sendLimit = now.Add(st.server.options.Limits.Send)
 				wake = sendLimit
 			}

@@ -29,7 +29,7 @@ func openConsul(with surroundings, c clusterConfig) opener {
 			Cluster: c.ID, Network: c.Network, Address: c.Consul.Address, Datacenter: c.Consul.Datacenter,
 			Token: tokenOf(c.Consul.TokenFile), TLS: secure, Hostname: c.Consul.Hostname, Namespace: c.Consul.Namespace,
 			Dial: with.dial, Expect: known.UID, Logger: with.logger,
-			Count: func(kind string) { with.metrics.Consul.Request(c.ID, kind, nil) },
+			Count: func(kind string) { with.metrics.Consul.Request(c.ID, kind) },
 		})
 		if err != nil {
 			return nil, err

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"path"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/xds"
 	"isthmus.dev/isthmus/xds/envoy"
@@ -33,35 +33,48 @@ func (m snapshotMetrics) Published(s *federation.Snapshot, c federation.ChangeSe
 }
 
 // xdsMetrics counts what happens on the streams of proxies.
-type xdsMetrics struct{ *metrics.XDS }
+type xdsMetrics struct{ to *metrics.XDS }
 
 // Count is part of xds.Metrics.
 func (m xdsMetrics) Count(e xds.Event, t envoy.Type) {
 	switch e {
-	case xds.Sent:
-		m.Pushed(shortType(t), 0, -1)
+	case xds.Sent: // Pushed says more of it
 	case xds.Acked:
-		m.Acked(shortType(t))
+		m.to.Acked(shortType(t))
 	case xds.Nacked:
-		m.Nacked(shortType(t))
-	case xds.Closed:
-		m.StreamRefused(string(e))
+		m.to.Nacked(shortType(t))
+	case xds.Built:
+		m.to.Built(shortType(t))
+	case xds.TooMuch, xds.Malformed, xds.TooSlow:
+		m.to.StreamEnded(string(e))
+	default:
+		m.to.Event(string(e), shortType(t))
 	}
 }
 
 // Answered is part of xds.Metrics.
-func (xdsMetrics) Answered(envoy.Type, time.Duration) {}
+func (m xdsMetrics) Answered(t envoy.Type, after time.Duration) { m.to.Answered(shortType(t), after) }
 
+// Streams is part of xds.Traffic.
+func (m xdsMetrics) Streams(p fleet.Protocol, change int) { m.to.Streams(string(p), change) }
+
+// Pushed is part of xds.Traffic.
+func (m xdsMetrics) Pushed(t envoy.Type, bytes int, waited time.Duration) {
+	m.to.Pushed(shortType(t), bytes, waited)
+}
+
+// shortType is what proxies call the type's discovery service; empty for no
+// type that is served.
 func shortType(t envoy.Type) string {
-	switch path.Ext(string(t)) {
-	case ".Cluster":
+	switch t {
+	case envoy.ClusterType:
 		return "CDS"
-	case ".ClusterLoadAssignment":
+	case envoy.EndpointType:
 		return "EDS"
-	case ".Listener":
+	case envoy.ListenerType:
 		return "LDS"
-	case ".RouteConfiguration":
+	case envoy.RouteType:
 		return "RDS"
 	}
-	return "other"
+	return ""
 }

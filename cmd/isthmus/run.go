@@ -117,7 +117,8 @@ func join(s settings, p parts) (*hub, error) {
 
 	proxyFleet := fleet.New()
 	discovery := xds.New(xds.Options{
-		Snapshots: aggregate, Fleet: proxyFleet, Ready: supervisor.Ready(), Metrics: xdsMetrics{counts.XDS}, Logger: p.logger,
+		Snapshots: aggregate, Fleet: proxyFleet, Ready: supervisor.Ready(),
+		Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS}, Logger: p.logger,
 	})
 	grpcServer := grpc.NewServer(append(server.GRPCOptions(p.tls()), discovery.ServerOptions()...)...)
 	discovery.Register(grpcServer)
@@ -128,7 +129,7 @@ func join(s settings, p parts) (*hub, error) {
 	})
 	ready := &readiness{snapshots: aggregate, synced: supervisor.Ready(), draining: make(chan struct{})}
 	health := server.Health(ready.check, counts.Handler())
-	web, err := webOf(s, transport.New(schema, transport.Options{Log: p.logger}), health)
+	web, err := webOf(s, transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL}), health)
 	if err != nil {
 		return nil, err
 	}

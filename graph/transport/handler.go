@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/executor"
@@ -28,6 +29,15 @@ type Options struct {
 	// PartialSuccess answers data that comes with errors with the draft's status
 	// 294 where the client takes application/graphql-response+json, instead of 200.
 	PartialSuccess bool
+	Observer       Observer // nil: nobody counts.
+}
+
+// Observer is told of every answered request. It must not block.
+type Observer interface {
+	// Request was answered. The operation is query, mutation, subscription, or ""
+	// where the request was refused before that was known; failed tells that the
+	// answer holds an error.
+	Request(operation string, took time.Duration, failed bool)
 }
 
 // Handler answers GraphQL requests. It is safe for concurrent use.
@@ -65,6 +75,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(graphql.StartOperationTrace(ctx))
 	setAnswerHeaders(w.Header(), id)
 	reply := replier{w: w, mediaType: mediaTypeJSON, id: id}
+	if h.options.Observer != nil {
+		began := time.Now()
+		defer func() { h.options.Observer.Request(reply.operation, time.Since(began), reply.failed) }()
+	}
 	defer h.answerPanic(r, &reply)
 	if media, fault := admit(r); fault != nil {
 		reply.fault(fault)
@@ -96,6 +110,7 @@ func (h *Handler) answer(r *http.Request, reply *replier) {
 		reply.send(statusOf(answer.Errors), answer)
 		return
 	}
+	reply.operation = string(operation.Operation.Operation)
 	if fault := suits(r.Method, operation.Operation.Operation); fault != nil {
 		reply.fault(fault)
 		return

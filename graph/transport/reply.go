@@ -38,6 +38,8 @@ type replier struct {
 	w         http.ResponseWriter
 	mediaType string
 	id        string
+	operation string // "" until it is known
+	failed    bool   // the answer holds an error
 }
 
 func (r *replier) fault(fault *refusal) {
@@ -57,6 +59,7 @@ func (r *replier) send(status int, answer *graphql.Response) {
 }
 
 func (r *replier) write(status int, answer envelope) {
+	r.failed = r.failed || len(answer.Errors) > 0
 	body, err := json.Marshal(answer)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"errors":[{"message":"the answer cannot be written","extensions":{"code":"INTERNAL"}}]}`)

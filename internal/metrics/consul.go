@@ -12,22 +12,15 @@ type Consul struct {
 }
 
 func newConsul(r *prometheus.Registry) *Consul {
-	return &Consul{requests: counter(r, "consul_requests_total", "Requests to Consul by kind (services, service, token, canary) and outcome (ok, error).", "cluster", "kind", "outcome")}
+	return &Consul{requests: counter(r, "consul_requests_total", "Requests to Consul, by kind.", "cluster", "kind")}
 }
 
-// Request counts one request; kind is one of few fixed words, never a path.
-func (m *Consul) Request(cluster federation.ClusterID, kind string, err error) {
-	m.requests.WithLabelValues(string(cluster), kind, outcome(err)).Inc()
+// Request counts one request, whatever its outcome; kind is one of few fixed words, never a path.
+func (m *Consul) Request(cluster federation.ClusterID, kind string) {
+	m.requests.WithLabelValues(string(cluster), kind).Inc()
 }
 
 // Detached forgets a cluster.
 func (m *Consul) Detached(cluster federation.ClusterID) {
 	m.requests.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
-}
-
-func outcome(err error) string {
-	if err != nil {
-		return "error"
-	}
-	return "ok"
 }

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -37,17 +36,19 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 	m.Registries.RegistryPanicked("c1")
 	m.Snapshots.Published(7, time.Millisecond)
 	m.Snapshots.Sizes(2, 30, 400)
-	m.XDS.StreamOpened("delta")
-	m.XDS.StreamOpened("delta")
-	m.XDS.StreamClosed("delta")
-	m.XDS.StreamRefused("limit")
+	m.XDS.Streams("delta", 1)
+	m.XDS.Streams("delta", 1)
+	m.XDS.Streams("delta", -1)
+	m.XDS.StreamEnded("too_slow")
 	m.XDS.Pushed("EDS", 100, time.Millisecond)
 	m.XDS.Pushed("EDS", 20, -1)
 	m.XDS.Acked("EDS")
+	m.XDS.Answered("EDS", time.Millisecond)
+	m.XDS.Event("build_failed", "CDS")
 	m.XDS.Nacked("CDS")
-	m.XDS.Built("CDS", 3)
-	m.Consul.Request("dc1", "service", nil)
-	m.Consul.Request("dc1", "service", errors.New("x"))
+	m.XDS.Built("CDS")
+	m.Consul.Request("dc1", "service")
+	m.Consul.Request("dc1", "service")
 	m.GraphQL.Request("query", time.Millisecond, true)
 	m.GraphQL.Request("query{a}", time.Millisecond, false)
 	wants(t, scrape(t, m),
@@ -59,10 +60,11 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 		`isthmus_registry_restarts_total{cluster="c1"} 1`,
 		`isthmus_snapshot_version 7`, `isthmus_snapshot_clusters 2`, `isthmus_snapshot_services 30`, `isthmus_snapshot_endpoints 400`,
 		`isthmus_snapshot_next_seconds_count 1`,
-		`isthmus_xds_streams{protocol="delta"} 1`, `isthmus_xds_streams_refused_total{reason="limit"} 1`,
-		`isthmus_xds_pushes_total{type="EDS"} 2`, `isthmus_xds_sent_bytes_total{type="EDS"} 120`, `isthmus_xds_push_latency_seconds_count{type="EDS"} 1`,
-		`isthmus_xds_acks_total{type="EDS"} 1`, `isthmus_xds_nacks_total{type="CDS"} 1`, `isthmus_xds_resources_built_total{type="CDS"} 3`,
-		`isthmus_consul_requests_total{cluster="dc1",kind="service",outcome="ok"} 1`, `isthmus_consul_requests_total{cluster="dc1",kind="service",outcome="error"} 1`,
+		`isthmus_xds_streams{protocol="delta"} 1`, `isthmus_xds_streams_ended_total{reason="too_slow"} 1`,
+		`isthmus_xds_pushes_total{type="EDS"} 2`, `isthmus_xds_sent_bytes_total{type="EDS"} 120`, `isthmus_xds_push_seconds_count{type="EDS"} 1`,
+		`isthmus_xds_acks_total{type="EDS"} 1`, `isthmus_xds_nacks_total{type="CDS"} 1`, `isthmus_xds_resources_built_total{type="CDS"} 1`,
+		`isthmus_xds_ack_seconds_count{type="EDS"} 1`, `isthmus_xds_events_total{event="build_failed",type="CDS"} 1`,
+		`isthmus_consul_requests_total{cluster="dc1",kind="service"} 2`,
 		`isthmus_graphql_requests_total{operation="query"} 1`, `isthmus_graphql_requests_total{operation="other"} 1`, `isthmus_graphql_errors_total{operation="query"} 1`,
 	)
 }
@@ -83,7 +85,7 @@ func TestADetachedClusterIsForgotten(t *testing.T) {
 	m := New()
 	m.Registries.Event("c1", time.Now())
 	m.Registries.Phase("c1", "SYNCED")
-	m.Consul.Request("c1", "token", nil)
+	m.Consul.Request("c1", "token")
 	m.Registries.Detached("c1")
 	m.Consul.Detached("c1")
 	if text := scrape(t, m); strings.Contains(text, `"c1"`) {

@@ -8,45 +8,48 @@ import (
 
 // XDS counts what proxies ask and get. A type is the short name of a resource type: CDS, EDS, LDS, RDS.
 type XDS struct {
-	streams  *prometheus.GaugeVec
-	pushes   *prometheus.CounterVec
-	latency  *prometheus.HistogramVec
-	acks     *prometheus.CounterVec
-	nacks    *prometheus.CounterVec
-	built    *prometheus.CounterVec
-	bytes    *prometheus.CounterVec
-	refusals *prometheus.CounterVec
+	streams *prometheus.GaugeVec
+	ended   *prometheus.CounterVec
+	pushes  *prometheus.CounterVec
+	bytes   *prometheus.CounterVec
+	waited  *prometheus.HistogramVec
+	acks    *prometheus.CounterVec
+	nacks   *prometheus.CounterVec
+	answers *prometheus.HistogramVec
+	built   *prometheus.CounterVec
+	events  *prometheus.CounterVec
 }
 
 func newXDS(r *prometheus.Registry) *XDS {
 	return &XDS{
-		streams:  gauge(r, "xds_streams", "Open streams by protocol (sotw, delta).", "protocol"),
-		pushes:   counter(r, "xds_pushes_total", "Responses that were sent.", "type"),
-		latency:  latency(r, "xds_push_latency_seconds", "Time from the publishing of a snapshot to the sending of what it changed.", "type"),
-		acks:     counter(r, "xds_acks_total", "Responses that proxies accepted.", "type"),
-		nacks:    counter(r, "xds_nacks_total", "Responses that proxies refused.", "type"),
-		built:    counter(r, "xds_resources_built_total", "Resources that were built.", "type"),
-		bytes:    counter(r, "xds_sent_bytes_total", "Bytes of the resources that were sent.", "type"),
-		refusals: counter(r, "xds_streams_refused_total", "Streams that were refused, by reason.", "reason"),
+		streams: gauge(r, "xds_streams", "Open streams by protocol (sotw, delta).", "protocol"),
+		ended:   counter(r, "xds_streams_ended_total", "Streams that the hub ended because of what the client did, by reason (too_much, malformed, too_slow).", "reason"),
+		pushes:  counter(r, "xds_pushes_total", "Responses that were sent.", "type"),
+		bytes:   counter(r, "xds_sent_bytes_total", "Bytes of the responses that were sent.", "type"),
+		waited:  latency(r, "xds_push_seconds", "Time from a stream's seeing a change to the sending of it.", "type"),
+		acks:    counter(r, "xds_acks_total", "Responses that proxies accepted.", "type"),
+		nacks:   counter(r, "xds_nacks_total", "Responses that proxies refused.", "type"),
+		answers: latency(r, "xds_ack_seconds", "Time from sending a response to the proxy's accepting it.", "type"),
+		built:   counter(r, "xds_resources_built_total", "Resources that were built, not found ready.", "type"),
+		events:  counter(r, "xds_events_total", "Rare events (stale_request, unknown_type, empty_held, build_failed); the type is empty where none is meant.", "event", "type"),
 	}
 }
 
-// StreamOpened counts a stream; StreamClosed must follow once.
-func (m *XDS) StreamOpened(protocol string) { m.streams.WithLabelValues(protocol).Inc() }
+// Streams counts a stream that was opened (1) or closed (-1).
+func (m *XDS) Streams(protocol string, change int) {
+	m.streams.WithLabelValues(protocol).Add(float64(change))
+}
 
-// StreamClosed ends what StreamOpened began.
-func (m *XDS) StreamClosed(protocol string) { m.streams.WithLabelValues(protocol).Dec() }
+// StreamEnded counts a stream that the hub ended. The reason is one of few fixed words.
+func (m *XDS) StreamEnded(reason string) { m.ended.WithLabelValues(reason).Inc() }
 
-// StreamRefused counts a stream that was not let in. The reason is one of few fixed words.
-func (m *XDS) StreamRefused(reason string) { m.refusals.WithLabelValues(reason).Inc() }
-
-// Pushed counts a response with the bytes of its resources. since is the time from publishing to sending; negative when
-// the response answers a request and not a change.
-func (m *XDS) Pushed(typ string, bytes int, since time.Duration) {
+// Pushed counts a response with its bytes. waited is the time since its first change was seen; negative when the response
+// answers a request and not a change.
+func (m *XDS) Pushed(typ string, bytes int, waited time.Duration) {
 	m.pushes.WithLabelValues(typ).Inc()
 	m.bytes.WithLabelValues(typ).Add(float64(max(bytes, 0)))
-	if since >= 0 {
-		m.latency.WithLabelValues(typ).Observe(since.Seconds())
+	if waited >= 0 {
+		m.waited.WithLabelValues(typ).Observe(waited.Seconds())
 	}
 }
 
@@ -56,7 +59,13 @@ func (m *XDS) Acked(typ string) { m.acks.WithLabelValues(typ).Inc() }
 // Nacked counts a NACK.
 func (m *XDS) Nacked(typ string) { m.nacks.WithLabelValues(typ).Inc() }
 
-// Built counts resources that were built, not those that were found ready.
-func (m *XDS) Built(typ string, resources int) {
-	m.built.WithLabelValues(typ).Add(float64(max(resources, 0)))
+// Answered notes how long a proxy took to accept a response.
+func (m *XDS) Answered(typ string, after time.Duration) {
+	m.answers.WithLabelValues(typ).Observe(after.Seconds())
 }
+
+// Built counts a resource that was built.
+func (m *XDS) Built(typ string) { m.built.WithLabelValues(typ).Inc() }
+
+// Event counts what is rare. The event is one of few fixed words.
+func (m *XDS) Event(event, typ string) { m.events.WithLabelValues(event, typ).Inc() }

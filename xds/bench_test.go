@@ -1,0 +1,53 @@
+package xds
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/xdstest"
+)
+
+// One endpoint of one service changes; 100 clients with endpoints of all
+// services get and accept it. cpu-us/op is the process's time, clients included.
+func BenchmarkEndpointChange(b *testing.B) {
+	for _, delta := range []bool{true, false} {
+		for _, services := range []int{250, 1000, 4000} {
+			b.Run(fmt.Sprintf("delta=%t/services=%d", delta, services), func(b *testing.B) { benchmarkChange(b, delta, services) })
+		}
+	}
+}
+
+func benchmarkChange(b *testing.B, delta bool, services int) {
+	h := newHub(b, func(o *Options) { o.Pace = time.Nanosecond })
+	all := serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{}}
+	var names []string
+	for i := range services {
+		all.Set[key(fmt.Sprint("s", i))] = httpShard(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+		names = append(names, cluster(fmt.Sprint("s", i)))
+	}
+	h.set(all)
+	clients := make([]client, 100)
+	for i := range clients {
+		clients[i] = h.client(xdstest.Options{Delta: delta, Node: node(fmt.Sprint("web-", i))})
+		clients[i].get(xdstest.Request{Type: xdstest.CDS})
+		clients[i].get(xdstest.Request{Type: xdstest.EDS, Names: names})
+	}
+	before, n := cpu(), 0
+	for b.Loop() {
+		n++
+		h.set(service(fmt.Sprint("s", n%services), n, n+1))
+		for _, c := range clients {
+			c.accept(xdstest.EDS)
+		}
+	}
+	b.ReportMetric(float64((cpu()-before).Microseconds())/float64(n), "cpu-us/op")
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
