@@ -148,13 +148,7 @@ func (l *load) finish(t *testing.T) {
 func testKilledAPIServer(t *testing.T, w *world, clients []*client) {
 	requests := startLoad(t, clients)
 	w.c1.Kill()
-	testbed.WaitFor(t, 15*time.Second, "status STALE", func() error {
-		phase, message, err := w.hub.phase("c1")
-		if err == nil && phase != "STALE" {
-			err = fmt.Errorf("c1 is %s: %s", phase, message)
-		}
-		return err
-	})
+	testbed.WaitFor(t, 15*time.Second, "status STALE", func() error { return w.hub.inPhase("c1", "STALE") })
 	w.awaitEndpoints(time.Second, "c1", "c2", "dc1")
 	requests.finish(t)
 }
@@ -172,12 +166,6 @@ func testRestartedHub(t *testing.T, w *world, clients []*client) {
 	}
 	requests.finish(t)
 	w.c1.Restart()
-	testbed.WaitFor(t, 30*time.Second, "c1 is READY again", func() error {
-		phase, message, err := w.hub.phase("c1")
-		if err == nil && phase != "READY" {
-			err = fmt.Errorf("c1 is %s: %s", phase, message)
-		}
-		return err
-	})
+	testbed.WaitFor(t, 30*time.Second, "c1 is READY again", func() error { return w.hub.inPhase("c1", "READY") })
 	testProxies(t, w)
 }

@@ -8,13 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -22,40 +22,63 @@ import (
 // hub is the hub's own program, run as an operator would run it.
 type hub struct {
 	*testbed.Process
-	graphql, health string
-	socket          string // xDS
+	web          *http.Client // Reaches GraphQL.
+	plain        *http.Client // Reaches the health address.
+	base, health string       // URLs.
+	socket       string       // Of xDS; empty where xDS is on TCP.
 }
 
-// buildHub builds the binary under test with the race detector.
-func buildHub(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "isthmus")
-	if out, err := exec.Command("go", "build", "-race", "-o", path, "isthmus.dev/isthmus/cmd/isthmus").CombinedOutput(); err != nil {
-		t.Fatalf("building the hub: %v\n%s", err, out)
-	}
-	return path
+type hubOptions struct {
+	config string   // Of the config file; empty: none.
+	args   []string // Besides --dev and the addresses.
+	early  bool     // Return as soon as the program runs.
 }
 
-func startHub(t *testing.T, config string) *hub {
+// startHub runs a hub with --dev on loopback and returns when it is ready.
+func startHub(t *testing.T, o hubOptions) *hub {
 	t.Helper()
 	dir := shortDir(t)
-	loopback := netip.MustParseAddr("127.0.0.1")
+	graphql, health := freeAddress(t), freeAddress(t)
+	var nowhere *testbed.Namespace
 	h := &hub{
-		graphql: fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, loopback)),
-		health:  fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, loopback)),
-		socket:  filepath.Join(dir, "xds.sock"),
+		base: "http://" + graphql, health: "http://" + health, socket: filepath.Join(dir, "xds.sock"),
+		web: nowhere.Client(nil), plain: nowhere.Client(nil),
 	}
-	file := filepath.Join(dir, "isthmus.yaml")
-	write(t, file, config)
-	h.Process = testbed.StartProgram(t, testbed.ProgramOptions{
-		Name: "isthmus", Path: buildHub(t),
-		Args: []string{
-			"serve", "--dev", "--config", file, "--data-dir", filepath.Join(dir, "data"),
-			"--graphql-addr", h.graphql, "--health-addr", h.health, "--xds-addr", "unix:" + h.socket,
-		},
-		Ready: h.ready,
-	})
+	args := append([]string{
+		"serve", "--dev", "--data-dir", filepath.Join(dir, "data"),
+		"--graphql-addr", graphql, "--health-addr", health, "--xds-addr", "unix:" + h.socket,
+	}, o.args...)
+	if o.config != "" {
+		file := filepath.Join(dir, "isthmus.yaml")
+		write(t, file, o.config)
+		args = append(args, "--config", file)
+	}
+	h.run(t, testbed.ProgramOptions{Args: args}, o.early)
 	return h
+}
+
+// run starts the program. A race or a panic in it fails the test at its end.
+func (h *hub) run(t *testing.T, o testbed.ProgramOptions, early bool) {
+	t.Helper()
+	o.Name, o.Path = "isthmus", hubBinary(t)
+	if !early {
+		o.Ready = h.ready
+	}
+	t.Cleanup(func() {
+		for _, bad := range []string{"WARNING: DATA RACE", "panic:", "fatal error:"} {
+			if h.Process != nil && bytes.Contains(h.Output(), []byte(bad)) {
+				t.Errorf("the hub printed %q", bad)
+			}
+		}
+	})
+	h.Process = testbed.StartProgram(t, o)
+}
+
+// freeAddress is one of loopback that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	loopback := netip.MustParseAddr("127.0.0.1")
+	return netip.AddrPortFrom(loopback, uint16(testbed.FreePort(t, nil, loopback))).String()
 }
 
 // shortDir is a folder whose path is short enough for a unix socket and that
@@ -80,33 +103,44 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// ready is the hub's own word, and opens the socket to the sidecars' user.
-func (h *hub) ready(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.health+"/readyz", nil)
+// get reads a URL and wants status 200.
+func get(ctx context.Context, client *http.Client, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return "", err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := client.Do(request)
 	if err != nil {
-		return err
+		return "", err
 	}
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("readyz answers %d", answer.StatusCode)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %d: %.300s", url, answer.StatusCode, body)
 	}
-	return os.Chmod(h.socket, 0o666)
+	return string(body), err
 }
 
-// query asks the GraphQL API and reads its data.
-func (h *hub) query(query string, into any) error {
+// ready is the hub's own word, and opens the socket to the sidecars' user.
+func (h *hub) ready(ctx context.Context) error {
+	if h.socket != "" { // before the hub is ready, so that no sidecar backs off
+		if err := os.Chmod(h.socket, 0o666); err != nil {
+			return err
+		}
+	}
+	_, err := get(ctx, h.plain, h.health+"/readyz")
+	return err
+}
+
+// post sends a GraphQL query and returns the answer's data.
+func (h *hub) post(query string) (json.RawMessage, error) {
 	body, err := json.Marshal(map[string]any{"query": query})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	client := http.Client{Timeout: 5 * time.Second}
-	answer, err := client.Post("http://"+h.graphql+"/graphql", "application/json", bytes.NewReader(body))
+	answer, err := h.web.Post(h.base+"/graphql", "application/json", bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer answer.Body.Close()
 	var envelope struct {
@@ -114,57 +148,118 @@ func (h *hub) query(query string, into any) error {
 		Errors []struct{ Message string }
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&envelope); err != nil {
-		return err
+		return nil, err
 	}
 	if len(envelope.Errors) > 0 {
-		return errors.New(envelope.Errors[0].Message)
+		return nil, errors.New(envelope.Errors[0].Message)
 	}
-	return json.Unmarshal(envelope.Data, into)
+	return envelope.Data, nil
 }
 
-type serviceAnswer struct {
-	Service *struct {
-		ClusterVIPs []struct {
-			ClusterID string
-			Addresses []string
-		}
-		Endpoints struct {
-			Nodes []struct{ Address, ClusterID string }
-		}
+// query asks the GraphQL API and reads its data.
+func (h *hub) query(query string, into any) error {
+	data, err := h.post(query)
+	if err != nil {
+		return err
 	}
+	return json.Unmarshal(data, into)
+}
+
+type endpoint struct {
+	Address, ClusterID, Network string
+	Ports                       []struct {
+		Name   string
+		Number int
+	}
+}
+
+type conflict struct {
+	Kind, Message string
+	ClusterIDs    []string
+}
+
+type service struct {
+	Ports []struct {
+		Name       string
+		Number     int
+		ClusterIDs []string
+	}
+	ClusterVIPs []struct {
+		ClusterID string
+		Addresses []string
+	}
+	Endpoints struct{ Nodes []endpoint }
+	Conflicts []conflict
+}
+
+// service returns what the hub knows of a hostname, nil if nothing.
+func (h *hub) service(hostname string) (*service, error) {
+	var a struct{ Service *service }
+	err := h.query(fmt.Sprintf(`{ service(hostname: %q) {
+		ports { name number clusterIDs } clusterVIPs { clusterID addresses } conflicts { kind message clusterIDs }
+		endpoints(first: 100) { nodes { address clusterID network ports { name number } } }
+	} }`, hostname), &a)
+	return a.Service, err
 }
 
 // endpoints returns the service's endpoints as ADDRESS@CLUSTER.
 func (h *hub) endpoints(hostname string) (map[string]bool, error) {
-	var a serviceAnswer
-	err := h.query(fmt.Sprintf(`{ service(hostname: %q) { clusterVIPs { clusterID addresses } endpoints(first: 100) { nodes { address clusterID } } } }`, hostname), &a)
-	if err != nil || a.Service == nil {
-		return nil, errors.Join(err, fmt.Errorf("service %s: %+v", hostname, a.Service))
-	}
 	found := map[string]bool{}
-	for _, e := range a.Service.Endpoints.Nodes {
+	s, err := h.service(hostname)
+	if err == nil && s == nil {
+		err = fmt.Errorf("there is no service %s", hostname)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range s.Endpoints.Nodes {
 		found[e.Address+"@"+e.ClusterID] = true
 	}
 	return found, nil
 }
 
-// phase returns what the hub says of a cluster.
-func (h *hub) phase(cluster string) (phase, message string, err error) {
-	var a struct {
-		Clusters struct {
-			Nodes []struct {
-				ClusterID string
-				Status    struct{ Phase, Message string }
-			}
-		}
+type problem struct{ Code, Object, Field, Message string }
+
+type cluster struct {
+	ClusterID, Provider, Network string
+	Status                       struct{ Phase, Message string }
+	Problems                     struct{ Nodes []problem }
+}
+
+// clusters returns what the hub says of its clusters.
+func (h *hub) clusters() ([]cluster, error) {
+	var a struct{ Clusters struct{ Nodes []cluster } }
+	err := h.query(`{ clusters(first: 20) { nodes {
+		clusterID provider network status { phase message }
+		problems(first: 100) { nodes { code object field message } }
+	} } }`, &a)
+	return a.Clusters.Nodes, err
+}
+
+// cluster returns what the hub says of one.
+func (h *hub) cluster(id string) (cluster, error) {
+	all, err := h.clusters()
+	if err != nil {
+		return cluster{}, err
 	}
-	if err := h.query(`{ clusters { nodes { clusterID status { phase message } } } }`, &a); err != nil {
-		return "", "", err
+	at := slices.IndexFunc(all, func(c cluster) bool { return c.ClusterID == id })
+	if at < 0 {
+		return cluster{}, fmt.Errorf("cluster %s is not listed", id)
 	}
-	for _, c := range a.Clusters.Nodes {
-		if c.ClusterID == cluster {
-			return c.Status.Phase, c.Status.Message, nil
-		}
+	return all[at], nil
+}
+
+// phase returns what the hub says of a cluster's link.
+func (h *hub) phase(id string) (phase, message string, err error) {
+	c, err := h.cluster(id)
+	return c.Status.Phase, c.Status.Message, err
+}
+
+// inPhase is an error unless the cluster is in that phase.
+func (h *hub) inPhase(id, want string) error {
+	phase, message, err := h.phase(id)
+	if err == nil && phase != want {
+		err = fmt.Errorf("%s is %s: %s", id, phase, message)
 	}
-	return "", "", fmt.Errorf("cluster %s is not listed", cluster)
+	return err
 }

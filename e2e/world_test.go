@@ -35,26 +35,28 @@ func newWorld(t *testing.T) *world {
 		pod.Join(w.mesh, address)
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: pod, HTTP: []int{8080}, TCP: []int{9000}})
 	}
-	w.c1.Apply(kubeService("10.96.0.10"), slice(pods["c1"]))
-	w.c2.Apply(kubeService("10.97.0.10"), slice(pods["c2"]))
+	w.c1.Apply(kubeService("shop/web", "10.96.0.10"), slice(pods["c1"]))
+	w.c2.Apply(kubeService("shop/web", "10.97.0.10"), slice(pods["c2"]))
 	w.registerConsul()
-	w.hub = startHub(t, w.config())
+	w.hub = startHub(t, hubOptions{config: w.config()})
 	return w
 }
 
-func kubeService(vip string) string {
+// kubeService is a Service NAMESPACE/NAME with two ports, and its Namespace.
+func kubeService(key, vip string) string {
+	namespace, name, _ := strings.Cut(key, "/")
 	return fmt.Sprintf(`apiVersion: v1
 kind: Namespace
 metadata:
-  name: shop
+  name: %[1]s
 ---
 apiVersion: v1
 kind: Service
 metadata:
-  name: web
-  namespace: shop
+  name: %[2]s
+  namespace: %[1]s
 spec:
-  clusterIP: %s
+  clusterIP: %[3]s
   selector:
     app: web
   ports:
@@ -64,31 +66,36 @@ spec:
   - name: tcp-line
     port: 9000
     targetPort: 9000
-`, vip)
+`, namespace, name, vip)
 }
 
-func slice(address string) string {
+func slice(address string) string { return kubeSlice("shop/web-1", address, 8080) }
+
+// kubeSlice is an EndpointSlice NAMESPACE/SERVICE-N with one endpoint.
+func kubeSlice(key, address string, http int) string {
+	namespace, name, _ := strings.Cut(key, "/")
+	service, _, _ := strings.Cut(name, "-")
 	return fmt.Sprintf(`apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata:
-  name: web-1
-  namespace: shop
+  name: %[2]s
+  namespace: %[1]s
   labels:
-    kubernetes.io/service-name: web
+    kubernetes.io/service-name: %[3]s
 addressType: IPv4
 ports:
 - name: http
-  port: 8080
+  port: %[5]d
   protocol: TCP
 - name: tcp-line
   port: 9000
   protocol: TCP
 endpoints:
 - addresses:
-  - %s
+  - %[4]s
   conditions:
     ready: true
-`, address)
+`, namespace, name, service, address, http)
 }
 
 func (w *world) registerConsul() {

@@ -22,7 +22,7 @@ const (
 	Pending   Phase = "PENDING"   // known, nothing tried yet
 	Syncing   Phase = "SYNCING"   // connected, first full list not yet complete
 	Ready     Phase = "READY"     // synced and following
-	Stale     Phase = "STALE"     // link lost; the last known state is served
+	Stale     Phase = "STALE"     // no link; what was last known, if anything, is served
 	Held      Phase = "HELD"      // a suspicious list waits for a second proof or an operator
 	Failed    Phase = "FAILED"    // no retry will heal it; see the message
 	Detaching Phase = "DETACHING" // on its way out

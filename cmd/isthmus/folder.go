@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 
 	"isthmus.dev/isthmus/federation"
@@ -55,9 +57,9 @@ func (h folderClusters) take(e kube.FileEvent) {
 		h.to.Detach(id)
 	case e.Kind == kube.FileProblem:
 		log.Warn("a kubeconfig cannot be used", "problem", e.Problem.String())
-		h.to.Refuse(id, spec, "kubeconfig: "+e.Problem.String())
+		h.to.Refuse(id, spec, refusedFile(e.Files, e.Problem.String()))
 	default:
-		h.attach(id, spec, e.Content)
+		h.attach(id, spec, e)
 	}
 }
 
@@ -70,10 +72,10 @@ func (h folderClusters) duplicate(id federation.ClusterID, e kube.FileEvent) {
 	h.to.Problem(id, "kubeconfig-dir", duplicateID(id, "--kubeconfig-dir", "the config file"))
 }
 
-func (h folderClusters) attach(id federation.ClusterID, spec federation.ClusterSpec, content []byte) {
-	credentials, err := kube.Parse(content, h.with.kubeconfigRules(""))
+func (h folderClusters) attach(id federation.ClusterID, spec federation.ClusterSpec, e kube.FileEvent) {
+	credentials, err := kube.Parse(e.Content, h.with.kubeconfigRules(""))
 	if err != nil {
-		h.to.Refuse(id, spec, "kubeconfig: "+err.Error())
+		h.to.Refuse(id, spec, refusedFile(e.Files, err.Error()))
 		return
 	}
 	h.to.Attach(registries.Cluster{
@@ -82,4 +84,8 @@ func (h folderClusters) attach(id federation.ClusterID, spec federation.ClusterS
 			return h.with.followKubernetes(clusterConfig{ID: id, Provider: federation.Kubernetes}, credentials, known)
 		},
 	})
+}
+
+func refusedFile(files []string, why string) string {
+	return fmt.Sprintf("--kubeconfig-dir: %s: %s", strings.Join(files, ", "), why)
 }

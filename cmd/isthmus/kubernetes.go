@@ -21,7 +21,7 @@ func openKubernetes(with surroundings, c clusterConfig) opener {
 		}
 		credentials, err := kube.Parse(data, with.kubeconfigRules(c.Kubernetes.Context))
 		if err != nil {
-			return nil, fmt.Errorf("kubernetes.kubeconfig: %w", err)
+			return nil, fmt.Errorf("kubernetes.kubeconfig: %s: %w", c.Kubernetes.Kubeconfig, err)
 		}
 		return with.followKubernetes(c, credentials, known)
 	}
@@ -37,7 +37,8 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 		return nil, err
 	}
 	r := kubernetes.New(kubernetes.Options{
-		Cluster: c.ID, Network: c.Network, Client: client, Expect: known.UID, Explain: kube.Explain, Logger: s.logger,
+		Cluster: c.ID, Network: c.Network, Client: client, Expect: known.UID, Logger: s.logger,
+		Explain: func(err error) string { return fmt.Sprintf("%s: %s", credentials.Server, kube.Explain(err)) },
 	})
 	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error {
 		defer client.Close()

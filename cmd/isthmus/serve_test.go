@@ -145,14 +145,14 @@ func TestKubeconfigFolderAttachesReplacesAndDetaches(t *testing.T) {
 	write(t, filepath.Join(dir, "taken.yaml"), fmt.Sprintf(kubeconfig, "token: abc"))
 	h := startHub(t, "--config", config, "--kubeconfig-dir", dir)
 	c := h.awaitPhase(t, "c7", "FAILED")
-	if !strings.Contains(c.Status.Message, "exec") || c.Provider != "KUBERNETES" {
+	if !strings.Contains(c.Status.Message, "c7.yaml") || !strings.Contains(c.Status.Message, "exec") || c.Provider != "KUBERNETES" {
 		t.Errorf("c7 is shown as %+v", c)
 	}
 	if taken := h.awaitPhase(t, "taken", "READY"); len(taken.Problems.Nodes) != 1 || taken.Provider != "MOCK" {
 		t.Errorf("the cluster of the config file is shown as %+v", taken)
 	}
 	write(t, filepath.Join(dir, "c7.yaml"), fmt.Sprintf(kubeconfig, "token: abc"))
-	c = h.awaitPhase(t, "c7", "SYNCING")
+	c = h.awaitPhase(t, "c7", "STALE")
 	if err := os.Remove(filepath.Join(dir, "c7.yaml")); err != nil {
 		t.Fatal(err)
 	}

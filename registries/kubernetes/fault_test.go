@@ -175,7 +175,7 @@ func TestF43PartialList(t *testing.T) {
 	cut.on.Store(true)
 	heard, _ := registrytest.Start(t, r)
 	v := heard.Wait(t, "trouble", func(v registrytest.View) bool { return v.Status.Message != "" })
-	if v.Edits != 0 || v.Status.Phase != federation.Syncing || !strings.Contains(v.Status.Message, "services") {
+	if v.Edits != 0 || v.Status.Phase != federation.Stale || !strings.Contains(v.Status.Message, "services") {
 		t.Errorf("%d edits, status %+v", v.Edits, v.Status)
 	}
 	cut.on.Store(false)

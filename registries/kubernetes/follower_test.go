@@ -100,7 +100,7 @@ func TestStatusOfTheLink(t *testing.T) {
 		phase   federation.Phase
 		message string
 	}{
-		{"no answer", []event{probed{err: cut}}, federation.Syncing, "the link is cut"},
+		{"no answer", []event{probed{err: cut}}, federation.Stale, "the link is cut"},
 		{"an answer", []event{probed{uid: "u1"}}, federation.Syncing, ""},
 		{"lists, and one kind is not watched yet", append(lists(1), all(nil)[1:]...), federation.Syncing, ""},
 		{"all watched", all(nil), federation.Ready, ""},

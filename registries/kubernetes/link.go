@@ -53,8 +53,6 @@ func (l *link) status() (federation.RegistryStatus, bool) {
 		now = federation.RegistryStatus{Phase: federation.Held, Message: err.Error()}
 	case err != nil && !l.synced && definite(err):
 		now = federation.RegistryStatus{Phase: federation.Failed, Message: message(err, l.explain)}
-	case err != nil && !l.synced:
-		now = federation.RegistryStatus{Phase: federation.Syncing, Message: message(err, l.explain)}
 	case err != nil:
 		now = federation.RegistryStatus{Phase: federation.Stale, Message: message(err, l.explain)}
 	case !l.synced:
