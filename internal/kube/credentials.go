@@ -27,7 +27,7 @@ type Credentials struct {
 func (c *Credentials) Fingerprint() string {
 	sum := sha256.New()
 	for _, part := range []string{c.Server, c.ServerName, string(c.CA), string(c.ClientCertificate), c.ClientKey.Reveal(), c.Token.Reveal()} {
-		fmt.Fprintf(sum, "%d:", len(part))
+		_, _ = fmt.Fprintf(sum, "%d:", len(part))
 		sum.Write([]byte(part))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])

@@ -158,6 +158,7 @@ func network(err error) (Diagnosis, bool) {
 	var dns *net.DNSError
 	var timeout net.Error
 	var operation *net.OpError
+	var link linkError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return Diagnosis{Trouble: TroubleUnreachable, Message: "the name in the server URL has no address"}, true
@@ -167,7 +168,9 @@ func network(err error) (Diagnosis, bool) {
 		return Diagnosis{Trouble: TroubleTimeout, Message: "the API server does not answer in time"}, true
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Diagnosis{Trouble: TroubleUnreachable, Message: "the API server cannot be reached: connection refused"}, true
-	case errors.As(err, &operation), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case garbled(err):
+		return Diagnosis{}, false
+	case errors.As(err, &operation), errors.As(err, &link), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return Diagnosis{Trouble: TroubleUnreachable, Message: "the connection to the API server failed, or its answer was cut off"}, true
 	}
 	return Diagnosis{}, false

@@ -17,7 +17,7 @@ func ReadFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	content, _, problem := readRegular(file, filepath.Base(path))
 	if problem != (Finding{}) {
 		return nil, fmt.Errorf("reading kubeconfig: %w", &Refusal{Findings: []Finding{problem}})
@@ -31,7 +31,7 @@ func lookAt(dir string, now time.Time, settle time.Duration) ([]listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func readIn(root *os.Root, name string, now time.Time, settle time.Duration) lis
 	if err != nil {
 		return listed{name: name, problem: openProblem(root, name, err)}
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	content, changed, problem := readRegular(file, name)
 	age := now.Sub(changed)
 	return listed{name: name, content: content, problem: problem, settled: age >= settle}

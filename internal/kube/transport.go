@@ -82,10 +82,10 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := b.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		cancel()
-		return nil, err
+		return nil, onLink(err)
 	}
 	if response.StatusCode >= 300 && response.StatusCode < 400 {
-		response.Body.Close()
+		_ = response.Body.Close()
 		cancel()
 		return nil, fmt.Errorf("%w (status %d)", ErrRedirect, response.StatusCode)
 	}
@@ -111,6 +111,7 @@ type boundedBody struct {
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
+	err = onLink(err)
 	if b.unlimited {
 		return n, err
 	}

@@ -48,7 +48,7 @@ func WatchDir(dir string, options WatchOptions) *Folder {
 func (f *Folder) Run(ctx context.Context, handler FileHandler) error {
 	watcher := f.notify()
 	if watcher != nil {
-		defer watcher.Close()
+		defer func() { _ = watcher.Close() }()
 	}
 	looker := &looker{folder: f, state: newFolder(f.options.Check)}
 	var held []FileEvent

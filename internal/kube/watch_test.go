@@ -26,10 +26,12 @@ func (r recorder) FilesChanged(ctx context.Context, events []FileEvent) {
 
 func (r recorder) next(t *testing.T) string {
 	t.Helper()
+	patience := time.NewTimer(20 * time.Second)
+	defer patience.Stop()
 	select {
 	case events := <-r:
 		return printed(events)
-	case <-time.After(20 * time.Second):
+	case <-patience.C:
 		t.Fatal("no event")
 		return ""
 	}
@@ -51,11 +53,12 @@ func watching(t *testing.T, dir string) recorder {
 	return events
 }
 
+// put writes the file in one step: a writer that a busy machine stops halfway leaves a file that looks settled.
 func put(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	half := filepath.Join(filepath.Dir(path), ".half")
+	must(t, os.WriteFile(half, []byte(content), 0o600))
+	must(t, os.Rename(half, path))
 }
 
 func must(t *testing.T, err error) {
