@@ -1,0 +1,259 @@
+package docs
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3" // the bootstrap holds these
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"sigs.k8s.io/yaml"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+)
+
+// The names that the sidecar's configuration stands for.
+const (
+	sidecarFile  = "../deploy/envoy/sidecar.yaml"
+	readerFile   = "../deploy/kubernetes/reader.yaml"
+	hubHost      = "hub.isthmus.example"
+	sidecarFiles = "/etc/isthmus/"
+)
+
+// readSidecar reads the file as Envoy's schema does: unknown fields are errors.
+func readSidecar(t *testing.T) *bootstrapv3.Bootstrap {
+	t.Helper()
+	data, err := os.ReadFile(sidecarFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bootstrapv3.Bootstrap
+	if err := protojson.Unmarshal(asJSON, &b); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.ValidateAll(); err != nil {
+		t.Fatal(err)
+	}
+	return &b
+}
+
+// secureSidecar is the file with certificates in a folder and the hub's address
+// replaced by that of this machine; nothing else differs.
+func secureSidecar(t *testing.T, ca *testbed.Authority) []byte {
+	t.Helper()
+	data, err := os.ReadFile(sidecarFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := shortDir(t)
+	cert, key := ca.Issue(testbed.Subject{Name: "web-1"})
+	for name, content := range map[string][]byte{"proxy.crt": cert, "proxy.key": key, "hub-ca.crt": ca.PEM} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(data), sidecarFiles, dir+"/")
+	return []byte(strings.Replace(text, "address: "+hubHost, "address: 127.0.0.1", 1))
+}
+
+func TestEnvoyAcceptsTheSidecar(t *testing.T) {
+	if err := testbed.ValidateEnvoy(t, secureSidecar(t, testbed.NewAuthority(t, "ca"))); err != nil {
+		t.Error(err)
+	}
+	ads := readSidecar(t).GetDynamicResources().GetAdsConfig()
+	if ads.GetApiType().String() != "DELTA_GRPC" || !ads.GetSetNodeOnFirstMessageOnly() {
+		t.Errorf("ADS is %v", ads)
+	}
+}
+
+// TestSidecarConnectsWithMutualTLS runs hub and Envoy as the guide says and
+// wants every field of the node to be understood and every type accepted.
+func TestSidecarConnectsWithMutualTLS(t *testing.T) {
+	ca, dir := testbed.NewAuthority(t, "ca"), shortDir(t)
+	cert, key := ca.Issue(testbed.Subject{Name: "hub", Hosts: []string{hubHost}})
+	at := netip.MustParseAddr("127.0.0.1")
+	graphql := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
+	xds := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
+	config := write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"))
+	h := &hub{url: "https://" + hubHost + ":" + fmt.Sprint(graphql.Port())}
+	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(ca), DialContext: to(graphql.String()), DisableKeepAlives: true}}
+	h.start(t, dir, []string{
+		"--config", config, "--graphql-addr", graphql.String(), "--xds-addr", xds.String(),
+		"--tls-cert", write(t, filepath.Join(dir, "hub.crt"), cert), "--tls-key", write(t, filepath.Join(dir, "hub.key"), key),
+		"--tls-client-ca", write(t, filepath.Join(dir, "clients.crt"), ca.PEM),
+	})
+	pod := testbed.NewNamespace(t, "web-1")
+	testbed.StartProxyWith(t, testbed.ProxyOptions{Namespace: pod, Address: at, Port: 15010, Target: xds.String()})
+	testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "sidecar", Namespace: pod, Config: secureSidecar(t, ca)}).WaitReady(patience)
+
+	var a struct {
+		Data struct {
+			Proxies struct {
+				Nodes []struct {
+					NodeID, Type, ClusterID, Network, Namespace, Delivery string
+					Addresses                                             []string
+					Labels                                                []struct{ Key, Value string }
+					Locality                                              struct{ Region, Zone string }
+					Sync                                                  []struct{ TypeURL, State, LastError string }
+				}
+			}
+		}
+	}
+	h.await(t, "the sidecar to have everything", `{ proxies { nodes { nodeID type clusterID network namespace delivery addresses
+		labels { key value } locality { region zone } sync { typeUrl state lastError } } } }`, &a, func() error {
+		if n := len(a.Data.Proxies.Nodes); n != 1 {
+			return fmt.Errorf("%d proxies", n)
+		}
+		for _, s := range a.Data.Proxies.Nodes[0].Sync {
+			if s.State != "SYNCED" {
+				return fmt.Errorf("%+v", a.Data.Proxies.Nodes[0].Sync)
+			}
+		}
+		return nil
+	})
+	p, node := a.Data.Proxies.Nodes[0], readSidecar(t).GetNode()
+	fields := node.GetMetadata().AsMap()
+	got := map[string]any{
+		"CLUSTER_ID": p.ClusterID, "NAMESPACE": p.Namespace, "NETWORK": p.Network, "INSTANCE_IPS": strings.Join(p.Addresses, ","),
+	}
+	for key, value := range got {
+		if fields[key] != value {
+			t.Errorf("%s is %v, the hub shows %v", key, fields[key], value)
+		}
+	}
+	if p.NodeID != node.GetId() || p.Delivery != "DELTA" || p.Locality.Region != node.GetLocality().GetRegion() || p.Locality.Zone != node.GetLocality().GetZone() ||
+		len(p.Labels) != 1 || fields["LABELS"].(map[string]any)[p.Labels[0].Key] != p.Labels[0].Value {
+		t.Errorf("the hub shows %+v", p)
+	}
+}
+
+func clientOf(ca *testbed.Authority) *tls.Config {
+	config := ca.TLS(testbed.Subject{Name: "operator"})
+	config.ServerName = hubHost
+	return config
+}
+
+// TestReaderReadsACluster gives a hub the token of the manifest's account and
+// nothing else.
+func TestReaderReadsACluster(t *testing.T) {
+	manifest, err := os.ReadFile(readerFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube := testbed.StartKube(t, testbed.KubeOptions{})
+	kube.Apply(string(manifest),
+		"apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{name: http, port: 80}]}\n",
+		`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","addressType":"IPv4","metadata":{"name":"web-1","namespace":"default",
+		"labels":{"kubernetes.io/service-name":"web"}},"ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["10.44.0.1"]}]}`)
+	made := kube.Do(http.MethodPost, "/api/v1/namespaces/isthmus/serviceaccounts/isthmus-reader/token", []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`))
+	var request struct{ Status struct{ Token string } }
+	if err := json.Unmarshal(made.Body, &request); err != nil || request.Status.Token == "" {
+		t.Fatalf("making a token: %v: %s", err, made.Body)
+	}
+	reader := kube.Admin
+	reader.Cert, reader.Key, reader.Token = nil, nil, request.Status.Token
+
+	dir := shortDir(t)
+	write(t, filepath.Join(dir, "c1.yaml"), reader.Kubeconfig())
+	h := startHub(t, "--kubeconfig-dir", dir)
+	var a struct {
+		Data struct {
+			Cluster *struct {
+				Status struct{ Phase, Message string }
+			}
+			Services struct {
+				Nodes []struct {
+					Hostname  string
+					Endpoints struct{ TotalCount int }
+				}
+			}
+		}
+	}
+	h.await(t, "the cluster to be read", `{ cluster(clusterID: "c1") { status { phase message } } services { nodes { hostname endpoints { totalCount } } } }`, &a, func() error {
+		if a.Data.Cluster == nil || a.Data.Cluster.Status.Phase != "READY" {
+			return fmt.Errorf("%+v", a.Data.Cluster)
+		}
+		if found := fmt.Sprint(a.Data.Services.Nodes); !strings.Contains(found, "{web.default.svc.cluster.local {1}}") {
+			return fmt.Errorf("it has %s", found)
+		}
+		return nil
+	})
+
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: must(reader.TLS()), DisableKeepAlives: true}}
+	for _, path := range []string{
+		"/api/v1/secrets", "/api/v1/configmaps", "/api/v1/namespaces", "/api/v1/namespaces/default/services/web", "/apis/apps/v1/deployments",
+	} {
+		if status := statusWith(t, client, kube.URL+path, reader.Token); status != http.StatusForbidden {
+			t.Errorf("GET %s is answered %d", path, status)
+		}
+	}
+}
+
+// TestReaderGrantsWhatIsRead: the role has what the registry lists and watches,
+// and nothing more.
+func TestReaderGrantsWhatIsRead(t *testing.T) {
+	manifest, err := os.ReadFile(readerFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var granted []string
+	for doc := range strings.SplitSeq(string(manifest), "\n---") {
+		var role struct {
+			Kind  string
+			Rules []struct{ APIGroups, Resources, Verbs []string }
+		}
+		if err := yaml.Unmarshal([]byte(doc), &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			if !slices.Equal(rule.Verbs, []string{"list", "watch"}) {
+				t.Errorf("the verbs are %v", rule.Verbs)
+			}
+			for _, resource := range rule.Resources {
+				granted = append(granted, strings.TrimSuffix(resource+"."+rule.APIGroups[0], "."))
+			}
+		}
+	}
+	slices.Sort(granted)
+	if want := resourcesRead(t); !slices.Equal(granted, want) {
+		t.Errorf("the role grants %v, the hub reads %v", granted, want)
+	}
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func statusWith(t *testing.T, client *http.Client, url, token string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	return answer.StatusCode
+}
