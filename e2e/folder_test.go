@@ -1,0 +1,62 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+)
+
+// TestKubeconfigFolder has a cluster in the watched folder that is dead when
+// the hub starts: it delays nothing for long, joins when it comes, and goes
+// with its file.
+func TestKubeconfigFolder(t *testing.T) {
+	c2 := testbed.StartKube(t, testbed.KubeOptions{Name: "c2", ServiceCIDR: "10.97.0.0/16"})
+	c2.Apply(kubeService("shop/web", "10.97.0.10"), slice(pods["c2"]))
+	way := testbed.StartProxy(t, c2.Address)
+	way.Blackhole()
+	admin := c2.Admin
+	admin.URL = "https://" + way.Addr()
+	folder := shortDir(t)
+	file := filepath.Join(folder, "c2.yaml")
+	write(t, file, string(admin.Kubeconfig()))
+
+	h := startHub(t, hubOptions{config: "clusters: [{id: c1, provider: Mock, network: n1}]\n", args: []string{"--kubeconfig-dir", folder}})
+	t.Run("dead cluster is shown, the others are served", func(t *testing.T) {
+		if err := h.inPhase("c1", "READY"); err != nil {
+			t.Error(err)
+		}
+		if err := h.inPhase("c2", "STALE"); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("it joins when it comes", func(t *testing.T) {
+		way.Pass()
+		testbed.WaitFor(t, time.Minute, "c2 is READY", func() error { return h.inPhase("c2", "READY") })
+		found, err := h.endpoints(webHost)
+		if err != nil || !found[pods["c2"]+"@c2"] {
+			t.Errorf("%s has the endpoints %v, %v; want that of c2", webHost, found, err)
+		}
+	})
+	t.Run("it goes with its file", func(t *testing.T) {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		testbed.WaitFor(t, 15*time.Second, "c2 is gone", func() error {
+			s, err := h.service(webHost)
+			if err == nil && s != nil {
+				err = fmt.Errorf("%s is still served: %+v", webHost, s)
+			}
+			if _, missing := h.cluster("c2"); err == nil && missing == nil {
+				err = fmt.Errorf("c2 is still listed")
+			}
+			return err
+		})
+		if err := h.inPhase("c1", "READY"); err != nil {
+			t.Error(err)
+		}
+	})
+}
