@@ -3,9 +3,11 @@ package testbed
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/netip"
 	"testing"
@@ -50,7 +52,7 @@ func StartConsul(t testing.TB, options ConsulOptions) *Consul {
 	}
 	at := options.Namespace.place(options.Address)
 	address := netip.AddrPortFrom(at, uint16(FreePort(t, options.Namespace, at)))
-	c := &Consul{t: t, Address: address.String(), URL: "http://" + address.String(), client: options.Namespace.Client(nil)}
+	c := &Consul{t: t, Address: address.String(), URL: "http://" + address.String(), client: administrator(options.Namespace, at, nil)}
 	dir := t.TempDir()
 	config := c.config(options, address)
 	if options.TLS {
@@ -116,7 +118,19 @@ func (c *Consul) secure(options ConsulOptions, config map[string]any, dir string
 	ports := config["ports"].(map[string]any)
 	ports["http"], ports["https"] = -1, int(address.Port())
 	c.URL = "https://" + c.Address
-	c.client = options.Namespace.Client(c.authority.TLS(Subject{Name: "testbed"}))
+	c.client = administrator(options.Namespace, address.Addr(), c.authority.TLS(Subject{Name: "testbed"}))
+}
+
+// administrator is the testbed's own client of a Consul. Consul limits the
+// connections of each client address; on the loopback of the test the
+// administrator has one of its own, so that the hub, which comes from 127.0.0.1,
+// does not use up what the test needs.
+func administrator(namespace *Namespace, at netip.Addr, config *tls.Config) *http.Client {
+	if namespace != nil || !at.Is4() || !at.IsLoopback() {
+		return namespace.Client(config)
+	}
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	return newClient(dialer.DialContext, config)
 }
 
 // Do sends one request as the administrator. The path begins with /v1/.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -46,11 +47,13 @@ func (r Response) failed() error {
 
 // Client returns a client whose connections start in the namespace, are used
 // once and follow no redirect. It answers within 10 s.
-func (n *Namespace) Client(config *tls.Config) *http.Client {
+func (n *Namespace) Client(config *tls.Config) *http.Client { return newClient(n.DialContext, config) }
+
+func newClient(dial func(ctx context.Context, network, address string) (net.Conn, error), config *tls.Config) *http.Client {
 	return &http.Client{
 		Timeout: 10 * time.Second,
 		Transport: &http.Transport{
-			DialContext: n.DialContext, TLSClientConfig: config, ForceAttemptHTTP2: true, DisableKeepAlives: true,
+			DialContext: dial, TLSClientConfig: config, ForceAttemptHTTP2: true, DisableKeepAlives: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
