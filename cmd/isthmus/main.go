@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 )
 
 // version is set by the build.
@@ -25,7 +27,17 @@ const (
 )
 
 func main() {
+	adoptLogs(newLogger(os.Stderr))
 	os.Exit(run(untilSignal(), os.Args[1:], streams{out: os.Stdout, err: os.Stderr}))
+}
+
+func newLogger(to io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }
+
+// adoptLogs has libraries that log on their own do it by the logger: client-go
+// by klog, net/http and others by the log package.
+func adoptLogs(to *slog.Logger) {
+	slog.SetDefault(to)
+	klog.SetSlogLogger(to)
 }
 
 // untilSignal returns a context that the first SIGINT or SIGTERM ends; a second

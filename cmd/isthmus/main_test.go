@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"k8s.io/klog/v2"
 )
 
 // asProgram makes the test binary behave as the program itself.
@@ -220,4 +223,28 @@ func write(t *testing.T, path, content string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func TestLibrariesLogAsTheHubDoes(t *testing.T) {
+	var written text
+	logger, writer, flags := slog.Default(), log.Writer(), log.Flags()
+	t.Cleanup(func() {
+		slog.SetDefault(logger)
+		log.SetOutput(writer)
+		log.SetFlags(flags)
+		klog.ClearLogger()
+	})
+	adoptLogs(newLogger(&written))
+	log.Print("of net/http")
+	klog.Errorf("of client-go")
+	klog.V(4).Info("noise")
+	klog.Flush()
+	for _, want := range []string{`level=INFO msg="of net/http"`, `level=ERROR msg="of client-go"`} {
+		if !strings.Contains(written.String(), want) {
+			t.Errorf("%q is missing in %q", want, written.String())
+		}
+	}
+	if strings.Contains(written.String(), "noise") {
+		t.Errorf("klog's details are told: %q", written.String())
+	}
 }

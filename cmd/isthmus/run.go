@@ -30,7 +30,7 @@ const drain = 5 * time.Second
 // serve opens what the hub needs, joins the rooms and runs until the context
 // ends. A context that ends during the start is no error.
 func serve(ctx context.Context, s settings, io streams) (err error) {
-	logger := slog.New(slog.NewTextHandler(io.err, nil))
+	logger := newLogger(io.err)
 	dir, err := openDataDir(s.dataDir)
 	if err != nil {
 		return err
