@@ -219,15 +219,21 @@ func (st *stream) take(m message) error {
 	return sub.tooMany(st.server.options.Limits)
 }
 
-// push sends the response; the writer must be idle.
-func (st *stream) push(r *response, now time.Time) {
+// push sends the response; the writer must be idle. An error is that the client
+// has gone.
+func (st *stream) push(ctx context.Context, r *response, now time.Time) error {
 	f, waited := r.frame(), time.Duration(-1)
 	if !r.since.IsZero() {
 		waited = now.Sub(r.since)
 	}
+	select {
+	case st.out <- f:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	st.server.options.Metrics.Count(Sent, r.kind)
 	st.server.options.Traffic.Pushed(r.kind, f.buffers.Len(), waited)
-	st.out <- f
+	return nil
 }
 
 // loop is the life of the stream after the first request.
@@ -242,7 +248,9 @@ func (st *stream) loop(ctx context.Context) error {
 		if sendLimit.IsZero() {
 			var r *response
 			if r, wake = st.session.next(now); r != nil {
-				st.push(r, now)
+				if err := st.push(ctx, r, now); err != nil {
+					return err
+				}
 				sendLimit = now.Add(st.server.options.Limits.Send)
 				wake = sendLimit
 			}

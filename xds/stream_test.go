@@ -73,12 +73,18 @@ type bubble struct {
 }
 
 func newBubble(services ...serviceDelta) *bubble {
+	return newBubbleWith(func(*Options) {}, services...)
+}
+
+func newBubbleWith(change func(*Options), services ...serviceDelta) *bubble {
 	a := federation.NewAggregate(nil)
 	b := &bubble{writer: a.Open(source1), ended: make(chan error, 1)}
 	for _, s := range services {
 		b.writer.Update(federation.Edit{Services: s})
 	}
-	server := New(Options{Snapshots: a, Fleet: fleet.New(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	o := Options{Snapshots: a, Fleet: fleet.New(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	change(&o)
+	server := New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	b.line, b.cancel = &line{ctx: ctx, toHub: make(chan proto.Message), toPeer: make(chan *discoveryv3.DiscoveryResponse)}, cancel
 	go func() { defer cancel(); b.ended <- server.serve(b.line, false) }()
@@ -179,6 +185,38 @@ func TestClientThatClosesEndsTheStreamWell(t *testing.T) {
 		<-c.toPeer
 		c.cancel()
 		if err := <-c.ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// interrupted calls back whenever the newest snapshot is asked for.
+type interrupted struct {
+	Snapshots
+	asked func()
+}
+
+func (i *interrupted) Latest() *federation.Snapshot {
+	i.asked()
+	return i.Snapshots.Latest()
+}
+
+// The client goes at the worst moment: between the decision to send it
+// something and the sending.
+func TestClientThatGoesWhileItIsAnsweredEndsTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		between := interrupted{asked: func() {}}
+		b := newBubbleWith(func(o *Options) { between.Snapshots, o.Snapshots = o.Snapshots, &between }, service("web", 1))
+		b.toHub <- endpointsOfWeb("")
+		b.toHub <- endpointsOfWeb((<-b.toPeer).Nonce)
+		time.Sleep(time.Second) // of the bubble's clock: the next push goes at once
+		between.asked = func() {
+			between.asked = func() {}
+			b.cancel()
+			synctest.Wait() // until the stream's other goroutines have ended
+		}
+		b.writer.Update(federation.Edit{Services: service("web", 1, 2)})
+		if err := <-b.ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v", err)
 		}
 	})
