@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"isthmus.dev/isthmus/xds/xdstest"
+)
+
+func TestMetricsCountWhatClientsDo(t *testing.T) {
+	h := startHub(t)
+	h.awaitPhase(t, "c1", "READY")
+	for _, query := range []string{"%7B__typename%7D", "%7Bnothing%7D"} {
+		if _, _, err := h.get("/graphql?query=" + query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn, err := grpc.NewClient("unix:"+filepath.Join(h.dir, "xds"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Node: &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Send(xdstest.Request{Type: xdstest.CDS, Names: []string{"*"}}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Receive(ctx)
+	if err == nil {
+		err = client.Ack(answer)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.awaitMetrics(t,
+		`isthmus_graphql_requests_total{operation="query"}`, `isthmus_graphql_requests_total{operation="other"} 1`, `isthmus_graphql_errors_total{operation="other"} 1`,
+		`isthmus_xds_streams{protocol="delta"} 1`, `isthmus_xds_pushes_total{type="CDS"} 1`, fmt.Sprintf(`isthmus_xds_sent_bytes_total{type="CDS"} %d`, answer.Size),
+		`isthmus_xds_acks_total{type="CDS"} 1`, `isthmus_xds_ack_seconds_count{type="CDS"} 1`, `isthmus_xds_resources_built_total{type="CDS"}`,
+	)
+	client.Close()
+	h.awaitMetrics(t, `isthmus_xds_streams{protocol="delta"} 0`)
+}
+
+// awaitMetrics polls until every line begins one of the page's.
+func (h *hubUnderTest) awaitMetrics(t *testing.T, lines ...string) {
+	t.Helper()
+	h.await(t, "the metrics", func() error {
+		status, page, err := h.get("/metrics")
+		if err != nil || status != http.StatusOK {
+			return fmt.Errorf("status %d, %w", status, err)
+		}
+		for _, line := range lines {
+			if !strings.Contains("\n"+page, "\n"+line) {
+				return fmt.Errorf("no line %s", line)
+			}
+		}
+		return nil
+	})
+}
