@@ -120,9 +120,12 @@ func TestVirtualAddressesOfARealConsul(t *testing.T) {
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.register("native", "native", "10.0.0.1", 80, map[string]any{"Connect": map[string]any{"Native": true}})
 	r.register("tagged", "tagged", "10.0.0.2", 80, map[string]any{"TaggedAddresses": map[string]any{
-		"virtual": map[string]any{"Address": "10.96.0.9", "Port": 80}, "lan": map[string]any{"Address": "10.0.0.2", "Port": 80}}})
-	r.Put("/v1/catalog/register", map[string]any{"Node": "sick", "Address": "10.0.0.3", "Service": map[string]any{"ID": "sick", "Service": "sick", "Port": 80},
-		"Checks": []map[string]any{{"CheckID": "sick", "ServiceID": "sick", "Name": "sick", "Status": "critical", "Output": strings.Repeat("o", 100_000)}}})
+		"virtual": map[string]any{"Address": "10.96.0.9", "Port": 80}, "lan": map[string]any{"Address": "10.0.0.2", "Port": 80},
+	}})
+	r.Put("/v1/catalog/register", map[string]any{
+		"Node": "sick", "Address": "10.0.0.3", "Service": map[string]any{"ID": "sick", "Service": "sick", "Port": 80},
+		"Checks": []map[string]any{{"CheckID": "sick", "ServiceID": "sick", "Name": "sick", "Status": "critical", "Output": strings.Repeat("o", 100_000)}},
+	})
 	heard, _ := registrytest.Start(t, r)
 	v := heard.WaitPhase(t, federation.Ready)
 	if s := v.Services[r.Key("tagged")]; s == nil || len(s.VIPs) != 1 || s.VIPs[0].String() != "10.96.0.9/32" {

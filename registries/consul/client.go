@@ -176,7 +176,7 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 		}
 		return answer{}, fmt.Errorf("reading from consul: %w", withoutURL(err))
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
 		return answer{}, c.status(res)
 	}

@@ -24,9 +24,9 @@ const (
 // news is what a poller found out about one service.
 type news struct {
 	name   string
-	offer  *offer // nil where err says why
+	offer  *offer // nil where odd says why
 	direct bool   // the answer's headers tell whether rights hid anything
-	err    error  // *unreadable only
+	odd    *unreadable
 }
 
 // watch is one session's set of pollers. The goroutine of follow owns it; the
@@ -64,7 +64,10 @@ func (s *session) follow(ctx context.Context) error {
 }
 
 func (w *watch) loop(ctx context.Context) error {
-	var relist <-chan time.Time
+	relist := time.NewTimer(0)
+	relist.Stop()
+	defer relist.Stop()
+	asked := false
 	raise := time.NewTicker(raiseEvery)
 	defer raise.Stop()
 	for {
@@ -73,11 +76,12 @@ func (w *watch) loop(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err = <-w.trouble:
-		case <-relist:
+		case <-relist.C:
 			err = errRelist
 		case <-w.reset:
-			if relist == nil {
-				relist = time.After(max(0, relistAtMost-time.Since(w.relisted)))
+			if !asked {
+				asked = true
+				relist.Reset(max(0, relistAtMost-time.Since(w.relisted)))
 			}
 		case <-w.crowded:
 			w.lower(ctx)
@@ -117,8 +121,8 @@ func (w *watch) apply(ctx context.Context, batch []news) error {
 		if _, followed := w.services[n.name]; !followed {
 			continue
 		}
-		if odd, ok := n.err.(*unreadable); ok {
-			n.offer = w.spoilt(known, n.name, odd)
+		if n.odd != nil {
+			n.offer = w.spoilt(known, n.name, n.odd)
 		}
 		if known != nil && known.shrinks(n.offer) {
 			if !n.direct {

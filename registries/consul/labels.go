@@ -79,9 +79,9 @@ func isWithin(name, domain string) bool {
 
 // isLabelKey tells a qualified name as Kubernetes wants label keys.
 func isLabelKey(key string) bool {
-	prefix, name, ok := strings.Cut(key, "/")
-	if !ok {
-		prefix, name = "", key
+	prefix, name, prefixed := strings.Cut(key, "/")
+	if !prefixed {
+		name = key
 	} else if !isHostname(prefix) {
 		return false
 	}

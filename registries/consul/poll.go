@@ -99,7 +99,7 @@ func (w *watch) complain(ctx context.Context, name string, err error) bool {
 		send(ctx, w.trouble, err)
 		return false
 	case errors.As(err, &odd):
-		return name == "" || send(ctx, w.news, news{name: name, err: odd})
+		return name == "" || send(ctx, w.news, news{name: name, odd: odd})
 	case errors.As(err, &full):
 		return send(ctx, w.crowded, struct{}{})
 	}

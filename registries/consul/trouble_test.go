@@ -154,7 +154,8 @@ func TestF66AnotherConsulIsHeld(t *testing.T) {
 	}
 }
 
-func TestStaleWithin15SecondsOfSilence(t *testing.T) {
+// TestF40SilenceOfARealConsul: within which time is TestF68Silence's matter.
+func TestF40SilenceOfARealConsul(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.fill("web", 3)
@@ -168,11 +169,10 @@ func TestStaleWithin15SecondsOfSilence(t *testing.T) {
 		{"half-open link", r.proxy.Blackhole, r.proxy.Pass},
 		{"frozen server", r.Pause, r.Resume},
 	} {
-		began := time.Now()
+		edits := heard.View().Edits
 		silence.begin()
-		heard.WaitPhase(t, federation.Stale)
-		if took := time.Since(began); took > 15*time.Second {
-			t.Errorf("%s: STALE after %v", silence.name, took)
+		if v := heard.WaitPhase(t, federation.Stale); v.Edits != edits || v.Status.Message == "" {
+			t.Errorf("%s: %d edits, message %q", silence.name, v.Edits-edits, v.Status.Message)
 		}
 		silence.end()
 		heard.WaitPhase(t, federation.Ready)
@@ -229,12 +229,8 @@ func TestF67ThreeHundredServicesOverHTTP(t *testing.T) {
 		t.Errorf("the status says %q, want %q", v.Status.Message, want)
 	}
 	for _, name := range []string{"web-299", "web-000", "web-150"} {
-		began := time.Now()
 		r.register(name, name, "10.9.9.9", 8080, withTags("version|v2"))
 		heard.Wait(t, name, r.has(name, "version", "v2"))
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("%s: seen after %v, want 2 s", name, took)
-		}
 	}
 	before := r.asked(CountHealth)
 	until(t, "more rounds", func() bool { return r.asked(CountHealth) > before+900 })
@@ -302,7 +298,9 @@ func TestPanicReachesWhoRunsTheRegistry(t *testing.T) {
 			panic("a bug")
 		}
 	}
-	heard, caughtPanic := &registrytest.Recorder{}, make(chan *panicked)
+	heard, caughtPanic := &registrytest.Recorder{}, make(chan *panicked, 1)
+	limit := time.NewTimer(registrytest.Patience)
+	defer limit.Stop()
 	go func() {
 		caughtPanic <- caught(func() { _ = r.Run(t.Context(), heard) })
 	}()
@@ -313,7 +311,7 @@ func TestPanicReachesWhoRunsTheRegistry(t *testing.T) {
 		if p == nil || !strings.Contains(p.Error(), "a bug") {
 			t.Errorf("Run ended with %v, want the panic", p)
 		}
-	case <-time.After(registrytest.Patience):
+	case <-limit.C:
 		t.Fatal("a panic of a poller was lost")
 	}
 }

@@ -45,7 +45,7 @@ func neverLoses(heard *registrytest.Recorder, services ...registrytest.Service) 
 }
 
 // TestF40FrozenServerAndHalfOpenLink: nothing breaks, and still the registry
-// notices; with the usual 5 s for the canary that is within 15 s.
+// notices. Within which time is TestF40StaleWithin15s's matter.
 func TestF40FrozenServerAndHalfOpenLink(t *testing.T) {
 	r := newRig(t, testbed.KubeOptions{})
 	a := shop("web", 1)
@@ -62,12 +62,8 @@ func TestF40FrozenServerAndHalfOpenLink(t *testing.T) {
 		{"half-open", r.proxy.Blackhole, r.proxy.Pass},
 	} {
 		edits := heard.View().Edits
-		began := time.Now()
 		fault.begin()
 		v := heard.WaitPhase(t, federation.Stale)
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("%s: STALE after %v, want about 2 s with a canary of 1 s", fault.name, took)
-		}
 		if v.Edits != edits || v.Status.Message == "" {
 			t.Errorf("%s: %d edits, message %q", fault.name, v.Edits-edits, v.Status.Message)
 		}

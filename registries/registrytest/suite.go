@@ -81,7 +81,7 @@ func Start(t *testing.T, rig Rig) (*Recorder, func()) {
 		}
 		ended = true
 		cancel()
-		limit := time.NewTimer(10 * time.Second)
+		limit := time.NewTimer(Patience)
 		defer limit.Stop()
 		select {
 		case err := <-done:
@@ -90,7 +90,7 @@ func Start(t *testing.T, rig Rig) (*Recorder, func()) {
 				t.Errorf("Run ended with its context and said %v, want nil", err)
 			}
 		case <-limit.C:
-			t.Error("Run still runs 10 s after its context ended")
+			t.Errorf("Run still runs %v after its context ended", Patience)
 		}
 	}
 	t.Cleanup(func() { stop(); heard.Check(t) })
