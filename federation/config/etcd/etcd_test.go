@@ -169,4 +169,7 @@ func TestLogGoesThroughSlog(t *testing.T) {
 	if !strings.Contains(log.String(), `"msg":"etcd: starting an etcd server"`) {
 		t.Errorf("the log is %.500s", log.String())
 	}
+	if strings.Contains(log.String(), "missing term") {
+		t.Errorf("a first start alarms its reader: %s", log.String())
+	}
 }

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -11,6 +12,10 @@ import (
 
 // aboutListeners is a remark of etcd on the ports of a server that has none here.
 const aboutListeners = "Running http and grpc server on single port. This is not recommended for production."
+
+// noTerm is the error with which etcd remarks, at the first start on an empty
+// folder, that its store has no format version yet; it writes one soon after.
+const noTerm = "missing term information"
 
 // logCore writes etcd's log through slog: what etcd calls information is for
 // debugging here.
@@ -50,9 +55,17 @@ func (c logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Check
 
 // Write is part of zapcore.Core.
 func (c logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if slices.ContainsFunc(fields, isNoTerm) {
+		return nil
+	}
 	r := slog.NewRecord(e.Time, levelOf(e.Level), "etcd: "+strings.TrimSpace(e.Message), 0)
 	r.AddAttrs(attributes(fields)...)
 	return c.to.Handle(context.Background(), r)
+}
+
+func isNoTerm(f zapcore.Field) bool {
+	err, is := f.Interface.(error)
+	return is && strings.Contains(err.Error(), noTerm)
 }
 
 // Sync is part of zapcore.Core.
