@@ -14,13 +14,13 @@ func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 	for _, f := range s.landed(nonce) {
 		for _, r := range f.resources {
 			if e, ok := s.entries[r.name]; ok {
-				e.acked = r
+				e.acked, e.lapsed = r, e.lapsed && !sameContent(e.sent, r)
 				s.put(r.name, e)
 			}
 		}
 		for _, name := range f.removed {
 			e := s.entries[name]
-			e.acked = nil
+			e.acked, e.lapsed = nil, false
 			s.put(name, e)
 		}
 		answered = f
@@ -56,7 +56,9 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	for _, f := range s.landed(nonce) {
 		answered = f
 		fresh = append(fresh, f.resources...)
-		removed = append(removed, f.removed...)
+		if !f.repair { // removals are repeated once
+			removed = append(removed, f.removed...)
+		}
 	}
 	if answered == nil {
 		return nil
@@ -80,8 +82,16 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	for _, name := range removed {
 		s.look(name, want{since: now, urgent: true, tell: true})
 	}
-	s.reply = s.reply || s.whole()
+	s.repairing, s.reply = true, s.reply || s.whole()
 	return answered
+}
+
+// forgive ends the refusal where nothing that was refused is wanted any more and
+// no answer is due.
+func (s *subscription) forgive(now time.Time) {
+	if len(s.barred) == 0 && len(s.inflight) == 0 {
+		s.sync.State, s.sync.LastError, s.sync.Since = fleet.Synced, "", now
+	}
 }
 
 // suspects are the resources whose names the client's text contains. A text

@@ -81,8 +81,8 @@ func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Tim
 	}
 	refusing := len(sub.barred) > 0
 	b := s.gather(sub, free, now)
-	if refusing && len(sub.barred) == 0 && len(sub.inflight) == 0 { // what was refused is wanted no more
-		sub.sync.State, sub.sync.LastError, sub.sync.Since = fleet.Synced, "", now
+	if refusing {
+		sub.forgive(now)
 	}
 	if !free {
 		b.hold(freeAt)
@@ -168,11 +168,11 @@ const maxInflight = 16
 
 // send makes the response and notes what the client is told by it.
 func (s *session) send(sub *subscription, b batch, now time.Time) *response {
-	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, removed: b.removed}
+	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, removed: b.removed, repair: sub.repairing}
 	for _, r := range b.changed {
 		delete(sub.pending, r.name)
 		sub.tell(r.name, r)
-		if sub.entries[r.name].acked != r {
+		if e := sub.entries[r.name]; e.acked != r || e.lapsed {
 			f.resources = append(f.resources, r)
 		}
 	}
@@ -193,7 +193,7 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 		sub.inflight = sub.inflight[1:]
 	}
 	sub.inflight = append(sub.inflight, f)
-	sub.reply, sub.lastNonce, sub.lastSent = false, f.nonce, now
+	sub.reply, sub.repairing, sub.lastNonce, sub.lastSent = false, false, f.nonce, now
 	sub.sync.VersionSent, sub.sync.SnapshotSent = f.version, f.snapshot
 	if len(sub.barred) == 0 && sub.sync.State != fleet.Pending {
 		sub.sync.State, sub.sync.Since = fleet.Pending, now
@@ -208,7 +208,10 @@ func (s *session) parents(sub *subscription, changed []*resource, now time.Time)
 	eds, rds := s.subs[envoy.EndpointType], s.subs[envoy.RouteType]
 	for _, r := range changed {
 		for _, name := range r.refs.assignments {
-			if sub.kind == envoy.ClusterType && eds != nil && eds.wants(name) {
+			switch {
+			case eds == nil:
+				s.warming[name] = struct{}{}
+			case eds.wants(name):
 				eds.look(name, want{since: now, urgent: true, resend: true})
 				eds.rewarm[name] = struct{}{}
 			}

@@ -35,7 +35,7 @@ func newDrive(t *testing.T, delta bool, n envoy.Node) *drive {
 	}
 	d.session = &session{
 		delta: delta, timing: defaultTiming, latest: d.aggregate.Latest, open: open, prefix: "n",
-		count: func(e Event, _ envoy.Type) { d.events[e]++ }, answered: func(envoy.Type, time.Duration) {}, subs: map[envoy.Type]*subscription{},
+		count: func(e Event, _ envoy.Type) { d.events[e]++ }, answered: func(envoy.Type, time.Duration) {}, subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
 	}
 	return d
 }
@@ -123,9 +123,16 @@ func (d *drive) answer(r *response) request {
 func (d *drive) start(requests ...request) {
 	d.t.Helper()
 	for _, q := range requests {
-		for queue := d.ask(q); len(queue) > 0; queue = queue[1:] {
-			queue = append(queue, d.ack(queue[0])...)
-		}
+		d.session.handle(q, d.now)
+		d.accept()
+	}
+}
+
+// accept accepts everything that comes; a minute later nothing is due.
+func (d *drive) accept() {
+	d.t.Helper()
+	for queue := d.due(); len(queue) > 0; queue = queue[1:] {
+		queue = append(queue, d.ack(queue[0])...)
 	}
 	d.now = d.now.Add(time.Minute)
 }

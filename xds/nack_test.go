@@ -3,8 +3,10 @@ package xds
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -125,6 +127,50 @@ func TestRefusalWithoutNamesAccusesAllThatIsNew(t *testing.T) {
 			wantNames(t, r, cluster("three"))
 		} else {
 			wantNames(t, r, cluster("three"), cluster("web"))
+		}
+	})
+}
+
+// A client that refuses whatever it gets is left alone in the end.
+func TestRefusalsOfEverythingEnd(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		d := newDrive(t, delta, routerNode(t))
+		d.set(service("a", 1), service("b", 2), service("c", 3))
+		d.start(request{kind: envoy.ClusterType})
+		changes := service("new", 4)
+		changes.Gone = gone("a").Gone
+		d.set(changes)
+		queue, refused := d.due(), 0
+		for ; len(queue) > 0; queue = queue[1:] {
+			if refused++; refused > 10 {
+				t.Fatalf("refused %d times, and %d resources and removals of %q come again", refused, len(queue[0].resources), queue[0].removed)
+			}
+			queue = append(queue, d.nack(queue[0], "no")...)
+		}
+		d.none(d.after(time.Hour))
+	})
+}
+
+func TestX01RefusedEndpointsThatAreWantedNoMoreAreForgiven(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		d := endpointDrive(t, delta)
+		d.set(service("web", 1, 2))
+		r := d.one(d.due(), envoy.EndpointType)
+		for _, repair := range d.nack(r, "no") {
+			r = repair
+			d.none(d.ack(r))
+		}
+		sub := d.session.subs[envoy.EndpointType]
+		if sub.sync.State != fleet.Nacked {
+			t.Fatalf("state is %s", sub.sync.State)
+		}
+		q := request{kind: envoy.EndpointType, nonce: sub.lastNonce}
+		if delta {
+			q = request{kind: envoy.EndpointType, unsubscribe: []string{cluster("web")}}
+		}
+		d.none(d.ask(q))
+		if sub.sync.State != fleet.Synced || sub.sync.LastError != "" {
+			t.Errorf("state is %s: %s", sub.sync.State, sub.sync.LastError)
 		}
 	})
 }

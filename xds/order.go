@@ -42,9 +42,12 @@ func (s *session) judgePresent(sub *subscription, target *resource, e entry, w w
 	case !target.hasBody():
 		return verdict{}
 	case sameContent(target, e.sent) && !w.resend:
-		if e.sent != target { // what the client said it has is what it should have
+		if e.sent != target { // the same from another source, or what the client said it has
+			if e.acked == e.sent {
+				e.acked = target
+				sub.put(target.name, e)
+			}
 			sub.tell(target.name, target)
-			sub.entries[target.name] = entry{sent: target, acked: target}
 		}
 		return verdict{}
 	}
@@ -63,8 +66,8 @@ func (s *session) needsNewCluster(sub *subscription, r *resource) bool {
 		return false
 	}
 	return slices.ContainsFunc(r.refs.clusters, func(name string) bool {
-		e, told := cds.entries[name]
-		if told && e.acked != nil {
+		e := cds.entries[name]
+		if e.certain() {
 			return false
 		}
 		if e.sent != nil {

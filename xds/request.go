@@ -81,6 +81,7 @@ func (s *subscription) readSotW(r request, now time.Time) bool {
 	switch {
 	case first:
 		s.reply = s.wildcard
+		clear(s.rewarm) // all of it goes anyway
 	case changed:
 		s.reply = s.reply || s.whole()
 	}
@@ -162,11 +163,12 @@ func (s *subscription) readDelta(r request, now time.Time) {
 		}
 		names[name] = struct{}{}
 	}
-	if first && s.rooted() && !s.named {
+	if first && s.rooted() && !s.named && len(r.unsubscribe) == 0 {
 		all = true
 	}
 	s.follow(r, names, all, now)
 	if first {
+		clear(s.rewarm)
 		s.reply = s.wildcard
 		for name := range r.initial {
 			s.look(name, want{since: now, urgent: true})
@@ -191,7 +193,8 @@ func (s *subscription) follow(r request, names map[string]struct{}, all bool, no
 			continue
 		}
 		has := s.entries[name].sent // without a body: the client says that it has it
-		s.pending[name] = want{since: now, urgent: true, resend: has == nil || has.hasBody(), tell: true}
+		_, rewarm := s.rewarm[name]
+		s.pending[name] = want{since: now, urgent: true, resend: has == nil || has.hasBody() || rewarm, tell: true}
 		s.urgent = true
 	}
 }

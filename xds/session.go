@@ -23,6 +23,7 @@ type session struct {
 	snapshot uint64 // version that was last collected
 	now      time.Time
 	subs     map[envoy.Type]*subscription
+	warming  map[string]struct{} // endpoints of the clusters that were sent before anybody asked for endpoints
 }
 
 func (s *session) nonce() string {
@@ -42,26 +43,32 @@ func (s *session) handle(r request, now time.Time) (sub *subscription, asked boo
 		}
 		sub = newSubscription(r.kind, s.delta, sources)
 		s.subs[r.kind] = sub
+		if r.kind == envoy.EndpointType {
+			sub.rewarm, s.warming = s.warming, nil
+		}
 		sub.sync.State, sub.sync.Since = fleet.Synced, now // nothing is on its way
 		sub.collect(s.latest(), now)
 	}
-	answered := s.answer(sub, r, now)
+	answered, refusing := s.answer(sub, r, now), len(sub.barred) > 0
 	if s.delta {
 		sub.readDelta(r, now)
-		return sub, answered == nil
+	} else if !s.readSotW(sub, r, answered == nil, now) && answered == nil {
+		s.count(StaleRequest, sub.kind)
 	}
-	repeats := sub.started && answered == nil
-	before := len(sub.pending)
-	if !sub.readSotW(r, now) {
-		if answered == nil {
-			s.count(StaleRequest, sub.kind)
-		}
-		return sub, answered == nil
-	}
-	if repeats && len(sub.pending) == before {
-		sub.again(now)
+	if refusing {
+		sub.forgive(now)
 	}
 	return sub, answered == nil
+}
+
+// readSotW takes up a SotW request; false: it was stale and nothing was done.
+func (s *session) readSotW(sub *subscription, r request, asked bool, now time.Time) bool {
+	repeats, before := sub.started && asked, len(sub.pending)
+	read := sub.readSotW(r, now)
+	if read && repeats && len(sub.pending) == before {
+		sub.again(now)
+	}
+	return read
 }
 
 func (s *session) answer(sub *subscription, r request, now time.Time) *flight {

@@ -30,9 +30,13 @@ type cursor struct {
 
 // entry is what the hub knows of one resource on the client's side.
 type entry struct {
-	sent  *resource // last told; nil: told that it is gone
-	acked *resource // last accepted; nil: none
+	sent   *resource // last told; nil: told that it is gone
+	acked  *resource // last accepted; nil: none
+	lapsed bool      // told that acked is gone; what came after that is not accepted yet
 }
+
+// certain tells that the client has some content of the resource.
+func (e entry) certain() bool { return e.acked != nil && !e.lapsed }
 
 // want says why a name is looked at.
 type want struct {
@@ -49,6 +53,7 @@ type flight struct {
 	snapshot       uint64
 	resources      []*resource // those in it that were not accepted before
 	removed        []string
+	repair         bool // it repeats what was removed in a refused response
 }
 
 // subscription is one type on one stream: what the client wants, what it was
@@ -77,6 +82,7 @@ type subscription struct {
 	refused   map[digest]struct{} // content that the client refused
 	barred    map[string]struct{} // names whose present content is refused: the type stays NACKED
 	nacked    bool                // the last answer was a refusal
+	repairing bool                // the next response is a repair
 	rewarm    map[string]struct{} // names that the client may ask for once more, since their parent was sent
 	empty     emptiness
 	sync      fleet.Sync
@@ -189,6 +195,7 @@ func (s *subscription) tell(name string, r *resource) {
 		s.sum = s.sum.plus(r.hash)
 		s.live++
 	}
+	e.lapsed = e.acked != nil && (e.lapsed || r == nil)
 	e.sent = r
 	s.put(name, e)
 }
@@ -205,6 +212,7 @@ func (s *subscription) put(name string, e entry) {
 func (s *subscription) drop(name string) {
 	s.tell(name, nil)
 	delete(s.entries, name)
+	delete(s.barred, name)
 	delete(s.pending, name)
 	delete(s.rewarm, name)
 }
