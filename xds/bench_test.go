@@ -2,11 +2,13 @@ package xds
 
 import (
 	"fmt"
+	"net/netip"
 	"syscall"
 	"testing"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -50,4 +52,41 @@ func cpu() time.Duration {
 	var u syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// All services go at once; the client accepts everything.
+func BenchmarkDetach(b *testing.B) {
+	for _, services := range []int{250, 1000, 4000} {
+		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				d, all := detachDrive(b, services)
+				b.StartTimer()
+				d.set(all)
+				d.accept()
+				if n := d.session.subs[envoy.ClusterType].live; n != len(fixedClusters) {
+					b.Fatalf("%d clusters are left", n)
+				}
+			}
+		})
+	}
+}
+
+// detachDrive has accepted everything of so many TCP services.
+func detachDrive(t testing.TB, services int) (d *drive, removal serviceDelta) {
+	d = newDrive(t, true, sidecarNode(t))
+	all := serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{}}
+	endpoints := request{kind: envoy.EndpointType}
+	for i := range services {
+		name := fmt.Sprint("s", i)
+		shard := httpShard(1)
+		shard.Ports[0].Protocol, shard.Ports[0].Number = federation.TCP, 9000
+		shard.VIPs = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), 32)}
+		all.Set[key(name)] = shard
+		removal.Gone = append(removal.Gone, key(name))
+		endpoints.names = append(endpoints.names, fmt.Sprintf("outbound|9000||%s.shop.svc.cluster.local", name))
+	}
+	d.set(all)
+	d.start(request{kind: envoy.ClusterType}, endpoints, request{kind: envoy.ListenerType})
+	return d, removal
 }

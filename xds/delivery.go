@@ -101,6 +101,7 @@ func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Tim
 // goes into the batch is pending no more.
 func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 	var b batch
+	s.needs = needs{}
 	for name, w := range sub.pending {
 		if !free && !w.urgent {
 			continue

@@ -10,7 +10,7 @@ import (
 
 // drive is a session with a clock that only the test moves.
 type drive struct {
-	t         *testing.T
+	t         testing.TB
 	aggregate *federation.Aggregate
 	writer    *federation.Writer
 	session   *session
@@ -18,7 +18,7 @@ type drive struct {
 	events    map[Event]int
 }
 
-func newDrive(t *testing.T, delta bool, n envoy.Node) *drive {
+func newDrive(t testing.TB, delta bool, n envoy.Node) *drive {
 	d := &drive{t: t, aggregate: federation.NewAggregate(nil), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), events: map[Event]int{}}
 	d.writer = d.aggregate.Open(source1)
 	groups := map[groupKey]*group{}
@@ -40,7 +40,7 @@ func newDrive(t *testing.T, delta bool, n envoy.Node) *drive {
 	return d
 }
 
-func sidecarNode(t *testing.T) envoy.Node {
+func sidecarNode(t testing.TB) envoy.Node {
 	n, err := envoy.ParseNode(node("web-1"))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func sidecarNode(t *testing.T) envoy.Node {
 	return n
 }
 
-func routerNode(t *testing.T) envoy.Node {
+func routerNode(t testing.TB) envoy.Node {
 	n, err := envoy.ParseNode(router())
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,7 @@ func (s *session) stillNeeded(sub *subscription, r *resource, w want) (held bool
 		until = w.since.Add(s.timing.removal)
 		for _, kind := range []envoy.Type{envoy.ListenerType, envoy.RouteType} {
 			referrer := s.subs[kind]
-			if referrer == nil || !referrer.refersTo(r.name) {
+			if referrer == nil || !s.usage(referrer).has(r.name) {
 				continue
 			}
 			if held = true; referrer.nacked {
@@ -101,19 +101,48 @@ func (s *session) stillNeeded(sub *subscription, r *resource, w want) (held bool
 	return false, time.Time{}
 }
 
+// needs is what is found out once for all names that are decided on together.
+type needs struct {
+	usages   map[envoy.Type]usage
+	retained map[string]struct{} // names of endpoints
+}
+
+func (s *session) usage(referrer *subscription) usage {
+	u, known := s.needs.usages[referrer.kind]
+	if !known {
+		if s.needs.usages == nil {
+			s.needs.usages = map[envoy.Type]usage{}
+		}
+		u = referrer.usage()
+		s.needs.usages[referrer.kind] = u
+	}
+	return u
+}
+
 // retains tells that a cluster stays with the client only because it may still
 // be used, and that its endpoints have this name.
 func (s *session) retains(assignment string) bool {
+	if s.needs.retained == nil {
+		s.needs.retained = s.retained()
+	}
+	_, retained := s.needs.retained[assignment]
+	return retained
+}
+
+func (s *session) retained() map[string]struct{} {
+	names := map[string]struct{}{}
 	cds := s.subs[envoy.ClusterType]
 	if cds == nil {
-		return false
+		return names
 	}
 	for name := range cds.pending {
-		if sent := cds.entries[name].sent; sent != nil && slices.Contains(sent.refs.assignments, assignment) && cds.desired(name) == nil {
-			return true
+		if sent := cds.entries[name].sent; sent != nil && cds.desired(name) == nil {
+			for _, assignment := range sent.refs.assignments {
+				names[assignment] = struct{}{}
+			}
 		}
 	}
-	return false
+	return names
 }
 
 func sortedNames(names []string) []string {

@@ -26,6 +26,39 @@ func (r references) hasCluster(name string) bool {
 	return found
 }
 
+// usage is the clusters that the client may use because of one type. Resources
+// that refer to one cluster are many, those that refer to more are few.
+type usage struct {
+	single  map[string]struct{}
+	several []references
+}
+
+func (s *subscription) usage() usage {
+	u := usage{single: map[string]struct{}{}}
+	for _, e := range s.entries {
+		u.add(e.sent)
+		if e.acked != e.sent {
+			u.add(e.acked)
+		}
+	}
+	return u
+}
+
+func (u *usage) add(r *resource) {
+	switch {
+	case r == nil || len(r.refs.clusters) == 0:
+	case len(r.refs.clusters) == 1:
+		u.single[r.refs.clusters[0]] = struct{}{}
+	default:
+		u.several = append(u.several, r.refs)
+	}
+}
+
+func (u usage) has(cluster string) bool {
+	_, single := u.single[cluster]
+	return single || slices.ContainsFunc(u.several, func(r references) bool { return r.hasCluster(cluster) })
+}
+
 // referencesOf finds what the message refers to. What it does not know refers
 // to nothing.
 func referencesOf(m proto.Message) references {

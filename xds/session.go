@@ -23,6 +23,7 @@ type session struct {
 	snapshot uint64 // version that was last collected
 	now      time.Time
 	subs     map[envoy.Type]*subscription
+	needs    needs               // of the names that are being decided on
 	warming  map[string]struct{} // endpoints of the clusters that were sent before anybody asked for endpoints
 }
 

@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -239,15 +238,4 @@ func sortResources(all []*resource) {
 		}
 		return 0
 	})
-}
-
-// refersTo tells whether the client may still use the cluster because of this
-// type.
-func (s *subscription) refersTo(cluster string) bool {
-	for e := range maps.Values(s.entries) {
-		if e.sent != nil && e.sent.refs.hasCluster(cluster) || e.acked != nil && e.acked.refs.hasCluster(cluster) {
-			return true
-		}
-	}
-	return false
 }
