@@ -73,7 +73,6 @@ type hub struct {
 	*testbed.Process
 	client *http.Client
 	url    string
-	xds    string
 }
 
 // startHub runs a hub with --dev on unix sockets and returns when it is ready.

@@ -1,0 +1,153 @@
+package docs
+
+import (
+	"go/ast"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/kube"
+)
+
+func TestEveryPhaseIsDocumented(t *testing.T) {
+	sameSet(t, "phases", firstColumn(rows(t, read(t, "clusters.md"), "phase")), constants(t, "../federation", ofType("Phase")))
+}
+
+func TestEveryConflictIsDocumented(t *testing.T) {
+	conflicts := section(t, read(t, "clusters.md"), "## Conflicts")
+	sameSet(t, "conflicts", firstColumn(rows(t, conflicts, "code")), constants(t, "../federation", ofType("ConflictKind")))
+}
+
+func TestEveryKubeconfigRefusalIsDocumented(t *testing.T) {
+	refused := section(t, read(t, "clusters.md"), "## Kubeconfigs: what is refused")
+	real := constants(t, "../internal/kube", func(name, typ string) bool { return typ == "Code" && ast.IsExported(name) })
+	sameSet(t, "codes of kubeconfigs", firstColumn(rows(t, refused, "code")), real)
+}
+
+// TestEveryProblemIsDocumented wants one table for any cluster, one for
+// Kubernetes and one for Consul.
+func TestEveryProblemIsDocumented(t *testing.T) {
+	of := tables(section(t, read(t, "clusters.md"), "## Problems"), "code")
+	if len(of) != 3 {
+		t.Fatalf("there are %d tables", len(of))
+	}
+	sameSet(t, "problems of any cluster", firstColumn(of[0]), slices.Concat(problemLiterals(t, "../federation"), problemLiterals(t, "../cmd/isthmus")))
+	sameSet(t, "problems of Kubernetes", firstColumn(of[1]), slices.Concat(problemLiterals(t, "../registries/kubernetes"),
+		constants(t, "../registries/kubernetes", func(name, _ string) bool { return strings.HasPrefix(name, "code") })))
+	found := map[string]bool{}
+	for _, code := range problemLiterals(t, "../registries/consul") {
+		found[code] = true
+	}
+	calls(t, "../registries/consul", "ofService", func(args []ast.Expr) { found[text(args[0])] = true })
+	calls(t, "../registries/consul", "ofInstance", func(args []ast.Expr) { found[text(args[1])] = true })
+	sameSet(t, "problems of Consul", firstColumn(of[2]), keysOf(found))
+}
+
+// problemLiterals are the codes that are written where a Problem is made.
+func problemLiterals(t *testing.T, dir string) []string {
+	t.Helper()
+	found := map[string]bool{}
+	walk(t, dir, func(n ast.Node) {
+		pair, ok := n.(*ast.KeyValueExpr)
+		if !ok {
+			return
+		}
+		if key, ok := pair.Key.(*ast.Ident); ok && key.Name == "Code" && text(pair.Value) != "" {
+			found[text(pair.Value)] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(found))
+}
+
+var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*(\.[0-9]+)?[a-zA-Z]`)
+
+// TestMessagesAreThoseOfTheCode looks for every message of the tables, piece by
+// piece, among the texts of the code.
+func TestMessagesAreThoseOfTheCode(t *testing.T) {
+	var said []string
+	for _, dir := range []string{"../registries", "../registries/kubernetes", "../registries/consul", "../internal/kube", "../cmd/isthmus"} {
+		walk(t, dir, func(n ast.Node) {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				if value, err := strconv.Unquote(literal.Value); err == nil {
+					said = append(said, verb.ReplaceAllString(value, "…"))
+				}
+			}
+		})
+	}
+	messages := rows(t, section(t, read(t, "clusters.md"), "## Status messages"), "message holds")
+	for _, row := range messages {
+		for _, message := range spans(row[0]) {
+			for piece := range strings.SplitSeq(message, "…") {
+				piece = strings.TrimSpace(piece)
+				if len(piece) > 3 && !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, piece) }) {
+					t.Errorf("nothing says %q of %q", piece, message)
+				}
+			}
+		}
+	}
+}
+
+// TestTheKubeconfigOfTheGuideIsAccepted fills in what the commands would.
+func TestTheKubeconfigOfTheGuideIsAccepted(t *testing.T) {
+	_, rest, found := strings.Cut(read(t, "getting-started.md"), "<<EOF\n")
+	written, _, ended := strings.Cut(rest, "\nEOF\n")
+	if !found || !ended {
+		t.Fatal("the guide writes no kubeconfig")
+	}
+	access := testbed.Access{CA: testbed.NewAuthority(t, "ca").PEM}
+	ca := regexp.MustCompile(`certificate-authority-data: (\S+)`).FindStringSubmatch(string(access.Kubeconfig()))[1]
+	written = strings.NewReplacer("$server", "https://10.0.0.1:6443", "$ca", ca, "$token", "abc.def.ghi").Replace(written)
+	credentials, err := kube.Parse([]byte(written), kube.ParseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if credentials.Server != "https://10.0.0.1:6443" || credentials.Token.Reveal() != "abc.def.ghi" || len(credentials.CA) == 0 || len(credentials.Ignored) > 0 {
+		t.Errorf("it holds %+v", credentials)
+	}
+}
+
+// TestConsulAsInTheGuide runs a hub with the guide's policy and config file.
+func TestConsulAsInTheGuide(t *testing.T) {
+	page := read(t, "getting-started.md")
+	policy := blocksOf(page, "hcl")
+	i := slices.IndexFunc(blocksOf(page, "yaml"), func(text string) bool { return strings.Contains(text, "provider: Consul") })
+	if len(policy) != 1 || i < 0 {
+		t.Fatal("the guide has no policy or no config file for Consul")
+	}
+	consul := testbed.StartConsul(t, testbed.ConsulOptions{ACL: true, TLS: true})
+	consul.Put("/v1/catalog/register", map[string]any{
+		"Node": "vm-1", "Address": "10.55.0.1", "Service": map[string]any{"ID": "web-1", "Service": "web", "Port": 80},
+	})
+	token, _ := consul.NewToken(policy[0])
+	dir := shortDir(t)
+	write(t, filepath.Join(dir, "dc1.token"), []byte(token+"\n"))
+	write(t, filepath.Join(dir, "consul-ca.crt"), consul.CA)
+	config := strings.NewReplacer("https://consul.example:8501", consul.URL, "/etc/isthmus/", dir+"/").Replace(blocksOf(page, "yaml")[i])
+	h := startHub(t, "--config", write(t, filepath.Join(dir, "isthmus.yaml"), []byte(config)))
+	var a struct {
+		Data struct {
+			Cluster *struct {
+				Status struct{ Phase, Message string }
+			}
+			Services struct {
+				Nodes []struct{ Hostname, Namespace string }
+			}
+		}
+	}
+	h.await(t, "Consul to be read", `{ cluster(clusterID: "dc1") { status { phase message } } services { nodes { hostname namespace } } }`, &a, func() error {
+		if a.Data.Cluster == nil || a.Data.Cluster.Status.Phase != "READY" || len(a.Data.Services.Nodes) != 1 {
+			return os.ErrNotExist
+		}
+		return nil
+	})
+	if s := a.Data.Services.Nodes[0]; s.Hostname != "web.shop.svc.cluster.local" || s.Namespace != "shop" {
+		t.Errorf("web of Consul is %+v", s)
+	}
+}
