@@ -122,16 +122,20 @@ func (p AddressPolicy) refuseOwn(ip netip.Addr, port uint16) string {
 }
 
 // RefuseHost is Refuse for names, before any resolution: names of this machine
-// and of cloud metadata services, and addresses written as names.
+// and of cloud metadata services, and addresses written as names, also in the
+// odd forms that some resolvers understand (127.1, 0x7f000001, 2130706433).
 func (p AddressPolicy) RefuseHost(name string) string {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return p.Refuse(ip, 0)
 	}
+	last := name[strings.LastIndexByte(name, '.')+1:]
 	local := name == "localhost" || strings.HasSuffix(name, ".localhost") || name == "localhost.localdomain"
 	switch {
 	case name == "":
 		return "is empty"
+	case strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x"):
+		return "ends in a number, as addresses do"
 	case local && !p.AllowLoopback:
 		return "names this machine"
 	case name == "metadata.google.internal" || name == "metadata.goog" || name == "metadata":

@@ -11,7 +11,7 @@ type Reason uint8
 // The reasons of a change.
 const (
 	ReasonSpec      Reason = 1 << iota // ports, VIPs, resolution, visibility, the set of clusters; or the service is new or gone
-	ReasonEndpoints                    // endpoints, or the notes on them
+	ReasonEndpoints                    // endpoints, refused ones included, or the notes on them
 	ReasonAccounts                     // the set of service accounts
 )
 
@@ -58,7 +58,7 @@ func (s *Snapshot) ChangesSince(version uint64) ChangeSet {
 	if version >= s.version {
 		return c
 	}
-	ok := version > 0 && s.journal.since(version, func(kind entryKind, key []byte, gone bool) {
+	ok := version > 0 && s.journal.since(version, func(kind entryKind, key string) {
 		switch kind {
 		case serviceEntry:
 			c.Services = append(c.Services, s.serviceChange(serviceKeyOf(key), version))

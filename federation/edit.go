@@ -1,5 +1,7 @@
 package federation
 
+import "slices"
+
 // Delta changes one sort of thing of one source: with Full it replaces
 // everything that the source said before, otherwise it sets and removes.
 type Delta[K comparable, V any] struct {
@@ -27,4 +29,8 @@ type Edit struct {
 // Settings are the hub's own settings that decide what a snapshot holds.
 type Settings struct {
 	Addresses AddressPolicy
+}
+
+func (s *Settings) equal(o *Settings) bool {
+	return s.Addresses.AllowLoopback == o.Addresses.AllowLoopback && slices.Equal(s.Addresses.Own, o.Addresses.Own)
 }

@@ -231,13 +231,19 @@ func reasonsFor(old, now *Service) Reason {
 	same := slices.EqualFunc(old.Endpoints, now.Endpoints, func(a, b ShardEndpoints) bool {
 		return a.Shard == b.Shard && endpointsEqual(a.Endpoints, b.Endpoints)
 	})
-	if !same || !slices.EqualFunc(old.Conflicts, now.Conflicts, conflictsEqual) {
+	if !same || !slices.EqualFunc(old.Conflicts, now.Conflicts, conflictsEqual) || !sameSaid(old.Shards, now.Shards) {
 		r |= ReasonEndpoints
 	}
 	if !slices.Equal(old.ServiceAccounts, now.ServiceAccounts) {
 		r |= ReasonAccounts
 	}
 	return r
+}
+
+// sameSaid tells that the registries said the same of the endpoints, those that
+// are refused included: the next policy may allow them.
+func sameSaid(old, now map[ShardKey]*Shard) bool {
+	return maps.EqualFunc(old, now, func(a, b *Shard) bool { return a == b || endpointsEqual(a.Endpoints, b.Endpoints) })
 }
 
 func conflictsEqual(a, b Conflict) bool {
@@ -250,6 +256,6 @@ func specsEqual(old, now *Service) bool {
 	})
 	vips := maps.EqualFunc(old.ClusterVIPs, now.ClusterVIPs, slices.Equal)
 	shards := maps.EqualFunc(old.Shards, now.Shards, func(a, b *Shard) bool { return a == b || a.specEqual(b) })
-	return ports && vips && shards && old.Resolution == now.Resolution && old.MeshExternal == now.MeshExternal &&
+	return ports && vips && shards && old.Resolution == now.Resolution && old.MeshExternal == now.MeshExternal && old.Created.Equal(now.Created) &&
 		slices.Equal(old.ExportTo, now.ExportTo) && old.TrafficDistribution == now.TrafficDistribution
 }

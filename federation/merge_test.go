@@ -124,3 +124,52 @@ func TestLookupByHostname(t *testing.T) {
 		t.Errorf("nothing: %v %v", svc, err)
 	}
 }
+
+// TestWhatIsRefusedIsKnownAllTheSame: endpoints that the policy refuses today may
+// be offered after its next change, as they are then.
+func TestWhatIsRefusedIsKnownAllTheSame(t *testing.T) {
+	k := key("web.shop", "shop")
+	loopback := Edit{Settings: &Settings{Addresses: AddressPolicy{AllowLoopback: true}}}
+	first := set(shardOf("c1"), map[ServiceKey]*Shard{k: web("", endpoint("127.0.0.1", 80, "version", "v1"))})
+	then := set(shardOf("c1"), map[ServiceKey]*Shard{k: web("", endpoint("127.0.0.1", 80, "version", "v2"))})
+	for name, edits := range map[string][]Edit{
+		"policy last": {first, then, loopback}, "policy first": {loopback, first, then},
+	} {
+		got := mustService(t, after(edits...), k).Instances(80)
+		if len(got) != 1 || got[0].Endpoint.Labels["version"] != "v2" {
+			t.Errorf("%s: offered are %+v, want the endpoint as it was said last", name, got)
+		}
+	}
+}
+
+func TestNamesThatAreAddressesAreRefused(t *testing.T) {
+	for name, refused := range map[string]bool{
+		"127.0.0.1": true, "127.1": true, "2130706433": true, "0x7f.1": true, "0x7f000001": true, "0177.0.0.1": true,
+		"10.0.0.0x1": true, "169.254.169.254.": true, "db.1": true, "": true, ".": true,
+		"web.example": false, "10.example": false, "1.2.3.x": false, "db1": false, "x0": false, "web.0xa.example": false,
+	} {
+		if why := (AddressPolicy{}).RefuseHost(name); (why != "") != refused {
+			t.Errorf("%q: %q", name, why)
+		}
+	}
+}
+
+// TestExportToIsASet: the order of the names, and another way to say everywhere,
+// are no disagreement.
+func TestExportToIsASet(t *testing.T) {
+	for name, c := range map[string]struct {
+		one, two []string
+		conflict bool
+	}{
+		"order": {[]string{"b", "a"}, []string{"a", "b", "a"}, false}, "everywhere": {nil, []string{"*", "a"}, false},
+		"another": {[]string{"a"}, []string{"b"}, true},
+	} {
+		k := key("web.shop", "shop")
+		one, two := web(""), web("")
+		one.ExportTo, two.ExportTo = c.one, c.two
+		svc := mustService(t, after(set(shardOf("c1"), map[ServiceKey]*Shard{k: one}), set(shardOf("c2"), map[ServiceKey]*Shard{k: two})), k)
+		if got := slices.Contains(conflictsOf(svc), ConflictExportTo); got != c.conflict {
+			t.Errorf("%s: conflicts are %+v", name, svc.Conflicts)
+		}
+	}
+}

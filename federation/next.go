@@ -1,10 +1,6 @@
 package federation
 
-import (
-	"slices"
-
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
-)
+import iradix "github.com/hashicorp/go-immutable-radix/v2"
 
 // Next is the step of the whole program: the snapshot that follows from an
 // edit, and what differs. It is pure: nothing but its arguments is read, the
@@ -37,10 +33,10 @@ type draft struct {
 	addresses *iradix.Txn[resident]
 	problems  *iradix.Txn[Problem]
 	clusters  *iradix.Txn[*Cluster]
-	journal   *journalTxn
 	settings  Settings
 	version   uint64
 	changed   bool
+	entries   []string            // what changed, for the journal
 	touched   map[AddressKey]bool // where residents came, went or changed
 }
 
@@ -48,39 +44,33 @@ func newDraft(s *Snapshot) *draft {
 	return &draft{
 		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(),
 		workloads: s.workloads.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
-		clusters: s.clusters.Txn(), journal: s.journal.begin(s.version + 1), settings: s.settings, version: s.version + 1,
+		clusters: s.clusters.Txn(), settings: s.settings, version: s.version + 1,
 		touched: map[AddressKey]bool{},
 	}
 }
 
 func (d *draft) commit() *Snapshot {
 	for at := range d.touched {
-		d.journal.record(addressEntry, at.bytes(), !d.inhabited(at))
+		d.record(addressEntry, at.bytes())
 	}
 	return &Snapshot{
 		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(),
 		workloads: d.workloads.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
-		clusters: d.clusters.Commit(), journal: d.journal.commit(), settings: d.settings, superseded: make(chan struct{}),
+		clusters: d.clusters.Commit(), journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}
 }
 
-func (d *draft) inhabited(at AddressKey) bool {
-	found := false
-	d.addresses.Root().WalkPrefix(append(at.bytes(), nul...), func([]byte, resident) bool { found = true; return true })
-	return found
-}
-
-func (d *draft) record(kind entryKind, key []byte, gone bool) {
+func (d *draft) record(kind entryKind, key []byte) {
 	d.changed = true
-	d.journal.record(kind, key, gone)
+	d.entries = append(d.entries, string(append([]byte{byte(kind)}, key...)))
 }
 
 func (d *draft) applySettings(now *Settings) {
-	if now == nil || now.Addresses.AllowLoopback == d.settings.Addresses.AllowLoopback && slices.Equal(now.Addresses.Own, d.settings.Addresses.Own) {
+	if now == nil || now.equal(&d.settings) {
 		return
 	}
 	d.settings = *now
-	d.record(settingEntry, nil, false)
+	d.record(settingEntry, nil)
 	d.remergeAll()
 }
 

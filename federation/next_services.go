@@ -13,7 +13,7 @@ func (d *draft) applyServices(source ShardKey, delta Delta[ServiceKey, *Shard]) 
 			}
 		}
 		d.dropProblems(source, problemOfNext, func(name string) bool {
-			_, stays := delta.Set[serviceKeyOf([]byte(name))]
+			_, stays := delta.Set[serviceKeyOf(name)]
 			return !stays
 		})
 	}
@@ -58,7 +58,7 @@ func (d *draft) setShard(source ShardKey, key ServiceKey, shard *Shard) {
 		return
 	}
 	normal := normalShard(shard)
-	if was != nil && was.specEqual(normal) && endpointsEqual(was.Endpoints, normal.Endpoints) {
+	if was != nil && was.Equal(normal) {
 		return
 	}
 	if shards = maps.Clone(shards); shards == nil {
@@ -78,8 +78,17 @@ func normalShard(in *Shard) *Shard {
 		}
 	}
 	slices.SortFunc(out.Ports, comparePorts)
+	out.ExportTo = normalExportTo(in.ExportTo)
 	out.Endpoints = normalEndpoints(in.Endpoints)
 	return &out
+}
+
+// normalExportTo is the set in one order; everywhere is nil.
+func normalExportTo(in []string) []string {
+	if slices.Contains(in, "*") {
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(in)))
 }
 
 // put makes the shards the service: merges, indexes and records. No shards:
@@ -98,7 +107,7 @@ func (d *draft) put(key ServiceKey, shards map[ShardKey]*Shard) {
 	} else {
 		d.services.Delete(key.bytes())
 	}
-	d.record(serviceEntry, key.bytes(), now == nil)
+	d.record(serviceEntry, key.bytes())
 	d.indexPorts(key, old, now)
 	d.indexVIPs(key, old, now)
 	d.indexEndpoints(key, old, now)

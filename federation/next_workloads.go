@@ -28,7 +28,7 @@ func (d *draft) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
 	at := workloadBytes(source, key)
 	old, _ := d.workloads.Get(at)
 	switch {
-	case old == nil && now == nil, old != nil && now != nil && old.equal(now):
+	case old == nil && now == nil, old != nil && now != nil && old.Equal(now):
 		return
 	case now == nil:
 		d.workloads.Delete(at)
@@ -87,5 +87,5 @@ func (d *draft) setProblem(source ShardKey, origin, name string, now *Problem) {
 			d.updateCluster(source, func(c *Cluster) { c.Problems++ })
 		}
 	}
-	d.record(clusterEntry, []byte(source.Cluster), false)
+	d.record(clusterEntry, []byte(source.Cluster))
 }

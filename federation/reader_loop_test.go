@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -45,19 +46,62 @@ func portOf(s *Snapshot) uint16 {
 	return svc.Endpoints[0].Endpoints[0].Ports[0].Number
 }
 
-func TestSeed13And14ReadersSeeVersionsInOrder(t *testing.T) {
+// TestSeed13OneEventIsDoneBeforeTheNextBegins: a handler is a reader here. While
+// it works on one event later ones come, and none of them begins before it is
+// done; its next call speaks of all of them.
+func TestSeed13OneEventIsDoneBeforeTheNextBegins(t *testing.T) {
+	const events = 100
+	a := NewAggregate(nil)
+	w := a.Open(shardOf("c1"))
+	ctx, cancel := context.WithCancel(t.Context())
+	begun, goOn := make(chan *Snapshot), make(chan struct{})
+	var readers sync.WaitGroup
+	var working atomic.Int32
+	readers.Go(func() {
+		follow(ctx, a, 0, func(s *Snapshot, _ ChangeSet) error {
+			if working.Add(1) != 1 {
+				t.Error("an event began while another was worked on")
+			}
+			begun <- s
+			<-goOn
+			working.Add(-1)
+			return nil
+		})
+	})
+	publishNumbered(w, 1)
+	first := <-begun
+	publishNumbered(w, events)
+	select {
+	case s := <-begun:
+		t.Errorf("version %d began before version %d was done", s.Version(), first.Version())
+	default:
+	}
+	if got := portOf(first); got != 1 {
+		t.Errorf("what the reader works on became event %d under its hands", got)
+	}
+	goOn <- struct{}{}
+	if next := <-begun; portOf(next) != events {
+		t.Errorf("after event 1 came event %d, want the latest, %d", portOf(next), events)
+	}
+	cancel()
+	goOn <- struct{}{}
+	readers.Wait()
+}
+
+// TestSeed14ReadersSeeAThousandEventsInOrder: each reader may skip, and none
+// sees an event after a later one, or the same twice; all see the last.
+func TestSeed14ReadersSeeAThousandEventsInOrder(t *testing.T) {
 	const events = 1000
 	a := NewAggregate(nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	var readers sync.WaitGroup
-	var done sync.WaitGroup
-	for range 2 {
+	var readers, done sync.WaitGroup
+	for range 4 {
 		done.Add(1)
 		readers.Go(func() {
 			var last uint16
 			follow(ctx, a, 0, func(s *Snapshot, _ ChangeSet) error {
 				now := portOf(s)
-				if now < last {
+				if now <= last {
 					t.Errorf("saw event %d after event %d", now, last)
 				}
 				if last = now; now == events {

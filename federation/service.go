@@ -47,6 +47,11 @@ type Shard struct {
 	Endpoints           []Endpoint        `json:"endpoints,omitempty"`
 }
 
+// Equal compares all fields; endpoints in their order.
+func (s *Shard) Equal(o *Shard) bool {
+	return s == o || s.specEqual(o) && endpointsEqual(s.Endpoints, o.Endpoints)
+}
+
 func (s *Shard) specEqual(o *Shard) bool {
 	return slices.Equal(s.Ports, o.Ports) && slices.Equal(s.VIPs, o.VIPs) && s.Resolution == o.Resolution &&
 		s.MeshExternal == o.MeshExternal && slices.Equal(s.ExportTo, o.ExportTo) &&

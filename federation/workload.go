@@ -39,7 +39,8 @@ type Workload struct {
 	ManagementPorts []Port `json:"managementPorts,omitempty"`
 }
 
-func (w *Workload) equal(o *Workload) bool {
+// Equal compares all fields.
+func (w *Workload) Equal(o *Workload) bool {
 	return slices.Equal(w.Addresses, o.Addresses) && w.Network == o.Network && w.Locality == o.Locality &&
 		maps.Equal(w.Labels, o.Labels) && w.ServiceAccount == o.ServiceAccount &&
 		slices.Equal(w.Probes, o.Probes) && slices.Equal(w.ManagementPorts, o.ManagementPorts)
