@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"slices"
 	"time"
 
 	"isthmus.dev/isthmus/federation/fleet"
@@ -147,10 +148,11 @@ func (s *session) chunk(sub *subscription, b *batch) {
 	}
 }
 
-// guard holds back an empty set after one that was not: it needs a second proof,
-// which is a later snapshot or time.
+// guard holds back a set without any service after one that had some: it needs a
+// second proof, which is a later snapshot or time.
 func (s *session) guard(sub *subscription, b *batch, now time.Time) {
-	if !sub.rooted() || b.since.IsZero() || len(b.removed) == 0 || len(b.changed) > 0 || sub.live > len(b.removed) {
+	stays := func(r *resource) bool { return !r.fixed }
+	if !sub.rooted() || b.since.IsZero() || len(b.removed) == 0 || slices.ContainsFunc(b.changed, stays) || sub.live > len(b.removed) {
 		sub.empty = emptiness{}
 		return
 	}

@@ -88,7 +88,7 @@ func checkResponse(t *testing.T, d *drive, r *response) {
 	for _, e := range sub.entries {
 		if e.sent != nil {
 			sum = sum.plus(e.sent.hash)
-			live++
+			live += e.sent.weight()
 		}
 	}
 	if sum != sub.sum || live != sub.live {

@@ -203,7 +203,10 @@ func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, e
 	if err := g.make.validate(m); err != nil {
 		return nil, fmt.Errorf("validating %s %q: %w", g.kind, name, err)
 	}
-	return newResource(g.kind, name, m)
+	if r, err = newResource(g.kind, name, m); err == nil {
+		r.fixed = slices.Contains(g.make.fixed(g.kind, g.facet), name)
+	}
+	return r, err
 }
 
 // list returns every name that may exist, in no order.

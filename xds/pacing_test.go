@@ -66,37 +66,51 @@ func TestAnswersAreNotPaced(t *testing.T) {
 	})
 }
 
+// emptied is a set that loses the last service, and what is in it anyway.
+var emptied = map[string]struct {
+	node func(testing.TB) envoy.Node
+	kind envoy.Type
+	left []string
+}{
+	"a router's clusters":   {routerNode, envoy.ClusterType, nil},
+	"a sidecar's clusters":  {sidecarNode, envoy.ClusterType, fixedClusters},
+	"a sidecar's listeners": {sidecarNode, envoy.ListenerType, []string{"virtualInbound", "virtualOutbound"}},
+}
+
 func TestX21EmptySetsNeedASecondProof(t *testing.T) {
+	proofs := map[string]func(d *drive) []*response{
+		"a later snapshot": func(d *drive) []*response { d.set(serviceDelta{Set: hidden()}); return d.due() },
+		"time":             func(d *drive) []*response { return d.after(5 * time.Second) },
+	}
 	bothVariants(t, func(t *testing.T, delta bool) {
-		for name, prove := range map[string]func(d *drive) []*response{
-			"a later snapshot": func(d *drive) []*response { d.set(serviceDelta{Set: hidden()}); return d.due() },
-			"time":             func(d *drive) []*response { return d.after(5 * time.Second) },
-		} {
-			t.Run(name, func(t *testing.T) {
-				d := newDrive(t, delta, routerNode(t))
-				d.set(service("web", 1))
-				d.start(request{kind: envoy.ClusterType})
-				d.set(gone("web"))
+		for what, c := range emptied {
+			emptiedDrive := func() *drive {
+				d := newDrive(t, delta, c.node(t))
+				d.set(service("web", 1), tcpService("db", 5))
+				d.start(request{kind: c.kind})
+				d.set(gone("web", "db"))
 				d.none(d.due())
-				d.none(d.after(4900 * time.Millisecond))
-				if d.events[EmptyHeld] == 0 {
-					t.Error("nobody counted it")
-				}
-				r := d.one(prove(d), envoy.ClusterType)
-				if len(r.resources) != 0 || delta != (len(r.removed) == 1) {
-					t.Errorf("got %d resources, %q removed", len(r.resources), r.removed)
-				}
+				return d
+			}
+			for proof, prove := range proofs {
+				t.Run(what+"/"+proof, func(t *testing.T) {
+					d := emptiedDrive()
+					d.none(d.after(4900 * time.Millisecond))
+					if d.events[EmptyHeld] == 0 {
+						t.Error("nobody counted it")
+					}
+					r := d.one(prove(d), c.kind)
+					if !delta && len(r.resources) != len(c.left) || delta && (len(r.resources) != 0 || len(r.removed) != 2) {
+						t.Errorf("got %d resources, %q removed", len(r.resources), r.removed)
+					}
+				})
+			}
+			t.Run(what+"/refuted", func(t *testing.T) {
+				d := emptiedDrive()
+				d.set(service("web", 1), tcpService("db", 5))
+				d.none(d.after(time.Minute)) // as if nothing had been
 			})
 		}
-		t.Run("refuted", func(t *testing.T) {
-			d := newDrive(t, delta, routerNode(t))
-			d.set(service("web", 1))
-			d.start(request{kind: envoy.ClusterType})
-			d.set(gone("web"))
-			d.none(d.due())
-			d.set(service("web", 1))
-			d.none(d.after(time.Minute)) // as if nothing had been
-		})
 	})
 }
 

@@ -149,7 +149,7 @@ func (s *subscription) readDelta(r request, now time.Time) {
 		for name, version := range r.initial {
 			c := claimed(name, version)
 			s.entries[name] = entry{sent: c, acked: c}
-			s.live++
+			s.live += c.weight()
 		}
 	}
 	names := maps.Clone(s.explicit)

@@ -32,8 +32,17 @@ type resource struct {
 	version string // on the wire: a hash of the bytes
 	hash    digest
 	refs    references
+	fixed   bool          // exists whatever the services
 	sotw    [2]mem.Buffer // field "resources" of a DiscoveryResponse: its head, and the body
 	delta   [2]mem.Buffer // the same of a DeltaDiscoveryResponse
+}
+
+// weight is what the resource counts among those that stand for services.
+func (r *resource) weight() int {
+	if r.fixed {
+		return 0
+	}
+	return 1
 }
 
 func (r *resource) hasBody() bool { return r.sotw[1] != nil }

@@ -69,7 +69,7 @@ type subscription struct {
 	explicit map[string]struct{}
 
 	entries map[string]entry
-	live    int    // entries with something sent
+	live    int    // entries with something sent, those apart that exist whatever the services
 	sum     digest // over what was sent last
 	pending map[string]want
 	urgent  bool // something in pending may be urgent
@@ -188,11 +188,11 @@ func (s *subscription) tell(name string, r *resource) {
 	e := s.entries[name]
 	if e.sent != nil {
 		s.sum = s.sum.minus(e.sent.hash)
-		s.live--
+		s.live -= e.sent.weight()
 	}
 	if r != nil {
 		s.sum = s.sum.plus(r.hash)
-		s.live++
+		s.live += r.weight()
 	}
 	e.lapsed = e.acked != nil && (e.lapsed || r == nil)
 	e.sent = r
@@ -218,7 +218,7 @@ func (s *subscription) drop(name string) {
 
 // told returns everything that the client has been told to have, by name.
 func (s *subscription) told() []*resource {
-	all := make([]*resource, 0, s.live)
+	all := make([]*resource, 0, len(s.entries))
 	for _, e := range s.entries {
 		if e.sent != nil {
 			all = append(all, e.sent)
