@@ -1,16 +1,12 @@
 package federation
 
-import (
-	"encoding/binary"
+import "slices"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
-)
+// journalSpan is how many changes a journal keeps at least. A reader that is
+// further behind is told All.
+const journalSpan = 16384
 
-// maxGone bounds the tombstones that a snapshot carries. A reader that is
-// behind the oldest dropped one is told All.
-const maxGone = 8192
-
-// entryKind is the first byte of a journal key.
+// entryKind is the first byte of a journal entry.
 type entryKind byte
 
 const (
@@ -20,87 +16,50 @@ const (
 	settingEntry entryKind = 'g'
 )
 
-// journal knows for each thing of a snapshot the version of its last change,
-// and for each version the things that last changed then. It is a persistent
-// value: a change costs the depth of two trees.
+// record names what one version changed.
+type record struct {
+	version uint64
+	entries []string // kind and key, sorted, each once
+	before  *record  // nil: the first one of its half
+}
+
+// journal tells for the latest versions what they changed. It is a persistent
+// value: a change costs one record, however many things exist. It has two
+// halves, so that the older one is forgotten as a whole.
 type journal struct {
-	byKey     *iradix.Tree[uint64] // kind + key → version
-	byVersion *iradix.Tree[bool]   // version + kind + key → gone
-	gone      *iradix.Tree[bool]   // version + kind + key of what is gone, oldest first
-	tombs     int                  // size of gone
-	horizon   uint64               // deletions up to this version may be forgotten
+	young, old *record // the latest of each half
+	held       int     // entries of the young half
+	turned     uint64  // last version before the young half
+	horizon    uint64  // last version before the old half: changes up to it are forgotten
 }
 
-func newJournal() journal {
-	return journal{byKey: iradix.New[uint64](), byVersion: iradix.New[bool](), gone: iradix.New[bool]()}
-}
-
-// since calls visit for every key whose last change is after the version, in
-// order of their versions; ok is false where deletions may be missing.
-func (j journal) since(version uint64, visit func(kind entryKind, key []byte, gone bool)) (ok bool) {
+// since calls visit once for every key that changed after the version, in the
+// order of kinds and keys; ok is false where changes may be forgotten.
+func (j journal) since(version uint64, visit func(kind entryKind, key string)) (ok bool) {
 	if version < j.horizon {
 		return false
 	}
-	it := j.byVersion.Root().Iterator()
-	it.SeekLowerBound(binary.BigEndian.AppendUint64(nil, version+1))
-	for k, gone, more := it.Next(); more; k, gone, more = it.Next() {
-		visit(entryKind(k[8]), k[9:], gone)
+	var found []string
+	for _, latest := range [...]*record{j.young, j.old} {
+		for r := latest; r != nil && r.version > version; r = r.before {
+			found = append(found, r.entries...)
+		}
+	}
+	slices.Sort(found)
+	for _, e := range slices.Compact(found) {
+		visit(entryKind(e[0]), e[1:])
 	}
 	return true
 }
 
-// journalTxn collects the changes of one version.
-type journalTxn struct {
-	base      journal
-	byKey     *iradix.Txn[uint64]
-	byVersion *iradix.Txn[bool]
-	gone      *iradix.Txn[bool]
-	tombs     int
-	version   uint64
-}
-
-func (j journal) begin(version uint64) *journalTxn {
-	return &journalTxn{base: j, byKey: j.byKey.Txn(), byVersion: j.byVersion.Txn(), gone: j.gone.Txn(), tombs: j.tombs, version: version}
-}
-
-func (t *journalTxn) record(kind entryKind, key []byte, gone bool) {
-	k := append([]byte{byte(kind)}, key...)
-	if old, ok := t.byKey.Get(k); ok {
-		at := versionKey(old, k)
-		if wasGone, _ := t.byVersion.Delete(at); wasGone {
-			t.bury(at, false)
-		}
+// after is the journal with one more version. It takes the entries over.
+func (j journal) after(version uint64, entries []string) journal {
+	slices.Sort(entries)
+	entries = slices.Compact(entries)
+	if j.held >= journalSpan {
+		j = journal{old: j.young, horizon: j.turned, turned: version - 1}
 	}
-	at := versionKey(t.version, k)
-	t.byKey.Insert(k, t.version)
-	t.byVersion.Insert(at, gone)
-	if gone {
-		t.bury(at, true)
-	}
-}
-
-func (t *journalTxn) bury(at []byte, gone bool) {
-	if gone {
-		t.gone.Insert(at, true)
-		t.tombs++
-	} else if _, was := t.gone.Delete(at); was {
-		t.tombs--
-	}
-}
-
-func (t *journalTxn) commit() journal {
-	j := journal{horizon: t.base.horizon}
-	for t.tombs > maxGone {
-		at, _, _ := t.gone.Root().Minimum()
-		j.horizon = binary.BigEndian.Uint64(at)
-		t.bury(at, false)
-		t.byVersion.Delete(at)
-		t.byKey.Delete(at[8:])
-	}
-	j.byKey, j.byVersion, j.gone, j.tombs = t.byKey.Commit(), t.byVersion.Commit(), t.gone.Commit(), t.tombs
+	j.young = &record{version: version, entries: entries, before: j.young}
+	j.held += len(entries)
 	return j
-}
-
-func versionKey(version uint64, key []byte) []byte {
-	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(key)), version), key...)
 }

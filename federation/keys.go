@@ -13,8 +13,8 @@ const nul = "\x00"
 
 func (k ServiceKey) bytes() []byte { return []byte(string(k.Hostname) + nul + k.Namespace) }
 
-func serviceKeyOf(b []byte) ServiceKey {
-	host, ns, _ := strings.Cut(string(b), nul)
+func serviceKeyOf(key string) ServiceKey {
+	host, ns, _ := strings.Cut(key, nul)
 	return ServiceKey{Hostname: Hostname(host), Namespace: ns}
 }
 
@@ -27,11 +27,11 @@ func (k AddressKey) bytes() []byte {
 	return append([]byte(string(k.Network)+nul), a[:]...)
 }
 
-func addressKeyOf(b []byte) AddressKey {
-	at := len(b) - 16
+func addressKeyOf(key string) AddressKey {
+	at := len(key) - 16
 	return AddressKey{
-		Network: NetworkID(b[:at-1]),
-		Addr:    netip.AddrFrom16([16]byte(b[at:])).Unmap(),
+		Network: NetworkID(key[:at-1]),
+		Addr:    netip.AddrFrom16([16]byte([]byte(key[at:]))).Unmap(),
 	}
 }
 

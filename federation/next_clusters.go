@@ -40,7 +40,7 @@ func (d *draft) setSpec(id ClusterID, spec ClusterSpec) {
 		now.Status.Phase = Pending
 	}
 	d.clusters.Insert([]byte(id), &now)
-	d.record(clusterEntry, []byte(id), false)
+	d.record(clusterEntry, []byte(id))
 	if old.precedence() != now.precedence() {
 		for _, key := range d.keysOfCluster(id) {
 			svc, _ := d.services.Get(key.bytes())
@@ -65,7 +65,7 @@ func (d *draft) removeCluster(id ClusterID) {
 		d.applyProblems(source, Delta[string, Problem]{Full: true})
 	}
 	if _, had := d.clusters.Delete([]byte(id)); had {
-		d.record(clusterEntry, []byte(id), true)
+		d.record(clusterEntry, []byte(id))
 	}
 }
 
@@ -103,7 +103,7 @@ func (d *draft) applySource(e Edit) {
 func (d *draft) introduce(source ShardKey) {
 	if _, known := d.clusters.Get([]byte(source.Cluster)); !known {
 		d.updateCluster(source, func(*Cluster) {})
-		d.record(clusterEntry, []byte(source.Cluster), false)
+		d.record(clusterEntry, []byte(source.Cluster))
 	}
 }
 
@@ -113,7 +113,7 @@ func (d *draft) noteCluster(source ShardKey, change func(*Cluster)) {
 	d.introduce(source)
 	before := d.cluster(source)
 	if now := d.updateCluster(source, change); now != before {
-		d.record(clusterEntry, []byte(source.Cluster), false)
+		d.record(clusterEntry, []byte(source.Cluster))
 	}
 }
 

@@ -238,20 +238,38 @@ func TestPropertyNextLeavesTheOldSnapshotAlone(t *testing.T) {
 func TestChangesSinceBeyondTheHorizonIsAll(t *testing.T) {
 	s := after(set(shardOf("c1"), map[ServiceKey]*Shard{key("stays", "ns"): web("")}))
 	old := s.Version()
-	for i := range maxGone + 2 {
-		k := key(fmt.Sprintf("s%d", i), "ns")
-		s, _ = Next(s, set(shardOf("c1"), map[ServiceKey]*Shard{k: web("")}))
-		s, _ = Next(s, Edit{Source: shardOf("c1"), Services: Delta[ServiceKey, *Shard]{Gone: []ServiceKey{k}}})
+	for i := range 2 * journalSpan {
+		k := key(fmt.Sprintf("s%d", i/2), "ns")
+		e := set(shardOf("c1"), map[ServiceKey]*Shard{k: web("")})
+		if i%2 == 1 {
+			e = Edit{Source: shardOf("c1"), Services: Delta[ServiceKey, *Shard]{Gone: []ServiceKey{k}}}
+		}
+		if s, _ = Next(s, e); i%1000 != 0 {
+			continue
+		}
+		if kept := s.journal.size(); kept > 3*journalSpan {
+			t.Fatalf("the journal holds %d changes at version %d: it grows with time", kept, s.Version())
+		}
+		if behind := s.Version() - old; behind <= journalSpan/3 && s.ChangesSince(old).All {
+			t.Fatalf("a reader %d versions behind is told All", behind)
+		}
 	}
 	if c := s.ChangesSince(old); !c.All {
-		t.Fatalf("a reader behind forgotten deletions got %d changes, want All", len(c.Services))
+		t.Fatalf("a reader behind what is forgotten got %d changes, want All", len(c.Services))
 	}
 	if c := s.ChangesSince(s.Version() - 3); c.All || len(c.Services) != 2 {
 		t.Fatalf("a reader close behind got %+v", c)
 	}
-	if n := s.journal.byKey.Len(); n > maxGone+10 {
-		t.Fatalf("the journal holds %d entries: it grows with what is gone", n)
+}
+
+// size is the number of changes that a journal holds.
+func (j journal) size() (n int) {
+	for _, latest := range []*record{j.young, j.old} {
+		for r := latest; r != nil; r = r.before {
+			n += len(r.entries)
+		}
 	}
+	return n
 }
 
 func TestReasonsTellWhatChanged(t *testing.T) {

@@ -29,7 +29,7 @@ func Empty() *Snapshot {
 	return &Snapshot{
 		services: iradix.New[*Service](), members: iradix.New[ServiceKey](), ports: iradix.New[ServiceKey](), vips: iradix.New[ServiceKey](),
 		workloads: iradix.New[*Workload](), addresses: iradix.New[resident](), problems: iradix.New[Problem](),
-		clusters: iradix.New[*Cluster](), journal: newJournal(), superseded: make(chan struct{}),
+		clusters: iradix.New[*Cluster](), superseded: make(chan struct{}),
 	}
 }
 
