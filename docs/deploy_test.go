@@ -236,6 +236,51 @@ func TestReaderGrantsWhatIsRead(t *testing.T) {
 	}
 }
 
+// TestARebuiltClusterIsConfirmedAsInTheGuide: another cluster at the same address
+// is held until its file was taken away and put back.
+func TestARebuiltClusterIsConfirmedAsInTheGuide(t *testing.T) {
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: default}\nspec: {ports: [{name: http, port: 80}]}\n"
+	kube := testbed.StartKube(t, testbed.KubeOptions{})
+	kube.Apply(fmt.Sprintf(service, "old"))
+	dir := shortDir(t)
+	file := filepath.Join(dir, "c1.yaml")
+	write(t, file, kube.Kubeconfig())
+	h := startHub(t, "--kubeconfig-dir", dir)
+	var a struct {
+		Data struct {
+			Cluster *struct {
+				Status struct{ Phase, Message string }
+			}
+			Services struct{ Nodes []struct{ Hostname string } }
+		}
+	}
+	await := func(phase string, has bool) {
+		t.Helper()
+		h.await(t, "the cluster to be "+phase, `{ cluster(clusterID: "c1") { status { phase message } } services { nodes { hostname } } }`, &a, func() error {
+			old := strings.Contains(fmt.Sprint(a.Data.Services.Nodes), "{old.default.")
+			if a.Data.Cluster == nil && phase != "" || a.Data.Cluster != nil && a.Data.Cluster.Status.Phase != phase || old != has {
+				return fmt.Errorf("%+v, the old service: %t", a.Data.Cluster, old)
+			}
+			return nil
+		})
+	}
+	await("READY", true)
+	kube.Replace()
+	await("HELD", true)
+	if !strings.HasPrefix(a.Data.Cluster.Status.Message, "another cluster answers at this address") {
+		t.Errorf("the message is %q", a.Data.Cluster.Status.Message)
+	}
+	if err := os.Rename(file, file+".bak"); err != nil {
+		t.Fatal(err)
+	}
+	await("", false)
+	a.Data.Cluster = nil
+	if err := os.Rename(file+".bak", file); err != nil {
+		t.Fatal(err)
+	}
+	await("READY", false)
+}
+
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
