@@ -58,9 +58,10 @@ type Cluster struct {
 	Spec      ClusterSpec
 	Identity  Identity
 	Status    RegistryStatus
-	Services  int // services to which it contributes
-	Endpoints int // its endpoints that may be offered
-	Problems  int // see Snapshot.Problems
+	Listed    bool // a complete list of it is in the snapshot, or was
+	Services  int  // services to which it contributes
+	Endpoints int  // its endpoints that may be offered
+	Problems  int  // see Snapshot.Problems
 }
 
 // Network is the network of the cluster's endpoints that name none themselves.

@@ -26,10 +26,12 @@ type Place struct {
 }
 
 // HasSynced tells that every attached cluster was read completely at least
-// once, or is served from its last known good state.
+// once, or is served from its last known good state. A cluster that never
+// answered keeps it false, whatever its phase; see registries.Supervisor.Ready
+// for how long a start waits.
 func (s *Snapshot) HasSynced() bool {
 	for c := range s.Clusters() {
-		if c.Status.Phase == Pending || c.Status.Phase == Syncing {
+		if !c.Listed {
 			return false
 		}
 	}

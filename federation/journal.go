@@ -52,8 +52,12 @@ func (j journal) since(version uint64, visit func(kind entryKind, key string)) (
 	return true
 }
 
-// after is the journal with one more version. It takes the entries over.
+// after is the journal with one more version. It takes the entries over. A
+// version that nobody need be told of leaves no record.
 func (j journal) after(version uint64, entries []string) journal {
+	if len(entries) == 0 {
+		return j
+	}
 	slices.Sort(entries)
 	entries = slices.Compact(entries)
 	if j.held >= journalSpan {

@@ -91,6 +91,9 @@ func (d *draft) applySource(e Edit) {
 	if !e.Services.empty() || !e.Workloads.empty() || !e.Problems.empty() {
 		d.introduce(e.Source)
 	}
+	if e.Services.Full {
+		d.noteCluster(e.Source, func(c *Cluster) { c.Listed = true })
+	}
 	if e.Identity != nil {
 		d.noteCluster(e.Source, func(c *Cluster) { c.Identity = *e.Identity })
 	}

@@ -218,3 +218,21 @@ func TestUpdateWithoutDifferencePublishesNothing(t *testing.T) {
 		t.Fatal("the same contents were published as a new version")
 	}
 }
+
+// TestVersionsThatNobodyNeedBeToldOfLeaveNoRecord: such as those of workloads
+// without an address, of which a cluster may have as many as it likes.
+func TestVersionsThatNobodyNeedBeToldOfLeaveNoRecord(t *testing.T) {
+	s := after(set(shardOf("c1"), map[ServiceKey]*Shard{key("web.a", "a"): web("")}))
+	before := s.journal
+	for i := range 10 {
+		labels := map[string]string{"round": fmt.Sprint(i)}
+		next, c := Next(s, Edit{Source: shardOf("c1"), Workloads: Delta[WorkloadKey, *Workload]{Set: map[WorkloadKey]*Workload{{Name: "host"}: {Labels: labels}}}})
+		if next == s || !c.Empty() {
+			t.Fatalf("a workload without an address made %+v", c)
+		}
+		s = next
+	}
+	if s.journal != before {
+		t.Errorf("the journal grew from %+v to %+v", before, s.journal)
+	}
+}
