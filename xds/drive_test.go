@@ -170,8 +170,10 @@ func (r *response) has(name string) bool {
 }
 
 var everyType = []request{
-	{kind: envoy.ClusterType}, {kind: envoy.EndpointType, names: []string{cluster("web")}},
-	{kind: envoy.ListenerType}, {kind: envoy.RouteType, names: []string{"80"}},
+	{kind: envoy.ClusterType},
+	{kind: envoy.EndpointType, names: []string{cluster("web")}},
+	{kind: envoy.ListenerType},
+	{kind: envoy.RouteType, names: []string{"80"}},
 }
 
 // hidden is a service that the tests' proxies do not see.

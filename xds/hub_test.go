@@ -243,7 +243,8 @@ func bothVariants(t *testing.T, run func(t *testing.T, delta bool)) {
 // eventually waits for the condition, which a change of the fleet makes true.
 func (h *hub) eventually(what string, ok func(*fleet.Value) bool) {
 	h.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
 	for {
 		v := h.fleet.Latest()
 		if ok(v) {
@@ -251,7 +252,7 @@ func (h *hub) eventually(what string, ok func(*fleet.Value) bool) {
 		}
 		select {
 		case <-v.Superseded():
-		case <-deadline:
+		case <-deadline.C:
 			h.t.Fatalf("waiting until %s; the fleet is %+v", what, slices.Collect(v.Proxies()))
 		}
 	}

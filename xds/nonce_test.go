@@ -16,9 +16,12 @@ func TestX05StaleSotWRequestIsNotAnswered(t *testing.T) {
 	c := h.client(xdstest.Options{})
 	old := c.get(xdstest.Request{Type: xdstest.EDS, Names: []string{cluster("a")}})
 	h.set(service("a", 1, 3))
-	c.next(xdstest.EDS)
-	c.ask(xdstest.Request{Type: xdstest.EDS, Names: []string{cluster("a"), cluster("b")}, Nonce: old.Nonce, Version: old.Version})
+	newest := c.next(xdstest.EDS)
+	q := xdstest.Request{Type: xdstest.EDS, Names: []string{cluster("a"), cluster("b")}, Nonce: old.Nonce, Version: old.Version}
+	c.ask(q)
 	c.get(xdstest.Request{Type: xdstest.LDS}) // is the very next response
+	q.Nonce, q.Version = newest.Nonce, newest.Version
+	wantNames(t, c.get(q), cluster("b"))
 }
 
 func TestX06StaleDeltaRequestSubscribes(t *testing.T) {
@@ -35,7 +38,7 @@ func TestX06StaleDeltaRequestSubscribes(t *testing.T) {
 func TestX07ForeignNoncesAcceptNothing(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		h := newHub(t)
-		h.set(service("a", 1))
+		h.set(service("a", 1), service("b", 2))
 		other := h.client(xdstest.Options{Delta: delta, Node: router()}).get(xdstest.Request{Type: xdstest.CDS})
 		c := h.client(xdstest.Options{Delta: delta})
 		clusters := c.get(xdstest.Request{Type: xdstest.CDS})
@@ -46,11 +49,20 @@ func TestX07ForeignNoncesAcceptNothing(t *testing.T) {
 		for _, nonce := range []string{clusters.Nonce, other.Nonce, "\u00e9", string(slices.Repeat([]byte("n"), 1<<20))} {
 			c.ask(xdstest.Request{Type: xdstest.EDS, Names: nil, Nonce: nonce, Version: r.Version})
 		}
+		c.ask(xdstest.Request{Type: xdstest.EDS, Names: []string{cluster("b")}, Nonce: other.Nonce})
+		if delta { // what the client wants counts, whatever the nonce
+			r = c.next(xdstest.EDS)
+			wantNames(t, r, cluster("b"))
+		}
 		c.get(xdstest.Request{Type: xdstest.LDS})
 		if s := h.fleet.Latest().ByID(node("web-1").Id)[0].Sync[xdstest.EDS]; s.State != fleet.Pending || s.VersionAcked != "" {
 			t.Errorf("EDS is %+v", s)
 		}
-		c.ack(r)
+		if delta {
+			c.ack(r)
+		} else {
+			c.ask(xdstest.Request{Type: xdstest.EDS, Names: []string{cluster("a")}, Nonce: r.Nonce, Version: r.Version})
+		}
 		h.eventually("the right nonce counts", func(v *fleet.Value) bool {
 			return v.ByID(node("web-1").Id)[0].Sync[xdstest.EDS].State == fleet.Synced
 		})

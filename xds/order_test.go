@@ -34,6 +34,19 @@ func TestX24PushesGoInOrder(t *testing.T) {
 	})
 }
 
+func TestX24FirstResponsesGoInOrderWhateverWasAskedFirst(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		d := newDrive(t, delta, sidecarNode(t))
+		d.set(service("web", 1))
+		for _, q := range slices.Backward(everyType) {
+			d.session.handle(q, d.now)
+		}
+		if got := kinds(d.due()); !slices.Equal(got, pushOrder[:]) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
 func TestListenersAndRoutesWaitForTheirClusters(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		d := fullDrive(t, delta)

@@ -17,12 +17,16 @@ func crowd(services int) *federation.Snapshot {
 		shards[key(federation.Hostname(fmt.Sprintf("s%d.shop.svc.cluster.local", i)))] = &federation.Shard{
 			Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}, {Name: "https", Number: 443, Protocol: federation.HTTPS}},
 			VIPs:  []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), 32)},
-			Endpoints: []federation.Endpoint{{Address: federation.IPAddress(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})),
-				Ports: []federation.EndpointPort{{Name: "http", Number: 8080}, {Name: "https", Number: 8443}}}},
+			Endpoints: []federation.Endpoint{{
+				Address: federation.IPAddress(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})),
+				Ports:   []federation.EndpointPort{{Name: "http", Number: 8080}, {Name: "https", Number: 8443}},
+			}},
 		}
 	}
-	return newWorld().attach("c1", "").apply(federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock},
-		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: shards}}).snapshot
+	return newWorld().attach("c1", "").apply(federation.Edit{
+		Source:   federation.ShardKey{Cluster: "c1", Provider: federation.Mock},
+		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: shards},
+	}).snapshot
 }
 
 func BenchmarkBuild(b *testing.B) {
@@ -34,8 +38,11 @@ func BenchmarkBuild(b *testing.B) {
 			name  string
 			facet int
 		}{
-			{envoy.ClusterType, "outbound|80||s7.shop.svc.cluster.local", 1}, {envoy.EndpointType, "outbound|80||s7.shop.svc.cluster.local", 0},
-			{envoy.ListenerType, "0.0.0.0_80", 2}, {envoy.ListenerType, "10.96.0.7_443", 2}, {envoy.RouteType, "80", 0},
+			{envoy.ClusterType, "outbound|80||s7.shop.svc.cluster.local", 1},
+			{envoy.EndpointType, "outbound|80||s7.shop.svc.cluster.local", 0},
+			{envoy.ListenerType, "0.0.0.0_80", 2},
+			{envoy.ListenerType, "10.96.0.7_443", 2},
+			{envoy.RouteType, "80", 0},
 		} {
 			b.Run(fmt.Sprintf("%s/%s/services=%d", path.Ext(string(c.typ))[1:], c.name, services), func(b *testing.B) {
 				b.ReportAllocs()

@@ -60,15 +60,18 @@ func staticCluster(name string, a *endpointv3.ClusterLoadAssignment) *clusterv3.
 		a = proto.Clone(a).(*endpointv3.ClusterLoadAssignment)
 		a.ClusterName = name
 	}
-	return &clusterv3.Cluster{Name: name, ConnectTimeout: durationpb.New(1e9), LoadAssignment: a,
-		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}}
+	return &clusterv3.Cluster{
+		Name: name, ConnectTimeout: durationpb.New(1e9), LoadAssignment: a,
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+	}
 }
 
 func routesListener(t testing.TB, routes *routev3.RouteConfiguration, address string, port uint32) *listenerv3.Listener {
 	return &listenerv3.Listener{
 		Name: "routes " + routes.GetName(),
 		Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-			Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port}}}},
+			Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
+		}}},
 		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
 			Name: "http", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: pack(t, &hcmv3.HttpConnectionManager{
 				StatPrefix:     "routes",

@@ -91,8 +91,10 @@ func TestPortTrafficGoesOnlyToClustersThatDeclareIt(t *testing.T) {
 }
 
 func TestEndpointIsFoundByItsOwnClustersPortName(t *testing.T) {
-	other := web(federation.Endpoint{Address: federation.IPAddress(netip.MustParseAddr("10.0.2.1")),
-		Ports: []federation.EndpointPort{{Name: "http", Number: 1}, {Name: "rest", Number: 7000}}})
+	other := web(federation.Endpoint{
+		Address: federation.IPAddress(netip.MustParseAddr("10.0.2.1")),
+		Ports:   []federation.EndpointPort{{Name: "http", Number: 1}, {Name: "rest", Number: 7000}},
+	})
 	other.Ports = []federation.Port{{Name: "rest", Number: 80, Protocol: federation.HTTP}, {Name: "http", Number: 81, Protocol: federation.HTTP}}
 	w := newWorld().attach("c1", "").attach("c2", "").say("c1", webKey, web(at("10.0.1.1", 8080))).say("c2", webKey, other)
 	expectEndpoints(t, w, "10.0.1.1:8080 HEALTHY", "10.0.2.1:7000 HEALTHY")

@@ -77,8 +77,10 @@ func TestUnknownNamesDoNotExist(t *testing.T) {
 	s, n := newWorld().attach("c1", "").say("c1", webKey, web()).snapshot, client(t)
 	for _, typ := range allTypes {
 		for _, f := range envoy.Facets(typ, n) {
-			for _, name := range []string{"", "outbound|80||gone", "outbound|81||web.shop.svc.cluster.local", "outbound|80|v1|web.shop.svc.cluster.local",
-				"0.0.0.0_81", "10.1.0.1_80", "81", "http_proxy", "inbound|80||"} {
+			for _, name := range []string{
+				"", "outbound|80||gone", "outbound|81||web.shop.svc.cluster.local", "outbound|80|v1|web.shop.svc.cluster.local",
+				"0.0.0.0_81", "10.1.0.1_80", "81", "http_proxy", "inbound|80||",
+			} {
 				if m, _, err := envoy.Build(typ, name, f, s.Read()); m != nil || err != nil {
 					t.Errorf("%s %q in %s is %v, %v", typ, name, f, m, err)
 				}

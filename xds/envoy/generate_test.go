@@ -47,8 +47,10 @@ func drawShard(t *rapid.T) *federation.Shard {
 		s.Ports = append(s.Ports, federation.Port{
 			Name:   fmt.Sprintf("p%d", i),
 			Number: rapid.SampledFrom([][]uint16{{80, 8080}, {443, 15001}, {3306, 15006}}[i]).Draw(t, "port"),
-			Protocol: rapid.SampledFrom([]federation.Protocol{federation.HTTP, federation.HTTP, federation.GRPC, federation.TCP, federation.HTTPS,
-				federation.UDP, federation.Unsupported, ""}).Draw(t, "protocol"),
+			Protocol: rapid.SampledFrom([]federation.Protocol{
+				federation.HTTP, federation.HTTP, federation.GRPC, federation.TCP, federation.HTTPS,
+				federation.UDP, federation.Unsupported, "",
+			}).Draw(t, "protocol"),
 		})
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "endpoints") {

@@ -105,15 +105,22 @@ func TestTCPBesideHTTPOnOnePortKeepsItsVIP(t *testing.T) {
 
 func TestInboundDealsWithHTTPOnly(t *testing.T) {
 	local := federation.Endpoint{Address: federation.IPAddress(netip.MustParseAddr("10.0.0.9")), Ports: []federation.EndpointPort{
-		{Name: "http", Number: 8080}, {Name: "raw", Number: 9000}, {Name: "both", Number: 7000}, {Name: "admin", Number: 6000}}}
+		{Name: "http", Number: 8080}, {Name: "raw", Number: 9000}, {Name: "both", Number: 7000}, {Name: "admin", Number: 6000},
+	}}
 	shard := &federation.Shard{Endpoints: []federation.Endpoint{local, at("10.0.0.8", 8081)}, Ports: []federation.Port{
-		{Name: "http", Number: 80, Protocol: federation.HTTP}, {Name: "raw", Number: 90, Protocol: federation.TCP},
-		{Name: "both", Number: 70, Protocol: federation.HTTP}, {Name: "admin", Number: 60, Protocol: federation.HTTP}}}
+		{Name: "http", Number: 80, Protocol: federation.HTTP},
+		{Name: "raw", Number: 90, Protocol: federation.TCP},
+		{Name: "both", Number: 70, Protocol: federation.HTTP},
+		{Name: "admin", Number: 60, Protocol: federation.HTTP},
+	}}
 	second := &federation.Shard{Endpoints: []federation.Endpoint{local}, Ports: []federation.Port{{Name: "both", Number: 71, Protocol: federation.TCP}}}
 	w := newWorld().attach("c1", "").say("c1", webKey, shard).say("c1", key("second.shop"), second)
 	w.apply(federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock}, Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{
-		Set: map[federation.WorkloadKey]*federation.Workload{{Name: "client"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.9")},
-			ManagementPorts: []federation.Port{{Name: "admin", Number: 6000, Protocol: federation.HTTP}}}}}})
+		Set: map[federation.WorkloadKey]*federation.Workload{{Name: "client"}: {
+			Addresses:       []netip.Addr{netip.MustParseAddr("10.0.0.9")},
+			ManagementPorts: []federation.Port{{Name: "admin", Number: 6000, Protocol: federation.HTTP}},
+		}},
+	}})
 	l, _ := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, client(t), w.snapshot), "virtualInbound")
 	var ports []uint32
 	for _, chain := range l.GetFilterChains() {

@@ -83,7 +83,8 @@ func TestMetadataAsIstiosProxiesSendIt(t *testing.T) {
 		Id: "sidecar~10.9.9.9~web-1.other~Shop.svc.cluster.local", Metadata: metadata,
 		Locality: &corev3.Locality{Region: "r1", Zone: "z1", SubZone: "s1"}, UserAgentName: "envoy",
 		UserAgentVersionType: &corev3.Node_UserAgentBuildVersion{UserAgentBuildVersion: &corev3.BuildVersion{
-			Version: &typev3.SemanticVersion{MajorNumber: 1, MinorNumber: 40}}},
+			Version: &typev3.SemanticVersion{MajorNumber: 1, MinorNumber: 40},
+		}},
 	}
 	got, err := envoy.ParseNode(node)
 	if err != nil {

@@ -48,8 +48,10 @@ func TestEnvoyTakesAnySnapshot(t *testing.T) {
 func FuzzBuild(f *testing.F) {
 	choices := make([]byte, 64<<10) // enough for rapid to draw everything from
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(choices)
-	for _, name := range []string{"", "outbound|80||web.shop.svc.cluster.local", "outbound|80|v1|web", "outbound|99999||x", "0.0.0.0_80", "10.1.0.1_443",
-		"fd00::1_443", "_", "80", "http_proxy", "virtualInbound", "PassthroughCluster", "::_80"} {
+	for _, name := range []string{
+		"", "outbound|80||web.shop.svc.cluster.local", "outbound|80|v1|web", "outbound|99999||x", "0.0.0.0_80", "10.1.0.1_443",
+		"fd00::1_443", "_", "80", "http_proxy", "virtualInbound", "PassthroughCluster", "::_80",
+	} {
 		f.Add(name, choices)
 	}
 	f.Fuzz(func(t *testing.T, name string, data []byte) {

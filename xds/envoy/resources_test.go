@@ -133,10 +133,13 @@ func (w *world) apply(e federation.Edit) *world {
 
 func (w *world) attach(id federation.ClusterID, network federation.NetworkID) *world {
 	return w.apply(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
-		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Mock, Network: network}}}})
+		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Mock, Network: network}},
+	}})
 }
 
 func (w *world) say(id federation.ClusterID, key federation.ServiceKey, shard *federation.Shard) *world {
-	return w.apply(federation.Edit{Source: federation.ShardKey{Cluster: id, Provider: federation.Mock},
-		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: shard}}})
+	return w.apply(federation.Edit{
+		Source:   federation.ShardKey{Cluster: id, Provider: federation.Mock},
+		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: shard}},
+	})
 }

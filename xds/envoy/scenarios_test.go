@@ -20,13 +20,16 @@ func TestScenarios(t *testing.T) {
 				t.Fatalf("metadata of %s: %v", proxy.Name, err)
 			}
 			n, err := envoy.ParseNode(&corev3.Node{Id: proxy.ID, Metadata: metadata, Locality: &corev3.Locality{
-				Region: proxy.Locality.Region, Zone: proxy.Locality.Zone, SubZone: proxy.Locality.SubZone}})
+				Region: proxy.Locality.Region, Zone: proxy.Locality.Zone, SubZone: proxy.Locality.SubZone,
+			}})
 			if err != nil {
 				t.Fatalf("proxy %s: %v", proxy.Name, err)
 			}
 			built := map[envoy.Type][]resource{}
-			for typ, section := range map[envoy.Type]string{envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints",
-				envoy.ListenerType: "listeners", envoy.RouteType: "routes"} {
+			for typ, section := range map[envoy.Type]string{
+				envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints",
+				envoy.ListenerType: "listeners", envoy.RouteType: "routes",
+			} {
 				built[typ] = build(t, typ, n, s.Snapshot())
 				s.Compare(t, path.Join("want/xds", proxy.Name, section+".yaml"), render(t, built[typ]))
 			}

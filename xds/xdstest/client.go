@@ -59,7 +59,6 @@ type Client struct {
 	options  Options
 	stream   grpc.ClientStream
 	cancel   context.CancelFunc
-	ctx      context.Context // of the stream
 	incoming chan Response
 	failed   chan error
 	greeted  bool
@@ -69,7 +68,7 @@ type Client struct {
 // Open opens a stream. It ends with the context or with Close.
 func Open(ctx context.Context, conn grpc.ClientConnInterface, o Options) (*Client, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Client{options: o, ctx: ctx, cancel: cancel, incoming: make(chan Response, o.Buffer), failed: make(chan error, 1), names: map[string][]string{}}
+	c := &Client{options: o, cancel: cancel, incoming: make(chan Response, o.Buffer), failed: make(chan error, 1), names: map[string][]string{}}
 	var err error
 	ads := discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
 	if o.Delta {
@@ -97,8 +96,8 @@ func (c *Client) receive() {
 		}
 		select {
 		case c.incoming <- r:
-		case <-c.ctx.Done():
-			c.failed <- c.ctx.Err()
+		case <-c.stream.Context().Done():
+			c.failed <- c.stream.Context().Err()
 			return
 		}
 	}
