@@ -144,7 +144,7 @@ func TestLimitsOfGraphQL(t *testing.T) {
 func TestWaitsOfXDS(t *testing.T) {
 	names := map[string]string{
 		"pace": "between two pushes of a type", "unanswered": "for the answer to the last push",
-		"addition": "of a listener or route for its new cluster", "removal": "of a removed cluster for what refers to it", "proof": "of an empty set",
+		"addition": "of a listener or route for its new cluster", "removal": "of a removed cluster for what refers to it", "proof": "of a set without any service",
 	}
 	documented, found := limits(t, read(t, "xds.md"), "wait"), 0
 	walk(t, "../xds", func(n ast.Node) {
