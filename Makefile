@@ -7,6 +7,8 @@ TOOL  := go tool -modfile=deploy/tools/go.mod
 # Real programs run beside the tests: few packages at once keep them honest.
 JOBS  ?= 2
 TESTS ?= ./...
+SOAK_CASES ?= 3000
+SOAK_FUZZ  ?= 60s
 export ISTHMUS_TEST_LOGS ?= $(CURDIR)/.cache/test-logs
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -49,8 +51,15 @@ e2e: tools ## Run the end-to-end tests: real clusters, real Envoys, network name
 	@$(TOOL) gotestsum --format standard-verbose -- -race -count 1 -timeout 20m ./e2e/...
 
 .PHONY: soak
-soak: tools ## Run the counts and durations at full length.
-	@ISTHMUS_SOAK=1 $(TOOL) gotestsum --format testname -- -count 1 -p 1 -timeout 120m -run 'Soak|Seed54|Property' $(TESTS)
+soak: race ## Run every test three times, properties with thousands of cases, and each fuzz test for a minute.
+	@echo "properties, $(SOAK_CASES) cases each"
+	@$(TOOL) gotestsum --format pkgname -- -count 1 -p $(JOBS) -timeout 60m \
+	  $$(grep -rl --include='*_test.go' -E '^\s"pgregory.net/rapid"$$' . | xargs -n1 dirname | sort -u) -rapid.checks $(SOAK_CASES)
+	@set -e -o pipefail; for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for name in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+	    echo "$$package $$name for $(SOAK_FUZZ)"; \
+	    go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(SOAK_FUZZ) $$package | tail -2; \
+	  done; done
 
 .PHONY: bench
 bench: ## Measure what the hub costs, as ratios within one run.
