@@ -90,19 +90,16 @@ func (b *builder) serviceListener(name string) *listenerv3.Listener {
 // cannot be told apart and HTTP wins. The listener is of the facet that everyone
 // shares where a service of that facet is enough reason for it.
 func (b *builder) portFilter(number uint16) *listenerv3.Filter {
-	speaksHTTP := func(s *federation.Service) bool {
-		p, ok := tcpPort(s, number)
-		return ok && p.Protocol.IsHTTP()
-	}
 	found := false
-	for s := range b.reader.SpecsOnPort(number) {
-		if !speaksHTTP(s) {
+	for group := range byHostname(b.reader.SpecsOnPort(number)) {
+		owner, _ := firstOwner(group, number, b.sees)
+		if owner.service == nil || !owner.port.Protocol.IsHTTP() {
 			continue
 		}
-		if isPublic(s) && b.facet.Scope == scopePrivate {
+		if isPublic(owner.service) && b.facet.Scope == scopePrivate {
 			return nil
 		}
-		if found = found || b.facet.covers(s); found && b.facet.Scope == scopePublic {
+		if found = found || b.facet.covers(owner.service); found && b.facet.Scope == scopePublic {
 			break
 		}
 	}
@@ -121,8 +118,9 @@ func (b *builder) vipFilter(vip netip.Addr, number uint16) *listenerv3.Filter {
 	}
 	claims := b.reader.SelectAtVIP(vip, func(s *federation.Service) bool {
 		p, ok := tcpPort(s, number)
-		return ok && !p.Protocol.IsHTTP() && (isPublic(s) || b.facet.covers(s)) && slices.Contains(listenerVIPs(s, b.facet), vip)
+		return ok && !p.Protocol.IsHTTP() && b.sees(s) && slices.Contains(listenerVIPs(s, b.facet), vip)
 	})
+	claims = slices.DeleteFunc(claims, func(s *federation.Service) bool { return !b.owns(s, number) })
 	slices.SortStableFunc(claims, func(s, t *federation.Service) int {
 		return cmp.Or(compareTrueFirst(isPublic(s), isPublic(t)),
 			compareTrueFirst(hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster)))

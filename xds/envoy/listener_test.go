@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"isthmus.dev/isthmus/federation"
@@ -100,6 +101,50 @@ func TestTCPBesideHTTPOnOnePortKeepsItsVIP(t *testing.T) {
 	expectListeners(t, w.snapshot, client(t), "0.0.0.0_80", "10.1.0.2_80")
 	if got := leadsTo(t, w.snapshot, client(t), "10.1.0.2_80"); got != "outbound|80||raw.shop" {
 		t.Errorf("the TCP service's VIP leads to %s", got)
+	}
+}
+
+// twins are two services of one hostname; only the first can have clusters.
+func twins(first, second *federation.Shard) *world {
+	return newWorld().attach("c1", "").
+		say("c1", federation.ServiceKey{Hostname: "db.example", Namespace: "a"}, first).
+		say("c1", federation.ServiceKey{Hostname: "db.example", Namespace: "b"}, second)
+}
+
+func TestAVIPDoesNotLeadToAnotherServiceOfTheSameHostname(t *testing.T) {
+	private := func(s *federation.Shard) *federation.Shard { s.ExportTo = []string{"shop"}; return s }
+	first, second := tcp(99, federation.TCP, "10.1.0.1/32"), tcp(99, federation.TCP, "10.1.0.2/32")
+	w := twins(first, second)
+	expectListeners(t, w.snapshot, client(t), "10.1.0.1_99")
+	w = twins(private(tcp(99, federation.TCP, "10.1.0.1/32")), second)
+	expectListeners(t, w.snapshot, client(t), "10.1.0.2_99")
+	w = twins(private(tcp(99, federation.TCP, "10.1.0.1/32")), private(tcp(99, federation.TCP, "10.1.0.2/32")))
+	expectListeners(t, w.snapshot, client(t), "10.1.0.1_99")
+}
+
+func TestHTTPDoesNotLeadToATCPServiceOfTheSameHostname(t *testing.T) {
+	w := twins(tcp(80, federation.TCP, "10.1.0.1/32"), tcp(80, federation.HTTP, "10.1.0.2/32")).say("c1", webKey, web())
+	if got := domainsOf(t, w.snapshot, client(t), "80"); len(got["db.example:80"]) != 0 {
+		t.Errorf("the HTTP service is known as %q, but its cluster's name is that of the TCP service", got["db.example:80"])
+	}
+	n := parse(t, "sidecar~10.0.0.9~client~", map[string]any{"CLUSTER_ID": "c1", "HTTP_PROXY_PORT": 15080})
+	if got := domainsOf(t, w.snapshot, n, "http_proxy"); len(got["db.example:80"]) != 0 || len(got["web.shop.svc.cluster.local:80"]) == 0 {
+		t.Errorf("the HTTP proxy serves %q", got)
+	}
+	alone := twins(tcp(80, federation.TCP, "10.1.0.1/32"), tcp(80, federation.HTTP, "10.1.0.2/32"))
+	expectListeners(t, alone.snapshot, client(t), "10.1.0.1_80")
+}
+
+func TestTCPBesideUDPOnOnePort(t *testing.T) {
+	shard := &federation.Shard{VIPs: vips("10.1.0.1/32"), Ports: []federation.Port{
+		{Name: "dns", Number: 53, Protocol: federation.UDP}, {Name: "dns-tcp", Number: 53, Protocol: federation.TCP},
+	}, Endpoints: []federation.Endpoint{at("10.0.0.1", 1)}}
+	shard.Endpoints[0].Ports = []federation.EndpointPort{{Name: "dns", Number: 5353}, {Name: "dns-tcp", Number: 5354}}
+	w := newWorld().attach("c1", "").say("c1", key("dns.shop"), shard)
+	expectListeners(t, w.snapshot, client(t), "10.1.0.1_53")
+	a, _ := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, client(t), w.snapshot), "outbound|53||dns.shop")
+	if want := []string{"10.0.0.1:5354 HEALTHY"}; !slices.Equal(list(a), want) {
+		t.Errorf("endpoints are %q, want %q", list(a), want)
 	}
 }
 

@@ -86,7 +86,7 @@ func appendNames(names []string, t Type, f Facet, p servedPort) []string {
 		}
 	case t == RouteType && f.Scope == scopeRoutes && http && !reserved:
 		return append(names, strconv.Itoa(int(p.port.Number)))
-	case t == RouteType && f.Scope == scopeProxyRoutes && http:
+	case t == RouteType && f.Scope == scopeProxyRoutes: // a TCP service may own a hostname
 		return append(names, httpProxyRoutes)
 	}
 	return names

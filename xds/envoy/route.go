@@ -29,7 +29,8 @@ func (b *builder) routes(name string) proto.Message {
 	if b.facet.Scope != scopeRoutes || !ok {
 		return nil
 	}
-	hosts := b.httpHosts(b.reader.SpecsOnPort(number), func(p federation.ServicePort) bool { return p.Number == number })
+	only := []uint16{number}
+	hosts := b.httpHosts(b.reader.SpecsOnPort(number), func([]*federation.Service) []uint16 { return only })
 	if len(hosts) == 0 {
 		return nil
 	}
@@ -47,9 +48,9 @@ func (b *builder) routes(name string) proto.Message {
 // cannot be reached through it.
 func (b *builder) proxyRoutes() proto.Message {
 	services := b.reader.Select(func(s *federation.Service) bool {
-		return b.facet.covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.IsHTTP() })
+		return b.facet.covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP })
 	})
-	hosts := b.httpHosts(slices.Values(services), func(federation.ServicePort) bool { return true })
+	hosts := b.httpHosts(slices.Values(services), portNumbers)
 	b.claimDomains(hosts, func(domain string, port uint16) []string {
 		withPort := fmt.Sprintf("%s:%d", domain, port)
 		if port == 80 {
@@ -73,32 +74,37 @@ type httpHost struct {
 	domains []string
 }
 
-// httpHosts lists the HTTP ports of the services that the facet covers, one
-// for each hostname and number: of services with the same hostname, those that
-// everyone sees come first, then the first in the order of keys.
-func (b *builder) httpHosts(services iter.Seq[*federation.Service], wanted func(federation.ServicePort) bool) []*httpHost {
+// httpHosts lists the HTTP ports among the numbers of services, given in the
+// order of keys, that own their cluster's name.
+func (b *builder) httpHosts(services iter.Seq[*federation.Service], numbers func([]*federation.Service) []uint16) []*httpHost {
 	var hosts []*httpHost
-	at := map[string]int{}
-	for s := range services {
-		for _, p := range s.Ports {
-			if !p.Protocol.IsHTTP() || !wanted(p) || !b.facet.covers(s) {
-				continue
+	for group := range byHostname(services) {
+		for _, number := range numbers(group) {
+			owner, losers := firstOwner(group, number, b.facet.covers)
+			for _, s := range losers {
+				if p, _ := tcpPort(s, number); p.Protocol.IsHTTP() {
+					b.leaveOut(hostnameTaken(owner, s))
+				}
 			}
-			h := &httpHost{servedPort: servedPort{s, p}}
-			i, taken := at[h.name()]
-			switch {
-			case !taken:
-				at[h.name()] = len(hosts)
-				hosts = append(hosts, h)
-			case isPublic(s) && !isPublic(hosts[i].service):
-				b.leaveOut(hostnameTaken(h.servedPort, hosts[i].service))
-				hosts[i] = h
-			default:
-				b.leaveOut(hostnameTaken(hosts[i].servedPort, s))
+			if owner.service != nil && owner.port.Protocol.IsHTTP() {
+				hosts = append(hosts, &httpHost{servedPort: owner})
 			}
 		}
 	}
 	return hosts
+}
+
+// portNumbers are those of the services' TCP-based ports.
+func portNumbers(services []*federation.Service) []uint16 {
+	var numbers []uint16
+	for _, s := range services {
+		for _, p := range s.Ports {
+			if p.Protocol.Transport() == federation.TransportTCP && !slices.Contains(numbers, p.Number) {
+				numbers = append(numbers, p.Number)
+			}
+		}
+	}
+	return numbers
 }
 
 func (h *httpHost) name() string { return fmt.Sprintf("%s:%d", h.service.Key.Hostname, h.port.Number) }
