@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
@@ -149,8 +148,8 @@ func (s *scope) look() content {
 // edit is what the change came to; ok is false where nothing differs.
 func (s *scope) edit() (e federation.Edit, ok bool) {
 	after := s.look()
-	e.Services = delta(s.before.services, after.services, func(a, b *federation.Shard) bool { return reflect.DeepEqual(a, b) })
-	e.Workloads = delta(s.before.workloads, after.workloads, func(a, b *federation.Workload) bool { return reflect.DeepEqual(a, b) })
+	e.Services = delta(s.before.services, after.services, (*federation.Shard).Equal)
+	e.Workloads = delta(s.before.workloads, after.workloads, (*federation.Workload).Equal)
 	e.Problems = delta(s.before.problems, after.problems, func(a, b federation.Problem) bool { return a == b })
 	ok = len(e.Services.Set)+len(e.Services.Gone)+len(e.Workloads.Set)+len(e.Workloads.Gone)+len(e.Problems.Set)+len(e.Problems.Gone) > 0
 	return e, ok

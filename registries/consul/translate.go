@@ -3,9 +3,9 @@ package consul
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -30,8 +30,11 @@ type offer struct {
 }
 
 func (o *offer) equal(p *offer) bool {
-	return o.key == p.key && reflect.DeepEqual(o.shard, p.shard) &&
-		reflect.DeepEqual(o.workloads, p.workloads) && slices.Equal(o.problems, p.problems)
+	if o.shard == nil || p.shard == nil {
+		return o.key == p.key && o.shard == p.shard && slices.Equal(o.problems, p.problems)
+	}
+	return o.key == p.key && o.shard.Equal(p.shard) &&
+		maps.EqualFunc(o.workloads, p.workloads, (*federation.Workload).Equal) && slices.Equal(o.problems, p.problems)
 }
 
 // shrinks tells that the new offer lacks an instance that this one has.

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"maps"
-	"slices"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -48,7 +47,7 @@ func (m *model) editService(k key, in surroundings, d *federation.Delta[federati
 	}
 	shard, problems := join(s, m.slicesFor(k), in)
 	m.problems.set("endpoints of "+k.String(), problems)
-	if old := m.sent.services[s.service]; old != nil && sameShard(old, shard) {
+	if old := m.sent.services[s.service]; old != nil && old.Equal(shard) {
 		return
 	}
 	m.sent.names[k], m.sent.services[s.service] = s.service, shard
@@ -70,7 +69,7 @@ func (m *model) editWorkload(k key, in surroundings, d *federation.Delta[federat
 	}
 	old := m.sent.workloads[name]
 	switch {
-	case now == nil && old == nil, now != nil && old != nil && sameWorkload(old, now):
+	case now == nil && old == nil, now != nil && old != nil && old.Equal(now):
 	case now == nil:
 		delete(m.sent.workloads, name)
 		d.Gone = append(d.Gone, name)
@@ -81,16 +80,4 @@ func (m *model) editWorkload(k key, in surroundings, d *federation.Delta[federat
 		}
 		d.Set[name] = now
 	}
-}
-
-func sameShard(a, b *federation.Shard) bool {
-	return slices.Equal(a.Ports, b.Ports) && slices.Equal(a.VIPs, b.VIPs) && a.Resolution == b.Resolution && a.MeshExternal == b.MeshExternal &&
-		slices.Equal(a.ExportTo, b.ExportTo) && a.Created.Equal(b.Created) && a.UID == b.UID && maps.Equal(a.Labels, b.Labels) &&
-		a.TrafficDistribution == b.TrafficDistribution &&
-		slices.EqualFunc(a.Endpoints, b.Endpoints, func(x, y federation.Endpoint) bool { return x.Equal(&y) })
-}
-
-func sameWorkload(a, b *federation.Workload) bool {
-	return slices.Equal(a.Addresses, b.Addresses) && a.Network == b.Network && a.Locality == b.Locality && maps.Equal(a.Labels, b.Labels) &&
-		a.ServiceAccount == b.ServiceAccount && slices.Equal(a.Probes, b.Probes) && slices.Equal(a.ManagementPorts, b.ManagementPorts)
 }

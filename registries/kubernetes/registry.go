@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -74,12 +73,12 @@ func New(o Options) *Registry {
 
 // Run follows the cluster until the context ends, and then returns nil: there
 // is no trouble that a retry may not heal, so trouble is said by Status. The
-// first Update is full. Update and Status are called by one goroutine.
+// first Update is full. Update and Status are called by one goroutine. A panic of
+// any of its goroutines is one of Run.
 func (r *Registry) Run(ctx context.Context, to Sink) error {
-	var running sync.WaitGroup
-	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	all := &crew{stop: cancel}
+	defer all.end()
 	events := make(chan event, 256)
 	say := func(ctx context.Context, e event) bool {
 		select {
@@ -89,7 +88,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 			return true
 		}
 	}
-	running.Go(func() {
+	all.start(func() {
 		r.gate.run(ctx, func(uid string, trouble error) { say(ctx, probed{uid: uid, err: trouble}) })
 	})
 	for _, res := range resources(r.options.Client, r.options.DomainSuffix) {
@@ -100,7 +99,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 		if !f.check {
 			f.renew = 2 * usualReconcile
 		}
-		running.Go(func() { f.run(ctx) })
+		all.start(func() { f.run(ctx) })
 	}
 	newFollower(r, to).run(ctx, events)
 	return nil

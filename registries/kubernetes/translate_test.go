@@ -314,7 +314,7 @@ func TestSeed02EndpointsOfPods(t *testing.T) {
 			{Name: "mgmt-8086", Number: 8086, Protocol: federation.HTTP}, {Name: "mgmt-8080", Number: 8080, Protocol: federation.TCP}, {Name: "mgmt-8443", Number: 8443, Protocol: federation.HTTPS},
 		},
 	}
-	if w == nil || !sameWorkload(w, wantWorkload) {
+	if w == nil || !w.Equal(wantWorkload) {
 		t.Errorf("workload\n%+v, want\n%+v", w, wantWorkload)
 	}
 }

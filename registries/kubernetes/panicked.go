@@ -1,0 +1,54 @@
+package kubernetes
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync"
+)
+
+// crew runs the registry's goroutines and keeps the first panic of one of them,
+// so that it reaches whoever runs the registry instead of ending the hub (F5).
+type crew struct {
+	running sync.WaitGroup
+	stop    func() // ends all of them
+
+	mu  sync.Mutex
+	hit *panicked
+}
+
+// panicked is a panic on its way to the goroutine of Run.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
+
+func (c *crew) start(run func()) {
+	c.running.Go(func() {
+		defer func() {
+			if v := recover(); v != nil {
+				c.note(&panicked{value: v, stack: debug.Stack()})
+			}
+		}()
+		run()
+	})
+}
+
+func (c *crew) note(p *panicked) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hit == nil {
+		c.hit = p
+	}
+	c.stop()
+}
+
+// end stops all, waits for their end and panics with what one of them did.
+func (c *crew) end() {
+	c.stop()
+	c.running.Wait()
+	if c.hit != nil {
+		panic(c.hit)
+	}
+}
