@@ -23,20 +23,24 @@ const connectTimeout = 10 * time.Second
 // upstreamProtocols is the key of the HTTP options of a cluster.
 const upstreamProtocols = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// inboundSource is the address from which the proxy speaks to its own workload;
-// the capture rules let its connections through.
-const inboundSource = "127.0.0.6"
+// The addresses from which the proxy speaks to its own workload; the capture
+// rules let its connections through. That of IPv6 must be one of the pod's.
+const (
+	inboundSource     = "127.0.0.6"
+	inboundSourceIPv6 = "::6"
+)
 
 // staticCluster builds the clusters that are the same everywhere.
-func staticCluster(name string) proto.Message {
+func staticCluster(name string, ipv6 bool) proto.Message {
 	switch name {
 	case passthroughCluster:
 		return originalDestination(name)
 	case inboundPassthroughCluster:
 		c := originalDestination(name)
-		c.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: &corev3.SocketAddress{
-			Address: inboundSource, PortSpecifier: &corev3.SocketAddress_PortValue{},
-		}}
+		c.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: socketAddress(inboundSource, 0).GetSocketAddress()}
+		if ipv6 {
+			c.UpstreamBindConfig.ExtraSourceAddresses = []*corev3.ExtraSourceAddress{{Address: socketAddress(inboundSourceIPv6, 0).GetSocketAddress()}}
+		}
 		return c
 	case blackHoleCluster:
 		return &clusterv3.Cluster{

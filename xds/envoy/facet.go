@@ -100,7 +100,7 @@ func Facets(t Type, n Node) []Facet {
 func (n Node) clusterFacets() []Facet {
 	facets := []Facet{{Scope: scopePublic}, {Scope: scopePrivate, Namespace: n.Namespace}}
 	if n.Type == Sidecar {
-		facets = append([]Facet{{Scope: scopeStatic}}, facets...)
+		facets = append([]Facet{{Scope: scopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}
 	return facets
 }

@@ -59,7 +59,7 @@ func Build(t Type, name string, f Facet, r *federation.Reader) (proto.Message, [
 	var m proto.Message
 	switch {
 	case t == ClusterType && f.Scope == scopeStatic:
-		m = staticCluster(name)
+		m = staticCluster(name, f.IPv6)
 	case t == ClusterType && f.offers():
 		m = b.cluster(name)
 	case t == EndpointType && f.offers():
