@@ -15,6 +15,10 @@ type loss struct{ lost, of int }
 
 func (l loss) suspicious() bool { return l.of >= holdMinimum && 2*l.lost > l.of }
 
+// agrees tells that two lists say the same, also where they are small: what a
+// suspicious list has left is few.
+func (l loss) agrees() bool { return 2*l.lost <= max(l.of, holdMinimum) }
+
 // suspicious returns why a full edit must wait for a second proof, or "": it
 // would remove more than half of at least 20 services or endpoints. An edit
 // that is not full, such as a watch event's, never is.
@@ -84,7 +88,8 @@ func (h *hold) proves(edit federation.Edit, now time.Time, after time.Duration) 
 	if h == nil {
 		return false
 	}
-	return h.release || now.Sub(h.since) >= after && suspicious(h.edit, edit) == ""
+	services, endpoints := losses(h.edit.Services.Set, edit.Services.Set)
+	return h.release || now.Sub(h.since) >= after && services.agrees() && endpoints.agrees()
 }
 
 // rest is how long it takes until a second list can prove the held one.

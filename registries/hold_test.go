@@ -89,6 +89,24 @@ func TestHeldListThatKeepsShrinkingIsNotProven(t *testing.T) {
 	})
 }
 
+// TestSmallHeldListProvesNoLossOfAll: of 40 services a list has 9, too few for
+// their loss to be suspicious by itself; the next list, an empty one, does not
+// say the same.
+func TestSmallHeldListProvesNoLossOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := make(chan federation.Edit)
+		h := start(t, "", cluster("c1", "", relists(full(1, 40), again, full(1, 0))...))
+		defer h.stop()
+		again <- full(1, 9)
+		after(6 * time.Second)
+		h.wantPhase(t, "c1", federation.Held)
+		h.wantServices(t, 40)
+		after(6 * time.Second)
+		h.wantPhase(t, "c1", federation.Ready)
+		h.wantServices(t, 0)
+	})
+}
+
 func TestReleaseBelievesTheNextListAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := make(chan federation.Edit)

@@ -89,22 +89,35 @@ func (p *pod) workload(place federation.Locality, network federation.NetworkID) 
 	return w
 }
 
+// podProbes reads the probes of the containers, and of those init containers
+// that go on running beside them.
 func podProbes(in *corev1.Pod, n *notes) []federation.Probe {
 	var out []federation.Probe
+	for i := range in.Spec.InitContainers {
+		c := &in.Spec.InitContainers[i]
+		if value(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
+			out = append(out, containerProbes(c, index("spec.initContainers", i), n)...)
+		}
+	}
 	for i := range in.Spec.Containers {
-		c := &in.Spec.Containers[i]
-		for _, p := range []struct {
-			kind  string
-			probe *corev1.Probe
-		}{{"readiness", c.ReadinessProbe}, {"liveness", c.LivenessProbe}, {"startup", c.StartupProbe}} {
-			if p.probe == nil {
-				continue
-			}
-			read := probeReader{container: c, field: index("spec.containers", i) + "." + p.kind + "Probe", notes: n}
-			if probe, ok := read.probe(p.probe); ok {
-				probe.Kind, probe.Container = p.kind, c.Name
-				out = append(out, probe)
-			}
+		out = append(out, containerProbes(&in.Spec.Containers[i], index("spec.containers", i), n)...)
+	}
+	return out
+}
+
+func containerProbes(c *corev1.Container, field string, n *notes) []federation.Probe {
+	var out []federation.Probe
+	for _, p := range []struct {
+		kind  string
+		probe *corev1.Probe
+	}{{"readiness", c.ReadinessProbe}, {"liveness", c.LivenessProbe}, {"startup", c.StartupProbe}} {
+		if p.probe == nil {
+			continue
+		}
+		read := probeReader{container: c, field: field + "." + p.kind + "Probe", notes: n}
+		if probe, ok := read.probe(p.probe); ok {
+			probe.Kind, probe.Container = p.kind, c.Name
+			out = append(out, probe)
 		}
 	}
 	return out

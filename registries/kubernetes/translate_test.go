@@ -319,6 +319,28 @@ func TestSeed02EndpointsOfPods(t *testing.T) {
 	}
 }
 
+// TestProbesOfSidecars: an init container that goes on running is probed as the
+// others are; one that ends is not.
+func TestProbesOfSidecars(t *testing.T) {
+	p := parse(t, `
+kind: Pod
+metadata: {name: web-1, namespace: shop}
+spec:
+  initContainers:
+  - {name: setup, readinessProbe: {tcpSocket: {port: 1}}}
+  - {name: proxy, restartPolicy: Always, startupProbe: {httpGet: {port: 15021, path: /healthz}}}
+  containers:
+  - {name: main, livenessProbe: {tcpSocket: {port: 80}}}
+`).(*pod)
+	want := []federation.Probe{
+		{Kind: "startup", Container: "proxy", Protocol: "HTTP", Port: 15021, Path: "/healthz"},
+		{Kind: "liveness", Container: "main", Protocol: "TCP", Port: 80},
+	}
+	if !slices.Equal(p.probes, want) || len(p.management) != 2 {
+		t.Errorf("probes %+v, want %+v; management ports %+v", p.probes, want, p.management)
+	}
+}
+
 func wantEndpoints(t testing.TB, s *federation.Shard, want []federation.Endpoint) {
 	t.Helper()
 	got := slices.SortedFunc(slices.Values(s.Endpoints), func(a, b federation.Endpoint) int {
