@@ -71,15 +71,25 @@ func (c clusterConfig) check(field string) error {
 	return errors.Join(wrong...)
 }
 
-// fingerprint changes with everything in the file that the registry depends on.
-func (c clusterConfig) fingerprint() (string, error) {
-	c.Precedence = nil
-	data, err := json.Marshal(c)
+// registry is the cluster as the supervisor takes it. The digest is that of the
+// file with its credentials, if it has one.
+func (c clusterConfig) registry(with surroundings, digest string) (registries.Cluster, error) {
+	k, err := kindOf(c.Provider)
 	if err != nil {
-		return "", err
+		return registries.Cluster{}, err
 	}
+	depends := c
+	depends.Precedence = nil
+	data, err := json.Marshal(depends)
+	if err != nil {
+		return registries.Cluster{}, err
+	}
+	return registries.Cluster{ID: c.ID, Spec: c.spec(), Fingerprint: digestOf(append(data, digest...)), Open: k.open(with, c)}, nil
+}
+
+func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return hex.EncodeToString(sum[:])
 }
 
 // attachConfigured attaches the clusters of the config file. The second and any
@@ -94,15 +104,11 @@ func attachConfigured(to *registries.Supervisor, with surroundings, clusters []c
 			continue
 		}
 		first[c.ID] = i
-		k, err := kindOf(c.Provider)
+		cluster, err := c.registry(with, "")
 		if err != nil {
 			return err
 		}
-		fingerprint, err := c.fingerprint()
-		if err != nil {
-			return err
-		}
-		to.Attach(registries.Cluster{ID: c.ID, Spec: c.spec(), Fingerprint: fingerprint, Open: k.open(with, c)})
+		to.Attach(cluster)
 	}
 	return nil
 }

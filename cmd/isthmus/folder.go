@@ -57,7 +57,7 @@ func (h folderClusters) take(e kube.FileEvent) {
 		h.to.Detach(id)
 	case e.Kind == kube.FileProblem:
 		log.Warn("a kubeconfig cannot be used", "problem", e.Problem.String())
-		h.to.Refuse(id, spec, refusedFile(e.Files, e.Problem.String()))
+		h.to.Refuse(id, spec, "--kubeconfig-dir: "+e.Problem.String())
 	default:
 		h.attach(id, spec, e)
 	}
@@ -75,7 +75,7 @@ func (h folderClusters) duplicate(id federation.ClusterID, e kube.FileEvent) {
 func (h folderClusters) attach(id federation.ClusterID, spec federation.ClusterSpec, e kube.FileEvent) {
 	credentials, err := kube.Parse(e.Content, h.with.kubeconfigRules(""))
 	if err != nil {
-		h.to.Refuse(id, spec, refusedFile(e.Files, err.Error()))
+		h.to.Refuse(id, spec, fmt.Sprintf("--kubeconfig-dir: %s: %s", strings.Join(e.Files, ", "), err))
 		return
 	}
 	h.to.Attach(registries.Cluster{
@@ -84,8 +84,4 @@ func (h folderClusters) attach(id federation.ClusterID, spec federation.ClusterS
 			return h.with.followKubernetes(clusterConfig{ID: id, Provider: federation.Kubernetes}, credentials, known)
 		},
 	})
-}
-
-func refusedFile(files []string, why string) string {
-	return fmt.Sprintf("--kubeconfig-dir: %s: %s", strings.Join(files, ", "), why)
 }

@@ -11,8 +11,8 @@ import (
 	"isthmus.dev/isthmus/registries/kubernetes"
 )
 
-// openKubernetes reads the kubeconfig anew at each start, so that a corrected
-// file heals the cluster.
+// openKubernetes reads the kubeconfig when a registry is made: rotation makes a
+// new one when the file has changed.
 func openKubernetes(with surroundings, c clusterConfig) opener {
 	return func(known federation.Identity) (registries.Registry, error) {
 		data, err := kube.ReadFile(c.Kubernetes.Kubeconfig)

@@ -111,6 +111,7 @@ func join(s settings, p parts) (*hub, error) {
 	supervisor := registries.New(registries.Options{
 		Aggregate: aggregate, Dir: p.dir.lastKnownGood(), Attached: attached, Logger: p.logger, Metrics: counts.Registries,
 	})
+	kubeconfigs := newRotation(supervisor, with, s.clusters)
 	if err := attachConfigured(supervisor, with, s.clusters); err != nil {
 		return nil, err
 	}
@@ -145,6 +146,9 @@ func join(s settings, p parts) (*hub, error) {
 	}}
 	if p.certificates != nil {
 		h.core["certificates"] = p.certificates.Run
+	}
+	if len(kubeconfigs.files) > 0 {
+		h.core["rotation"] = kubeconfigs.run
 	}
 	if s.kubeconfigDir == "" {
 		close(attached)

@@ -164,6 +164,34 @@ func TestKubeconfigFolderAttachesReplacesAndDetaches(t *testing.T) {
 	})
 }
 
+func TestKubeconfigOfTheConfigFileMayBeRotated(t *testing.T) {
+	dir := shortDir(t)
+	file := filepath.Join(dir, "kubeconfig")
+	old := fmt.Sprintf(kubeconfig, "token: abc")
+	write(t, file, old)
+	h := startHub(t, "--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf(`clusters:
+- {id: c1, provider: Kubernetes, kubernetes: {kubeconfig: %s}}
+`, file)))
+	c := h.awaitPhase(t, "c1", "STALE")
+	if !strings.Contains(c.Status.Message, "127.0.0.1:1:") {
+		t.Errorf("the message %q does not name the server", c.Status.Message)
+	}
+	says := func(text string) {
+		t.Helper()
+		h.await(t, text, func() error {
+			c, err := h.cluster("c1")
+			if err == nil && !strings.Contains(c.Status.Message, text) {
+				err = fmt.Errorf("the message is %q", c.Status.Message)
+			}
+			return err
+		})
+	}
+	write(t, file, strings.ReplaceAll(old, "127.0.0.1:1", "127.0.0.1:2"))
+	says("127.0.0.1:2:")
+	write(t, file, fmt.Sprintf(kubeconfig, "exec: {command: /bin/true}"))
+	says("users[0].user.exec")
+}
+
 func TestF12EndDuringTheStartIsClean(t *testing.T) {
 	dir := shortDir(t)
 	ctx, cancel := context.WithCancel(context.Background())

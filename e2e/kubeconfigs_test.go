@@ -10,10 +10,10 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// TestKubeconfigFolder has a cluster in the watched folder that is dead when
+// TestKubeconfigs has a cluster in the watched folder that is dead when
 // the hub starts: it delays nothing for long, joins when it comes, and goes
-// with its file.
-func TestKubeconfigFolder(t *testing.T) {
+// with its file. A kubeconfig of the config file may change as well.
+func TestKubeconfigs(t *testing.T) {
 	c2 := testbed.StartKube(t, testbed.KubeOptions{Name: "c2", ServiceCIDR: "10.97.0.0/16"})
 	c2.Apply(kubeService("shop/web", "10.97.0.10"), slice(pods["c2"]))
 	way := testbed.StartProxy(t, c2.Address)
@@ -24,7 +24,13 @@ func TestKubeconfigFolder(t *testing.T) {
 	file := filepath.Join(folder, "c2.yaml")
 	write(t, file, string(admin.Kubeconfig()))
 
-	h := startHub(t, hubOptions{config: "clusters: [{id: c1, provider: Mock, network: n1}]\n", args: []string{"--kubeconfig-dir", folder}})
+	stranger := c2.Admin
+	stranger.Cert, stranger.Key, stranger.Token = nil, nil, wrongSecret
+	rotated := filepath.Join(shortDir(t), "c3.kubeconfig")
+	write(t, rotated, string(stranger.Kubeconfig()))
+	config := fmt.Sprintf("clusters:\n- {id: c1, provider: Mock, network: n1}\n- {id: c3, provider: Kubernetes, network: n2, kubernetes: {kubeconfig: %s}}\n", rotated)
+
+	h := startHub(t, hubOptions{config: config, args: []string{"--kubeconfig-dir", folder}})
 	t.Run("dead cluster is shown, the others are served", func(t *testing.T) {
 		if err := h.inPhase("c1", "READY"); err != nil {
 			t.Error(err)
@@ -57,6 +63,17 @@ func TestKubeconfigFolder(t *testing.T) {
 		})
 		if err := h.inPhase("c1", "READY"); err != nil {
 			t.Error(err)
+		}
+	})
+	t.Run("a rotated kubeconfig of the config file is used", func(t *testing.T) {
+		if err := h.inPhase("c3", "FAILED"); err != nil {
+			t.Error(err)
+		}
+		write(t, rotated, string(c2.Kubeconfig()))
+		testbed.WaitFor(t, 30*time.Second, "c3 is READY", func() error { return h.inPhase("c3", "READY") })
+		found, err := h.endpoints(webHost)
+		if err != nil || !found[pods["c2"]+"@c3"] {
+			t.Errorf("%s has the endpoints %v, %v; want that of c3", webHost, found, err)
 		}
 	})
 }
