@@ -21,8 +21,11 @@ func onLink(err error) error {
 	return linkError{err}
 }
 
-// garbled tells that the other side answered and does not speak HTTP.
+// garbled tells that the other side answered and does not speak HTTP as an API server does. The standard library has no
+// types for it that others can name.
 func garbled(err error) bool {
 	var protocol textproto.ProtocolError
-	return errors.As(err, &protocol) || strings.Contains(err.Error(), "malformed HTTP")
+	text := err.Error()
+	return errors.As(err, &protocol) || strings.Contains(text, "malformed HTTP") ||
+		strings.Contains(text, "response headers exceeded") || strings.Contains(text, "connection error: ") // of HTTP/2
 }

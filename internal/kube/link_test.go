@@ -60,6 +60,24 @@ func TestF40BrokenConnectionIsUnreachable(t *testing.T) {
 	}
 }
 
+// TestBK18EndlessHeaderIsNoAPIServer: whoever answers so does it again.
+func TestBK18EndlessHeaderIsNoAPIServer(t *testing.T) {
+	for name, http2 := range map[string]bool{"HTTP/1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Long", strings.Repeat("x", 2*maxResponseHeader))
+			}))
+			server.EnableHTTP2 = http2
+			server.StartTLS()
+			defer server.Close()
+			_, err := identity(t, &Credentials{Server: server.URL, CA: serverCA(server), Token: NewSecret(canary)}, anywhere)
+			if got := Diagnose(err); got.Trouble != TroubleNotAPIServer || !got.Definite || len(got.Message) > 200 {
+				t.Errorf("got %+v for %.200s", got, err)
+			}
+		})
+	}
+}
+
 func TestServerThatSpeaksNoHTTPIsNoAPIServer(t *testing.T) {
 	helper := httptest.NewTLSServer(http.NotFoundHandler())
 	defer helper.Close()
