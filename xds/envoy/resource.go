@@ -46,6 +46,7 @@ const (
 	ReasonHostnameTaken    = "HOSTNAME_TAKEN"    // a service of the same hostname comes first
 	ReasonVIPTaken         = "VIP_TAKEN"         // a service with the same VIP and port comes first
 	ReasonDomainTaken      = "DOMAIN_TAKEN"      // a service with the same short name or VIP comes first
+	ReasonNoDestination    = "NO_DESTINATION"    // the proxy that gets the request does not know where the caller wanted
 )
 
 // Build makes the resource of that name for a facet. A nil message means that

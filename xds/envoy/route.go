@@ -50,7 +50,7 @@ func (b *builder) proxyRoutes() proto.Message {
 	services := b.reader.Select(func(s *federation.Service) bool {
 		return b.facet.covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP })
 	})
-	hosts := b.httpHosts(slices.Values(services), portNumbers)
+	hosts := slices.DeleteFunc(b.httpHosts(slices.Values(services), portNumbers), b.needsDestination)
 	b.claimDomains(hosts, func(domain string, port uint16) []string {
 		withPort := fmt.Sprintf("%s:%d", domain, port)
 		if port == 80 {
@@ -66,6 +66,16 @@ func (b *builder) proxyRoutes() proto.Message {
 		Name: httpProxyRoutes, VirtualHosts: append(virtualHosts(hosts), everything("block_all", unknown)),
 		ValidateClusters: wrapperspb.Bool(false),
 	}
+}
+
+// needsDestination tells that the host's callers choose the instance, which they
+// cannot say to an explicit proxy.
+func (b *builder) needsDestination(h *httpHost) bool {
+	needs := h.service.Resolution == federation.Passthrough
+	if needs {
+		b.leaveOut(Reason{Code: ReasonNoDestination, Message: h.name() + " cannot be reached through the HTTP proxy port: its callers choose the instance by address; call it directly"})
+	}
+	return needs
 }
 
 // httpHost is a virtual host in the making.

@@ -1,0 +1,81 @@
+package envoy_test
+
+import (
+	"testing"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// manySorts has services of every sort on port 80: HTTP and TCP, of this cluster
+// and of another, found by EDS, by DNS and by the caller itself, and two with one
+// VIP.
+func manySorts() *federation.Snapshot {
+	over := func(shard *federation.Shard, r federation.Resolution, endpoint string, port uint16) *federation.Shard {
+		e := at(endpoint, port)
+		e.Ports[0].Name = "p"
+		shard.Resolution, shard.Endpoints = r, []federation.Endpoint{e}
+		return shard
+	}
+	inOther := func(name string) federation.ServiceKey {
+		return federation.ServiceKey{Hostname: federation.Hostname(name + ".other.svc.cluster.local"), Namespace: "other"}
+	}
+	return newWorld().attach("c1", "").attach("c2", "").
+		say("c1", webKey, over(httpOn(80, "10.96.0.1/32"), federation.ClientSideLB, "10.7.0.2", 8080)).
+		say("c1", key("raw.shop.svc.cluster.local"), over(tcp(80, federation.TCP, "10.96.0.2/32"), federation.ClientSideLB, "10.7.0.2", 9000)).
+		say("c1", key("second.shop.svc.cluster.local"), over(tcp(80, federation.TCP, "10.96.0.2/32"), federation.ClientSideLB, "10.7.0.3", 9000)).
+		say("c1", inOther("dns"), over(httpOn(80, "10.96.0.3/32"), federation.DNSLB, "10.7.0.2", 8080)).
+		say("c1", inOther("headless"), over(httpOn(80), federation.Passthrough, "10.7.0.3", 80)).
+		say("c2", inOther("far"), over(httpOn(80, "10.97.0.1/32"), federation.ClientSideLB, "10.7.0.3", 80)).
+		say("c2", inOther("far-raw"), over(tcp(80, federation.TCP, "10.97.0.2/32"), federation.ClientSideLB, "10.7.0.3", 9000)).snapshot
+}
+
+func TestEnvoyServesEverySortOfServiceOnOnePort(t *testing.T) {
+	world, network := manySorts(), testbed.NewNetwork(t, "pods", "10.7.0.0/24")
+	first, _ := pod(t, network, "10.7.0.2", nil)
+	second, _ := pod(t, network, "10.7.0.3", nil)
+	caller, proxy := pod(t, network, "10.7.0.9", world)
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "first", Namespace: first, HTTP: []int{8080}, TCP: []int{9000}})
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "second", Namespace: second, HTTP: []int{80}, TCP: []int{9000}})
+	for _, c := range []struct{ address, host, cluster, want string }{
+		{"10.96.0.1", "10.96.0.1", "outbound|80||web.shop.svc.cluster.local", "first"},
+		{"10.96.0.1", "web", "outbound|80||web.shop.svc.cluster.local", "first"},
+		{"10.96.0.1", "web.shop.svc:80", "outbound|80||web.shop.svc.cluster.local", "first"},
+		{"10.96.0.1", "WEB.shop.svc.cluster.local.", "outbound|80||web.shop.svc.cluster.local", "first"},
+		{"10.96.0.3", "dns.other", "outbound|80||dns.other.svc.cluster.local", "first"},
+		{"10.7.0.3", "headless.other", "outbound|80||headless.other.svc.cluster.local", "second"},
+		{"10.7.0.3", "unknown.example", "PassthroughCluster", "second"},
+		{"10.97.0.1", "far.other.svc", "outbound|80||far.other.svc.cluster.local", "second"},
+		{"10.97.0.1", "10.97.0.1", "outbound|80||far.other.svc.cluster.local", "second"},
+	} {
+		requests := "cluster." + c.cluster + ".upstream_rq_total"
+		before := proxy.Stat(requests)
+		response := caller.Get("http://"+c.address+"/", "Host", c.host)
+		if response.Err != nil || response.Status != 200 {
+			t.Errorf("%s at %s: %d %v", c.host, c.address, response.Status, response.Err)
+			continue
+		}
+		if got := response.Echo(t).Name; got != c.want || proxy.Stat(requests) != before+1 {
+			t.Errorf("%s at %s is answered by %s, want %s through %s", c.host, c.address, got, c.want, c.cluster)
+		}
+	}
+	for address, want := range map[string]string{"10.96.0.2:80": "first hello\n", "10.97.0.2:80": "second hello\n"} {
+		if got := sayLine(t, caller, address); got != want {
+			t.Errorf("%s answers %q, want %q", address, got, want)
+		}
+	}
+}
+
+// A request to the explicit proxy has no other destination than its host.
+func TestExplicitHTTPProxyLeavesOutWhatTheCallerMustFind(t *testing.T) {
+	n := parse(t, "sidecar~10.0.0.9~client~", map[string]any{"CLUSTER_ID": "c1", "HTTP_PROXY_PORT": 15080})
+	if got := domainsOf(t, manySorts(), n, "http_proxy"); got["headless.other.svc.cluster.local:80"] != nil || got["far.other.svc.cluster.local:80"] == nil {
+		t.Errorf("the HTTP proxy serves %q", got)
+	}
+	for _, r := range build(t, envoy.RouteType, n, manySorts()) {
+		if r.name == "http_proxy" && (len(r.reasons) != 1 || r.reasons[0].Code != envoy.ReasonNoDestination) {
+			t.Errorf("reasons are %v", r.reasons)
+		}
+	}
+}
