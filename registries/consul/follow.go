@@ -244,10 +244,15 @@ func (w *watch) arrange(ctx context.Context) {
 	w.status(federation.Ready, w.followed(len(names), len(rest)))
 }
 
+// start gives the service a long poll. It goes on from the reading of the sync
+// unless the sweep or an earlier poll has said something since.
 func (w *watch) start(ctx context.Context, name string) {
 	ctx, stop := context.WithCancel(ctx)
 	w.live[name] = stop
 	from := w.services[name]
+	if from.offer != w.model.offers[name] {
+		from = reading{}
+	}
 	w.spawn(ctx, func() { w.poll(ctx, name, from) })
 }
 

@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,27 +24,57 @@ type paced struct {
 	services int
 
 	mu      sync.Mutex
-	silent  bool // no answer at all
-	refuse  bool // no connection
-	changes map[string]int
+	silent  bool           // no answer at all
+	refuse  bool           // no connection
+	first   int            // the services below it are gone
+	changes map[string]int // of each path
+	address map[string]int // last number of a service's address, by path; default its index
+	changed chan struct{}  // closed by the next change
+}
+
+func newPaced(services int) *paced {
+	return &paced{services: services, changes: map[string]int{}, address: map[string]int{}, changed: make(chan struct{})}
 }
 
 func (p *paced) set(change func(*paced)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(p)
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
-// state is the trouble and the index of a path.
-func (p *paced) state(path string) (silent, refuse bool, index int) {
+// state is the trouble and the index of a path, and what tells of a change.
+func (p *paced) state(path string) (silent, refuse bool, index int, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.silent, p.refuse, 1 + p.changes[path]
+	return p.silent, p.refuse, 1 + p.changes[path], p.changed
+}
+
+// block answers a long poll: the index, once it is another one or the wait is over.
+func (p *paced) block(ctx context.Context, path, known, wait string) (int, error) {
+	limit, err := time.ParseDuration(wait)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for err == nil {
+		_, _, index, changed := p.state(path)
+		if known != fmt.Sprint(index) {
+			return index, nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return index, nil
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	return 0, err
 }
 
 func (p *paced) RoundTrip(q *http.Request) (*http.Response, error) {
 	ctx, path := q.Context(), q.URL.Path
-	silent, refuse, index := p.state(path)
+	silent, refuse, index, _ := p.state(path)
 	if refuse {
 		return nil, errors.New("connection refused")
 	}
@@ -52,15 +83,11 @@ func (p *paced) RoundTrip(q *http.Request) (*http.Response, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	if q.URL.Query().Get("index") == fmt.Sprint(index) {
-		wait, err := time.ParseDuration(q.URL.Query().Get("wait"))
-		if err != nil {
+	if query := q.URL.Query(); query.Get("index") != "" {
+		var err error
+		if index, err = p.block(ctx, path, query.Get("index"), query.Get("wait")); err != nil {
 			return nil, err
 		}
-		if !sleep(ctx, wait) {
-			return nil, ctx.Err()
-		}
-		_, _, index = p.state(path)
 	}
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"X-Consul-Index": {fmt.Sprint(index)}},
@@ -69,15 +96,26 @@ func (p *paced) RoundTrip(q *http.Request) (*http.Response, error) {
 }
 
 func (p *paced) body(path string, index int) string {
-	name, ok := strings.CutPrefix(path, "/v1/health/service/")
-	if ok {
-		return fmt.Sprintf(instanceJSON, name, name, fmt.Sprintf("10.0.0.%d", index))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if name, ok := strings.CutPrefix(path, healthPath); ok {
+		return fmt.Sprintf(instanceJSON, name, name, fmt.Sprintf("10.0.0.%d", cmp.Or(p.address[path], index)))
 	}
 	names := []string{`"consul":[]`}
-	for i := range p.services {
+	for i := p.first; i < p.services; i++ {
 		names = append(names, fmt.Sprintf("%q:[]", numbered("web", i)))
 	}
 	return "{" + strings.Join(names, ",") + "}"
+}
+
+const healthPath = "/v1/health/service/"
+
+func addressIs(name, address string) func(registrytest.View) bool {
+	key := federation.ServiceKey{Hostname: federation.Hostname(name + ".service.consul")}
+	return func(v registrytest.View) bool {
+		s := v.Services[key]
+		return s != nil && s.Endpoints[0].Address.String() == address
+	}
 }
 
 func startPaced(t *testing.T, server *paced) *registrytest.Recorder {
@@ -104,22 +142,38 @@ func startPaced(t *testing.T, server *paced) *registrytest.Recorder {
 
 func TestF67ServicesWithoutALongPollAreSeenWithin10s(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &paced{services: 300, changes: map[string]int{}}
+		server := newPaced(300)
 		heard := startPaced(t, server)
 		if got, want := heard.View().Status.Message, "147 of 300 services followed live, the rest within 10s"; got != want {
 			t.Errorf("the status says %q, want %q", got, want)
 		}
 		for _, name := range []string{"web-299", "web-147", "web-222"} {
 			began := time.Now()
-			server.set(func(p *paced) { p.changes["/v1/health/service/"+name]++ })
-			key := federation.ServiceKey{Hostname: federation.Hostname(name + ".service.consul")}
-			heard.Wait(t, name, func(v registrytest.View) bool {
-				return v.Services[key].Endpoints[0].Address.String() == "10.0.0.2"
-			})
+			server.set(func(p *paced) { p.changes[healthPath+name]++ })
+			heard.Wait(t, name, addressIs(name, "10.0.0.2"))
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("%s: seen after %v, want 10 s at most", name, took)
 			}
 		}
+	})
+}
+
+// TestServiceThatGetsALongPollIsReadAnew: its last answer by a long poll is an
+// old one, which it may have come back to.
+func TestServiceThatGetsALongPollIsReadAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const name = "web-147" // the first one without a long poll
+		server := newPaced(300)
+		heard := startPaced(t, server)
+		server.set(func(p *paced) { p.changes[healthPath+name]++ })
+		heard.Wait(t, "its change", addressIs(name, "10.0.0.2"))
+		server.set(func(p *paced) {
+			p.changes[healthPath+name]++
+			p.address[healthPath+name] = 1
+			p.first, p.changes["/v1/catalog/services"] = 1, 1
+		})
+		heard.Wait(t, "the end of web-000", func(v registrytest.View) bool { return len(v.Services) == 299 })
+		heard.Wait(t, "the address as it was at first", addressIs(name, "10.0.0.1"))
 	})
 }
 
@@ -130,7 +184,7 @@ func TestF68SilenceIsNoticedIn15sAndTheReturnIn5s(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := &paced{services: 3, changes: map[string]int{}}
+				server := newPaced(3)
 				heard := startPaced(t, server)
 				for _, outage := range []time.Duration{time.Second, time.Minute, time.Hour} {
 					server.set(fault)

@@ -135,6 +135,7 @@ func TestF41ExpiredInsideAWatchListsAgain(t *testing.T) {
 		heard.Wait(t, "what the second list says", func(v registrytest.View) bool {
 			return v.Services[serviceKey("c")] != nil && v.Services[serviceKey("b")] == nil
 		})
+		synctest.Wait()
 		heard.WaitPhase(t, federation.Ready)
 		if got, want := script.queries(), "list, watch 10, list, watch 50"; got != want {
 			t.Errorf("asked for %s, want %s", got, want)
