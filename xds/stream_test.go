@@ -162,6 +162,7 @@ func TestClientThatGoesWhileItIsAnsweredEndsTheStream(t *testing.T) {
 		b.ask()
 		b.ack(<-b.toPeer)
 		pass(time.Second) // the next push goes at once
+		synctest.Wait()
 		between.asked = func() {
 			between.asked = func() {}
 			b.cancel()
