@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -141,4 +142,26 @@ func TestDepsAreCopiedWhole(t *testing.T) {
 			t.Errorf("%s: the copy is %s of %s", field, got, fmt.Sprint(b))
 		}
 	})
+}
+
+// TestEveryFieldSurvivesAsJSON: last known good states are kept as JSON.
+func TestEveryFieldSurvivesAsJSON(t *testing.T) {
+	eachField(t, func(field string, _, b Shard) {
+		if field != "Endpoints.Address" { // an endpoint without one is none
+			survives(t, field, &b, (*Shard).Equal)
+		}
+	})
+	eachField(t, func(field string, _, b Workload) { survives(t, field, &b, (*Workload).Equal) })
+}
+
+func survives[T any](t *testing.T, field string, before *T, equal func(a, b *T) bool) {
+	t.Helper()
+	text, err := json.Marshal(before)
+	after := new(T)
+	if err == nil {
+		err = json.Unmarshal(text, after)
+	}
+	if err != nil || !equal(before, after) {
+		t.Errorf("%T with %s comes back as %+v (%v)", *before, field, *after, err)
+	}
 }
