@@ -54,7 +54,8 @@ func fill(n int) federation.Edit {
 
 func change(i, turn int) federation.Edit {
 	return federation.Edit{Source: source(), Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
-		Set: map[federation.ServiceKey]*federation.Shard{serviceKey(i): shard(i, turn)}}}
+		Set: map[federation.ServiceKey]*federation.Shard{serviceKey(i): shard(i, turn)},
+	}}
 }
 
 // publishCost is the median time of publishing one endpoint change.

@@ -113,8 +113,10 @@ func (e *Echo) answer(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if delay, err := time.ParseDuration(r.URL.Query().Get("delay")); err == nil {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
 		select {
-		case <-time.After(delay):
+		case <-timer.C:
 		case <-r.Context().Done():
 			return
 		}

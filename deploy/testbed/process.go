@@ -181,9 +181,11 @@ func (p *Process) Stop() {
 	if !p.signal(syscall.SIGTERM, syscall.SIGCONT) {
 		return
 	}
+	timer := time.NewTimer(stopLimit)
+	defer timer.Stop()
 	select {
 	case <-p.Exited():
-	case <-time.After(stopLimit):
+	case <-timer.C:
 		p.Kill()
 	}
 }

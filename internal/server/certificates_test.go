@@ -216,6 +216,7 @@ func TestCertificatesFollowTheFiles(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- certificates.Run(ctx) }()
 		serial := func() int64 { return certificates.current.Load().config.Certificates[0].Leaf.SerialNumber.Int64() }
+		//nolint:forbidigo // the time of the bubble
 		polls := func() { time.Sleep(11 * time.Second); synctest.Wait() }
 
 		next, nextKey := ca.issue(t, issue{3, ca.certificate.NotBefore, ca.certificate.NotAfter})

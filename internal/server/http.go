@@ -79,7 +79,7 @@ func (s *HTTP) Run(ctx context.Context, listener net.Listener) error {
 	defer stop()
 	if err := server.Shutdown(window); err != nil {
 		end()
-		server.Close()
+		_ = server.Close() // the window is over
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving %s: %w", listener.Addr(), err)

@@ -113,7 +113,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 		return nil, bindError(err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		listener.Close()
+		_ = listener.Close()
 		return nil, fmt.Errorf("protecting the socket: %w", err)
 	}
 	return listener, nil
@@ -134,7 +134,7 @@ func clearStale(ctx context.Context, path string) error {
 	connection, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	switch {
 	case err == nil:
-		connection.Close()
+		_ = connection.Close()
 		return errors.New("another program listens on the socket; stop it or choose another path")
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("asking whether the socket is in use: %w", err)
