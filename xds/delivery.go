@@ -183,6 +183,9 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 		delete(sub.pending, name)
 		sub.tell(name, nil)
 	}
+	if len(sub.pending) == 0 { // a map that was great once stays slow to walk
+		sub.pending = map[string]want{}
+	}
 	s.parents(sub, b.changed, now)
 	f.version = sub.sum.String()
 	r := &response{kind: sub.kind, delta: s.delta, version: f.version, nonce: f.nonce, resources: b.changed, removed: sortedNames(b.removed), since: b.since}
