@@ -100,12 +100,21 @@ func isTidy(s string) bool {
 	return len(s) <= maxLabelValue && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// network is the one that the instance names, else the cluster's.
-func network(labels map[string]string, cluster federation.NetworkID) federation.NetworkID {
-	if own := labels[keyNetwork]; isLabel(own) {
-		return federation.NetworkID(own)
+// isLabelValue tells what Kubernetes takes for the value of a label, so that a
+// network has the same name in both.
+func isLabelValue(s string) bool { return !strings.Contains(s, "/") && isLabelKey(s) }
+
+// networkOf is the network that the instance names, else the cluster's.
+func (t *translator) networkOf(in *instance, report *report) federation.NetworkID {
+	own := in.labels[keyNetwork]
+	switch {
+	case own == "":
+		return t.network
+	case !isLabelValue(own):
+		report.ofInstance(in.id, "NETWORK_INVALID", keyNetwork, quote(own)+" is no name of a network (63 letters, digits, '-', '_', '.'); the cluster's network is used")
+		return t.network
 	}
-	return cluster
+	return federation.NetworkID(own)
 }
 
 // protocols are all that an instance declares, by meta and by tags.

@@ -25,6 +25,7 @@ func (t *translator) shard(found []*instance, report *report) *federation.Shard 
 	}
 	for _, in := range found {
 		in.endpoint = t.endpoint(in, names)
+		in.endpoint.Network = t.networkOf(in, report)
 		if in.weight == 0 && !equal && in.endpoint.Health == federation.Healthy {
 			in.endpoint.Health = federation.Draining
 		}
@@ -37,7 +38,7 @@ func (t *translator) shard(found []*instance, report *report) *federation.Shard 
 // "only when nothing else is left", which is DRAINING.
 func (t *translator) endpoint(in *instance, names map[uint16]string) federation.Endpoint {
 	e := federation.Endpoint{
-		Address: in.address, Network: network(in.labels, t.network), Locality: in.locality(t.datacenter),
+		Address: in.address, Locality: in.locality(t.datacenter),
 		Weight: uint32(max(in.weight, 1)), Health: in.health(), Labels: in.labels,
 		UID: in.Node.ID + "/" + in.Service.ID,
 	}

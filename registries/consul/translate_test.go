@@ -239,6 +239,20 @@ func TestWorkloadsAnswerByAddress(t *testing.T) {
 	}
 }
 
+// TestF88NetworkThatIsNoneIsSaid: an instance is never placed in another network
+// than it names without a word.
+func TestF88NetworkThatIsNoneIsSaid(t *testing.T) {
+	tr := testTranslator(t, Options{Network: "n1"})
+	for name, want := range map[string]string{"n2": "n2", "Net_2.west": "Net_2.west", "n 2": "", "-n2": "", "a/b": "", strings.Repeat("n", 64): ""} {
+		o := tr.service("web", []entry{at("a", "10.0.0.1", 80, tags(keyNetwork+"|"+name))})
+		got := o.shard.Endpoints[0].Network
+		said := slices.ContainsFunc(o.problems, func(p federation.Problem) bool { return p.Code == "NETWORK_INVALID" && p.Object == "instance a" })
+		if want == "" && (got != "n1" || !said) || want != "" && (string(got) != want || said) {
+			t.Errorf("%q: the endpoint is in %q, problems %+v", name, got, o.problems)
+		}
+	}
+}
+
 func FuzzTranslate(f *testing.F) {
 	f.Add("web", `[{"Node":{"ID":"i","Node":"n","Address":"10.0.0.1","Datacenter":"dc1"},"Service":{"ID":"web-1","Service":"web","Tags":["a|b","c=d","e"],"Meta":{"protocol":"grpc"},"Port":80,"Weights":{"Passing":1,"Warning":1},"TaggedAddresses":{"virtual":{"Address":"240.0.0.1"}}},"Checks":[{"CheckID":"x","Status":"passing"}]}]`)
 	f.Add("WEB_", `[{"Service":{"Port":-5}},{"Node":{},"Service":{"Ports":[{"Port":99999}],"Weights":{"Passing":-1}}},null,{}]`)
