@@ -198,13 +198,17 @@ func (s *Snapshot) LocalityAt(p Place) (Locality, bool) {
 	return Locality{}, false
 }
 
-// ManagementPortsAt returns the ports that only the platform uses.
+// ManagementPortsAt returns the ports that only the platform uses: a probe may
+// as well ask on the port of a service, which stays that of the service.
 func (s *Snapshot) ManagementPortsAt(p Place) []Port {
 	var found []Port
 	for _, w := range s.WorkloadsAt(p) {
 		found = append(found, w.ManagementPorts...)
 	}
-	return found
+	instances := s.InstancesAt(p)
+	return slices.DeleteFunc(found, func(port Port) bool {
+		return slices.ContainsFunc(instances, func(i Instance) bool { return i.Number == port.Number })
+	})
 }
 
 // ProbesAt returns the health checks of the place's workloads.

@@ -91,12 +91,6 @@ func (r *Reader) InstancesAt(p Place) []Instance {
 	return found
 }
 
-// ManagementPortsAt is Snapshot.ManagementPortsAt, noted.
-func (r *Reader) ManagementPortsAt(p Place) []Port {
-	r.noteAddresses(p)
-	return r.snapshot.ManagementPortsAt(p)
-}
-
 func (r *Reader) noteAddresses(p Place) {
 	if p.Network == "" {
 		r.deps.Clusters[p.Cluster] = true

@@ -32,14 +32,11 @@ func (b *builder) inboundListener() *listenerv3.Listener {
 }
 
 // inboundHTTPPorts are the ports on which the workload listens for HTTP. A port
-// that serves a service of another protocol too is left alone.
+// that serves a service of another protocol too is left alone, and so is one that
+// only the platform's probes use.
 func (b *builder) inboundHTTPPorts() []uint16 {
-	place := b.facet.place()
 	http := map[uint16]bool{inboundPort: false}
-	for _, p := range b.reader.ManagementPortsAt(place) {
-		http[p.Number] = false
-	}
-	for _, i := range b.reader.InstancesAt(place) {
+	for _, i := range b.reader.InstancesAt(b.facet.place()) {
 		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 {
 			continue
 		}

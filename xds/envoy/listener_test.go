@@ -150,20 +150,19 @@ func TestTCPBesideUDPOnOnePort(t *testing.T) {
 
 func TestInboundDealsWithHTTPOnly(t *testing.T) {
 	local := federation.Endpoint{Address: federation.IPAddress(netip.MustParseAddr("10.0.0.9")), Ports: []federation.EndpointPort{
-		{Name: "http", Number: 8080}, {Name: "raw", Number: 9000}, {Name: "both", Number: 7000}, {Name: "admin", Number: 6000},
+		{Name: "http", Number: 8080}, {Name: "raw", Number: 9000}, {Name: "both", Number: 7000},
 	}}
 	shard := &federation.Shard{Endpoints: []federation.Endpoint{local, at("10.0.0.8", 8081)}, Ports: []federation.Port{
 		{Name: "http", Number: 80, Protocol: federation.HTTP},
 		{Name: "raw", Number: 90, Protocol: federation.TCP},
 		{Name: "both", Number: 70, Protocol: federation.HTTP},
-		{Name: "admin", Number: 60, Protocol: federation.HTTP},
 	}}
 	second := &federation.Shard{Endpoints: []federation.Endpoint{local}, Ports: []federation.Port{{Name: "both", Number: 71, Protocol: federation.TCP}}}
 	w := newWorld().attach("c1", "").say("c1", webKey, shard).say("c1", key("second.shop"), second)
 	w.apply(federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock}, Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{
 		Set: map[federation.WorkloadKey]*federation.Workload{{Name: "client"}: {
 			Addresses:       []netip.Addr{netip.MustParseAddr("10.0.0.9")},
-			ManagementPorts: []federation.Port{{Name: "admin", Number: 6000, Protocol: federation.HTTP}},
+			ManagementPorts: []federation.Port{{Name: "probe", Number: 8080, Protocol: federation.HTTP}, {Name: "admin", Number: 6000, Protocol: federation.HTTP}},
 		}},
 	}})
 	l, _ := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, client(t), w.snapshot), "virtualInbound")
@@ -172,7 +171,7 @@ func TestInboundDealsWithHTTPOnly(t *testing.T) {
 		ports = append(ports, chain.GetFilterChainMatch().GetDestinationPort().GetValue())
 	}
 	if want := []uint32{15006, 8080}; !slices.Equal(ports, want) {
-		t.Errorf("chains are for the ports %d, want %d: not for TCP, mixed, management and other workloads' ports", ports, want)
+		t.Errorf("chains are for the ports %d, want %d: not for TCP, mixed, management-only and other workloads' ports", ports, want)
 	}
 	if l.GetDefaultFilterChain() == nil {
 		t.Error("other ports do not pass")
