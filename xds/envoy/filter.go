@@ -6,6 +6,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
 	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
@@ -20,6 +21,7 @@ const (
 	httpFilter        = "envoy.filters.network.http_connection_manager"
 	routerFilter      = "envoy.filters.http.router"
 	originalDstFilter = "envoy.filters.listener.original_dst"
+	httpInspector     = "envoy.filters.listener.http_inspector"
 )
 
 // tcpConnectAttempts is how many endpoints a TCP connection tries.
@@ -66,6 +68,12 @@ func newHTTP(statPrefix string) *hcmv3.HttpConnectionManager {
 
 func filter(name string, config proto.Message) *listenerv3.Filter {
 	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: toAny(config)}}
+}
+
+func httpInspectorFilter() *listenerv3.ListenerFilter {
+	return &listenerv3.ListenerFilter{Name: httpInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
+		TypedConfig: toAny(&httpinspectorv3.HttpInspector{}),
+	}}
 }
 
 func originalDestinationFilter() *listenerv3.ListenerFilter {

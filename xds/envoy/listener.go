@@ -5,9 +5,11 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -19,6 +21,10 @@ const (
 	anyIPv4 = "0.0.0.0"
 	anyIPv6 = "::"
 )
+
+// detection is how long the first bytes of a caller are waited for to tell
+// whether it speaks HTTP.
+const detection = time.Second
 
 func (b *builder) listener(name string) proto.Message {
 	var l *listenerv3.Listener
@@ -67,27 +73,41 @@ func (b *builder) serviceListener(name string) *listenerv3.Listener {
 	if !ok {
 		return nil
 	}
-	var filter *listenerv3.Filter
-	if vip.IsUnspecified() {
-		filter = b.portFilter(number)
-	} else {
-		filter = b.vipFilter(vip, number)
-	}
-	if filter == nil {
-		return nil
-	}
 	l := newListener(name, vip.String(), number)
 	l.BindToPort = wrapperspb.Bool(false)
-	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{filter}}}
-	if vip.IsUnspecified() && b.facet.IPv6 {
+	if !vip.IsUnspecified() {
+		return withFilter(l, b.vipFilter(vip, number))
+	}
+	if b.facet.IPv6 {
 		alsoIPv6(l, number)
 	}
+	return httpOrPassthrough(l, b.portFilter(number))
+}
+
+func withFilter(l *listenerv3.Listener, f *listenerv3.Filter) *listenerv3.Listener {
+	if f == nil {
+		return nil
+	}
+	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{f}}}
+	return l
+}
+
+// httpOrPassthrough gives the filter what is HTTP. Other connections of the port
+// are not for its services and go where the caller wanted; a caller that lets
+// the server speak first waits for detection.
+func httpOrPassthrough(l *listenerv3.Listener, f *listenerv3.Filter) *listenerv3.Listener {
+	if withFilter(l, f) == nil {
+		return nil
+	}
+	l.ListenerFilters = []*listenerv3.ListenerFilter{httpInspectorFilter()}
+	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
+	l.FilterChains[0].FilterChainMatch = &listenerv3.FilterChainMatch{ApplicationProtocols: []string{"http/1.0", "http/1.1", "h2c"}}
+	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{tcpProxy(passthroughCluster)}}
 	return l
 }
 
 // portFilter routes the requests of a port on which any service speaks HTTP.
-// TCP services of that port keep their VIPs' own listeners; without a VIP they
-// cannot be told apart and HTTP wins. The listener is of the facet that everyone
+// TCP services of that port keep their VIPs' own listeners. The listener is of the facet that everyone
 // shares where a service of that facet is enough reason for it.
 func (b *builder) portFilter(number uint16) *listenerv3.Filter {
 	found := false

@@ -1,7 +1,10 @@
 package envoy_test
 
 import (
+	"io"
+	"sync"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
@@ -27,6 +30,7 @@ func manySorts() *federation.Snapshot {
 		say("c1", key("second.shop.svc.cluster.local"), over(tcp(80, federation.TCP, "10.96.0.2/32"), federation.ClientSideLB, "10.7.0.3", 9000)).
 		say("c1", inOther("dns"), over(httpOn(80, "10.96.0.3/32"), federation.DNSLB, "10.7.0.2", 8080)).
 		say("c1", inOther("headless"), over(httpOn(80), federation.Passthrough, "10.7.0.3", 80)).
+		say("c1", inOther("database"), over(tcp(80, federation.TCP), federation.Passthrough, "10.7.0.4", 80)).
 		say("c2", inOther("far"), over(httpOn(80, "10.97.0.1/32"), federation.ClientSideLB, "10.7.0.3", 80)).
 		say("c2", inOther("far-raw"), over(tcp(80, federation.TCP, "10.97.0.2/32"), federation.ClientSideLB, "10.7.0.3", 9000)).snapshot
 }
@@ -35,9 +39,11 @@ func TestEnvoyServesEverySortOfServiceOnOnePort(t *testing.T) {
 	world, network := manySorts(), testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	first, _ := pod(t, network, "10.7.0.2", nil)
 	second, _ := pod(t, network, "10.7.0.3", nil)
+	third, _ := pod(t, network, "10.7.0.4", nil)
 	caller, proxy := pod(t, network, "10.7.0.9", world)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "first", Namespace: first, HTTP: []int{8080}, TCP: []int{9000}})
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "second", Namespace: second, HTTP: []int{80}, TCP: []int{9000}})
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "third", Namespace: third, TCP: []int{80}})
 	for _, c := range []struct{ address, host, cluster, want string }{
 		{"10.96.0.1", "10.96.0.1", "outbound|80||web.shop.svc.cluster.local", "first"},
 		{"10.96.0.1", "web", "outbound|80||web.shop.svc.cluster.local", "first"},
@@ -60,10 +66,44 @@ func TestEnvoyServesEverySortOfServiceOnOnePort(t *testing.T) {
 			t.Errorf("%s at %s is answered by %s, want %s through %s", c.host, c.address, got, c.want, c.cluster)
 		}
 	}
-	for address, want := range map[string]string{"10.96.0.2:80": "first hello\n", "10.97.0.2:80": "second hello\n"} {
+	for address, want := range map[string]string{"10.96.0.2:80": "first hello\n", "10.97.0.2:80": "second hello\n", "10.7.0.4:80": "third hello\n"} {
 		if got := sayLine(t, caller, address); got != want {
 			t.Errorf("%s answers %q, want %q", address, got, want)
 		}
+	}
+}
+
+// A server that speaks first, on a port where others speak HTTP, is heard.
+func TestEnvoyLetsAServerSpeakFirstOnAPortOfHTTP(t *testing.T) {
+	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
+	server, _ := pod(t, network, "10.7.0.4", nil)
+	caller, _ := pod(t, network, "10.7.0.9", manySorts())
+	listener, err := server.Listen("10.7.0.4:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "220 ready\n")
+			_ = conn.Close()
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); served.Wait() })
+	conn, err := caller.DialContext(t.Context(), "tcp", "10.7.0.4:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := io.ReadAll(conn); err != nil || string(said) != "220 ready\n" {
+		t.Errorf("heard %q, %v", said, err)
 	}
 }
 
