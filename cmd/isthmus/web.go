@@ -12,7 +12,16 @@ import (
 )
 
 // firstQuery is what a newcomer asks first.
-const firstQuery = `{ services { nodes { hostname clusterVIPs { clusterID addresses } endpoints { totalCount } } } }`
+const firstQuery = `{
+  services {
+    nodes {
+      hostname
+      clusterVIPs { clusterID addresses }
+      endpoints { totalCount }
+    }
+  }
+}
+`
 
 //go:embed page.html
 var pageSource string
@@ -20,12 +29,12 @@ var pageSource string
 // pageFacts are what the page and the greeting say of this hub.
 type pageFacts struct {
 	Version, GraphQL, XDS, Health string
-	Query, Curl                   string
+	Curl                          string
 	Sample                        bool
 }
 
 func (s *settings) facts() pageFacts {
-	f := pageFacts{Version: version, XDS: s.xdsAddr, Health: s.healthAddr, Query: firstQuery, Sample: s.sample}
+	f := pageFacts{Version: version, XDS: s.xdsAddr, Health: s.healthAddr, Sample: s.sample}
 	f.Curl = "curl -s "
 	scheme := "https://"
 	if s.dev {
@@ -36,7 +45,7 @@ func (s *settings) facts() pageFacts {
 		f.Curl += "--unix-socket " + path + " "
 		f.GraphQL = scheme + "localhost"
 	}
-	f.Curl += f.GraphQL + `/graphql -H 'content-type: application/json' -d '{"query":"` + firstQuery + `"}'`
+	f.Curl += f.GraphQL + `/graphql -H 'content-type: application/json' -d '{"query":"` + strings.Join(strings.Fields(firstQuery), " ") + `"}'`
 	return f
 }
 
