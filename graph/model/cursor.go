@@ -12,8 +12,17 @@ const (
 	sumSize   = 4
 )
 
-// encoding has one text for each sequence of bytes.
 var encoding = base64.RawURLEncoding.Strict()
+
+// decode takes the one text that a sequence of bytes has; the decoder itself
+// passes over line ends.
+func decode(text string) ([]byte, bool) {
+	if strings.ContainsAny(text, "\r\n") {
+		return nil, false
+	}
+	data, err := encoding.DecodeString(text)
+	return data, err == nil
+}
 
 // Cursor names a place in one list. It stays valid while the list changes: what
 // comes behind it is what has a larger key. A sum tells cursors that were cut
@@ -27,8 +36,8 @@ func CursorKey(list, cursor string) (key string, ok bool) {
 	if len(cursor) > maxCursor {
 		return "", false
 	}
-	text, err := encoding.DecodeString(cursor)
-	if err != nil || len(text) <= sumSize {
+	text, ok := decode(cursor)
+	if !ok || len(text) <= sumSize {
 		return "", false
 	}
 	key = string(text[sumSize:])
@@ -52,8 +61,8 @@ func ID(kind, name string) string { return encoding.EncodeToString([]byte(kind +
 
 // ParseID returns what ID was made from.
 func ParseID(id string) (kind, name string, ok bool) {
-	text, err := encoding.DecodeString(id)
-	if err != nil {
+	text, ok := decode(id)
+	if !ok {
 		return "", "", false
 	}
 	return strings.Cut(string(text), nul)

@@ -10,6 +10,7 @@ func FuzzBG08CursorKey(f *testing.F) {
 	f.Add("services", model.Cursor("services", "a\x00b"))
 	f.Add("clusters", model.Cursor("services", "a\x00b"))
 	f.Add("services", "")
+	f.Add("services", "c\rIJ_bWEAYg") // a line end inside
 	f.Fuzz(func(t *testing.T, list, cursor string) {
 		if key, ok := model.CursorKey(list, cursor); ok && (key == "" || model.Cursor(list, key) != cursor) {
 			t.Errorf("%q is taken for the key %q", cursor, key)
