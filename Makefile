@@ -68,7 +68,7 @@ bench: ## Measure what the hub costs, as ratios within one run.
 .PHONY: lint
 lint: ## Check style, and that generated files are as their sources say.
 	@echo "building the linter (the first time: some minutes)"
-	@$(TOOL) golangci-lint run
+	@GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/golangci-lint $(TOOL) golangci-lint run # what it keeps names files of one checkout
 	@go vet ./...
 	@go mod verify >/dev/null && echo "modules verified"
 
