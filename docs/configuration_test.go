@@ -164,7 +164,7 @@ func TestStartErrorsAreAsDocumented(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "isthmus.yaml"), []byte(c.config))
-		cmd := exec.Command(hubBinary(t), append([]string{"serve"}, c.args...)...)
+		cmd := exec.Command(binary.Path(t), append([]string{"serve"}, c.args...)...)
 		cmd.Dir = dir
 		out, _ := cmd.CombinedOutput()
 		printed := strings.TrimPrefix(strings.TrimSpace(string(out)), "isthmus: ")

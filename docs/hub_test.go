@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,40 +18,10 @@ import (
 
 const patience = 30 * time.Second
 
-// The program that the documents speak of is built once, by the first test that
-// needs it; TestMain removes it.
-var (
-	binaryDir string
-	binary    = sync.OnceValues(func() (string, error) {
-		path := filepath.Join(binaryDir, "isthmus")
-		out, err := exec.Command("go", "build", "-o", path, "isthmus.dev/isthmus/cmd/isthmus").CombinedOutput()
-		if err != nil {
-			return "", fmt.Errorf("building the hub: %w\n%s", err, out)
-		}
-		return path, nil
-	})
-)
+// binary is the program that the documents speak of.
+var binary = testbed.NewBinary()
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "isthmus-docs-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	binaryDir = dir
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
-
-func hubBinary(t *testing.T) string {
-	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+func TestMain(m *testing.M) { os.Exit(binary.Main(m)) }
 
 // isthmus runs a command to its end and returns all that it prints, and its exit
 // code.
@@ -60,7 +29,7 @@ func isthmus(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, hubBinary(t), args...)
+	cmd := exec.CommandContext(ctx, binary.Path(t), args...)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		t.Fatalf("running isthmus %v: %v", args, err)
@@ -89,7 +58,7 @@ func (h *hub) start(t *testing.T, dir string, args []string) {
 	health := filepath.Join(dir, "health")
 	ready := socketClient(health)
 	h.Process = testbed.StartProgram(t, testbed.ProgramOptions{
-		Name: "isthmus", Path: hubBinary(t),
+		Name: "isthmus", Path: binary.Path(t),
 		Args:  append([]string{"serve", "--data-dir", filepath.Join(dir, "data"), "--health-addr", "unix:" + health}, args...),
 		Ready: func(ctx context.Context) error { return get(ctx, ready, "http://localhost/readyz") },
 	})

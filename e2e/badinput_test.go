@@ -127,7 +127,7 @@ func (w *badWorld) config(t *testing.T) string {
 func TestBadInput(t *testing.T) {
 	w := newBadWorld(t)
 	config := w.config(t)
-	hubBinary(t)
+	binary.Path(t)
 	started := time.Now()
 	w.hub = startHub(t, hubOptions{config: config, early: true})
 	t.Run("ready after the grace of the dead cluster", func(t *testing.T) {

@@ -60,7 +60,7 @@ func startHub(t *testing.T, o hubOptions) *hub {
 // run starts the program. A race or a panic in it fails the test at its end.
 func (h *hub) run(t *testing.T, o testbed.ProgramOptions, early bool) {
 	t.Helper()
-	o.Name, o.Path = "isthmus", hubBinary(t)
+	o.Name, o.Path = "isthmus", binary.Path(t)
 	if !early {
 		o.Ready = h.ready
 	}

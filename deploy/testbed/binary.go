@@ -1,0 +1,54 @@
+package testbed
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Binary is the hub's own program, built once for the tests of a package by the
+// first of them that needs it.
+type Binary struct {
+	flags []string // Of go build.
+	once  sync.Once
+	dir   string
+	err   error
+}
+
+// NewBinary returns a binary that go build makes with these flags.
+func NewBinary(flags ...string) *Binary { return &Binary{flags: flags} }
+
+// Main runs the tests and removes the binary; it is for TestMain and returns
+// the exit code.
+func (b *Binary) Main(m *testing.M) int {
+	code := m.Run()
+	if b.dir != "" {
+		os.RemoveAll(b.dir)
+	}
+	return code
+}
+
+// Path builds the binary, or ends the test if it cannot be built.
+func (b *Binary) Path(t testing.TB) string {
+	t.Helper()
+	b.once.Do(b.build)
+	if b.err != nil {
+		t.Fatal(b.err)
+	}
+	return b.file()
+}
+
+func (b *Binary) file() string { return filepath.Join(b.dir, "isthmus") }
+
+func (b *Binary) build() {
+	if b.dir, b.err = os.MkdirTemp("", "isthmus-binary-"); b.err != nil {
+		return
+	}
+	args := append(append([]string{"build"}, b.flags...), "-o", b.file(), "isthmus.dev/isthmus/cmd/isthmus")
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		b.err = fmt.Errorf("building the hub: %w\n%s", err, out)
+	}
+}
