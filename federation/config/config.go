@@ -1,0 +1,156 @@
+// Package config is the mesh's declarative configuration: where objects come
+// from, how they are validated and applied, and what they mean to the mesh. A
+// source gives whole objects; translation into an Edit is pure.
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Object is one stored object. It is read-only.
+type Object struct {
+	Key        federation.ObjectKey
+	APIVersion string // in which Manifest is written: the kind's storage version
+	Revision   int64  // of the source, when the object last changed
+	// Manifest is the whole object as JSON with sorted keys, its metadata with
+	// managedFields included; times apart, equal objects have equal bytes.
+	Manifest []byte
+	Expires  time.Time // when it goes unless it is renewed; zero: never
+}
+
+// Event is a change of one object. Old is nil for a new one, New for one that
+// is gone.
+type Event struct{ Old, New *Object }
+
+// Update is one change of a source, to be taken as a whole.
+type Update struct {
+	Revision int64 // of the source after the change
+	Full     bool  // Events have every object of the source, Old empty: what is missing is gone
+	Events   []Event
+}
+
+// Source is a place from which objects come (ConfigStoreCache of seeds 1.11).
+type Source interface {
+	// Kinds are those that the source can give; it is never asked for others
+	// (seed 32).
+	Kinds() []federation.Kind
+	// Run follows the source until the context ends. The first Update is full.
+	// Trouble that may pass is said by Trouble, and what was given stays.
+	Run(ctx context.Context, to Sink) error
+}
+
+// Sink takes what a source gives, in order. Its methods block until it is
+// taken up.
+type Sink interface {
+	Update(Update)
+	// Trouble is what is wrong with the source or some of what it holds; empty:
+	// nothing any more. Each call replaces the one before.
+	Trouble([]Problem)
+}
+
+// Problem is something that a source holds and that is not used.
+type Problem struct {
+	Code    string // stable, upper case, such as UNDECODABLE
+	Object  string // what it is about: a key, a file, or "" for the whole source
+	Field   string // path within the object
+	Message string // what is wrong and what to do; never a secret
+}
+
+// Change is one object of a commit.
+type Change struct {
+	Key    federation.ObjectKey
+	Object *Object // nil: deleted
+}
+
+// Commit is a set of changes that becomes true as a whole or not at all.
+type Commit struct {
+	Base    int64 // revision from which the changes were computed
+	Changes []Change
+	Note
+}
+
+// Note is what history says of a commit beside its changes.
+type Note struct {
+	Author         string
+	Time           time.Time
+	Message        string
+	Manager        string // field manager
+	Ticket         string
+	IdempotencyKey string // empty: none
+}
+
+// Record is a commit as history has it.
+type Record struct {
+	Revision int64
+	Note
+	Changes []RecordedChange
+}
+
+// Action says what a commit did to an object.
+type Action string
+
+// The actions.
+const (
+	Created   Action = "CREATE"
+	Updated   Action = "UPDATE"
+	Deleted   Action = "DELETE"
+	Unchanged Action = "UNCHANGED"
+)
+
+// RecordedChange is one object of a record.
+type RecordedChange struct {
+	Key    federation.ObjectKey
+	Action Action
+	Object *Object // as it was from then on; nil: deleted
+}
+
+// Log is the store of record: where commits go and history comes from. Its
+// errors are a *Moved, ErrUnknownRevision, a *Refused, or that the store cannot
+// be reached.
+type Log interface {
+	// Commit returns the new revision once it is durable. A commit without
+	// changes is refused.
+	Commit(ctx context.Context, c Commit) (revision int64, err error)
+	// Records returns up to limit records below the revision before, newest first;
+	// before 0 starts at the newest.
+	Records(ctx context.Context, before int64, limit int) ([]Record, error)
+	// At returns every object as of the revision.
+	At(ctx context.Context, revision int64) ([]Object, error)
+	// Find returns the record of the commit with that idempotency key, or nil.
+	Find(ctx context.Context, idempotencyKey string) (*Record, error)
+}
+
+// Leases keeps objects that go unless they are renewed. They are given by the
+// store's Source like others, with Expires.
+type Leases interface {
+	// Register puts the object for so long; one of that key is replaced.
+	Register(ctx context.Context, o Object, ttl time.Duration) (expires time.Time, err error)
+	// Renew begins the time of the object anew; ErrNoLease when it is gone.
+	Renew(ctx context.Context, key federation.ObjectKey) (expires time.Time, err error)
+	// Release removes the object now; without one it does nothing.
+	Release(ctx context.Context, key federation.ObjectKey) error
+}
+
+// Moved is the error of a commit whose base is not the newest revision (any
+// more): compute it again.
+type Moved struct{ Base, Now int64 }
+
+func (m *Moved) Error() string {
+	return fmt.Sprintf("the configuration is at revision %d, not at %d any more: read it again and repeat", m.Now, m.Base)
+}
+
+// Refused is the error of a commit that the store will never take as it is.
+type Refused struct{ Limit, Message string } // Limit names the rule, such as "storage full"
+
+func (r *Refused) Error() string { return r.Limit + ": " + r.Message }
+
+// The errors of a Log and of Leases.
+var (
+	ErrUnknownRevision = errors.New("this revision is not in the history (any more)")
+	ErrNoLease         = errors.New("there is no such registration (any more): register anew")
+)

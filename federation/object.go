@@ -1,0 +1,75 @@
+package federation
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind names a sort of configuration object; its versions are the store's
+// business.
+type Kind struct{ Group, Name string }
+
+func (k Kind) String() string { return k.Name + "." + k.Group }
+
+// ObjectKey is the identity of a configuration object (seeds 1.11).
+type ObjectKey struct{ Group, Kind, Namespace, Name string }
+
+// Of returns the object's kind.
+func (k ObjectKey) Of() Kind { return Kind{k.Group, k.Kind} }
+
+// Compare orders by group, kind, namespace and name.
+func (k ObjectKey) Compare(o ObjectKey) int {
+	return cmp.Or(cmp.Compare(k.Group, o.Group), cmp.Compare(k.Kind, o.Kind),
+		cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name))
+}
+
+func (k ObjectKey) String() string { return k.Kind + "." + k.Group + " " + k.Namespace + "/" + k.Name }
+
+// Object is a configuration object as readers see it. It is never changed after
+// it was handed over with an Edit.
+type Object struct {
+	Key      ObjectKey
+	Revision int64  // of the store, when the object last changed
+	Digest   string // stands for Spec: equal digests mean equal specs
+	Labels   map[string]string
+	Created  time.Time
+	// Names are what readers look the object up by: the hostnames it speaks of,
+	// wildcards included ("*.example.com"), and NAMESPACE/NAME of objects that it
+	// refers to. An object without names is found by kind and namespace only.
+	Names []string
+	// ProxyLabels are the keys of a proxy's labels that decide whether and how
+	// the object concerns the proxy.
+	ProxyLabels []string
+	Spec        any // of the kind's own Go type; opaque here
+}
+
+// Equal compares all fields; the digest stands for the spec.
+func (o *Object) Equal(p *Object) bool {
+	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest && maps.Equal(o.Labels, p.Labels) &&
+		o.Created.Equal(p.Created) && slices.Equal(o.Names, p.Names) && slices.Equal(o.ProxyLabels, p.ProxyLabels)
+}
+
+// Older tells that o was made before p; the key decides between equals. Where
+// two objects say different things, the older one holds.
+func (o *Object) Older(p *Object) bool {
+	return cmp.Or(o.Created.Compare(p.Created), o.Key.Compare(p.Key)) < 0
+}
+
+// Wildcards returns the names under which an object that speaks of the hostname
+// may be found, the most specific first: the name itself, then each wildcard
+// that covers it, then "*".
+func Wildcards(host Hostname) []string {
+	names := []string{string(host)}
+	for rest := strings.TrimPrefix(string(host), "*."); ; {
+		_, after, found := strings.Cut(rest, ".")
+		if !found {
+			break
+		}
+		names = append(names, "*."+after)
+		rest = after
+	}
+	return append(names, "*")
+}
