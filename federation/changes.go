@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Reason says what about a service changed; reasons add up.
+// Reason says what changed; reasons add up. Those of a service are the first
+// three.
 type Reason uint8
 
 // The reasons of a change.
@@ -13,11 +14,12 @@ const (
 	ReasonSpec      Reason = 1 << iota // ports, VIPs, resolution, visibility, the set of clusters; or the service is new or gone
 	ReasonEndpoints                    // endpoints, refused ones included, or the notes on them
 	ReasonAccounts                     // the set of service accounts
+	ReasonConfig                       // configuration objects
 )
 
 func (r Reason) String() string {
 	var names []string
-	for bit, name := range map[Reason]string{ReasonSpec: "spec", ReasonEndpoints: "endpoints", ReasonAccounts: "accounts"} {
+	for bit, name := range map[Reason]string{ReasonSpec: "spec", ReasonEndpoints: "endpoints", ReasonAccounts: "accounts", ReasonConfig: "config"} {
 		if r&bit != 0 {
 			names = append(names, name)
 		}
@@ -33,6 +35,12 @@ type ServiceChange struct {
 	Gone    bool
 }
 
+// ObjectChange names a configuration object that changed.
+type ObjectChange struct {
+	Key  ObjectKey
+	Gone bool
+}
+
 // ChangeSet says what differs between two versions; each thing is named once,
 // whatever happened to it in between. With All the reader is too far behind (or
 // never read) and must take everything anew; the lists are empty then.
@@ -42,12 +50,26 @@ type ChangeSet struct {
 	Services  []ServiceChange
 	Clusters  []ClusterID
 	Addresses []AddressKey // where endpoints or workloads came, went or changed
+	Objects   []ObjectChange
 	Settings  bool
 }
 
 // Empty tells that nothing changed.
 func (c ChangeSet) Empty() bool {
-	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0
+	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 && len(c.Objects) == 0
+}
+
+// Reasons are those of everything in the set (seeds 33–41: "full" is any of
+// spec, accounts and config, "EDS-only" is endpoints alone).
+func (c ChangeSet) Reasons() Reason {
+	var all Reason
+	for _, s := range c.Services {
+		all |= s.Reasons
+	}
+	if len(c.Objects) > 0 {
+		all |= ReasonConfig
+	}
+	return all
 }
 
 // ChangesSince returns what changed after the version. Its cost is that of the
@@ -66,6 +88,10 @@ func (s *Snapshot) ChangesSince(version uint64) ChangeSet {
 			c.Clusters = append(c.Clusters, ClusterID(key))
 		case addressEntry:
 			c.Addresses = append(c.Addresses, addressKeyOf(key))
+		case objectEntry:
+			key := objectKeyOf(key)
+			_, stays := s.Object(key)
+			c.Objects = append(c.Objects, ObjectChange{Key: key, Gone: !stays})
 		case settingEntry:
 			c.Settings = true
 		}

@@ -24,6 +24,8 @@ type Edit struct {
 	Status    *RegistryStatus
 	Clusters  Delta[ClusterID, ClusterSpec] // Gone removes all that the cluster ever said
 	Settings  *Settings
+	Objects   Delta[ObjectKey, *Object]
+	Revision  int64 // of the store of record that the edit brings the snapshot to; 0: as it was
 }
 
 // Settings are the hub's own settings that decide what a snapshot holds.

@@ -23,6 +23,10 @@ func other(t *testing.T, of reflect.Type) reflect.Value {
 	}
 	v := reflect.New(of).Elem()
 	switch of.Kind() {
+	case reflect.Interface:
+		v.Set(reflect.ValueOf("other"))
+	case reflect.Int64:
+		v.SetInt(2)
 	case reflect.String:
 		v.SetString("other")
 	case reflect.Bool:
@@ -111,6 +115,7 @@ func TestEveryFieldIsCompared(t *testing.T) {
 	compared(t, func(a, b *Endpoint) bool { return a.Equal(b) })
 	compared(t, func(a, b *Shard) bool { return a.Equal(b) })
 	compared(t, func(a, b *Workload) bool { return a.Equal(b) })
+	compared(t, func(a, b *Object) bool { return a.Equal(b) }, "Spec") // Digest stands for it
 	compared(t, func(a, b *Conflict) bool { return conflictsEqual(*a, *b) })
 	compared(t, func(a, b *Settings) bool { return a.equal(b) })
 	compared(t, func(a, b *Service) bool { return reasonsFor(a, b) == 0 },

@@ -14,6 +14,7 @@ const (
 	clusterEntry entryKind = 'c'
 	addressEntry entryKind = 'a'
 	settingEntry entryKind = 'g'
+	objectEntry  entryKind = 'o'
 )
 
 // record names what one version changed.

@@ -15,6 +15,8 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d.applyServices(e.Source, e.Services)
 	d.applyWorkloads(e.Source, e.Workloads)
 	d.applyProblems(e.Source, e.Problems)
+	d.applyObjects(e.Objects)
+	d.applyRevision(e.Revision)
 	if !d.changed {
 		return s, ChangeSet{From: s.version, To: s.version}
 	}
@@ -33,6 +35,8 @@ type draft struct {
 	addresses *iradix.Txn[resident]
 	problems  *iradix.Txn[Problem]
 	clusters  *iradix.Txn[*Cluster]
+	objects   objectsTxn
+	revision  int64
 	settings  Settings
 	version   uint64
 	changed   bool
@@ -44,7 +48,7 @@ func newDraft(s *Snapshot) *draft {
 	return &draft{
 		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(),
 		workloads: s.workloads.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
-		clusters: s.clusters.Txn(), settings: s.settings, version: s.version + 1,
+		clusters: s.clusters.Txn(), objects: s.objects.txn(), revision: s.revision, settings: s.settings, version: s.version + 1,
 		touched: map[AddressKey]bool{},
 	}
 }
@@ -56,13 +60,21 @@ func (d *draft) commit() *Snapshot {
 	return &Snapshot{
 		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(),
 		workloads: d.workloads.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
-		clusters: d.clusters.Commit(), journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
+		clusters: d.clusters.Commit(), objects: d.objects.commit(), revision: d.revision, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}
 }
 
 func (d *draft) record(kind entryKind, key []byte) {
 	d.changed = true
 	d.entries = append(d.entries, string(append([]byte{byte(kind)}, key...)))
+}
+
+// applyRevision notes how far the store of record has come; readers that wait for
+// a revision need not be told of anything else.
+func (d *draft) applyRevision(now int64) {
+	if now > d.revision {
+		d.revision, d.changed = now, true
+	}
 }
 
 func (d *draft) applySettings(now *Settings) {

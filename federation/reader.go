@@ -13,7 +13,12 @@ type Deps struct {
 	Hostnames map[Hostname]bool     // the set of services of that hostname
 	Addresses map[AddressKey]bool
 	Clusters  map[ClusterID]bool
-	Settings  bool
+	Objects   map[ObjectKey]bool
+	// Names and Sets stand for objects that may come: of a kind under a name, and
+	// of a kind in a namespace.
+	Names    map[ObjectName]bool
+	Sets     map[ObjectSet]bool
+	Settings bool
 }
 
 // Reader reads a snapshot and notes what was read. It is for one goroutine.
@@ -27,6 +32,7 @@ func (s *Snapshot) Read() *Reader {
 	return &Reader{snapshot: s, deps: Deps{
 		Services: map[ServiceKey]Reason{}, Ports: map[uint16]bool{}, Hostnames: map[Hostname]bool{},
 		Addresses: map[AddressKey]bool{}, Clusters: map[ClusterID]bool{},
+		Objects: map[ObjectKey]bool{}, Names: map[ObjectName]bool{}, Sets: map[ObjectSet]bool{},
 	}}
 }
 
@@ -34,7 +40,8 @@ func (s *Snapshot) Read() *Reader {
 func (r *Reader) Deps() Deps {
 	return Deps{
 		Services: maps.Clone(r.deps.Services), Ports: maps.Clone(r.deps.Ports), Hostnames: maps.Clone(r.deps.Hostnames),
-		Addresses: maps.Clone(r.deps.Addresses), Clusters: maps.Clone(r.deps.Clusters), Settings: r.deps.Settings,
+		Addresses: maps.Clone(r.deps.Addresses), Clusters: maps.Clone(r.deps.Clusters),
+		Objects: maps.Clone(r.deps.Objects), Names: maps.Clone(r.deps.Names), Sets: maps.Clone(r.deps.Sets), Settings: r.deps.Settings,
 	}
 }
 
@@ -110,4 +117,54 @@ func (r *Reader) Cluster(id ClusterID) (*Cluster, bool) {
 func (r *Reader) Settings() Settings {
 	r.deps.Settings = true
 	return r.snapshot.Settings()
+}
+
+// Object is Snapshot.Object, noted.
+func (r *Reader) Object(key ObjectKey) (*Object, bool) {
+	r.deps.Objects[key] = true
+	return r.snapshot.Object(key)
+}
+
+// ObjectsNamed is Snapshot.ObjectsNamed, noted.
+func (r *Reader) ObjectsNamed(kind Kind, name string) iter.Seq[*Object] {
+	r.deps.Names[ObjectName{kind, name}] = true
+	return r.noted(r.snapshot.ObjectsNamed(kind, name))
+}
+
+// ObjectsFor yields the objects of a kind that speak of the hostname, by name or
+// by wildcard, the most specific first.
+func (r *Reader) ObjectsFor(kind Kind, host Hostname) iter.Seq[*Object] {
+	return func(yield func(*Object) bool) {
+		for _, name := range Wildcards(host) {
+			for o := range r.ObjectsNamed(kind, name) {
+				if !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ObjectsIn is Snapshot.ObjectsIn, noted.
+func (r *Reader) ObjectsIn(kind Kind, namespace string) iter.Seq[*Object] {
+	r.deps.Sets[ObjectSet{kind, namespace}] = true
+	return r.noted(r.snapshot.ObjectsIn(kind, namespace))
+}
+
+// ObjectsOf is Snapshot.ObjectsOf, noted. Whoever reads a whole kind is made
+// anew with every object that comes.
+func (r *Reader) ObjectsOf(kind Kind) iter.Seq[*Object] {
+	r.deps.Sets[ObjectSet{kind, AllNamespaces}] = true
+	return r.noted(r.snapshot.ObjectsOf(kind))
+}
+
+func (r *Reader) noted(objects iter.Seq[*Object]) iter.Seq[*Object] {
+	return func(yield func(*Object) bool) {
+		for o := range objects {
+			r.deps.Objects[o.Key] = true
+			if !yield(o) {
+				return
+			}
+		}
+	}
 }

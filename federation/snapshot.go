@@ -19,6 +19,8 @@ type Snapshot struct {
 	addresses  *iradix.Tree[resident]   // network, address, resident
 	problems   *iradix.Tree[Problem]    // shard, origin, name
 	clusters   *iradix.Tree[*Cluster]
+	objects    objectIndex
+	revision   int64
 	settings   Settings
 	journal    journal
 	superseded chan struct{}
@@ -29,7 +31,7 @@ func Empty() *Snapshot {
 	return &Snapshot{
 		services: iradix.New[*Service](), members: iradix.New[ServiceKey](), ports: iradix.New[ServiceKey](), vips: iradix.New[ServiceKey](),
 		workloads: iradix.New[*Workload](), addresses: iradix.New[resident](), problems: iradix.New[Problem](),
-		clusters: iradix.New[*Cluster](), superseded: make(chan struct{}),
+		clusters: iradix.New[*Cluster](), objects: emptyObjects(), superseded: make(chan struct{}),
 	}
 }
 

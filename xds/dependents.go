@@ -11,13 +11,17 @@ type dependents struct {
 	hostnames nameSets[federation.Hostname]
 	addresses nameSets[federation.AddressKey]
 	clusters  nameSets[federation.ClusterID]
+	objects   nameSets[federation.ObjectKey]
+	named     nameSets[federation.ObjectName]
+	sets      nameSets[federation.ObjectSet]
 	settings  map[string]struct{}
 }
 
 func newDependents() dependents {
 	return dependents{
 		services: map[federation.ServiceKey]map[string]federation.Reason{}, ports: nameSets[uint16]{}, hostnames: nameSets[federation.Hostname]{},
-		addresses: nameSets[federation.AddressKey]{}, clusters: nameSets[federation.ClusterID]{}, settings: map[string]struct{}{},
+		addresses: nameSets[federation.AddressKey]{}, clusters: nameSets[federation.ClusterID]{},
+		objects: nameSets[federation.ObjectKey]{}, named: nameSets[federation.ObjectName]{}, sets: nameSets[federation.ObjectSet]{}, settings: map[string]struct{}{},
 	}
 }
 
@@ -63,6 +67,9 @@ func (d *dependents) replace(name string, old, now federation.Deps) {
 	d.hostnames.replace(name, old.Hostnames, now.Hostnames)
 	d.addresses.replace(name, old.Addresses, now.Addresses)
 	d.clusters.replace(name, old.Clusters, now.Clusters)
+	d.objects.replace(name, old.Objects, now.Objects)
+	d.named.replace(name, old.Names, now.Names)
+	d.sets.replace(name, old.Sets, now.Sets)
 	if delete(d.settings, name); now.Settings {
 		d.settings[name] = struct{}{}
 	}
@@ -93,8 +100,27 @@ func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch
 	for _, id := range c.Clusters {
 		touchAll(d.clusters[id], touch)
 	}
+	for _, change := range c.Objects {
+		d.visitObject(change, s, touch)
+	}
 	if c.Settings {
 		touchAll(d.settings, touch)
+	}
+}
+
+// visitObject touches what read the object, and what would have found it as it
+// is now.
+func (d *dependents) visitObject(c federation.ObjectChange, s *federation.Snapshot, touch func(name string)) {
+	touchAll(d.objects[c.Key], touch)
+	o, ok := s.Object(c.Key)
+	if !ok {
+		return
+	}
+	for _, name := range o.Names {
+		touchAll(d.named[federation.ObjectName{Kind: c.Key.Of(), Name: name}], touch)
+	}
+	for _, namespace := range [...]string{c.Key.Namespace, federation.AllNamespaces} {
+		touchAll(d.sets[federation.ObjectSet{Kind: c.Key.Of(), Namespace: namespace}], touch)
 	}
 }
 
