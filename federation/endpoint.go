@@ -49,6 +49,7 @@ type Endpoint struct {
 	Workload       string            `json:"workload,omitempty"` // NAMESPACE/NAME of the workload, where known
 	Hostname       string            `json:"hostname,omitempty"` // of a pod behind a headless service
 	UID            string            `json:"uid,omitempty"`
+	Cluster        ClusterID         `json:"cluster,omitempty"` // where it runs, if that is not the cluster of its shard
 }
 
 // Port returns the number under which the endpoint serves the named port.
@@ -69,7 +70,7 @@ func (e *Endpoint) Equal(o *Endpoint) bool {
 	return e.Address == o.Address && slices.Equal(e.Ports, o.Ports) && e.Network == o.Network &&
 		e.Locality == o.Locality && e.Weight == o.Weight && e.Health == o.Health &&
 		maps.Equal(e.Labels, o.Labels) && e.ServiceAccount == o.ServiceAccount && e.TLSMode == o.TLSMode &&
-		e.Workload == o.Workload && e.Hostname == o.Hostname && e.UID == o.UID
+		e.Workload == o.Workload && e.Hostname == o.Hostname && e.UID == o.UID && e.Cluster == o.Cluster
 }
 
 // compareEndpoints is a total order over what tells endpoints of one service

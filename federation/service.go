@@ -45,6 +45,43 @@ type Shard struct {
 	Labels              map[string]string `json:"labels,omitempty"`
 	TrafficDistribution string            `json:"trafficDistribution,omitempty"` // as Kubernetes spells it
 	Endpoints           []Endpoint        `json:"endpoints,omitempty"`
+	// Selector adds workloads to the endpoints, and Bound the endpoints of other
+	// services; Next finds them, again whenever either side changes.
+	Selector *Selector      `json:"selector,omitempty"`
+	Bound    []BoundService `json:"bound,omitempty"`
+}
+
+// Selector makes workloads of the service's namespace its endpoints: those that
+// carry all of its labels.
+type Selector struct {
+	Labels map[string]string `json:"labels"` // none select nothing
+	// Providers are those whose workloads are selected; none stands for every one.
+	Providers []Provider `json:"providers,omitempty"`
+	// TargetPorts is where a workload listens for a service port, by the port's
+	// name, if the workload does not say so itself; else at the port's number.
+	TargetPorts map[string]uint16 `json:"targetPorts,omitempty"`
+}
+
+// Equal compares all fields; nil equals nil alone.
+func (s *Selector) Equal(o *Selector) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return maps.Equal(s.Labels, o.Labels) && slices.Equal(s.Providers, o.Providers) && maps.Equal(s.TargetPorts, o.TargetPorts)
+}
+
+// BoundService is a service whose endpoints another one takes for its own
+// (ServiceBinding of isthmus.dev).
+type BoundService struct {
+	Service  ServiceKey  `json:"service"`
+	Clusters []ClusterID `json:"clusters,omitempty"` // none: of every cluster
+	// Weight is its part of the requests, beside those of the other bound
+	// services that have endpoints; 0 takes none.
+	Weight uint32 `json:"weight"`
+}
+
+func boundEqual(a, b BoundService) bool {
+	return a.Service == b.Service && slices.Equal(a.Clusters, b.Clusters) && a.Weight == b.Weight
 }
 
 // Equal compares all fields; endpoints in their order.
@@ -56,7 +93,8 @@ func (s *Shard) specEqual(o *Shard) bool {
 	return slices.Equal(s.Ports, o.Ports) && slices.Equal(s.VIPs, o.VIPs) && s.Resolution == o.Resolution &&
 		s.MeshExternal == o.MeshExternal && slices.Equal(s.ExportTo, o.ExportTo) &&
 		slices.Equal(s.ServiceAccounts, o.ServiceAccounts) && s.Created.Equal(o.Created) && s.UID == o.UID &&
-		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution
+		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution &&
+		s.Selector.Equal(o.Selector) && slices.EqualFunc(s.Bound, o.Bound, boundEqual)
 }
 
 func endpointsEqual(a, b []Endpoint) bool {

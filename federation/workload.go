@@ -33,7 +33,14 @@ type Workload struct {
 	Locality       Locality          `json:"locality,omitzero"`
 	Labels         map[string]string `json:"labels,omitempty"`
 	ServiceAccount string            `json:"serviceAccount,omitempty"`
-	Probes         []Probe           `json:"probes,omitempty"`
+	// What follows is for selectors, which make the workload an endpoint.
+	Host    Address        `json:"host,omitzero"`    // where it listens, if that is a DNS name or a socket; else at the first of Addresses
+	Ports   []EndpointPort `json:"ports,omitempty"`  // under the names of service ports
+	Weight  uint32         `json:"weight,omitempty"` // 0 counts as 1
+	TLSMode string         `json:"tlsMode,omitempty"`
+	Health  Health         `json:"health,omitempty"` // empty counts as HEALTHY
+	// Probes are sent by the platform.
+	Probes []Probe `json:"probes,omitempty"`
 	// ManagementPorts are ports for the platform only; generated configuration
 	// leaves their traffic out of routing (seeds 1.6).
 	ManagementPorts []Port `json:"managementPorts,omitempty"`
@@ -42,7 +49,8 @@ type Workload struct {
 // Equal compares all fields.
 func (w *Workload) Equal(o *Workload) bool {
 	return slices.Equal(w.Addresses, o.Addresses) && w.Network == o.Network && w.Locality == o.Locality &&
-		maps.Equal(w.Labels, o.Labels) && w.ServiceAccount == o.ServiceAccount &&
+		maps.Equal(w.Labels, o.Labels) && w.ServiceAccount == o.ServiceAccount && w.Host == o.Host &&
+		slices.Equal(w.Ports, o.Ports) && w.Weight == o.Weight && w.TLSMode == o.TLSMode && w.Health == o.Health &&
 		slices.Equal(w.Probes, o.Probes) && slices.Equal(w.ManagementPorts, o.ManagementPorts)
 }
 

@@ -1,0 +1,136 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// readJSON reads a chunk that is one or more JSON values; it is not ok where the
+// chunk is not JSON. Values with problems are left out.
+func (p *parser) readJSON(c chunk) (values []node, ok bool) {
+	if !isJSON(c.text) {
+		return nil, false
+	}
+	r := &jsonReader{parser: p, text: c.text, at: spot{c.line, 1}, tokens: json.NewDecoder(bytes.NewReader(c.text))}
+	r.tokens.UseNumber()
+	for r.tokens.More() {
+		before := len(p.problems)
+		n := r.value("", 1)
+		if len(p.problems) > before {
+			p.document++
+			p.count++
+			continue
+		}
+		values = append(values, n)
+	}
+	return values, true
+}
+
+func isJSON(text []byte) bool {
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+		var raw json.RawMessage
+		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
+			return true
+		} else if err != nil {
+			return false
+		}
+	}
+}
+
+// jsonReader turns the tokens of valid JSON into values.
+type jsonReader struct {
+	*parser
+	text   []byte
+	tokens *json.Decoder
+	offset int  // up to which at has been moved
+	at     spot // of offset
+	deep   bool // said already
+}
+
+// next returns the next token and where it begins.
+func (r *jsonReader) next() (json.Token, spot) {
+	start := int(r.tokens.InputOffset())
+	for start < len(r.text) && strings.IndexByte(" \t\r\n,:", r.text[start]) >= 0 {
+		start++
+	}
+	for _, b := range r.text[r.offset:start] {
+		switch {
+		case b == '\n':
+			r.at = spot{r.at.line + 1, 1}
+		case utf8.RuneStart(b):
+			r.at.column++
+		}
+	}
+	r.offset = start
+	token, err := r.tokens.Token()
+	if err != nil {
+		return nil, r.at // cannot be: the text is valid
+	}
+	return token, r.at
+}
+
+func (r *jsonReader) value(path string, depth int) node {
+	token, at := r.next()
+	result := node{place: &place{spot: at}}
+	if depth > r.limits.Depth && !r.deep {
+		r.report(at, path, TooDeep, "values are nested deeper than the %d levels allowed", r.limits.Depth)
+		r.deep = true
+	}
+	var refused refusal
+	switch t := token.(type) {
+	case json.Delim:
+		if t == '{' {
+			result.value = r.object(path, depth, result.place)
+		} else {
+			result.value = r.list(path, depth, result.place)
+		}
+	case json.Number:
+		if strings.ContainsAny(t.String(), ".eE") {
+			result.value, refused = float(t.String())
+		} else {
+			result.value, refused = integer(t.String())
+		}
+	case string:
+		result.value, refused = t, checkString(t)
+	default:
+		result.value = t
+	}
+	if refused.code != "" {
+		r.report(at, path, refused.code, "%s", refused.message)
+	}
+	return result
+}
+
+func (r *jsonReader) list(path string, depth int, at *place) []any {
+	list := []any{}
+	for r.tokens.More() {
+		child := r.value(path+"["+strconv.Itoa(len(list))+"]", depth+1)
+		list, at.items = append(list, child.value), append(at.items, *child.place)
+	}
+	r.next()
+	return list
+}
+
+func (r *jsonReader) object(path string, depth int, at *place) map[string]any {
+	object, lines := map[string]any{}, map[string]int{}
+	for r.tokens.More() {
+		token, keyAt := r.next()
+		key, _ := token.(string)
+		field := join(path, key)
+		child := r.value(field, depth+1)
+		if line, seen := lines[key]; seen {
+			r.report(keyAt, field, DuplicateKey, "the key %s is already in line %d: keep one", quote(key), line)
+			continue
+		}
+		lines[key] = keyAt.line
+		child.place.spot, child.place.key = keyAt, key
+		object[key], at.fields = child.value, append(at.fields, *child.place)
+	}
+	r.next()
+	return object
+}

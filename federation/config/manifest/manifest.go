@@ -1,0 +1,203 @@
+// Package manifest reads YAML and JSON documents strictly: what two readers
+// could take differently is refused with its place and with what to write
+// instead. It is pure and its work is bounded by Limits.
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Limits bound what Parse reads; a zero field means its default.
+type Limits struct {
+	Bytes     int // of a file; default 16 MiB
+	Documents int // of a file, items of lists counted; default 12,000
+	Depth     int // of nesting; default 64
+	Values    int // of a file, estimated before anything is built; default 2,500,000
+	Problems  int // after so many the rest of the file is not looked at; default 1,000
+}
+
+func (l Limits) orDefault() Limits {
+	l.Bytes = cmp.Or(l.Bytes, 16<<20)
+	l.Documents = cmp.Or(l.Documents, 12_000)
+	l.Depth = cmp.Or(l.Depth, 64)
+	l.Values = cmp.Or(l.Values, 2_500_000)
+	l.Problems = cmp.Or(l.Problems, 1000)
+	return l
+}
+
+// Document is one object of a file, or one item of a list that the file holds.
+type Document struct {
+	File  string
+	Index int // of the document in its file, from 0; empty documents do not count
+	Item  int // of the item in its list, from 0; -1 outside of a list
+	Line  int // where it begins
+	// Value has map[string]any, []any, string, bool, int64, float64 and nil. It is
+	// the caller's.
+	Value map[string]any
+
+	place *place
+}
+
+// Problem is something in a file that is refused.
+type Problem struct {
+	File         string
+	Document     int // as Document.Index; -1: the whole file
+	Line, Column int // from 1; 0: the whole file
+	Field        string
+	Code         Code
+	Message      string // what is wrong and what to write instead
+}
+
+func (p Problem) String() string {
+	at := p.File
+	if p.Line > 0 {
+		at = fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	}
+	if p.Field != "" {
+		return fmt.Sprintf("%s: %s: %s [%s]", at, p.Field, p.Message, p.Code)
+	}
+	return fmt.Sprintf("%s: %s [%s]", at, p.Message, p.Code)
+}
+
+// Code names the rule that a problem breaks.
+type Code string
+
+// The rules.
+const (
+	TooLarge         Code = "TOO_LARGE"          // the file, or what it would build
+	TooManyDocuments Code = "TOO_MANY_DOCUMENTS" // in one file
+	TooManyProblems  Code = "TOO_MANY_PROBLEMS"  // the rest was not looked at
+	TooDeep          Code = "TOO_DEEP"           // nesting
+	Empty            Code = "EMPTY"              // no object in the file
+	NotUTF8          Code = "NOT_UTF8"
+	NulByte          Code = "NUL"
+	Directive        Code = "DIRECTIVE" // %YAML, %TAG
+	Syntax           Code = "SYNTAX"
+	Tab              Code = "TAB" // used for indentation
+	NotAnObject      Code = "NOT_AN_OBJECT"
+	Anchor           Code = "ANCHOR" // &name or *name
+	MergeKey         Code = "MERGE_KEY"
+	CustomTag        Code = "TAG"
+	DuplicateKey     Code = "DUPLICATE_KEY"
+	BadKey           Code = "KEY" // a key that is no string
+	Ambiguous        Code = "AMBIGUOUS"
+	BadNumber        Code = "NUMBER" // not exact in 64 bits
+	Substitution     Code = "SUBSTITUTION"
+)
+
+// Parse returns the documents that can be used and every problem found. With a
+// problem nothing of the file should be applied. A file without an object is a
+// problem; it never means that there should be none.
+func Parse(file string, data []byte, limits Limits) ([]Document, []Problem) {
+	p := &parser{file: file, limits: limits.orDefault(), document: -1}
+	if p.refuseWhole(data) {
+		return nil, p.problems
+	}
+	for _, c := range split(data) {
+		if p.full() {
+			break
+		}
+		p.parse(c)
+	}
+	if len(p.documents) == 0 && len(p.problems) == 0 {
+		p.report(spot{}, "", Empty, "the file holds no object; to remove objects, delete them by name")
+	}
+	slices.SortStableFunc(p.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return p.documents, p.problems
+}
+
+// parser gathers what comes of one file.
+type parser struct {
+	file      string
+	limits    Limits
+	document  int // the one being read
+	count     int // of documents so far
+	documents []Document
+	problems  []Problem
+}
+
+func (p *parser) report(at spot, field string, code Code, format string, args ...any) {
+	if p.full() {
+		return
+	}
+	if len(p.problems) == p.limits.Problems-1 {
+		code, format, args = TooManyProblems, "there are %d problems up to here; the rest was not looked at", []any{p.limits.Problems}
+	}
+	p.problems = append(p.problems, Problem{
+		File: p.file, Document: p.document, Line: at.line, Column: at.column, Field: field,
+		Code: code, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+func (p *parser) full() bool { return len(p.problems) >= p.limits.Problems }
+
+// refuseWhole reports what forbids to read the file at all.
+func (p *parser) refuseWhole(data []byte) bool {
+	if len(data) > p.limits.Bytes {
+		p.report(spot{}, "", TooLarge, "the file has %d bytes, more than the %d allowed: split it", len(data), p.limits.Bytes)
+		return true
+	}
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		p.report(spotOf(data, i), "", NulByte, "a NUL byte is not text: write the file as UTF-8")
+		return true
+	}
+	if i := invalidUTF8(data); i >= 0 {
+		p.report(spotOf(data, i), "", NotUTF8, "the bytes are not UTF-8: write the file as UTF-8")
+		return true
+	}
+	if n := separators(data); n > p.limits.Values {
+		p.report(spot{}, "", TooLarge, "the file has about %d values, more than the %d allowed: split it", n, p.limits.Values)
+		return true
+	}
+	return false
+}
+
+// parse reads one chunk between document markers.
+func (p *parser) parse(c chunk) {
+	first := significant(c.text)
+	if first < 0 {
+		return
+	}
+	at := c.spot(first)
+	p.document = p.count
+	if c.text[first] == '%' {
+		p.count++
+		p.report(at, "", Directive, "directives are not read: remove the line")
+		return
+	}
+	if c.text[first] == '{' || c.text[first] == '[' {
+		if values, ok := p.readJSON(c); ok {
+			for _, v := range values {
+				p.document = p.count
+				p.count++
+				p.add(v)
+			}
+			return
+		}
+	}
+	p.count++
+	if v, ok := p.readYAML(c); ok {
+		p.add(v)
+	}
+}
+
+// node is a value with the places of its parts.
+type node struct {
+	value any
+	place *place
+}
+
+// add takes a whole document; lists are taken apart.
+func (p *parser) add(n node) {
+	object, ok := n.value.(map[string]any)
+	if !ok {
+		p.report(n.place.spot, "", NotAnObject, "the document is %s where an object with apiVersion and kind is expected", describe(n.value))
+		return
+	}
+	p.take(Document{File: p.file, Index: p.document, Item: -1, Line: n.place.line, Value: object, place: n.place})
+}

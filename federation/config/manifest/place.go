@@ -1,0 +1,78 @@
+package manifest
+
+import (
+	"strconv"
+	"strings"
+)
+
+// place is where a value stands: a field at its key, an item at its value.
+type place struct {
+	spot
+	key    string // within an object
+	fields []place
+	items  []place
+}
+
+// child returns the place of a field, or that of the object itself.
+func (p *place) child(key string) *place {
+	for i := range p.fields {
+		if p.fields[i].key == key {
+			return &p.fields[i]
+		}
+	}
+	return p
+}
+
+func (p *place) index(i int) *place {
+	if i >= 0 && i < len(p.items) {
+		return &p.items[i]
+	}
+	return p
+}
+
+// Position tells where the field of that path stands, such as
+// spec.http[0].route[1].destination.host or metadata.labels[app]. Where the path
+// is not in the document, it is the place of the innermost part that is.
+func (d Document) Position(path string) (line, column int) {
+	at := d.place
+	if at == nil {
+		return d.Line, 1
+	}
+	for _, step := range steps(path) {
+		next := at.child(step)
+		if i, err := strconv.Atoi(step); err == nil && len(at.items) > 0 {
+			next = at.index(i)
+		}
+		if next == at {
+			break
+		}
+		at = next
+	}
+	return at.line, at.column
+}
+
+// steps takes a field path apart.
+func steps(path string) []string {
+	var list []string
+	for path != "" {
+		switch path[0] {
+		case '.':
+			path = path[1:]
+		case '[':
+			end := strings.IndexByte(path, ']')
+			if end < 0 {
+				return append(list, path[1:])
+			}
+			list = append(list, strings.Trim(path[1:end], `"'`))
+			path = path[end+1:]
+		default:
+			end := strings.IndexAny(path, ".[")
+			if end < 0 {
+				end = len(path)
+			}
+			list = append(list, path[:end])
+			path = path[end:]
+		}
+	}
+	return list
+}

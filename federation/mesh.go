@@ -1,0 +1,122 @@
+package federation
+
+import "net/netip"
+
+// MeshGroup is the API group of the hub's own kinds.
+const MeshGroup = "isthmus.dev"
+
+// The hub's own kinds. The specs of their objects are the values below.
+var (
+	ClusterKind        = Kind{MeshGroup, "Cluster"}        // *ClusterObject
+	NetworkKind        = Kind{MeshGroup, "Network"}        // *Network
+	ServiceBindingKind = Kind{MeshGroup, "ServiceBinding"} // *ServiceBinding
+	MeshSettingsKind   = Kind{MeshGroup, "MeshSettings"}   // *MeshSettings
+	// AllocationKind is for the hub alone: the automatic VIPs of one hostname and
+	// namespace. It is stored like other kinds and never shown.
+	AllocationKind = Kind{MeshGroup, "Allocation"} // *Allocation
+)
+
+// MeshSettingsKey is where the settings of the whole mesh are.
+var MeshSettingsKey = ObjectKey{Group: MeshGroup, Kind: "MeshSettings", Name: "default"}
+
+// ClusterObject is an attached cluster as its object declares it. It never holds
+// a credential.
+type ClusterObject struct {
+	Provider   Provider  `json:"provider,omitempty"`
+	Network    NetworkID `json:"network,omitempty"`
+	Precedence int       `json:"precedence,omitempty"`
+	Kubernetes struct {
+		Context string `json:"context,omitempty"`
+	} `json:"kubernetes,omitzero"`
+	Consul struct {
+		Address    string `json:"address,omitempty"`
+		Datacenter string `json:"datacenter,omitempty"`
+		Hostname   string `json:"hostname,omitempty"`
+		Namespace  string `json:"namespace,omitempty"`
+	} `json:"consul,omitzero"`
+}
+
+// Network declares a network and how it is entered from others.
+type Network struct {
+	CIDRs    []netip.Prefix   `json:"cidrs,omitempty"`
+	Clusters []ClusterID      `json:"clusters,omitempty"`
+	Gateways []NetworkGateway `json:"gateways,omitempty"`
+}
+
+// NetworkGateway is one entry of a network: by address, by hostname or by
+// service.
+type NetworkGateway struct {
+	Address  string `json:"address,omitempty"`
+	Hostname string `json:"hostname,omitempty"`
+	Service  struct {
+		Hostname  Hostname `json:"hostname,omitempty"`
+		Namespace string   `json:"namespace,omitempty"`
+	} `json:"service,omitzero"`
+	Port     uint16 `json:"port,omitempty"` // 0: 15443
+	Locality string `json:"locality,omitempty"`
+}
+
+// ServiceBinding makes one service out of differently named ones.
+type ServiceBinding struct {
+	Hostname Hostname        `json:"hostname"`
+	Services []BindingTarget `json:"services"`
+	Ports    []Port          `json:"ports,omitempty"` // none: those of the bound services
+	ExportTo []string        `json:"exportTo,omitempty"`
+}
+
+// BindingTarget is one of the services of a ServiceBinding.
+type BindingTarget struct {
+	Hostname  Hostname    `json:"hostname"`
+	Namespace string      `json:"namespace,omitempty"` // empty: the binding's
+	Clusters  []ClusterID `json:"clusters,omitempty"`
+	Weight    *uint32     `json:"weight,omitempty"` // nil: 1
+}
+
+// OutboundMode says what happens to traffic for which the mesh knows no service.
+type OutboundMode string
+
+// The outbound modes.
+const (
+	AllowAny     OutboundMode = "ALLOW_ANY" // goes where the caller wanted; the default
+	RegistryOnly OutboundMode = "REGISTRY_ONLY"
+)
+
+// DefaultRootNamespace is where configuration for the whole mesh lies unless
+// MeshSettings name another.
+const DefaultRootNamespace = "istio-system"
+
+// MeshSettings are the settings of the whole mesh.
+type MeshSettings struct {
+	RootNamespace         string `json:"rootNamespace,omitempty"`
+	OutboundTrafficPolicy struct {
+		Mode OutboundMode `json:"mode,omitempty"`
+	} `json:"outboundTrafficPolicy,omitzero"`
+}
+
+// Root is the root namespace, with its default.
+func (m *MeshSettings) Root() string {
+	if m == nil || m.RootNamespace == "" {
+		return DefaultRootNamespace
+	}
+	return m.RootNamespace
+}
+
+// Mesh returns the settings of the whole mesh; nil where there are none.
+func (s *Snapshot) Mesh() *MeshSettings { return meshOf(s.Object(MeshSettingsKey)) }
+
+// Mesh is Snapshot.Mesh, noted.
+func (r *Reader) Mesh() *MeshSettings { return meshOf(r.Object(MeshSettingsKey)) }
+
+func meshOf(o *Object, ok bool) *MeshSettings {
+	if !ok {
+		return nil
+	}
+	m, _ := o.Spec.(*MeshSettings)
+	return m
+}
+
+// Allocation is the automatic VIPs of a service, in an object of the service's
+// namespace that is named like its hostname.
+type Allocation struct {
+	Addresses []netip.Addr `json:"addresses"`
+}
