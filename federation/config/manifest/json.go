@@ -10,25 +10,23 @@ import (
 	"unicode/utf8"
 )
 
-// readJSON reads a chunk that is one or more JSON values; it is not ok where the
-// chunk is not JSON. Values with problems are left out.
-func (p *parser) readJSON(c chunk) (values []node, ok bool) {
+// readJSON reads a chunk that is one or more JSON values, and tells whether it
+// is. Values with problems are left out.
+func (p *parser) readJSON(c chunk) bool {
 	if !isJSON(c.text) {
-		return nil, false
+		return false
 	}
-	r := &jsonReader{parser: p, text: c.text, at: spot{c.line, 1}, tokens: json.NewDecoder(bytes.NewReader(c.text))}
+	r := &jsonReader{parser: p, at: spot{c.line, 1}, text: c.text, tokens: json.NewDecoder(bytes.NewReader(c.text))}
 	r.tokens.UseNumber()
 	for r.tokens.More() {
+		p.document = p.count
+		p.count++
 		before := len(p.problems)
-		n := r.value("", 1)
-		if len(p.problems) > before {
-			p.document++
-			p.count++
-			continue
+		if n := r.value("", 1); len(p.problems) == before {
+			p.add(n)
 		}
-		values = append(values, n)
 	}
-	return values, true
+	return true
 }
 
 func isJSON(text []byte) bool {
@@ -77,9 +75,9 @@ func (r *jsonReader) next() (json.Token, spot) {
 func (r *jsonReader) value(path string, depth int) node {
 	token, at := r.next()
 	result := node{place: &place{spot: at}}
-	if depth > r.limits.Depth && !r.deep {
-		r.report(at, path, TooDeep, "values are nested deeper than the %d levels allowed", r.limits.Depth)
-		r.deep = true
+	if depth > r.limits.Depth {
+		r.skip(token, at, path)
+		return result
 	}
 	var refused refusal
 	switch t := token.(type) {
@@ -104,6 +102,25 @@ func (r *jsonReader) value(path string, depth int) node {
 		r.report(at, path, refused.code, "%s", refused.message)
 	}
 	return result
+}
+
+// skip passes over a value that is nested too deep.
+func (r *jsonReader) skip(token json.Token, at spot, path string) {
+	if !r.deep {
+		r.report(at, path, TooDeep, "values are nested deeper than the %d levels allowed", r.limits.Depth)
+	}
+	r.deep = true
+	for open := 0; ; token, _ = r.next() {
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			open++
+		case json.Delim('}'), json.Delim(']'):
+			open--
+		}
+		if open == 0 {
+			return
+		}
+	}
 }
 
 func (r *jsonReader) list(path string, depth int, at *place) []any {

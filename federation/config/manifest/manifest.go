@@ -171,12 +171,7 @@ func (p *parser) parse(c chunk) {
 		return
 	}
 	if c.text[first] == '{' || c.text[first] == '[' {
-		if values, ok := p.readJSON(c); ok {
-			for _, v := range values {
-				p.document = p.count
-				p.count++
-				p.add(v)
-			}
+		if p.readJSON(c) {
 			return
 		}
 	}
