@@ -26,29 +26,30 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 
 // draft is a snapshot in the making.
 type draft struct {
-	base      *Snapshot
-	services  *iradix.Txn[*Service]
-	members   *iradix.Txn[ServiceKey]
-	ports     *iradix.Txn[ServiceKey]
-	vips      *iradix.Txn[ServiceKey]
-	workloads *iradix.Txn[*Workload]
-	addresses *iradix.Txn[resident]
-	problems  *iradix.Txn[Problem]
-	clusters  *iradix.Txn[*Cluster]
-	objects   objectsTxn
-	revision  int64
-	settings  Settings
-	version   uint64
-	changed   bool
-	entries   []string            // what changed, for the journal
-	touched   map[AddressKey]bool // where residents came, went or changed
+	base       *Snapshot
+	services   *iradix.Txn[*Service]
+	members    *iradix.Txn[ServiceKey]
+	ports      *iradix.Txn[ServiceKey]
+	vips       *iradix.Txn[ServiceKey]
+	workloads  *iradix.Txn[*Workload]
+	addresses  *iradix.Txn[resident]
+	problems   *iradix.Txn[Problem]
+	clusters   *iradix.Txn[*Cluster]
+	objects    objectsTxn
+	revision   int64
+	configured uint64
+	settings   Settings
+	version    uint64
+	changed    bool
+	entries    []string            // what changed, for the journal
+	touched    map[AddressKey]bool // where residents came, went or changed
 }
 
 func newDraft(s *Snapshot) *draft {
 	return &draft{
 		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(),
 		workloads: s.workloads.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
-		clusters: s.clusters.Txn(), objects: s.objects.txn(), revision: s.revision, settings: s.settings, version: s.version + 1,
+		clusters: s.clusters.Txn(), objects: s.objects.txn(), revision: s.revision, configured: s.configured, settings: s.settings, version: s.version + 1,
 		touched: map[AddressKey]bool{},
 	}
 }
@@ -60,7 +61,7 @@ func (d *draft) commit() *Snapshot {
 	return &Snapshot{
 		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(),
 		workloads: d.workloads.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
-		clusters: d.clusters.Commit(), objects: d.objects.commit(), revision: d.revision, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
+		clusters: d.clusters.Commit(), objects: d.objects.commit(), revision: d.revision, configured: d.configured, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}
 }
 

@@ -21,6 +21,7 @@ type Snapshot struct {
 	clusters   *iradix.Tree[*Cluster]
 	objects    objectIndex
 	revision   int64
+	configured uint64 // version in which objects last changed
 	settings   Settings
 	journal    journal
 	superseded chan struct{}

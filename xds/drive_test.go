@@ -24,7 +24,7 @@ func newDrive(t testing.TB, delta bool, n envoy.Node) *drive {
 	groups := map[groupKey]*group{}
 	open := func(kind envoy.Type) []source {
 		var sources []source
-		for _, f := range envoy.Facets(kind, n) {
+		for _, f := range envoy.Facets(kind, n, d.aggregate.Latest()) {
 			key := groupKey{kind, f}
 			if groups[key] == nil {
 				groups[key] = newGroup(kind, f, envoyBuilder)
@@ -34,7 +34,7 @@ func newDrive(t testing.TB, delta bool, n envoy.Node) *drive {
 		return sources
 	}
 	d.session = &session{
-		delta: delta, timing: defaultTiming, latest: d.aggregate.Latest, open: open, prefix: "n",
+		delta: delta, timing: defaultTiming, latest: d.aggregate.Latest, open: open, reopen: func(envoy.Type) []source { return nil }, prefix: "n",
 		count: func(e Event, _ envoy.Type) { d.events[e]++ }, answered: func(envoy.Type, time.Duration) {}, subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
 	}
 	return d

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -14,14 +15,15 @@ import (
 
 // builder makes resources; xds/envoy in the product.
 type builder struct {
-	facets      func(envoy.Type, envoy.Node) []envoy.Facet
-	fixed       func(envoy.Type, envoy.Facet) []string
-	contributes func(envoy.Type, envoy.Facet, *federation.Service) []string
+	facets      func(envoy.Type, envoy.Node, *federation.Snapshot) []envoy.Facet
+	fixed       func(envoy.Type, envoy.Facet, *federation.Reader) []string
+	contributes func(envoy.Type, envoy.Facet, *federation.Service, *federation.Snapshot) []string
+	speaks      func(*federation.Object) []string
 	build       func(envoy.Type, string, envoy.Facet, *federation.Reader) (proto.Message, []envoy.Reason, error)
 	validate    func(proto.Message) error
 }
 
-var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.Build, envoy.Validate}
+var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.Speaks, envoy.Build, envoy.Validate}
 
 // group holds the resources of one type for one facet, built once and shared by
 // all streams of that facet. It follows the snapshots when a stream asks it to
@@ -36,7 +38,10 @@ type group struct {
 	mu            sync.Mutex
 	snapshot      *federation.Snapshot // nil before the first sync
 	contributions map[federation.ServiceKey][]string
-	names         map[string]int // how many contributions give the name
+	fixed         []string // contributed by no service
+	fixedDeps     federation.Deps
+	speakers      map[federation.ObjectKey][]string // hostnames to whose services an object contributes
+	names         map[string]int                    // how many contributions give the name
 	cells         map[string]*cell
 	index         dependents
 	log           changeLog
@@ -53,7 +58,7 @@ type cell struct {
 func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	return &group{
 		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {}, built: func() {},
-		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{},
+		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{}, speakers: map[federation.ObjectKey][]string{},
 		cells: map[string]*cell{}, index: newDependents(),
 	}
 }
@@ -83,6 +88,9 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 			g.contribute(change.Key, svc)
 		}
 	}
+	for _, change := range changes.Objects {
+		g.hear(change.Key)
+	}
 	g.index.visit(changes, s, g.touch)
 	return s.Version()
 }
@@ -90,11 +98,14 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 // resync takes everything anew.
 func (g *group) resync() {
 	g.names, g.contributions = map[string]int{}, map[federation.ServiceKey][]string{}
-	for _, name := range g.make.fixed(g.kind, g.facet) {
-		g.names[name]++
+	g.fixed = nil
+	g.refix()
+	clear(g.speakers)
+	for o := range g.snapshot.Objects() {
+		g.listen(o.Key, g.make.speaks(o))
 	}
 	for svc := range g.snapshot.Services() {
-		names := g.make.contributes(g.kind, g.facet, svc)
+		names := g.make.contributes(g.kind, g.facet, svc, g.snapshot)
 		if len(names) > 0 {
 			g.contributions[svc.Key] = names
 		}
@@ -114,9 +125,17 @@ func (g *group) resync() {
 func (g *group) contribute(key federation.ServiceKey, svc *federation.Service) {
 	var now []string
 	if svc != nil {
-		now = g.make.contributes(g.kind, g.facet, svc)
+		now = g.make.contributes(g.kind, g.facet, svc, g.snapshot)
 	}
 	before := g.contributions[key]
+	if delete(g.contributions, key); len(now) > 0 {
+		g.contributions[key] = now
+	}
+	g.exchange(before, now)
+}
+
+// exchange replaces names that a contribution gave by those that it gives now.
+func (g *group) exchange(before, now []string) {
 	for _, name := range now {
 		g.names[name]++
 	}
@@ -126,15 +145,72 @@ func (g *group) contribute(key federation.ServiceKey, svc *federation.Service) {
 			g.forget(name)
 		}
 	}
-	if delete(g.contributions, key); len(now) > 0 {
-		g.contributions[key] = now
-	}
 	for _, name := range slices.Concat(before, now) {
 		g.touch(name)
 	}
 }
 
+// refix asks anew for the names that no service contributes.
+func (g *group) refix() {
+	r := g.snapshot.Read()
+	now := g.make.fixed(g.kind, g.facet, r)
+	deps := r.Deps()
+	g.index.replace(fixedNames, g.fixedDeps, deps)
+	g.fixedDeps = deps
+	before := g.fixed
+	g.fixed = now
+	g.exchange(before, now)
+}
+
+// fixedNames stands in the index for the set of fixed names; no resource has
+// that name.
+const fixedNames = "\x00"
+
+// hear takes up an object that changed: services of which it spoke or speaks
+// contribute anew.
+func (g *group) hear(key federation.ObjectKey) {
+	var now []string
+	if o, ok := g.snapshot.Object(key); ok {
+		now = g.make.speaks(o)
+	}
+	hosts := slices.Concat(g.speakers[key], now)
+	g.listen(key, now)
+	for _, svc := range g.servicesOf(hosts) {
+		g.contribute(svc.Key, svc)
+	}
+}
+
+func (g *group) listen(key federation.ObjectKey, hosts []string) {
+	if delete(g.speakers, key); len(hosts) > 0 {
+		g.speakers[key] = hosts
+	}
+}
+
+// servicesOf finds the services of the hostnames; only wildcards are looked for
+// among all.
+func (g *group) servicesOf(hosts []string) []*federation.Service {
+	var found []*federation.Service
+	slices.Sort(hosts)
+	for _, host := range slices.Compact(hosts) {
+		suffix, wild := strings.CutPrefix(host, "*")
+		if !wild {
+			found = append(found, g.snapshot.ByHostname(federation.Hostname(host))...)
+			continue
+		}
+		for svc := range g.snapshot.Services() {
+			if strings.HasSuffix(string(svc.Key.Hostname), suffix) {
+				found = append(found, svc)
+			}
+		}
+	}
+	return found
+}
+
 func (g *group) touch(name string) {
+	if name == fixedNames {
+		g.refix()
+		return
+	}
 	if c := g.cells[name]; c != nil {
 		if c.dirty {
 			return // in the log, and nobody looked since
@@ -204,7 +280,7 @@ func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, e
 		return nil, fmt.Errorf("validating %s %q: %w", g.kind, name, err)
 	}
 	if r, err = newResource(g.kind, name, m); err == nil {
-		r.fixed = slices.Contains(g.make.fixed(g.kind, g.facet), name)
+		r.fixed = slices.Contains(g.fixed, name)
 	}
 	return r, err
 }

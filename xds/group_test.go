@@ -48,7 +48,7 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	for _, kind := range pushOrder {
-		for _, f := range envoy.Facets(kind, n) {
+		for _, f := range envoy.Facets(kind, n, federation.Empty()) {
 			g := newGroup(kind, f, envoyBuilder)
 			g.failed = func(_ envoy.Type, name string, err error) { w.t.Fatalf("%s: %v", name, err) }
 			w.groups = append(w.groups, g)
@@ -185,7 +185,7 @@ func TestWhatCannotBeBuiltKeepsItsLastGoodBytes(t *testing.T) {
 			a := federation.NewAggregate(nil)
 			w := a.Open(source1)
 			w.Update(federation.Edit{Services: service("web", 1)})
-			g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"})[0], *b.builder())
+			g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"}, federation.Empty())[0], *b.builder())
 			var failures []string
 			g.failed = func(_ envoy.Type, name string, _ error) { failures = append(failures, name) }
 			g.sync(a.Latest())
@@ -223,11 +223,11 @@ func TestGroupsCostWhatChanged(t *testing.T) {
 		built++
 		return envoy.Build(t, name, f, r)
 	}
-	made.contributes = func(t envoy.Type, f envoy.Facet, s *federation.Service) []string {
+	made.contributes = func(t envoy.Type, f envoy.Facet, svc *federation.Service, s *federation.Snapshot) []string {
 		contributed++
-		return envoy.Contributes(t, f, s)
+		return envoy.Contributes(t, f, svc, s)
 	}
-	g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"})[0], made)
+	g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"}, federation.Empty())[0], made)
 	g.sync(a.Latest())
 	for _, name := range g.list() {
 		g.get(name)

@@ -40,8 +40,10 @@ func (st *stream) tell(sub *subscription) {
 
 // close gives back what the stream held.
 func (st *stream) close() {
-	for _, key := range st.held {
-		st.server.release(key)
+	for _, keys := range st.held {
+		for _, key := range keys {
+			st.server.release(key)
+		}
 	}
 	if st.report != nil {
 		st.report.Close()

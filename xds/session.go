@@ -16,11 +16,13 @@ type session struct {
 	timing   timing
 	latest   func() *federation.Snapshot
 	open     func(envoy.Type) []source // nil: no such type
+	reopen   func(envoy.Type) []source // nil: the sources are still the right ones
 	count    func(Event, envoy.Type)
 	answered func(envoy.Type, time.Duration)
 	prefix   string // of nonces: other streams have others
 	sent     uint64 // responses
 	snapshot uint64 // version that was last collected
+	objects  uint64 // version of the objects for which the sources were opened
 	now      time.Time
 	subs     map[envoy.Type]*subscription
 	needs    needs               // of the names that are being decided on
@@ -98,9 +100,22 @@ func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
 		return
 	}
 	s.snapshot = snapshot.Version()
+	if at := snapshot.ObjectsVersion(); at != s.objects {
+		s.objects = at
+		s.redirect(now)
+	}
 	for i := len(pushOrder) - 1; i >= 0; i-- {
 		if sub := s.subs[pushOrder[i]]; sub != nil {
 			sub.collect(snapshot, now)
+		}
+	}
+}
+
+// redirect has every type read from the sources that are right now.
+func (s *session) redirect(now time.Time) {
+	for kind, sub := range s.subs {
+		if sources := s.reopen(kind); sources != nil {
+			sub.redirect(sources, now)
 		}
 	}
 }

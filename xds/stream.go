@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
+	"slices"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -41,7 +42,7 @@ type stream struct {
 	session  *session
 	report   *fleet.Stream
 	reported map[envoy.Type]fleet.Sync
-	held     []groupKey
+	held     map[envoy.Type][]groupKey
 	rate     *rate.Limiter
 }
 
@@ -50,7 +51,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 	defer s.options.Traffic.Streams(protocolOf(delta), -1)
 	st := &stream{
 		server: s, grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1),
-		out: make(chan frame), written: make(chan error, 1), reported: map[envoy.Type]fleet.Sync{}, log: s.options.Logger,
+		out: make(chan frame), written: make(chan error, 1), reported: map[envoy.Type]fleet.Sync{}, held: map[envoy.Type][]groupKey{}, log: s.options.Logger,
 	}
 	// The handler's return ends the gRPC stream, and with it both goroutines.
 	ctx, cancel := context.WithCancel(g.Context())
@@ -177,7 +178,7 @@ func (st *stream) newSession() *session {
 	var random [5]byte
 	rand.Read(random[:])
 	return &session{
-		delta: st.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open,
+		delta: st.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
 		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: hex.EncodeToString(random[:]) + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
 	}
 }
@@ -192,13 +193,39 @@ func (st *stream) open(t envoy.Type) []source {
 		st.log.Warn("leaving a request alone: its type is not served", slog.String("type", printable(string(t))))
 		return nil
 	}
+	return st.acquire(t, st.groupsOf(t))
+}
+
+// groupsOf names the groups that the latest configuration has for the node.
+func (st *stream) groupsOf(t envoy.Type) []groupKey {
+	var keys []groupKey
+	for _, facet := range st.server.options.builder.facets(t, st.node, st.session.latest()) {
+		keys = append(keys, groupKey{t, facet})
+	}
+	return keys
+}
+
+// acquire takes the groups in place of those that the stream had of the type.
+func (st *stream) acquire(t envoy.Type, keys []groupKey) []source {
 	sources := []source{}
-	for _, facet := range st.server.options.builder.facets(t, st.node) {
-		key := groupKey{t, facet}
-		st.held = append(st.held, key)
+	for _, key := range keys {
 		sources = append(sources, st.server.acquire(key))
 	}
+	for _, key := range st.held[t] {
+		st.server.release(key)
+	}
+	st.held[t] = keys
 	return sources
+}
+
+// reopen returns the groups of the node if they are others than those that the
+// stream has, else nil.
+func (st *stream) reopen(t envoy.Type) []source {
+	keys := st.groupsOf(t)
+	if slices.Equal(keys, st.held[t]) {
+		return nil
+	}
+	return st.acquire(t, keys)
 }
 
 // take handles one request.

@@ -75,16 +75,17 @@ type subscription struct {
 	urgent  bool // something in pending may be urgent
 	reply   bool // a response is due even if nothing differs
 
-	inflight  []*flight // oldest first
-	lastNonce string
-	lastSent  time.Time
-	refused   map[digest]struct{} // content that the client refused
-	barred    map[string]struct{} // names whose present content is refused: the type stays NACKED
-	nacked    bool                // the last answer was a refusal
-	repairing bool                // the next response is a repair
-	rewarm    map[string]struct{} // names that the client may ask for once more, since their parent was sent
-	empty     emptiness
-	sync      fleet.Sync
+	inflight   []*flight // oldest first
+	lastNonce  string
+	lastSent   time.Time
+	refused    map[digest]struct{} // content that the client refused
+	barred     map[string]struct{} // names whose present content is refused: the type stays NACKED
+	nacked     bool                // the last answer was a refusal
+	repairing  bool                // the next response is a repair
+	rewarm     map[string]struct{} // names that the client may ask for once more, since their parent was sent
+	empty      emptiness
+	sync       fleet.Sync
+	redirected time.Time // set: the sources are new, and nobody looked at what they have
 }
 
 func newSubscription(kind envoy.Type, delta bool, sources []source) *subscription {
@@ -93,9 +94,7 @@ func newSubscription(kind envoy.Type, delta bool, sources []source) *subscriptio
 		pending: map[string]want{}, refused: map[digest]struct{}{}, barred: map[string]struct{}{}, rewarm: map[string]struct{}{},
 		sync: fleet.Sync{State: fleet.NotRequested},
 	}
-	for _, src := range sources {
-		s.cursors = append(s.cursors, cursor{source: src})
-	}
+	s.setSources(sources)
 	return s
 }
 
@@ -111,6 +110,20 @@ func (s *subscription) rooted() bool {
 func (s *subscription) wants(name string) bool {
 	_, named := s.explicit[name]
 	return named || s.wildcard
+}
+
+func (s *subscription) setSources(sources []source) {
+	s.cursors = make([]cursor, len(sources))
+	for i, src := range sources {
+		s.cursors[i] = cursor{source: src}
+	}
+}
+
+// redirect has the subscription read other sources from now on: everything is
+// looked at once they are at the snapshot.
+func (s *subscription) redirect(sources []source, now time.Time) {
+	s.setSources(sources)
+	s.redirected = now
 }
 
 // collect notes what changed up to the snapshot.
@@ -132,6 +145,10 @@ func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
 				s.lookAtAll(want{since: now})
 			}
 		}
+	}
+	if !s.redirected.IsZero() {
+		s.lookAtAll(want{since: s.redirected})
+		s.redirected = time.Time{}
 	}
 }
 

@@ -47,7 +47,7 @@ func BenchmarkBuild(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%s/services=%d", path.Ext(string(c.typ))[1:], c.name, services), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					m, _, err := envoy.Build(c.typ, c.name, envoy.Facets(c.typ, n)[c.facet], s.Read())
+					m, _, err := envoy.Build(c.typ, c.name, envoy.Facets(c.typ, n, s)[c.facet], s.Read())
 					if err != nil || m == nil {
 						b.Fatal(m, err)
 					}

@@ -87,7 +87,7 @@ func setProtocols(c *clusterv3.Cluster, options *upstreamhttpv3.HttpProtocolOpti
 // cluster builds the cluster of a service port.
 func (b *builder) cluster(name string) proto.Message {
 	p, ok := b.ownerOf(name)
-	if !ok {
+	if !ok || !b.ruledHere(p.service) {
 		return nil
 	}
 	c := newCluster(name)

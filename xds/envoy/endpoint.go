@@ -30,7 +30,7 @@ func (o offer) compareSocket(p offer) int {
 // have priority 0: trafficDistribution does not show yet.
 func (b *builder) assignment(name string) proto.Message {
 	p, ok := b.ownerOf(name)
-	if !ok || p.service.Resolution != federation.ClientSideLB {
+	if !ok || p.service.Resolution != federation.ClientSideLB || !b.ruledHere(p.service) {
 		return nil
 	}
 	p.service, _ = b.reader.Endpoints(p.service.Key)

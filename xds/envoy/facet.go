@@ -16,6 +16,8 @@ const (
 	scopeStatic      Scope = "static"      // what is the same for every sidecar
 	scopePublic      Scope = "public"      // services that every namespace sees
 	scopePrivate     Scope = "private"     // services that not every namespace sees, but this one does
+	scopeImported    Scope = "imported"    // services that a Sidecar imports; takes the place of the two before
+	scopeOwn         Scope = "own"         // what a namespace's own rules make of services; comes before the three
 	scopeCapture     Scope = "capture"     // the entry of captured outbound connections
 	scopeInbound     Scope = "inbound"     // the entry of captured inbound connections
 	scopeRoutes      Scope = "routes"      // routes by port, with the short names of a namespace
@@ -35,6 +37,10 @@ type Facet struct {
 	Addresses string // sorted, joined by commas
 	Port      uint16
 	IPv6      bool // the proxies have IPv6 addresses
+	// What configuration makes of the proxy.
+	Egress   string                  // what a Sidecar imports: NAMESPACE/HOST, sorted, joined by commas; empty: everything
+	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
+	Outbound federation.OutboundMode // empty: ALLOW_ANY
 }
 
 func (f Facet) String() string {
@@ -45,6 +51,9 @@ func (f Facet) String() string {
 		{"namespace", f.Namespace},
 		{"domain", f.Domain},
 		{"addresses", f.Addresses},
+		{"egress", f.Egress},
+		{"labels", f.Labels},
+		{"outbound", string(f.Outbound)},
 	} {
 		if p.value != "" {
 			parts = append(parts, p.key+"="+p.value)
@@ -60,7 +69,13 @@ func (f Facet) String() string {
 }
 
 // offers tells that the facet's resources stand for services.
-func (f Facet) offers() bool { return f.Scope == scopePublic || f.Scope == scopePrivate }
+func (f Facet) offers() bool {
+	switch f.Scope {
+	case scopePublic, scopePrivate, scopeImported, scopeOwn:
+		return true
+	}
+	return false
+}
 
 // covers tells that the service belongs to a facet that stands for services. No
 // service belongs to two such facets of one proxy.
@@ -70,35 +85,81 @@ func (f Facet) covers(s *federation.Service) bool {
 		return isPublic(s)
 	case scopePrivate:
 		return !isPublic(s) && s.VisibleFrom(f.Namespace)
-	case scopeRoutes, scopeProxyRoutes:
-		return s.VisibleFrom(f.Namespace)
+	case scopeRoutes, scopeProxyRoutes, scopeImported, scopeOwn:
+		return s.VisibleFrom(f.Namespace) && f.imports(s.Key.Namespace, s.Key.Hostname)
 	}
 	return false
+}
+
+// imports tells that the facet's Sidecar, if it has one, wants what the
+// namespace has for the host, which may be a wildcard.
+func (f Facet) imports(namespace string, host federation.Hostname) bool {
+	if f.Egress == "" {
+		return true
+	}
+	for want := range strings.SplitSeq(f.Egress, ",") {
+		ns, pattern, _ := strings.Cut(want, "/")
+		if (ns == "*" || ns == namespace) && covers(pattern, string(host)) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers tells that the host is the pattern, or one of those that the wildcard
+// stands for.
+func covers(pattern, host string) bool {
+	if suffix, wild := strings.CutPrefix(pattern, "*"); wild {
+		return strings.HasSuffix(host, suffix)
+	}
+	return pattern == host
 }
 
 func isPublic(s *federation.Service) bool {
 	return len(s.ExportTo) == 0 || slices.Contains(s.ExportTo, "*")
 }
 
-// Facets returns the facets of the node for resources of that type. The node's
-// resources are the union of what Build makes for its facets; Names may give a
-// name in two of them, but Build makes it in one. Routers and ingresses get clusters and endpoints only.
-func Facets(t Type, n Node) []Facet {
+// Facets returns the facets of the node for resources of that type, as the
+// snapshot's configuration has it; they change with objects only. The node's
+// resources are the union of what Build makes for its facets; where Build makes
+// a name in several of them, the first facet has it. Routers and ingresses get
+// clusters and endpoints only.
+func Facets(t Type, n Node, s *federation.Snapshot) []Facet {
+	c := bearingOn(n, s)
 	switch t {
 	case ClusterType:
-		return n.clusterFacets()
+		return n.clusterFacets(c)
 	case EndpointType:
-		return n.endpointFacets()
+		return n.endpointFacets(c)
 	case ListenerType:
-		return n.listenerFacets()
+		return n.listenerFacets(c)
 	case RouteType:
-		return n.routeFacets()
+		return n.routeFacets(c)
 	}
 	return nil
 }
 
-func (n Node) clusterFacets() []Facet {
-	facets := []Facet{{Scope: scopePublic}, {Scope: scopePrivate, Namespace: n.Namespace}}
+// offering are the facets that stand for services: what the namespace's own
+// rules make of them first.
+func (n Node) offering(c bearing, base Facet) []Facet {
+	var facets []Facet
+	if c.own {
+		own := base
+		own.Scope, own.Namespace, own.Egress, own.Labels = scopeOwn, n.Namespace, c.egress, c.labels
+		facets = append(facets, own)
+	}
+	if c.egress != "" {
+		imported := base
+		imported.Scope, imported.Namespace, imported.Egress = scopeImported, n.Namespace, c.egress
+		return append(facets, imported)
+	}
+	public, private := base, base
+	public.Scope, private.Scope, private.Namespace = scopePublic, scopePrivate, n.Namespace
+	return append(facets, public, private)
+}
+
+func (n Node) clusterFacets(c bearing) []Facet {
+	facets := n.offering(c, Facet{})
 	if n.Type == Sidecar {
 		facets = append([]Facet{{Scope: scopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}
@@ -106,26 +167,23 @@ func (n Node) clusterFacets() []Facet {
 }
 
 // endpointFacets name the cluster only where it decides the network.
-func (n Node) endpointFacets() []Facet {
-	public := Facet{Scope: scopePublic, Network: n.Network}
+func (n Node) endpointFacets(c bearing) []Facet {
+	base := Facet{Network: n.Network}
 	if n.Network == "" {
-		public.Cluster = n.Cluster
+		base.Cluster = n.Cluster
 	}
-	private := public
-	private.Scope, private.Namespace = scopePrivate, n.Namespace
-	return []Facet{public, private}
+	return n.offering(c, base)
 }
 
-func (n Node) listenerFacets() []Facet {
+func (n Node) listenerFacets(c bearing) []Facet {
 	if n.Type != Sidecar {
 		return nil
 	}
 	var facets []Facet
 	if n.Capture {
 		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: n.Network, Addresses: n.addressList(), IPv6: n.hasIPv6()}
-		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6()}, inbound,
-			Facet{Scope: scopePublic, Cluster: n.Cluster, IPv6: n.hasIPv6()},
-			Facet{Scope: scopePrivate, Cluster: n.Cluster, Namespace: n.Namespace, IPv6: n.hasIPv6()})
+		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
+		facets = append(facets, n.offering(c, Facet{Cluster: n.Cluster, IPv6: n.hasIPv6(), Outbound: c.outbound})...)
 	}
 	if n.HTTPProxyPort != 0 {
 		facets = append(facets, Facet{Scope: scopeHTTPProxy, Port: n.HTTPProxyPort})
@@ -133,12 +191,15 @@ func (n Node) listenerFacets() []Facet {
 	return facets
 }
 
-func (n Node) routeFacets() []Facet {
+func (n Node) routeFacets(c bearing) []Facet {
 	if n.Type != Sidecar {
 		return nil
 	}
 	var facets []Facet
-	routes := Facet{Scope: scopeRoutes, Cluster: n.Cluster, Namespace: n.Namespace, Domain: n.Domain}
+	routes := Facet{
+		Scope: scopeRoutes, Cluster: n.Cluster, Namespace: n.Namespace, Domain: n.Domain,
+		Egress: c.egress, Labels: c.labels, Outbound: c.outbound,
+	}
 	if n.Capture {
 		facets = append(facets, routes)
 	}

@@ -19,7 +19,7 @@ func TestProxiesShareFacets(t *testing.T) {
 		envoy.RouteType:    {0, 1}, // other short names
 	} {
 		unshared := func(n envoy.Node) int {
-			return len(slices.DeleteFunc(envoy.Facets(typ, n), func(f envoy.Facet) bool { return slices.Contains(envoy.Facets(typ, shop), f) }))
+			return len(slices.DeleteFunc(envoy.Facets(typ, n, federation.Empty()), func(f envoy.Facet) bool { return slices.Contains(envoy.Facets(typ, shop, federation.Empty()), f) }))
 		}
 		if unshared(twin) != want.twin || unshared(other) != want.other {
 			t.Errorf("%s: a twin has %d facets of its own and a stranger %d, want %d and %d", typ, unshared(twin), unshared(other), want.twin, want.other)
@@ -76,7 +76,7 @@ func TestDependenciesSayWhatMatters(t *testing.T) {
 func TestUnknownNamesDoNotExist(t *testing.T) {
 	s, n := newWorld().attach("c1", "").say("c1", webKey, web()).snapshot, client(t)
 	for _, typ := range allTypes {
-		for _, f := range envoy.Facets(typ, n) {
+		for _, f := range envoy.Facets(typ, n, federation.Empty()) {
 			for _, name := range []string{
 				"", "outbound|80||gone", "outbound|81||web.shop.svc.cluster.local", "outbound|80|v1|web.shop.svc.cluster.local",
 				"0.0.0.0_81", "10.1.0.1_80", "81", "http_proxy", "inbound|80||",

@@ -35,7 +35,7 @@ func (b *builder) listener(name string) proto.Message {
 		l = b.inboundListener()
 	case b.facet.Scope == scopeHTTPProxy && name == httpProxyListener(b.facet.Port):
 		l = proxyListener(name, b.facet.Port)
-	case b.facet.offers():
+	case b.facet.offers() && b.facet.Scope != scopeOwn:
 		l = b.serviceListener(name)
 	}
 	if l == nil {
@@ -133,7 +133,7 @@ func (b *builder) portFilter(number uint16) *listenerv3.Filter {
 // one that everyone sees before others, one of the proxy's own cluster before
 // those known by another cluster's VIP, then the first in the order of keys.
 func (b *builder) vipFilter(vip netip.Addr, number uint16) *listenerv3.Filter {
-	if b.facet.Scope == scopePrivate {
+	if b.facet.Scope != scopePublic {
 		b.reader.SpecsOnPort(number) // a service that everyone sees may come
 	}
 	claims := b.reader.SelectAtVIP(vip, func(s *federation.Service) bool {

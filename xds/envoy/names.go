@@ -28,8 +28,9 @@ const (
 )
 
 // Fixed returns the names that exist for everyone with this facet, whatever the
-// services.
-func Fixed(t Type, f Facet) []string {
+// services. When what it read changes, it is to be asked again, and every name
+// that it gave before or gives now must be built again.
+func Fixed(t Type, f Facet, _ *federation.Reader) []string {
 	switch {
 	case t == ClusterType && f.Scope == scopeStatic:
 		return []string{blackHoleCluster, inboundPassthroughCluster, passthroughCluster}
@@ -46,12 +47,13 @@ func Fixed(t Type, f Facet) []string {
 }
 
 // Contributes returns the names that exist because of one service, sorted. It
-// depends on the service's spec only, never on its endpoints.
+// depends on the service's spec and on the objects that Speaks tells of, never
+// on endpoints and other services.
 //
 // When a service comes, goes or changes its spec, every name that it contributed
 // before or contributes now must be built again, even if the name existed and
 // other services contribute it too: who wins a name may have changed.
-func Contributes(t Type, f Facet, s *federation.Service) []string {
+func Contributes(t Type, f Facet, s *federation.Service, _ *federation.Snapshot) []string {
 	if !f.covers(s) {
 		return nil
 	}
@@ -63,6 +65,15 @@ func Contributes(t Type, f Facet, s *federation.Service) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// Speaks returns the hostnames and wildcards of the services to whose names the
+// object contributes.
+func Speaks(o *federation.Object) []string {
+	if o.Key.Of() == destinationRuleKind {
+		return o.Names // subsets have clusters of their own
+	}
+	return nil
 }
 
 // servedPort is a TCP-based port of a service.
@@ -97,11 +108,11 @@ func appendNames(names []string, t Type, f Facet, p servedPort) []string {
 // that another facet has the better claim to a name, and return nil.
 func Names(t Type, f Facet, s *federation.Snapshot) []string {
 	found := map[string]bool{}
-	for _, name := range Fixed(t, f) {
+	for _, name := range Fixed(t, f, s.Read()) {
 		found[name] = true
 	}
 	for svc := range s.Services() {
-		for _, name := range Contributes(t, f, svc) {
+		for _, name := range Contributes(t, f, svc, s) {
 			found[name] = true
 		}
 	}

@@ -18,7 +18,7 @@ func (b *builder) ownerOf(name string) (servedPort, bool) {
 	if !ok {
 		return servedPort{}, false
 	}
-	if b.facet.Scope == scopePrivate {
+	if b.facet.Scope != scopePublic {
 		b.reader.SpecsOnPort(number) // a service that everyone sees may come
 	}
 	owner, losers := firstOwner(b.reader.ByHostname(host), number, b.sees)
@@ -38,7 +38,10 @@ func (b *builder) owns(s *federation.Service, number uint16) bool {
 }
 
 // sees tells that the facet's proxies know of the service.
-func (b *builder) sees(s *federation.Service) bool { return isPublic(s) || b.facet.covers(s) }
+func (b *builder) sees(s *federation.Service) bool {
+	everyone := b.facet.Egress == "" && isPublic(s)
+	return everyone || b.facet.covers(s)
+}
 
 // firstOwner picks among services of one hostname, given in the order of keys.
 func firstOwner(services []*federation.Service, number uint16, sees func(*federation.Service) bool) (owner servedPort, losers []*federation.Service) {

@@ -58,7 +58,7 @@ func FuzzBuild(f *testing.F) {
 		rapid.MakeFuzz(func(t *rapid.T) {
 			s, n := drawSnapshot(t), drawNode(t)
 			for _, typ := range allTypes {
-				for _, facet := range envoy.Facets(typ, n) {
+				for _, facet := range envoy.Facets(typ, n, s) {
 					m, _, err := envoy.Build(typ, name, facet, s.Read())
 					if err == nil && m != nil {
 						err = envoy.Validate(m)

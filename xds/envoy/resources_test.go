@@ -32,12 +32,12 @@ type resource struct {
 var allTypes = []envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType}
 
 // build makes all resources of a type for a node, by name. What is built must
-// be valid, and no name may exist in two facets.
+// be valid, and no name may exist in two facets but for a namespace's own rules.
 func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []resource {
 	t.Helper()
 	var found []resource
 	facets := map[string]envoy.Facet{}
-	for _, facet := range envoy.Facets(typ, n) {
+	for _, facet := range envoy.Facets(typ, n, s) {
 		for _, name := range envoy.Names(typ, facet, s) {
 			r := s.Read()
 			m, reasons, err := envoy.Build(typ, name, facet, r)
@@ -50,7 +50,11 @@ func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []re
 			if err := envoy.Validate(m); err != nil {
 				t.Fatalf("%s: %v\n%s", facet, err, protojson.Format(m))
 			}
-			if other, twice := facets[name]; twice {
+			other, twice := facets[name]
+			if twice && other.Scope == "own" {
+				continue // a namespace's own rules come first
+			}
+			if twice {
 				t.Fatalf("%s exists in facet %s and in facet %s", name, other, facet)
 			}
 			facets[name] = facet

@@ -1,0 +1,147 @@
+package envoy
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// The kinds of Istio's networking group that are compiled.
+var (
+	virtualServiceKind  = federation.Kind{Group: "networking.istio.io", Name: "VirtualService"}
+	destinationRuleKind = federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}
+	gatewayKind         = federation.Kind{Group: "networking.istio.io", Name: "Gateway"}
+	sidecarKind         = federation.Kind{Group: "networking.istio.io", Name: "Sidecar"}
+)
+
+// bearing is what configuration makes of a proxy as a whole.
+type bearing struct {
+	egress   string
+	labels   string
+	outbound federation.OutboundMode
+	own      bool // the namespace has rules of its own about services
+}
+
+func bearingOn(n Node, s *federation.Snapshot) bearing {
+	c := bearing{labels: projected(n.Labels, s.ProxyLabels())}
+	mesh := s.Mesh()
+	if mesh != nil {
+		c.outbound = mesh.OutboundTrafficPolicy.Mode
+	}
+	for range s.ObjectsIn(destinationRuleKind, n.Namespace) {
+		c.own = true
+		break
+	}
+	sidecar := sidecarOf(n, s, mesh.Root())
+	if sidecar != nil {
+		c.egress = egressOf(sidecar.Spec.(*networking.Sidecar), n.Namespace)
+		if policy := sidecar.Spec.(*networking.Sidecar).GetOutboundTrafficPolicy(); policy != nil {
+			c.outbound = federation.OutboundMode(policy.GetMode().String())
+		}
+	}
+	if c.outbound == federation.AllowAny {
+		c.outbound = ""
+	}
+	return c
+}
+
+// projected are the labels of the given keys, which are sorted.
+func projected(labels map[string]string, keys []string) string {
+	var parts []string
+	for _, key := range keys {
+		if value, has := labels[key]; has {
+			parts = append(parts, key+"="+value)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// label returns the proxy's label where it is one that decides about anything.
+func (f Facet) label(key string) (string, bool) {
+	for part := range strings.SplitSeq(f.Labels, ",") {
+		if value, is := strings.CutPrefix(part, key+"="); is {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// hasLabels tells that the proxy carries all of the labels.
+func (f Facet) hasLabels(want map[string]string) bool {
+	for key, value := range want {
+		if have, has := f.label(key); !has || have != value {
+			return false
+		}
+	}
+	return true
+}
+
+// sidecarOf finds the Sidecar for the proxy: of its namespace the one that
+// selects it, else the one that selects nobody, else that of the root
+// namespace; the oldest where there are several.
+func sidecarOf(n Node, s *federation.Snapshot, root string) *federation.Object {
+	if n.Type != Sidecar {
+		return nil
+	}
+	selecting, general := oldestSidecars(s.ObjectsIn(sidecarKind, n.Namespace), n.Labels)
+	if selecting != nil {
+		return selecting
+	}
+	if general == nil && n.Namespace != root {
+		_, general = oldestSidecars(s.ObjectsIn(sidecarKind, root), n.Labels)
+	}
+	return general
+}
+
+func oldestSidecars(all iter.Seq[*federation.Object], labels map[string]string) (selecting, general *federation.Object) {
+	for o := range all {
+		spec, ok := o.Spec.(*networking.Sidecar)
+		if !ok {
+			continue
+		}
+		selector := spec.GetWorkloadSelector().GetLabels()
+		switch {
+		case len(selector) == 0 && (general == nil || o.Older(general)):
+			general = o
+		case len(selector) > 0 && federation.MatchesLabels(labels, []map[string]string{selector}) && (selecting == nil || o.Older(selecting)):
+			selecting = o
+		}
+	}
+	return selecting, general
+}
+
+// egressOf is what the Sidecar imports for a proxy of the namespace. A Sidecar
+// without egress imports everything.
+func egressOf(spec *networking.Sidecar, namespace string) string {
+	if len(spec.GetEgress()) == 0 {
+		return ""
+	}
+	var hosts []string
+	for _, listener := range spec.GetEgress() {
+		for _, host := range listener.GetHosts() {
+			ns, name, ok := strings.Cut(host, "/")
+			switch {
+			case !ok:
+				ns, name = "*", host
+			case ns == ".":
+				ns = namespace
+			}
+			if ns != "~" {
+				hosts = append(hosts, ns+"/"+strings.ToLower(name))
+			}
+		}
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	if len(hosts) == 0 {
+		return "~/*" // nothing: no namespace has that name
+	}
+	if slices.Contains(hosts, "*/*") {
+		return ""
+	}
+	return strings.Join(hosts, ",")
+}

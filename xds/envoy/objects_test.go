@@ -1,0 +1,106 @@
+package envoy_test
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1"
+	"sigs.k8s.io/yaml"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// manifest is what the tests of this room need of an object's metadata.
+type manifest struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name              string            `json:"name"`
+		Namespace         string            `json:"namespace"`
+		Labels            map[string]string `json:"labels"`
+		CreationTimestamp time.Time         `json:"creationTimestamp"`
+	} `json:"metadata"`
+	Spec json.RawMessage `json:"spec"`
+}
+
+// config adds Istio's objects of the networking group, given as YAML documents
+// with full hostnames.
+func (w *world) config(t fataler, documents string) *world {
+	t.Helper()
+	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{}}}
+	for text := range strings.SplitSeq(documents, "\n---\n") {
+		var m manifest
+		if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatalf("a manifest: %v\n%s", err, text)
+		}
+		o := &federation.Object{
+			Key:    federation.ObjectKey{Group: "networking.istio.io", Kind: m.Kind, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name},
+			Digest: string(m.Spec), Labels: m.Metadata.Labels, Created: m.Metadata.CreationTimestamp,
+		}
+		if m.Kind == "MeshSettings" {
+			spec := &federation.MeshSettings{}
+			if err := json.Unmarshal(m.Spec, spec); err != nil {
+				t.Fatalf("%s: %v", o.Key, err)
+			}
+			o.Key, o.Spec = federation.MeshSettingsKey, spec
+		} else {
+			spec := specOf(t, m.Kind)
+			if err := protojson.Unmarshal(m.Spec, spec); err != nil {
+				t.Fatalf("%s: %v", o.Key, err)
+			}
+			o.Names, o.ProxyLabels = indexOf(spec)
+			o.Spec = spec
+		}
+		e.Objects.Set[o.Key] = o
+	}
+	return w.apply(e)
+}
+
+func specOf(t fataler, kind string) proto.Message {
+	switch kind {
+	case "VirtualService":
+		return &networking.VirtualService{}
+	case "DestinationRule":
+		return &networking.DestinationRule{}
+	case "Gateway":
+		return &networking.Gateway{}
+	case "Sidecar":
+		return &networking.Sidecar{}
+	}
+	t.Fatalf("the tests of this room know no %s", kind)
+	return nil
+}
+
+// indexOf is what the translation of configuration gives an object for readers
+// to find it by.
+func indexOf(spec proto.Message) (names, labels []string) {
+	note := func(set map[string]string) {
+		for key := range set {
+			labels = append(labels, key)
+		}
+	}
+	switch spec := spec.(type) {
+	case *networking.VirtualService:
+		names = spec.GetHosts()
+		for _, gateway := range spec.GetGateways() {
+			if gateway != "mesh" {
+				names = append(names, "gateway:"+gateway)
+			}
+		}
+		for _, route := range spec.GetHttp() {
+			for _, match := range route.GetMatch() {
+				note(match.GetSourceLabels())
+			}
+		}
+	case *networking.DestinationRule:
+		names = []string{spec.GetHost()}
+		note(spec.GetWorkloadSelector().GetMatchLabels())
+	case *networking.Sidecar:
+		note(spec.GetWorkloadSelector().GetLabels())
+	case *networking.Gateway:
+		note(spec.GetSelector())
+	}
+	return names, labels
+}
