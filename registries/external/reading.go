@@ -1,0 +1,199 @@
+// Package external turns ServiceEntries and WorkloadEntries into services and
+// workloads: it is the registry of what runs outside of every attached cluster
+// (seeds 1.14). All of it is pure, so that a dry run and its publication are the
+// same functions. Objects come validated; what is unusable all the same is a
+// problem and never half applied.
+package external
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	networking "istio.io/api/networking/v1"
+)
+
+// labelAllocate with the value "false" keeps an entry from automatic VIPs.
+const labelAllocate = "networking.istio.io/enable-autoallocate-ip"
+
+// Entry is a ServiceEntry as it is stored. It is only read.
+type Entry struct {
+	Key     federation.ObjectKey
+	Created time.Time
+	Labels  map[string]string
+	Spec    *networking.ServiceEntry
+}
+
+// Reading is a ServiceEntry as it was understood, for all of its hosts. It is
+// never changed.
+type Reading struct {
+	key        federation.ObjectKey
+	created    time.Time
+	labels     map[string]string
+	hosts      []federation.Hostname
+	resolution federation.Resolution
+	internal   bool
+	exportTo   []string
+	accounts   []string
+	vips       []netip.Prefix
+	automatic  bool // wants VIPs from allocations
+	ports      []federation.Port
+	targets    map[string]uint16 // by the port's name
+	endpoints  []federation.Endpoint
+	itself     bool // each host is its own endpoint
+	selector   map[string]string
+}
+
+// Services are the keys of the services to which the entry contributes.
+func (r *Reading) Services() []federation.ServiceKey {
+	keys := make([]federation.ServiceKey, len(r.hosts))
+	for i, host := range r.hosts {
+		keys[i] = federation.ServiceKey{Hostname: host, Namespace: r.key.Namespace}
+	}
+	return keys
+}
+
+func (r *Reading) isDNS() bool {
+	return r.resolution == federation.DNSLB || r.resolution == federation.DNSRoundRobinLB
+}
+
+// compare orders the older entry first; its word holds where two disagree.
+func (r *Reading) compare(o *Reading) int {
+	return cmp.Or(r.created.Compare(o.created), r.key.Compare(o.key))
+}
+
+// Read understands an entry, apart from what it says of a single host. Without
+// a Reading nothing of the entry can be used.
+func Read(e Entry) (*Reading, []federation.Problem) {
+	n := notesOn(e.Key)
+	if e.Spec == nil {
+		n.add(codeNotHonoured, "spec", "the entry has no spec; give it hosts")
+		return nil, n.all()
+	}
+	r := &Reading{
+		key: e.Key, created: e.Created, labels: maps.Clone(e.Labels), hosts: readHosts(e.Spec.GetHosts()),
+		internal: e.Spec.GetLocation() == networking.ServiceEntry_MESH_INTERNAL,
+		exportTo: slices.Clone(e.Spec.GetExportTo()), accounts: slices.Clone(e.Spec.GetSubjectAltNames()),
+	}
+	if !r.readResolution(e.Spec.GetResolution(), n) {
+		return nil, n.all()
+	}
+	r.readAddresses(e, n)
+	r.readPorts(e.Spec.GetPorts(), n)
+	r.readMembers(e.Spec, n)
+	return r, n.all()
+}
+
+func readHosts(in []string) []federation.Hostname {
+	var hosts []federation.Hostname
+	for _, h := range in {
+		if host := federation.Hostname(strings.ToLower(h)); !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+func (r *Reading) readResolution(in networking.ServiceEntry_Resolution, n *notes) bool {
+	switch in {
+	case networking.ServiceEntry_NONE:
+		r.resolution = federation.Passthrough
+	case networking.ServiceEntry_STATIC:
+		r.resolution = federation.ClientSideLB
+	case networking.ServiceEntry_DNS:
+		r.resolution = federation.DNSLB
+	case networking.ServiceEntry_DNS_ROUND_ROBIN:
+		r.resolution = federation.DNSRoundRobinLB
+	default:
+		n.add(codeNotHonoured, "spec.resolution", "resolution %s is not honoured and the entry is left out; use NONE, STATIC, DNS or DNS_ROUND_ROBIN", in)
+		return false
+	}
+	return true
+}
+
+func (r *Reading) readAddresses(e Entry, n *notes) {
+	for i, text := range e.Spec.GetAddresses() {
+		prefix, err := parsePrefix(text)
+		switch {
+		case err != nil:
+			n.add(codeAddress, at("spec.addresses", i), "%s is no IP address or CIDR block; it is left out", quote(text))
+		case !prefix.IsSingleIP() && r.isDNS():
+			n.add(codeAddress, at("spec.addresses", i), "a CIDR block needs the resolution NONE or STATIC; %s is left out", prefix)
+		case !slices.Contains(r.vips, prefix):
+			r.vips = append(r.vips, prefix)
+		}
+	}
+	r.automatic = len(e.Spec.GetAddresses()) == 0 && r.resolution != federation.Passthrough && e.Labels[labelAllocate] != "false"
+}
+
+// parsePrefix reads an address as a prefix of full length.
+func parsePrefix(text string) (netip.Prefix, error) {
+	if !strings.Contains(text, "/") {
+		ip, err := parseIP(text)
+		return netip.PrefixFrom(ip, ip.BitLen()), err
+	}
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	return prefix.Masked(), nil
+}
+
+func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
+	r.targets = map[string]uint16{}
+	for i, p := range in {
+		number, ok := portNumber(p.GetNumber())
+		if !ok {
+			n.add(codePort, at("spec.ports", i)+".number", "%d is no port number; the port is left out, use 1 to 65535", p.GetNumber())
+			continue
+		}
+		protocol := federation.ParseProtocol(p.GetProtocol())
+		if protocol == federation.Unsupported {
+			n.add(codeProtocol, at("spec.ports", i)+".protocol", "protocol %s is not known and the port is treated as TCP; use HTTP, HTTPS, GRPC, HTTP2, MONGO, TCP, TLS or UDP", quote(p.GetProtocol()))
+			protocol = federation.TCP
+		}
+		r.ports = append(r.ports, federation.Port{Name: p.GetName(), Number: number, Protocol: protocol})
+		r.targets[p.GetName()] = number
+		if p.GetTargetPort() == 0 {
+			continue
+		}
+		if target, ok := portNumber(p.GetTargetPort()); ok {
+			r.targets[p.GetName()] = target
+		} else {
+			n.add(codePort, at("spec.ports", i)+".targetPort", "%d is no port number; %d is used", p.GetTargetPort(), number)
+		}
+	}
+}
+
+// readMembers reads who serves: endpoints, a selector, or each host itself.
+func (r *Reading) readMembers(spec *networking.ServiceEntry, n *notes) {
+	inline, selector := spec.GetEndpoints(), spec.GetWorkloadSelector().GetLabels()
+	switch {
+	case len(inline) > 0 && spec.GetWorkloadSelector() != nil:
+		n.add(codeEndpoint, "spec.workloadSelector", "an entry has either endpoints or a workloadSelector; the endpoints are used")
+	case len(selector) > 0:
+		r.selector = maps.Clone(selector)
+	case spec.GetWorkloadSelector() != nil:
+		n.add(codeEndpoint, "spec.workloadSelector.labels", "a workloadSelector without labels selects nothing; name at least one label")
+	}
+	if len(inline) > 0 && r.resolution == federation.Passthrough {
+		n.add(codeEndpoint, "spec.endpoints", "with the resolution NONE callers go to the address that they asked for; the endpoints are not used")
+		return
+	}
+	r.itself = r.isDNS() && len(inline) == 0 && spec.GetWorkloadSelector() == nil
+	for i, in := range inline {
+		e, ok := r.readEndpoint(in, at("spec.endpoints", i), n)
+		if !ok {
+			continue
+		}
+		if r.resolution == federation.DNSRoundRobinLB && len(r.endpoints) == 1 {
+			n.add(codeEndpoint, at("spec.endpoints", i), "the resolution DNS_ROUND_ROBIN takes one endpoint; this one is not used")
+			continue
+		}
+		r.endpoints = append(r.endpoints, e)
+	}
+}

@@ -1,0 +1,43 @@
+package external
+
+import (
+	"maps"
+	"net/netip"
+
+	"isthmus.dev/isthmus/federation"
+	networking "istio.io/api/networking/v1"
+)
+
+// Instance is a WorkloadEntry as it is stored. It is only read.
+type Instance struct {
+	Key    federation.ObjectKey
+	Labels map[string]string
+	Spec   *networking.WorkloadEntry
+}
+
+// Workload is what a WorkloadEntry says of a workload; nil when it cannot be
+// used. Labels of the object count beside those of its spec, and before them.
+func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []federation.Problem) {
+	key := federation.WorkloadKey{Namespace: i.Key.Namespace, Name: i.Key.Name}
+	n := notesOn(i.Key)
+	address, ok := readAddress(i.Spec, "spec", n)
+	if !ok {
+		return key, nil, n.all()
+	}
+	labels := maps.Clone(i.Spec.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, i.Labels)
+	w := &federation.Workload{
+		Network: network(i.Spec, labels), Locality: locality(i.Spec.GetLocality()), Labels: labels,
+		ServiceAccount: account(i.Spec, i.Key.Namespace), Weight: i.Spec.GetWeight(), TLSMode: tlsMode(i.Spec, labels),
+		Ports: workloadPorts(i.Spec, "spec", n),
+	}
+	if ip, isIP := address.IP(); isIP {
+		w.Addresses = []netip.Addr{ip}
+	} else {
+		w.Host = address
+	}
+	return key, w, n.all()
+}
