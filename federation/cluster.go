@@ -60,7 +60,7 @@ type Cluster struct {
 	Status    RegistryStatus
 	Listed    bool // a complete list of it is in the snapshot, or was
 	Services  int  // services to which it contributes
-	Endpoints int  // its endpoints that may be offered
+	Endpoints int  // endpoints of its services that may be offered, those that run elsewhere included
 	Problems  int  // see Snapshot.Problems
 }
 

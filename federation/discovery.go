@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -16,6 +17,9 @@ type Instance struct {
 	Endpoint *Endpoint
 	Number   uint16 // where the endpoint listens for Port; 0 for a unix socket
 }
+
+// Cluster is where the instance runs.
+func (i Instance) Cluster() ClusterID { return cmp.Or(i.Endpoint.Cluster, i.Shard.Cluster) }
 
 // Place says where a proxy is: which cluster it belongs to, what can be reached
 // directly from it, and its addresses there.
@@ -122,8 +126,8 @@ func (s *Snapshot) NetworkOf(p Place) NetworkID {
 }
 
 // InstancesAt returns the instances that live at the place's addresses, those
-// of every address (seed 11). Registries of other clusters are left out where
-// the place's cluster is known.
+// of every address (seed 11). What runs in other clusters is left out where the
+// place's cluster is known.
 func (s *Snapshot) InstancesAt(p Place) []Instance {
 	var found []Instance
 	for _, r := range s.residentsAt(p) {
@@ -133,7 +137,7 @@ func (s *Snapshot) InstancesAt(p Place) []Instance {
 		svc, _ := s.services.Get(r.service.bytes())
 		for _, i := range svc.Instances(0) {
 			ip, _ := i.Endpoint.Address.IP()
-			if i.Shard == r.shard && slices.Contains(p.Addresses, ip) && i.Endpoint.Network == s.NetworkOf(p) {
+			if i.Shard == r.shard && (p.Cluster == "" || i.Cluster() == p.Cluster) && slices.Contains(p.Addresses, ip) && i.Endpoint.Network == s.NetworkOf(p) {
 				found = append(found, i)
 			}
 		}
@@ -141,12 +145,13 @@ func (s *Snapshot) InstancesAt(p Place) []Instance {
 	return found
 }
 
-// residentsAt returns each resident of the place once.
+// residentsAt returns each resident of the place once: workloads of its cluster
+// alone where that is known, and endpoints of every shard.
 func (s *Snapshot) residentsAt(p Place) []resident {
 	var all []resident
 	for _, addr := range p.Addresses {
 		for _, r := range s.residents(AddressKey{Network: s.NetworkOf(p), Addr: addr}) {
-			if (p.Cluster == "" || r.shard.Cluster == p.Cluster) && !slices.Contains(all, r) {
+			if (p.Cluster == "" || !r.isPod || r.shard.Cluster == p.Cluster) && !slices.Contains(all, r) {
 				all = append(all, r)
 			}
 		}

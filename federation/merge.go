@@ -14,6 +14,7 @@ import (
 type mergeInput struct {
 	key        ServiceKey
 	shards     map[ShardKey]*Shard
+	found      map[ShardKey]found // what selectors and bindings add
 	precedence func(ClusterID) int
 	policy     AddressPolicy
 }
@@ -27,15 +28,15 @@ func merge(in mergeInput) *Service {
 	for i, key := range m.order() {
 		shard := in.shards[key]
 		if i == 0 {
-			m.svc.Resolution, m.svc.MeshExternal, m.svc.ExportTo = shard.Resolution, shard.MeshExternal, shard.ExportTo
+			m.svc.Resolution, m.svc.MeshExternal, m.svc.ExportTo = m.resolution(key, shard), shard.MeshExternal, shard.ExportTo
 			m.first = key.Cluster
 		} else {
 			m.compare(key, shard)
 		}
-		m.addPorts(key, shard)
+		m.addPorts(key, m.in.found[key].lent.portsOf(shard))
 		m.addVIPs(key, shard)
 		m.addEndpoints(key, shard)
-		m.addAttributes(shard)
+		m.addAttributes(key, shard)
 	}
 	return m.finish()
 }
@@ -45,6 +46,8 @@ type merger struct {
 	svc      *Service
 	first    ClusterID
 	accounts map[string]bool
+	taken    map[taken]bool  // workloads that are endpoints by an earlier shard's selector
+	sockets  map[string]bool // those that registries declare; nil until asked for
 }
 
 func (m *merger) order() []ShardKey {
@@ -67,12 +70,12 @@ func compareAge(a, b time.Time) int {
 }
 
 func (m *merger) compare(key ShardKey, shard *Shard) {
-	if shard.Resolution != m.svc.Resolution {
+	if r := m.resolution(key, shard); r != m.svc.Resolution {
 		kind := ConflictResolution
-		if shard.Resolution == Passthrough || m.svc.Resolution == Passthrough {
+		if r == Passthrough || m.svc.Resolution == Passthrough {
 			kind = ConflictHeadless
 		}
-		m.conflict(kind, key.Cluster, fmt.Sprintf("resolution is %s in %s and %s in %s", m.svc.Resolution, m.first, shard.Resolution, key.Cluster))
+		m.conflict(kind, key.Cluster, fmt.Sprintf("resolution is %s in %s and %s in %s", m.svc.Resolution, m.first, r, key.Cluster))
 	}
 	if shard.MeshExternal != m.svc.MeshExternal {
 		m.conflict(ConflictMeshExternal, key.Cluster, fmt.Sprintf("meshExternal is %t in %s and %t in %s", m.svc.MeshExternal, m.first, shard.MeshExternal, key.Cluster))
@@ -82,8 +85,15 @@ func (m *merger) compare(key ShardKey, shard *Shard) {
 	}
 }
 
-func (m *merger) addPorts(key ShardKey, shard *Shard) {
-	for _, p := range shard.Ports {
+func (m *merger) resolution(key ShardKey, shard *Shard) Resolution {
+	if shard.Resolution == ClientSideLB {
+		return m.in.found[key].lent.resolution
+	}
+	return shard.Resolution
+}
+
+func (m *merger) addPorts(key ShardKey, ports []Port) {
+	for _, p := range ports {
 		d := PortDeclaration{Shard: key, Name: p.Name, Protocol: p.Protocol}
 		i := slices.IndexFunc(m.svc.Ports, func(have ServicePort) bool {
 			return have.Number == p.Number && have.Protocol.Transport() == p.Protocol.Transport()
@@ -136,13 +146,14 @@ func (m *merger) addVIPs(key ShardKey, shard *Shard) {
 // the shard where nothing is refused.
 func (m *merger) addEndpoints(key ShardKey, shard *Shard) {
 	var refused []string
-	kept := shard.Endpoints
-	for i, e := range shard.Endpoints {
+	all := m.endpointsOf(key, shard)
+	kept := all
+	for i, e := range all {
 		why := m.in.policy.refuseEndpoint(&e)
 		switch {
 		case why != "":
 			if refused == nil {
-				kept = slices.Clone(shard.Endpoints[:i])
+				kept = slices.Clone(all[:i])
 			}
 			refused = append(refused, e.Address.String()+" "+why)
 		case refused != nil:
@@ -180,9 +191,11 @@ func firstOf(list []string, n int) []string {
 	return append(slices.Clone(list[:n]), fmt.Sprintf("and %d more", len(list)-n))
 }
 
-func (m *merger) addAttributes(shard *Shard) {
-	for _, a := range shard.ServiceAccounts {
-		m.account(a)
+func (m *merger) addAttributes(key ShardKey, shard *Shard) {
+	for _, list := range [][]string{shard.ServiceAccounts, m.in.found[key].lent.accounts} {
+		for _, a := range list {
+			m.account(a)
+		}
 	}
 	if m.svc.TrafficDistribution == "" {
 		m.svc.TrafficDistribution = shard.TrafficDistribution

@@ -14,6 +14,7 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d.applySource(e)
 	d.applyServices(e.Source, e.Services)
 	d.applyWorkloads(e.Source, e.Workloads)
+	d.settle()
 	d.applyProblems(e.Source, e.Problems)
 	d.applyObjects(e.Objects)
 	d.applyRevision(e.Revision)
@@ -32,6 +33,9 @@ type draft struct {
 	ports      *iradix.Txn[ServiceKey]
 	vips       *iradix.Txn[ServiceKey]
 	workloads  *iradix.Txn[*Workload]
+	homes      *iradix.Txn[int]
+	selectors  *iradix.Txn[ServiceKey]
+	bindings   *iradix.Txn[ServiceKey]
 	addresses  *iradix.Txn[resident]
 	problems   *iradix.Txn[Problem]
 	clusters   *iradix.Txn[*Cluster]
@@ -43,14 +47,15 @@ type draft struct {
 	changed    bool
 	entries    []string            // what changed, for the journal
 	touched    map[AddressKey]bool // where residents came, went or changed
+	unsettled                      // services that wait for settle
 }
 
 func newDraft(s *Snapshot) *draft {
 	return &draft{
 		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(),
-		workloads: s.workloads.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
+		workloads: s.workloads.Txn(), homes: s.homes.Txn(), selectors: s.selectors.Txn(), bindings: s.bindings.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
 		clusters: s.clusters.Txn(), objects: s.objects.txn(), revision: s.revision, configured: s.configured, settings: s.settings, version: s.version + 1,
-		touched: map[AddressKey]bool{},
+		touched: map[AddressKey]bool{}, unsettled: newUnsettled(),
 	}
 }
 
@@ -60,7 +65,7 @@ func (d *draft) commit() *Snapshot {
 	}
 	return &Snapshot{
 		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(),
-		workloads: d.workloads.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
+		workloads: d.workloads.Commit(), homes: d.homes.Commit(), selectors: d.selectors.Commit(), bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
 		clusters: d.clusters.Commit(), objects: d.objects.commit(), revision: d.revision, configured: d.configured, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}
 }
@@ -89,9 +94,5 @@ func (d *draft) applySettings(now *Settings) {
 
 // remergeAll merges every service anew; only a change of settings needs it.
 func (d *draft) remergeAll() {
-	var all []*Service
-	d.services.Root().Walk(func(_ []byte, svc *Service) bool { all = append(all, svc); return false })
-	for _, svc := range all {
-		d.put(svc.Key, svc.Shards)
-	}
+	d.services.Root().Walk(func(_ []byte, svc *Service) bool { d.dirty[svc.Key] = true; return false })
 }

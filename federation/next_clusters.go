@@ -43,8 +43,7 @@ func (d *draft) setSpec(id ClusterID, spec ClusterSpec) {
 	d.record(clusterEntry, []byte(id))
 	if old.precedence() != now.precedence() {
 		for _, key := range d.keysOfCluster(id) {
-			svc, _ := d.services.Get(key.bytes())
-			d.put(key, svc.Shards)
+			d.dirty[key] = true
 		}
 	}
 }
@@ -64,6 +63,7 @@ func (d *draft) removeCluster(id ClusterID) {
 		d.applyWorkloads(source, Delta[WorkloadKey, *Workload]{Full: true})
 		d.applyProblems(source, Delta[string, Problem]{Full: true})
 	}
+	d.settle() // while there is a cluster to count down
 	if _, had := d.clusters.Delete([]byte(id)); had {
 		d.record(clusterEntry, []byte(id))
 	}

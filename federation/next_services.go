@@ -1,9 +1,6 @@
 package federation
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 func (d *draft) applyServices(source ShardKey, delta Delta[ServiceKey, *Shard]) {
 	if delta.Full {
@@ -42,31 +39,23 @@ func (d *draft) servicesOf(source ShardKey) []ServiceKey {
 
 // setShard makes the shard what its source says of the service; nil removes it.
 func (d *draft) setShard(source ShardKey, key ServiceKey, shard *Shard) {
-	var shards map[ShardKey]*Shard
-	if old, ok := d.services.Get(key.bytes()); ok {
-		shards = old.Shards
-	}
-	was := shards[source]
-	if shard == nil {
-		if was == nil {
+	was := d.shards(key)[source]
+	switch {
+	case shard == nil && was == nil:
+		return
+	case shard == nil:
+		delete(d.own(key), source)
+		d.members.Delete(append([]byte(source.prefix()), key.bytes()...))
+	default:
+		shard = normalShard(shard)
+		if was != nil && was.Equal(shard) {
 			return
 		}
-		shards = maps.Clone(shards)
-		delete(shards, source)
-		d.members.Delete(append([]byte(source.prefix()), key.bytes()...))
-		d.put(key, shards)
-		return
+		d.own(key)[source] = shard
+		d.members.Insert(append([]byte(source.prefix()), key.bytes()...), key)
 	}
-	normal := normalShard(shard)
-	if was != nil && was.Equal(normal) {
-		return
-	}
-	if shards = maps.Clone(shards); shards == nil {
-		shards = map[ShardKey]*Shard{}
-	}
-	shards[source] = normal
-	d.members.Insert(append([]byte(source.prefix()), key.bytes()...), key)
-	d.put(key, shards)
+	d.indexSelector(source, key, was, shard)
+	d.indexBindings(source, key, was, shard)
 }
 
 func normalShard(in *Shard) *Shard {
@@ -91,26 +80,29 @@ func normalExportTo(in []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(in)))
 }
 
-// put makes the shards the service: merges, indexes and records. No shards:
-// the service is gone.
-func (d *draft) put(key ServiceKey, shards map[ShardKey]*Shard) {
+// put makes the service out of its shards: merges, indexes and records, and
+// tells whether that made a difference. No shards: the service is gone. The
+// circle is of bindings that lead back to the service.
+func (d *draft) put(key ServiceKey, circle map[ServiceKey]bool) bool {
 	old, _ := d.services.Get(key.bytes())
 	var now *Service
+	shards, found := d.shards(key), d.find(key, old, circle)
 	if len(shards) > 0 {
-		now = merge(mergeInput{key: key, shards: shards, precedence: d.precedence, policy: d.settings.Addresses})
+		now = merge(mergeInput{key: key, shards: shards, found: found, precedence: d.precedence, policy: d.settings.Addresses})
 		reasons := reasonsFor(old, now)
 		if reasons == 0 {
-			return
+			return false
 		}
 		now.stamp(old, reasons, d.version)
 		d.services.Insert(key.bytes(), now)
-	} else {
-		d.services.Delete(key.bytes())
+	} else if _, had := d.services.Delete(key.bytes()); !had {
+		return false
 	}
 	d.record(serviceEntry, key.bytes())
 	d.indexPorts(key, old, now)
 	d.indexVIPs(key, old, now)
 	d.indexEndpoints(key, old, now)
+	return true
 }
 
 func (s *Service) stamp(old *Service, reasons Reason, version uint64) {

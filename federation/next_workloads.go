@@ -32,10 +32,15 @@ func (d *draft) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
 		return
 	case now == nil:
 		d.workloads.Delete(at)
+		d.countHome(source, key.Namespace, -1)
 	default:
 		d.workloads.Insert(at, now)
+		if old == nil {
+			d.countHome(source, key.Namespace, 1)
+		}
 	}
 	d.changed = true
+	d.reselect(source.Provider, key.Namespace, old, now)
 	d.residents().workload(resident{shard: source, workload: key, isPod: true}, old, now)
 }
 
@@ -44,6 +49,7 @@ func (d *draft) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
 const (
 	problemOfRegistry = "r"
 	problemOfNext     = "n"
+	problemOfBinding  = "b" // also of Next
 )
 
 func (d *draft) applyProblems(source ShardKey, delta Delta[string, Problem]) {

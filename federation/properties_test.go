@@ -67,6 +67,19 @@ func drawShard(t *rapid.T) *Shard {
 			Health:  rapid.SampledFrom([]Health{Healthy, Unhealthy, Draining}).Draw(t, "health"), ServiceAccount: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "account"),
 		})
 	}
+	if rapid.IntRange(0, 2).Draw(t, "selects") == 0 {
+		s.Selector = &Selector{Labels: map[string]string{"app": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "app")}}
+		if rapid.Bool().Draw(t, "providers") {
+			s.Selector.Providers = []Provider{rapid.SampledFrom([]Provider{Kubernetes, External}).Draw(t, "provider")}
+		}
+	}
+	for range max(0, rapid.IntRange(-2, 2).Draw(t, "bound")) {
+		b := BoundService{Service: key(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "target"), "ns"), Weight: uint32(rapid.IntRange(0, 3).Draw(t, "share"))}
+		if rapid.Bool().Draw(t, "limited") {
+			b.Clusters = []ClusterID{rapid.SampledFrom([]ClusterID{"c1", "c2"}).Draw(t, "boundCluster")}
+		}
+		s.Bound = append(s.Bound, b)
+	}
 	if rapid.Bool().Draw(t, "vip") {
 		s.VIPs = []netip.Prefix{netip.PrefixFrom(testAddress(200+rapid.IntRange(0, 3).Draw(t, "vip")), 32)}
 	}
@@ -87,16 +100,35 @@ func drawServices(t *rapid.T) Delta[ServiceKey, *Shard] {
 	return d
 }
 
+func drawWorkloads(t *rapid.T) Delta[WorkloadKey, *Workload] {
+	draw := func() WorkloadKey {
+		return WorkloadKey{Namespace: rapid.SampledFrom([]string{"", "ns"}).Draw(t, "podNamespace"), Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")}
+	}
+	d := Delta[WorkloadKey, *Workload]{Full: rapid.Bool().Draw(t, "fullWorkloads"), Set: map[WorkloadKey]*Workload{}}
+	for range rapid.IntRange(0, 2).Draw(t, "pods") {
+		w := &Workload{Addresses: []netip.Addr{testAddress(rapid.IntRange(0, 5).Draw(t, "podIP"))}, Labels: map[string]string{"app": rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "podApp")}}
+		if rapid.Bool().Draw(t, "podPort") {
+			w.Ports = []EndpointPort{{Name: "http", Number: 8080}}
+		}
+		d.Set[draw()] = w
+	}
+	if k := draw(); d.Set[k] == nil {
+		d.Gone = append(d.Gone, k)
+	}
+	return d
+}
+
 func drawEdit(t *rapid.T) Edit {
 	source := shardOf(rapid.SampledFrom([]string{"c1", "c2", "c3"}).Draw(t, "cluster"))
+	if source.Cluster == "c3" {
+		source.Provider = External
+	}
 	e := Edit{Source: source, Services: drawServices(t)}
-	switch rapid.IntRange(0, 5).Draw(t, "more") {
+	switch rapid.IntRange(0, 6).Draw(t, "more") {
 	case 0:
-		e.Clusters.Set = map[ClusterID]ClusterSpec{source.Cluster: {Provider: Kubernetes, Precedence: rapid.IntRange(1, 3).Draw(t, "precedence")}}
-	case 1:
-		e.Workloads = Delta[WorkloadKey, *Workload]{Full: rapid.Bool().Draw(t, "fullWorkloads"), Set: map[WorkloadKey]*Workload{
-			{Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")}: {Addresses: []netip.Addr{testAddress(rapid.IntRange(0, 5).Draw(t, "podIP"))}},
-		}}
+		e.Clusters.Set = map[ClusterID]ClusterSpec{source.Cluster: {Provider: source.Provider, Precedence: rapid.IntRange(1, 3).Draw(t, "precedence")}}
+	case 1, 6:
+		e.Workloads = drawWorkloads(t)
 	case 2:
 		e.Status = &RegistryStatus{Phase: rapid.SampledFrom([]Phase{Ready, Stale, Held}).Draw(t, "phase")}
 	case 3:
@@ -142,7 +174,7 @@ func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 		again := Edit{Settings: &s.settings}
 		fresh := after(again)
 		for c := range s.Clusters() {
-			e := s.Contribution(shardOf(string(c.ID)))
+			e := s.Contribution(ShardKey{Cluster: c.ID, Provider: c.Spec.Provider})
 			e.Status, e.Clusters.Set = &c.Status, map[ClusterID]ClusterSpec{c.ID: c.Spec}
 			fresh, _ = Next(fresh, e)
 		}

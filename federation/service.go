@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -60,6 +61,10 @@ type Selector struct {
 	// TargetPorts is where a workload listens for a service port, by the port's
 	// name, if the workload does not say so itself; else at the port's number.
 	TargetPorts map[string]uint16 `json:"targetPorts,omitempty"`
+	// TargetNames is under which name else a workload may say where it listens for
+	// a service port, by the port's name. A workload that says neither does not
+	// serve that port.
+	TargetNames map[string]string `json:"targetNames,omitempty"`
 }
 
 // Equal compares all fields; nil equals nil alone.
@@ -67,7 +72,8 @@ func (s *Selector) Equal(o *Selector) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
-	return maps.Equal(s.Labels, o.Labels) && slices.Equal(s.Providers, o.Providers) && maps.Equal(s.TargetPorts, o.TargetPorts)
+	return maps.Equal(s.Labels, o.Labels) && slices.Equal(s.Providers, o.Providers) && maps.Equal(s.TargetPorts, o.TargetPorts) &&
+		maps.Equal(s.TargetNames, o.TargetNames)
 }
 
 // BoundService is a service whose endpoints another one takes for its own
@@ -102,11 +108,16 @@ func endpointsEqual(a, b []Endpoint) bool {
 }
 
 // ShardEndpoints are the endpoints of one shard that may be offered: what the
-// registry said less what the address policy refuses, sorted.
+// registry said and what its selector and bindings add, less what the address
+// policy refuses, sorted.
 type ShardEndpoints struct {
 	Shard     ShardKey
 	Endpoints []Endpoint
 }
+
+// ClusterOf is where one of the endpoints runs: not the cluster of the shard,
+// where a selector or a binding took it from another.
+func (e ShardEndpoints) ClusterOf(of *Endpoint) ClusterID { return cmp.Or(of.Cluster, e.Shard.Cluster) }
 
 // Service is one service of the federation: the merge of its shards. It is
 // never changed after it was published; its slices and maps are read-only.

@@ -16,6 +16,9 @@ type Snapshot struct {
 	ports      *iradix.Tree[ServiceKey] // port, service: services by the number of a TCP-based port
 	vips       *iradix.Tree[ServiceKey] // VIP, service: services by a single address of any cluster
 	workloads  *iradix.Tree[*Workload]  // shard, namespace, name
+	homes      *iradix.Tree[int]        // namespace, provider, cluster: how many workloads the shard has there
+	selectors  *iradix.Tree[ServiceKey] // namespace, provider, service, shard: services by whose workloads they select
+	bindings   *iradix.Tree[ServiceKey] // service, binder, shard: services by those that they are bound to
 	addresses  *iradix.Tree[resident]   // network, address, resident
 	problems   *iradix.Tree[Problem]    // shard, origin, name
 	clusters   *iradix.Tree[*Cluster]
@@ -31,7 +34,8 @@ type Snapshot struct {
 func Empty() *Snapshot {
 	return &Snapshot{
 		services: iradix.New[*Service](), members: iradix.New[ServiceKey](), ports: iradix.New[ServiceKey](), vips: iradix.New[ServiceKey](),
-		workloads: iradix.New[*Workload](), addresses: iradix.New[resident](), problems: iradix.New[Problem](),
+		workloads: iradix.New[*Workload](), homes: iradix.New[int](), selectors: iradix.New[ServiceKey](), bindings: iradix.New[ServiceKey](),
+		addresses: iradix.New[resident](), problems: iradix.New[Problem](),
 		clusters: iradix.New[*Cluster](), objects: emptyObjects(), superseded: make(chan struct{}),
 	}
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"isthmus.dev/isthmus/federation"
@@ -49,8 +50,8 @@ func appendAddress(key []byte, address federation.Address) []byte {
 // Address is an IP address, a hostname or the path of a unix socket.
 func (e Endpoint) Address() string { return e.Of.Address.String() }
 
-// ClusterID is the cluster that it comes from.
-func (e Endpoint) ClusterID() string { return string(e.Source.Cluster) }
+// ClusterID is the cluster that it runs in.
+func (e Endpoint) ClusterID() string { return string(cmp.Or(e.Of.Cluster, e.Source.Cluster)) }
 
 // Provider is the sort of the source that it comes from.
 func (e Endpoint) Provider() Provider { return provider(e.Source.Provider) }
