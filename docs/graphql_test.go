@@ -149,3 +149,28 @@ func isNamed(e ast.Expr, name string) bool {
 	}
 	return false
 }
+
+// TestEveryCloseCodeIsDocumented compares the codes of WebSockets with the table.
+func TestEveryCloseCodeIsDocumented(t *testing.T) {
+	standard := map[string]string{
+		"StatusGoingAway": "1001", "StatusProtocolError": "1002", "StatusPolicyViolation": "1008", "StatusMessageTooBig": "1009", "StatusTryAgainLater": "1013",
+	}
+	var real []string
+	calls(t, "../graph/transport", "closed", func(args []ast.Expr) {
+		code := ""
+		switch arg := args[0].(type) {
+		case *ast.BasicLit:
+			code = arg.Value
+		case *ast.SelectorExpr:
+			code = standard[arg.Sel.Name]
+		}
+		if !slices.Contains(real, code) {
+			real = append(real, code)
+		}
+	})
+	var documented []string
+	for _, row := range rows(t, read(t, "graphql.md"), "close code") {
+		documented = append(documented, row[0])
+	}
+	sameSet(t, "close codes", documented, real)
+}

@@ -131,6 +131,7 @@ func TestLimitsOfGraphQL(t *testing.T) {
 		"RootFields": "fields at the top", "Directives": "directives", "Fields": "fields of a document, fragments resolved",
 		"Cost": "objects that an answer can hold", "PageDefault": "size of a page that names none", "PageMax": "size of a page",
 		"Time": "seconds until an operation is given up", "InFlight": "operations at the same time",
+		"LargeBody": "bytes of a mutation's body", "LargeBodies": "bodies above that of a query at the same time",
 	}
 	if n := reflect.TypeFor[transport.Limits]().NumField(); n != len(names)+1 { // Documents is the hub's own affair
 		t.Errorf("there are %d limits, the test knows %d", n, len(names))
@@ -138,6 +139,24 @@ func TestLimitsOfGraphQL(t *testing.T) {
 	documented := limits(t, read(t, "graphql.md"), "limit")
 	documented[names["Time"]] += "s"
 	sameLimits(t, transport.DefaultLimits(), names, documented)
+}
+
+func TestLimitsOfStreams(t *testing.T) {
+	names := map[string]string{
+		"Streams": "WebSockets and event streams of all", "Connections": "WebSockets of a certificate",
+		"ConnectionsPerAddress": "WebSockets of an address, without a certificate", "EventStreams": "event streams of a certificate or address",
+		"Subscriptions": "operations of a WebSocket", "Message": "bytes of a message", "Messages": "messages and pings a second, over ten seconds",
+		"MessageTime": "seconds for a message to arrive", "InitTime": "seconds until `connection_init`", "KeepAlive": "seconds between pings, and for their answer",
+		"Stall": "seconds for an answer to be read", "Drain": "seconds for clients to go when the hub ends",
+	}
+	if n := reflect.TypeFor[transport.StreamLimits]().NumField(); n != len(names) {
+		t.Errorf("there are %d limits, the test knows %d", n, len(names))
+	}
+	documented := limits(t, read(t, "graphql.md"), "limit of a stream")
+	for _, field := range []string{"MessageTime", "InitTime", "KeepAlive", "Stall", "Drain"} {
+		documented[names[field]] += "s"
+	}
+	sameLimits(t, transport.DefaultStreamLimits(), names, documented)
 }
 
 // TestWaitsOfXDS compares the table of waits with the default timing.

@@ -130,7 +130,8 @@ func join(s settings, p parts) (*hub, error) {
 	})
 	ready := &readiness{snapshots: aggregate, synced: supervisor.Ready(), draining: make(chan struct{})}
 	health := server.Health(ready.check, counts.Handler())
-	web, err := webOf(s, transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL}), health)
+	api := transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL})
+	web, err := webOf(s, api, health)
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +142,7 @@ func join(s settings, p parts) (*hub, error) {
 		"health":     func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
 	}, edge: map[string]func(context.Context) error{
 		"xds":     discovery.Run,
+		"streams": api.Run,
 		"grpc":    func(ctx context.Context) error { return server.RunGRPC(ctx, grpcServer, p.doors.xds, drain) },
 		"graphql": func(ctx context.Context) error { return serveHTTP(ctx, p, graphqlDoor, web) },
 	}}

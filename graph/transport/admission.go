@@ -4,6 +4,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,33 +12,45 @@ import (
 const (
 	mediaTypeGraphQL = "application/graphql-response+json"
 	mediaTypeJSON    = "application/json"
-	noStreams        = "neither text/event-stream (SSE) nor graphql-transport-ws (WebSocket) is offered by this hub yet"
+	mediaTypeEvents  = "text/event-stream"
+	streams          = "ask with Accept: text/event-stream (SSE), or by WebSocket with the subprotocol graphql-transport-ws"
 )
 
-// admit checks everything of a request that stands before its body, and returns
-// the media type of the answer.
-func admit(r *http.Request) (mediaType string, fault *refusal) {
+// accepted is how a request may be answered.
+type accepted struct {
+	mediaType string // Of answers that are no stream, refusals among them.
+	plain     bool   // Queries and mutations are answered in that type, else as a stream.
+	stream    bool   // A stream of events is taken.
+}
+
+// admit checks everything of a request that stands before its body.
+func admit(r *http.Request) (accepts accepted, fault *refusal) {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
-		fault = refuse(http.StatusMethodNotAllowed, BadUserInput, "GraphQL is asked by POST, or by GET with a query")
+		fault = refuse(http.StatusMethodNotAllowed, BadUserInput,
+			"GraphQL is asked by POST, or by GET with a query; the single connection mode of graphql-sse is not offered")
 		fault.allow = "GET, POST"
-		return "", fault
+		return accepts, fault
 	}
 	if fault := sameSite(r); fault != nil {
-		return "", fault
+		return accepts, fault
 	}
-	if r.Header.Get("Upgrade") != "" {
-		return "", refuse(http.StatusBadRequest, BadUserInput, "the connection cannot be upgraded: "+noStreams)
-	}
-	mediaType, ok := negotiate(r.Header.Values("Accept"))
+	accepts, ok := negotiate(r.Header.Values("Accept"))
 	if !ok {
-		return "", refuse(http.StatusNotAcceptable, BadUserInput,
-			"answers are "+mediaTypeGraphQL+" or "+mediaTypeJSON+"; "+noStreams)
+		return accepts, refuse(http.StatusNotAcceptable, BadUserInput,
+			"answers are "+mediaTypeGraphQL+", "+mediaTypeJSON+" or a stream; for a stream "+streams)
+	}
+	if accepts.stream && (r.Header.Get(reservationHeader) != "" || r.URL.Query().Has("token")) {
+		return accepts, refuse(http.StatusBadRequest, BadUserInput,
+			"the single connection mode of graphql-sse is not offered; open a stream for each operation")
 	}
 	if r.Method == http.MethodPost {
-		return mediaType, jsonBody(r.Header)
+		return accepts, jsonBody(r.Header)
 	}
-	return mediaType, nil
+	return accepts, nil
 }
+
+// reservationHeader marks requests of graphql-sse's single connection mode.
+const reservationHeader = "X-GraphQL-Event-Stream-Token"
 
 // sameSite refuses what a page of another origin made a browser send. Programs
 // that are not browsers send none of these headers.
@@ -75,31 +88,43 @@ func jsonBody(header http.Header) *refusal {
 }
 
 // negotiate picks the answer's media type by the weights of Accept. Without the
-// header, and among equals, application/graphql-response+json is preferred.
-func negotiate(accept []string) (mediaType string, ok bool) {
+// header, and among equals, application/graphql-response+json is preferred. A
+// stream is taken where text/event-stream is named; queries and mutations are
+// answered as one only where it weighs more than the other types.
+func negotiate(accept []string) (accepts accepted, ok bool) {
+	accepts.mediaType = mediaTypeGraphQL
 	header := strings.Join(accept, ",")
 	if strings.TrimSpace(header) == "" {
-		return mediaTypeGraphQL, true
+		accepts.plain = true
+		return accepts, true
 	}
 	best := 0.0
 	for _, offered := range []string{mediaTypeGraphQL, mediaTypeJSON} {
-		if weight := weightOf(offered, header); weight > best {
-			mediaType, best = offered, weight
+		if weight := weightOf(offered, header, "application/*", "*/*"); weight > best {
+			accepts.mediaType, best = offered, weight
 		}
 	}
-	return mediaType, best > 0
+	stream := weightOf(mediaTypeEvents, header)
+	accepts.stream, accepts.plain = stream > 0, best > 0 && best >= stream
+	return accepts, accepts.plain || accepts.stream
 }
 
-// weightOf returns the weight of offered by the most specific range that covers
-// it, 0 where none does.
-func weightOf(offered, header string) float64 {
+// weightOf returns the weight of offered by its own name or else by the first of
+// ranges that is there, 0 where there is none.
+func weightOf(offered, header string, ranges ...string) float64 {
 	weight, precision := 0.0, 0
 	for part := range strings.SplitSeq(header, ",") {
 		name, params, err := mime.ParseMediaType(part)
 		if err != nil || !takesUTF8(params) {
 			continue
 		}
-		found := map[string]int{"*/*": 1, "application/*": 2, offered: 3}[name]
+		found := len(ranges) - slices.Index(ranges, name)
+		switch {
+		case name == offered:
+			found = len(ranges) + 1
+		case found > len(ranges):
+			continue
+		}
 		if found > precision {
 			precision, weight = found, quality(params)
 		}

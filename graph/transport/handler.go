@@ -1,7 +1,8 @@
 // Package transport carries GraphQL over HTTP, as the GraphQL-over-HTTP draft
 // asks for, with the limits that stand before every execution. Queries and
-// mutations come by POST, queries also by GET. Subscriptions need a streaming
-// transport; none is offered yet and requests for one are refused by name.
+// mutations come by POST, queries also by GET. Subscriptions, and what else is
+// wanted as a stream, come by WebSocket (graphql-transport-ws) or as server-sent
+// events (the distinct connections mode of graphql-sse).
 package transport
 
 import (
@@ -19,25 +20,38 @@ import (
 	"github.com/99designs/gqlgen/graphql/executor"
 	"github.com/99designs/gqlgen/graphql/handler/extension"
 	"github.com/vektah/gqlparser/v2/ast"
-	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
 // Options are what New needs beside the schema. The zero value works.
 type Options struct {
-	Limits Limits       // Fields that are zero take the value of DefaultLimits.
-	Log    *slog.Logger // Gets errors whose text clients do not see; nil: slog.Default.
+	Limits  Limits       // Fields that are zero take the value of DefaultLimits.
+	Streams StreamLimits // Fields that are zero take the value of DefaultStreamLimits.
+	Log     *slog.Logger // Gets errors whose text clients do not see; nil: slog.Default.
 	// PartialSuccess answers data that comes with errors with the draft's status
 	// 294 where the client takes application/graphql-response+json, instead of 200.
 	PartialSuccess bool
 	Observer       Observer // nil: nobody counts.
+	// Connect decides on the payload of a connection_init, which may be nil: an
+	// error closes the WebSocket with 4403. nil: whoever was let in may stay.
+	Connect func(ctx context.Context, payload map[string]any) error
 }
 
-// Observer is told of every answered request. It must not block.
+// Observer is told of every answered request and of what stays open. It must not
+// block. A transport is websocket or sse.
 type Observer interface {
-	// Request was answered. The operation is query, mutation, subscription, or ""
-	// where the request was refused before that was known; failed tells that the
-	// answer holds an error.
+	// Request was answered; a subscription, when it was set up. The operation is
+	// query, mutation, subscription, or "" where the request was refused before that
+	// was known; failed tells that the answer holds an error.
 	Request(operation string, took time.Duration, failed bool)
+	// Connections counts streams that were opened (1) or have ended (-1).
+	Connections(transport string, change int)
+	// Subscriptions counts subscriptions that were set up (1) or have ended (-1).
+	Subscriptions(transport string, change int)
+	// Event of a subscription was sent.
+	Event(transport string)
+	// Closed tells how a WebSocket ended: the code that the hub closed it with,
+	// "client" where the client closed it, "lost" where it broke.
+	Closed(code string)
 }
 
 // Handler answers GraphQL requests. It is safe for concurrent use.
@@ -45,11 +59,13 @@ type Handler struct {
 	exec     *executor.Executor
 	options  Options
 	inFlight chan struct{}
+	large    chan struct{} // A place for each large body.
+	callers  *callers
 }
 
 // New makes the handler of one endpoint for schema.
 func New(schema graphql.ExecutableSchema, options Options) *Handler {
-	options.Limits = options.Limits.withDefaults()
+	options.Limits, options.Streams = options.Limits.withDefaults(), options.Streams.withDefaults()
 	if options.Log == nil {
 		options.Log = slog.Default()
 	}
@@ -63,75 +79,98 @@ func New(schema graphql.ExecutableSchema, options Options) *Handler {
 	exec.Use(extension.Introspection{})
 	exec.Use(gate{limits: options.Limits, known: known})
 	exec.Use(&costGate{limits: options.Limits})
-	return &Handler{exec: exec, options: options, inFlight: make(chan struct{}, options.Limits.InFlight)}
+	return &Handler{
+		exec: exec, options: options, callers: newCallers(options.Streams),
+		inFlight: make(chan struct{}, options.Limits.InFlight), large: make(chan struct{}, options.Limits.LargeBodies),
+	}
 }
 
 // ServeHTTP answers one request. Each answer has an X-Request-Id, which errors
 // and the log repeat.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := newRequestID()
-	ctx, cancel := context.WithTimeout(withRequestID(r.Context(), id), h.options.Limits.Time)
-	defer cancel()
-	r = r.WithContext(graphql.StartOperationTrace(ctx))
+	r = r.WithContext(graphql.StartOperationTrace(withRequestID(r.Context(), id)))
 	setAnswerHeaders(w.Header(), id)
 	reply := replier{w: w, mediaType: mediaTypeJSON, id: id}
-	if h.options.Observer != nil {
-		began := time.Now()
-		defer func() { h.options.Observer.Request(reply.operation, time.Since(began), reply.failed) }()
-	}
+	began := time.Now()
+	defer func() {
+		if !reply.streamed {
+			h.observe(reply.operation, began, reply.failed)
+		}
+	}()
 	defer h.answerPanic(r, &reply)
-	if media, fault := admit(r); fault != nil {
-		reply.fault(fault)
-		return
-	} else {
-		reply.mediaType = media
-	}
-	select {
-	case h.inFlight <- struct{}{}:
-		defer func() { <-h.inFlight }()
-	default:
-		w.Header().Set("Retry-After", "1")
-		reply.fault(refuse(http.StatusServiceUnavailable, Unavailable, "the hub answers as many operations as it may; try again"))
+	if asksForSocket(r) {
+		h.serveSocket(&reply, r)
 		return
 	}
-	h.answer(r, &reply)
-}
-
-func (h *Handler) answer(r *http.Request, reply *replier) {
-	params, fault := h.read(reply.w, r)
+	accepts, fault := admit(r)
 	if fault != nil {
 		reply.fault(fault)
 		return
 	}
+	reply.mediaType = accepts.mediaType
+	release, ok := h.slot()
+	if !ok {
+		w.Header().Set("Retry-After", "1")
+		reply.fault(busy())
+		return
+	}
+	defer release()
+	h.answer(r, &reply, answering{accepts: accepts, release: release})
+}
+
+// answering is what an admitted request has got so far.
+type answering struct {
+	accepts accepted
+	release func() // Gives the place in flight back; may be called more than once.
+}
+
+func busy() *refusal {
+	return refuse(http.StatusServiceUnavailable, Unavailable, "the hub answers as many operations as it may; try again")
+}
+
+func (h *Handler) answer(r *http.Request, reply *replier, a answering) {
+	params, done, fault := h.read(reply.w, r)
+	if fault != nil {
+		reply.fault(fault)
+		return
+	}
+	defer done()
 	ctx := r.Context()
 	operation, errs := h.exec.CreateOperationContext(ctx, params)
 	if len(errs) > 0 {
 		answer := h.exec.DispatchError(graphql.WithOperationContext(ctx, operation), errs)
-		reply.send(statusOf(answer.Errors), answer)
+		if a.accepts.plain {
+			reply.send(statusOf(answer.Errors), answer)
+		} else {
+			h.streamRefusal(reply, answer)
+		}
 		return
 	}
-	reply.operation = string(operation.Operation.Operation)
-	if fault := suits(r.Method, operation.Operation.Operation); fault != nil {
+	reply.operation = operation.Operation.Operation
+	if fault := suits(r, operation.Operation.Operation, a.accepts); fault != nil {
 		reply.fault(fault)
 		return
 	}
-	responses, ctx := h.exec.DispatchOperation(ctx, operation)
-	answer := responses(ctx)
-	if answer == nil {
-		answer = h.exec.DispatchError(ctx, gqlerror.List{gqlerror.Wrap(ctx.Err())})
+	if !a.accepts.plain || operation.Operation.Operation == ast.Subscription {
+		h.stream(r, reply, streaming{operation: operation, release: a.release})
+		return
+	}
+	answer, executed := h.once(ctx, operation)
+	if !executed {
 		reply.send(http.StatusServiceUnavailable, answer)
 		return
 	}
 	reply.send(h.statusOfExecuted(answer, reply.mediaType), answer)
 }
 
-// suits refuses what an HTTP request of that method cannot carry.
-func suits(method string, operation ast.Operation) *refusal {
+// suits refuses what an HTTP request cannot carry.
+func suits(r *http.Request, operation ast.Operation, accepts accepted) *refusal {
 	switch {
-	case operation == ast.Subscription:
-		return refuse(http.StatusNotAcceptable, BadUserInput, "a subscription needs a stream: "+noStreams)
-	case method == http.MethodGet && operation != ast.Query:
-		fault := refuse(http.StatusMethodNotAllowed, BadUserInput, "GET carries queries only; send a mutation by POST")
+	case operation == ast.Subscription && !accepts.stream:
+		return refuse(http.StatusNotAcceptable, BadUserInput, "a subscription needs a stream: "+streams)
+	case r.Method == http.MethodGet && operation == ast.Mutation:
+		fault := refuse(http.StatusMethodNotAllowed, BadUserInput, "GET carries no mutation; send it by POST")
 		fault.allow = http.MethodPost
 		return fault
 	}
@@ -161,6 +200,9 @@ func (h *Handler) answerPanic(r *http.Request, reply *replier) {
 	}
 	h.options.Log.ErrorContext(r.Context(), "answering a GraphQL request panicked",
 		"requestId", reply.id, "error", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	if reply.streamed {
+		panic(http.ErrAbortHandler) // What was sent cannot be taken back.
+	}
 	reply.fault(refuse(http.StatusInternalServerError, Internal, internalText))
 }
 

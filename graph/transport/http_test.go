@@ -17,7 +17,7 @@ const (
 )
 
 func TestRequestsAndTheirStatus(t *testing.T) {
-	big := `{"query":"{hello}","variables":{"a":"` + strings.Repeat("x", 1<<20) + `"}}`
+	big := sized("{hello}", 1<<20)
 	handler := newHandler(t)
 	for name, row := range map[string]struct {
 		call   call
@@ -61,8 +61,8 @@ func TestRequestsAndTheirStatus(t *testing.T) {
 		"unknown operation":                {postBody(`{"query":"query A{hello}","operationName":"B"}`), 422, "GRAPHQL_VALIDATION_FAILED"},
 		"subscription over plain JSON":     {post("subscription{ticks}"), 406, "BAD_USER_INPUT"},
 		"deferred part":                    {post("{hello ...@defer{item{id}}}"), 422, "GRAPHQL_VALIDATION_FAILED"},
-		"WebSocket":                        {get("").with("Upgrade", "websocket"), 400, "BAD_USER_INPUT"},
-		"event stream":                     {post("{hello}").with("Accept", "text/event-stream"), 406, "BAD_USER_INPUT"},
+		"other upgrades are not taken":     {get("query={hello}").with("Upgrade", "h2c"), 200, ""},
+		"half an upgrade is none":          {get("query={hello}").with("Upgrade", "websocket"), 200, ""},
 		"BG13 page of another site":        {post("{hello}").with("Sec-Fetch-Site", "cross-site"), 403, "FORBIDDEN"},
 		"BG13 GET from another site":       {get("query={hello}").with("Sec-Fetch-Site", "cross-site"), 403, "FORBIDDEN"},
 		"BG13 GET from a sister site":      {get("query={hello}").with("Sec-Fetch-Site", "same-site"), 403, "FORBIDDEN"},
@@ -144,12 +144,12 @@ func TestRefusalsRepeatNothingOfTheBody(t *testing.T) {
 	}
 }
 
-func TestStreamsAreNamedWhereTheyAreMissing(t *testing.T) {
+func TestStreamsAreNamedWhereTheyAreNeeded(t *testing.T) {
 	handler := newHandler(t)
-	for _, c := range []call{post("subscription{ticks}"), get("").with("Upgrade", "websocket"), post("{hello}").with("Accept", "text/event-stream")} {
+	for _, c := range []call{post("subscription{ticks}"), get("query=subscription{ticks}"), post("subscription{ticks}").with("Accept", "*/*"), post("{hello}").with("Accept", "text/html")} {
 		got := send(t, handler, c)
-		if !strings.Contains(got.body, "text/event-stream") || !strings.Contains(got.body, "graphql-transport-ws") {
-			t.Errorf("the refusal does not name the streaming transports: %s", got.body)
+		if got.status != 406 || !strings.Contains(got.body, "text/event-stream") || !strings.Contains(got.body, "graphql-transport-ws") {
+			t.Errorf("the refusal does not name the streaming transports: %d %s", got.status, got.body)
 		}
 	}
 }

@@ -6,11 +6,14 @@ import (
 	"strconv"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
 // statusPartialSuccess is the draft's status of data that comes with errors.
 const statusPartialSuccess = 294
+
+const unwritable = `{"errors":[{"message":"the answer cannot be written","extensions":{"code":"INTERNAL"}}]}`
 
 // maxErrors bounds the errors of one answer.
 const maxErrors = 20
@@ -38,8 +41,9 @@ type replier struct {
 	w         http.ResponseWriter
 	mediaType string
 	id        string
-	operation string // "" until it is known
-	failed    bool   // the answer holds an error
+	operation ast.Operation // "" until it is known
+	failed    bool          // the answer holds an error
+	streamed  bool          // the answer is a stream, which is counted by itself
 }
 
 func (r *replier) fault(fault *refusal) {
@@ -52,17 +56,19 @@ func (r *replier) fault(fault *refusal) {
 	}}})
 }
 
-func (r *replier) send(status int, answer *graphql.Response) {
-	r.write(status, envelope{
+func (r *replier) send(status int, answer *graphql.Response) { r.write(status, enveloped(answer)) }
+
+func enveloped(answer *graphql.Response) envelope {
+	return envelope{
 		Errors: answer.Errors[:min(len(answer.Errors), maxErrors)], Data: answer.Data, Extensions: answer.Extensions,
-	})
+	}
 }
 
 func (r *replier) write(status int, answer envelope) {
 	r.failed = r.failed || len(answer.Errors) > 0
 	body, err := json.Marshal(answer)
 	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"errors":[{"message":"the answer cannot be written","extensions":{"code":"INTERNAL"}}]}`)
+		status, body = http.StatusInternalServerError, []byte(unwritable)
 	}
 	header := r.w.Header()
 	header.Set("Content-Type", r.mediaType+"; charset=utf-8")

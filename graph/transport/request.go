@@ -2,46 +2,40 @@ package transport
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
 
 	"github.com/99designs/gqlgen/graphql"
 )
 
-// read takes the parameters of an admitted request.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request) (*graphql.RawParams, *refusal) {
+// read takes the parameters of an admitted request. done gives back what they
+// hold and is called at the end of the operation.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) (_ *graphql.RawParams, done func(), fault *refusal) {
 	started := graphql.Now()
-	params, fault := h.parameters(w, r)
+	var params *graphql.RawParams
+	done = func() {}
+	if r.Method == http.MethodGet {
+		params, fault = h.fromURL(r.URL)
+	} else {
+		params, done, fault = h.fromRequestBody(w, r)
+	}
 	if fault != nil {
-		return nil, fault
+		return nil, nil, fault
 	}
 	params.Headers = r.Header
 	params.ReadTime = graphql.TraceTiming{Start: started, End: graphql.Now()}
-	return params, nil
+	return params, done, nil
 }
 
-func (h *Handler) parameters(w http.ResponseWriter, r *http.Request) (*graphql.RawParams, *refusal) {
-	if r.Method == http.MethodGet {
-		if len(r.URL.RawQuery) > h.options.Limits.QueryString {
-			return nil, refuse(http.StatusRequestURITooLong, BadUserInput, "the query string is too long; send the operation by POST")
-		}
-		values, err := url.ParseQuery(r.URL.RawQuery)
-		if err != nil {
-			return nil, refuse(http.StatusBadRequest, BadUserInput, "the query string is not well-formed")
-		}
-		return fromQueryString(values)
+func (h *Handler) fromURL(from *url.URL) (*graphql.RawParams, *refusal) {
+	if len(from.RawQuery) > h.options.Limits.QueryString {
+		return nil, refuse(http.StatusRequestURITooLong, BadUserInput, "the query string is too long; send the operation by POST")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.options.Limits.Body))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return nil, refuse(http.StatusRequestEntityTooLarge, BadUserInput, "the request body is larger than the hub takes")
-	}
+	values, err := url.ParseQuery(from.RawQuery)
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, BadUserInput, "the request body ended too early")
+		return nil, refuse(http.StatusBadRequest, BadUserInput, "the query string is not well-formed")
 	}
-	return fromBody(body)
+	return fromQueryString(values)
 }
 
 func fromQueryString(values url.Values) (*graphql.RawParams, *refusal) {

@@ -30,7 +30,16 @@ type Query {
   slow: String
 }
 type Mutation { change: String }
-type Subscription { ticks: Int }
+type Subscription {
+  ticks(count: Int = 3): Int
+  feed: String
+  denied: String
+  cut: String
+  explodes: String
+  lingers: Item
+  floods: String
+  items(first: Int): ItemConnection!
+}
 type Item { id: ID! name: String parent: Item items(first: Int, last: Int): ItemConnection! }
 type ItemEdge { cursor: String! node: Item! }
 type PageInfo { hasNextPage: Boolean! }
@@ -42,6 +51,8 @@ type ItemConnection { totalCount: Int! nodes: [Item!]! edges: [ItemEdge!]! pageI
 type fakeSchema struct {
 	schema *ast.Schema
 	slow   chan struct{}
+	feed   chan string   // Events of the subscription feed.
+	ended  chan struct{} // Gets a value for each subscription whose context has ended.
 }
 
 func newFakeSchema(t *testing.T) *fakeSchema {
@@ -50,7 +61,7 @@ func newFakeSchema(t *testing.T) *fakeSchema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fakeSchema{schema: schema, slow: make(chan struct{})}
+	return &fakeSchema{schema: schema, slow: make(chan struct{}), feed: make(chan string), ended: make(chan struct{}, 100)}
 }
 
 func (f *fakeSchema) Schema() *ast.Schema { return f.schema }
@@ -61,6 +72,10 @@ func (f *fakeSchema) Complexity(context.Context, string, string, int, map[string
 
 func (f *fakeSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	operation := graphql.GetOperationContext(ctx).Operation
+	if operation.Operation == ast.Subscription {
+		context.AfterFunc(ctx, func() { f.ended <- struct{}{} })
+		return f.subscribe(ctx, operation.SelectionSet[0].(*ast.Field))
+	}
 	return func(ctx context.Context) *graphql.Response {
 		return &graphql.Response{Data: f.data(ctx, operation.SelectionSet)}
 	}
@@ -89,6 +104,60 @@ func (f *fakeSchema) data(ctx context.Context, set ast.SelectionSet) json.RawMes
 	}
 	data, _ := json.Marshal(answer)
 	return data
+}
+
+// subscribe does what the name of the field says.
+func (f *fakeSchema) subscribe(ctx context.Context, field *ast.Field) graphql.ResponseHandler {
+	sent := 0
+	last := 3
+	if argument := field.Arguments.ForName("count"); argument != nil {
+		_ = json.Unmarshal([]byte(argument.Value.Raw), &last)
+	}
+	if field.Name == "denied" {
+		graphql.AddError(ctx, transport.Errorf(transport.Forbidden, "not for you"))
+		return nil
+	}
+	return func(event context.Context) *graphql.Response {
+		sent++
+		switch field.Name {
+		case "ticks":
+			if sent > last {
+				return nil
+			}
+			return data(field, sent)
+		case "feed":
+			select {
+			case text, open := <-f.feed:
+				if !open {
+					return nil
+				}
+				return data(field, text)
+			case <-event.Done():
+				return nil
+			}
+		case "cut":
+			if sent > 1 {
+				transport.EndWith(ctx, transport.Errorf(transport.PreconditionFailed, "begin anew"))
+				return nil
+			}
+			return data(field, "once")
+		case "lingers":
+			_, err := graphql.GetOperationContext(event).ResolverMiddleware(event, func(ctx context.Context) (any, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+			graphql.AddError(event, err)
+			return data(field, nil)
+		case "floods":
+			return data(field, strings.Repeat("x", 1<<20))
+		}
+		panic("token=hunter2")
+	}
+}
+
+func data(field *ast.Field, value any) *graphql.Response {
+	written, _ := json.Marshal(map[string]any{field.Alias: value})
+	return &graphql.Response{Data: written}
 }
 
 type call struct {

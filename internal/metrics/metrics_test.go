@@ -51,7 +51,14 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 	m.Consul.Request("dc1", "service")
 	m.GraphQL.Request("query", time.Millisecond, true)
 	m.GraphQL.Request("query{a}", time.Millisecond, false)
+	m.GraphQL.Connections("websocket", 1)
+	m.GraphQL.Subscriptions("sse", 1)
+	m.GraphQL.Subscriptions("sse", -1)
+	m.GraphQL.Event("sse")
+	m.GraphQL.Closed("4400")
 	wants(t, scrape(t, m),
+		`isthmus_graphql_connections{transport="websocket"} 1`, `isthmus_graphql_subscriptions{transport="sse"} 0`,
+		`isthmus_graphql_events_total{transport="sse"} 1`, `isthmus_graphql_websocket_closed_total{code="4400"} 1`,
 		`isthmus_registry_events_total{cluster="c1"} 2`,
 		`isthmus_registry_last_event_timestamp_seconds{cluster="c1"} 1.8000000005e+09`,
 		`isthmus_registry_last_sync_timestamp_seconds{cluster="c1"} 1.8000000005e+09`,

@@ -1,0 +1,56 @@
+package transport
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/coder/websocket"
+)
+
+// subprotocolName is the only one that is spoken. The older graphql-ws is not.
+const subprotocolName = "graphql-transport-ws"
+
+// asksForSocket tells whether a request wants to become a WebSocket. Other
+// upgrades are not offered, and a request that would like one is answered without.
+func asksForSocket(r *http.Request) bool {
+	return r.ProtoMajor == 1 && hasToken(r.Header, "Upgrade", "websocket") && hasToken(r.Header, "Connection", "upgrade")
+}
+
+func hasToken(header http.Header, name, token string) bool {
+	for part := range strings.SplitSeq(strings.Join(header.Values(name), ","), ",") {
+		if strings.EqualFold(strings.TrimSpace(part), token) {
+			return true
+		}
+	}
+	return false
+}
+
+// serveSocket opens a WebSocket and stays until it has ended. What is wrong with
+// the request has an HTTP status; what is wrong with the protocol, a close code.
+func (h *Handler) serveSocket(reply *replier, r *http.Request) {
+	if fault := sameSite(r); fault != nil {
+		reply.fault(fault)
+		return
+	}
+	leave, fault := h.callers.enter(webSocket, r)
+	if fault != nil {
+		reply.fault(fault)
+		return
+	}
+	defer leave()
+	s := newSocket(h, r.Header)
+	ws, err := websocket.Accept(reply.w, r, &websocket.AcceptOptions{
+		Subprotocols: []string{subprotocolName}, OnPingReceived: s.pinged,
+	})
+	if err != nil {
+		reply.failed = true // Accept has answered.
+		return
+	}
+	reply.streamed = true
+	ws.SetReadLimit(-1) // receive has its own.
+	s.ws = ws
+	h.count(func(o Observer) { o.Connections(webSocket, 1) })
+	defer h.count(func(o Observer) { o.Connections(webSocket, -1) })
+	why := s.run(r.Context())
+	h.count(func(o Observer) { o.Closed(why.told()) })
+}
