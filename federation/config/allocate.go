@@ -1,0 +1,165 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"net/netip"
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Automatic VIPs come from 240.240.0.0/16 and from the first 65,536 addresses of
+// 2001:2::/48, the ranges that Istio uses too.
+const (
+	vipSlots   = 1 << 16
+	firstSlot  = 1            // not the address of the network
+	lastSlot   = vipSlots - 2 // nor that of its broadcast
+	slotsInUse = lastSlot - firstSlot + 1
+)
+
+func vips(slot uint32) (v4, v6 netip.Addr) {
+	high, low := byte(slot>>8), byte(slot)
+	return netip.AddrFrom4([4]byte{240, 240, high, low}),
+		netip.AddrFrom16([16]byte{0x20, 0x01, 0x00, 0x02, 14: high, 15: low})
+}
+
+// Allocate finds VIPs for the wanted services that have none yet: one IPv4 and
+// one IPv6 address each, the same ones whoever allocates from the same state.
+// The result has the new ones only; a service is missing when the range is full.
+func Allocate(existing map[federation.ServiceKey][]netip.Addr, wanted []federation.ServiceKey) map[federation.ServiceKey][]netip.Addr {
+	taken := map[netip.Addr]bool{}
+	for _, addresses := range existing {
+		for _, ip := range addresses {
+			taken[ip.Unmap()] = true
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(wanted), func(k federation.ServiceKey) bool { return len(existing[k]) > 0 })
+	return allocate(func(ip netip.Addr) bool { return taken[ip] }, missing)
+}
+
+func allocate(taken func(netip.Addr) bool, wanted []federation.ServiceKey) map[federation.ServiceKey][]netip.Addr {
+	out := map[federation.ServiceKey][]netip.Addr{}
+	now := map[uint32]bool{}
+	for _, key := range slices.SortedFunc(slices.Values(wanted), federation.ServiceKey.Compare) {
+		if _, done := out[key]; done {
+			continue
+		}
+		digest := sha256.Sum256(serviceBytes(key))
+		start := binary.BigEndian.Uint32(digest[:4])
+		for i := range uint32(slotsInUse) {
+			slot := firstSlot + (start%slotsInUse+i)%slotsInUse
+			v4, v6 := vips(slot)
+			if now[slot] || taken(v4) || taken(v6) {
+				continue
+			}
+			now[slot] = true
+			out[key] = []netip.Addr{v4, v6}
+			break
+		}
+	}
+	return out
+}
+
+func allocationKey(key federation.ServiceKey) federation.ObjectKey {
+	return federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.AllocationKind.Name, Namespace: key.Namespace, Name: string(key.Hostname)}
+}
+
+// NewAllocation is the object that keeps the VIPs of a service.
+func NewAllocation(key federation.ServiceKey, addresses []netip.Addr) *Object {
+	type metadata struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace,omitempty"`
+	}
+	manifest, _ := json.Marshal(struct { // cannot fail: strings and addresses alone
+		APIVersion string                `json:"apiVersion"`
+		Kind       string                `json:"kind"`
+		Metadata   metadata              `json:"metadata"`
+		Spec       federation.Allocation `json:"spec"`
+	}{allocationVersion, federation.AllocationKind.Name, metadata{string(key.Hostname), key.Namespace}, federation.Allocation{Addresses: addresses}})
+	return &Object{Key: allocationKey(key), APIVersion: allocationVersion, Manifest: manifest}
+}
+
+const allocationVersion = federation.MeshGroup + "/v1"
+
+// MissingAllocations are the changes that give VIPs to services that should have
+// one and have none, and that free those of services without any ServiceEntry.
+// Whoever may write to the store writes them, best in the commit that made them
+// necessary; nothing is missing any more once they are part of the state.
+func (s *State) MissingAllocations() []Change {
+	var changes []Change
+	var wanted []federation.ServiceKey
+	s.unsettled.Root().Walk(func(_ []byte, key federation.ServiceKey) bool {
+		if _, kept := s.objects.Get(objectBytes(allocationKey(key))); kept && len(s.AllocatedTo(key)) > 0 {
+			changes = append(changes, Change{Key: allocationKey(key)})
+		} else {
+			wanted = append(wanted, key)
+		}
+		return false
+	})
+	found := allocate(s.isTaken, wanted)
+	for _, key := range wanted {
+		if addresses := found[key]; addresses != nil {
+			changes = append(changes, Change{Key: allocationKey(key), Object: NewAllocation(key, addresses)})
+		}
+	}
+	return changes
+}
+
+func (s *State) isTaken(ip netip.Addr) bool {
+	at := ip.As16()
+	taken := false
+	s.taken.Root().WalkPrefix(at[:], func([]byte, federation.ServiceKey) bool { taken = true; return true })
+	return taken
+}
+
+// AllocatedTo returns the automatic VIPs of the service.
+func (s *State) AllocatedTo(key federation.ServiceKey) []netip.Addr {
+	h, _ := s.objects.Get(objectBytes(allocationKey(key)))
+	return h.allocation()
+}
+
+func (h *held) allocation() []netip.Addr {
+	if h == nil || h.shown == nil {
+		return nil
+	}
+	a, _ := h.shown.Spec.(*federation.Allocation)
+	if a == nil {
+		return nil
+	}
+	return a.Addresses
+}
+
+// Preview is Next with the allocations that it makes necessary already made: what
+// the mesh will be once they are written, too.
+func (s *State) Preview(changes []Event, revision int64) (*State, federation.Edit) {
+	after, edit := s.Next(changes, revision)
+	missing := after.MissingAllocations()
+	if len(missing) == 0 {
+		return after, edit
+	}
+	all := slices.Clone(changes)
+	for _, c := range missing {
+		old, _ := after.Object(c.Key)
+		all = append(all, Event{Old: old, New: c.Object})
+	}
+	return s.Next(all, revision)
+}
+
+func (d *draft) allocated(key federation.ServiceKey) []netip.Addr {
+	h, _ := d.objects.Get(objectBytes(allocationKey(key)))
+	return h.allocation()
+}
+
+// allot notes which addresses are in use.
+func (d *draft) allot(key federation.ObjectKey, old, now *held) {
+	service := federation.ServiceKey{Hostname: federation.Hostname(key.Name), Namespace: key.Namespace}
+	for _, ip := range old.allocation() {
+		d.taken.Delete(takenBytes(ip, service))
+	}
+	for _, ip := range now.allocation() {
+		d.taken.Insert(takenBytes(ip, service), service)
+	}
+	d.touched[service] = true
+}

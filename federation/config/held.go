@@ -1,0 +1,101 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries/external"
+	networking "istio.io/api/networking/v1"
+)
+
+// codeUndecodable is of an object that is set aside as a whole.
+const codeUndecodable = "UNDECODABLE"
+
+// held is an object as the State has it: decoded once and never changed.
+type held struct {
+	object   *Object
+	shown    *federation.Object // as readers of a snapshot see it; nil when it is set aside
+	entry    *external.Reading
+	key      federation.WorkloadKey
+	workload *federation.Workload
+	binding  *binding
+	problems []federation.Problem
+}
+
+// document is what the hub reads of a manifest.
+type document struct {
+	Metadata struct {
+		Labels            map[string]string `json:"labels"`
+		CreationTimestamp *time.Time        `json:"creationTimestamp"`
+	} `json:"metadata"`
+	Spec json.RawMessage `json:"spec"`
+}
+
+// hold decodes an object. One that cannot be decoded is set aside with a
+// problem.
+func hold(o *Object, domain string) *held {
+	h := &held{object: o}
+	shown, err := decode(o)
+	if err != nil {
+		h.problems = []federation.Problem{{
+			Code: codeUndecodable, Object: title(o.Key), Message: fmt.Sprintf("%v; the object is set aside: apply it anew", err),
+		}}
+		return h
+	}
+	h.shown = shown
+	h.shown.Names, h.shown.ProxyLabels = names{shown.Key, domain}.of(shown.Spec), proxyLabels(shown.Spec)
+	switch spec := shown.Spec.(type) {
+	case *networking.ServiceEntry:
+		h.entry, h.problems = external.Read(external.Entry{Key: o.Key, Created: shown.Created, Labels: shown.Labels, Spec: spec})
+	case *networking.WorkloadEntry:
+		h.key, h.workload, h.problems = external.Workload(external.Instance{Key: o.Key, Labels: shown.Labels, Spec: spec})
+	case *federation.ServiceBinding:
+		h.binding, h.problems = readBinding(shown, spec, domain)
+	}
+	return h
+}
+
+func title(key federation.ObjectKey) string {
+	if key.Namespace == "" {
+		return key.Kind + " " + key.Name
+	}
+	return key.Kind + " " + key.Namespace + "/" + key.Name
+}
+
+func decode(o *Object) (*federation.Object, error) {
+	var d document
+	if err := json.Unmarshal(o.Manifest, &d); err != nil {
+		return nil, fmt.Errorf("its manifest cannot be read: %w", err)
+	}
+	spec := newSpec(o.Key.Of())
+	if spec == nil {
+		return nil, fmt.Errorf("kind %s is none that this hub knows", o.Key.Of())
+	}
+	if err := decodeSpec(d.Spec, spec); err != nil {
+		return nil, fmt.Errorf("its spec cannot be read: %w", err)
+	}
+	digest := sha256.Sum256(d.Spec)
+	shown := &federation.Object{
+		Key: o.Key, Revision: o.Revision, Digest: hex.EncodeToString(digest[:16]), Labels: d.Metadata.Labels, Spec: spec,
+	}
+	if d.Metadata.CreationTimestamp != nil {
+		shown.Created = d.Metadata.CreationTimestamp.UTC()
+	}
+	return shown, nil
+}
+
+func decodeSpec(raw json.RawMessage, into any) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	if message, ok := into.(proto.Message); ok {
+		return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(raw, message)
+	}
+	return json.Unmarshal(raw, into)
+}

@@ -1,0 +1,244 @@
+package config
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strconv"
+
+	iradix "github.com/hashicorp/go-immutable-radix/v2"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries/external"
+)
+
+// Next is the configuration after the changes, and what they mean to the mesh.
+// It is pure: publication and dry runs both call it. The state is not changed,
+// and the same objects give the same state in whatever order they come. What an
+// Event calls Old is not looked at but for its key. The first Edit that follows
+// from NewState is full.
+func (s *State) Next(changes []Event, revision int64) (*State, federation.Edit) {
+	d := s.draft()
+	for _, c := range changes {
+		switch {
+		case c.New != nil:
+			d.set(c.New.Key, c.New)
+		case c.Old != nil:
+			d.set(c.Old.Key, nil)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(d.touched), federation.ServiceKey.Compare) {
+		d.settle(key)
+	}
+	next := d.commit(max(revision, s.revision))
+	return next, federation.Edit{
+		Source: s.Source(), Services: d.services.delta(), Workloads: d.workloads.delta(), Problems: d.problems.delta(),
+		Objects: d.shown.delta(), Revision: next.revision,
+	}
+}
+
+// draft is a State in the making, and the Edit that goes with it.
+type draft struct {
+	base      *State
+	objects   *iradix.Txn[*held]
+	entries   *iradix.Txn[*external.Reading]
+	bindings  *iradix.Txn[*binding]
+	shards    *iradix.Txn[*federation.Shard]
+	found     *iradix.Txn[[]federation.Problem]
+	taken     *iradix.Txn[federation.ServiceKey]
+	unsettled *iradix.Txn[federation.ServiceKey]
+	touched   map[federation.ServiceKey]bool // whose objects or allocation changed
+	services  tally[federation.ServiceKey, *federation.Shard]
+	workloads tally[federation.WorkloadKey, *federation.Workload]
+	problems  tally[string, federation.Problem]
+	shown     tally[federation.ObjectKey, *federation.Object]
+}
+
+func (s *State) draft() *draft {
+	return &draft{
+		base: s, objects: s.objects.Txn(), entries: s.entries.Txn(), bindings: s.bindings.Txn(), shards: s.shards.Txn(),
+		found: s.found.Txn(), taken: s.taken.Txn(), unsettled: s.unsettled.Txn(), touched: map[federation.ServiceKey]bool{},
+		services:  newTally[federation.ServiceKey, *federation.Shard](!s.begun),
+		workloads: newTally[federation.WorkloadKey, *federation.Workload](!s.begun),
+		problems:  newTally[string, federation.Problem](!s.begun),
+		shown:     newTally[federation.ObjectKey, *federation.Object](!s.begun),
+	}
+}
+
+// tally is a Delta in the making: what is set and gone within one edit is what it
+// was last.
+type tally[K comparable, V any] struct {
+	full bool
+	set  map[K]V
+	gone map[K]bool
+}
+
+func newTally[K comparable, V any](full bool) tally[K, V] {
+	return tally[K, V]{full: full, set: map[K]V{}, gone: map[K]bool{}}
+}
+
+func (t tally[K, V]) put(key K, now V) {
+	delete(t.gone, key)
+	t.set[key] = now
+}
+
+func (t tally[K, V]) drop(key K) {
+	delete(t.set, key)
+	t.gone[key] = !t.full
+}
+
+func (t tally[K, V]) delta() federation.Delta[K, V] {
+	out := federation.Delta[K, V]{Full: t.full, Set: t.set}
+	for key, counts := range t.gone {
+		if counts {
+			out.Gone = append(out.Gone, key)
+		}
+	}
+	return out
+}
+
+func (d *draft) commit(revision int64) *State {
+	return &State{
+		options: d.base.options, revision: revision, begun: true,
+		objects: d.objects.Commit(), entries: d.entries.Commit(), bindings: d.bindings.Commit(), shards: d.shards.Commit(),
+		found: d.found.Commit(), taken: d.taken.Commit(), unsettled: d.unsettled.Commit(),
+	}
+}
+
+// set puts the object in its place; nil removes it.
+func (d *draft) set(key federation.ObjectKey, now *Object) {
+	at := objectBytes(key)
+	old, had := d.objects.Get(at)
+	if had && now != nil && old.object.Revision == now.Revision && bytes.Equal(old.object.Manifest, now.Manifest) {
+		d.objects.Insert(at, &held{object: now, shown: old.shown, entry: old.entry, key: old.key, workload: old.workload, binding: old.binding, problems: old.problems})
+		return
+	}
+	if !had && now == nil {
+		return
+	}
+	if !had {
+		old = &held{}
+	}
+	next := &held{}
+	if now != nil {
+		next = hold(now, d.base.options.Domain)
+		d.objects.Insert(at, next)
+	} else {
+		d.objects.Delete(at)
+	}
+	d.show(key, old, next)
+	d.complain("object"+nul+string(at), old.problems, next.problems)
+	d.index(key, old, next)
+}
+
+func (d *draft) show(key federation.ObjectKey, old, now *held) {
+	hidden := key.Of() == federation.AllocationKind // never shown
+	if !hidden && (old.shown != nil || now.shown != nil) && (old.shown == nil || now.shown == nil || !old.shown.Equal(now.shown)) {
+		if now.shown == nil {
+			d.shown.drop(key)
+		} else {
+			d.shown.put(key, now.shown)
+		}
+	}
+	if old.workload != nil && now.workload == nil {
+		d.workloads.drop(old.key)
+	}
+	if now.workload != nil && (old.workload == nil || !old.workload.Equal(now.workload)) {
+		d.workloads.put(now.key, now.workload)
+	}
+}
+
+// index notes for which services the object counts.
+func (d *draft) index(key federation.ObjectKey, old, now *held) {
+	for _, k := range old.services() {
+		d.entries.Delete(memberBytes(k, key.Name))
+		d.touched[k] = true
+	}
+	for _, k := range now.services() {
+		d.entries.Insert(memberBytes(k, key.Name), now.entry)
+		d.touched[k] = true
+	}
+	if b := old.binding; b != nil {
+		d.bindings.Delete(memberBytes(b.key, key.Name))
+		d.touched[b.key] = true
+	}
+	if b := now.binding; b != nil {
+		d.bindings.Insert(memberBytes(b.key, key.Name), b)
+		d.touched[b.key] = true
+	}
+	if key.Of() == federation.AllocationKind {
+		d.allot(key, old, now)
+	}
+}
+
+func (h *held) services() []federation.ServiceKey {
+	if h.entry == nil {
+		return nil
+	}
+	return h.entry.Services()
+}
+
+// settle makes the service anew from all that contributes to it.
+func (d *draft) settle(key federation.ServiceKey) {
+	entries := members(d.entries, key)
+	allocated := d.allocated(key)
+	shard, problems := external.Service(key, entries, allocated)
+	shard, problems = d.bound(key, shard, problems)
+	at := serviceBytes(key)
+	was, had := d.shards.Get(at)
+	switch {
+	case shard == nil && had:
+		d.shards.Delete(at)
+		d.services.drop(key)
+	case shard != nil && !(had && was.Equal(shard)):
+		d.shards.Insert(at, shard)
+		d.services.put(key, shard)
+	}
+	before, _ := d.found.Get(at)
+	d.complain("service"+nul+string(at), before, problems)
+	if len(problems) == 0 {
+		d.found.Delete(at)
+	} else {
+		d.found.Insert(at, problems)
+	}
+	if wants := external.WantsVIP(key, entries); wants && len(allocated) == 0 || len(allocated) > 0 && len(entries) == 0 {
+		d.unsettled.Insert(at, key)
+	} else {
+		d.unsettled.Delete(at)
+	}
+}
+
+// bound adds what ServiceBindings of the hostname say: the oldest makes the
+// service unless ServiceEntries do.
+func (d *draft) bound(key federation.ServiceKey, shard *federation.Shard, problems []federation.Problem) (*federation.Shard, []federation.Problem) {
+	by := "an older ServiceEntry"
+	if shard != nil {
+		by = "ServiceEntry " + shard.UID
+	}
+	for _, b := range slices.SortedFunc(slices.Values(members(d.bindings, key)), (*binding).compare) {
+		if shard != nil {
+			problems = append(problems, b.shadowed(by))
+			continue
+		}
+		shard, by = b.shard, title(b.object.Key)
+	}
+	return shard, problems
+}
+
+func members[T any](tree *iradix.Txn[T], key federation.ServiceKey) []T {
+	var found []T
+	tree.Root().WalkPrefix(memberBytes(key, ""), func(_ []byte, v T) bool { found = append(found, v); return false })
+	return found
+}
+
+// complain moves the problems of an owner from the old ones to the new ones.
+func (d *draft) complain(owner string, old, now []federation.Problem) {
+	for i := range max(len(old), len(now)) {
+		name := owner + nul + strconv.Itoa(i)
+		switch {
+		case i >= len(now):
+			d.problems.drop(name)
+		case i >= len(old) || old[i] != now[i]:
+			d.problems.put(name, now[i])
+		}
+	}
+}
