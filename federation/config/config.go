@@ -106,15 +106,17 @@ const (
 type RecordedChange struct {
 	Key    federation.ObjectKey
 	Action Action
-	Object *Object // as it was from then on; nil: deleted
+	Object *Object // as it was from then on; nil: deleted, unchanged, or damaged in the store
 }
 
 // Log is the store of record: where commits go and history comes from. Its
-// errors are a *Moved, ErrUnknownRevision, a *Refused, or that the store cannot
-// be reached.
+// errors are a *Moved, ErrUnknownRevision, a *Refused, or ErrUnavailable.
 type Log interface {
 	// Commit returns the new revision once it is durable. A commit without
-	// changes is refused.
+	// changes is refused. One whose idempotency key is in the history already
+	// changes nothing and returns the revision that it has there. After
+	// ErrUnavailable it may be in force or not: repeating it with its idempotency
+	// key is safe.
 	Commit(ctx context.Context, c Commit) (revision int64, err error)
 	// Records returns up to limit records below the revision before, newest first;
 	// before 0 starts at the newest.
@@ -153,4 +155,5 @@ func (r *Refused) Error() string { return r.Limit + ": " + r.Message }
 var (
 	ErrUnknownRevision = errors.New("this revision is not in the history (any more)")
 	ErrNoLease         = errors.New("there is no such registration (any more): register anew")
+	ErrUnavailable     = errors.New("the configuration store does not answer: repeat later")
 )

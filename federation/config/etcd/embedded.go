@@ -136,7 +136,7 @@ func embeddedConfig(dir string, logger *zap.Logger) *embed.Config {
 	c.AdvertisePeerUrls, c.AdvertiseClientUrls = []url.URL{name}, nil
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger)
-	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, "1h"
+	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, compactedFor.String()
 	c.TickMs, c.ElectionMs = 20, 200
 	c.AuthToken = "" // nobody can log in
 	return c

@@ -1,0 +1,109 @@
+package etcd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+)
+
+// head says what is in force. A commit moves it, and nothing else does.
+type head struct {
+	Revision int64
+	Tx       string // of the record
+	Hash     string // of the record
+	Epoch    string // of the store
+	Time     time.Time
+}
+
+// logEntry is where the record of a revision lies.
+type logEntry struct {
+	Revision int64
+	Tx, Hash string
+	Previous string // hash of the record before
+	Once     string `json:",omitempty"` // key that its idempotency key has here
+}
+
+// checkpoint is where every object as of a revision lies.
+type checkpoint struct {
+	Revision int64
+	Tx, Hash string
+	Record   string // hash of the record of that revision
+}
+
+// txRoot is the first value of a transaction that is staged. What makes the
+// transaction known puts it anew: a root of that revision is referred to.
+type txRoot struct {
+	Known int64 // revision as of which it is known; 0: not yet
+	Time  time.Time
+}
+
+// index is what a transaction says of its values: a record of changes, or every
+// object of a checkpoint.
+type index struct {
+	Revision int64
+	Previous string // hash of the record before; of a checkpoint: of its own record
+	Note     config.Note
+	Entries  []entry
+}
+
+// entry is one object of an index.
+type entry struct {
+	Key        federation.ObjectKey
+	Action     config.Action
+	APIVersion string `json:",omitempty"`
+	Revision   int64  // since which the object is so
+	Part       int    // number of the value part that has the manifest
+	Offset     int
+	Length     int
+	Digest     string `json:",omitempty"` // of the manifest; empty: there is none
+}
+
+// encode returns the index's bytes and their hash.
+func (x *index) encode() ([]byte, string, error) {
+	data, err := json.Marshal(x)
+	return data, digest(data), err
+}
+
+var errHash = errors.New("its hash is not the one that the history names")
+
+// readIndex puts an index together again.
+func readIndex(parts [][]byte, hash string) (*index, error) {
+	var all []byte
+	for _, p := range parts {
+		data, err := payload(p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data...)
+	}
+	if digest(all) != hash {
+		return nil, errHash
+	}
+	x := &index{}
+	if err := json.Unmarshal(all, x); err != nil {
+		return nil, fmt.Errorf("%w: %w", errForeign, err)
+	}
+	return x, nil
+}
+
+// object reads the entry's object from its part.
+func (e *entry) object(part []byte) (*config.Object, error) {
+	data, err := payload(part)
+	if err != nil && !errors.Is(err, errDamaged) {
+		return nil, err
+	}
+	if e.Offset < 0 || e.Length < 0 || e.Offset > len(data) || e.Length > len(data)-e.Offset {
+		return nil, fmt.Errorf("%w: it is cut short", errDamaged)
+	}
+	manifest := bytes.Clone(data[e.Offset : e.Offset+e.Length])
+	if digest(manifest) != e.Digest {
+		return nil, errDamaged
+	}
+	o := &config.Object{Key: e.Key, APIVersion: e.APIVersion, Revision: e.Revision, Manifest: manifest}
+	return o, o.CheckName()
+}

@@ -1,0 +1,81 @@
+package etcd
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// format is the number of the format of every value that is written here.
+const format = 1
+
+// A sealed value is a head of a fixed length, "isthmus/0001 DIGEST\n", and a
+// payload with that digest.
+const (
+	sealMark     = "isthmus/"
+	digestLength = 2 * sha256.Size
+	sealLength   = len(sealMark) + 4 + 1 + digestLength + 1
+)
+
+// The reasons for which a value is not used.
+var (
+	errEmpty   = errors.New("it is empty")
+	errForeign = errors.New("isthmus did not write it")
+	errNewer   = errors.New("a newer version wrote it")
+	errDamaged = errors.New("its checksum is wrong")
+)
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func seal(payload []byte) []byte {
+	return fmt.Appendf(nil, "%s%04d %s\n%s", sealMark, format, digest(payload), payload)
+}
+
+// payload returns what was sealed, a part of value. With errDamaged it returns
+// what is there.
+func payload(value []byte) ([]byte, error) {
+	if len(value) == 0 {
+		return nil, errEmpty
+	}
+	head, marked := strings.CutPrefix(string(value[:min(len(value), sealLength)]), sealMark)
+	number, sum, both := strings.Cut(head, " ")
+	n, err := strconv.Atoi(number)
+	switch {
+	case !marked || !both || err != nil || n < 1 || len(number) != 4:
+		return nil, errForeign
+	case n > format:
+		return nil, fmt.Errorf("%w: format %d, and this one reads up to %d", errNewer, n, format)
+	case len(value) < sealLength:
+		return nil, errDamaged
+	}
+	rest := value[sealLength:]
+	if digest(rest)+"\n" != sum {
+		return rest, errDamaged
+	}
+	return rest, nil
+}
+
+// sealed is a document in a value of its own.
+func sealed(document any) (string, error) {
+	data, err := json.Marshal(document)
+	return string(seal(data)), err
+}
+
+// unseal reads a document that was sealed.
+func unseal(value []byte, into any) error {
+	data, err := payload(value)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%w: %w", errForeign, err)
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+)
+
+// farBehind is from how many commits on one merged Update is given.
+const farBehind = 100
+
+// retryAfter is how long a broken watch waits before it is begun anew.
+const retryAfter = 200 * time.Millisecond
+
+// Run is part of config.Source. It gives one Update for each commit, or one for
+// many when it is far behind. Meanwhile it makes checkpoints and collects what
+// nobody needs. It returns an error when the store holds nothing good at the
+// start.
+func (c *Config) Run(ctx context.Context, to config.Sink) error {
+	f := &follower{
+		c: c, to: to, seen: map[string]sighting{}, problems: map[string][]config.Problem{},
+		leases: map[string]int64{}, badLeases: map[string]config.Problem{},
+	}
+	for after := retryAfter; ctx.Err() == nil; after = min(2*after, c.o.Probe) {
+		err := f.follow(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		var broken *damage
+		if f.shown.state == nil && errors.As(err, &broken) {
+			return fmt.Errorf("reading the configuration: %w", err)
+		}
+		if f.since.IsZero() {
+			after = retryAfter // it was well meanwhile
+		}
+		f.lost(err)
+		wait(ctx, after)
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// follower is one Run.
+type follower struct {
+	c         *Config
+	to        config.Sink
+	shown     view // what was given; without a state: nothing yet
+	since     time.Time
+	problems  map[string][]config.Problem // by who found them
+	said      []config.Problem
+	swept     time.Time
+	first     bool                      // the full Update was given
+	leases    map[string]int64          // etcd's revision of each leased key that is shown
+	badLeases map[string]config.Problem // by leased key
+	seen      map[string]sighting       // staged transactions, by id
+}
+
+// The finders of problems.
+const (
+	byLink    = "1 link"
+	byStorage = "2 storage"
+	byState   = "3 state"
+	byLeased  = "4 leased"
+	byShadow  = "5 shadow"
+	bySweep   = "6 sweep"
+)
+
+// found says what a finder found, in the place of what it found before.
+func (f *follower) found(finder string, problems []config.Problem) {
+	f.problems[finder] = problems
+	var all []config.Problem
+	for _, name := range slices.Sorted(maps.Keys(f.problems)) {
+		all = append(all, f.problems[name]...)
+	}
+	if !slices.Equal(all, f.said) {
+		f.said = all
+		f.to.Trouble(slices.Clone(all))
+	}
+}
+
+// lost says that the store is not followed at the moment.
+func (f *follower) lost(err error) {
+	if f.since.IsZero() {
+		f.since = f.c.o.Now()
+	}
+	p := config.Problem{Code: codeUnreachable, Message: fmt.Sprintf(
+		"the store does not answer since %s, what is shown may be older than what it holds: %s", f.since.UTC().Format(time.RFC3339), err)}
+	var broken *damage
+	switch {
+	case errors.As(err, &broken):
+		p = config.Problem{Code: codeHistory, Message: "what was in force before stays: " + err.Error()}
+	case errors.Is(err, errOtherStore):
+		p = config.Problem{Code: codeOtherStore, Message: "what was in force before stays: " + err.Error()}
+	}
+	if len(f.problems[byLink]) == 0 || f.problems[byLink][0].Code != p.Code {
+		f.found(byLink, []config.Problem{p})
+	}
+}
+
+// follow reads the store and follows it until it does not answer as it should.
+func (f *follower) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p, leased, err := f.list(ctx)
+	if err != nil {
+		return err
+	}
+	watching := clientv3.WithRequireLeader(ctx)
+	heads := f.c.client.Watch(watching, headKey, clientv3.WithRev(p.at+1))
+	leases := f.c.client.Watch(watching, leasedRoot, clientv3.WithPrefix(), clientv3.WithRev(p.at+1))
+	if err := f.catchUp(ctx, p); err != nil {
+		return err
+	}
+	f.leasedListed(leased)
+	f.since = time.Time{}
+	f.found(byLink, nil)
+	probe := time.NewTicker(f.c.o.Probe)
+	defer probe.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case answer, open := <-heads:
+			if err = broken(answer, open); err == nil {
+				err = f.headMoved(ctx)
+			}
+		case answer, open := <-leases:
+			if err = broken(answer, open); err == nil {
+				f.leasedMoved(answer.Events)
+			}
+		case <-probe.C:
+			err = f.probe(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func broken(answer clientv3.WatchResponse, open bool) error {
+	if !open {
+		return errors.New("the watch ended")
+	}
+	return answer.Err() // compacted, no leader, cancelled: everything is read anew
+}
+
+// list reads the head and what is leased, all as of one moment.
+func (f *follower) list(ctx context.Context) (place, []*mvccpb.KeyValue, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*f.c.o.Patience)
+	defer cancel()
+	answer, err := f.c.client.Txn(ctx).Then(append(headOps(), clientv3.OpGet(leasedRoot, clientv3.WithPrefix()))...).Commit()
+	if err != nil {
+		return place{}, nil, err
+	}
+	p, err := f.c.readPlace(answer)
+	return p, answer.Responses[2].GetResponseRange().Kvs, err
+}
+
+func (f *follower) headMoved(ctx context.Context) error {
+	looking, cancel := context.WithTimeout(ctx, f.c.o.Patience)
+	defer cancel()
+	p, err := f.c.look(looking)
+	if err != nil {
+		return err
+	}
+	return f.catchUp(ctx, p)
+}
+
+// catchUp gives what changed up to the place.
+func (f *follower) catchUp(ctx context.Context, p place) error {
+	reading, cancel := context.WithTimeout(ctx, max(time.Minute, 2*f.c.o.Patience))
+	defer cancel()
+	newest, err := f.c.advance(reading, p)
+	if err != nil {
+		return err
+	}
+	if f.shown.state == nil {
+		f.shown = view{newest, emptyState().objects}
+		f.found(byState, suspectsOf(newest))
+		return nil // it is given with what is leased
+	}
+	f.giveTo(newest)
+	f.found(byState, suspectsOf(newest))
+	f.found(byShadow, shadowed(f.shown))
+	if f.c.due(newest) {
+		return f.c.makeCheckpoint(ctx, newest)
+	}
+	return nil
+}
+
+// giveTo gives each commit up to the newest state, or all of them as one.
+func (f *follower) giveTo(newest *state) {
+	steps := 0
+	whole := false
+	for s := f.shown.state; s != newest && s != nil && steps <= farBehind; s = s.next.Load() {
+		if next := s.next.Load(); next == nil || next.whole {
+			whole = true
+			break
+		}
+		steps++
+	}
+	if whole || steps > farBehind {
+		next := view{newest, f.shown.leased}
+		f.give(next, next.differing(f.shown))
+		return
+	}
+	for f.shown.state != newest {
+		next := f.shown.next.Load()
+		f.give(view{next, f.shown.leased}, next.changed)
+	}
+}
+
+func (f *follower) give(next view, keys []federation.ObjectKey) {
+	u := config.Update{Revision: next.revision, Events: next.since(f.shown, keys)}
+	moved := next.revision != f.shown.revision
+	f.shown = next
+	if moved || len(u.Events) > 0 {
+		f.to.Update(u)
+	}
+}
+
+func suspectsOf(s *state) []config.Problem {
+	var problems []config.Problem
+	s.suspects.Root().Walk(func(_ []byte, p config.Problem) bool {
+		problems = append(problems, p)
+		return false
+	})
+	return problems
+}
+
+// probe asks the store whether it is there and whether the watch has missed
+// something, and does what is due.
+func (f *follower) probe(ctx context.Context) error {
+	if err := f.headMoved(ctx); err != nil {
+		return err
+	}
+	f.found(byStorage, f.c.storage(ctx))
+	if now := f.c.o.Now(); now.Sub(f.swept) >= f.c.o.Sweep {
+		f.swept = now
+		found, err := f.sweep(ctx)
+		if err != nil {
+			return err
+		}
+		f.found(bySweep, found)
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package etcd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"isthmus.dev/isthmus/federation/config"
+)
+
+const (
+	partSize  = 512 << 10 // a value part, unless one manifest is larger
+	batchSize = 1 << 20   // the values of one transaction of etcd's
+	batchOps  = 100
+)
+
+// draft is a transaction that is to be staged: an index whose entries speak of
+// the parts.
+type draft struct {
+	index
+	parts [][]byte
+}
+
+// add appends an entry, and the object's manifest to the parts.
+func (d *draft) add(e entry, manifest []byte) {
+	if manifest != nil {
+		last := len(d.parts) - 1
+		if last < 0 || len(d.parts[last])+len(manifest) > partSize && len(d.parts[last]) > 0 {
+			d.parts = append(d.parts, make([]byte, 0, min(partSize, 4*len(manifest))))
+			last++
+		}
+		e.Part, e.Offset, e.Length, e.Digest = last, len(d.parts[last]), len(manifest), digest(manifest)
+		d.parts[last] = append(d.parts[last], manifest...)
+	}
+	d.Entries = append(d.Entries, e)
+}
+
+func (d *draft) size() (n int) {
+	for _, p := range d.parts {
+		n += len(p)
+	}
+	return n
+}
+
+// staged is a transaction that lies in etcd whole and is not known yet.
+type staged struct {
+	id, hash string
+	root     int64 // etcd's revision of its root
+}
+
+var errCollected = errors.New("what was staged took too long and was collected")
+
+// stage writes the draft where nobody looks yet. What it has written when it
+// fails is collected later.
+func (c *Config) stage(ctx context.Context, d *draft) (staged, error) {
+	t := staged{id: rand.Text()}
+	data, hash, err := d.encode()
+	if err != nil {
+		return t, err
+	}
+	t.hash = hash
+	root, err := sealed(txRoot{Time: c.o.Now()})
+	if err != nil {
+		return t, err
+	}
+	b := batch{c: c, t: &t}
+	b.put(rootKey(t.id), root)
+	for i, part := range d.parts {
+		if err := b.add(ctx, partKey(valueFolder(t.id), i), part); err != nil {
+			return t, err
+		}
+	}
+	for i := 0; len(data) > 0; i++ {
+		n := min(partSize, len(data))
+		if err := b.add(ctx, partKey(indexFolder(t.id), i), data[:n]); err != nil {
+			return t, err
+		}
+		data = data[n:]
+	}
+	return t, b.flush(ctx)
+}
+
+// batch gathers puts of one transaction into as few of etcd's as its limits
+// allow.
+type batch struct {
+	c    *Config
+	t    *staged
+	ops  []clientv3.Op
+	size int
+}
+
+func (b *batch) put(key, value string) {
+	b.ops, b.size = append(b.ops, clientv3.OpPut(key, value)), b.size+len(value)
+}
+
+func (b *batch) add(ctx context.Context, key string, data []byte) error {
+	if len(b.ops) > 0 && (b.size+len(data) > batchSize || len(b.ops) == batchOps) {
+		if err := b.flush(ctx); err != nil {
+			return err
+		}
+	}
+	b.put(key, string(seal(data)))
+	return nil
+}
+
+// flush writes what is gathered. All but the first want the root to be there
+// still.
+func (b *batch) flush(ctx context.Context) error {
+	if len(b.ops) == 0 {
+		return nil
+	}
+	if err := b.c.step("stage"); err != nil {
+		return err
+	}
+	answer, err := b.c.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(rootKey(b.t.id)), "=", b.t.root)).Then(b.ops...).Commit()
+	if err != nil {
+		return err
+	}
+	if !answer.Succeeded {
+		return errCollected
+	}
+	if b.t.root == 0 {
+		b.t.root = answer.Header.Revision
+	}
+	b.ops, b.size = nil, 0
+	return nil
+}
+
+// publication makes a staged transaction known: these puts, if those compares
+// hold.
+type publication struct {
+	revision int64
+	ifs      []clientv3.Cmp
+	puts     []clientv3.Op
+	orElse   []clientv3.Op
+}
+
+func (c *Config) publish(ctx context.Context, t staged, p publication) (*clientv3.TxnResponse, error) {
+	if err := c.step("publish"); err != nil {
+		return nil, err
+	}
+	root, err := sealed(txRoot{Known: p.revision, Time: c.o.Now()})
+	if err != nil {
+		return nil, err
+	}
+	ifs := append(p.ifs, clientv3.Compare(clientv3.ModRevision(rootKey(t.id)), "=", t.root),
+		clientv3.Compare(clientv3.Value(epochKey), "=", c.store.epoch))
+	answer, err := c.client.Txn(ctx).If(ifs...).Then(append(p.puts, clientv3.OpPut(rootKey(t.id), root))...).Else(p.orElse...).Commit()
+	if err != nil {
+		return nil, err
+	}
+	return answer, c.step("published")
+}
+
+// discard removes what was staged and never will be known. What it does not
+// reach is collected later.
+func (c *Config) discard(ctx context.Context, t staged) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, err := c.removeStaged(ctx, t.id, t.root); err != nil {
+		c.o.Logger.Debug("what was staged in vain is left to the collector", "tx", t.id, "error", err)
+	}
+}
+
+// removeStaged removes a transaction whose root is of etcd's revision still:
+// nothing has made it known, and nothing can from then on.
+func (c *Config) removeStaged(ctx context.Context, id string, root int64) (bool, error) {
+	answer, err := c.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(rootKey(id)), "=", root)).
+		Then(clientv3.OpDelete(txFolder(id), clientv3.WithPrefix())).Commit()
+	return err == nil && answer.Succeeded, err
+}
+
+// Limits of what a commit may hold.
+const (
+	maxObject = 1 << 20
+	maxCommit = 128 << 20
+	maxNote   = 64 << 10
+	maxName   = 1024
+)
+
+// refusal tells why a commit can never be taken.
+func refusal(commit config.Commit) error {
+	if len(commit.Changes) == 0 {
+		return &config.Refused{Limit: "empty commit", Message: "it changes nothing"}
+	}
+	n := commit.Note
+	if len(n.Author)+len(n.Message)+len(n.Manager)+len(n.Ticket)+len(n.IdempotencyKey) > maxNote {
+		return &config.Refused{Limit: "note size", Message: fmt.Sprintf("author, message, manager, ticket and idempotency key have more than %d bytes", maxNote)}
+	}
+	size, seen := 0, make(map[string]bool, len(commit.Changes))
+	for _, change := range commit.Changes {
+		key := string(treeKey(change.Key))
+		if seen[key] {
+			return &config.Refused{Limit: "duplicate object", Message: fmt.Sprintf("%s is in the commit more than once", change.Key)}
+		}
+		seen[key] = true
+		if change.Object == nil {
+			continue
+		}
+		if change.Object.Key != change.Key {
+			return &config.Refused{Limit: "invalid object", Message: fmt.Sprintf("%s comes with the object %s", change.Key, change.Object.Key)}
+		}
+		if err := refusalOf(change.Object); err != nil {
+			return err
+		}
+		size += len(change.Object.Manifest)
+	}
+	if size > maxCommit {
+		return &config.Refused{Limit: "commit size", Message: fmt.Sprintf("its objects have %d bytes, the limit is %d; apply them in several commits", size, maxCommit)}
+	}
+	return nil
+}
+
+// refusalOf tells why an object can never be taken.
+func refusalOf(o *config.Object) error {
+	if len(o.Manifest) > maxObject {
+		return &config.Refused{Limit: "object size", Message: fmt.Sprintf("%.200s has %d bytes, the limit is %d", o.Key, len(o.Manifest), maxObject)}
+	}
+	if len(o.APIVersion)+len(treeKey(o.Key)) > maxName {
+		return &config.Refused{Limit: "name length", Message: fmt.Sprintf("%.200s… has names of more than %d bytes", o.Key, maxName)}
+	}
+	if err := o.CheckName(); err != nil {
+		return &config.Refused{Limit: "invalid object", Message: fmt.Sprintf("%s: %s", o.Key, err)}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"isthmus.dev/isthmus/federation/config"
+)
+
+// shownUnknown is how many keys that are not ours are named one by one.
+const shownUnknown = 20
+
+// sighting is a staged transaction that nothing refers to, as it was first seen
+// and since when, by this process's own clock.
+type sighting struct {
+	root  int64 // etcd's revision of its root; 0: it has none
+	since time.Time
+}
+
+// sweep collects what nobody needs any more and returns what it finds wrong.
+func (f *follower) sweep(ctx context.Context) ([]config.Problem, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(time.Minute, 2*f.c.o.Patience))
+	defer cancel()
+	problems, err := f.sweepStaged(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.c.checkChain(ctx); err != nil {
+		var broken *damage
+		if !errors.As(err, &broken) {
+			return nil, err
+		}
+		// What cannot be trusted is kept as it is.
+		return append(problems, config.Problem{Code: codeHistory, Message: err.Error()}), nil
+	}
+	if f.shown.suspects.Len() > 0 {
+		return problems, nil
+	}
+	return problems, f.c.retire(ctx, f.shown.revision)
+}
+
+// sweepStaged removes transactions that stayed unknown for too long, and names
+// keys that are not ours.
+func (f *follower) sweepStaged(ctx context.Context) ([]config.Problem, error) {
+	var problems []config.Problem
+	unknown := 0
+	present := map[string]int64{} // root of each transaction
+	err := f.c.scan(ctx, configRoot, clientv3.GetPrefixRangeEnd(configRoot), func(kv *mvccpb.KeyValue) error {
+		key := string(kv.Key)
+		if !known(key) {
+			if unknown++; unknown <= shownUnknown {
+				problems = append(problems, config.Problem{Code: codeUnknownKey, Object: clipped(key), Message: "isthmus writes no such key and ignores it; remove it"})
+			}
+			return nil
+		}
+		if id, err := transaction(key); err == nil {
+			present[id] += 0
+			if key == rootKey(id) {
+				present[id] = kv.ModRevision
+			}
+		}
+		return nil
+	}, clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	if more := unknown - shownUnknown; more > 0 {
+		problems = append(problems, config.Problem{Code: codeUnknownKey, Message: fmt.Sprintf("%d more keys are not of isthmus", more)})
+	}
+	return problems, f.collect(ctx, present)
+}
+
+func (f *follower) collect(ctx context.Context, present map[string]int64) error {
+	now := f.c.o.Now()
+	for id := range f.seen {
+		if _, still := present[id]; !still {
+			delete(f.seen, id)
+		}
+	}
+	for id, root := range present {
+		s, before := f.seen[id]
+		if !before || s.root != root {
+			s = sighting{root, now}
+			f.seen[id] = s
+			if before {
+				continue
+			}
+		}
+		if s.since.IsZero() || now.Sub(s.since) < f.c.o.OrphanAge {
+			continue
+		}
+		staged, err := f.c.isStaged(ctx, id)
+		if err != nil {
+			return err
+		}
+		if !staged {
+			f.seen[id] = sighting{root: root} // known, and that for ever
+			continue
+		}
+		removed, err := f.c.removeStaged(ctx, id, root)
+		if err != nil {
+			return err
+		}
+		if removed {
+			f.c.o.Meter.Count(CountOrphans, 1)
+			f.c.o.Logger.Info("a staged change that was never committed is removed", "tx", id)
+		}
+	}
+	return nil
+}
+
+// isStaged tells whether the transaction says of itself that it is not known. One
+// whose root cannot be read is left to people.
+func (c *Config) isStaged(ctx context.Context, id string) (bool, error) {
+	answer, err := c.client.Get(ctx, rootKey(id))
+	if err != nil {
+		return false, err
+	}
+	if len(answer.Kvs) == 0 {
+		return true, nil
+	}
+	var r txRoot
+	if err := unseal(answer.Kvs[0].Value, &r); err != nil {
+		return false, nil //nolint:nilerr // an unreadable root proves nothing
+	}
+	return r.Known == 0, nil
+}
+
+// checkChain looks whether each entry of the log follows on the one before.
+func (c *Config) checkChain(ctx context.Context) error {
+	var last *logEntry
+	return c.scan(ctx, logPrefix, clientv3.GetPrefixRangeEnd(logPrefix), func(kv *mvccpb.KeyValue) error {
+		e, err := readEntry(kv)
+		if err != nil {
+			return err
+		}
+		if last != nil && (e.Revision != last.Revision+1 || e.Previous != last.Hash) {
+			return &damage{fmt.Sprintf("the record of revision %d", e.Revision), errors.New("it does not follow on the record before it")}
+		}
+		last = &e
+		return nil
+	})
+}
+
+// retire removes the records that are older than what is to be kept, and older
+// than a checkpoint from which the rest can be read.
+func (c *Config) retire(ctx context.Context, newest int64) error {
+	points, err := c.checkpoints(ctx, newest-c.o.Retain)
+	if err != nil || len(points) == 0 {
+		return err
+	}
+	base := points[len(points)-1]
+	if _, err := c.fromCheckpoint(ctx, base); err != nil {
+		var broken *damage
+		if errors.As(err, &broken) {
+			c.o.Logger.Warn("a checkpoint is damaged: what is older is kept", "error", err)
+			return nil
+		}
+		return err
+	}
+	for _, p := range points[:len(points)-1] {
+		if err := c.remove(ctx, []clientv3.Op{clientv3.OpDelete(checkpointKey(p.Revision)), clientv3.OpDelete(txFolder(p.Tx), clientv3.WithPrefix())}); err != nil {
+			return err
+		}
+		c.o.Meter.Count(CountRetired, 1)
+	}
+	return c.retireLog(ctx, base.Revision)
+}
+
+func (c *Config) remove(ctx context.Context, ops []clientv3.Op) error {
+	_, err := c.client.Txn(ctx).Then(ops...).Commit()
+	return err
+}
+
+// retireLog removes the records up to the revision, the oldest first, so that
+// the rest is a chain at any time.
+func (c *Config) retireLog(ctx context.Context, last int64) error {
+	const perTxn = 30
+	var ops []clientv3.Op
+	records := 0
+	flush := func() error {
+		if records == 0 {
+			return nil
+		}
+		err := c.remove(ctx, ops)
+		if err == nil {
+			c.o.Meter.Count(CountRetired, records)
+		}
+		ops, records = nil, 0
+		return err
+	}
+	err := c.scan(ctx, logPrefix, logKey(last+1), func(kv *mvccpb.KeyValue) error {
+		e, err := readEntry(kv)
+		if err != nil {
+			return err
+		}
+		ops = append(ops, clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(txFolder(e.Tx), clientv3.WithPrefix()))
+		if strings.HasPrefix(e.Once, oncePrefix) {
+			ops = append(ops, clientv3.OpDelete(e.Once))
+		}
+		if records++; records < perTxn {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
