@@ -63,7 +63,7 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	if answered == nil {
 		return nil
 	}
-	s.nacked = true
+	s.nacked, s.refusedAt = true, answered.snapshot
 	s.sync.State, s.sync.Since, s.sync.LastError = fleet.Nacked, now, printable(text)
 	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return s.entries[r.name].acked == r })
 	suspects := s.suspects(fresh, text)

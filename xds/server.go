@@ -18,8 +18,9 @@ type Server struct {
 	drain   chan struct{} // closed when Run ends
 	once    sync.Once
 
-	mu     sync.Mutex
-	groups map[groupKey]*sharedGroup
+	mu      sync.Mutex
+	groups  map[groupKey]*sharedGroup
+	streams map[*stream]struct{} // those that are being served
 }
 
 type groupKey struct {
@@ -35,7 +36,7 @@ type sharedGroup struct {
 
 // New makes a server; it starts nothing.
 func New(o Options) *Server {
-	return &Server{options: o.withDefaults(), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}}
+	return &Server{options: o.withDefaults(), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{}}
 }
 
 // Register adds the discovery service to a gRPC server that was made with

@@ -44,6 +44,8 @@ type stream struct {
 	reported map[envoy.Type]fleet.Sync
 	held     map[envoy.Type][]groupKey
 	rate     *rate.Limiter
+	asked    chan question
+	over     chan struct{} // closed when nobody answers any more
 }
 
 func (s *Server) serve(g grpc.ServerStream, delta bool) error {
@@ -51,7 +53,8 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 	defer s.options.Traffic.Streams(protocolOf(delta), -1)
 	st := &stream{
 		server: s, grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1),
-		out: make(chan frame), written: make(chan error, 1), reported: map[envoy.Type]fleet.Sync{}, held: map[envoy.Type][]groupKey{}, log: s.options.Logger,
+		out: make(chan frame), written: make(chan error, 1), reported: map[envoy.Type]fleet.Sync{}, held: map[envoy.Type][]groupKey{},
+		asked: make(chan question), over: make(chan struct{}), log: s.options.Logger,
 	}
 	// The handler's return ends the gRPC stream, and with it both goroutines.
 	ctx, cancel := context.WithCancel(g.Context())
@@ -134,6 +137,7 @@ func (st *stream) run(ctx context.Context) error {
 	if err := st.take(first); err != nil {
 		return err
 	}
+	defer st.server.enlist(st)()
 	return st.loop(ctx)
 }
 
@@ -293,6 +297,8 @@ func (st *stream) loop(ctx context.Context) error {
 			if err := st.take(m); err != nil {
 				return err
 			}
+		case q := <-st.asked:
+			q.answer <- q.ask(st)
 		case err := <-st.written:
 			if sendLimit = (time.Time{}); err != nil {
 				return err

@@ -81,6 +81,7 @@ type subscription struct {
 	refused    map[digest]struct{} // content that the client refused
 	barred     map[string]struct{} // names whose present content is refused: the type stays NACKED
 	nacked     bool                // the last answer was a refusal
+	refusedAt  uint64              // snapshot of what was refused last
 	repairing  bool                // the next response is a repair
 	rewarm     map[string]struct{} // names that the client may ask for once more, since their parent was sent
 	empty      emptiness
