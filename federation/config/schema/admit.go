@@ -1,0 +1,184 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+)
+
+// Admit gives the whole object as it is to be stored: in the kind's storage
+// version, with defaults filled in. Every problem is said at once; with one,
+// there is no object. Unknown fields are refused. Old is the stored object, nil
+// for a new one. Neither is changed.
+//
+// What only the store sets (status, uid, creationTimestamp, generation,
+// resourceVersion, managedFields and the like) is taken from old and ignored in
+// wanted.
+func (s *Set) Admit(wanted, old map[string]any) (map[string]any, []Problem) {
+	v, problem := s.versionOf(wanted)
+	if problem != nil {
+		return nil, []Problem{*problem}
+	}
+	object := runtime.DeepCopyJSON(wanted)
+	v.clean(object)
+	if old != nil {
+		old = renamed(old, v.apiVersion())
+		v.adopt(object, runtime.DeepCopyJSON(old))
+	}
+	return v.admit(object, old)
+}
+
+func (s *Set) versionOf(object map[string]any) (*version, *Problem) {
+	for _, name := range []string{"apiVersion", "kind"} {
+		if value, ok := object[name]; ok {
+			if _, ok := value.(string); !ok {
+				return nil, &Problem{WrongType, name, "it must be a string"}
+			}
+		}
+	}
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	return s.version(apiVersion, kind)
+}
+
+// renamed is the object in another version; its parts are shared.
+func renamed(object map[string]any, apiVersion string) map[string]any {
+	result := make(map[string]any, len(object))
+	for name, value := range object {
+		result[name] = value
+	}
+	result["apiVersion"] = apiVersion
+	return result
+}
+
+// admit takes the object over. It and old are of this version.
+func (v *version) admit(object, old map[string]any) (map[string]any, []Problem) {
+	c, err := v.schema()
+	if err != nil {
+		return nil, []Problem{{Internal, "", err.Error()}}
+	}
+	problems := append(v.checkMetadata(object), v.decode(c, object)...)
+	if err := normalMetadata(object); err != nil && len(problems) == 0 {
+		problems = append(problems, Problem{Invalid, "metadata", cut(err.Error())})
+	}
+	more, err := v.validate(c, object, old)
+	if err != nil {
+		return nil, []Problem{{Internal, "", err.Error()}}
+	}
+	if problems = append(problems, more...); len(problems) > 0 {
+		return nil, problems
+	}
+	return v.toStorage(object)
+}
+
+// decode does what Kubernetes does when it reads an object: unknown fields go,
+// nulls without meaning go, defaults come.
+func (v *version) decode(c *compiled, object map[string]any) []Problem {
+	problems := c.prune(object)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.structural)
+	if err, _ := objectmeta.CoerceWithOptions(nil, object, c.structural, false, objectmeta.CoerceOptions{}); err != nil {
+		problems = append(problems, Problem{Invalid, err.Field, cut(err.ErrorBody())})
+	}
+	fillIn(c, object)
+	return problems
+}
+
+// normalMetadata writes the metadata as Kubernetes would.
+func normalMetadata(object map[string]any) error {
+	meta, found, err := objectmeta.GetObjectMeta(object, false)
+	if err != nil || !found {
+		return err
+	}
+	if err := objectmeta.SetObjectMeta(object, meta); err != nil {
+		return err
+	}
+	if metadata, ok := object["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	return nil
+}
+
+// validate runs the schema, the list types and the CEL rules. The error is a
+// defect of the definition.
+func (v *version) validate(c *compiled, object, old map[string]any) ([]Problem, error) {
+	var errs field.ErrorList
+	var options []validation.ValidationOption
+	var ratchet []cel.Option
+	if old == nil {
+		errs = validation.ValidateCustomResource(nil, object, c.validator)
+	} else {
+		same := common.NewCorrelatedObject(object, old, &model.Structural{Structural: c.structural})
+		options, ratchet = append(options, validation.WithRatcheting(same)), append(ratchet, cel.WithRatcheting(same))
+		errs = validation.ValidateCustomResourceUpdate(nil, object, old, c.validator, options...)
+	}
+	errs = append(errs, c.embedded(object)...)
+	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, c.structural, old)) == 0 {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
+	}
+	if blocks(errs) {
+		return problemsOf(append(errs, field.Invalid(nil, nil, notChecked))), nil
+	}
+	rules, err := v.rules()
+	if err != nil {
+		return nil, fmt.Errorf("the rules of %s: %w", v.GroupVersionKind, err)
+	}
+	if rules != nil {
+		broken, _ := rules.Validate(context.Background(), nil, c.structural, object, oldOrNil(old), celconfig.RuntimeCELCostBudget, ratchet...)
+		errs = append(errs, broken...)
+	}
+	return problemsOf(errs), nil
+}
+
+// oldOrNil keeps a nil map from becoming a value that is not nil.
+func oldOrNil(old map[string]any) any {
+	if old == nil {
+		return nil
+	}
+	return old
+}
+
+// blocks tells that an object is too wrong for CEL rules, as in Kubernetes.
+func blocks(errs field.ErrorList) bool {
+	for _, err := range errs {
+		switch err.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return true
+		}
+	}
+	return false
+}
+
+// toStorage gives the object in the storage version. A field that this version
+// does not know is a problem, never silently lost.
+func (v *version) toStorage(object map[string]any) (map[string]any, []Problem) {
+	to := v.storage()
+	if to == v {
+		return object, nil
+	}
+	c, err := to.schema()
+	if err != nil {
+		return nil, []Problem{{Internal, "", err.Error()}}
+	}
+	object["apiVersion"] = to.apiVersion()
+	lost := c.prune(object)
+	for i := range lost {
+		lost[i].Message = fmt.Sprintf("%s, in which the object would be stored, does not have the field", to.apiVersion())
+	}
+	if len(lost) > 0 {
+		return nil, lost
+	}
+	fillIn(c, object)
+	return object, nil
+}
+
+func fillIn(c *compiled, object map[string]any) { defaulting.Default(object, c.structural) }

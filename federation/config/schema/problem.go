@@ -1,0 +1,113 @@
+package schema
+
+import (
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Problem is why an object is refused.
+type Problem struct {
+	Code    Code
+	Field   string // path, written as Kubernetes does
+	Message string // what is wrong, with the allowed values
+}
+
+func (p Problem) String() string {
+	if p.Field == "" {
+		return p.Message
+	}
+	return p.Field + ": " + p.Message
+}
+
+// Code names the sort of a problem; it is stable.
+type Code string
+
+// The codes of problems.
+const (
+	UnknownKind    Code = "UNKNOWN_KIND"
+	UnknownVersion Code = "UNKNOWN_VERSION"
+	UnknownField   Code = "UNKNOWN_FIELD"
+	Required       Code = "REQUIRED"
+	Invalid        Code = "INVALID"
+	WrongType      Code = "TYPE"
+	NotSupported   Code = "NOT_SUPPORTED" // none of the allowed values
+	DuplicateValue Code = "DUPLICATE_VALUE"
+	TooLong        Code = "TOO_LONG"
+	TooMany        Code = "TOO_MANY"
+	Forbidden      Code = "FORBIDDEN"
+	Internal       Code = "INTERNAL" // a defect of the hub
+)
+
+var codes = map[field.ErrorType]Code{
+	field.ErrorTypeRequired:     Required,
+	field.ErrorTypeDuplicate:    DuplicateValue,
+	field.ErrorTypeInvalid:      Invalid,
+	field.ErrorTypeNotSupported: NotSupported,
+	field.ErrorTypeForbidden:    Forbidden,
+	field.ErrorTypeTooLong:      TooLong,
+	field.ErrorTypeTooMany:      TooMany,
+	field.ErrorTypeInternal:     Internal,
+	field.ErrorTypeTypeInvalid:  WrongType,
+}
+
+// notChecked is what Kubernetes says where an object is too wrong for its rules.
+const notChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+
+// problemsOf gives Kubernetes' errors, each once.
+func problemsOf(errs field.ErrorList) []Problem {
+	var list []Problem
+	for _, err := range errs {
+		p := Problem{Code: codes[err.Type], Field: err.Field, Message: cut(err.ErrorBody())}
+		if p.Code == "" {
+			p.Code = Invalid
+		}
+		if p.Field == "<nil>" {
+			p.Field = ""
+		}
+		if err.Detail == notChecked {
+			p.Message = notChecked
+		}
+		if near := nearestValue(err); near != "" {
+			p.Message += "; did you mean " + near + "?"
+		}
+		if !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+var quotedValue = regexp.MustCompile(`"([^"]*)"`)
+
+func nearestValue(err *field.Error) string {
+	value, ok := err.BadValue.(string)
+	if !ok || err.Type != field.ErrorTypeNotSupported {
+		return ""
+	}
+	var allowed []string
+	for _, m := range quotedValue.FindAllStringSubmatch(err.Detail, -1) {
+		allowed = append(allowed, m[1])
+	}
+	if near := nearest(value, allowed); near != "" {
+		return `"` + near + `"`
+	}
+	return ""
+}
+
+// cut bounds a message, which may repeat a value of any length.
+func cut(message string) string { return cutAt(message, 1024) }
+
+func shorten(name string) string { return cutAt(name, 128) }
+
+func cutAt(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
+}
