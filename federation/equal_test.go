@@ -115,6 +115,8 @@ func TestEveryFieldIsCompared(t *testing.T) {
 	compared(t, func(a, b *Endpoint) bool { return a.Equal(b) })
 	compared(t, func(a, b *Shard) bool { return a.Equal(b) })
 	compared(t, func(a, b *Workload) bool { return a.Equal(b) })
+	compared(t, func(a, b *Selector) bool { return a.Equal(b) })
+	compared(t, func(a, b *BoundService) bool { return boundEqual(*a, *b) })
 	compared(t, func(a, b *Object) bool { return a.Equal(b) }, "Spec") // Digest stands for it
 	compared(t, func(a, b *Conflict) bool { return conflictsEqual(*a, *b) })
 	compared(t, func(a, b *Settings) bool { return a.equal(b) })
