@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -37,7 +36,8 @@ func (f failure) say(why string) {
 // initialised makes sure that the folder holds a complete store. An etcd that
 // ends during its very first start leaves one behind that never starts again:
 // therefore the first start is made aside, and what came of it is moved.
-func initialised(ctx context.Context, dir string, log *slog.Logger) error {
+func initialised(ctx context.Context, o Options) error {
+	dir := o.DataDir
 	_, err := os.Stat(filepath.Join(dir, "member"))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -46,7 +46,8 @@ func initialised(ctx context.Context, dir string, log *slog.Logger) error {
 	if err := os.RemoveAll(aside); err != nil {
 		return err
 	}
-	s, err := embedded(ctx, aside, log)
+	o.DataDir = aside
+	s, err := embedded(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -59,9 +60,9 @@ func initialised(ctx context.Context, dir string, log *slog.Logger) error {
 
 // embedded starts an etcd of one member without any listener: only this process
 // can reach it.
-func embedded(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
+func embedded(ctx context.Context, o Options) (*Store, error) {
 	broken := make(failure, 1)
-	logger := newLogger(log).WithOptions(zap.WithPanicHook(broken), zap.WithFatalHook(broken))
+	logger := newLogger(o.Logger).WithOptions(zap.WithPanicHook(broken), zap.WithFatalHook(broken))
 	started := make(chan *Store, 1)
 	failed := make(chan error, 1)
 	go func() {
@@ -70,7 +71,7 @@ func embedded(ctx context.Context, dir string, log *slog.Logger) (*Store, error)
 				broken.say(fmt.Sprint(p))
 			}
 		}()
-		server, err := embed.StartEtcd(embeddedConfig(dir, logger))
+		server, err := embed.StartEtcd(embeddedConfig(o, logger))
 		if err != nil {
 			failed <- err
 			return
@@ -93,7 +94,7 @@ func embedded(ctx context.Context, dir string, log *slog.Logger) (*Store, error)
 			closeStarted(started, failed, broken)
 		}
 	}
-	return nil, fmt.Errorf("opening the embedded etcd in %s: %w", dir, err)
+	return nil, fmt.Errorf("opening the embedded etcd in %s: %w", o.DataDir, err)
 }
 
 // closeStarted waits for the end of a start that nobody wants any more. After a
@@ -126,12 +127,12 @@ func (s *Store) awaitReady(ctx context.Context) error {
 	return err
 }
 
-func embeddedConfig(dir string, logger *zap.Logger) *embed.Config {
+func embeddedConfig(o Options, logger *zap.Logger) *embed.Config {
 	// The member's address is only a name: nothing listens on it.
 	name := url.URL{Scheme: "http", Host: "isthmus.invalid:2380"}
 	c := embed.NewConfig()
 	c.Name = "isthmus"
-	c.Dir = dir
+	c.Dir, c.QuotaBackendBytes = o.DataDir, o.Quota
 	c.ListenPeerUrls, c.ListenClientUrls = nil, nil
 	c.AdvertisePeerUrls, c.AdvertiseClientUrls = []url.URL{name}, nil
 	c.InitialCluster = c.InitialClusterFromName(c.Name)

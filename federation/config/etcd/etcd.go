@@ -23,6 +23,7 @@ type Options struct {
 	TLS       *tls.Config // for https endpoints
 	Logger    *slog.Logger
 	Patience  time.Duration // how long Open waits; 0: 30 s embedded, 5 s outside
+	Quota     int64         // bytes that an embedded etcd may hold; 0: 2 GiB
 }
 
 // Store is an open store.
@@ -52,10 +53,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
 	open := func() (*Store, error) {
-		if err := initialised(ctx, o.DataDir, o.Logger); err != nil {
+		if err := initialised(ctx, o); err != nil {
 			return nil, fmt.Errorf("making the embedded etcd in %s: %w", o.DataDir, err)
 		}
-		return embedded(ctx, o.DataDir, o.Logger)
+		if err := intact(o.DataDir); err != nil {
+			return nil, fmt.Errorf("opening the embedded etcd in %s: %w", o.DataDir, err)
+		}
+		return embedded(ctx, o)
 	}
 	if len(o.Endpoints) > 0 {
 		open = func() (*Store, error) { return outside(o) }

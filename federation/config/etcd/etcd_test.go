@@ -18,6 +18,9 @@ import (
 
 // What etcd leaves waiting over a database that it cannot open stays.
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(committer); dir != "" {
+		commitForEver(dir)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("go.etcd.io/etcd/server/v3/storage.OpenBackend"))
 }
 
