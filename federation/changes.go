@@ -60,16 +60,28 @@ func (c ChangeSet) Empty() bool {
 }
 
 // Reasons are those of everything in the set (seeds 33–41: "full" is any of
-// spec, accounts and config, "EDS-only" is endpoints alone).
+// spec, accounts and config, "EDS-only" is endpoints alone). Objects that are
+// translated into services and workloads count by what they did to those alone
+// (seeds 1.18).
 func (c ChangeSet) Reasons() Reason {
 	var all Reason
 	for _, s := range c.Services {
 		all |= s.Reasons
 	}
-	if len(c.Objects) > 0 {
-		all |= ReasonConfig
+	for _, o := range c.Objects {
+		if !o.Key.Of().translated() {
+			all |= ReasonConfig
+		}
 	}
 	return all
+}
+
+func (k Kind) translated() bool {
+	switch k {
+	case Kind{"networking.istio.io", "ServiceEntry"}, Kind{"networking.istio.io", "WorkloadEntry"}, ServiceBindingKind:
+		return true
+	}
+	return false
 }
 
 // ChangesSince returns what changed after the version. Its cost is that of the

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	iradix "github.com/hashicorp/go-immutable-radix/v2"
+	"isthmus.dev/isthmus/federation"
+)
+
+const (
+	codeHidden     = "HIDDEN_BY"       // a source of higher precedence has the object too
+	codeUnexpected = "KIND_UNEXPECTED" // a source gave what it said it does not know
+)
+
+// overlay is what all sources hold, the first in precedence first. It is an
+// immutable value; a change costs what changed.
+type overlay struct {
+	sources []layer
+}
+
+type layer struct {
+	name    string
+	kinds   []federation.Kind
+	objects *iradix.Tree[*Object]
+}
+
+func newOverlay(sources []Named) overlay {
+	var o overlay
+	for _, s := range sources {
+		o.sources = append(o.sources, layer{name: s.Name, kinds: s.Source.Kinds(), objects: iradix.New[*Object]()})
+	}
+	return o
+}
+
+// holders are the sources that have an object of that key; none is asked for a
+// kind that it does not know (seed 32).
+func (o overlay) holders(key federation.ObjectKey) []int {
+	var found []int
+	for i, l := range o.sources {
+		if !l.knows(key.Of()) {
+			continue
+		}
+		if _, has := l.objects.Get(objectBytes(key)); has {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+func (l layer) knows(kind federation.Kind) bool { return slices.Contains(l.kinds, kind) }
+
+// first is the object that counts (seed 30).
+func (o overlay) first(key federation.ObjectKey) *Object {
+	for _, l := range o.sources {
+		if !l.knows(key.Of()) {
+			continue
+		}
+		if object, has := l.objects.Get(objectBytes(key)); has {
+			return object
+		}
+	}
+	return nil
+}
+
+// take makes the update part of what the source holds. It returns the keys that
+// it concerns, sorted, and what the source should not have given.
+func (o overlay) take(source int, u Update) (after overlay, keys []federation.ObjectKey, refused []Problem) {
+	l := o.sources[source]
+	touched := map[federation.ObjectKey]bool{}
+	txn := l.objects.Txn()
+	if u.Full {
+		l.objects.Root().Walk(func(_ []byte, old *Object) bool { touched[old.Key] = true; return false })
+		txn = iradix.New[*Object]().Txn()
+	}
+	for _, e := range u.Events {
+		switch {
+		case e.New != nil && !l.knows(e.New.Key.Of()):
+			refused = append(refused, Problem{
+				Code: codeUnexpected, Object: e.New.Key.String(), Message: fmt.Sprintf("the source %s does not say that it gives this kind; the object is not used", l.name),
+			})
+		case e.New != nil:
+			touched[e.New.Key] = true
+			txn.Insert(objectBytes(e.New.Key), e.New)
+		case e.Old != nil:
+			touched[e.Old.Key] = true
+			txn.Delete(objectBytes(e.Old.Key))
+		}
+	}
+	after = overlay{sources: slices.Clone(o.sources)}
+	after.sources[source].objects = txn.Commit()
+	for key := range touched {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, federation.ObjectKey.Compare)
+	return after, keys, refused
+}
+
+// events are the changes of what counts between two overlays, in the order of
+// keys; an object that stayed the same is none.
+func (o overlay) events(before overlay, keys []federation.ObjectKey) []Event {
+	var events []Event
+	for _, key := range keys {
+		old, now := before.first(key), o.first(key)
+		if !sameObject(old, now) {
+			events = append(events, Event{Old: old, New: now})
+		}
+	}
+	return events
+}
+
+func sameObject(a, b *Object) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Revision == b.Revision && a.Expires.Equal(b.Expires) && bytes.Equal(a.Manifest, b.Manifest)
+}
+
+// hidden is the problem of objects that do not count, if there are any.
+func (o overlay) hidden(key federation.ObjectKey) *Problem {
+	holders := o.holders(key)
+	if len(holders) < 2 {
+		return nil
+	}
+	var losers string
+	for _, i := range holders[1:] {
+		losers += separator(losers) + o.sources[i].name
+	}
+	return &Problem{
+		Code: codeHidden, Object: title(key),
+		Message: fmt.Sprintf("the object of %s is hidden by the one of %s; remove one of them", losers, o.sources[holders[0]].name),
+	}
+}
+
+func separator(before string) string {
+	if before == "" {
+		return ""
+	}
+	return ", "
+}

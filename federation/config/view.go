@@ -1,0 +1,84 @@
+package config
+
+import (
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// SourceStatus is how a source is doing.
+type SourceStatus struct {
+	Name     string
+	Synced   bool      // gave its first, full update
+	Heard    time.Time // when it last gave an update; zero: never
+	Revision int64     // of the source, after that update
+	Trouble  []Problem // what is wrong with it or some of what it holds; what it gave stays
+}
+
+// View is the effective configuration and where it comes from, as one immutable
+// value. All methods are safe for concurrent use.
+type View struct {
+	State      *State
+	Sources    []SourceStatus // in order of precedence
+	overlay    overlay
+	superseded chan struct{}
+}
+
+// Superseded is closed when there is a later view.
+func (v *View) Superseded() <-chan struct{} { return v.superseded }
+
+// Revision is that of the store of record, the first source, which the view
+// includes.
+func (v *View) Revision() int64 { return v.State.Revision() }
+
+// Synced tells that every source gave its first update.
+func (v *View) Synced() bool {
+	for _, s := range v.Sources {
+		if !s.Synced {
+			return false
+		}
+	}
+	return true
+}
+
+// SourceOf returns the name of the source whose object of that key counts, and
+// the names of those whose objects it hides; "" where there is none.
+func (v *View) SourceOf(key federation.ObjectKey) (counts string, hidden []string) {
+	for i, at := range v.overlay.holders(key) {
+		if i == 0 {
+			counts = v.overlay.sources[at].name
+		} else {
+			hidden = append(hidden, v.overlay.sources[at].name)
+		}
+	}
+	return counts, hidden
+}
+
+// SourcesKnowing returns the names of the sources that are asked for the kind
+// (seed 32).
+func (v *View) SourcesKnowing(kind federation.Kind) []string {
+	var names []string
+	for _, l := range v.overlay.sources {
+		if l.knows(kind) {
+			names = append(names, l.name)
+		}
+	}
+	return names
+}
+
+// status is how the External registry as a whole is doing.
+func (v *View) status() federation.RegistryStatus {
+	for _, s := range v.Sources {
+		if !s.Synced {
+			return federation.RegistryStatus{Phase: federation.Syncing, Message: "waiting for the configuration of " + s.Name}
+		}
+	}
+	for _, s := range v.Sources {
+		for _, p := range s.Trouble {
+			if p.Object == "" {
+				return federation.RegistryStatus{Phase: federation.Stale, Message: s.Name + ": " + p.Message}
+			}
+		}
+	}
+	return federation.RegistryStatus{Phase: federation.Ready}
+}
