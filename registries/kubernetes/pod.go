@@ -25,6 +25,7 @@ type pod struct {
 	node        string
 	network     federation.NetworkID
 	tlsMode     string
+	health      federation.Health
 	probes      []federation.Probe
 	management  []federation.Port
 }
@@ -39,6 +40,7 @@ func parsePod(in *corev1.Pod) *pod {
 		over:        in.Status.Phase == corev1.PodSucceeded || in.Status.Phase == corev1.PodFailed,
 		labels:      in.Labels,
 		node:        in.Spec.NodeName,
+		health:      podHealth(in),
 		network:     network(in.Labels[labelNetwork], "metadata.labels["+labelNetwork+"]", &n),
 	}
 	if in.Spec.ServiceAccountName != "" {
@@ -72,18 +74,36 @@ func (p *pod) addresses(in *corev1.Pod, n *notes) {
 	}
 }
 
+// podHealth is that of a pod that a ServiceEntry selects, for which there is no
+// EndpointSlice. A pod that says nothing of its readiness is not ready.
+func podHealth(in *corev1.Pod) federation.Health {
+	ready := slices.ContainsFunc(in.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+	switch {
+	case !ready:
+		return federation.Unhealthy
+	case in.DeletionTimestamp != nil:
+		return federation.Draining
+	}
+	return federation.Healthy
+}
+
 // workload is the pod as the federation shows it, or nil: a pod that is over or
 // has no address is none. A pod on its host's network has no addresses of its
-// own, because several pods share them and none could be told apart by them.
+// own, because several pods share them and none could be told apart by them; a
+// selector finds it at its host's all the same.
 func (p *pod) workload(place federation.Locality, network federation.NetworkID) *federation.Workload {
 	if p.over || len(p.ips) == 0 {
 		return nil
 	}
 	w := &federation.Workload{
 		Network: network, Locality: place, Labels: p.labels, ServiceAccount: p.account,
-		Probes: p.probes, ManagementPorts: p.management,
+		TLSMode: p.tlsMode, Health: p.health, Probes: p.probes, ManagementPorts: p.management,
 	}
-	if !p.hostNetwork {
+	if p.hostNetwork {
+		w.Host = federation.IPAddress(p.ips[0])
+	} else {
 		w.Addresses = p.ips
 	}
 	return w

@@ -23,7 +23,7 @@ func TestRealObjects(t *testing.T) {
 	r := newRig(t, testbed.KubeOptions{ServiceCIDR: "10.96.0.0/16,fd00:96::/112"})
 	r.kube.Apply(
 		"apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1, topology.istio.io/subzone: rack}}\n",
-		serviceManifest("plain", "clusterIP: 10.96.7.1, ports: [{name: http, port: 80, targetPort: web}]"),
+		serviceManifest("plain", "selector: {app: plain}, clusterIP: 10.96.7.1, ports: [{name: http, port: 80, targetPort: web}]"),
 		serviceManifest("dual", "ipFamilyPolicy: RequireDualStack, ports: [{name: grpc, port: 80}]"),
 		serviceManifest("headless", "clusterIP: None, publishNotReadyAddresses: true, ports: [{name: tcp, port: 5432}]"),
 		serviceManifest("node", "type: NodePort, ports: [{name: a, port: 80, appProtocol: kubernetes.io/h2c}]"),
@@ -57,6 +57,9 @@ func TestRealObjects(t *testing.T) {
 	}})
 	if !slices.Equal(plain.VIPs, []netip.Prefix{netip.MustParsePrefix("10.96.7.1/32")}) || plain.UID == "" || plain.Created.IsZero() {
 		t.Errorf("plain: %+v", plain)
+	}
+	if sel := plain.Selector; sel == nil || sel.Labels["app"] != "plain" || sel.TargetNames["http"] != "web" || !slices.Equal(sel.Providers, []federation.Provider{federation.External}) {
+		t.Errorf("selector of plain: %+v", sel)
 	}
 	if d := shard("dual"); len(d.VIPs) != 2 || d.VIPs[0].Addr().Is4() == d.VIPs[1].Addr().Is4() || d.Ports[0].Protocol != federation.GRPC {
 		t.Errorf("dual: %+v", d)
@@ -93,7 +96,7 @@ func TestRealObjects(t *testing.T) {
 		"EndpointSlice suite/strange-1 endpoints[5].targetRef.namespace": `"other"`,
 		"EndpointSlice suite/strange-2 addressType":                      "FQDN",
 	})
-	if w := v.Workloads[federation.WorkloadKey{Namespace: testNamespace, Name: "plain-1"}]; w == nil || w.Probes[0].Port != 8080 || w.ManagementPorts[0].Number != 8080 {
+	if w := v.Workloads[federation.WorkloadKey{Namespace: testNamespace, Name: "plain-1"}]; w == nil || w.Probes[0].Port != 8080 || w.ManagementPorts[0].Number != 8080 || w.Health != federation.Healthy {
 		t.Errorf("workload %+v", w)
 	}
 
@@ -124,6 +127,6 @@ spec:
     image: none
     ports: [{name: web, containerPort: 8080}]
     readinessProbe: {httpGet: {port: web, path: /ready}}
-status: {phase: Running, podIP: %s, podIPs: [{ip: %s}]}
+status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %s, podIPs: [{ip: %s}]}
 `, name, testNamespace, address, address)
 }

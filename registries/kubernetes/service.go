@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -52,6 +53,7 @@ func parseService(in *corev1.Service, domain string) *service {
 		out.external(in.Spec.ExternalName, &n)
 	} else {
 		out.addresses(in, &n)
+		out.selects(in)
 	}
 	out.record = record{k: k, version: in.ResourceVersion, problems: n.all()}
 	return out
@@ -79,6 +81,34 @@ func (s *service) addresses(in *corev1.Service, n *notes) {
 	if s.shard.Resolution == federation.Passthrough {
 		s.shard.VIPs = nil
 	}
+}
+
+// selects makes WorkloadEntries endpoints of the service; those of pods come from
+// EndpointSlices. A WorkloadEntry says where it listens under the name of the
+// service port, or under that of a named targetPort, which only it can resolve:
+// where it does not, it does not serve that port.
+func (s *service) selects(in *corev1.Service) {
+	if len(in.Spec.Selector) == 0 {
+		return
+	}
+	selector := &federation.Selector{Labels: in.Spec.Selector, Providers: []federation.Provider{federation.External}}
+	for _, p := range in.Spec.Ports {
+		if !slices.ContainsFunc(s.shard.Ports, func(o federation.Port) bool { return o.Name == p.Name && int32(o.Number) == p.Port }) {
+			continue // left out
+		}
+		if p.TargetPort.Type == intstr.String && p.TargetPort.StrVal != "" {
+			if selector.TargetNames == nil {
+				selector.TargetNames = map[string]string{}
+			}
+			selector.TargetNames[p.Name] = p.TargetPort.StrVal
+		} else if number, ok := portNumber(p.TargetPort.IntVal); ok && p.TargetPort.IntVal != p.Port {
+			if selector.TargetPorts == nil {
+				selector.TargetPorts = map[string]uint16{}
+			}
+			selector.TargetPorts[p.Name] = number
+		}
+	}
+	s.shard.Selector = selector
 }
 
 // external makes the service stand for a name outside of the cluster.

@@ -262,7 +262,7 @@ spec:
     readinessProbe: {httpGet: {port: 8443, scheme: HTTPS, path: /}}
     livenessProbe: {exec: {command: ["true"]}}
     startupProbe: {tcpSocket: {port: nowhere}}
-status: {phase: Running, podIP: 10.1.0.7, podIPs: [{ip: 10.1.0.7}, {ip: 'fd00:1::7'}]}
+status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: 10.1.0.7, podIPs: [{ip: 10.1.0.7}, {ip: 'fd00:1::7'}]}
 `
 
 const nodeYAML = `apiVersion: v1
@@ -303,7 +303,7 @@ func TestSeed02EndpointsOfPods(t *testing.T) {
 	w := e.Workloads.Set[federation.WorkloadKey{Namespace: "shop", Name: "web-1"}]
 	wantWorkload := &federation.Workload{
 		Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.7"), netip.MustParseAddr("fd00:1::7")}, Network: "net-1",
-		Locality: want[0].Locality, Labels: want[0].Labels, ServiceAccount: "shop/web",
+		Locality: want[0].Locality, Labels: want[0].Labels, ServiceAccount: "shop/web", TLSMode: "istio", Health: federation.Healthy,
 		Probes: []federation.Probe{
 			{Kind: "readiness", Container: "main", Protocol: "HTTP", Port: 8086, Path: "/ready"},
 			{Kind: "liveness", Container: "main", Protocol: "TCP", Port: 8080},
