@@ -38,7 +38,8 @@ const (
 	TooLong        Code = "TOO_LONG"
 	TooMany        Code = "TOO_MANY"
 	Forbidden      Code = "FORBIDDEN"
-	Internal       Code = "INTERNAL" // a defect of the hub
+	NotChecked     Code = "NOT_CHECKED" // rules that wait until the other problems are gone
+	Internal       Code = "INTERNAL"    // a defect of the hub
 )
 
 var codes = map[field.ErrorType]Code{
@@ -68,7 +69,10 @@ func problemsOf(errs field.ErrorList) []Problem {
 			p.Field = ""
 		}
 		if err.Detail == notChecked {
-			p.Message = notChecked
+			p.Code, p.Message = NotChecked, notChecked
+		}
+		if m := alternatives.FindStringSubmatch(err.Detail); m != nil && p.Field == "" {
+			p.Field, p.Message = m[1], cut(err.Detail)
 		}
 		if near := nearestValue(err); near != "" {
 			p.Message += "; did you mean " + near + "?"
@@ -79,6 +83,9 @@ func problemsOf(errs field.ErrorList) []Problem {
 	}
 	return list
 }
+
+// alternatives is how the field is named of which one form is needed.
+var alternatives = regexp.MustCompile(`^"([^"]+)" must validate `)
 
 var quotedValue = regexp.MustCompile(`"([^"]*)"`)
 
