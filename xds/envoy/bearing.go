@@ -32,10 +32,7 @@ func bearingOn(n Node, s *federation.Snapshot) bearing {
 	if mesh != nil {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode
 	}
-	for range s.ObjectsIn(destinationRuleKind, n.Namespace) {
-		c.own = true
-		break
-	}
+	c.own = hasOwnRules(n.Namespace, s)
 	sidecar := sidecarOf(n, s, mesh.Root())
 	if sidecar != nil {
 		c.egress = egressOf(sidecar.Spec.(*networking.Sidecar), n.Namespace)

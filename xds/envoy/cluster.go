@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -43,10 +44,7 @@ func staticCluster(name string, ipv6 bool) proto.Message {
 		}
 		return c
 	case blackHoleCluster:
-		return &clusterv3.Cluster{
-			Name: name, ConnectTimeout: durationpb.New(connectTimeout),
-			ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
-		}
+		return emptyCluster(name)
 	}
 	return nil
 }
@@ -84,46 +82,96 @@ func setProtocols(c *clusterv3.Cluster, options *upstreamhttpv3.HttpProtocolOpti
 	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{upstreamProtocols: toAny(options)}
 }
 
-// cluster builds the cluster of a service port.
-func (b *builder) cluster(name string) proto.Message {
-	p, ok := b.ownerOf(name)
+// destination is what the name of a cluster stands for.
+type destination struct {
+	servedPort
+	name   string
+	labels map[string]string // of its endpoints
+	policy *networking.TrafficPolicy
+	rules  []*federation.Object // that made the policy
+}
+
+// destinationOf finds what the name stands for; false where it is not this
+// facet's business, or there is no such subset.
+func (b *builder) destinationOf(name string) (destination, bool) {
+	id, ok := parseClusterName(name)
+	if !ok {
+		return destination{}, false
+	}
+	p, ok := b.ownerOf(id)
 	if !ok || !b.ruledHere(p.service) {
+		return destination{}, false
+	}
+	r := b.ruling(p.service)
+	subset, ok := r.subset(id.subset)
+	if !ok && id.subset != "" {
+		return destination{}, false
+	}
+	return destination{
+		servedPort: p, name: name, labels: subset.GetLabels(), policy: r.policyOf(p.port.Number, subset), rules: r.rules,
+	}, true
+}
+
+// eds tells that the destination's endpoints come by EDS.
+func (d destination) eds() bool {
+	return d.service.Resolution == federation.ClientSideLB && !d.passthrough() && d.refusal() == ""
+}
+
+// passthrough tells that callers choose the endpoint.
+func (d destination) passthrough() bool {
+	return d.service.Resolution == federation.Passthrough ||
+		d.policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
+}
+
+// cluster builds the cluster of a service port or of a subset of it.
+func (b *builder) cluster(name string) proto.Message {
+	d, ok := b.destinationOf(name)
+	if !ok {
 		return nil
 	}
+	if why := d.refusal(); why != "" {
+		b.refuse(d, why)
+		return emptyCluster(name)
+	}
 	c := newCluster(name)
-	b.setDiscovery(c, p)
-	if p.port.Protocol.IsHTTP2() {
-		setProtocols(c, &upstreamhttpv3.HttpProtocolOptions{
-			UpstreamProtocolOptions: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_{
-				ExplicitHttpConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
-					ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
-						Http2ProtocolOptions: &corev3.Http2ProtocolOptions{},
-					},
-				},
-			},
-		})
+	b.setDiscovery(c, d)
+	b.setBalancing(c, d)
+	setLimits(c, d.policy)
+	setOutlierDetection(c, d.policy.GetOutlierDetection())
+	options := httpOptions(d)
+	if tls := d.policy.GetTls(); isTLS(tls) {
+		c.TransportSocket = tlsSocket(d, options)
+	}
+	if options != nil {
+		setProtocols(c, options)
 	}
 	return c
 }
 
-func (b *builder) setDiscovery(c *clusterv3.Cluster, p servedPort) {
-	if p.service.Resolution == federation.Passthrough {
+// emptyCluster answers every request with an error.
+func emptyCluster(name string) *clusterv3.Cluster {
+	return &clusterv3.Cluster{
+		Name: name, ConnectTimeout: durationpb.New(connectTimeout),
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+	}
+}
+
+func (b *builder) setDiscovery(c *clusterv3.Cluster, d destination) {
+	if d.passthrough() {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}
 		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 		return
 	}
-	// Draining endpoints are unhealthy to Envoy: below this share of healthy ones
-	// it uses them all. One per cent is the least that it can be told.
-	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: 1}}
-	if p.service.Resolution == federation.ClientSideLB {
+	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: panicThreshold(d.policy)}}
+	if d.eds() {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource()}
 		return
 	}
-	c.LoadAssignment = b.namedEndpoints(c.Name, p)
+	c.LoadAssignment = b.namedEndpoints(d)
 	c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
-	if p.service.Resolution == federation.DNSRoundRobinLB && countEndpoints(c.LoadAssignment) == 1 {
+	if d.service.Resolution == federation.DNSRoundRobinLB && countEndpoints(c.LoadAssignment) == 1 {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS}
 	}
 }

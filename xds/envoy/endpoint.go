@@ -29,8 +29,8 @@ func (o offer) compareSocket(p offer) int {
 // declare the port, each address and port once, one group for each locality. All
 // have priority 0: trafficDistribution does not show yet.
 func (b *builder) assignment(name string) proto.Message {
-	p, ok := b.ownerOf(name)
-	if !ok || p.service.Resolution != federation.ClientSideLB || !b.ruledHere(p.service) {
+	p, ok := b.destinationOf(name)
+	if !ok || !p.eds() {
 		return nil
 	}
 	p.service, _ = b.reader.Endpoints(p.service.Key)
@@ -45,7 +45,7 @@ func (b *builder) assignment(name string) proto.Message {
 }
 
 // namedEndpoints are those of a service that proxies find by DNS.
-func (b *builder) namedEndpoints(name string, p servedPort) *endpointv3.ClusterLoadAssignment {
+func (b *builder) namedEndpoints(p destination) *endpointv3.ClusterLoadAssignment {
 	p.service, _ = b.reader.Endpoints(p.service.Key)
 	offers := slices.DeleteFunc(b.offers(p), func(o offer) bool {
 		path, isSocket := o.endpoint.Address.Unix()
@@ -61,12 +61,12 @@ func (b *builder) namedEndpoints(name string, p servedPort) *endpointv3.ClusterL
 		}
 		offers = offers[:1]
 	}
-	return assign(name, offers)
+	return assign(p.name, offers)
 }
 
-// offers lists the endpoints that serve the port and may be used, in the order
-// of precedence of their clusters.
-func (b *builder) offers(p servedPort) []offer {
+// offers lists the endpoints that belong to the destination, serve the port and
+// may be used, in the order of precedence of their clusters.
+func (b *builder) offers(p destination) []offer {
 	var found []offer
 	for _, group := range p.service.Endpoints {
 		portName, declared := p.port.DeclaredBy(group.Shard)
@@ -74,6 +74,10 @@ func (b *builder) offers(p servedPort) []offer {
 			o := offer{endpoint: &group.Endpoints[i], shard: group.Shard}
 			if !declared {
 				b.leaveOutEndpoint(o, ReasonPortNotDeclared, fmt.Sprintf("%s does not declare port %d of the service", group.Shard, p.port.Number))
+				continue
+			}
+			if !carries(o.endpoint.Labels, p.labels) {
+				b.leaveOutEndpoint(o, ReasonSubset, fmt.Sprintf("%s does not have the labels of the subset", o.endpoint.Address))
 				continue
 			}
 			if b.usable(&o, portName) {
@@ -110,6 +114,16 @@ func (b *builder) usable(o *offer, portName string) bool {
 		return true
 	}
 	return false
+}
+
+// carries tells that all of the wanted labels are there.
+func carries(labels, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if have, has := labels[key]; !has || have != value {
+			return false
+		}
+	}
+	return true
 }
 
 // maxSocketPath is what the kernel takes.

@@ -53,7 +53,7 @@ func Fixed(t Type, f Facet, _ *federation.Reader) []string {
 // When a service comes, goes or changes its spec, every name that it contributed
 // before or contributes now must be built again, even if the name existed and
 // other services contribute it too: who wins a name may have changed.
-func Contributes(t Type, f Facet, s *federation.Service, _ *federation.Snapshot) []string {
+func Contributes(t Type, f Facet, s *federation.Service, snapshot *federation.Snapshot) []string {
 	if !f.covers(s) {
 		return nil
 	}
@@ -63,15 +63,31 @@ func Contributes(t Type, f Facet, s *federation.Service, _ *federation.Snapshot)
 			names = appendNames(names, t, f, servedPort{s, p})
 		}
 	}
+	if isClusters := t == ClusterType || t == EndpointType; isClusters && f.offers() {
+		names = appendSubsets(names, s.Key.Hostname, subsetNames(s.Key.Hostname, snapshot))
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// appendSubsets adds the names of the clusters' subsets, impossible ones excepted.
+func appendSubsets(clusters []string, host federation.Hostname, subsets []string) []string {
+	for _, cluster := range slices.Clone(clusters) {
+		id, _ := parseClusterName(cluster)
+		for _, subset := range subsets {
+			if name := subsetClusterName(host, id.port, subset); validateName(name) == nil {
+				clusters = append(clusters, name)
+			}
+		}
+	}
+	return clusters
 }
 
 // Speaks returns the hostnames and wildcards of the services to whose names the
 // object contributes.
 func Speaks(o *federation.Object) []string {
-	if o.Key.Of() == destinationRuleKind {
-		return o.Names // subsets have clusters of their own
+	if rule, ok := ruleOf(o); ok && len(rule.GetSubsets()) > 0 {
+		return hostsOfRule(o) // subsets have clusters of their own
 	}
 	return nil
 }
@@ -122,16 +138,33 @@ func Names(t Type, f Facet, s *federation.Snapshot) []string {
 // clusterName names the cluster and the endpoints of a service port; the part
 // between port and host is for subsets.
 func clusterName(host federation.Hostname, port uint16) string {
-	return fmt.Sprintf("outbound|%d||%s", port, host)
+	return subsetClusterName(host, port, "")
 }
 
-func parseClusterName(name string) (host federation.Hostname, port uint16, ok bool) {
-	parts := strings.Split(name, "|")
-	if len(parts) != 4 || parts[0] != "outbound" || parts[2] != "" {
-		return "", 0, false
+// subsetClusterName names the cluster and the endpoints of a subset of a service
+// port; the empty subset is the whole service.
+func subsetClusterName(host federation.Hostname, port uint16, subset string) string {
+	return fmt.Sprintf("outbound|%d|%s|%s", port, subset, host)
+}
+
+// clusterID is what a cluster's name says.
+type clusterID struct {
+	host   federation.Hostname
+	port   uint16
+	subset string
+}
+
+// parseClusterName reads a name; of the four parts only the subset may hold the
+// character that parts them.
+func parseClusterName(name string) (id clusterID, ok bool) {
+	rest, outbound := strings.CutPrefix(name, "outbound|")
+	number, rest, _ := strings.Cut(rest, "|")
+	at := strings.LastIndexByte(rest, '|')
+	if !outbound || at < 0 {
+		return clusterID{}, false
 	}
-	port, ok = parsePort(parts[1])
-	return federation.Hostname(parts[3]), port, ok
+	port, ok := parsePort(number)
+	return clusterID{federation.Hostname(rest[at+1:]), port, rest[:at]}, ok
 }
 
 func parsePort(s string) (uint16, bool) {

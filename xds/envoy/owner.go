@@ -13,15 +13,11 @@ import (
 
 // ownerOf finds the service that a cluster's name stands for; false where that
 // is not one of the facet's.
-func (b *builder) ownerOf(name string) (servedPort, bool) {
-	host, number, ok := parseClusterName(name)
-	if !ok {
-		return servedPort{}, false
-	}
+func (b *builder) ownerOf(id clusterID) (servedPort, bool) {
 	if b.facet.Scope != scopePublic {
-		b.reader.SpecsOnPort(number) // a service that everyone sees may come
+		b.reader.SpecsOnPort(id.port) // a service that everyone sees may come
 	}
-	owner, losers := firstOwner(b.reader.ByHostname(host), number, b.sees)
+	owner, losers := firstOwner(b.reader.ByHostname(id.host), id.port, b.sees)
 	for _, s := range losers {
 		b.leaveOut(hostnameTaken(owner, s))
 	}

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxName is the longest name of a resource: a hostname has up to 253 bytes,
-// and a cluster's name is longer by up to 16.
-const maxName = 300
+// maxName is the longest name of a resource: a hostname has up to 253 bytes, a
+// subset 63, and a cluster's name is longer by up to 16.
+const maxName = 332
 
 // Validate checks a resource as strictly as Envoy and gRPC do and more: one bad
 // resource makes Envoy drop a whole response, so that it must never be sent. The

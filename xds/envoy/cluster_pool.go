@@ -1,0 +1,137 @@
+package envoy
+
+import (
+	"math"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
+)
+
+// setLimits puts the policy's limits in the place of none.
+func setLimits(c *clusterv3.Cluster, policy *networking.TrafficPolicy) {
+	tcp, http := policy.GetConnectionPool().GetTcp(), policy.GetConnectionPool().GetHttp()
+	limits := c.GetCircuitBreakers().GetThresholds()[0]
+	for _, l := range []struct {
+		limit *wrapperspb.UInt32Value
+		value int32
+	}{
+		{limits.GetMaxConnections(), tcp.GetMaxConnections()},
+		{limits.GetMaxPendingRequests(), http.GetHttp1MaxPendingRequests()},
+		{limits.GetMaxRequests(), http.GetHttp2MaxRequests()},
+		{limits.GetMaxRetries(), http.GetMaxRetries()},
+	} {
+		if l.value > 0 {
+			l.limit.Value = uint32(l.value)
+		}
+	}
+	if budget := policy.GetRetryBudget(); budget != nil {
+		limits.MaxRetries, limits.RetryBudget = nil, retryBudget(budget)
+	}
+	if timeout := tcp.GetConnectTimeout(); timeout.AsDuration() > 0 {
+		c.ConnectTimeout = timeout
+	}
+	if alive := tcp.GetTcpKeepalive(); alive != nil {
+		c.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: keepalive(alive)}
+	}
+}
+
+func retryBudget(budget *networking.TrafficPolicy_RetryBudget) *clusterv3.CircuitBreakers_Thresholds_RetryBudget {
+	b := &clusterv3.CircuitBreakers_Thresholds_RetryBudget{}
+	if percent := budget.GetPercent(); percent != nil {
+		b.BudgetPercent = &typev3.Percent{Value: min(max(percent.GetValue(), 0), 100)}
+	}
+	if n := budget.GetMinRetryConcurrency(); n > 0 {
+		b.MinRetryConcurrency = wrapperspb.UInt32(n)
+	}
+	return b
+}
+
+func keepalive(alive *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive) *corev3.TcpKeepalive {
+	k := &corev3.TcpKeepalive{KeepaliveTime: seconds(alive.GetTime()), KeepaliveInterval: seconds(alive.GetInterval())}
+	if n := alive.GetProbes(); n > 0 {
+		k.KeepaliveProbes = wrapperspb.UInt32(n)
+	}
+	return k
+}
+
+// seconds rounds up; nil where the kernel is to choose.
+func seconds(d *durationpb.Duration) *wrapperspb.UInt32Value {
+	if d.AsDuration() <= 0 {
+		return nil
+	}
+	whole := (d.AsDuration() + time.Second - 1) / time.Second
+	return wrapperspb.UInt32(uint32(min(whole, math.MaxInt16))) // the kernel's limit
+}
+
+// httpOptions are what requests to the destination need to be told of: nil where
+// HTTP/1.1 without limits is meant, or no HTTP at all.
+func httpOptions(d destination) *upstreamhttpv3.HttpProtocolOptions {
+	if !d.port.Protocol.IsHTTP() {
+		return nil
+	}
+	common, streams := commonOptions(d.policy), streamLimit(d.policy)
+	http := d.policy.GetConnectionPool().GetHttp()
+	o := &upstreamhttpv3.HttpProtocolOptions{CommonHttpProtocolOptions: common}
+	http2 := &corev3.Http2ProtocolOptions{MaxConcurrentStreams: streams}
+	switch {
+	case http.GetUseClientProtocol():
+		o.UpstreamProtocolOptions = &upstreamhttpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{
+			UseDownstreamProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_UseDownstreamHttpConfig{
+				HttpProtocolOptions: &corev3.Http1ProtocolOptions{}, Http2ProtocolOptions: http2,
+			},
+		}
+	case d.speaksHTTP2():
+		o.UpstreamProtocolOptions = explicitHTTP(&upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: http2},
+		})
+	case common != nil || isTLS(d.policy.GetTls()):
+		o.UpstreamProtocolOptions = explicitHTTP(&upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corev3.Http1ProtocolOptions{}},
+		})
+	default:
+		return nil
+	}
+	return o
+}
+
+func explicitHTTP(config *upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig) *upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_ {
+	return &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: config}
+}
+
+// speaksHTTP2 tells that requests go in HTTP/2 whatever the caller speaks.
+func (d destination) speaksHTTP2() bool {
+	http := d.policy.GetConnectionPool().GetHttp()
+	return !http.GetUseClientProtocol() && d.port.Protocol.IsHTTP() &&
+		(d.port.Protocol.IsHTTP2() || http.GetH2UpgradePolicy() == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE)
+}
+
+func commonOptions(policy *networking.TrafficPolicy) *corev3.HttpProtocolOptions {
+	tcp, http := policy.GetConnectionPool().GetTcp(), policy.GetConnectionPool().GetHttp()
+	o := &corev3.HttpProtocolOptions{IdleTimeout: http.GetIdleTimeout()}
+	if o.IdleTimeout == nil {
+		o.IdleTimeout = tcp.GetIdleTimeout()
+	}
+	if d := tcp.GetMaxConnectionDuration(); d.AsDuration() > 0 {
+		o.MaxConnectionDuration = d
+	}
+	if n := http.GetMaxRequestsPerConnection(); n > 0 {
+		o.MaxRequestsPerConnection = wrapperspb.UInt32(uint32(n))
+	}
+	if o.IdleTimeout == nil && o.MaxConnectionDuration == nil && o.MaxRequestsPerConnection == nil {
+		return nil
+	}
+	return o
+}
+
+func streamLimit(policy *networking.TrafficPolicy) *wrapperspb.UInt32Value {
+	if n := policy.GetConnectionPool().GetHttp().GetMaxConcurrentStreams(); n > 0 {
+		return wrapperspb.UInt32(uint32(n))
+	}
+	return nil
+}

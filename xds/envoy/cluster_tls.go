@@ -1,0 +1,116 @@
+package envoy
+
+import (
+	"net/netip"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	networking "istio.io/api/networking/v1"
+)
+
+// tlsTransport is the name of Envoy's TLS.
+const tlsTransport = "envoy.transport_sockets.tls"
+
+// systemRoots is where Envoy's images have the authorities that everyone trusts.
+const systemRoots = "/etc/ssl/certs/ca-certificates.crt"
+
+func isTLS(tls *networking.ClientTLSSettings) bool {
+	return tls != nil && tls.GetMode() != networking.ClientTLSSettings_DISABLE
+}
+
+// refusal says why nothing may be sent to the destination; empty: all is well.
+// TLS that cannot be had is never replaced by less.
+func (d destination) refusal() string {
+	tls := d.policy.GetTls()
+	switch {
+	case !isTLS(tls):
+	case tls.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL:
+		return "tls.mode ISTIO_MUTUAL needs certificates of the mesh, which there are none of yet; use SIMPLE or MUTUAL with files, or DISABLE"
+	case tls.GetCredentialName() != "":
+		return "tls.credentialName is not honoured for outbound connections yet; name the files on the proxy in clientCertificate, privateKey and caCertificates"
+	case tls.GetMode() == networking.ClientTLSSettings_MUTUAL && (tls.GetClientCertificate() == "" || tls.GetPrivateKey() == ""):
+		return "tls.mode MUTUAL needs clientCertificate and privateKey"
+	}
+	return ""
+}
+
+func (b *builder) refuse(d destination, why string) {
+	b.leaveOut(Reason{Code: ReasonTLS, Message: d.ruledBy() + ": trafficPolicy." + why + "; until then nothing is sent to " + d.name})
+}
+
+// ruledBy names the rules that made the destination's policy.
+func (d destination) ruledBy() string {
+	names := make([]string, len(d.rules))
+	for i, o := range d.rules {
+		names[i] = o.Key.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// tlsSocket is the client's side of TLS. Where the policy names no server, the
+// host of each HTTP request does, which is said in its options.
+func tlsSocket(d destination, options *upstreamhttpv3.HttpProtocolOptions) *corev3.TransportSocket {
+	tls := d.policy.GetTls()
+	common := &tlsv3.CommonTlsContext{TlsParams: &tlsv3.TlsParameters{
+		TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+	}}
+	if d.speaksHTTP2() {
+		common.AlpnProtocols = []string{"h2"}
+	}
+	if tls.GetMode() == networking.ClientTLSSettings_MUTUAL {
+		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: file(tls.GetClientCertificate()), PrivateKey: file(tls.GetPrivateKey())}}
+	}
+	insecure := tls.GetInsecureSkipVerify().GetValue()
+	if !insecure {
+		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: serverCheck(tls, options != nil)}
+	}
+	if options != nil {
+		auto := &corev3.UpstreamHttpProtocolOptions{
+			AutoSni: tls.GetSni() == "", AutoSanValidation: len(tls.GetSubjectAltNames()) == 0 && !insecure,
+		}
+		options.UpstreamHttpProtocolOptions = auto
+	}
+	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
+		TypedConfig: toAny(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: tls.GetSni()}),
+	}}
+}
+
+// serverCheck is what the server's certificate must be. A connection without
+// HTTP has no host by which it could be checked but the SNI.
+func serverCheck(tls *networking.ClientTLSSettings, http bool) *tlsv3.CertificateValidationContext {
+	roots := tls.GetCaCertificates()
+	if roots == "" {
+		roots = systemRoots
+	}
+	check := &tlsv3.CertificateValidationContext{TrustedCa: file(roots)}
+	if tls.GetCaCrl() != "" {
+		check.Crl = file(tls.GetCaCrl())
+	}
+	names := tls.GetSubjectAltNames()
+	if len(names) == 0 && !http && tls.GetSni() != "" {
+		names = []string{tls.GetSni()}
+	}
+	for _, name := range names {
+		check.MatchTypedSubjectAltNames = append(check.MatchTypedSubjectAltNames, &tlsv3.SubjectAltNameMatcher{
+			SanType: sanType(name), Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}},
+		})
+	}
+	return check
+}
+
+func sanType(name string) tlsv3.SubjectAltNameMatcher_SanType {
+	if strings.Contains(name, "://") {
+		return tlsv3.SubjectAltNameMatcher_URI
+	}
+	if _, err := netip.ParseAddr(name); err == nil {
+		return tlsv3.SubjectAltNameMatcher_IP_ADDRESS
+	}
+	return tlsv3.SubjectAltNameMatcher_DNS
+}
+
+func file(path string) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}}
+}
