@@ -27,6 +27,9 @@ func (c *costGate) Validate(schema graphql.ExecutableSchema) error {
 }
 
 func (c *costGate) MutateOperationContext(_ context.Context, operation *graphql.OperationContext) *gqlerror.Error {
+	if operation.Operation.Operation == ast.Subscription && !oneRoot(operation.Operation.SelectionSet) {
+		return coded(ValidationFailed, "a subscription has one field at the top")
+	}
 	count := &objects{costGate: c, variables: operation.Variables, known: make(map[spread]int)}
 	total := count.set(operation.Operation.SelectionSet, 1)
 	if count.fault != "" {

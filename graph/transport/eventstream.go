@@ -121,4 +121,3 @@ func (e *events) write(text []byte) {
 		e.err = e.control.Flush()
 	}
 }
-

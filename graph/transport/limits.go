@@ -43,7 +43,7 @@ func (l Limits) withDefaults() Limits {
 	return Limits{
 		Body: cmp.Or(l.Body, d.Body), LargeBody: cmp.Or(l.LargeBody, d.LargeBody), LargeBodies: cmp.Or(l.LargeBodies, d.LargeBodies),
 		QueryString: cmp.Or(l.QueryString, d.QueryString),
-		Tokens: cmp.Or(l.Tokens, d.Tokens), Operations: cmp.Or(l.Operations, d.Operations),
+		Tokens:      cmp.Or(l.Tokens, d.Tokens), Operations: cmp.Or(l.Operations, d.Operations),
 		Fragments: cmp.Or(l.Fragments, d.Fragments), Depth: cmp.Or(l.Depth, d.Depth),
 		IntrospectionDepth: cmp.Or(l.IntrospectionDepth, d.IntrospectionDepth),
 		Aliases:            cmp.Or(l.Aliases, d.Aliases), RootFields: cmp.Or(l.RootFields, d.RootFields),

@@ -35,6 +35,7 @@ type Subscription {
   feed: String
   denied: String
   cut: String
+  waits: String
   explodes: String
   lingers: Item
   floods: String
@@ -141,6 +142,12 @@ func (f *fakeSchema) subscribe(ctx context.Context, field *ast.Field) graphql.Re
 				return nil
 			}
 			return data(field, "once")
+		case "waits":
+			if sent > 1 {
+				<-event.Done()
+				return nil
+			}
+			return data(field, "x")
 		case "lingers":
 			_, err := graphql.GetOperationContext(event).ResolverMiddleware(event, func(ctx context.Context) (any, error) {
 				<-ctx.Done()

@@ -24,6 +24,7 @@ type socket struct {
 	limits     StreamLimits
 	header     http.Header
 	ws         *websocket.Conn
+	cut        func() // Ends the connection at once.
 	rate       *rate
 	operations *operations
 
@@ -52,8 +53,7 @@ func (s *socket) fail(why closing) {
 func (s *socket) run(ctx context.Context) closing {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	reading, cut := context.WithCancel(context.WithoutCancel(ctx)) // Its end cuts the connection.
-	defer cut()
+	defer s.cut()
 	s.initial = time.AfterFunc(s.limits.InitTime, func() { s.fail(noInit()) })
 	defer s.initial.Stop()
 	var others sync.WaitGroup
@@ -62,10 +62,10 @@ func (s *socket) run(ctx context.Context) closing {
 	others.Go(func() {
 		why = s.awaitEnd(ctx)
 		end(why)
-		s.close(why, cut)
+		s.close(why)
 	})
 	if s.ws.Subprotocol() == subprotocolName {
-		s.read(ctx, reading)
+		s.read(ctx)
 	} else {
 		s.fail(subprotocol())
 	}
@@ -86,13 +86,13 @@ func (s *socket) awaitEnd(ctx context.Context) closing {
 }
 
 // close says why, and cuts the connection when the client does not answer.
-func (s *socket) close(why closing, cut context.CancelFunc) {
-	defer cut()
+func (s *socket) close(why closing) {
+	defer s.cut()
 	if why.by != "" {
 		_ = s.ws.CloseNow()
 		return
 	}
-	impatient := time.AfterFunc(goodbye, cut)
+	impatient := time.AfterFunc(goodbye, s.cut)
 	defer impatient.Stop()
 	_ = s.ws.Close(why.code, why.reason)
 }
@@ -118,10 +118,10 @@ func (s *socket) keepAlive(ctx context.Context) {
 }
 
 // read handles messages until the connection ends.
-func (s *socket) read(ctx, reading context.Context) {
+func (s *socket) read(ctx context.Context) {
 	defer s.answerPanic(ctx)
 	for ctx.Err() == nil {
-		data, err := s.receive(reading)
+		data, err := s.receive()
 		if err == nil && ctx.Err() == nil {
 			err = s.handle(ctx, data)
 		}
@@ -147,8 +147,8 @@ func (s *socket) answerPanic(ctx context.Context) {
 }
 
 // receive returns the next message. What is wrong with it is a closing.
-func (s *socket) receive(reading context.Context) ([]byte, error) {
-	kind, message, err := s.ws.Reader(reading)
+func (s *socket) receive() ([]byte, error) {
+	kind, message, err := s.ws.Reader(context.Background()) // A context that ends would cut the connection.
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,9 @@
 package transport
 
 import (
+	"bufio"
+	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
@@ -39,7 +42,8 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 	}
 	defer leave()
 	s := newSocket(h, r.Header)
-	ws, err := websocket.Accept(reply.w, r, &websocket.AcceptOptions{
+	wire := &hijacked{ResponseWriter: reply.w}
+	ws, err := websocket.Accept(wire, r, &websocket.AcceptOptions{
 		Subprotocols: []string{subprotocolName}, OnPingReceived: s.pinged,
 	})
 	if err != nil {
@@ -48,9 +52,25 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 	}
 	reply.streamed = true
 	ws.SetReadLimit(-1) // receive has its own.
-	s.ws = ws
+	s.ws, s.cut = ws, func() { _ = wire.connection.Close() }
 	h.count(func(o Observer) { o.Connections(webSocket, 1) })
 	defer h.count(func(o Observer) { o.Connections(webSocket, -1) })
 	why := s.run(r.Context())
 	h.count(func(o Observer) { o.Closed(why.told()) })
+}
+
+// hijacked keeps the connection below a WebSocket, which cannot be cut otherwise
+// while the client's answer to a close frame is waited for.
+type hijacked struct {
+	http.ResponseWriter
+	connection net.Conn
+}
+
+func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	connection, buffers, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, fmt.Errorf("taking the connection over: %w", err)
+	}
+	h.connection = connection
+	return connection, buffers, nil
 }
