@@ -53,10 +53,24 @@ func (d *draft) indexBindings(source ShardKey, key ServiceKey, old, now *Shard) 
 	d.rebound = true
 	for _, b := range before {
 		d.bindings.Delete(bindingBytes(b.Service, key, source))
+		d.bindings.Delete(bindingBytes(b.anywhere(), key, source))
 	}
 	for _, b := range after {
 		d.bindings.Insert(bindingBytes(b.Service, key, source), key)
+		d.bindings.Insert(bindingBytes(b.anywhere(), key, source), key)
 	}
+}
+
+// anywhere is the service that stands in where the namespace has none of that
+// hostname: the one of registries that know no namespaces.
+func (b BoundService) anywhere() ServiceKey { return ServiceKey{Hostname: b.Service.Hostname} }
+
+// targetOf is the service that is meant.
+func (d *draft) targetOf(b BoundService) ServiceKey {
+	if len(d.shards(b.Service)) == 0 && len(d.shards(b.anywhere())) > 0 {
+		return b.anywhere()
+	}
+	return b.Service
 }
 
 // find finds what selectors and bindings add to the shards of a service, and
@@ -97,10 +111,11 @@ func (d *draft) targets(key ServiceKey, shard *Shard, circle map[ServiceKey]bool
 	var missing []string
 	field := ""
 	for i, b := range shard.Bound {
-		if circle[b.Service] {
-			return nil, &Problem{Code: codeBindingCycle, Object: object, Field: fmt.Sprintf("services[%d]", i), Message: fmt.Sprintf("%s leads back to this service, which has no bound endpoints for that; bind it to services that are not made of it", b.Service)}
+		target := d.targetOf(b)
+		if circle[target] {
+			return nil, &Problem{Code: codeBindingCycle, Object: object, Field: fmt.Sprintf("services[%d]", i), Message: fmt.Sprintf("%s leads back to this service, which has no bound endpoints for that; bind it to services that are not made of it", target)}
 		}
-		if svc, ok := d.services.Get(b.Service.bytes()); ok {
+		if svc, ok := d.services.Get(target.bytes()); ok {
 			targets = append(targets, bound{b, svc})
 			continue
 		}

@@ -246,6 +246,21 @@ func TestBindingTargetMissing(t *testing.T) {
 	}
 }
 
+// TestBindingFindsServicesWithoutNamespace: such as those of Consul, unless the
+// namespace has one of that name.
+func TestBindingFindsServicesWithoutNamespace(t *testing.T) {
+	consul := ShardKey{Cluster: "dc1", Provider: Consul}
+	s := after(set(hub, map[ServiceKey]*Shard{boundKey: boundTo(to(webKey, 1))}), set(consul, map[ServiceKey]*Shard{key("web.example", ""): web("", endpoint("10.9.0.1", 80))}))
+	wantOffered(t, s, boundKey, "10.9.0.1")
+	s, _ = Next(s, set(hub, map[ServiceKey]*Shard{webKey: web("", endpoint("10.1.0.1", 80))}))
+	wantOffered(t, s, boundKey, "10.1.0.1")
+	s, _ = Next(s, Edit{Source: hub, Services: Delta[ServiceKey, *Shard]{Gone: []ServiceKey{webKey}}})
+	wantOffered(t, s, boundKey, "10.9.0.1")
+	if got := problemsOf(s, "hub"); len(got) != 0 {
+		t.Errorf("problems are %v", got)
+	}
+}
+
 func TestResolutionOfBindings(t *testing.T) {
 	for resolution, want := range map[Resolution]Resolution{ClientSideLB: ClientSideLB, Passthrough: ClientSideLB, DNSLB: DNSLB, DNSRoundRobinLB: DNSLB} {
 		target := web("", endpoint("10.1.0.1", 80))

@@ -67,7 +67,7 @@ type ServiceBinding struct {
 // BindingTarget is one of the services of a ServiceBinding.
 type BindingTarget struct {
 	Hostname  Hostname    `json:"hostname"`
-	Namespace string      `json:"namespace,omitempty"` // empty: the binding's
+	Namespace string      `json:"namespace,omitempty"` // empty: the binding's; where that has no such service, the one without namespace
 	Clusters  []ClusterID `json:"clusters,omitempty"`
 	Weight    *uint32     `json:"weight,omitempty"` // nil: 1
 }

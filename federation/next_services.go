@@ -54,6 +54,7 @@ func (d *draft) setShard(source ShardKey, key ServiceKey, shard *Shard) {
 		d.own(key)[source] = shard
 		d.members.Insert(append([]byte(source.prefix()), key.bytes()...), key)
 	}
+	d.rebound = d.rebound || was == nil || shard == nil
 	d.indexSelector(source, key, was, shard)
 	d.indexBindings(source, key, was, shard)
 }

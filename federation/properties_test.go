@@ -88,7 +88,9 @@ func drawShard(t *rapid.T) *Shard {
 
 func drawServices(t *rapid.T) Delta[ServiceKey, *Shard] {
 	d := Delta[ServiceKey, *Shard]{Full: rapid.Bool().Draw(t, "full"), Set: map[ServiceKey]*Shard{}}
-	draw := func() ServiceKey { return key(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "host"), "ns") }
+	draw := func() ServiceKey {
+		return key(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "host"), rapid.SampledFrom([]string{"ns", "ns", ""}).Draw(t, "namespace"))
+	}
 	for range rapid.IntRange(0, 3).Draw(t, "set") {
 		d.Set[draw()] = drawShard(t)
 	}

@@ -6,7 +6,7 @@ import "maps"
 type unsettled struct {
 	dirty   map[ServiceKey]bool
 	said    map[ServiceKey]map[ShardKey]*Shard // what registries say of them now, where they say something else
-	rebound bool                               // bindings came or went, and with them circles
+	rebound bool                               // bindings or services came or went, and with them circles
 }
 
 func newUnsettled() unsettled {
@@ -61,7 +61,7 @@ func (d *draft) settle() {
 func (d *draft) boundToAny(key ServiceKey, changed map[ServiceKey]bool) bool {
 	for _, shard := range d.shards(key) {
 		for _, b := range shard.Bound {
-			if changed[b.Service] {
+			if changed[b.Service] || changed[b.anywhere()] {
 				return true
 			}
 		}
@@ -125,13 +125,13 @@ func (w *circleWalk) visit(key ServiceKey) {
 	at := len(w.stack) - 1
 	for _, shard := range w.draft.shards(key) {
 		for _, b := range shard.Bound {
-			switch {
-			case !w.among[b.Service]:
-			case w.seen[b.Service] == 0:
-				w.visit(b.Service)
-				w.low[key] = min(w.low[key], w.low[b.Service])
-			case w.open[b.Service]:
-				w.low[key] = min(w.low[key], w.seen[b.Service])
+			switch target := w.draft.targetOf(b); {
+			case !w.among[target]:
+			case w.seen[target] == 0:
+				w.visit(target)
+				w.low[key] = min(w.low[key], w.low[target])
+			case w.open[target]:
+				w.low[key] = min(w.low[key], w.seen[target])
 			}
 		}
 	}

@@ -1,7 +1,10 @@
 package federationtest
 
 import (
+	"cmp"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +31,22 @@ type serviceFile struct {
 	ExportTo            []string            `json:"exportTo"`
 	TrafficDistribution string              `json:"trafficDistribution"`
 	Endpoints           []endpointFile      `json:"endpoints"`
+	Selector            *selectorFile       `json:"selector"`
+	Bound               []boundFile         `json:"bound"`
+}
+
+type selectorFile struct {
+	Labels      map[string]string     `json:"labels"`
+	Providers   []federation.Provider `json:"providers"`
+	TargetPorts map[string]uint16     `json:"targetPorts"`
+	TargetNames map[string]string     `json:"targetNames"`
+}
+
+type boundFile struct {
+	Hostname  federation.Hostname    `json:"hostname"`
+	Namespace string                 `json:"namespace"` // empty: that of the service
+	Clusters  []federation.ClusterID `json:"clusters"`
+	Weight    *uint32                `json:"weight"` // absent: 1
 }
 
 type endpointFile struct {
@@ -49,6 +68,12 @@ type workloadFile struct {
 	Locality        string               `json:"locality"`
 	Labels          map[string]string    `json:"labels"`
 	ManagementPorts []federation.Port    `json:"managementPorts"`
+	Host            federation.Address   `json:"host"`
+	Ports           map[string]uint16    `json:"ports"`
+	Weight          uint32               `json:"weight"`
+	TLSMode         string               `json:"tlsMode"`
+	Health          federation.Health    `json:"health"`
+	ServiceAccount  string               `json:"serviceAccount"`
 }
 
 type configFile struct {
@@ -90,17 +115,32 @@ func (c clusterFile) edit(t testing.TB) federation.Edit {
 		e.Services.Set[federation.ServiceKey{Hostname: svc.Hostname, Namespace: svc.Namespace}] = c.shard(t, svc)
 	}
 	for _, w := range c.Workloads {
-		e.Workloads.Set[federation.WorkloadKey{Namespace: w.Namespace, Name: w.Name}] = &federation.Workload{
-			Addresses: w.Addresses, Network: first(w.Network, c.Network), Locality: locality(w.Locality), Labels: w.Labels, ManagementPorts: w.ManagementPorts,
-		}
+		e.Workloads.Set[federation.WorkloadKey{Namespace: w.Namespace, Name: w.Name}] = c.workload(w)
 	}
 	return e
+}
+
+func (c clusterFile) workload(w workloadFile) *federation.Workload {
+	out := &federation.Workload{
+		Addresses: w.Addresses, Network: first(w.Network, c.Network), Locality: locality(w.Locality), Labels: w.Labels, ManagementPorts: w.ManagementPorts,
+		Host: w.Host, Weight: w.Weight, TLSMode: w.TLSMode, Health: w.Health, ServiceAccount: w.ServiceAccount,
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Ports)) {
+		out.Ports = append(out.Ports, federation.EndpointPort{Name: name, Number: w.Ports[name]})
+	}
+	return out
 }
 
 func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 	shard := &federation.Shard{
 		Ports: svc.Ports, Resolution: resolution(t, svc.Resolution), MeshExternal: svc.MeshExternal,
 		ExportTo: svc.ExportTo, TrafficDistribution: svc.TrafficDistribution,
+	}
+	if sel := svc.Selector; sel != nil {
+		shard.Selector = &federation.Selector{Labels: sel.Labels, Providers: sel.Providers, TargetPorts: sel.TargetPorts, TargetNames: sel.TargetNames}
+	}
+	for _, b := range svc.Bound {
+		shard.Bound = append(shard.Bound, b.bound(svc.Namespace))
 	}
 	for _, v := range svc.VIPs {
 		shard.VIPs = append(shard.VIPs, prefix(t, v))
@@ -118,6 +158,14 @@ func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 		shard.Endpoints = append(shard.Endpoints, out)
 	}
 	return shard
+}
+
+func (b boundFile) bound(namespace string) federation.BoundService {
+	out := federation.BoundService{Service: federation.ServiceKey{Hostname: b.Hostname, Namespace: cmp.Or(b.Namespace, namespace)}, Clusters: b.Clusters, Weight: 1}
+	if b.Weight != nil {
+		out.Weight = *b.Weight
+	}
+	return out
 }
 
 func first(ids ...federation.NetworkID) federation.NetworkID {

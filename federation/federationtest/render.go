@@ -96,6 +96,12 @@ func renderEndpoint(shard federation.ShardKey, e federation.Endpoint) string {
 	if e.Weight != 0 {
 		text += fmt.Sprintf(" weight=%d", e.Weight)
 	}
+	if e.Cluster != "" {
+		text += " of " + string(e.Cluster)
+	}
+	if e.Workload != "" {
+		text += " workload=" + e.Workload
+	}
 	for _, k := range slices.Sorted(maps.Keys(e.Labels)) {
 		text += fmt.Sprintf(" %s=%s", k, e.Labels[k])
 	}

@@ -2,7 +2,8 @@
 // looked at by every room. A scenario is a txtar archive of
 //
 //	config.yaml                settings of the hub (may be absent)
-//	clusters/ID.yaml           what the registry of that cluster says
+//	clusters/ID.yaml           what the registry of that cluster says: services,
+//	                           which may have a selector or bound services, and workloads
 //	proxies.yaml               the proxies that connect
 //	want/snapshot.yaml         the merged view                (federation)
 //	want/xds/PROXY/TYPE.yaml   clusters, endpoints, listeners, routes (xds/envoy)
