@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -95,7 +97,10 @@ func decodeSpec(raw json.RawMessage, into any) error {
 		return nil
 	}
 	if message, ok := into.(proto.Message); ok {
-		return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(raw, message)
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, message); err != nil {
+			return errors.New(strings.ReplaceAll(err.Error(), "\u00a0", " ")) // which protobuf mixes in
+		}
+		return nil
 	}
 	return json.Unmarshal(raw, into)
 }

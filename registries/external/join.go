@@ -20,17 +20,17 @@ func (j joining) older() string {
 }
 
 func (j joining) ignored(field, what string) {
-	j.notes.add(codeOlder, field, "%s of %s is not used: the older %s names the same host and decides", what, quote(string(j.key.Hostname)), j.older())
+	j.notes.add(codeOlder, field, "%s not used for %s: the older %s names the same host and decides", what, quote(string(j.key.Hostname)), j.older())
 }
 
 // join adds what a later entry may add to the service, and says what it may not.
 func (r *Reading) join(j joining) {
 	if r.resolution != j.first.resolution {
-		j.ignored("spec.resolution", "everything, for its resolution is another one,")
+		j.ignored("spec.resolution", "the entry has another resolution and is")
 		return
 	}
 	if !maps.Equal(r.selector, j.first.selector) {
-		j.ignored("spec.workloadSelector", "everything, for its workloadSelector is another one,")
+		j.ignored("spec.workloadSelector", "the entry has another workloadSelector and is")
 		return
 	}
 	r.compareSpec(j)
@@ -48,16 +48,16 @@ func (r *Reading) join(j joining) {
 
 func (r *Reading) compareSpec(j joining) {
 	if r.internal != j.first.internal {
-		j.ignored("spec.location", "the location")
+		j.ignored("spec.location", "the location is")
 	}
-	if !slices.Equal(r.vips, j.first.vips) {
-		j.ignored("spec.addresses", "the addresses")
+	if len(r.vips) > 0 && !slices.Equal(r.vips, j.first.vips) {
+		j.ignored("spec.addresses", "the addresses are")
 	}
-	if !slices.Equal(r.exportTo, j.first.exportTo) {
-		j.ignored("spec.exportTo", "exportTo")
+	if len(r.exportTo) > 0 && !slices.Equal(r.exportTo, j.first.exportTo) {
+		j.ignored("spec.exportTo", "exportTo is")
 	}
-	if !slices.Equal(r.accounts, j.first.accounts) {
-		j.ignored("spec.subjectAltNames", "subjectAltNames")
+	if len(r.accounts) > 0 && !slices.Equal(r.accounts, j.first.accounts) {
+		j.ignored("spec.subjectAltNames", "subjectAltNames are")
 	}
 }
 
@@ -71,9 +71,9 @@ func (r *Reading) addPorts(j joining) map[string]bool {
 		name := slices.ContainsFunc(j.shard.Ports, func(o federation.Port) bool { return o.Name == p.Name || o.Name == "" })
 		switch {
 		case number:
-			j.ignored(at("spec.ports", i)+".number", "the port, for the service has that number already,")
+			j.ignored(at("spec.ports", i)+".number", "the service has a port of that number already and this one is")
 		case p.Name == "" || name && len(j.shard.Ports) > 0:
-			j.ignored(at("spec.ports", i)+".name", "the port, for the names of a service's ports must be distinct,")
+			j.ignored(at("spec.ports", i)+".name", "ports of one service need distinct names and this one is")
 		default:
 			j.shard.Ports = append(j.shard.Ports, p)
 			added[p.Name] = true
