@@ -5,7 +5,7 @@
 graph-generate: ## makes graph/generated and graph/model from schema.graphql
 	go generate ./graph
 
-graph-audit: ## runs the GraphQL-over-HTTP audit suite (needs node)
+graph-audit: ## runs the GraphQL-over-HTTP audit suite and the clients of both kinds of streams (needs node)
 	cd graph/transport/audit && npm ci --no-fund --no-audit --loglevel=error
 	go test -tags audit ./graph/transport/audit
 
