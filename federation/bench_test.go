@@ -44,3 +44,49 @@ func BenchmarkPublishEndpointChange(b *testing.B) {
 		})
 	}
 }
+
+// crowd is a namespace of n workloads, ten of which a selector finds.
+func crowd(n int) *Snapshot {
+	all := make(map[WorkloadKey]*Workload, n)
+	for i := range n {
+		app := "other"
+		if i%(n/10) == 0 {
+			app = "x"
+		}
+		all[we(fmt.Sprintf("w%d", i))] = entry(fmt.Sprintf("10.3.%d.%d", i>>8, i&255), "app", app)
+	}
+	return after(set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x")}), workloads(hub, all))
+}
+
+// BenchmarkSelectedWorkloadChange shows what a change of one of ten selected
+// workloads costs: a look at the labels of those in its namespace.
+func BenchmarkSelectedWorkloadChange(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("workloads=%d", n), func(b *testing.B) {
+			benchmarkWorkload(b, crowd(n), we("w0"), 1)
+		})
+	}
+}
+
+// BenchmarkWorkloadChangeWithoutSelector shows that a workload in a namespace
+// without selectors costs the same, however many services there are.
+func BenchmarkWorkloadChangeWithoutSelector(b *testing.B) {
+	for _, n := range []int{1000, 20000} {
+		b.Run(fmt.Sprintf("services=%d", n), func(b *testing.B) {
+			benchmarkWorkload(b, snapshotOf(n), we("w0"), 0)
+		})
+	}
+}
+
+func benchmarkWorkload(b *testing.B, s *Snapshot, k WorkloadKey, want int) {
+	turns := [2]*Workload{entry("10.3.0.0", "app", "x", "v", "1"), entry("10.3.0.0", "app", "x", "v", "2")}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		i++
+		var c ChangeSet
+		if s, c = Next(s, workloads(hub, map[WorkloadKey]*Workload{k: turns[i%2]})); len(c.Services) != want {
+			b.Fatalf("%d services changed, want %d", len(c.Services), want)
+		}
+	}
+}
