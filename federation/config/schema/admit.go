@@ -35,7 +35,7 @@ func (s *Set) Admit(wanted, old map[string]any) (map[string]any, []Problem) {
 		old = renamed(old, v.apiVersion())
 		v.adopt(object, runtime.DeepCopyJSON(old))
 	}
-	return v.admit(object, old)
+	return v.admit(object, old, v.decode)
 }
 
 func (s *Set) versionOf(object map[string]any) (*version, *Problem) {
@@ -61,13 +61,14 @@ func renamed(object map[string]any, apiVersion string) map[string]any {
 	return result
 }
 
-// admit takes the object over. It and old are of this version.
-func (v *version) admit(object, old map[string]any) (map[string]any, []Problem) {
+// admit takes the object over. It and old are of this version. Prepare is what
+// has to be done before it can be validated.
+func (v *version) admit(object, old map[string]any, prepare func(*compiled, map[string]any) []Problem) (map[string]any, []Problem) {
 	c, err := v.schema()
 	if err != nil {
 		return nil, []Problem{{Internal, "", err.Error()}}
 	}
-	problems := append(v.checkMetadata(object), v.decode(c, object)...)
+	problems := append(v.checkMetadata(object), prepare(c, object)...)
 	if err := normalMetadata(object); err != nil && len(problems) == 0 {
 		problems = append(problems, Problem{Invalid, "metadata", cut(err.Error())})
 	}
@@ -89,6 +90,14 @@ func (v *version) decode(c *compiled, object map[string]any) []Problem {
 	if err, _ := objectmeta.CoerceWithOptions(nil, object, c.structural, false, objectmeta.CoerceOptions{}); err != nil {
 		problems = append(problems, Problem{Invalid, err.Field, cut(err.ErrorBody())})
 	}
+	fillIn(c, object)
+	return problems
+}
+
+// complete does what Kubernetes does after a merge. A null that the merge left
+// stays, as there.
+func (v *version) complete(c *compiled, object map[string]any) []Problem {
+	problems := c.prune(object)
 	fillIn(c, object)
 	return problems
 }
@@ -125,14 +134,14 @@ func (v *version) validate(c *compiled, object, old map[string]any) ([]Problem, 
 	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, c.structural, old)) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
 	}
-	if blocks(errs) {
-		return problemsOf(append(errs, field.Invalid(nil, nil, notChecked))), nil
-	}
 	rules, err := v.rules()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("the rules of %s: %w", v.GroupVersionKind, err)
-	}
-	if rules != nil {
+	case rules == nil:
+	case blocks(errs):
+		errs = append(errs, field.Invalid(nil, nil, notChecked))
+	default:
 		broken, _ := rules.Validate(context.Background(), nil, c.structural, object, oldOrNil(old), celconfig.RuntimeCELCostBudget, ratchet...)
 		errs = append(errs, broken...)
 	}

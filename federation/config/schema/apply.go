@@ -131,7 +131,7 @@ func (v *version) checkWanted(wanted, live map[string]any) []Problem {
 		problems = typeProblems(err)
 	}
 	if live == nil {
-		_, all := v.admit(runtime.DeepCopyJSON(wanted), nil)
+		_, all := v.admit(runtime.DeepCopyJSON(wanted), nil, v.decode)
 		for _, p := range problems {
 			if !covered(p, all) {
 				all = append(all, p)
@@ -180,7 +180,7 @@ func (v *version) finish(merged runtime.Object, live map[string]any, o ApplyOpti
 	stamp(managed, old, o.Now)
 	v.adopt(object.Object, old)
 	object.SetManagedFields(managed)
-	admitted, problems := v.admit(object.Object, old)
+	admitted, problems := v.admit(object.Object, old, v.complete)
 	return Result{Object: admitted, Problems: problems}
 }
 
