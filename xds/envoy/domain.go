@@ -17,7 +17,7 @@ func (b *builder) claimDomains(hosts []*httpHost, spell func(domain string, port
 	for _, names := range []func(*httpHost) []string{fullNames, b.localVIPs, b.shortNames, b.foreignVIPs} {
 		for _, h := range hosts {
 			for _, name := range names(h) {
-				for _, domain := range spell(name, h.port.Number) {
+				for _, domain := range spell(name, h.number) {
 					b.claim(owners, h, domain)
 				}
 			}
@@ -36,14 +36,14 @@ func (b *builder) claim(owners map[string]*httpHost, h *httpHost, domain string)
 	}
 }
 
-func fullNames(h *httpHost) []string { return []string{string(h.service.Key.Hostname)} }
+func fullNames(h *httpHost) []string { return []string{string(h.host)} }
 
 // shortNames are those that a resolver with the facet's domain as its search
 // list would find: what is before the domain, and on Kubernetes NAME.NS and
 // NAME.NS.svc within the same cluster domain. Without a domain every cluster
 // domain counts as the proxy's own.
 func (b *builder) shortNames(h *httpHost) []string {
-	host, domain := string(h.service.Key.Hostname), b.facet.Domain
+	host, domain := string(h.host), b.facet.Domain
 	if strings.HasPrefix(host, "*") {
 		return nil
 	}
@@ -62,6 +62,9 @@ func (b *builder) shortNames(h *httpHost) []string {
 }
 
 func (b *builder) localVIPs(h *httpHost) []string {
+	if h.service == nil {
+		return nil
+	}
 	vips, local := serviceVIPs(h.service, b.facet.Cluster)
 	if !local {
 		return nil
@@ -70,6 +73,9 @@ func (b *builder) localVIPs(h *httpHost) []string {
 }
 
 func (b *builder) foreignVIPs(h *httpHost) []string {
+	if h.service == nil {
+		return nil
+	}
 	vips, local := serviceVIPs(h.service, b.facet.Cluster)
 	if local || h.service.Resolution == federation.Passthrough {
 		return nil

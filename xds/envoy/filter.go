@@ -5,6 +5,8 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
 	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
@@ -20,6 +22,8 @@ const (
 	tcpProxyFilter    = "envoy.filters.network.tcp_proxy"
 	httpFilter        = "envoy.filters.network.http_connection_manager"
 	routerFilter      = "envoy.filters.http.router"
+	faultFilter       = "envoy.filters.http.fault"
+	corsFilter        = "envoy.filters.http.cors"
 	originalDstFilter = "envoy.filters.listener.original_dst"
 	httpInspector     = "envoy.filters.listener.http_inspector"
 )
@@ -35,9 +39,11 @@ func tcpProxy(cluster string) *listenerv3.Filter {
 	})
 }
 
-// routedHTTP takes its routes from RDS.
+// routedHTTP takes its routes from RDS. What routes say of faults and of CORS is
+// done in front of them.
 func routedHTTP(statPrefix, routes string) *listenerv3.Filter {
 	m := newHTTP(statPrefix)
+	m.HttpFilters = append([]*hcmv3.HttpFilter{inHTTP(faultFilter, &faultv3.HTTPFault{}), inHTTP(corsFilter, &corsv3.Cors{})}, m.HttpFilters...)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: adsSource(), RouteConfigName: routes}}
 	return filter(httpFilter, m)
 }
@@ -58,12 +64,16 @@ func inlineHTTP(statPrefix, cluster string) *listenerv3.Filter {
 func newHTTP(statPrefix string) *hcmv3.HttpConnectionManager {
 	return &hcmv3.HttpConnectionManager{
 		StatPrefix:                 statPrefix,
-		HttpFilters:                []*hcmv3.HttpFilter{{Name: routerFilter, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: toAny(&routerv3.Router{})}}},
+		HttpFilters:                []*hcmv3.HttpFilter{inHTTP(routerFilter, &routerv3.Router{})},
 		StreamIdleTimeout:          durationpb.New(0 * time.Second),
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
 		StripTrailingHostDot:       true,
 		UpgradeConfigs:             []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 	}
+}
+
+func inHTTP(name string, config proto.Message) *hcmv3.HttpFilter {
+	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: toAny(config)}}
 }
 
 func filter(name string, config proto.Message) *listenerv3.Filter {

@@ -30,7 +30,7 @@ func (b *builder) listener(name string) proto.Message {
 	var l *listenerv3.Listener
 	switch {
 	case b.facet.Scope == scopeCapture && name == virtualOutbound:
-		l = captureListener(b.facet.IPv6)
+		l = b.captureListener()
 	case b.facet.Scope == scopeInbound && name == virtualInbound:
 		l = b.inboundListener()
 	case b.facet.Scope == scopeHTTPProxy && name == httpProxyListener(b.facet.Port):
@@ -45,19 +45,28 @@ func (b *builder) listener(name string) proto.Message {
 }
 
 // captureListener gets every captured outbound connection and hands it to the
-// listener of its destination; what has none goes where the caller wanted. Who
+// listener of its destination; what has none goes on. Who
 // dials the port itself would be sent around in a circle and gets nothing.
-func captureListener(ipv6 bool) *listenerv3.Listener {
+func (b *builder) captureListener() *listenerv3.Listener {
 	l := newListener(virtualOutbound, anyIPv4, outboundPort)
 	l.UseOriginalDst = wrapperspb.Bool(true)
 	l.FilterChains = []*listenerv3.FilterChain{
 		chainForPort(outboundPort, tcpProxy(blackHoleCluster)),
-		{Filters: []*listenerv3.Filter{tcpProxy(passthroughCluster)}},
+		{Filters: []*listenerv3.Filter{b.passOn()}},
 	}
-	if ipv6 {
+	if b.facet.IPv6 {
 		alsoIPv6(l, outboundPort)
 	}
 	return l
+}
+
+// passOn takes connections for which the mesh knows no service: they go where
+// the caller wanted, or nowhere.
+func (b *builder) passOn() *listenerv3.Filter {
+	if b.facet.Outbound == federation.RegistryOnly {
+		return tcpProxy(blackHoleCluster)
+	}
+	return tcpProxy(passthroughCluster)
 }
 
 // proxyListener is the explicit HTTP proxy of the workload.
@@ -81,7 +90,7 @@ func (b *builder) serviceListener(name string) *listenerv3.Listener {
 	if b.facet.IPv6 {
 		alsoIPv6(l, number)
 	}
-	return httpOrPassthrough(l, b.portFilter(number))
+	return b.httpOrPassthrough(l, b.portFilter(number))
 }
 
 func withFilter(l *listenerv3.Listener, f *listenerv3.Filter) *listenerv3.Listener {
@@ -93,16 +102,16 @@ func withFilter(l *listenerv3.Listener, f *listenerv3.Filter) *listenerv3.Listen
 }
 
 // httpOrPassthrough gives the filter what is HTTP. Other connections of the port
-// are not for its services and go where the caller wanted; a caller that lets
-// the server speak first waits for detection.
-func httpOrPassthrough(l *listenerv3.Listener, f *listenerv3.Filter) *listenerv3.Listener {
+// are not for its services and go on; a caller that lets the server speak first
+// waits for detection.
+func (b *builder) httpOrPassthrough(l *listenerv3.Listener, f *listenerv3.Filter) *listenerv3.Listener {
 	if withFilter(l, f) == nil {
 		return nil
 	}
 	l.ListenerFilters = []*listenerv3.ListenerFilter{httpInspectorFilter()}
 	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
 	l.FilterChains[0].FilterChainMatch = &listenerv3.FilterChainMatch{ApplicationProtocols: []string{"http/1.0", "http/1.1", "h2c"}}
-	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{tcpProxy(passthroughCluster)}}
+	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{b.passOn()}}
 	return l
 }
 

@@ -35,7 +35,8 @@ func checkReferences(t fataler, n envoy.Node, built map[envoy.Type][]resource) {
 		}
 	}
 	same(t, "assignments", assignments, namesOf(built[envoy.EndpointType]))
-	same(t, "route configurations", routes, namesOf(built[envoy.RouteType]))
+	slices.Sort(routes)
+	same(t, "route configurations", slices.Compact(routes), namesOf(built[envoy.RouteType]))
 }
 
 func same(t fataler, what string, wanted, have []string) {
@@ -51,8 +52,15 @@ func routedTo(c *routev3.RouteConfiguration) []string {
 	var clusters []string
 	for _, host := range c.GetVirtualHosts() {
 		for _, route := range host.GetRoutes() {
-			if name := route.GetRoute().GetCluster(); name != "" {
+			action := route.GetRoute()
+			if name := action.GetCluster(); name != "" {
 				clusters = append(clusters, name)
+			}
+			for _, w := range action.GetWeightedClusters().GetClusters() {
+				clusters = append(clusters, w.GetName())
+			}
+			for _, mirror := range action.GetRequestMirrorPolicies() {
+				clusters = append(clusters, mirror.GetCluster())
 			}
 		}
 	}
@@ -69,7 +77,12 @@ func listenerRefersTo(t fataler, l *listenerv3.Listener) (clusters, routes []str
 			}
 			switch m := m.(type) {
 			case *tcpproxyv3.TcpProxy:
-				clusters = append(clusters, m.GetCluster())
+				if m.GetCluster() != "" {
+					clusters = append(clusters, m.GetCluster())
+				}
+				for _, w := range m.GetWeightedClusters().GetClusters() {
+					clusters = append(clusters, w.GetName())
+				}
 			case *hcmv3.HttpConnectionManager:
 				clusters = append(clusters, routedTo(m.GetRouteConfig())...)
 				if m.GetRds() != nil {

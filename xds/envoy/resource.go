@@ -46,7 +46,9 @@ const (
 	ReasonHostnameTaken    = "HOSTNAME_TAKEN"    // a service of the same hostname comes first
 	ReasonVIPTaken         = "VIP_TAKEN"         // a service with the same VIP and port comes first
 	ReasonDomainTaken      = "DOMAIN_TAKEN"      // a service with the same short name or VIP comes first
-	ReasonNoDestination    = "NO_DESTINATION"    // the proxy that gets the request does not know where the caller wanted
+	ReasonNoDestination    = "NO_DESTINATION"    // where a request should go does not exist, or is not known to the proxy
+	ReasonRuleTaken        = "RULE_TAKEN"        // an older object says something else about the same host
+	ReasonInvalidRule      = "INVALID_RULE"      // the object holds a value that Envoy would refuse
 )
 
 // Build makes the resource of that name for a facet. A nil message means that

@@ -34,13 +34,27 @@ func (b *builder) routes(name string) proto.Message {
 	if len(hosts) == 0 {
 		return nil
 	}
+	hosts = b.withRuledHosts(hosts, number)
 	b.claimDomains(hosts, func(domain string, _ uint16) []string { return []string{domain} })
+	c := newRoutes(name, append(b.virtualHosts(hosts), b.elsewhere()))
+	c.IgnorePortInHostMatching = true // the port was decided when the connection was caught
+	return c
+}
+
+func newRoutes(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
 	return &routev3.RouteConfiguration{
-		Name: name, VirtualHosts: append(virtualHosts(hosts), everything("allow_any", forward(passthroughCluster))),
-		// The port was decided when the connection was caught.
-		IgnorePortInHostMatching: true,
-		ValidateClusters:         wrapperspb.Bool(false),
+		Name: name, VirtualHosts: hosts, ValidateClusters: wrapperspb.Bool(false),
+		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectBody),
 	}
+}
+
+// elsewhere takes the requests to hosts of which the mesh knows nothing.
+func (b *builder) elsewhere() *routev3.VirtualHost {
+	if b.facet.Outbound != federation.RegistryOnly {
+		return everything("allow_any", forward(passthroughCluster))
+	}
+	return everything("block_all", &routev3.Route{Match: anyPath(), Action: refuse(http.StatusBadGateway,
+		"no service of the mesh has this name, and the outbound traffic policy is REGISTRY_ONLY")})
 }
 
 // proxyRoutes tells ports apart by the request's authority. Where a connection
@@ -51,6 +65,7 @@ func (b *builder) proxyRoutes() proto.Message {
 		return b.facet.covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP })
 	})
 	hosts := slices.DeleteFunc(b.httpHosts(slices.Values(services), portNumbers), b.needsDestination)
+	hosts = b.withRuledHosts(hosts, ruledPort)
 	b.claimDomains(hosts, func(domain string, port uint16) []string {
 		withPort := fmt.Sprintf("%s:%d", domain, port)
 		if port == 80 {
@@ -58,14 +73,8 @@ func (b *builder) proxyRoutes() proto.Message {
 		}
 		return []string{withPort}
 	})
-	unknown := &routev3.Route{
-		Match:  anyPath(),
-		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusBadGateway, Body: inlineText("no such service\n")}},
-	}
-	return &routev3.RouteConfiguration{
-		Name: httpProxyRoutes, VirtualHosts: append(virtualHosts(hosts), everything("block_all", unknown)),
-		ValidateClusters: wrapperspb.Bool(false),
-	}
+	unknown := &routev3.Route{Match: anyPath(), Action: refuse(http.StatusBadGateway, "no such service")}
+	return newRoutes(httpProxyRoutes, append(b.virtualHosts(hosts), everything("block_all", unknown)))
 }
 
 // needsDestination tells that the host's callers choose the instance, which they
@@ -80,8 +89,24 @@ func (b *builder) needsDestination(h *httpHost) bool {
 
 // httpHost is a virtual host in the making.
 type httpHost struct {
-	servedPort
+	host    federation.Hostname
+	number  uint16
+	service *federation.Service // nil: only a VirtualService speaks of the host
 	domains []string
+}
+
+// ruledPort is the port on which sidecars serve hosts that are no services.
+const ruledPort = 80
+
+// withRuledHosts adds the hosts that only VirtualServices speak of.
+func (b *builder) withRuledHosts(hosts []*httpHost, number uint16) []*httpHost {
+	if number != ruledPort {
+		return hosts
+	}
+	for _, host := range b.ruledHosts(hosts) {
+		hosts = append(hosts, &httpHost{host: host, number: number})
+	}
+	return hosts
 }
 
 // httpHosts lists the HTTP ports among the numbers of services, given in the
@@ -97,7 +122,7 @@ func (b *builder) httpHosts(services iter.Seq[*federation.Service], numbers func
 				}
 			}
 			if owner.service != nil && owner.port.Protocol.IsHTTP() {
-				hosts = append(hosts, &httpHost{servedPort: owner})
+				hosts = append(hosts, &httpHost{host: owner.service.Key.Hostname, number: number, service: owner.service})
 			}
 		}
 	}
@@ -117,20 +142,24 @@ func portNumbers(services []*federation.Service) []uint16 {
 	return numbers
 }
 
-func (h *httpHost) name() string { return fmt.Sprintf("%s:%d", h.service.Key.Hostname, h.port.Number) }
+func (h *httpHost) name() string { return fmt.Sprintf("%s:%d", h.host, h.number) }
 
-// virtualHosts share what is the same for all of them.
-func virtualHosts(hosts []*httpHost) []*routev3.VirtualHost {
+// virtualHosts leaves out what has no routes or no name of its own.
+func (b *builder) virtualHosts(hosts []*httpHost) []*routev3.VirtualHost {
 	all := make([]*routev3.VirtualHost, 0, len(hosts)+1)
-	retry, match, unlimited := retryPolicy(), anyPath(), durationpb.New(0)
 	for _, h := range hosts {
-		route := &routev3.Route{Match: match, Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: clusterName(h.service.Key.Hostname, h.port.Number)},
-			RetryPolicy:      retry, Timeout: unlimited,
-		}}}
-		all = append(all, &routev3.VirtualHost{Name: h.name(), Domains: h.domains, Routes: []*routev3.Route{route}})
+		if routes := b.hostRoutes(h); len(routes) > 0 && len(h.domains) > 0 {
+			all = append(all, &routev3.VirtualHost{Name: h.name(), Domains: h.domains, Routes: routes})
+		}
 	}
 	return all
+}
+
+// serviceRoute sends every request to the service.
+func serviceRoute(h *httpHost) *routev3.Route {
+	route := forward(clusterName(h.host, h.number))
+	route.GetRoute().RetryPolicy = retryPolicy()
+	return route
 }
 
 // retryPolicy tries an endpoint that was not tried before, if there is one.

@@ -1,0 +1,111 @@
+package envoy
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// forward sends requests to the destinations of a route. Where its only one does
+// not exist, it answers with 503 and says so.
+func (r *rule) forward(route *routev3.Route, in *networking.HTTPRoute) error {
+	action := &routev3.RouteAction{Timeout: in.GetTimeout()}
+	if action.Timeout == nil {
+		action.Timeout = durationpb.New(0)
+	}
+	destinations := weighted(in.GetRoute())
+	switch len(destinations) {
+	case 0:
+		return fmt.Errorf(".route: there is no destination with a weight")
+	case 1:
+		cluster, missing := r.cluster(destinations[0].GetDestination())
+		if missing != "" {
+			r.leaveOut(r.missing(missing))
+			route.Action = refuse(http.StatusServiceUnavailable, missing)
+			return nil
+		}
+		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: cluster}
+		setRouteHeaders(route, destinations[0].GetHeaders())
+	default:
+		action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: r.weightedClusters(destinations)}
+	}
+	route.Action = &routev3.Route_Route{Route: action}
+	if err := setRetries(action, in.GetRetries()); err != nil {
+		return err
+	}
+	r.setMirrors(action, in)
+	if host := hostHeader(in.GetHeaders()); host != "" {
+		action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: host}
+	} else if host := hostHeader(destinations[0].GetHeaders()); host != "" && len(destinations) == 1 {
+		action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: host}
+	}
+	return setRewrite(action, in.GetRewrite())
+}
+
+// weighted are the destinations that get requests: those with a weight, or the
+// only one.
+func weighted(all []*networking.HTTPRouteDestination) []*networking.HTTPRouteDestination {
+	if len(all) == 1 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(d *networking.HTTPRouteDestination) bool { return d.GetWeight() <= 0 })
+}
+
+// weightedClusters keep the share of a destination that does not exist: its
+// requests fail, those of others are not more than they should be.
+func (r *rule) weightedClusters(destinations []*networking.HTTPRouteDestination) *routev3.WeightedCluster {
+	out := &routev3.WeightedCluster{}
+	for _, d := range destinations {
+		cluster, missing := r.cluster(d.GetDestination())
+		if missing != "" {
+			r.leaveOut(r.missing(missing))
+			cluster = blackHoleCluster
+		}
+		w := &routev3.WeightedCluster_ClusterWeight{Name: cluster, Weight: wrapperspb.UInt32(uint32(d.GetWeight()))}
+		setWeightHeaders(w, d.GetHeaders())
+		if host := hostHeader(d.GetHeaders()); host != "" {
+			w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: host}
+		}
+		out.Clusters = append(out.Clusters, w)
+	}
+	return out
+}
+
+func (r *rule) missing(why string) Reason {
+	return Reason{Code: ReasonNoDestination, Message: r.object.Key.String() + ": " + why}
+}
+
+// cluster names the cluster of a destination; where that does not exist, missing
+// says why. A destination without a port means the only port of the service,
+// else the port that is routed.
+func (r *rule) cluster(d *networking.Destination) (name, missing string) {
+	host := federation.ResolveHost(d.GetHost(), r.object.Key.Namespace)
+	services := slices.DeleteFunc(slices.Clone(r.reader.ByHostname(host)), func(s *federation.Service) bool { return !r.sees(s) })
+	if len(services) == 0 {
+		return "", fmt.Sprintf("the destination %s is no service that this proxy sees", host)
+	}
+	number := r.port
+	if d.GetPort() != nil {
+		number = uint16(min(d.GetPort().GetNumber(), 1<<16-1))
+	} else if numbers := portNumbers(services); len(numbers) == 1 {
+		number = numbers[0]
+	}
+	owner, _ := firstOwner(services, number, r.sees)
+	if owner.service == nil {
+		return "", fmt.Sprintf("the destination %s has no port %d; name one of its ports", host, number)
+	}
+	if d.GetSubset() == "" {
+		return clusterName(host, number), ""
+	}
+	if !r.hasSubset(owner.service, d.GetSubset()) {
+		return "", fmt.Sprintf("no DestinationRule that this proxy sees gives the destination %s a subset %q", host, d.GetSubset())
+	}
+	return subsetClusterName(host, number, d.GetSubset()), ""
+}

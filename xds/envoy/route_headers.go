@@ -1,0 +1,82 @@
+package envoy
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1"
+)
+
+// setRouteHeaders adds to what the route does with headers.
+func setRouteHeaders(route *routev3.Route, in *networking.Headers) {
+	request, response := in.GetRequest(), in.GetResponse()
+	route.RequestHeadersToAdd = append(route.RequestHeadersToAdd, headersToAdd(request)...)
+	route.RequestHeadersToRemove = append(route.RequestHeadersToRemove, headersToRemove(request)...)
+	route.ResponseHeadersToAdd = append(route.ResponseHeadersToAdd, headersToAdd(response)...)
+	route.ResponseHeadersToRemove = append(route.ResponseHeadersToRemove, headersToRemove(response)...)
+}
+
+func setWeightHeaders(w *routev3.WeightedCluster_ClusterWeight, in *networking.Headers) {
+	w.RequestHeadersToAdd, w.RequestHeadersToRemove = headersToAdd(in.GetRequest()), headersToRemove(in.GetRequest())
+	w.ResponseHeadersToAdd, w.ResponseHeadersToRemove = headersToAdd(in.GetResponse()), headersToRemove(in.GetResponse())
+}
+
+func headersToAdd(in *networking.Headers_HeaderOperations) []*corev3.HeaderValueOption {
+	var out []*corev3.HeaderValueOption
+	for _, operation := range []struct {
+		values map[string]string
+		action corev3.HeaderValueOption_HeaderAppendAction
+	}{
+		{in.GetSet(), corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD},
+		{in.GetAdd(), corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(operation.values)) {
+			if !fixedHeader(name) {
+				value := &corev3.HeaderValue{Key: name, Value: headerFormat(operation.values[name])}
+				out = append(out, &corev3.HeaderValueOption{Header: value, AppendAction: operation.action})
+			}
+		}
+	}
+	return out
+}
+
+func headersToRemove(in *networking.Headers_HeaderOperations) []string {
+	return slices.DeleteFunc(slices.Clone(in.GetRemove()), fixedHeader)
+}
+
+// fixedHeader tells that Envoy refuses to change the header.
+func fixedHeader(name string) bool {
+	return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
+}
+
+// hostHeader is the host that the request shall have, empty for its own.
+func hostHeader(in *networking.Headers) string {
+	for _, name := range slices.Sorted(maps.Keys(in.GetRequest().GetSet())) {
+		if name == ":authority" || strings.EqualFold(name, "host") {
+			return in.GetRequest().GetSet()[name]
+		}
+	}
+	return ""
+}
+
+// The commands that are known to stand in a header's value; Envoy refuses all
+// routes of a port because of one that it does not know.
+var formatCommands = regexp.MustCompile(`^(?:[^%]|%%|%(?:REQ|RESP)\([A-Za-z0-9:?_-]+\)%|%(?:` + strings.Join([]string{
+	"PROTOCOL", "RESPONSE_FLAGS", "RESPONSE_CODE_DETAILS", "ROUTE_NAME", "UPSTREAM_CLUSTER", "UPSTREAM_HOST", "HOSTNAME", "START_TIME",
+	"DOWNSTREAM_REMOTE_ADDRESS", "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_DIRECT_REMOTE_ADDRESS",
+	"DOWNSTREAM_LOCAL_ADDRESS", "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_LOCAL_PORT", "UPSTREAM_REMOTE_ADDRESS",
+	"DOWNSTREAM_PEER_URI_SAN", "DOWNSTREAM_LOCAL_URI_SAN", "DOWNSTREAM_PEER_SUBJECT", "REQUESTED_SERVER_NAME",
+}, "|") + `)%)*$`)
+
+// headerFormat is the value with the commands of Envoy that it holds; one that
+// holds others is meant as it is written.
+func headerFormat(value string) string {
+	if formatCommands.MatchString(value) {
+		return value
+	}
+	return strings.ReplaceAll(value, "%", "%%")
+}

@@ -1,0 +1,42 @@
+package envoy
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1"
+)
+
+// setMirrors sends copies of requests. One for a destination that does not exist
+// is left out: requests themselves do not depend on their copies.
+func (r *rule) setMirrors(action *routev3.RouteAction, in *networking.HTTPRoute) {
+	if in.GetMirror() != nil {
+		percentage := 100.0
+		if in.GetMirrorPercentage() != nil {
+			percentage = in.GetMirrorPercentage().GetValue()
+		} else if in.GetMirrorPercent() != nil { //nolint:staticcheck // old objects have it
+			percentage = float64(in.GetMirrorPercent().GetValue()) //nolint:staticcheck // old objects have it
+		}
+		r.mirror(action, in.GetMirror(), percentage)
+	}
+	for _, m := range in.GetMirrors() {
+		percentage := 100.0
+		if m.GetPercentage() != nil {
+			percentage = m.GetPercentage().GetValue()
+		}
+		r.mirror(action, m.GetDestination(), percentage)
+	}
+}
+
+func (r *rule) mirror(action *routev3.RouteAction, to *networking.Destination, percentage float64) {
+	if percentage <= 0 {
+		return
+	}
+	cluster, missing := r.cluster(to)
+	if missing != "" {
+		r.leaveOut(r.missing("mirror: " + missing))
+		return
+	}
+	action.RequestMirrorPolicies = append(action.RequestMirrorPolicies, &routev3.RouteAction_RequestMirrorPolicy{
+		Cluster: cluster, RuntimeFraction: &corev3.RuntimeFractionalPercent{DefaultValue: fraction(percentage)},
+	})
+}

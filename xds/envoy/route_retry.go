@@ -1,0 +1,65 @@
+package envoy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	prioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
+)
+
+// setRetries gives the route its retries: without any said, the default ones;
+// with zero attempts, none.
+func setRetries(action *routev3.RouteAction, in *networking.HTTPRetry) error {
+	if in != nil && in.GetAttempts() <= 0 {
+		return nil
+	}
+	policy := retryPolicy()
+	action.RetryPolicy = policy
+	if in == nil {
+		return nil
+	}
+	policy.NumRetries = wrapperspb.UInt32(uint32(in.GetAttempts()))
+	policy.PerTryTimeout = in.GetPerTryTimeout()
+	if in.GetRetryOn() != "" {
+		policy.RetryOn, policy.RetriableStatusCodes = retryConditions(in.GetRetryOn())
+	}
+	if in.GetRetryIgnorePreviousHosts() != nil && !in.GetRetryIgnorePreviousHosts().GetValue() {
+		policy.RetryHostPredicate, policy.HostSelectionRetryMaxAttempts = nil, 0
+	}
+	if in.GetRetryRemoteLocalities().GetValue() {
+		policy.RetryPriority = &routev3.RetryPolicy_RetryPriority{
+			Name:       "envoy.retry_priorities.previous_priorities",
+			ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{TypedConfig: toAny(&prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2})},
+		}
+	}
+	if in.GetBackoff() != nil {
+		if in.GetBackoff().AsDuration() < time.Millisecond {
+			return fmt.Errorf(".retries.backoff: %s is less than 1ms", in.GetBackoff().AsDuration())
+		}
+		policy.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: durationpb.New(in.GetBackoff().AsDuration())}
+	}
+	return nil
+}
+
+// retryConditions tells status codes from the names of conditions.
+func retryConditions(list string) (conditions string, codes []uint32) {
+	var names []string
+	for part := range strings.SplitSeq(list, ",") {
+		part = strings.TrimSpace(part)
+		if code, err := strconv.ParseUint(part, 10, 32); err == nil {
+			codes = append(codes, uint32(code))
+		} else if part != "" {
+			names = append(names, part)
+		}
+	}
+	if len(codes) > 0 {
+		names = append(names, "retriable-status-codes")
+	}
+	return strings.Join(names, ","), codes
+}

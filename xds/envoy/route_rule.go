@@ -1,0 +1,112 @@
+package envoy
+
+import (
+	"fmt"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1"
+)
+
+// hostRoutes are the routes of a virtual host: those of its VirtualService,
+// else one that leads to the service. A VirtualService that cannot be expressed
+// is left out as a whole.
+func (b *builder) hostRoutes(h *httpHost) []*routev3.Route {
+	if r := b.ruleFor(h.host, h.number); r != nil {
+		routes, err := r.http()
+		if err == nil {
+			err = newSchemaCheck().message(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})
+		}
+		switch {
+		case err != nil:
+			b.leaveOut(Reason{Code: ReasonInvalidRule, Message: r.object.Key.String() + " is left out for " + h.name() + ": " + err.Error()})
+		case len(routes) > 0:
+			return routes
+		}
+	}
+	if h.service == nil {
+		return nil
+	}
+	return []*routev3.Route{serviceRoute(h)}
+}
+
+// http compiles the routes that the facet's proxies have; none where every
+// route is for other proxies or another port.
+func (r *rule) http() ([]*routev3.Route, error) {
+	var routes []*routev3.Route
+	for i, in := range r.spec.GetHttp() {
+		made, err := r.httpRoute(in)
+		if err != nil {
+			return nil, fmt.Errorf("http[%d]%w", i, err)
+		}
+		routes = append(routes, made...)
+		if len(in.GetMatch()) == 0 {
+			break // takes whatever is left
+		}
+	}
+	return routes, nil
+}
+
+// httpRoute makes a route for each of the alternative matches.
+func (r *rule) httpRoute(in *networking.HTTPRoute) ([]*routev3.Route, error) {
+	matches := in.GetMatch()
+	if len(matches) == 0 {
+		matches = []*networking.HTTPMatchRequest{{}}
+	}
+	var routes []*routev3.Route
+	for i, match := range matches {
+		if !r.concerns(match) {
+			continue
+		}
+		m, err := routeMatch(match)
+		if err != nil {
+			return nil, fmt.Errorf(".match[%d]%w", i, err)
+		}
+		route := &routev3.Route{Name: routeName(in.GetName(), match.GetName()), Match: m, StatPrefix: match.GetStatPrefix()}
+		if err := r.act(route, in); err != nil {
+			return nil, err
+		}
+		routes = append(routes, route)
+	}
+	return routes, nil
+}
+
+func routeName(route, match string) string {
+	if route == "" || match == "" {
+		return route + match
+	}
+	return route + "." + match
+}
+
+// concerns tells that the match is for the facet's proxies and the rule's port.
+func (r *rule) concerns(m *networking.HTTPMatchRequest) bool {
+	return forMesh(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.port)) &&
+		r.isSource(m.GetSourceNamespace(), m.GetSourceLabels())
+}
+
+// isSource tells that the facet's proxies are what a match means by its source.
+func (b *builder) isSource(namespace string, labels map[string]string) bool {
+	return (namespace == "" || namespace == b.facet.Namespace) && b.facet.hasLabels(labels)
+}
+
+// act sets what the route does with a request.
+func (r *rule) act(route *routev3.Route, in *networking.HTTPRoute) error {
+	var err error
+	switch {
+	case in.GetDelegate() != nil:
+		err = fmt.Errorf(".delegate: delegates are not compiled; put the routes into the object itself")
+	case in.GetRedirect() != nil:
+		route.Action, err = redirect(in.GetRedirect(), r.port)
+	case in.GetDirectResponse() != nil:
+		route.Action, err = directResponse(in.GetDirectResponse())
+	default:
+		err = r.forward(route, in)
+	}
+	if err != nil {
+		return err
+	}
+	setRouteHeaders(route, in.GetHeaders())
+	if err := addFilters(route, in); err != nil {
+		return err
+	}
+	return nil
+}

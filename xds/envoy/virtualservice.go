@@ -1,0 +1,115 @@
+package envoy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// meshGateway is the name by which a VirtualService means sidecars.
+const meshGateway = "mesh"
+
+// rule is a VirtualService as it stands for one port of one host.
+type rule struct {
+	*builder
+	object *federation.Object
+	spec   *networking.VirtualService
+	port   uint16
+}
+
+// ruleFor finds the VirtualService that routes what the facet's proxies send to
+// the port of the host: one of the most specific name, of these the oldest. Nil
+// where there is none.
+func (b *builder) ruleFor(host federation.Hostname, port uint16) *rule {
+	for _, name := range federation.Wildcards(host) {
+		if name == "*" {
+			break // would take every request of the mesh
+		}
+		if found := b.rulesNamed(name, host); len(found) > 0 {
+			b.reportYounger(found, name)
+			return &rule{b, found[0], found[0].Spec.(*networking.VirtualService), port}
+		}
+	}
+	return nil
+}
+
+// rulesNamed are the VirtualServices of that name that the facet's proxies have
+// for the host, the oldest first.
+func (b *builder) rulesNamed(name string, host federation.Hostname) []*federation.Object {
+	var found []*federation.Object
+	for o := range b.reader.ObjectsNamed(virtualServiceKind, name) {
+		if b.hasRule(o, host) {
+			found = append(found, o)
+		}
+	}
+	slices.SortFunc(found, older)
+	return found
+}
+
+func older(a, b *federation.Object) int {
+	return cmp.Or(a.Created.Compare(b.Created), a.Key.Compare(b.Key))
+}
+
+// hasRule tells that the facet's proxies see and import the VirtualService, and
+// that it is for sidecars.
+func (b *builder) hasRule(o *federation.Object, host federation.Hostname) bool {
+	spec, ok := o.Spec.(*networking.VirtualService)
+	return ok && forMesh(spec.GetGateways()) && visibleFrom(spec.GetExportTo(), o.Key.Namespace, b.facet.Namespace) &&
+		b.facet.imports(o.Key.Namespace, host)
+}
+
+func (b *builder) reportYounger(found []*federation.Object, name string) {
+	for _, o := range found[1:] {
+		b.leaveOut(Reason{Code: ReasonRuleTaken, Message: o.Key.String() + " is left out for " + name + ": " +
+			found[0].Key.String() + " is for the same host and older; put their routes into one object"})
+	}
+}
+
+// forMesh tells that a list of gateways means sidecars.
+func forMesh(gateways []string) bool {
+	return len(gateways) == 0 || slices.Contains(gateways, meshGateway)
+}
+
+// visibleFrom tells that an object of the namespace own, with that exportTo, is
+// seen from another namespace.
+func visibleFrom(exportTo []string, own, from string) bool {
+	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(to string) bool {
+		return to == "*" || to == from || to == "." && own == from
+	})
+}
+
+// ruledHosts are the hosts, sorted, that VirtualServices speak of and that are
+// no services: sidecars serve them on port 80. A wildcard counts as no service
+// where none of the known hosts is covered by it.
+func (b *builder) ruledHosts(known []*httpHost) []federation.Hostname {
+	var found []federation.Hostname
+	for o := range b.reader.ObjectsOf(virtualServiceKind) {
+		for _, name := range o.Names {
+			host := federation.Hostname(name)
+			if isDomain(name) && b.hasRule(o, host) && !b.isService(host, known) {
+				found = append(found, host)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// isDomain tells that the name is one of a host, or a wildcard for hosts, that a
+// virtual host can have.
+func isDomain(name string) bool {
+	return strings.Trim(name, "*.") != "" && !strings.Contains(name[1:], "*") && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || r == ':' || r == '/' || r == '|'
+	})
+}
+
+func (b *builder) isService(host federation.Hostname, known []*httpHost) bool {
+	if slices.ContainsFunc(known, func(h *httpHost) bool { return covers(string(host), string(h.host)) }) {
+		return true
+	}
+	return slices.ContainsFunc(b.reader.ByHostname(host), b.sees)
+}
