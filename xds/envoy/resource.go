@@ -47,7 +47,6 @@ const (
 	ReasonVIPTaken         = "VIP_TAKEN"         // a service with the same VIP and port comes first
 	ReasonDomainTaken      = "DOMAIN_TAKEN"      // a service with the same short name or VIP comes first
 	ReasonNoDestination    = "NO_DESTINATION"    // where a request should go does not exist, or is not known to the proxy
-	ReasonRuleTaken        = "RULE_TAKEN"        // an older object says something else about the same host
 	ReasonInvalidRule      = "INVALID_RULE"      // the object holds a value that Envoy would refuse
 )
 

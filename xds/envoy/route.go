@@ -156,9 +156,10 @@ func (b *builder) virtualHosts(hosts []*httpHost) []*routev3.VirtualHost {
 }
 
 // serviceRoute sends every request to the service.
-func serviceRoute(h *httpHost) *routev3.Route {
+func (b *builder) serviceRoute(h *httpHost) *routev3.Route {
 	route := forward(clusterName(h.host, h.number))
 	route.GetRoute().RetryPolicy = retryPolicy()
+	route.GetRoute().HashPolicy = hashPolicies(b.trafficPolicyFor(h.service, h.number, ""))
 	return route
 }
 

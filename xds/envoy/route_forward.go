@@ -25,16 +25,17 @@ func (r *rule) forward(route *routev3.Route, in *networking.HTTPRoute) error {
 	case 0:
 		return fmt.Errorf(".route: there is no destination with a weight")
 	case 1:
-		cluster, missing := r.cluster(destinations[0].GetDestination())
+		to, missing := r.target(destinations[0].GetDestination())
 		if missing != "" {
 			r.leaveOut(r.missing(missing))
 			route.Action = refuse(http.StatusServiceUnavailable, missing)
 			return nil
 		}
-		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: cluster}
+		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to.cluster()}
+		action.HashPolicy = r.hashing(to)
 		setRouteHeaders(route, destinations[0].GetHeaders())
 	default:
-		action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: r.weightedClusters(destinations)}
+		action.ClusterSpecifier, action.HashPolicy = r.split(destinations)
 	}
 	route.Action = &routev3.Route_Route{Route: action}
 	if err := setRetries(action, in.GetRetries()); err != nil {
@@ -58,15 +59,18 @@ func weighted(all []*networking.HTTPRouteDestination) []*networking.HTTPRouteDes
 	return slices.DeleteFunc(slices.Clone(all), func(d *networking.HTTPRouteDestination) bool { return d.GetWeight() <= 0 })
 }
 
-// weightedClusters keep the share of a destination that does not exist: its
-// requests fail, those of others are not more than they should be.
-func (r *rule) weightedClusters(destinations []*networking.HTTPRouteDestination) *routev3.WeightedCluster {
+// split keeps the share of a destination that does not exist: its requests fail,
+// those of others are not more than they should be.
+func (r *rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.RouteAction_WeightedClusters, []*routev3.RouteAction_HashPolicy) {
 	out := &routev3.WeightedCluster{}
+	var hashing []*routev3.RouteAction_HashPolicy
 	for _, d := range destinations {
-		cluster, missing := r.cluster(d.GetDestination())
-		if missing != "" {
+		cluster := blackHoleCluster
+		if to, missing := r.target(d.GetDestination()); missing != "" {
 			r.leaveOut(r.missing(missing))
-			cluster = blackHoleCluster
+		} else {
+			cluster = to.cluster()
+			hashing = append(hashing, r.hashing(to)...)
 		}
 		w := &routev3.WeightedCluster_ClusterWeight{Name: cluster, Weight: wrapperspb.UInt32(uint32(d.GetWeight()))}
 		setWeightHeaders(w, d.GetHeaders())
@@ -75,21 +79,36 @@ func (r *rule) weightedClusters(destinations []*networking.HTTPRouteDestination)
 		}
 		out.Clusters = append(out.Clusters, w)
 	}
-	return out
+	return &routev3.RouteAction_WeightedClusters{WeightedClusters: out}, hashing
 }
 
 func (r *rule) missing(why string) Reason {
 	return Reason{Code: ReasonNoDestination, Message: r.object.Key.String() + ": " + why}
 }
 
-// cluster names the cluster of a destination; where that does not exist, missing
-// says why. A destination without a port means the only port of the service,
-// else the port that is routed.
-func (r *rule) cluster(d *networking.Destination) (name, missing string) {
+// target is a destination that exists.
+type target struct {
+	servedPort
+	subset string
+}
+
+func (t target) cluster() string {
+	return subsetClusterName(t.service.Key.Hostname, t.port.Number, t.subset)
+}
+
+// hashing is what of a request decides about its endpoint at the target.
+func (b *builder) hashing(t target) []*routev3.RouteAction_HashPolicy {
+	return hashPolicies(b.trafficPolicyFor(t.service, t.port.Number, t.subset))
+}
+
+// target finds a destination; where it does not exist, missing says why. A
+// destination without a port means the only port of the service, else the port
+// that is routed.
+func (r *rule) target(d *networking.Destination) (to target, missing string) {
 	host := federation.ResolveHost(d.GetHost(), r.object.Key.Namespace)
 	services := slices.DeleteFunc(slices.Clone(r.reader.ByHostname(host)), func(s *federation.Service) bool { return !r.sees(s) })
 	if len(services) == 0 {
-		return "", fmt.Sprintf("the destination %s is no service that this proxy sees", host)
+		return to, fmt.Sprintf("the destination %s is no service that this proxy sees", host)
 	}
 	number := r.port
 	if d.GetPort() != nil {
@@ -99,13 +118,10 @@ func (r *rule) cluster(d *networking.Destination) (name, missing string) {
 	}
 	owner, _ := firstOwner(services, number, r.sees)
 	if owner.service == nil {
-		return "", fmt.Sprintf("the destination %s has no port %d; name one of its ports", host, number)
+		return to, fmt.Sprintf("the destination %s has no port %d; name one of its ports", host, number)
 	}
-	if d.GetSubset() == "" {
-		return clusterName(host, number), ""
+	if d.GetSubset() != "" && !r.hasSubset(owner.service, d.GetSubset()) {
+		return to, fmt.Sprintf("no DestinationRule that this proxy sees gives the destination %s a subset %q", host, d.GetSubset())
 	}
-	if !r.hasSubset(owner.service, d.GetSubset()) {
-		return "", fmt.Sprintf("no DestinationRule that this proxy sees gives the destination %s a subset %q", host, d.GetSubset())
-	}
-	return subsetClusterName(host, number, d.GetSubset()), ""
+	return target{owner, d.GetSubset()}, ""
 }

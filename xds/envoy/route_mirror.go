@@ -31,12 +31,12 @@ func (r *rule) mirror(action *routev3.RouteAction, to *networking.Destination, p
 	if percentage <= 0 {
 		return
 	}
-	cluster, missing := r.cluster(to)
+	copied, missing := r.target(to)
 	if missing != "" {
 		r.leaveOut(r.missing("mirror: " + missing))
 		return
 	}
 	action.RequestMirrorPolicies = append(action.RequestMirrorPolicies, &routev3.RouteAction_RequestMirrorPolicy{
-		Cluster: cluster, RuntimeFraction: &corev3.RuntimeFractionalPercent{DefaultValue: fraction(percentage)},
+		Cluster: copied.cluster(), RuntimeFraction: &corev3.RuntimeFractionalPercent{DefaultValue: fraction(percentage)},
 	})
 }

@@ -26,7 +26,7 @@ func (b *builder) hostRoutes(h *httpHost) []*routev3.Route {
 	if h.service == nil {
 		return nil
 	}
-	return []*routev3.Route{serviceRoute(h)}
+	return []*routev3.Route{b.serviceRoute(h)}
 }
 
 // http compiles the routes that the facet's proxies have; none where every
