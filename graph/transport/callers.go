@@ -103,6 +103,15 @@ func callerOf(r *http.Request) (caller string, known bool) {
 	return r.RemoteAddr, false
 }
 
+// untilExpiry calls end when the caller's certificate expires, unless stop is
+// called before: nothing of a stream outlives the right to it (B-G18).
+func untilExpiry(r *http.Request, end func()) (stop func() bool) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return func() bool { return true }
+	}
+	return time.AfterFunc(time.Until(r.TLS.PeerCertificates[0].NotAfter), end).Stop
+}
+
 // Run waits for the context to end, then ends the open streams in order:
 // WebSockets are closed with 1001 and event streams end without complete, so
 // that clients come back. It returns nil when all have gone, at the latest after

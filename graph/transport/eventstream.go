@@ -34,6 +34,7 @@ func (h *Handler) stream(r *http.Request, reply *replier, s streaming) {
 	defer driving.Wait()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	defer untilExpiry(r, cancel)()
 	driving.Go(func() {
 		defer close(answers)
 		h.drive(ctx, s.operation, job{transport: eventStream, release: s.release, emit: func(answer *graphql.Response) bool {

@@ -59,15 +59,21 @@ func TestEvents(t *testing.T) {
 		call call
 		want string
 	}{
-		"subscription by POST": {post("subscription{ticks(count:2)}").with("Accept", eventsType),
-			"event: next\ndata: {\"data\":{\"ticks\":1}}\n\nevent: next\ndata: {\"data\":{\"ticks\":2}}\n\n" + completed},
-		"subscription by GET": {get("query="+url.QueryEscape("subscription{ticks(count:1)}")).with("Accept", eventsType),
-			"event: next\ndata: {\"data\":{\"ticks\":1}}\n\n" + completed},
+		"subscription by POST": {
+			post("subscription{ticks(count:2)}").with("Accept", eventsType),
+			"event: next\ndata: {\"data\":{\"ticks\":1}}\n\nevent: next\ndata: {\"data\":{\"ticks\":2}}\n\n" + completed,
+		},
+		"subscription by GET": {
+			get("query="+url.QueryEscape("subscription{ticks(count:1)}")).with("Accept", eventsType),
+			"event: next\ndata: {\"data\":{\"ticks\":1}}\n\n" + completed,
+		},
 		"subscription without events": {post("subscription{ticks(count:0)}").with("Accept", eventsType), completed},
 		"query":                       {get("query={hello}").with("Accept", eventsType), "event: next\ndata: {\"data\":{\"hello\":\"hello\"}}\n\n" + completed},
 		"mutation":                    {post("mutation{change}").with("Accept", eventsType), "event: next\ndata: {\"data\":{\"change\":\"change\"}}\n\n" + completed},
-		"every type, as urql asks": {post("subscription{ticks(count:1)}").with("Accept", "application/graphql-response+json, application/json, text/event-stream, multipart/mixed"),
-			"event: next\ndata: {\"data\":{\"ticks\":1}}\n\n" + completed},
+		"every type, as urql asks": {
+			post("subscription{ticks(count:1)}").with("Accept", "application/graphql-response+json, application/json, text/event-stream, multipart/mixed"),
+			"event: next\ndata: {\"data\":{\"ticks\":1}}\n\n" + completed,
+		},
 		"events weigh more": {post("{hello}").with("Accept", "application/json;q=0.5, text/event-stream"), "event: next\ndata: {\"data\":{\"hello\":\"hello\"}}\n\n" + completed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,9 @@ package transport_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -247,4 +250,44 @@ func TestHandshakeRefusals(t *testing.T) {
 			t.Fatal("the place of a closed connection is not free again")
 		}
 	}
+}
+
+// certified makes every caller one with a certificate of that name.
+func certified(handler http.Handler, name string, expires time.Time) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leaf := &x509.Certificate{Subject: pkix.Name{CommonName: name + r.Header.Get("X-Other")}, NotAfter: expires}
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+func TestConnectionsOfACertificateAreLimited(t *testing.T) {
+	server := httptest.NewServer(certified(newHandler(t), "ann", time.Now().Add(time.Hour)))
+	t.Cleanup(server.Close)
+	for range 5 {
+		connect(t, server)
+	}
+	_, response, err := websocket.Dial(t.Context(), server.URL+"/graphql", nil)
+	if err == nil || response.StatusCode != 429 {
+		t.Errorf("the sixth got %v %v", response, err)
+	}
+	dial(t, server, websocket.DialOptions{HTTPHeader: http.Header{"X-Other": {"other"}}})
+}
+
+func TestBG18StreamsEndWithTheCertificate(t *testing.T) {
+	schema := newFakeSchema(t)
+	handler := transport.New(schema, transport.Options{Log: slog.New(slog.DiscardHandler)})
+	server := httptest.NewServer(certified(handler, "ann", time.Now().Add(300*time.Millisecond)))
+	t.Cleanup(server.Close)
+	s := open(t, server)
+	s.say(initMessage, subscribe("a", "subscription{waits}"))
+	events := ask(t, server, post("subscription{waits}").with("Accept", eventsType))
+	if got := s.end(); got.Code != 4403 || !strings.Contains(got.Reason, "expired") {
+		t.Errorf("closed with %v", got)
+	}
+	if got := whole(t, events); strings.Contains(got, "complete") {
+		t.Errorf("the event stream ends with %q", got)
+	}
+	<-schema.ended
+	<-schema.ended
 }

@@ -55,6 +55,7 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 	s.ws, s.cut = ws, func() { _ = wire.connection.Close() }
 	h.count(func(o Observer) { o.Connections(webSocket, 1) })
 	defer h.count(func(o Observer) { o.Connections(webSocket, -1) })
+	defer untilExpiry(r, func() { s.fail(forbidden("the certificate has expired")) })()
 	why := s.run(r.Context())
 	h.count(func(o Observer) { o.Closed(why.told()) })
 }
