@@ -176,7 +176,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range []string{"*.md", "adr/*.md", "../deploy/*/*.md", "../federation/testdata/*.md"} {
+	for _, pattern := range []string{"*.md", "adr/*.md", "kinds/*.md", "../deploy/*/*.md", "../federation/testdata/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -16,8 +16,10 @@ import (
 	networking "istio.io/api/networking/v1"
 )
 
-// codeUndecodable is of an object that is set aside as a whole.
-const codeUndecodable = "UNDECODABLE"
+const (
+	codeUndecodable = "UNDECODABLE"  // an object that is set aside as a whole
+	codeNotHonoured = "NOT_HONOURED" // a field that the hub does not act on
+)
 
 // held is an object as the State has it: decoded once and never changed.
 type held struct {
@@ -57,6 +59,12 @@ func hold(o *Object, domain string) *held {
 		h.entry, h.problems = external.Read(external.Entry{Key: o.Key, Created: shown.Created, Labels: shown.Labels, Spec: spec})
 	case *networking.WorkloadEntry:
 		h.key, h.workload, h.problems = external.Workload(external.Instance{Key: o.Key, Labels: shown.Labels, Spec: spec})
+	case *networking.WorkloadGroup:
+		if spec.GetProbe() != nil {
+			h.problems = []federation.Problem{{
+				Code: codeNotHonoured, Object: title(o.Key), Field: "spec.probe", Message: "the hub sends no probes to workloads that register themselves; the field has no effect",
+			}}
+		}
 	case *federation.ServiceBinding:
 		h.binding, h.problems = readBinding(shown, spec, domain)
 	}

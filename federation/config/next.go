@@ -189,7 +189,7 @@ func (d *draft) settle(key federation.ServiceKey) {
 	case shard == nil && had:
 		d.shards.Delete(at)
 		d.services.drop(key)
-	case shard != nil && !(had && was.Equal(shard)):
+	case shard != nil && (!had || !was.Equal(shard)):
 		d.shards.Insert(at, shard)
 		d.services.put(key, shard)
 	}
