@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/federation/config/configtest"
 	"isthmus.dev/isthmus/federation/config/etcd"
@@ -43,6 +44,7 @@ func TestCrashAtEachStepLeavesNothingByHalf(t *testing.T) {
 			}
 			counted := &counts{}
 			o := eager()
+			o.OrphanAge = 20 * time.Millisecond
 			o.Meter = counted
 			anew := s.Config(o)
 			heard, _ := configtest.Listen(t, anew)
@@ -81,7 +83,6 @@ func TestCollectorNeverTakesWhatACommitRefersTo(t *testing.T) {
 		t.Fatal("a commit refers to values that are gone")
 	}
 	slow.Steps(func(string) {})
-	o.OrphanAge = 0
 	revision := int64(0)
 	for revision < 20 {
 		got, err := slow.Commit(context.Background(), counters(revision, revision+1))

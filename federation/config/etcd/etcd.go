@@ -14,6 +14,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 // Options say which etcd. Without Endpoints it runs inside the process.
@@ -86,11 +88,20 @@ func outside(o Options) (*Store, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: o.Endpoints, TLS: o.TLS, Logger: newLogger(o.Logger), DialTimeout: o.Patience,
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnects())},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd%s: %w", at(o.Endpoints), err)
 	}
 	return &Store{client: client}, nil
+}
+
+// reconnects are the pauses between attempts to connect: a store that is back is
+// used soon.
+func reconnects() grpc.ConnectParams {
+	p := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}
+	p.Backoff.BaseDelay, p.Backoff.MaxDelay = 100*time.Millisecond, 2*time.Second
+	return p
 }
 
 // readEpoch returns the store's epoch and makes one in an empty store.

@@ -30,12 +30,15 @@ func (c *Config) Records(ctx context.Context, before int64, limit int) ([]config
 	}
 	records := make([]config.Record, 0, len(answer.Kvs))
 	previous := "" // what the record above says of this one
-	for i, kv := range answer.Kvs {
+	for _, kv := range answer.Kvs {
+		if !known(string(kv.Key)) {
+			continue
+		}
 		e, err := readEntry(kv)
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 && e.Hash != previous {
+		if len(records) > 0 && e.Hash != previous {
 			return nil, &damage{fmt.Sprintf("the record of revision %d", e.Revision), errHash}
 		}
 		previous = e.Previous

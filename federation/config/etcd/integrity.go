@@ -6,11 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
+	"syscall"
 	"time"
-
-	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // lockPatience is how long another process may take to let go of the data.
@@ -18,55 +15,42 @@ const lockPatience = time.Second
 
 // intact looks through the database of an embedded etcd that does not run: its
 // structure must be whole, and no other process may have it open. etcd itself
-// would wait for the other for ever, and find damage only where it reads.
-func intact(dir string) (err error) {
+// would wait for the other for ever, and may end the process over damage.
+func intact(dir string) error {
 	path := filepath.Join(dir, "member", "snap", "db")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = damagedFile(path, fmt.Sprint(p))
-		}
-	}()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockPatience})
-	switch {
-	case errors.Is(err, bolterrors.ErrTimeout):
+	if err != nil {
+		return err
+	}
+	defer file.Close() // with it goes the lock
+	if err := lockIn(file, lockPatience); errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("another process uses %s; stop that one or name another folder", dir)
-	case err != nil:
-		return damagedFile(path, err.Error())
+	} else if err != nil {
+		return fmt.Errorf("locking %s: %w", path, err)
 	}
-	defer db.Close()
-	return db.View(func(tx *bbolt.Tx) error {
-		found := ""
-		for err := range tx.Check() {
-			if found == "" {
-				found = err.Error()
-			}
-		}
-		if found != "" {
-			return damagedFile(path, found)
-		}
-		return walk(tx, path)
-	})
+	if err := checkPages(file); err != nil {
+		return fmt.Errorf("%s is damaged (%w); restore a backup of the folder, or remove it to begin with an empty store", path, err)
+	}
+	return nil
 }
 
-// walk reads every key and value, so that what cannot be reached is found.
-func walk(tx *bbolt.Tx, path string) error {
-	return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error {
-		bytes := 0
-		err := b.ForEach(func(k, v []byte) error {
-			bytes += len(k) + len(v)
-			return nil
-		})
-		if err != nil {
-			return damagedFile(path, err.Error())
+func lockIn(file *os.File, patience time.Duration) error {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
 		}
-		return nil
-	})
-}
-
-func damagedFile(path, why string) error {
-	return fmt.Errorf("%s is damaged (%s); restore a backup of the folder, or remove it to begin with an empty store", path, why)
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return err
+		}
+	}
 }

@@ -19,7 +19,7 @@ func (c *Config) scan(ctx context.Context, begin, end string, visit func(*mvccpb
 	for {
 		options := append(slices.Clone(o), clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(at),
 			clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
-		answer, err := c.client.Get(ctx, begin, options...)
+		answer, err := c.get(ctx, begin, options...)
 		if err != nil {
 			return err
 		}
@@ -43,6 +43,13 @@ func (c *Config) scan(ctx context.Context, begin, end string, visit func(*mvccpb
 	}
 }
 
+// get is one read, which may take as long as a small write.
+func (c *Config) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+	defer cancel()
+	return c.client.Get(ctx, key, o...)
+}
+
 // folder returns what lies below a prefix.
 func (c *Config) folder(ctx context.Context, prefix string) ([]*mvccpb.KeyValue, error) {
 	var kvs []*mvccpb.KeyValue
@@ -61,6 +68,9 @@ func (c *Config) entries(ctx context.Context, first, last int64) ([]logEntry, er
 	}
 	var found []logEntry
 	err := c.scan(ctx, logKey(first), logKey(last+1), func(kv *mvccpb.KeyValue) error {
+		if !known(string(kv.Key)) {
+			return nil
+		}
 		e, err := readEntry(kv)
 		found = append(found, e)
 		return err
@@ -99,6 +109,9 @@ func (c *Config) checkpoints(ctx context.Context, revision int64) ([]checkpoint,
 	var found []checkpoint
 	err := c.scan(ctx, checkpointsRoot, checkpointKey(revision+1), func(kv *mvccpb.KeyValue) error {
 		var p checkpoint
+		if !known(string(kv.Key)) {
+			return nil
+		}
 		if err := unseal(kv.Value, &p); err != nil || string(kv.Key) != checkpointKey(p.Revision) {
 			c.o.Logger.Warn("a checkpoint's entry is damaged and not used", "key", string(kv.Key), "error", err)
 			return nil

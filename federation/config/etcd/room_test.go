@@ -115,5 +115,5 @@ func opened(t *testing.T, o etcd.Options) *etcd.Store {
 
 // eager does at once what usually waits for its time.
 func eager() etcd.ConfigOptions {
-	return etcd.ConfigOptions{Probe: 10 * time.Millisecond, Sweep: 10 * time.Millisecond, OrphanAge: 20 * time.Millisecond}
+	return etcd.ConfigOptions{Probe: 10 * time.Millisecond, Sweep: 10 * time.Millisecond}
 }

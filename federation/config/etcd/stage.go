@@ -169,6 +169,8 @@ func (c *Config) discard(ctx context.Context, t staged) {
 // removeStaged removes a transaction whose root is of etcd's revision still:
 // nothing has made it known, and nothing can from then on.
 func (c *Config) removeStaged(ctx context.Context, id string, root int64) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+	defer cancel()
 	answer, err := c.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(rootKey(id)), "=", root)).
 		Then(clientv3.OpDelete(txFolder(id), clientv3.WithPrefix())).Commit()
 	return err == nil && answer.Succeeded, err

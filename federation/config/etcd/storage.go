@@ -16,7 +16,7 @@ import (
 // store that is full is compacted and defragmented here, and takes writes again
 // when that made room: nobody else can do it, and nobody else uses it.
 func (c *Config) storage(ctx context.Context) []config.Problem {
-	ctx, cancel := context.WithTimeout(ctx, 2*c.o.Patience)
+	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
 	var problems []config.Problem
 	for _, endpoint := range c.endpoints() {

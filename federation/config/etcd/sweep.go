@@ -118,7 +118,7 @@ func (f *follower) collect(ctx context.Context, present map[string]int64) error 
 // isStaged tells whether the transaction says of itself that it is not known. One
 // whose root cannot be read is left to people.
 func (c *Config) isStaged(ctx context.Context, id string) (bool, error) {
-	answer, err := c.client.Get(ctx, rootKey(id))
+	answer, err := c.get(ctx, rootKey(id))
 	if err != nil {
 		return false, err
 	}
@@ -136,6 +136,9 @@ func (c *Config) isStaged(ctx context.Context, id string) (bool, error) {
 func (c *Config) checkChain(ctx context.Context) error {
 	var last *logEntry
 	return c.scan(ctx, logPrefix, clientv3.GetPrefixRangeEnd(logPrefix), func(kv *mvccpb.KeyValue) error {
+		if !known(string(kv.Key)) {
+			return nil
+		}
 		e, err := readEntry(kv)
 		if err != nil {
 			return err
@@ -174,6 +177,8 @@ func (c *Config) retire(ctx context.Context, newest int64) error {
 }
 
 func (c *Config) remove(ctx context.Context, ops []clientv3.Op) error {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+	defer cancel()
 	_, err := c.client.Txn(ctx).Then(ops...).Commit()
 	return err
 }
@@ -196,6 +201,9 @@ func (c *Config) retireLog(ctx context.Context, last int64) error {
 		return err
 	}
 	err := c.scan(ctx, logPrefix, logKey(last+1), func(kv *mvccpb.KeyValue) error {
+		if !known(string(kv.Key)) {
+			return nil
+		}
 		e, err := readEntry(kv)
 		if err != nil {
 			return err

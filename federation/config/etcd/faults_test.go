@@ -1,0 +1,235 @@
+package etcd_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/configtest"
+	"isthmus.dev/isthmus/federation/config/etcd"
+)
+
+func code(c string) func(configtest.Seen) bool {
+	return func(s configtest.Seen) bool { return s.Codes() == c }
+}
+
+func TestF13LostQuorumFailsWritesInTimeAndHealsByItself(t *testing.T) {
+	members := cluster(t, 3)
+	startAll(t, members...)
+	s := reach(t, members[0].endpoint(), members[1].endpoint(), members[2].endpoint())
+	o := eager()
+	o.Patience = 2 * time.Second
+	c := s.Config(o)
+	base := configtest.Must(t, c, configtest.Set(0, configtest.Object("a", 1)))
+	heard, _ := configtest.Listen(t, c)
+	heard.WaitRevision(t, base)
+	members[1].stop()
+	members[2].stop()
+	began := time.Now()
+	_, err := c.Commit(t.Context(), configtest.Set(base, configtest.Object("a", 2)))
+	if !errors.Is(err, config.ErrUnavailable) || time.Since(began) > 5*time.Second {
+		t.Errorf("after %v a commit gives %v", time.Since(began), err)
+	}
+	seen := heard.Wait(t, "trouble", code("UNREACHABLE"))
+	if len(seen.Objects) != 1 || !strings.Contains(seen.Problems[0].Message, "since 20") {
+		t.Errorf("%d objects, %v", len(seen.Objects), seen.Problems)
+	}
+	startAll(t, members[1])
+	heard.Wait(t, "the end of trouble", code(""))
+	waitUntil(t, "a commit to be taken", func() bool {
+		base, err := c.Records(t.Context(), 0, 1)
+		if err != nil {
+			return false
+		}
+		_, err = c.Commit(t.Context(), configtest.Set(base[0].Revision, configtest.Object("a", 3)))
+		return err == nil
+	})
+	heard.Wait(t, "it", func(s configtest.Seen) bool { return configtest.Value[int](s.Objects[configtest.Key("a")]) == 3 })
+}
+
+func TestF17CompactionDuringACutGivesWhatDiffers(t *testing.T) {
+	members := cluster(t, 1)
+	startAll(t, members...)
+	k := linkTo(t, members[0])
+	near, far := reach(t, members[0].endpoint()), reach(t, k.endpoint())
+	writer := near.Config(etcd.ConfigOptions{})
+	base := configtest.Must(t, writer, configtest.Set(0, configtest.Object("stays", 1), configtest.Object("goes", 1), configtest.Object("turns", 1)))
+	for _, name := range []string{"leased-stays", "leased-goes"} {
+		if _, err := writer.Register(t.Context(), *configtest.Object(name, 1), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := eager()
+	o.Patience = time.Second
+	heard, _ := configtest.Listen(t, far.Config(o))
+	before := heard.Wait(t, "all", func(s configtest.Seen) bool { return len(s.Objects) == 5 })
+	k.set(true, false)
+	heard.Wait(t, "trouble", code("UNREACHABLE"))
+	base = configtest.Must(t, writer, configtest.Gone(base, "goes"))
+	base = configtest.Must(t, writer, configtest.Set(base, configtest.Object("turns", 2), configtest.Object("comes", 1)))
+	if err := writer.Release(t.Context(), configtest.Key("leased-goes")); err != nil {
+		t.Fatal(err)
+	}
+	now, err := near.Client().Get(t.Context(), "/isthmus", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := near.Client().Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	if seen := heard.Now(); len(seen.Objects) != 5 {
+		t.Error("the cut took something away")
+	}
+	k.set(false, false)
+	heard.WaitRevision(t, base)
+	seen := heard.Wait(t, "what differs", func(s configtest.Seen) bool { return len(s.Objects) == 4 && s.Codes() == "" })
+	for _, name := range []string{"stays", "leased-stays"} {
+		if seen.Objects[configtest.Key(name)] != before.Objects[configtest.Key(name)] {
+			t.Errorf("%s did not change and was given anew", name)
+		}
+	}
+}
+
+func TestF19CommitOfManyValuesIsOneUpdate(t *testing.T) {
+	s := opened(t, etcd.Options{})
+	reader := s.Config(eager())
+	heard, _ := configtest.Listen(t, reader)
+	heard.WaitRevision(t, 0)
+	objects := make([]*config.Object, 3000)
+	for i := range objects {
+		objects[i] = configtest.Object(fmt.Sprint("o-", i), strings.Repeat("x", 4<<10))
+	}
+	writer := s.Config(etcd.ConfigOptions{}) // another replica
+	revision := configtest.Must(t, writer, configtest.Set(0, objects...))
+	seen := heard.WaitRevision(t, revision)
+	if len(seen.Updates) != 2 || len(seen.Updates[1].Events) != len(objects) {
+		t.Errorf("12 MiB came as %d updates", len(seen.Updates)-1)
+	}
+}
+
+func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
+	s := opened(t, etcd.Options{Quota: 16 << 20})
+	o := eager()
+	o.Retain, o.CheckpointRecords = 2, 2
+	c := s.Config(o)
+	heard, _ := configtest.Listen(t, c)
+	large := strings.Repeat("x", 900<<10)
+	base, full := int64(0), 0
+	for base < 40 {
+		revision, err := c.Commit(t.Context(), configtest.Set(base, configtest.Object("large", fmt.Sprint(base, large))))
+		var refused *config.Refused
+		switch {
+		case err == nil:
+			base = revision
+		case errors.As(err, &refused) && refused.Limit == "storage full":
+			full++
+			if objects, err := c.At(t.Context(), base); err != nil || len(objects) != 1 {
+				t.Fatalf("a full store gives %d objects, %v", len(objects), err)
+			}
+		default:
+			t.Fatal(err)
+		}
+	}
+	if seen := heard.WaitRevision(t, base); full == 0 || len(seen.Objects) != 1 {
+		t.Errorf("it was full %d times", full)
+	}
+}
+
+func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etcd")
+	s, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir, Quota: 16 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Config(eager())
+	heard, stop := configtest.Listen(t, c)
+	base := int64(0)
+	for err == nil {
+		_, err = c.Commit(t.Context(), configtest.Set(base, configtest.Object(fmt.Sprint("o-", base), strings.Repeat(fmt.Sprint(base%10), 900<<10))))
+		if err == nil {
+			base++
+		} else if heard.Now().Codes() != "STORAGE_FULL" && limit(err) == "storage full" {
+			err = nil // room was made
+		}
+	}
+	seen := heard.Wait(t, "the alarm", code("STORAGE_FULL"))
+	if limit(err) != "storage full" || len(seen.Objects) != int(base) {
+		t.Errorf("at %d objects of %d the error is %v", len(seen.Objects), base, err)
+	}
+	stop()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = opened(t, etcd.Options{DataDir: dir, Quota: 64 << 20}).Config(eager())
+	heard, _ = configtest.Listen(t, c)
+	heard.WaitRevision(t, base)
+	waitUntil(t, "writes to be taken", func() bool {
+		_, err := c.Commit(t.Context(), configtest.Set(base, configtest.Object("more", 1)))
+		return err == nil
+	})
+}
+
+func limit(err error) string {
+	var r *config.Refused
+	if errors.As(err, &r) {
+		return r.Limit
+	}
+	return ""
+}
+
+func TestF27SilentStoreFailsInTimeWithoutAPileUp(t *testing.T) {
+	members := cluster(t, 1)
+	startAll(t, members...)
+	k := linkTo(t, members[0])
+	s := reach(t, k.endpoint())
+	o := eager()
+	o.Patience = 300 * time.Millisecond
+	c := s.Config(o)
+	base := configtest.Must(t, c, configtest.Set(0, configtest.Object("a", 1)))
+	heard, _ := configtest.Listen(t, c)
+	heard.WaitRevision(t, base)
+	k.set(false, true)
+	before := runtime.NumGoroutine()
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			began := time.Now()
+			_, err := c.Commit(t.Context(), configtest.Set(base, configtest.Object("b", 1)))
+			if took := time.Since(began); !errors.Is(err, config.ErrUnavailable) || took > 5*time.Second {
+				t.Errorf("after %v a commit gives %v", took, err)
+			}
+			if _, err := c.At(t.Context(), base); !errors.Is(err, config.ErrUnavailable) {
+				t.Errorf("a read of the history gives %v", err)
+			}
+		})
+	}
+	group.Wait()
+	heard.Wait(t, "trouble", code("UNREACHABLE"))
+	waitUntil(t, "their goroutines to end", func() bool { return runtime.NumGoroutine() < before+20 })
+	k.set(false, false)
+	heard.Wait(t, "the end of trouble", code(""))
+}
+
+func TestF25RestoredBackupIsTakenOver(t *testing.T) {
+	s := opened(t, etcd.Options{})
+	c := s.Config(eager())
+	base := configtest.Must(t, c, configtest.Set(0, configtest.Object("a", 1)))
+	old := get(t, s, "/isthmus/v1/config/head")
+	base = configtest.Must(t, c, configtest.Set(base, configtest.Object("a", 2), configtest.Object("b", 2)))
+	heard, _ := configtest.Listen(t, c)
+	heard.WaitRevision(t, base)
+	put(t, s, "/isthmus/v1/config/head", string(old))
+	heard.Wait(t, "the older state", func(s configtest.Seen) bool { return s.Revision() == 1 && len(s.Objects) == 1 })
+	if v := heard.Now().Objects[configtest.Key("a")]; !bytes.Contains(v.Manifest, []byte(`"value":1`)) {
+		t.Errorf("it gives %s", v.Manifest)
+	}
+}
