@@ -7,12 +7,6 @@ import (
 	"strings"
 )
 
-// Codes of the problems of bindings. They heal by themselves.
-const (
-	codeBindingCycle   = "BINDING_CYCLE"
-	codeBindingMissing = "BINDING_TARGET_MISSING"
-)
-
 // lent is what a shard takes from the services that it is bound to.
 type lent struct {
 	ports      []Port // theirs; unused where the shard declares its own
@@ -104,7 +98,7 @@ func (d *draft) find(key ServiceKey, old *Service, circle map[ServiceKey]bool) m
 }
 
 // targets are the services that the shard is bound to and that there are; none
-// where they lead back to the service itself.
+// where they lead back to the service itself. What is wrong heals by itself.
 func (d *draft) targets(key ServiceKey, shard *Shard, circle map[ServiceKey]bool) ([]bound, *Problem) {
 	object := "Service " + key.String()
 	var targets []bound
@@ -113,7 +107,7 @@ func (d *draft) targets(key ServiceKey, shard *Shard, circle map[ServiceKey]bool
 	for i, b := range shard.Bound {
 		target := d.targetOf(b)
 		if circle[target] {
-			return nil, &Problem{Code: codeBindingCycle, Object: object, Field: fmt.Sprintf("services[%d]", i), Message: fmt.Sprintf("%s leads back to this service, which has no bound endpoints for that; bind it to services that are not made of it", target)}
+			return nil, &Problem{Code: "BINDING_CYCLE", Object: object, Field: fmt.Sprintf("services[%d]", i), Message: fmt.Sprintf("%s leads back to this service, which has no bound endpoints for that; bind it to services that are not made of it", target)}
 		}
 		if svc, ok := d.services.Get(target.bytes()); ok {
 			targets = append(targets, bound{b, svc})
@@ -125,7 +119,7 @@ func (d *draft) targets(key ServiceKey, shard *Shard, circle map[ServiceKey]bool
 	if missing == nil {
 		return targets, nil
 	}
-	return targets, &Problem{Code: codeBindingMissing, Object: object, Field: field, Message: fmt.Sprintf("no cluster offers %s; the others are used until one does", strings.Join(firstOf(missing, 5), ", "))}
+	return targets, &Problem{Code: "BINDING_TARGET_MISSING", Object: object, Field: field, Message: fmt.Sprintf("no cluster offers %s; the others are used until one does", strings.Join(firstOf(missing, 5), ", "))}
 }
 
 // lend takes ports, endpoints and accounts from the targets. It is pure.

@@ -205,7 +205,7 @@ func TestBindingCycle(t *testing.T) {
 		s := after(edits...)
 		var circles []string
 		for p := range s.Problems("hub") {
-			if p.Code == codeBindingCycle && strings.Contains(p.Message, "leads back") {
+			if p.Code == "BINDING_CYCLE" && strings.Contains(p.Message, "leads back") {
 				circles = append(circles, p.Object)
 			}
 		}
