@@ -20,6 +20,7 @@ func drawSnapshot(t *rapid.T) *federation.Snapshot {
 			w.say(id, drawKey(t), drawShard(t))
 		}
 	}
+	drawRules(t, w)
 	return w.snapshot
 }
 
@@ -71,6 +72,7 @@ func drawEndpoint(t *rapid.T) federation.Endpoint {
 		Weight:   rapid.SampledFrom([]uint32{0, 1, 7, 1 << 31, 1<<32 - 1}).Draw(t, "weight"),
 		Network:  rapid.SampledFrom([]federation.NetworkID{"", "n1", "n2"}).Draw(t, "endpoint network"),
 		Locality: federation.Locality{Region: rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(t, "region")},
+		Labels:   map[string]string{"version": rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(t, "version")},
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "endpoint ports") {
 		e.Ports = append(e.Ports, federation.EndpointPort{Name: fmt.Sprintf("p%d", i), Number: rapid.SampledFrom([]uint16{80, 8080, 0}).Draw(t, "number")})

@@ -96,6 +96,11 @@ func indexOf(spec proto.Message) (names, labels []string) {
 		}
 	case *networking.DestinationRule:
 		names = []string{spec.GetHost()}
+		for _, namespace := range spec.GetExportTo() {
+			if namespace != "." && namespace != "*" {
+				names = append(names, "export:"+namespace)
+			}
+		}
 		note(spec.GetWorkloadSelector().GetMatchLabels())
 	case *networking.Sidecar:
 		note(spec.GetWorkloadSelector().GetLabels())

@@ -37,7 +37,7 @@ func TestEnvoyTakesAnySnapshot(t *testing.T) {
 		world := rapid.Custom(func(t *rapid.T) map[envoy.Type][]resource {
 			return buildAll(t, drawNode(t), drawSnapshot(t))
 		}).Example(seed)
-		if err := testbed.ValidateEnvoy(t, bootstrap(t, world)); err != nil {
+		if err := testbed.ValidateEnvoy(t, withProxyFiles(t, bootstrap(t, world))); err != nil {
 			t.Errorf("seed %d: %v\n%s", seed, err, bootstrap(t, world))
 		}
 	}

@@ -2,12 +2,17 @@ package envoy
 
 import (
 	"fmt"
+	"math"
 
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
+
+// maxSeconds is the longest duration that Envoy can count in nanoseconds.
+const maxSeconds = math.MaxInt64/1_000_000_000 - 1
 
 // schemaCheck applies the generated rules to one resource, also to what is
 // packed inside, each packed message once.
@@ -53,6 +58,9 @@ func (c schemaCheck) walk(m protoreflect.Message) error {
 	part := m.Interface()
 	if packed, ok := part.(*anypb.Any); ok {
 		return c.unpack(packed)
+	}
+	if d, ok := part.(*durationpb.Duration); ok && (d.GetSeconds() > maxSeconds || d.GetSeconds() < -maxSeconds) {
+		return fmt.Errorf("a duration of %d seconds is more than Envoy can count", d.GetSeconds())
 	}
 	if c.seen[part] {
 		return nil

@@ -56,25 +56,3 @@ func validateName(name string) error {
 	}
 	return nil
 }
-
-func validateCluster(c *clusterv3.Cluster) error {
-	local := c.GetLoadAssignment()
-	switch c.GetType() {
-	case clusterv3.Cluster_EDS:
-		if c.GetEdsClusterConfig().GetEdsConfig().GetAds() == nil {
-			return fmt.Errorf("eds_cluster_config: endpoints do not come by ADS")
-		}
-	case clusterv3.Cluster_ORIGINAL_DST:
-		if c.GetLbPolicy() != clusterv3.Cluster_CLUSTER_PROVIDED || local != nil {
-			return fmt.Errorf("lb_policy: an ORIGINAL_DST cluster needs CLUSTER_PROVIDED and no endpoints")
-		}
-	case clusterv3.Cluster_LOGICAL_DNS:
-		if n := countEndpoints(local); n != 1 {
-			return fmt.Errorf("load_assignment: a LOGICAL_DNS cluster needs one endpoint, this has %d", n)
-		}
-		return validateAssignment(local, onlySockets)
-	case clusterv3.Cluster_STRICT_DNS:
-		return validateAssignment(local, onlySockets)
-	}
-	return nil
-}

@@ -101,17 +101,19 @@ var spoils = map[string]spoil{
 func TestBadResourcesAreNeverSent(t *testing.T) {
 	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
 	for name, s := range spoils {
-		t.Run(name, func(t *testing.T) {
-			built := buildAll(t, client(t), w.snapshot)
-			m, _ := find[proto.Message](t, built[s.typ], s.name)
-			s.do(m)
-			err := envoy.Validate(m)
-			if err == nil || !strings.Contains(err.Error(), s.want) {
-				t.Errorf("it is judged: %v; want an error with %q", err, s.want)
-			}
-			if refused := testbed.ValidateEnvoy(t, bootstrap(t, built)) != nil; refused != s.envoy {
-				t.Errorf("Envoy refuses it: %t, want %t", refused, s.envoy)
-			}
-		})
+		t.Run(name, func(t *testing.T) { s.judge(t, w) })
+	}
+}
+
+func (s spoil) judge(t *testing.T, w *world) {
+	built := buildAll(t, client(t), w.snapshot)
+	m, _ := find[proto.Message](t, built[s.typ], s.name)
+	s.do(m)
+	err := envoy.Validate(m)
+	if err == nil || !strings.Contains(err.Error(), s.want) {
+		t.Errorf("it is judged: %v; want an error with %q", err, s.want)
+	}
+	if refused := testbed.ValidateEnvoy(t, bootstrap(t, built)) != nil; refused != s.envoy {
+		t.Errorf("Envoy refuses it: %t, want %t", refused, s.envoy)
 	}
 }
