@@ -53,7 +53,10 @@ func TestBadClustersAreNeverSent(t *testing.T) {
 		"certificate without key": {"no key", true, spoilTLS(t, &tlsv3.CommonTlsContext{TlsCertificates: []*tlsv3.TlsCertificate{{
 			CertificateChain: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "x"}},
 		}}})},
-		"endless duration": {"duration", true, func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(0); c.ConnectTimeout.Seconds = 300_000_000_000 }},
+		"endless duration": {"duration", true, func(c *clusterv3.Cluster) {
+			c.ConnectTimeout = durationpb.New(0)
+			c.ConnectTimeout.Seconds = 300_000_000_000
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spoil{envoy.ClusterType, webCluster, c.want, c.envoy, spoilCluster(c.do)}.judge(t, w)
