@@ -79,7 +79,7 @@ func (s *Selector) Equal(o *Selector) bool {
 // BoundService is a service whose endpoints another one takes for its own
 // (ServiceBinding of isthmus.dev).
 type BoundService struct {
-	Service  ServiceKey  `json:"service"` // else the one of that hostname without namespace
+	Service  ServiceKey  `json:"service"`            // else the one of that hostname without namespace
 	Clusters []ClusterID `json:"clusters,omitempty"` // none: of every cluster
 	// Weight is its part of the requests, beside those of the other bound
 	// services that have endpoints; 0 takes none.
