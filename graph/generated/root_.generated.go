@@ -23,14 +23,39 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
 	Cluster() ClusterResolver
+	ConfigObject() ConfigObjectResolver
+	ConfigObjectStatus() ConfigObjectStatusResolver
+	Mutation() MutationResolver
 	Query() QueryResolver
+	Rollout() RolloutResolver
 	Service() ServiceResolver
+	Subscription() SubscriptionResolver
 }
 
 type DirectiveRoot struct {
 }
 
 type ComplexityRoot struct {
+	ApplyPayload struct {
+		Changes    func(childComplexity int) int
+		DryRun     func(childComplexity int) int
+		Findings   func(childComplexity int) int
+		Preview    func(childComplexity int) int
+		Revision   func(childComplexity int) int
+		Rollout    func(childComplexity int) int
+		Ticket     func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	Change struct {
+		Clusters      func(childComplexity int) int
+		ConfigObjects func(childComplexity int) int
+		Cursor        func(childComplexity int) int
+		Resync        func(childComplexity int) int
+		Services      func(childComplexity int) int
+		Version       func(childComplexity int) int
+	}
+
 	Cluster struct {
 		ClusterID  func(childComplexity int) int
 		Endpoints  func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) int
@@ -42,6 +67,11 @@ type ComplexityRoot struct {
 		Provider   func(childComplexity int) int
 		Services   func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
 		Status     func(childComplexity int) int
+	}
+
+	ClusterChange struct {
+		Action  func(childComplexity int) int
+		Cluster func(childComplexity int) int
 	}
 
 	ClusterConnection struct {
@@ -81,10 +111,113 @@ type ComplexityRoot struct {
 		ClusterID func(childComplexity int) int
 	}
 
+	ConfigChange struct {
+		Action func(childComplexity int) int
+		Diff   func(childComplexity int) int
+		Object func(childComplexity int) int
+	}
+
+	ConfigKind struct {
+		Group      func(childComplexity int) int
+		Kind       func(childComplexity int) int
+		Namespaced func(childComplexity int) int
+		Plural     func(childComplexity int) int
+		ShortNames func(childComplexity int) int
+		Storage    func(childComplexity int) int
+		Versions   func(childComplexity int) int
+	}
+
+	ConfigObject struct {
+		APIVersion func(childComplexity int) int
+		Created    func(childComplexity int) int
+		Expires    func(childComplexity int) int
+		Group      func(childComplexity int) int
+		Hidden     func(childComplexity int) int
+		History    func(childComplexity int, first *int, after *string, last *int, before *string) int
+		ID         func(childComplexity int) int
+		JSON       func(childComplexity int) int
+		Kind       func(childComplexity int) int
+		Labels     func(childComplexity int) int
+		Name       func(childComplexity int) int
+		Namespace  func(childComplexity int) int
+		Revision   func(childComplexity int) int
+		Set        func(childComplexity int) int
+		Source     func(childComplexity int) int
+		SourceName func(childComplexity int) int
+		Status     func(childComplexity int) int
+		YAML       func(childComplexity int) int
+	}
+
+	ConfigObjectChange struct {
+		Action func(childComplexity int) int
+		Object func(childComplexity int) int
+	}
+
+	ConfigObjectConnection struct {
+		Edges      func(childComplexity int) int
+		Nodes      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	ConfigObjectEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	ConfigObjectStatus struct {
+		Acked       func(childComplexity int) int
+		Findings    func(childComplexity int) int
+		NotHonoured func(childComplexity int) int
+		Pending     func(childComplexity int) int
+		Proxies     func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Rejected    func(childComplexity int) int
+	}
+
+	ConfigRevision struct {
+		Author   func(childComplexity int) int
+		Changes  func(childComplexity int) int
+		Manager  func(childComplexity int) int
+		Message  func(childComplexity int) int
+		Revision func(childComplexity int) int
+		Ticket   func(childComplexity int) int
+		Time     func(childComplexity int) int
+	}
+
+	ConfigRevisionConnection struct {
+		Edges      func(childComplexity int) int
+		Nodes      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	ConfigRevisionEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	ConfigSource struct {
+		Age      func(childComplexity int) int
+		Kind     func(childComplexity int) int
+		Name     func(childComplexity int) int
+		Revision func(childComplexity int) int
+		Trouble  func(childComplexity int) int
+	}
+
 	Conflict struct {
 		ClusterIDs func(childComplexity int) int
 		Kind       func(childComplexity int) int
 		Message    func(childComplexity int) int
+	}
+
+	DeletePayload struct {
+		Changes    func(childComplexity int) int
+		DryRun     func(childComplexity int) int
+		Findings   func(childComplexity int) int
+		Preview    func(childComplexity int) int
+		Revision   func(childComplexity int) int
+		Rollout    func(childComplexity int) int
+		UserErrors func(childComplexity int) int
 	}
 
 	Endpoint struct {
@@ -118,6 +251,19 @@ type ComplexityRoot struct {
 		Number func(childComplexity int) int
 	}
 
+	Finding struct {
+		Code     func(childComplexity int) int
+		Field    func(childComplexity int) int
+		Message  func(childComplexity int) int
+		Object   func(childComplexity int) int
+		Severity func(childComplexity int) int
+	}
+
+	HiddenObject struct {
+		Source     func(childComplexity int) int
+		SourceName func(childComplexity int) int
+	}
+
 	Hub struct {
 		ClusterID       func(childComplexity int) int
 		SnapshotVersion func(childComplexity int) int
@@ -135,11 +281,66 @@ type ComplexityRoot struct {
 		Zone    func(childComplexity int) int
 	}
 
+	Mutation struct {
+		Apply            func(childComplexity int, input model.ApplyInput) int
+		Delete           func(childComplexity int, input model.DeleteInput) int
+		RegisterWorkload func(childComplexity int, input model.RegisterWorkloadInput) int
+		ReleaseWorkload  func(childComplexity int, input model.ReleaseWorkloadInput) int
+		RenewWorkload    func(childComplexity int, input model.RenewWorkloadInput) int
+		Rollback         func(childComplexity int, input model.RollbackInput) int
+	}
+
+	NotHonoured struct {
+		Field  func(childComplexity int) int
+		Reason func(childComplexity int) int
+	}
+
+	ObjectRef struct {
+		Group     func(childComplexity int) int
+		Kind      func(childComplexity int) int
+		Name      func(childComplexity int) int
+		Namespace func(childComplexity int) int
+		Revision  func(childComplexity int) int
+	}
+
+	ObjectRevision struct {
+		Action   func(childComplexity int) int
+		Author   func(childComplexity int) int
+		Manager  func(childComplexity int) int
+		Message  func(childComplexity int) int
+		Revision func(childComplexity int) int
+		Time     func(childComplexity int) int
+	}
+
+	ObjectRevisionConnection struct {
+		Edges      func(childComplexity int) int
+		Nodes      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	ObjectRevisionEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	PageInfo struct {
 		EndCursor       func(childComplexity int) int
 		HasNextPage     func(childComplexity int) int
 		HasPreviousPage func(childComplexity int) int
 		StartCursor     func(childComplexity int) int
+	}
+
+	Preview struct {
+		Proxies   func(childComplexity int) int
+		Resources func(childComplexity int) int
+	}
+
+	PreviewResource struct {
+		Action  func(childComplexity int) int
+		Diff    func(childComplexity int) int
+		Name    func(childComplexity int) int
+		TypeURL func(childComplexity int) int
 	}
 
 	Problem struct {
@@ -192,6 +393,24 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	ProxyRollout struct {
+		Error  func(childComplexity int) int
+		NodeID func(childComplexity int) int
+		State  func(childComplexity int) int
+	}
+
+	ProxyRolloutConnection struct {
+		Edges      func(childComplexity int) int
+		Nodes      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	ProxyRolloutEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	ProxySync struct {
 		LastError    func(childComplexity int) int
 		Since        func(childComplexity int) int
@@ -202,14 +421,58 @@ type ComplexityRoot struct {
 	}
 
 	Query struct {
-		Cluster  func(childComplexity int, clusterID string) int
-		Clusters func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Hub      func(childComplexity int) int
-		Node     func(childComplexity int, id string) int
-		Proxies  func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Proxy    func(childComplexity int, nodeID string) int
-		Service  func(childComplexity int, hostname string, namespace *string) int
-		Services func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
+		Cluster       func(childComplexity int, clusterID string) int
+		Clusters      func(childComplexity int, first *int, after *string, last *int, before *string) int
+		ConfigObject  func(childComplexity int, group string, kind string, namespace *string, name string, at *string) int
+		ConfigObjects func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter) int
+		ConfigSources func(childComplexity int) int
+		History       func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Hub           func(childComplexity int) int
+		Kinds         func(childComplexity int) int
+		Node          func(childComplexity int, id string) int
+		Proxies       func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Proxy         func(childComplexity int, nodeID string) int
+		Service       func(childComplexity int, hostname string, namespace *string) int
+		Services      func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
+	}
+
+	RegisterWorkloadPayload struct {
+		Registration func(childComplexity int) int
+		UserErrors   func(childComplexity int) int
+	}
+
+	ReleaseWorkloadPayload struct {
+		Object     func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	RenewWorkloadPayload struct {
+		Registration func(childComplexity int) int
+		UserErrors   func(childComplexity int) int
+	}
+
+	RevisedObject struct {
+		Action func(childComplexity int) int
+		Object func(childComplexity int) int
+	}
+
+	RollbackPayload struct {
+		Changes    func(childComplexity int) int
+		DryRun     func(childComplexity int) int
+		Findings   func(childComplexity int) int
+		Preview    func(childComplexity int) int
+		Revision   func(childComplexity int) int
+		Rollout    func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	Rollout struct {
+		Acked     func(childComplexity int) int
+		Delivered func(childComplexity int) int
+		Pending   func(childComplexity int) int
+		Proxies   func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Reached   func(childComplexity int) int
+		Rejected  func(childComplexity int) int
 	}
 
 	Service struct {
@@ -227,6 +490,11 @@ type ComplexityRoot struct {
 		ServiceAccounts func(childComplexity int) int
 		Shards          func(childComplexity int) int
 		Version         func(childComplexity int) int
+	}
+
+	ServiceChange struct {
+		Action  func(childComplexity int) int
+		Service func(childComplexity int) int
 	}
 
 	ServiceConnection struct {
@@ -259,6 +527,28 @@ type ComplexityRoot struct {
 		Resolution    func(childComplexity int) int
 		UID           func(childComplexity int) int
 	}
+
+	Subscription struct {
+		Changes func(childComplexity int, after *string, filter *model.ChangeFilter) int
+	}
+
+	UserError struct {
+		Code     func(childComplexity int) int
+		Column   func(childComplexity int) int
+		DocURL   func(childComplexity int) int
+		Document func(childComplexity int) int
+		Field    func(childComplexity int) int
+		File     func(childComplexity int) int
+		Line     func(childComplexity int) int
+		Manager  func(childComplexity int) int
+		Message  func(childComplexity int) int
+		Object   func(childComplexity int) int
+	}
+
+	WorkloadRegistration struct {
+		Expires func(childComplexity int) int
+		Object  func(childComplexity int) int
+	}
 }
 
 type executableSchema graphql.ExecutableSchemaState[ResolverRoot, DirectiveRoot, ComplexityRoot]
@@ -274,6 +564,92 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 	ec := newExecutionContext(nil, e, nil)
 	_ = ec
 	switch typeName + "." + field {
+
+	case "ApplyPayload.changes":
+		if e.ComplexityRoot.ApplyPayload.Changes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyPayload.Changes(childComplexity), true
+	case "ApplyPayload.dryRun":
+		if e.ComplexityRoot.ApplyPayload.DryRun == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyPayload.DryRun(childComplexity), true
+	case "ApplyPayload.findings":
+		if e.ComplexityRoot.ApplyPayload.Findings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyPayload.Findings(childComplexity), true
+	case "ApplyPayload.preview":
+		if e.ComplexityRoot.ApplyPayload.Preview == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyPayload.Preview(childComplexity), true
+	case "ApplyPayload.revision":
+		if e.ComplexityRoot.ApplyPayload.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyPayload.Revision(childComplexity), true
+	case "ApplyPayload.rollout":
+		if e.ComplexityRoot.ApplyPayload.Rollout == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyPayload.Rollout(childComplexity), true
+	case "ApplyPayload.ticket":
+		if e.ComplexityRoot.ApplyPayload.Ticket == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyPayload.Ticket(childComplexity), true
+	case "ApplyPayload.userErrors":
+		if e.ComplexityRoot.ApplyPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyPayload.UserErrors(childComplexity), true
+
+	case "Change.clusters":
+		if e.ComplexityRoot.Change.Clusters == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Clusters(childComplexity), true
+	case "Change.configObjects":
+		if e.ComplexityRoot.Change.ConfigObjects == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.ConfigObjects(childComplexity), true
+	case "Change.cursor":
+		if e.ComplexityRoot.Change.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Cursor(childComplexity), true
+	case "Change.resync":
+		if e.ComplexityRoot.Change.Resync == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Resync(childComplexity), true
+	case "Change.services":
+		if e.ComplexityRoot.Change.Services == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Services(childComplexity), true
+	case "Change.version":
+		if e.ComplexityRoot.Change.Version == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Version(childComplexity), true
 
 	case "Cluster.clusterID":
 		if e.ComplexityRoot.Cluster.ClusterID == nil {
@@ -350,6 +726,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Cluster.Status(childComplexity), true
+
+	case "ClusterChange.action":
+		if e.ComplexityRoot.ClusterChange.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterChange.Action(childComplexity), true
+	case "ClusterChange.cluster":
+		if e.ComplexityRoot.ClusterChange.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterChange.Cluster(childComplexity), true
 
 	case "ClusterConnection.edges":
 		if e.ComplexityRoot.ClusterConnection.Edges == nil {
@@ -471,6 +860,387 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ClusterVIPs.ClusterID(childComplexity), true
 
+	case "ConfigChange.action":
+		if e.ComplexityRoot.ConfigChange.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigChange.Action(childComplexity), true
+	case "ConfigChange.diff":
+		if e.ComplexityRoot.ConfigChange.Diff == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigChange.Diff(childComplexity), true
+	case "ConfigChange.object":
+		if e.ComplexityRoot.ConfigChange.Object == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigChange.Object(childComplexity), true
+
+	case "ConfigKind.group":
+		if e.ComplexityRoot.ConfigKind.Group == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigKind.Group(childComplexity), true
+	case "ConfigKind.kind":
+		if e.ComplexityRoot.ConfigKind.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigKind.Kind(childComplexity), true
+	case "ConfigKind.namespaced":
+		if e.ComplexityRoot.ConfigKind.Namespaced == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigKind.Namespaced(childComplexity), true
+	case "ConfigKind.plural":
+		if e.ComplexityRoot.ConfigKind.Plural == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigKind.Plural(childComplexity), true
+	case "ConfigKind.shortNames":
+		if e.ComplexityRoot.ConfigKind.ShortNames == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigKind.ShortNames(childComplexity), true
+	case "ConfigKind.storage":
+		if e.ComplexityRoot.ConfigKind.Storage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigKind.Storage(childComplexity), true
+	case "ConfigKind.versions":
+		if e.ComplexityRoot.ConfigKind.Versions == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigKind.Versions(childComplexity), true
+
+	case "ConfigObject.apiVersion":
+		if e.ComplexityRoot.ConfigObject.APIVersion == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.APIVersion(childComplexity), true
+	case "ConfigObject.created":
+		if e.ComplexityRoot.ConfigObject.Created == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Created(childComplexity), true
+	case "ConfigObject.expires":
+		if e.ComplexityRoot.ConfigObject.Expires == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Expires(childComplexity), true
+	case "ConfigObject.group":
+		if e.ComplexityRoot.ConfigObject.Group == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Group(childComplexity), true
+	case "ConfigObject.hidden":
+		if e.ComplexityRoot.ConfigObject.Hidden == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Hidden(childComplexity), true
+	case "ConfigObject.history":
+		if e.ComplexityRoot.ConfigObject.History == nil {
+			break
+		}
+
+		args, err := ec.field_ConfigObject_history_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.ConfigObject.History(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "ConfigObject.id":
+		if e.ComplexityRoot.ConfigObject.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.ID(childComplexity), true
+	case "ConfigObject.json":
+		if e.ComplexityRoot.ConfigObject.JSON == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.JSON(childComplexity), true
+	case "ConfigObject.kind":
+		if e.ComplexityRoot.ConfigObject.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Kind(childComplexity), true
+	case "ConfigObject.labels":
+		if e.ComplexityRoot.ConfigObject.Labels == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Labels(childComplexity), true
+	case "ConfigObject.name":
+		if e.ComplexityRoot.ConfigObject.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Name(childComplexity), true
+	case "ConfigObject.namespace":
+		if e.ComplexityRoot.ConfigObject.Namespace == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Namespace(childComplexity), true
+	case "ConfigObject.revision":
+		if e.ComplexityRoot.ConfigObject.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Revision(childComplexity), true
+	case "ConfigObject.set":
+		if e.ComplexityRoot.ConfigObject.Set == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Set(childComplexity), true
+	case "ConfigObject.source":
+		if e.ComplexityRoot.ConfigObject.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Source(childComplexity), true
+	case "ConfigObject.sourceName":
+		if e.ComplexityRoot.ConfigObject.SourceName == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.SourceName(childComplexity), true
+	case "ConfigObject.status":
+		if e.ComplexityRoot.ConfigObject.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Status(childComplexity), true
+	case "ConfigObject.yaml":
+		if e.ComplexityRoot.ConfigObject.YAML == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.YAML(childComplexity), true
+
+	case "ConfigObjectChange.action":
+		if e.ComplexityRoot.ConfigObjectChange.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectChange.Action(childComplexity), true
+	case "ConfigObjectChange.object":
+		if e.ComplexityRoot.ConfigObjectChange.Object == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectChange.Object(childComplexity), true
+
+	case "ConfigObjectConnection.edges":
+		if e.ComplexityRoot.ConfigObjectConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectConnection.Edges(childComplexity), true
+	case "ConfigObjectConnection.nodes":
+		if e.ComplexityRoot.ConfigObjectConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectConnection.Nodes(childComplexity), true
+	case "ConfigObjectConnection.pageInfo":
+		if e.ComplexityRoot.ConfigObjectConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectConnection.PageInfo(childComplexity), true
+	case "ConfigObjectConnection.totalCount":
+		if e.ComplexityRoot.ConfigObjectConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectConnection.TotalCount(childComplexity), true
+
+	case "ConfigObjectEdge.cursor":
+		if e.ComplexityRoot.ConfigObjectEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectEdge.Cursor(childComplexity), true
+	case "ConfigObjectEdge.node":
+		if e.ComplexityRoot.ConfigObjectEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectEdge.Node(childComplexity), true
+
+	case "ConfigObjectStatus.acked":
+		if e.ComplexityRoot.ConfigObjectStatus.Acked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectStatus.Acked(childComplexity), true
+	case "ConfigObjectStatus.findings":
+		if e.ComplexityRoot.ConfigObjectStatus.Findings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectStatus.Findings(childComplexity), true
+	case "ConfigObjectStatus.notHonoured":
+		if e.ComplexityRoot.ConfigObjectStatus.NotHonoured == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectStatus.NotHonoured(childComplexity), true
+	case "ConfigObjectStatus.pending":
+		if e.ComplexityRoot.ConfigObjectStatus.Pending == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectStatus.Pending(childComplexity), true
+	case "ConfigObjectStatus.proxies":
+		if e.ComplexityRoot.ConfigObjectStatus.Proxies == nil {
+			break
+		}
+
+		args, err := ec.field_ConfigObjectStatus_proxies_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.ConfigObjectStatus.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "ConfigObjectStatus.rejected":
+		if e.ComplexityRoot.ConfigObjectStatus.Rejected == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectStatus.Rejected(childComplexity), true
+
+	case "ConfigRevision.author":
+		if e.ComplexityRoot.ConfigRevision.Author == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevision.Author(childComplexity), true
+	case "ConfigRevision.changes":
+		if e.ComplexityRoot.ConfigRevision.Changes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevision.Changes(childComplexity), true
+	case "ConfigRevision.manager":
+		if e.ComplexityRoot.ConfigRevision.Manager == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevision.Manager(childComplexity), true
+	case "ConfigRevision.message":
+		if e.ComplexityRoot.ConfigRevision.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevision.Message(childComplexity), true
+	case "ConfigRevision.revision":
+		if e.ComplexityRoot.ConfigRevision.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevision.Revision(childComplexity), true
+	case "ConfigRevision.ticket":
+		if e.ComplexityRoot.ConfigRevision.Ticket == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevision.Ticket(childComplexity), true
+	case "ConfigRevision.time":
+		if e.ComplexityRoot.ConfigRevision.Time == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevision.Time(childComplexity), true
+
+	case "ConfigRevisionConnection.edges":
+		if e.ComplexityRoot.ConfigRevisionConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevisionConnection.Edges(childComplexity), true
+	case "ConfigRevisionConnection.nodes":
+		if e.ComplexityRoot.ConfigRevisionConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevisionConnection.Nodes(childComplexity), true
+	case "ConfigRevisionConnection.pageInfo":
+		if e.ComplexityRoot.ConfigRevisionConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevisionConnection.PageInfo(childComplexity), true
+	case "ConfigRevisionConnection.totalCount":
+		if e.ComplexityRoot.ConfigRevisionConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevisionConnection.TotalCount(childComplexity), true
+
+	case "ConfigRevisionEdge.cursor":
+		if e.ComplexityRoot.ConfigRevisionEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevisionEdge.Cursor(childComplexity), true
+	case "ConfigRevisionEdge.node":
+		if e.ComplexityRoot.ConfigRevisionEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevisionEdge.Node(childComplexity), true
+
+	case "ConfigSource.age":
+		if e.ComplexityRoot.ConfigSource.Age == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigSource.Age(childComplexity), true
+	case "ConfigSource.kind":
+		if e.ComplexityRoot.ConfigSource.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigSource.Kind(childComplexity), true
+	case "ConfigSource.name":
+		if e.ComplexityRoot.ConfigSource.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigSource.Name(childComplexity), true
+	case "ConfigSource.revision":
+		if e.ComplexityRoot.ConfigSource.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigSource.Revision(childComplexity), true
+	case "ConfigSource.trouble":
+		if e.ComplexityRoot.ConfigSource.Trouble == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigSource.Trouble(childComplexity), true
+
 	case "Conflict.clusterIDs":
 		if e.ComplexityRoot.Conflict.ClusterIDs == nil {
 			break
@@ -489,6 +1259,49 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Conflict.Message(childComplexity), true
+
+	case "DeletePayload.changes":
+		if e.ComplexityRoot.DeletePayload.Changes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeletePayload.Changes(childComplexity), true
+	case "DeletePayload.dryRun":
+		if e.ComplexityRoot.DeletePayload.DryRun == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeletePayload.DryRun(childComplexity), true
+	case "DeletePayload.findings":
+		if e.ComplexityRoot.DeletePayload.Findings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeletePayload.Findings(childComplexity), true
+	case "DeletePayload.preview":
+		if e.ComplexityRoot.DeletePayload.Preview == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeletePayload.Preview(childComplexity), true
+	case "DeletePayload.revision":
+		if e.ComplexityRoot.DeletePayload.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeletePayload.Revision(childComplexity), true
+	case "DeletePayload.rollout":
+		if e.ComplexityRoot.DeletePayload.Rollout == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeletePayload.Rollout(childComplexity), true
+	case "DeletePayload.userErrors":
+		if e.ComplexityRoot.DeletePayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeletePayload.UserErrors(childComplexity), true
 
 	case "Endpoint.address":
 		if e.ComplexityRoot.Endpoint.Address == nil {
@@ -608,6 +1421,50 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EndpointPort.Number(childComplexity), true
 
+	case "Finding.code":
+		if e.ComplexityRoot.Finding.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Finding.Code(childComplexity), true
+	case "Finding.field":
+		if e.ComplexityRoot.Finding.Field == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Finding.Field(childComplexity), true
+	case "Finding.message":
+		if e.ComplexityRoot.Finding.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Finding.Message(childComplexity), true
+	case "Finding.object":
+		if e.ComplexityRoot.Finding.Object == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Finding.Object(childComplexity), true
+	case "Finding.severity":
+		if e.ComplexityRoot.Finding.Severity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Finding.Severity(childComplexity), true
+
+	case "HiddenObject.source":
+		if e.ComplexityRoot.HiddenObject.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HiddenObject.Source(childComplexity), true
+	case "HiddenObject.sourceName":
+		if e.ComplexityRoot.HiddenObject.SourceName == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HiddenObject.SourceName(childComplexity), true
+
 	case "Hub.clusterID":
 		if e.ComplexityRoot.Hub.ClusterID == nil {
 			break
@@ -659,6 +1516,192 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Locality.Zone(childComplexity), true
 
+	case "Mutation.apply":
+		if e.ComplexityRoot.Mutation.Apply == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_apply_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.Apply(childComplexity, args["input"].(model.ApplyInput)), true
+	case "Mutation.delete":
+		if e.ComplexityRoot.Mutation.Delete == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_delete_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.Delete(childComplexity, args["input"].(model.DeleteInput)), true
+	case "Mutation.registerWorkload":
+		if e.ComplexityRoot.Mutation.RegisterWorkload == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_registerWorkload_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RegisterWorkload(childComplexity, args["input"].(model.RegisterWorkloadInput)), true
+	case "Mutation.releaseWorkload":
+		if e.ComplexityRoot.Mutation.ReleaseWorkload == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_releaseWorkload_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReleaseWorkload(childComplexity, args["input"].(model.ReleaseWorkloadInput)), true
+	case "Mutation.renewWorkload":
+		if e.ComplexityRoot.Mutation.RenewWorkload == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_renewWorkload_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RenewWorkload(childComplexity, args["input"].(model.RenewWorkloadInput)), true
+	case "Mutation.rollback":
+		if e.ComplexityRoot.Mutation.Rollback == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rollback_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.Rollback(childComplexity, args["input"].(model.RollbackInput)), true
+
+	case "NotHonoured.field":
+		if e.ComplexityRoot.NotHonoured.Field == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotHonoured.Field(childComplexity), true
+	case "NotHonoured.reason":
+		if e.ComplexityRoot.NotHonoured.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotHonoured.Reason(childComplexity), true
+
+	case "ObjectRef.group":
+		if e.ComplexityRoot.ObjectRef.Group == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRef.Group(childComplexity), true
+	case "ObjectRef.kind":
+		if e.ComplexityRoot.ObjectRef.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRef.Kind(childComplexity), true
+	case "ObjectRef.name":
+		if e.ComplexityRoot.ObjectRef.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRef.Name(childComplexity), true
+	case "ObjectRef.namespace":
+		if e.ComplexityRoot.ObjectRef.Namespace == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRef.Namespace(childComplexity), true
+	case "ObjectRef.revision":
+		if e.ComplexityRoot.ObjectRef.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRef.Revision(childComplexity), true
+
+	case "ObjectRevision.action":
+		if e.ComplexityRoot.ObjectRevision.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevision.Action(childComplexity), true
+	case "ObjectRevision.author":
+		if e.ComplexityRoot.ObjectRevision.Author == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevision.Author(childComplexity), true
+	case "ObjectRevision.manager":
+		if e.ComplexityRoot.ObjectRevision.Manager == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevision.Manager(childComplexity), true
+	case "ObjectRevision.message":
+		if e.ComplexityRoot.ObjectRevision.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevision.Message(childComplexity), true
+	case "ObjectRevision.revision":
+		if e.ComplexityRoot.ObjectRevision.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevision.Revision(childComplexity), true
+	case "ObjectRevision.time":
+		if e.ComplexityRoot.ObjectRevision.Time == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevision.Time(childComplexity), true
+
+	case "ObjectRevisionConnection.edges":
+		if e.ComplexityRoot.ObjectRevisionConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevisionConnection.Edges(childComplexity), true
+	case "ObjectRevisionConnection.nodes":
+		if e.ComplexityRoot.ObjectRevisionConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevisionConnection.Nodes(childComplexity), true
+	case "ObjectRevisionConnection.pageInfo":
+		if e.ComplexityRoot.ObjectRevisionConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevisionConnection.PageInfo(childComplexity), true
+	case "ObjectRevisionConnection.totalCount":
+		if e.ComplexityRoot.ObjectRevisionConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevisionConnection.TotalCount(childComplexity), true
+
+	case "ObjectRevisionEdge.cursor":
+		if e.ComplexityRoot.ObjectRevisionEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevisionEdge.Cursor(childComplexity), true
+	case "ObjectRevisionEdge.node":
+		if e.ComplexityRoot.ObjectRevisionEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevisionEdge.Node(childComplexity), true
+
 	case "PageInfo.endCursor":
 		if e.ComplexityRoot.PageInfo.EndCursor == nil {
 			break
@@ -683,6 +1726,44 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PageInfo.StartCursor(childComplexity), true
+
+	case "Preview.proxies":
+		if e.ComplexityRoot.Preview.Proxies == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Preview.Proxies(childComplexity), true
+	case "Preview.resources":
+		if e.ComplexityRoot.Preview.Resources == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Preview.Resources(childComplexity), true
+
+	case "PreviewResource.action":
+		if e.ComplexityRoot.PreviewResource.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PreviewResource.Action(childComplexity), true
+	case "PreviewResource.diff":
+		if e.ComplexityRoot.PreviewResource.Diff == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PreviewResource.Diff(childComplexity), true
+	case "PreviewResource.name":
+		if e.ComplexityRoot.PreviewResource.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PreviewResource.Name(childComplexity), true
+	case "PreviewResource.typeUrl":
+		if e.ComplexityRoot.PreviewResource.TypeURL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PreviewResource.TypeURL(childComplexity), true
 
 	case "Problem.code":
 		if e.ComplexityRoot.Problem.Code == nil {
@@ -882,6 +1963,63 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ProxyEdge.Node(childComplexity), true
 
+	case "ProxyRollout.error":
+		if e.ComplexityRoot.ProxyRollout.Error == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRollout.Error(childComplexity), true
+	case "ProxyRollout.nodeID":
+		if e.ComplexityRoot.ProxyRollout.NodeID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRollout.NodeID(childComplexity), true
+	case "ProxyRollout.state":
+		if e.ComplexityRoot.ProxyRollout.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRollout.State(childComplexity), true
+
+	case "ProxyRolloutConnection.edges":
+		if e.ComplexityRoot.ProxyRolloutConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRolloutConnection.Edges(childComplexity), true
+	case "ProxyRolloutConnection.nodes":
+		if e.ComplexityRoot.ProxyRolloutConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRolloutConnection.Nodes(childComplexity), true
+	case "ProxyRolloutConnection.pageInfo":
+		if e.ComplexityRoot.ProxyRolloutConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRolloutConnection.PageInfo(childComplexity), true
+	case "ProxyRolloutConnection.totalCount":
+		if e.ComplexityRoot.ProxyRolloutConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRolloutConnection.TotalCount(childComplexity), true
+
+	case "ProxyRolloutEdge.cursor":
+		if e.ComplexityRoot.ProxyRolloutEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRolloutEdge.Cursor(childComplexity), true
+	case "ProxyRolloutEdge.node":
+		if e.ComplexityRoot.ProxyRolloutEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRolloutEdge.Node(childComplexity), true
+
 	case "ProxySync.lastError":
 		if e.ComplexityRoot.ProxySync.LastError == nil {
 			break
@@ -941,6 +2079,45 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Clusters(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "Query.configObject":
+		if e.ComplexityRoot.Query.ConfigObject == nil {
+			break
+		}
+
+		args, err := ec.field_Query_configObject_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ConfigObject(childComplexity, args["group"].(string), args["kind"].(string), args["namespace"].(*string), args["name"].(string), args["at"].(*string)), true
+	case "Query.configObjects":
+		if e.ComplexityRoot.Query.ConfigObjects == nil {
+			break
+		}
+
+		args, err := ec.field_Query_configObjects_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ConfigObjects(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ConfigObjectFilter)), true
+	case "Query.configSources":
+		if e.ComplexityRoot.Query.ConfigSources == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.ConfigSources(childComplexity), true
+	case "Query.history":
+		if e.ComplexityRoot.Query.History == nil {
+			break
+		}
+
+		args, err := ec.field_Query_history_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.History(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Query.hub":
 		if e.ComplexityRoot.Query.Hub == nil {
 			break
@@ -948,6 +2125,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Query.Hub(childComplexity), true
 
+	case "Query.kinds":
+		if e.ComplexityRoot.Query.Kinds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.Kinds(childComplexity), true
 	case "Query.node":
 		if e.ComplexityRoot.Query.Node == nil {
 			break
@@ -1003,6 +2186,143 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Services(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ServiceFilter)), true
+
+	case "RegisterWorkloadPayload.registration":
+		if e.ComplexityRoot.RegisterWorkloadPayload.Registration == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RegisterWorkloadPayload.Registration(childComplexity), true
+	case "RegisterWorkloadPayload.userErrors":
+		if e.ComplexityRoot.RegisterWorkloadPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RegisterWorkloadPayload.UserErrors(childComplexity), true
+
+	case "ReleaseWorkloadPayload.object":
+		if e.ComplexityRoot.ReleaseWorkloadPayload.Object == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReleaseWorkloadPayload.Object(childComplexity), true
+	case "ReleaseWorkloadPayload.userErrors":
+		if e.ComplexityRoot.ReleaseWorkloadPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReleaseWorkloadPayload.UserErrors(childComplexity), true
+
+	case "RenewWorkloadPayload.registration":
+		if e.ComplexityRoot.RenewWorkloadPayload.Registration == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RenewWorkloadPayload.Registration(childComplexity), true
+	case "RenewWorkloadPayload.userErrors":
+		if e.ComplexityRoot.RenewWorkloadPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RenewWorkloadPayload.UserErrors(childComplexity), true
+
+	case "RevisedObject.action":
+		if e.ComplexityRoot.RevisedObject.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RevisedObject.Action(childComplexity), true
+	case "RevisedObject.object":
+		if e.ComplexityRoot.RevisedObject.Object == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RevisedObject.Object(childComplexity), true
+
+	case "RollbackPayload.changes":
+		if e.ComplexityRoot.RollbackPayload.Changes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RollbackPayload.Changes(childComplexity), true
+	case "RollbackPayload.dryRun":
+		if e.ComplexityRoot.RollbackPayload.DryRun == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RollbackPayload.DryRun(childComplexity), true
+	case "RollbackPayload.findings":
+		if e.ComplexityRoot.RollbackPayload.Findings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RollbackPayload.Findings(childComplexity), true
+	case "RollbackPayload.preview":
+		if e.ComplexityRoot.RollbackPayload.Preview == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RollbackPayload.Preview(childComplexity), true
+	case "RollbackPayload.revision":
+		if e.ComplexityRoot.RollbackPayload.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RollbackPayload.Revision(childComplexity), true
+	case "RollbackPayload.rollout":
+		if e.ComplexityRoot.RollbackPayload.Rollout == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RollbackPayload.Rollout(childComplexity), true
+	case "RollbackPayload.userErrors":
+		if e.ComplexityRoot.RollbackPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RollbackPayload.UserErrors(childComplexity), true
+
+	case "Rollout.acked":
+		if e.ComplexityRoot.Rollout.Acked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Rollout.Acked(childComplexity), true
+	case "Rollout.delivered":
+		if e.ComplexityRoot.Rollout.Delivered == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Rollout.Delivered(childComplexity), true
+	case "Rollout.pending":
+		if e.ComplexityRoot.Rollout.Pending == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Rollout.Pending(childComplexity), true
+	case "Rollout.proxies":
+		if e.ComplexityRoot.Rollout.Proxies == nil {
+			break
+		}
+
+		args, err := ec.field_Rollout_proxies_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Rollout.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "Rollout.reached":
+		if e.ComplexityRoot.Rollout.Reached == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Rollout.Reached(childComplexity), true
+	case "Rollout.rejected":
+		if e.ComplexityRoot.Rollout.Rejected == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Rollout.Rejected(childComplexity), true
 
 	case "Service.clusterVIPs":
 		if e.ComplexityRoot.Service.ClusterVIPs == nil {
@@ -1093,6 +2413,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Service.Version(childComplexity), true
+
+	case "ServiceChange.action":
+		if e.ComplexityRoot.ServiceChange.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceChange.Action(childComplexity), true
+	case "ServiceChange.service":
+		if e.ComplexityRoot.ServiceChange.Service == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceChange.Service(childComplexity), true
 
 	case "ServiceConnection.edges":
 		if e.ComplexityRoot.ServiceConnection.Edges == nil {
@@ -1212,6 +2545,92 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Shard.UID(childComplexity), true
 
+	case "Subscription.changes":
+		if e.ComplexityRoot.Subscription.Changes == nil {
+			break
+		}
+
+		args, err := ec.field_Subscription_changes_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Subscription.Changes(childComplexity, args["after"].(*string), args["filter"].(*model.ChangeFilter)), true
+
+	case "UserError.code":
+		if e.ComplexityRoot.UserError.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UserError.Code(childComplexity), true
+	case "UserError.column":
+		if e.ComplexityRoot.UserError.Column == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UserError.Column(childComplexity), true
+	case "UserError.docUrl":
+		if e.ComplexityRoot.UserError.DocURL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UserError.DocURL(childComplexity), true
+	case "UserError.document":
+		if e.ComplexityRoot.UserError.Document == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UserError.Document(childComplexity), true
+	case "UserError.field":
+		if e.ComplexityRoot.UserError.Field == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UserError.Field(childComplexity), true
+	case "UserError.file":
+		if e.ComplexityRoot.UserError.File == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UserError.File(childComplexity), true
+	case "UserError.line":
+		if e.ComplexityRoot.UserError.Line == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UserError.Line(childComplexity), true
+	case "UserError.manager":
+		if e.ComplexityRoot.UserError.Manager == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UserError.Manager(childComplexity), true
+	case "UserError.message":
+		if e.ComplexityRoot.UserError.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UserError.Message(childComplexity), true
+	case "UserError.object":
+		if e.ComplexityRoot.UserError.Object == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UserError.Object(childComplexity), true
+
+	case "WorkloadRegistration.expires":
+		if e.ComplexityRoot.WorkloadRegistration.Expires == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkloadRegistration.Expires(childComplexity), true
+	case "WorkloadRegistration.object":
+		if e.ComplexityRoot.WorkloadRegistration.Object == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkloadRegistration.Object(childComplexity), true
+
 	}
 	return 0, false
 }
@@ -1220,10 +2639,23 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
+		ec.unmarshalInputApplyInput,
+		ec.unmarshalInputChangeFilter,
+		ec.unmarshalInputConfigObjectFilter,
+		ec.unmarshalInputDeleteInput,
 		ec.unmarshalInputEndpointFilter,
+		ec.unmarshalInputExpectedRevisionInput,
 		ec.unmarshalInputLabelInput,
 		ec.unmarshalInputLocalityInput,
+		ec.unmarshalInputManifestInput,
+		ec.unmarshalInputObjectRefInput,
+		ec.unmarshalInputRegisterWorkloadInput,
+		ec.unmarshalInputReleaseWorkloadInput,
+		ec.unmarshalInputRenewWorkloadInput,
+		ec.unmarshalInputRollbackInput,
 		ec.unmarshalInputServiceFilter,
+		ec.unmarshalInputWaitInput,
+		ec.unmarshalInputWorkloadPortInput,
 	)
 	first := true
 
@@ -1257,6 +2689,38 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			}
 
 			return &response
+		}
+	case ast.Mutation:
+		return func(ctx context.Context) *graphql.Response {
+			if !first {
+				return nil
+			}
+			first = false
+			ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
+			data := ec._Mutation(ctx, opCtx.Operation.SelectionSet)
+			var buf bytes.Buffer
+			data.MarshalGQL(&buf)
+
+			return &graphql.Response{
+				Data: buf.Bytes(),
+			}
+		}
+	case ast.Subscription:
+		next := ec._Subscription(ctx, opCtx.Operation.SelectionSet)
+
+		var buf bytes.Buffer
+		return func(ctx context.Context) *graphql.Response {
+			buf.Reset()
+			data := next(ctx)
+
+			if data == nil {
+				return nil
+			}
+			data.MarshalGQL(&buf)
+
+			return &graphql.Response{
+				Data: buf.Bytes(),
+			}
 		}
 
 	default:
@@ -1362,6 +2826,102 @@ type Query {
     "The node ID, TYPE~IP~ID~DOMAIN."
     nodeID: String!
   ): Proxy
+
+  "The configuration objects that are in force, of all sources, in the order of group, kind, namespace and name. Without first and last, a page has 50."
+  configObjects(
+    "Size of a page from the front, 1 to 500."
+    first: Int
+    "Only what comes behind this cursor."
+    after: String
+    "Size of a page from the back, 1 to 500."
+    last: Int
+    "Only what comes before this cursor."
+    before: String
+    "Only objects that fit."
+    filter: ConfigObjectFilter
+  ): ConfigObjectConnection!
+
+  "One configuration object, or null."
+  configObject(
+    "The group of its kind, like networking.istio.io."
+    group: String!
+    "Its kind, like VirtualService."
+    kind: String!
+    "Its namespace; absent for one that has none."
+    namespace: String
+    "Its name."
+    name: String!
+    "The revision of the configuration at which to look; absent: as it is in force now."
+    at: String
+  ): ConfigObject
+
+  "What was done to the configuration, the newest first. Without first and last, a page has 50."
+  history(
+    "Size of a page from the front, 1 to 500."
+    first: Int
+    "Only what comes behind this cursor."
+    after: String
+    "Size of a page from the back, 1 to 500."
+    last: Int
+    "Only what comes before this cursor."
+    before: String
+  ): ConfigRevisionConnection!
+
+  "The places that configuration objects come from, in the order of precedence: where two have the same object, the first one's is in force."
+  configSources: [ConfigSource!]!
+
+  "The kinds of objects that the hub takes, by group and kind."
+  kinds: [ConfigKind!]!
+}
+
+"Where the configuration is changed. The fields of one operation are carried out one after the other."
+type Mutation {
+  "Merges manifests into the configuration, as Kubernetes' server-side apply does: all of them become one revision, or none."
+  apply(
+    "What to apply and how."
+    input: ApplyInput!
+  ): ApplyPayload!
+
+  "Deletes objects: all of them in one revision, or none."
+  delete(
+    "What to delete."
+    input: DeleteInput!
+  ): DeletePayload!
+
+  "Makes the configuration what it was at a revision, as one new revision."
+  rollback(
+    "Where to go back to."
+    input: RollbackInput!
+  ): RollbackPayload!
+
+  "Registers a workload for some time, as a WorkloadEntry that goes by itself unless it is renewed."
+  registerWorkload(
+    "The workload."
+    input: RegisterWorkloadInput!
+  ): RegisterWorkloadPayload!
+
+  "Begins the time of a registered workload anew."
+  renewWorkload(
+    "Which workload."
+    input: RenewWorkloadInput!
+  ): RenewWorkloadPayload!
+
+  "Takes a registered workload out now. One that is gone already is no error."
+  releaseWorkload(
+    "Which workload."
+    input: ReleaseWorkloadInput!
+  ): ReleaseWorkloadPayload!
+}
+
+"What can be followed."
+type Subscription {
+  "What changes in the mesh. Without a cursor, or with one that the hub does not know, the first events are the whole picture, with resync true; then come changes only. A slow reader gets fewer and larger events."
+  changes(
+    "The cursor of the last event that was taken: go on behind it."
+    after: String
+    "Only these things."
+    filter: ChangeFilter
+  ): Change!
 }
 
 "What can be fetched again by its ID."
@@ -1959,6 +3519,743 @@ type ProxySync {
   "When that state began."
   since: DateTime
 }
+
+"What a change does to a thing."
+enum ChangeAction {
+  "It is new."
+  CREATE
+  "It is another one than before."
+  UPDATE
+  "It is gone."
+  DELETE
+  "It stays as it is."
+  UNCHANGED
+}
+
+"The sort of a place that configuration objects come from."
+enum ConfigSourceKind {
+  "The store of record, the only one that is written to."
+  ETCD
+  "A folder of manifests."
+  FILE
+  "Custom resources of a Kubernetes cluster."
+  CRD
+  "Ingresses of a Kubernetes cluster."
+  INGRESS
+  "Another hub over the Mesh Configuration Protocol."
+  MCP
+  "The memory of the process."
+  MEMORY
+}
+
+"How much a finding matters."
+enum Severity {
+  "It will hardly do what was meant."
+  WARNING
+  "Good to know."
+  INFO
+}
+
+"How far a change is with a proxy."
+enum RolloutState {
+  "It is not sent yet."
+  PENDING
+  "It is sent and not answered yet."
+  DELIVERED
+  "The proxy took it."
+  ACKED
+  "The proxy refused it and stays with what it had."
+  REJECTED
+}
+
+"What to wait for."
+enum WaitState {
+  "That the change was sent."
+  DELIVERED
+  "That the proxies took the change."
+  ACKED
+}
+
+"A sort of things that changes speak of."
+enum ChangeKind {
+  "Services."
+  SERVICE
+  "Clusters."
+  CLUSTER
+  "Configuration objects."
+  CONFIG_OBJECT
+}
+
+"What names a configuration object."
+type ObjectRef {
+  "The group of its kind."
+  group: String!
+  "Its kind."
+  kind: String!
+  "Its namespace; \"\" where it has none."
+  namespace: String!
+  "Its name."
+  name: String!
+  "The revision of its source at which it last changed; null where that is unknown or nothing is left of it."
+  revision: String
+}
+
+"What names a configuration object, to ask for."
+input ObjectRefInput {
+  "The group of its kind."
+  group: String!
+  "Its kind."
+  kind: String!
+  "Its namespace; absent where it has none."
+  namespace: String
+  "Its name."
+  name: String!
+}
+
+"The revision at which an object is expected."
+input ExpectedRevisionInput {
+  "The group of its kind."
+  group: String!
+  "Its kind."
+  kind: String!
+  "Its namespace; absent where it has none."
+  namespace: String
+  "Its name."
+  name: String!
+  "The revision at which it last changed; 0: there must be no such object."
+  revision: String!
+}
+
+"A named text of manifests."
+input ManifestInput {
+  "The name by which problems call it, such as that of a file."
+  name: String!
+  "YAML or JSON, as many documents as you like."
+  content: String!
+}
+
+"Until when to wait before answering."
+input WaitInput {
+  "What must have come to pass."
+  state: WaitState!
+  "Of how many of the proxies concerned, 0 to 1."
+  share: Float = 1.0
+  "How long at most, like 30s. When it is over, the answer says how far it is."
+  timeout: String = "30s"
+}
+
+"What to apply and how."
+input ApplyInput {
+  "Texts of manifests: YAML or JSON, as many documents as you like. Either these or files."
+  manifests: [String!]
+  "Texts of manifests that have names. Either these or manifests."
+  files: [ManifestInput!]
+  "Only say what would happen."
+  dryRun: Boolean
+  "The field manager that will own the fields which the manifests set; absent: isthmus."
+  fieldManager: String
+  "Take over fields that other managers own."
+  force: Boolean
+  "The name of the manifests as a whole: every object is labelled with it."
+  set: String
+  "Delete the objects of the set that are not among the manifests; those with the annotation isthmus.dev/prune: \"false\" are protected."
+  prune: Boolean
+  "A ticket of a dry run whose outcome is to be carried out."
+  ticket: String
+  "Why, for the history."
+  message: String
+  "A text of your choice: repeating a request with the same one changes nothing and has the same answer."
+  idempotencyKey: String
+  "Refuse unless the configuration is at this revision."
+  expectedRevision: String
+  "Refuse unless each of these objects is at its revision."
+  expectedRevisions: [ExpectedRevisionInput!]
+  "Answer only when proxies have the change; absent: at once."
+  waitFor: WaitInput
+}
+
+"What to delete."
+input DeleteInput {
+  "The objects."
+  objects: [ObjectRefInput!]!
+  "Only say what would happen."
+  dryRun: Boolean
+  "Why, for the history."
+  message: String
+  "A text of your choice: repeating a request with the same one changes nothing and has the same answer."
+  idempotencyKey: String
+  "Refuse unless the configuration is at this revision."
+  expectedRevision: String
+  "Answer only when proxies have the change; absent: at once."
+  waitFor: WaitInput
+}
+
+"Where to go back to."
+input RollbackInput {
+  "The revision whose configuration is to be in force again."
+  to: String!
+  "Only say what would happen."
+  dryRun: Boolean
+  "Why, for the history; absent: the rollback says so itself."
+  message: String
+  "A text of your choice: repeating a request with the same one changes nothing and has the same answer."
+  idempotencyKey: String
+  "Answer only when proxies have the change; absent: at once."
+  waitFor: WaitInput
+}
+
+"What became of an apply."
+type ApplyPayload {
+  "Whether nothing was changed because that was asked for."
+  dryRun: Boolean!
+  "The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused."
+  revision: String
+  "The ticket by which exactly this can be carried out later; null, since tickets are not built yet."
+  ticket: String
+  "What the request does to each object that it speaks of, by group, kind, namespace and name."
+  changes: [ConfigChange!]!
+  "What is worth knowing and kept nothing from being done."
+  findings: [Finding!]!
+  "What a dry run would change in what proxies get; null, since previews are not built yet."
+  preview: Preview
+  "How far the change is with the proxies that it concerns; null where nothing was changed or that is not known."
+  rollout: Rollout
+  "Why the request was refused, all reasons at once; with any of them nothing was changed."
+  userErrors: [UserError!]!
+}
+
+"What became of a deletion."
+type DeletePayload {
+  "Whether nothing was changed because that was asked for."
+  dryRun: Boolean!
+  "The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused."
+  revision: String
+  "What the request does to each object that it speaks of, by group, kind, namespace and name."
+  changes: [ConfigChange!]!
+  "What is worth knowing and kept nothing from being done."
+  findings: [Finding!]!
+  "What a dry run would change in what proxies get; null, since previews are not built yet."
+  preview: Preview
+  "How far the change is with the proxies that it concerns; null where nothing was changed or that is not known."
+  rollout: Rollout
+  "Why the request was refused, all reasons at once; with any of them nothing was changed."
+  userErrors: [UserError!]!
+}
+
+"What became of a rollback."
+type RollbackPayload {
+  "Whether nothing was changed because that was asked for."
+  dryRun: Boolean!
+  "The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused."
+  revision: String
+  "What the request does to each object that it speaks of, by group, kind, namespace and name."
+  changes: [ConfigChange!]!
+  "What is worth knowing and kept nothing from being done."
+  findings: [Finding!]!
+  "What a dry run would change in what proxies get; null, since previews are not built yet."
+  preview: Preview
+  "How far the change is with the proxies that it concerns; null where nothing was changed or that is not known."
+  rollout: Rollout
+  "Why the request was refused, all reasons at once; with any of them nothing was changed."
+  userErrors: [UserError!]!
+}
+
+"What a request does to one object."
+type ConfigChange {
+  "What it does."
+  action: ChangeAction!
+  "The object."
+  object: ObjectRef!
+  "The difference as lines of YAML with - and + before them; null where nothing differs."
+  diff: String
+}
+
+"Something worth knowing of a request or an object."
+type Finding {
+  "A stable code."
+  code: String!
+  "How much it matters."
+  severity: Severity!
+  "What it is and what to do."
+  message: String!
+  "The object that it is about; null where it is about the whole."
+  object: ObjectRef
+  "The path of the field within the object."
+  field: String
+}
+
+"A reason why a request was refused."
+type UserError {
+  "A stable code."
+  code: String!
+  "What is wrong and what to do."
+  message: String!
+  "The path of the field: within the object where one is named, else within the input."
+  field: String
+  "The object that has it."
+  object: ObjectRef
+  "The text that it stands in, by the name that it was given with."
+  file: String
+  "The document within that text, from 1."
+  document: Int
+  "The line, from 1."
+  line: Int
+  "The column, from 1."
+  column: Int
+  "The field manager that owns the field, of a CONFLICT."
+  manager: String
+  "Where to read more."
+  docUrl: String
+}
+
+"What a dry run would change in what proxies get."
+type Preview {
+  "The proxies that would get something else."
+  proxies: [Proxy!]!
+  "The resources that would differ."
+  resources: [PreviewResource!]!
+}
+
+"A resource that would differ."
+type PreviewResource {
+  "Its type, as xDS names it."
+  typeUrl: String!
+  "Its name."
+  name: String!
+  "What would happen to it."
+  action: ChangeAction!
+  "The difference as lines with - and + before them."
+  diff: String
+}
+
+"How far a change is with the proxies that it concerns."
+type Rollout {
+  "To how many it was sent, those that answered included."
+  delivered: Int!
+  "How many took it."
+  acked: Int!
+  "How many refused it."
+  rejected: Int!
+  "To how many it was not sent yet."
+  pending: Int!
+  "Whether what the request waited for came to pass in time; null where it did not wait."
+  reached: Boolean
+  "The proxies that the change concerns, in the order of node IDs. Without first and last, a page has 50."
+  proxies(
+    "Size of a page from the front, 1 to 500."
+    first: Int
+    "Only what comes behind this cursor."
+    after: String
+    "Size of a page from the back, 1 to 500."
+    last: Int
+    "Only what comes before this cursor."
+    before: String
+  ): ProxyRolloutConnection!
+}
+
+"A page of proxies that a change concerns."
+type ProxyRolloutConnection {
+  "The proxies of this page with their cursors."
+  edges: [ProxyRolloutEdge!]!
+  "The proxies of this page."
+  nodes: [ProxyRollout!]!
+  "Where the page lies."
+  pageInfo: PageInfo!
+  "How many proxies there are on all pages."
+  totalCount: Int!
+}
+
+"A proxy that a change concerns, in a list."
+type ProxyRolloutEdge {
+  "Where the proxy lies in the list."
+  cursor: String!
+  "The proxy."
+  node: ProxyRollout!
+}
+
+"How far a change is with one proxy."
+type ProxyRollout {
+  "The node ID of the proxy."
+  nodeID: String!
+  "How far it is."
+  state: RolloutState!
+  "Why the proxy refused, in its words, shortened."
+  error: String
+}
+
+"Which configuration objects to list; what is absent or null does not matter."
+input ConfigObjectFilter {
+  "Objects of kinds of this group."
+  group: String
+  "Objects of this kind."
+  kind: String
+  "Objects of this namespace; \"\": those without one."
+  namespace: String
+  "Objects of this name."
+  name: String
+  "Objects from sources of this sort."
+  source: ConfigSourceKind
+  "Objects that were applied with this set."
+  set: String
+  "Objects with all of these labels."
+  labels: [LabelInput!]
+}
+
+"A page of configuration objects."
+type ConfigObjectConnection {
+  "The objects of this page with their cursors."
+  edges: [ConfigObjectEdge!]!
+  "The objects of this page."
+  nodes: [ConfigObject!]!
+  "Where the page lies."
+  pageInfo: PageInfo!
+  "How many objects fit on all pages."
+  totalCount: Int!
+}
+
+"A configuration object in a list."
+type ConfigObjectEdge {
+  "Where the object lies in the list."
+  cursor: String!
+  "The object."
+  node: ConfigObject!
+}
+
+"One object of the mesh's configuration."
+type ConfigObject implements Node {
+  "Stands for this object only, and stays; opaque."
+  id: ID!
+  "The group and version in which the object is written."
+  apiVersion: String!
+  "The group of its kind."
+  group: String!
+  "Its kind."
+  kind: String!
+  "Its namespace; \"\" where it has none."
+  namespace: String!
+  "Its name."
+  name: String!
+  "The revision of its source at which it last changed."
+  revision: String!
+  "Its labels, by key."
+  labels: [Label!]!
+  "When it was made; null where that is unknown."
+  created: DateTime
+  "When it goes unless it is renewed; null for one that stays."
+  expires: DateTime
+  "The name of the set that it was applied with."
+  set: String
+  "The sort of the source that it comes from."
+  source: ConfigSourceKind!
+  "The name of that source, of which there may be several of a sort."
+  sourceName: String!
+  "The sources that have the same object too, whose one is not in force."
+  hidden: [HiddenObject!]!
+  "The whole object as YAML, without managed fields."
+  yaml: String!
+  "The whole object as JSON, managed fields included."
+  json: String!
+  "What became of it in the mesh."
+  status: ConfigObjectStatus!
+  "What was done to it, the newest first. Without first and last, a page has 50."
+  history(
+    "Size of a page from the front, 1 to 500."
+    first: Int
+    "Only what comes behind this cursor."
+    after: String
+    "Size of a page from the back, 1 to 500."
+    last: Int
+    "Only what comes before this cursor."
+    before: String
+  ): ObjectRevisionConnection!
+}
+
+"An object that is not in force because an earlier source has it too."
+type HiddenObject {
+  "The sort of the source that has it."
+  source: ConfigSourceKind!
+  "The name of that source."
+  sourceName: String!
+}
+
+"What became of an object in the mesh."
+type ConfigObjectStatus {
+  "How many proxies took what was made of it; null where that is not known."
+  acked: Int
+  "How many proxies refused what was made of it; null where that is not known."
+  rejected: Int
+  "How many proxies have not answered yet; null where that is not known."
+  pending: Int
+  "The proxies that it concerns, in the order of node IDs. Without first and last, a page has 50."
+  proxies(
+    "Size of a page from the front, 1 to 500."
+    first: Int
+    "Only what comes behind this cursor."
+    after: String
+    "Size of a page from the back, 1 to 500."
+    last: Int
+    "Only what comes before this cursor."
+    before: String
+  ): ProxyRolloutConnection!
+  "What it says and the hub does not carry out."
+  notHonoured: [NotHonoured!]!
+  "What is worth knowing of it, as it stands in the mesh."
+  findings: [Finding!]!
+}
+
+"Something that an object says and the hub does not carry out."
+type NotHonoured {
+  "The path of the field within the object."
+  field: String!
+  "Why."
+  reason: String!
+}
+
+"A page of what was done to an object."
+type ObjectRevisionConnection {
+  "The revisions of this page with their cursors."
+  edges: [ObjectRevisionEdge!]!
+  "The revisions of this page."
+  nodes: [ObjectRevision!]!
+  "Where the page lies."
+  pageInfo: PageInfo!
+  "How many revisions there are on all pages."
+  totalCount: Int!
+}
+
+"A revision of an object in a list."
+type ObjectRevisionEdge {
+  "Where the revision lies in the list."
+  cursor: String!
+  "The revision."
+  node: ObjectRevision!
+}
+
+"What one revision of the configuration did to one object."
+type ObjectRevision {
+  "The revision."
+  revision: String!
+  "Who did it; \"\" where that is unknown."
+  author: String!
+  "When."
+  time: DateTime!
+  "Why."
+  message: String
+  "What was done to the object."
+  action: ChangeAction!
+  "The field manager that did it."
+  manager: String
+}
+
+"A page of revisions of the configuration."
+type ConfigRevisionConnection {
+  "The revisions of this page with their cursors."
+  edges: [ConfigRevisionEdge!]!
+  "The revisions of this page."
+  nodes: [ConfigRevision!]!
+  "Where the page lies."
+  pageInfo: PageInfo!
+  "How many revisions there are on all pages; counting them reads the whole history."
+  totalCount: Int!
+}
+
+"A revision of the configuration in a list."
+type ConfigRevisionEdge {
+  "Where the revision lies in the list."
+  cursor: String!
+  "The revision."
+  node: ConfigRevision!
+}
+
+"One change of the configuration, made as a whole."
+type ConfigRevision {
+  "The revision that it made."
+  revision: String!
+  "Who did it; \"\" where that is unknown."
+  author: String!
+  "When."
+  time: DateTime!
+  "Why."
+  message: String
+  "The field manager that did it."
+  manager: String
+  "The ticket that was carried out."
+  ticket: String
+  "What was done to which objects, by group, kind, namespace and name."
+  changes: [RevisedObject!]!
+}
+
+"What a revision did to one object."
+type RevisedObject {
+  "What was done."
+  action: ChangeAction!
+  "The object."
+  object: ObjectRef!
+}
+
+"A place that configuration objects come from."
+type ConfigSource {
+  "Its name."
+  name: String!
+  "Its sort."
+  kind: ConfigSourceKind!
+  "Its revision; null before it was first read."
+  revision: String
+  "How long ago the hub last heard of it; null before it was first read."
+  age: Duration
+  "What is wrong with it, or with what it holds; what it gave before stays in force."
+  trouble: [Problem!]!
+}
+
+"A kind of objects that the hub takes."
+type ConfigKind {
+  "Its group."
+  group: String!
+  "Its name."
+  kind: String!
+  "Its name for many, in lower case."
+  plural: String!
+  "Its short names."
+  shortNames: [String!]!
+  "Whether its objects lie in namespaces."
+  namespaced: Boolean!
+  "The versions that are taken, the preferred one first."
+  versions: [String!]!
+  "The version in which its objects are stored."
+  storage: String!
+}
+
+"A workload that is to be in the mesh for some time."
+input RegisterWorkloadInput {
+  "The namespace in which it is registered."
+  namespace: String!
+  "A name that no other workload of the namespace has; registering it again replaces it."
+  name: String!
+  "Its IP address, a hostname, or unix:// and the path of a socket."
+  address: String!
+  "Its ports by the names that the ports of services have; one that is absent has the number that the service says."
+  ports: [WorkloadPortInput!]
+  "Its labels, by which services select it."
+  labels: [LabelInput!]
+  "The network that it is reached in; absent: the hub's."
+  network: String
+  "Where it runs."
+  locality: LocalityInput
+  "Its share of the requests, beside those of the others."
+  weight: Int
+  "The service account under which it runs."
+  serviceAccount: String
+  "How long the registration holds unless it is renewed, 5s to 24h."
+  ttl: String = "60s"
+}
+
+"A port of a workload."
+input WorkloadPortInput {
+  "The name of the service's port."
+  name: String!
+  "The number at the workload's address."
+  number: Int!
+}
+
+"Which registration to renew."
+input RenewWorkloadInput {
+  "The namespace in which it is registered."
+  namespace: String!
+  "The name under which it is registered."
+  name: String!
+}
+
+"Which registration to end."
+input ReleaseWorkloadInput {
+  "The namespace in which it is registered."
+  namespace: String!
+  "The name under which it is registered."
+  name: String!
+}
+
+"A workload that is in the mesh until it expires."
+type WorkloadRegistration {
+  "The WorkloadEntry that stands for it."
+  object: ObjectRef!
+  "When it goes unless it is renewed."
+  expires: DateTime!
+}
+
+"What became of a registration."
+type RegisterWorkloadPayload {
+  "The registration as it is now; null where the request was refused."
+  registration: WorkloadRegistration
+  "Why the request was refused."
+  userErrors: [UserError!]!
+}
+
+"What became of a renewal."
+type RenewWorkloadPayload {
+  "The registration as it is now; null where the request was refused."
+  registration: WorkloadRegistration
+  "Why the request was refused."
+  userErrors: [UserError!]!
+}
+
+"What became of a release."
+type ReleaseWorkloadPayload {
+  "The WorkloadEntry that is gone; null where the request was refused."
+  object: ObjectRef
+  "Why the request was refused."
+  userErrors: [UserError!]!
+}
+
+"Which things to follow. Each field narrows only the things that have what it speaks of; what is absent or null does not matter."
+input ChangeFilter {
+  "Only things of these sorts."
+  kinds: [ChangeKind!]
+  "This cluster, and services to which it contributes."
+  clusterID: String
+  "Services and configuration objects of this namespace."
+  namespace: String
+  "Services whose hostname has this text in it, in whatever case."
+  hostnameContains: String
+}
+
+"What changed from one moment to another, each thing named once. Together with what was there before it is what is there now."
+type Change {
+  "Go on behind this event with it, on any hub. Null until the last event of a resync."
+  cursor: String
+  "The version of the snapshot after the change."
+  version: String!
+  "Whether this is a part of the whole picture: forget what the last event that had a cursor left there."
+  resync: Boolean!
+  "The services that changed."
+  services: [ServiceChange!]!
+  "The clusters that changed."
+  clusters: [ClusterChange!]!
+  "The configuration objects that changed."
+  configObjects: [ConfigObjectChange!]!
+}
+
+"A service that changed."
+type ServiceChange {
+  "What happened to it; CREATE for all of a resync."
+  action: ChangeAction!
+  "The service as it is now; the last that there was when it is gone."
+  service: Service!
+}
+
+"A cluster that changed."
+type ClusterChange {
+  "What happened to it; CREATE for all of a resync."
+  action: ChangeAction!
+  "The cluster as it is now; the last that there was when it is gone."
+  cluster: Cluster!
+}
+
+"A configuration object that changed."
+type ConfigObjectChange {
+  "What happened to it; CREATE for all of a resync."
+  action: ChangeAction!
+  "The object; its revision is the last one when it is gone."
+  object: ObjectRef!
+}
 `, BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
@@ -1966,6 +4263,46 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // childFields_* functions provide shared child field context lookups.
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
+
+func (ec *executionContext) childFields_ApplyPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "dryRun":
+		return ec.fieldContext_ApplyPayload_dryRun(ctx, field)
+	case "revision":
+		return ec.fieldContext_ApplyPayload_revision(ctx, field)
+	case "ticket":
+		return ec.fieldContext_ApplyPayload_ticket(ctx, field)
+	case "changes":
+		return ec.fieldContext_ApplyPayload_changes(ctx, field)
+	case "findings":
+		return ec.fieldContext_ApplyPayload_findings(ctx, field)
+	case "preview":
+		return ec.fieldContext_ApplyPayload_preview(ctx, field)
+	case "rollout":
+		return ec.fieldContext_ApplyPayload_rollout(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ApplyPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ApplyPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Change(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_Change_cursor(ctx, field)
+	case "version":
+		return ec.fieldContext_Change_version(ctx, field)
+	case "resync":
+		return ec.fieldContext_Change_resync(ctx, field)
+	case "services":
+		return ec.fieldContext_Change_services(ctx, field)
+	case "clusters":
+		return ec.fieldContext_Change_clusters(ctx, field)
+	case "configObjects":
+		return ec.fieldContext_Change_configObjects(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Change", field.Name)
+}
 
 func (ec *executionContext) childFields_Cluster(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
@@ -1991,6 +4328,16 @@ func (ec *executionContext) childFields_Cluster(ctx context.Context, field graph
 		return ec.fieldContext_Cluster_endpoints(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Cluster", field.Name)
+}
+
+func (ec *executionContext) childFields_ClusterChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "action":
+		return ec.fieldContext_ClusterChange_action(ctx, field)
+	case "cluster":
+		return ec.fieldContext_ClusterChange_cluster(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ClusterChange", field.Name)
 }
 
 func (ec *executionContext) childFields_ClusterConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2067,6 +4414,192 @@ func (ec *executionContext) childFields_ClusterVIPs(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type ClusterVIPs", field.Name)
 }
 
+func (ec *executionContext) childFields_ConfigChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "action":
+		return ec.fieldContext_ConfigChange_action(ctx, field)
+	case "object":
+		return ec.fieldContext_ConfigChange_object(ctx, field)
+	case "diff":
+		return ec.fieldContext_ConfigChange_diff(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigChange", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigKind(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "group":
+		return ec.fieldContext_ConfigKind_group(ctx, field)
+	case "kind":
+		return ec.fieldContext_ConfigKind_kind(ctx, field)
+	case "plural":
+		return ec.fieldContext_ConfigKind_plural(ctx, field)
+	case "shortNames":
+		return ec.fieldContext_ConfigKind_shortNames(ctx, field)
+	case "namespaced":
+		return ec.fieldContext_ConfigKind_namespaced(ctx, field)
+	case "versions":
+		return ec.fieldContext_ConfigKind_versions(ctx, field)
+	case "storage":
+		return ec.fieldContext_ConfigKind_storage(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigKind", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigObject(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ConfigObject_id(ctx, field)
+	case "apiVersion":
+		return ec.fieldContext_ConfigObject_apiVersion(ctx, field)
+	case "group":
+		return ec.fieldContext_ConfigObject_group(ctx, field)
+	case "kind":
+		return ec.fieldContext_ConfigObject_kind(ctx, field)
+	case "namespace":
+		return ec.fieldContext_ConfigObject_namespace(ctx, field)
+	case "name":
+		return ec.fieldContext_ConfigObject_name(ctx, field)
+	case "revision":
+		return ec.fieldContext_ConfigObject_revision(ctx, field)
+	case "labels":
+		return ec.fieldContext_ConfigObject_labels(ctx, field)
+	case "created":
+		return ec.fieldContext_ConfigObject_created(ctx, field)
+	case "expires":
+		return ec.fieldContext_ConfigObject_expires(ctx, field)
+	case "set":
+		return ec.fieldContext_ConfigObject_set(ctx, field)
+	case "source":
+		return ec.fieldContext_ConfigObject_source(ctx, field)
+	case "sourceName":
+		return ec.fieldContext_ConfigObject_sourceName(ctx, field)
+	case "hidden":
+		return ec.fieldContext_ConfigObject_hidden(ctx, field)
+	case "yaml":
+		return ec.fieldContext_ConfigObject_yaml(ctx, field)
+	case "json":
+		return ec.fieldContext_ConfigObject_json(ctx, field)
+	case "status":
+		return ec.fieldContext_ConfigObject_status(ctx, field)
+	case "history":
+		return ec.fieldContext_ConfigObject_history(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigObject", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigObjectChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "action":
+		return ec.fieldContext_ConfigObjectChange_action(ctx, field)
+	case "object":
+		return ec.fieldContext_ConfigObjectChange_object(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectChange", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigObjectConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ConfigObjectConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ConfigObjectConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ConfigObjectConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ConfigObjectConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigObjectEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ConfigObjectEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ConfigObjectEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigObjectStatus(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "acked":
+		return ec.fieldContext_ConfigObjectStatus_acked(ctx, field)
+	case "rejected":
+		return ec.fieldContext_ConfigObjectStatus_rejected(ctx, field)
+	case "pending":
+		return ec.fieldContext_ConfigObjectStatus_pending(ctx, field)
+	case "proxies":
+		return ec.fieldContext_ConfigObjectStatus_proxies(ctx, field)
+	case "notHonoured":
+		return ec.fieldContext_ConfigObjectStatus_notHonoured(ctx, field)
+	case "findings":
+		return ec.fieldContext_ConfigObjectStatus_findings(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectStatus", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigRevision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "revision":
+		return ec.fieldContext_ConfigRevision_revision(ctx, field)
+	case "author":
+		return ec.fieldContext_ConfigRevision_author(ctx, field)
+	case "time":
+		return ec.fieldContext_ConfigRevision_time(ctx, field)
+	case "message":
+		return ec.fieldContext_ConfigRevision_message(ctx, field)
+	case "manager":
+		return ec.fieldContext_ConfigRevision_manager(ctx, field)
+	case "ticket":
+		return ec.fieldContext_ConfigRevision_ticket(ctx, field)
+	case "changes":
+		return ec.fieldContext_ConfigRevision_changes(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigRevision", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigRevisionConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ConfigRevisionConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ConfigRevisionConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ConfigRevisionConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ConfigRevisionConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigRevisionConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigRevisionEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ConfigRevisionEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ConfigRevisionEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigRevisionEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigSource(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_ConfigSource_name(ctx, field)
+	case "kind":
+		return ec.fieldContext_ConfigSource_kind(ctx, field)
+	case "revision":
+		return ec.fieldContext_ConfigSource_revision(ctx, field)
+	case "age":
+		return ec.fieldContext_ConfigSource_age(ctx, field)
+	case "trouble":
+		return ec.fieldContext_ConfigSource_trouble(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigSource", field.Name)
+}
+
 func (ec *executionContext) childFields_Conflict(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "kind":
@@ -2077,6 +4610,26 @@ func (ec *executionContext) childFields_Conflict(ctx context.Context, field grap
 		return ec.fieldContext_Conflict_clusterIDs(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Conflict", field.Name)
+}
+
+func (ec *executionContext) childFields_DeletePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "dryRun":
+		return ec.fieldContext_DeletePayload_dryRun(ctx, field)
+	case "revision":
+		return ec.fieldContext_DeletePayload_revision(ctx, field)
+	case "changes":
+		return ec.fieldContext_DeletePayload_changes(ctx, field)
+	case "findings":
+		return ec.fieldContext_DeletePayload_findings(ctx, field)
+	case "preview":
+		return ec.fieldContext_DeletePayload_preview(ctx, field)
+	case "rollout":
+		return ec.fieldContext_DeletePayload_rollout(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeletePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeletePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Endpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2141,6 +4694,32 @@ func (ec *executionContext) childFields_EndpointPort(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type EndpointPort", field.Name)
 }
 
+func (ec *executionContext) childFields_Finding(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_Finding_code(ctx, field)
+	case "severity":
+		return ec.fieldContext_Finding_severity(ctx, field)
+	case "message":
+		return ec.fieldContext_Finding_message(ctx, field)
+	case "object":
+		return ec.fieldContext_Finding_object(ctx, field)
+	case "field":
+		return ec.fieldContext_Finding_field(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Finding", field.Name)
+}
+
+func (ec *executionContext) childFields_HiddenObject(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "source":
+		return ec.fieldContext_HiddenObject_source(ctx, field)
+	case "sourceName":
+		return ec.fieldContext_HiddenObject_sourceName(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type HiddenObject", field.Name)
+}
+
 func (ec *executionContext) childFields_Hub(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "version":
@@ -2175,6 +4754,74 @@ func (ec *executionContext) childFields_Locality(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type Locality", field.Name)
 }
 
+func (ec *executionContext) childFields_NotHonoured(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "field":
+		return ec.fieldContext_NotHonoured_field(ctx, field)
+	case "reason":
+		return ec.fieldContext_NotHonoured_reason(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotHonoured", field.Name)
+}
+
+func (ec *executionContext) childFields_ObjectRef(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "group":
+		return ec.fieldContext_ObjectRef_group(ctx, field)
+	case "kind":
+		return ec.fieldContext_ObjectRef_kind(ctx, field)
+	case "namespace":
+		return ec.fieldContext_ObjectRef_namespace(ctx, field)
+	case "name":
+		return ec.fieldContext_ObjectRef_name(ctx, field)
+	case "revision":
+		return ec.fieldContext_ObjectRef_revision(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ObjectRef", field.Name)
+}
+
+func (ec *executionContext) childFields_ObjectRevision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "revision":
+		return ec.fieldContext_ObjectRevision_revision(ctx, field)
+	case "author":
+		return ec.fieldContext_ObjectRevision_author(ctx, field)
+	case "time":
+		return ec.fieldContext_ObjectRevision_time(ctx, field)
+	case "message":
+		return ec.fieldContext_ObjectRevision_message(ctx, field)
+	case "action":
+		return ec.fieldContext_ObjectRevision_action(ctx, field)
+	case "manager":
+		return ec.fieldContext_ObjectRevision_manager(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ObjectRevision", field.Name)
+}
+
+func (ec *executionContext) childFields_ObjectRevisionConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ObjectRevisionConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ObjectRevisionConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ObjectRevisionConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ObjectRevisionConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ObjectRevisionConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ObjectRevisionEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ObjectRevisionEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ObjectRevisionEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ObjectRevisionEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "hasNextPage":
@@ -2187,6 +4834,30 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 		return ec.fieldContext_PageInfo_endCursor(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
+}
+
+func (ec *executionContext) childFields_Preview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "proxies":
+		return ec.fieldContext_Preview_proxies(ctx, field)
+	case "resources":
+		return ec.fieldContext_Preview_resources(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Preview", field.Name)
+}
+
+func (ec *executionContext) childFields_PreviewResource(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "typeUrl":
+		return ec.fieldContext_PreviewResource_typeUrl(ctx, field)
+	case "name":
+		return ec.fieldContext_PreviewResource_name(ctx, field)
+	case "action":
+		return ec.fieldContext_PreviewResource_action(ctx, field)
+	case "diff":
+		return ec.fieldContext_PreviewResource_diff(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PreviewResource", field.Name)
 }
 
 func (ec *executionContext) childFields_Problem(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2289,6 +4960,42 @@ func (ec *executionContext) childFields_ProxyEdge(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type ProxyEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_ProxyRollout(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "nodeID":
+		return ec.fieldContext_ProxyRollout_nodeID(ctx, field)
+	case "state":
+		return ec.fieldContext_ProxyRollout_state(ctx, field)
+	case "error":
+		return ec.fieldContext_ProxyRollout_error(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProxyRollout", field.Name)
+}
+
+func (ec *executionContext) childFields_ProxyRolloutConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ProxyRolloutConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ProxyRolloutConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ProxyRolloutConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ProxyRolloutConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProxyRolloutConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ProxyRolloutEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ProxyRolloutEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ProxyRolloutEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProxyRolloutEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_ProxySync(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "typeUrl":
@@ -2305,6 +5012,84 @@ func (ec *executionContext) childFields_ProxySync(ctx context.Context, field gra
 		return ec.fieldContext_ProxySync_since(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ProxySync", field.Name)
+}
+
+func (ec *executionContext) childFields_RegisterWorkloadPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "registration":
+		return ec.fieldContext_RegisterWorkloadPayload_registration(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RegisterWorkloadPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RegisterWorkloadPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReleaseWorkloadPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "object":
+		return ec.fieldContext_ReleaseWorkloadPayload_object(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReleaseWorkloadPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReleaseWorkloadPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RenewWorkloadPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "registration":
+		return ec.fieldContext_RenewWorkloadPayload_registration(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RenewWorkloadPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RenewWorkloadPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RevisedObject(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "action":
+		return ec.fieldContext_RevisedObject_action(ctx, field)
+	case "object":
+		return ec.fieldContext_RevisedObject_object(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RevisedObject", field.Name)
+}
+
+func (ec *executionContext) childFields_RollbackPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "dryRun":
+		return ec.fieldContext_RollbackPayload_dryRun(ctx, field)
+	case "revision":
+		return ec.fieldContext_RollbackPayload_revision(ctx, field)
+	case "changes":
+		return ec.fieldContext_RollbackPayload_changes(ctx, field)
+	case "findings":
+		return ec.fieldContext_RollbackPayload_findings(ctx, field)
+	case "preview":
+		return ec.fieldContext_RollbackPayload_preview(ctx, field)
+	case "rollout":
+		return ec.fieldContext_RollbackPayload_rollout(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RollbackPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RollbackPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Rollout(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "delivered":
+		return ec.fieldContext_Rollout_delivered(ctx, field)
+	case "acked":
+		return ec.fieldContext_Rollout_acked(ctx, field)
+	case "rejected":
+		return ec.fieldContext_Rollout_rejected(ctx, field)
+	case "pending":
+		return ec.fieldContext_Rollout_pending(ctx, field)
+	case "reached":
+		return ec.fieldContext_Rollout_reached(ctx, field)
+	case "proxies":
+		return ec.fieldContext_Rollout_proxies(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Rollout", field.Name)
 }
 
 func (ec *executionContext) childFields_Service(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2339,6 +5124,16 @@ func (ec *executionContext) childFields_Service(ctx context.Context, field graph
 		return ec.fieldContext_Service_endpoints(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Service", field.Name)
+}
+
+func (ec *executionContext) childFields_ServiceChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "action":
+		return ec.fieldContext_ServiceChange_action(ctx, field)
+	case "service":
+		return ec.fieldContext_ServiceChange_service(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ServiceChange", field.Name)
 }
 
 func (ec *executionContext) childFields_ServiceConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2401,6 +5196,42 @@ func (ec *executionContext) childFields_Shard(ctx context.Context, field graphql
 		return ec.fieldContext_Shard_endpointCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Shard", field.Name)
+}
+
+func (ec *executionContext) childFields_UserError(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_UserError_code(ctx, field)
+	case "message":
+		return ec.fieldContext_UserError_message(ctx, field)
+	case "field":
+		return ec.fieldContext_UserError_field(ctx, field)
+	case "object":
+		return ec.fieldContext_UserError_object(ctx, field)
+	case "file":
+		return ec.fieldContext_UserError_file(ctx, field)
+	case "document":
+		return ec.fieldContext_UserError_document(ctx, field)
+	case "line":
+		return ec.fieldContext_UserError_line(ctx, field)
+	case "column":
+		return ec.fieldContext_UserError_column(ctx, field)
+	case "manager":
+		return ec.fieldContext_UserError_manager(ctx, field)
+	case "docUrl":
+		return ec.fieldContext_UserError_docUrl(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UserError", field.Name)
+}
+
+func (ec *executionContext) childFields_WorkloadRegistration(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "object":
+		return ec.fieldContext_WorkloadRegistration_object(ctx, field)
+	case "expires":
+		return ec.fieldContext_WorkloadRegistration_expires(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkloadRegistration", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -39,3 +39,43 @@ type ProxyConnection struct{ Page[Proxy] }
 func (c ProxyConnection) Edges() []ProxyEdge {
 	return edges(c.Page, func(cursor string, node Proxy) ProxyEdge { return ProxyEdge{Cursor: cursor, Node: node} })
 }
+
+// ConfigObjectConnection is a page of configuration objects.
+type ConfigObjectConnection struct{ Page[ConfigObject] }
+
+// Edges returns the objects of the page with their cursors.
+func (c ConfigObjectConnection) Edges() []ConfigObjectEdge {
+	return edges(c.Page, func(cursor string, node ConfigObject) ConfigObjectEdge {
+		return ConfigObjectEdge{Cursor: cursor, Node: node}
+	})
+}
+
+// ProxyRolloutConnection is a page of proxies that a change concerns.
+type ProxyRolloutConnection struct{ Page[ProxyRollout] }
+
+// Edges returns the proxies of the page with their cursors.
+func (c ProxyRolloutConnection) Edges() []ProxyRolloutEdge {
+	return edges(c.Page, func(cursor string, node ProxyRollout) ProxyRolloutEdge {
+		return ProxyRolloutEdge{Cursor: cursor, Node: node}
+	})
+}
+
+// ObjectRevisionConnection is a page of what was done to an object.
+type ObjectRevisionConnection struct{ Page[ObjectRevision] }
+
+// Edges returns the revisions of the page with their cursors.
+func (c ObjectRevisionConnection) Edges() []ObjectRevisionEdge {
+	return edges(c.Page, func(cursor string, node ObjectRevision) ObjectRevisionEdge {
+		return ObjectRevisionEdge{Cursor: cursor, Node: node}
+	})
+}
+
+// ConfigRevisionConnection is a page of revisions of the configuration.
+type ConfigRevisionConnection struct{ Page[ConfigRevision] }
+
+// Edges returns the revisions of the page with their cursors.
+func (c ConfigRevisionConnection) Edges() []ConfigRevisionEdge {
+	return edges(c.Page, func(cursor string, node ConfigRevision) ConfigRevisionEdge {
+		return ConfigRevisionEdge{Cursor: cursor, Node: node}
+	})
+}

@@ -54,6 +54,8 @@ const (
 	KindCluster = "Cluster"
 	KindService = "Service"
 	KindProxy   = "Proxy"
+
+	KindConfigObject = "ConfigObject"
 )
 
 // ID makes the opaque ID of an object from what names it.

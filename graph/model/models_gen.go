@@ -15,6 +15,92 @@ type Node interface {
 	IsNode()
 }
 
+// What to apply and how.
+type ApplyInput struct {
+	// Texts of manifests: YAML or JSON, as many documents as you like. Either these or files.
+	Manifests []string `json:"manifests,omitempty"`
+	// Texts of manifests that have names. Either these or manifests.
+	Files []ManifestInput `json:"files,omitempty"`
+	// Only say what would happen.
+	DryRun *bool `json:"dryRun,omitempty"`
+	// The field manager that will own the fields which the manifests set; absent: isthmus.
+	FieldManager *string `json:"fieldManager,omitempty"`
+	// Take over fields that other managers own.
+	Force *bool `json:"force,omitempty"`
+	// The name of the manifests as a whole: every object is labelled with it.
+	Set *string `json:"set,omitempty"`
+	// Delete the objects of the set that are not among the manifests; those with the annotation isthmus.dev/prune: "false" are protected.
+	Prune *bool `json:"prune,omitempty"`
+	// A ticket of a dry run whose outcome is to be carried out.
+	Ticket *string `json:"ticket,omitempty"`
+	// Why, for the history.
+	Message *string `json:"message,omitempty"`
+	// A text of your choice: repeating a request with the same one changes nothing and has the same answer.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+	// Refuse unless the configuration is at this revision.
+	ExpectedRevision *string `json:"expectedRevision,omitempty"`
+	// Refuse unless each of these objects is at its revision.
+	ExpectedRevisions []ExpectedRevisionInput `json:"expectedRevisions,omitempty"`
+	// Answer only when proxies have the change; absent: at once.
+	WaitFor *WaitInput `json:"waitFor,omitempty"`
+}
+
+// What became of an apply.
+type ApplyPayload struct {
+	// Whether nothing was changed because that was asked for.
+	DryRun bool `json:"dryRun"`
+	// The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused.
+	Revision *string `json:"revision,omitempty"`
+	// The ticket by which exactly this can be carried out later; null, since tickets are not built yet.
+	Ticket *string `json:"ticket,omitempty"`
+	// What the request does to each object that it speaks of, by group, kind, namespace and name.
+	Changes []ConfigChange `json:"changes"`
+	// What is worth knowing and kept nothing from being done.
+	Findings []Finding `json:"findings"`
+	// What a dry run would change in what proxies get; null, since previews are not built yet.
+	Preview *Preview `json:"preview,omitempty"`
+	// How far the change is with the proxies that it concerns; null where nothing was changed or that is not known.
+	Rollout *Rollout `json:"rollout,omitempty"`
+	// Why the request was refused, all reasons at once; with any of them nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// What changed from one moment to another, each thing named once. Together with what was there before it is what is there now.
+type Change struct {
+	// Go on behind this event with it, on any hub. Null until the last event of a resync.
+	Cursor *string `json:"cursor,omitempty"`
+	// The version of the snapshot after the change.
+	Version string `json:"version"`
+	// Whether this is a part of the whole picture: forget what the last event that had a cursor left there.
+	Resync bool `json:"resync"`
+	// The services that changed.
+	Services []ServiceChange `json:"services"`
+	// The clusters that changed.
+	Clusters []ClusterChange `json:"clusters"`
+	// The configuration objects that changed.
+	ConfigObjects []ConfigObjectChange `json:"configObjects"`
+}
+
+// Which things to follow. Each field narrows only the things that have what it speaks of; what is absent or null does not matter.
+type ChangeFilter struct {
+	// Only things of these sorts.
+	Kinds []ChangeKind `json:"kinds,omitempty"`
+	// This cluster, and services to which it contributes.
+	ClusterID *string `json:"clusterID,omitempty"`
+	// Services and configuration objects of this namespace.
+	Namespace *string `json:"namespace,omitempty"`
+	// Services whose hostname has this text in it, in whatever case.
+	HostnameContains *string `json:"hostnameContains,omitempty"`
+}
+
+// A cluster that changed.
+type ClusterChange struct {
+	// What happened to it; CREATE for all of a resync.
+	Action ChangeAction `json:"action"`
+	// The cluster as it is now; the last that there was when it is gone.
+	Cluster Cluster `json:"cluster"`
+}
+
 // A cluster in a list.
 type ClusterEdge struct {
 	// Where the cluster lies in the list.
@@ -65,6 +151,124 @@ type ClusterVIPs struct {
 	Addresses []string `json:"addresses"`
 }
 
+// What a request does to one object.
+type ConfigChange struct {
+	// What it does.
+	Action ChangeAction `json:"action"`
+	// The object.
+	Object ObjectRef `json:"object"`
+	// The difference as lines of YAML with - and + before them; null where nothing differs.
+	Diff *string `json:"diff,omitempty"`
+}
+
+// A kind of objects that the hub takes.
+type ConfigKind struct {
+	// Its group.
+	Group string `json:"group"`
+	// Its name.
+	Kind string `json:"kind"`
+	// Its name for many, in lower case.
+	Plural string `json:"plural"`
+	// Its short names.
+	ShortNames []string `json:"shortNames"`
+	// Whether its objects lie in namespaces.
+	Namespaced bool `json:"namespaced"`
+	// The versions that are taken, the preferred one first.
+	Versions []string `json:"versions"`
+	// The version in which its objects are stored.
+	Storage string `json:"storage"`
+}
+
+// A configuration object that changed.
+type ConfigObjectChange struct {
+	// What happened to it; CREATE for all of a resync.
+	Action ChangeAction `json:"action"`
+	// The object; its revision is the last one when it is gone.
+	Object ObjectRef `json:"object"`
+}
+
+// A configuration object in a list.
+type ConfigObjectEdge struct {
+	// Where the object lies in the list.
+	Cursor string `json:"cursor"`
+	// The object.
+	Node ConfigObject `json:"node"`
+}
+
+// Which configuration objects to list; what is absent or null does not matter.
+type ConfigObjectFilter struct {
+	// Objects of kinds of this group.
+	Group *string `json:"group,omitempty"`
+	// Objects of this kind.
+	Kind *string `json:"kind,omitempty"`
+	// Objects of this namespace; "": those without one.
+	Namespace *string `json:"namespace,omitempty"`
+	// Objects of this name.
+	Name *string `json:"name,omitempty"`
+	// Objects from sources of this sort.
+	Source *ConfigSourceKind `json:"source,omitempty"`
+	// Objects that were applied with this set.
+	Set *string `json:"set,omitempty"`
+	// Objects with all of these labels.
+	Labels []LabelInput `json:"labels,omitempty"`
+}
+
+// What became of an object in the mesh.
+type ConfigObjectStatus struct {
+	// How many proxies took what was made of it; null where that is not known.
+	Acked *int `json:"acked,omitempty"`
+	// How many proxies refused what was made of it; null where that is not known.
+	Rejected *int `json:"rejected,omitempty"`
+	// How many proxies have not answered yet; null where that is not known.
+	Pending *int `json:"pending,omitempty"`
+	// The proxies that it concerns, in the order of node IDs. Without first and last, a page has 50.
+	Proxies ProxyRolloutConnection `json:"proxies"`
+	// What it says and the hub does not carry out.
+	NotHonoured []NotHonoured `json:"notHonoured"`
+	// What is worth knowing of it, as it stands in the mesh.
+	Findings []Finding `json:"findings"`
+}
+
+// One change of the configuration, made as a whole.
+type ConfigRevision struct {
+	// The revision that it made.
+	Revision string `json:"revision"`
+	// Who did it; "" where that is unknown.
+	Author string `json:"author"`
+	// When.
+	Time time.Time `json:"time"`
+	// Why.
+	Message *string `json:"message,omitempty"`
+	// The field manager that did it.
+	Manager *string `json:"manager,omitempty"`
+	// The ticket that was carried out.
+	Ticket *string `json:"ticket,omitempty"`
+	// What was done to which objects, by group, kind, namespace and name.
+	Changes []RevisedObject `json:"changes"`
+}
+
+// A revision of the configuration in a list.
+type ConfigRevisionEdge struct {
+	// Where the revision lies in the list.
+	Cursor string `json:"cursor"`
+	// The revision.
+	Node ConfigRevision `json:"node"`
+}
+
+// A place that configuration objects come from.
+type ConfigSource struct {
+	// Its name.
+	Name string `json:"name"`
+	// Its sort.
+	Kind ConfigSourceKind `json:"kind"`
+	// Its revision; null before it was first read.
+	Revision *string `json:"revision,omitempty"`
+	// How long ago the hub last heard of it; null before it was first read.
+	Age *time.Duration `json:"age,omitempty"`
+	// What is wrong with it, or with what it holds; what it gave before stays in force.
+	Trouble []Problem `json:"trouble"`
+}
+
 // Something about which clusters disagree.
 type Conflict struct {
 	// A stable code, like PORT_PROTOCOL.
@@ -73,6 +277,40 @@ type Conflict struct {
 	Message string `json:"message"`
 	// The clusters that are concerned, the winner first.
 	ClusterIDs []string `json:"clusterIDs"`
+}
+
+// What to delete.
+type DeleteInput struct {
+	// The objects.
+	Objects []ObjectRefInput `json:"objects"`
+	// Only say what would happen.
+	DryRun *bool `json:"dryRun,omitempty"`
+	// Why, for the history.
+	Message *string `json:"message,omitempty"`
+	// A text of your choice: repeating a request with the same one changes nothing and has the same answer.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+	// Refuse unless the configuration is at this revision.
+	ExpectedRevision *string `json:"expectedRevision,omitempty"`
+	// Answer only when proxies have the change; absent: at once.
+	WaitFor *WaitInput `json:"waitFor,omitempty"`
+}
+
+// What became of a deletion.
+type DeletePayload struct {
+	// Whether nothing was changed because that was asked for.
+	DryRun bool `json:"dryRun"`
+	// The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused.
+	Revision *string `json:"revision,omitempty"`
+	// What the request does to each object that it speaks of, by group, kind, namespace and name.
+	Changes []ConfigChange `json:"changes"`
+	// What is worth knowing and kept nothing from being done.
+	Findings []Finding `json:"findings"`
+	// What a dry run would change in what proxies get; null, since previews are not built yet.
+	Preview *Preview `json:"preview,omitempty"`
+	// How far the change is with the proxies that it concerns; null where nothing was changed or that is not known.
+	Rollout *Rollout `json:"rollout,omitempty"`
+	// Why the request was refused, all reasons at once; with any of them nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // An endpoint in a list.
@@ -103,6 +341,42 @@ type EndpointPort struct {
 	Name string `json:"name"`
 	// The number at the endpoint's address.
 	Number int `json:"number"`
+}
+
+// The revision at which an object is expected.
+type ExpectedRevisionInput struct {
+	// The group of its kind.
+	Group string `json:"group"`
+	// Its kind.
+	Kind string `json:"kind"`
+	// Its namespace; absent where it has none.
+	Namespace *string `json:"namespace,omitempty"`
+	// Its name.
+	Name string `json:"name"`
+	// The revision at which it last changed; 0: there must be no such object.
+	Revision string `json:"revision"`
+}
+
+// Something worth knowing of a request or an object.
+type Finding struct {
+	// A stable code.
+	Code string `json:"code"`
+	// How much it matters.
+	Severity Severity `json:"severity"`
+	// What it is and what to do.
+	Message string `json:"message"`
+	// The object that it is about; null where it is about the whole.
+	Object *ObjectRef `json:"object,omitempty"`
+	// The path of the field within the object.
+	Field *string `json:"field,omitempty"`
+}
+
+// An object that is not in force because an earlier source has it too.
+type HiddenObject struct {
+	// The sort of the source that has it.
+	Source ConfigSourceKind `json:"source"`
+	// The name of that source.
+	SourceName string `json:"sourceName"`
 }
 
 // The hub that answers.
@@ -151,6 +425,72 @@ type LocalityInput struct {
 	SubZone *string `json:"subZone,omitempty"`
 }
 
+// A named text of manifests.
+type ManifestInput struct {
+	// The name by which problems call it, such as that of a file.
+	Name string `json:"name"`
+	// YAML or JSON, as many documents as you like.
+	Content string `json:"content"`
+}
+
+// Something that an object says and the hub does not carry out.
+type NotHonoured struct {
+	// The path of the field within the object.
+	Field string `json:"field"`
+	// Why.
+	Reason string `json:"reason"`
+}
+
+// What names a configuration object.
+type ObjectRef struct {
+	// The group of its kind.
+	Group string `json:"group"`
+	// Its kind.
+	Kind string `json:"kind"`
+	// Its namespace; "" where it has none.
+	Namespace string `json:"namespace"`
+	// Its name.
+	Name string `json:"name"`
+	// The revision of its source at which it last changed; null where that is unknown or nothing is left of it.
+	Revision *string `json:"revision,omitempty"`
+}
+
+// What names a configuration object, to ask for.
+type ObjectRefInput struct {
+	// The group of its kind.
+	Group string `json:"group"`
+	// Its kind.
+	Kind string `json:"kind"`
+	// Its namespace; absent where it has none.
+	Namespace *string `json:"namespace,omitempty"`
+	// Its name.
+	Name string `json:"name"`
+}
+
+// What one revision of the configuration did to one object.
+type ObjectRevision struct {
+	// The revision.
+	Revision string `json:"revision"`
+	// Who did it; "" where that is unknown.
+	Author string `json:"author"`
+	// When.
+	Time time.Time `json:"time"`
+	// Why.
+	Message *string `json:"message,omitempty"`
+	// What was done to the object.
+	Action ChangeAction `json:"action"`
+	// The field manager that did it.
+	Manager *string `json:"manager,omitempty"`
+}
+
+// A revision of an object in a list.
+type ObjectRevisionEdge struct {
+	// Where the revision lies in the list.
+	Cursor string `json:"cursor"`
+	// The revision.
+	Node ObjectRevision `json:"node"`
+}
+
 // Where a page lies in its list.
 type PageInfo struct {
 	// Whether more follows behind endCursor.
@@ -161,6 +501,26 @@ type PageInfo struct {
 	StartCursor *string `json:"startCursor,omitempty"`
 	// The cursor of the last item; null on an empty page.
 	EndCursor *string `json:"endCursor,omitempty"`
+}
+
+// What a dry run would change in what proxies get.
+type Preview struct {
+	// The proxies that would get something else.
+	Proxies []Proxy `json:"proxies"`
+	// The resources that would differ.
+	Resources []PreviewResource `json:"resources"`
+}
+
+// A resource that would differ.
+type PreviewResource struct {
+	// Its type, as xDS names it.
+	TypeURL string `json:"typeUrl"`
+	// Its name.
+	Name string `json:"name"`
+	// What would happen to it.
+	Action ChangeAction `json:"action"`
+	// The difference as lines with - and + before them.
+	Diff *string `json:"diff,omitempty"`
 }
 
 // Something that the hub was told and does not use.
@@ -229,6 +589,24 @@ type ProxyEdge struct {
 	Node Proxy `json:"node"`
 }
 
+// How far a change is with one proxy.
+type ProxyRollout struct {
+	// The node ID of the proxy.
+	NodeID string `json:"nodeID"`
+	// How far it is.
+	State RolloutState `json:"state"`
+	// Why the proxy refused, in its words, shortened.
+	Error *string `json:"error,omitempty"`
+}
+
+// A proxy that a change concerns, in a list.
+type ProxyRolloutEdge struct {
+	// Where the proxy lies in the list.
+	Cursor string `json:"cursor"`
+	// The proxy.
+	Node ProxyRollout `json:"node"`
+}
+
 // How far a proxy is with one type of resources.
 type ProxySync struct {
 	// The type, as xDS names it.
@@ -243,6 +621,134 @@ type ProxySync struct {
 	LastError *string `json:"lastError,omitempty"`
 	// When that state began.
 	Since *time.Time `json:"since,omitempty"`
+}
+
+// A workload that is to be in the mesh for some time.
+type RegisterWorkloadInput struct {
+	// The namespace in which it is registered.
+	Namespace string `json:"namespace"`
+	// A name that no other workload of the namespace has; registering it again replaces it.
+	Name string `json:"name"`
+	// Its IP address, a hostname, or unix:// and the path of a socket.
+	Address string `json:"address"`
+	// Its ports by the names that the ports of services have; one that is absent has the number that the service says.
+	Ports []WorkloadPortInput `json:"ports,omitempty"`
+	// Its labels, by which services select it.
+	Labels []LabelInput `json:"labels,omitempty"`
+	// The network that it is reached in; absent: the hub's.
+	Network *string `json:"network,omitempty"`
+	// Where it runs.
+	Locality *LocalityInput `json:"locality,omitempty"`
+	// Its share of the requests, beside those of the others.
+	Weight *int `json:"weight,omitempty"`
+	// The service account under which it runs.
+	ServiceAccount *string `json:"serviceAccount,omitempty"`
+	// How long the registration holds unless it is renewed, 5s to 24h.
+	TTL *string `json:"ttl,omitempty"`
+}
+
+// What became of a registration.
+type RegisterWorkloadPayload struct {
+	// The registration as it is now; null where the request was refused.
+	Registration *WorkloadRegistration `json:"registration,omitempty"`
+	// Why the request was refused.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Which registration to end.
+type ReleaseWorkloadInput struct {
+	// The namespace in which it is registered.
+	Namespace string `json:"namespace"`
+	// The name under which it is registered.
+	Name string `json:"name"`
+}
+
+// What became of a release.
+type ReleaseWorkloadPayload struct {
+	// The WorkloadEntry that is gone; null where the request was refused.
+	Object *ObjectRef `json:"object,omitempty"`
+	// Why the request was refused.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Which registration to renew.
+type RenewWorkloadInput struct {
+	// The namespace in which it is registered.
+	Namespace string `json:"namespace"`
+	// The name under which it is registered.
+	Name string `json:"name"`
+}
+
+// What became of a renewal.
+type RenewWorkloadPayload struct {
+	// The registration as it is now; null where the request was refused.
+	Registration *WorkloadRegistration `json:"registration,omitempty"`
+	// Why the request was refused.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// What a revision did to one object.
+type RevisedObject struct {
+	// What was done.
+	Action ChangeAction `json:"action"`
+	// The object.
+	Object ObjectRef `json:"object"`
+}
+
+// Where to go back to.
+type RollbackInput struct {
+	// The revision whose configuration is to be in force again.
+	To string `json:"to"`
+	// Only say what would happen.
+	DryRun *bool `json:"dryRun,omitempty"`
+	// Why, for the history; absent: the rollback says so itself.
+	Message *string `json:"message,omitempty"`
+	// A text of your choice: repeating a request with the same one changes nothing and has the same answer.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+	// Answer only when proxies have the change; absent: at once.
+	WaitFor *WaitInput `json:"waitFor,omitempty"`
+}
+
+// What became of a rollback.
+type RollbackPayload struct {
+	// Whether nothing was changed because that was asked for.
+	DryRun bool `json:"dryRun"`
+	// The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused.
+	Revision *string `json:"revision,omitempty"`
+	// What the request does to each object that it speaks of, by group, kind, namespace and name.
+	Changes []ConfigChange `json:"changes"`
+	// What is worth knowing and kept nothing from being done.
+	Findings []Finding `json:"findings"`
+	// What a dry run would change in what proxies get; null, since previews are not built yet.
+	Preview *Preview `json:"preview,omitempty"`
+	// How far the change is with the proxies that it concerns; null where nothing was changed or that is not known.
+	Rollout *Rollout `json:"rollout,omitempty"`
+	// Why the request was refused, all reasons at once; with any of them nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// How far a change is with the proxies that it concerns.
+type Rollout struct {
+	// To how many it was sent, those that answered included.
+	Delivered int `json:"delivered"`
+	// How many took it.
+	Acked int `json:"acked"`
+	// How many refused it.
+	Rejected int `json:"rejected"`
+	// To how many it was not sent yet.
+	Pending int `json:"pending"`
+	// Whether what the request waited for came to pass in time; null where it did not wait.
+	Reached *bool `json:"reached,omitempty"`
+	// The proxies that the change concerns, in the order of node IDs. Without first and last, a page has 50.
+	Proxies ProxyRolloutConnection `json:"proxies"`
+}
+
+// A service that changed.
+type ServiceChange struct {
+	// What happened to it; CREATE for all of a resync.
+	Action ChangeAction `json:"action"`
+	// The service as it is now; the last that there was when it is gone.
+	Service Service `json:"service"`
 }
 
 // A service in a list.
@@ -301,6 +807,181 @@ type Shard struct {
 	Labels []Label `json:"labels"`
 	// How many endpoints it brings.
 	EndpointCount int `json:"endpointCount"`
+}
+
+// A reason why a request was refused.
+type UserError struct {
+	// A stable code.
+	Code string `json:"code"`
+	// What is wrong and what to do.
+	Message string `json:"message"`
+	// The path of the field: within the object where one is named, else within the input.
+	Field *string `json:"field,omitempty"`
+	// The object that has it.
+	Object *ObjectRef `json:"object,omitempty"`
+	// The text that it stands in, by the name that it was given with.
+	File *string `json:"file,omitempty"`
+	// The document within that text, from 1.
+	Document *int `json:"document,omitempty"`
+	// The line, from 1.
+	Line *int `json:"line,omitempty"`
+	// The column, from 1.
+	Column *int `json:"column,omitempty"`
+	// The field manager that owns the field, of a CONFLICT.
+	Manager *string `json:"manager,omitempty"`
+	// Where to read more.
+	DocURL *string `json:"docUrl,omitempty"`
+}
+
+// Until when to wait before answering.
+type WaitInput struct {
+	// What must have come to pass.
+	State WaitState `json:"state"`
+	// Of how many of the proxies concerned, 0 to 1.
+	Share *float64 `json:"share,omitempty"`
+	// How long at most, like 30s. When it is over, the answer says how far it is.
+	Timeout *string `json:"timeout,omitempty"`
+}
+
+// A port of a workload.
+type WorkloadPortInput struct {
+	// The name of the service's port.
+	Name string `json:"name"`
+	// The number at the workload's address.
+	Number int `json:"number"`
+}
+
+// A workload that is in the mesh until it expires.
+type WorkloadRegistration struct {
+	// The WorkloadEntry that stands for it.
+	Object ObjectRef `json:"object"`
+	// When it goes unless it is renewed.
+	Expires time.Time `json:"expires"`
+}
+
+// What a change does to a thing.
+type ChangeAction string
+
+const (
+	// It is new.
+	ChangeActionCreate ChangeAction = "CREATE"
+	// It is another one than before.
+	ChangeActionUpdate ChangeAction = "UPDATE"
+	// It is gone.
+	ChangeActionDelete ChangeAction = "DELETE"
+	// It stays as it is.
+	ChangeActionUnchanged ChangeAction = "UNCHANGED"
+)
+
+var AllChangeAction = []ChangeAction{
+	ChangeActionCreate,
+	ChangeActionUpdate,
+	ChangeActionDelete,
+	ChangeActionUnchanged,
+}
+
+func (e ChangeAction) IsValid() bool {
+	switch e {
+	case ChangeActionCreate, ChangeActionUpdate, ChangeActionDelete, ChangeActionUnchanged:
+		return true
+	}
+	return false
+}
+
+func (e ChangeAction) String() string {
+	return string(e)
+}
+
+func (e *ChangeAction) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ChangeAction(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ChangeAction", str)
+	}
+	return nil
+}
+
+func (e ChangeAction) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ChangeAction) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ChangeAction) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// A sort of things that changes speak of.
+type ChangeKind string
+
+const (
+	// Services.
+	ChangeKindService ChangeKind = "SERVICE"
+	// Clusters.
+	ChangeKindCluster ChangeKind = "CLUSTER"
+	// Configuration objects.
+	ChangeKindConfigObject ChangeKind = "CONFIG_OBJECT"
+)
+
+var AllChangeKind = []ChangeKind{
+	ChangeKindService,
+	ChangeKindCluster,
+	ChangeKindConfigObject,
+}
+
+func (e ChangeKind) IsValid() bool {
+	switch e {
+	case ChangeKindService, ChangeKindCluster, ChangeKindConfigObject:
+		return true
+	}
+	return false
+}
+
+func (e ChangeKind) String() string {
+	return string(e)
+}
+
+func (e *ChangeKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ChangeKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ChangeKind", str)
+	}
+	return nil
+}
+
+func (e ChangeKind) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ChangeKind) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ChangeKind) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
 }
 
 // A state of the link to a cluster.
@@ -371,6 +1052,76 @@ func (e *ClusterPhase) UnmarshalJSON(b []byte) error {
 }
 
 func (e ClusterPhase) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The sort of a place that configuration objects come from.
+type ConfigSourceKind string
+
+const (
+	// The store of record, the only one that is written to.
+	ConfigSourceKindEtcd ConfigSourceKind = "ETCD"
+	// A folder of manifests.
+	ConfigSourceKindFile ConfigSourceKind = "FILE"
+	// Custom resources of a Kubernetes cluster.
+	ConfigSourceKindCrd ConfigSourceKind = "CRD"
+	// Ingresses of a Kubernetes cluster.
+	ConfigSourceKindIngress ConfigSourceKind = "INGRESS"
+	// Another hub over the Mesh Configuration Protocol.
+	ConfigSourceKindMcp ConfigSourceKind = "MCP"
+	// The memory of the process.
+	ConfigSourceKindMemory ConfigSourceKind = "MEMORY"
+)
+
+var AllConfigSourceKind = []ConfigSourceKind{
+	ConfigSourceKindEtcd,
+	ConfigSourceKindFile,
+	ConfigSourceKindCrd,
+	ConfigSourceKindIngress,
+	ConfigSourceKindMcp,
+	ConfigSourceKindMemory,
+}
+
+func (e ConfigSourceKind) IsValid() bool {
+	switch e {
+	case ConfigSourceKindEtcd, ConfigSourceKindFile, ConfigSourceKindCrd, ConfigSourceKindIngress, ConfigSourceKindMcp, ConfigSourceKindMemory:
+		return true
+	}
+	return false
+}
+
+func (e ConfigSourceKind) String() string {
+	return string(e)
+}
+
+func (e *ConfigSourceKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ConfigSourceKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ConfigSourceKind", str)
+	}
+	return nil
+}
+
+func (e ConfigSourceKind) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ConfigSourceKind) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ConfigSourceKind) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
@@ -775,6 +1526,70 @@ func (e Resolution) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// How far a change is with a proxy.
+type RolloutState string
+
+const (
+	// It is not sent yet.
+	RolloutStatePending RolloutState = "PENDING"
+	// It is sent and not answered yet.
+	RolloutStateDelivered RolloutState = "DELIVERED"
+	// The proxy took it.
+	RolloutStateAcked RolloutState = "ACKED"
+	// The proxy refused it and stays with what it had.
+	RolloutStateRejected RolloutState = "REJECTED"
+)
+
+var AllRolloutState = []RolloutState{
+	RolloutStatePending,
+	RolloutStateDelivered,
+	RolloutStateAcked,
+	RolloutStateRejected,
+}
+
+func (e RolloutState) IsValid() bool {
+	switch e {
+	case RolloutStatePending, RolloutStateDelivered, RolloutStateAcked, RolloutStateRejected:
+		return true
+	}
+	return false
+}
+
+func (e RolloutState) String() string {
+	return string(e)
+}
+
+func (e *RolloutState) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = RolloutState(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid RolloutState", str)
+	}
+	return nil
+}
+
+func (e RolloutState) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *RolloutState) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e RolloutState) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // How a router picks where a connection goes.
 type RouterMode string
 
@@ -828,6 +1643,64 @@ func (e *RouterMode) UnmarshalJSON(b []byte) error {
 }
 
 func (e RouterMode) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How much a finding matters.
+type Severity string
+
+const (
+	// It will hardly do what was meant.
+	SeverityWarning Severity = "WARNING"
+	// Good to know.
+	SeverityInfo Severity = "INFO"
+)
+
+var AllSeverity = []Severity{
+	SeverityWarning,
+	SeverityInfo,
+}
+
+func (e Severity) IsValid() bool {
+	switch e {
+	case SeverityWarning, SeverityInfo:
+		return true
+	}
+	return false
+}
+
+func (e Severity) String() string {
+	return string(e)
+}
+
+func (e *Severity) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = Severity(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid Severity", str)
+	}
+	return nil
+}
+
+func (e Severity) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *Severity) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e Severity) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
@@ -892,6 +1765,64 @@ func (e *SyncState) UnmarshalJSON(b []byte) error {
 }
 
 func (e SyncState) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What to wait for.
+type WaitState string
+
+const (
+	// That the change was sent.
+	WaitStateDelivered WaitState = "DELIVERED"
+	// That the proxies took the change.
+	WaitStateAcked WaitState = "ACKED"
+)
+
+var AllWaitState = []WaitState{
+	WaitStateDelivered,
+	WaitStateAcked,
+}
+
+func (e WaitState) IsValid() bool {
+	switch e {
+	case WaitStateDelivered, WaitStateAcked:
+		return true
+	}
+	return false
+}
+
+func (e WaitState) String() string {
+	return string(e)
+}
+
+func (e *WaitState) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = WaitState(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid WaitState", str)
+	}
+	return nil
+}
+
+func (e WaitState) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *WaitState) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e WaitState) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

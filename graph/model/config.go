@@ -1,0 +1,131 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
+)
+
+// ConfigObject is a configuration object with the source that it comes from.
+type ConfigObject struct {
+	Of         *config.Object
+	Source     ConfigSourceKind
+	SourceName string
+	Hidden     []HiddenObject
+
+	metadata func() metadata
+}
+
+// metadata is what is read of an object's metadata.
+type metadata struct {
+	Labels  map[string]string `json:"labels"`
+	Created time.Time         `json:"creationTimestamp"`
+}
+
+// NewConfigObject shows an object. Its manifest is read when that is asked for.
+func NewConfigObject(of *config.Object) ConfigObject {
+	return ConfigObject{Of: of, metadata: sync.OnceValue(func() metadata {
+		var read struct{ Metadata metadata }
+		_ = json.Unmarshal(of.Manifest, &read) // What cannot be read is shown without labels.
+		return read.Metadata
+	})}
+}
+
+// IsNode says that a configuration object has an ID.
+func (ConfigObject) IsNode() {}
+
+// ID makes the opaque ID.
+func (o ConfigObject) ID() string { return ID(KindConfigObject, o.Key()) }
+
+// Key orders objects by group, kind, namespace and name.
+func (o ConfigObject) Key() string { return objectKey(o.Of.Key) }
+
+func objectKey(k federation.ObjectKey) string {
+	return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
+}
+
+// ObjectKey reads what ConfigObject.Key writes; it is the zero key for other texts.
+func ObjectKey(key string) federation.ObjectKey {
+	parts := strings.Split(key, nul)
+	if len(parts) != 4 {
+		return federation.ObjectKey{}
+	}
+	return federation.ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
+}
+
+// APIVersion is that in which the object is written.
+func (o ConfigObject) APIVersion() string { return o.Of.APIVersion }
+
+// Group is that of its kind.
+func (o ConfigObject) Group() string { return o.Of.Key.Group }
+
+// Kind is its kind.
+func (o ConfigObject) Kind() string { return o.Of.Key.Kind }
+
+// Namespace is "" where it has none.
+func (o ConfigObject) Namespace() string { return o.Of.Key.Namespace }
+
+// Name is its name.
+func (o ConfigObject) Name() string { return o.Of.Key.Name }
+
+// Revision is that of its source at which it last changed.
+func (o ConfigObject) Revision() string { return Revision(o.Of.Revision) }
+
+// HasLabels tells whether it has the label with that value.
+func (o ConfigObject) HasLabel(key, value string) bool {
+	has, ok := o.metadata().Labels[key]
+	return ok && has == value
+}
+
+// Labels are in the order of their keys.
+func (o ConfigObject) Labels() []Label { return labels(o.metadata().Labels) }
+
+// Created is nil where it is unknown.
+func (o ConfigObject) Created() *time.Time { return known(o.metadata().Created) }
+
+// Expires is nil for an object that stays.
+func (o ConfigObject) Expires() *time.Time { return known(o.Of.Expires) }
+
+// Set is that which it was applied with, nil for none.
+func (o ConfigObject) Set() *string { return given(o.metadata().Labels[apply.SetLabel]) }
+
+// JSON is the whole object.
+func (o ConfigObject) JSON() string { return string(o.Of.Manifest) }
+
+// YAML is the whole object without managed fields.
+func (o ConfigObject) YAML() (string, error) {
+	var object map[string]any
+	if err := yaml.Unmarshal(o.Of.Manifest, &object); err != nil {
+		return "", fmt.Errorf("writing %s as YAML: %w", o.Of.Key, err)
+	}
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		delete(metadata, "managedFields")
+	}
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return "", fmt.Errorf("writing %s as YAML: %w", o.Of.Key, err)
+	}
+	return string(text), nil
+}
+
+// Revision writes a revision.
+func Revision(revision int64) string { return strconv.FormatInt(revision, 10) }
+
+// NewObjectRef names an object; revision 0 is none.
+func NewObjectRef(key federation.ObjectKey, revision int64) ObjectRef {
+	ref := ObjectRef{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+	if revision != 0 {
+		text := Revision(revision)
+		ref.Revision = &text
+	}
+	return ref
+}
