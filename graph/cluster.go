@@ -94,16 +94,20 @@ func (clusterResolver) Problems(_ context.Context, cluster *model.Cluster, first
 	window, err := window(name, first, after, last, before)
 	var all []model.Problem
 	for problem := range cluster.From.Problems(cluster.Of.ID) {
-		shown := model.Problem{Code: problem.Code, Object: problem.Object, Message: problem.Message}
-		if problem.Field != "" {
-			shown.Field = &problem.Field
-		}
-		all = append(all, shown)
+		all = append(all, shownProblem(problem))
 	}
 	slices.SortStableFunc(all, func(a, b model.Problem) int { return strings.Compare(problemKey(a), problemKey(b)) })
 	all = slices.CompactFunc(all, func(a, b model.Problem) bool { return problemKey(a) == problemKey(b) })
 	list := model.List[model.Problem]{Name: name, Items: slices.Values(all), Key: problemKey, Count: func() int { return len(all) }}
 	return model.ProblemConnection{Page: model.NewPage(list, window)}, err
+}
+
+func shownProblem(p federation.Problem) model.Problem {
+	shown := model.Problem{Code: p.Code, Object: p.Object, Message: p.Message}
+	if p.Field != "" {
+		shown.Field = &p.Field
+	}
+	return shown
 }
 
 func problemKey(p model.Problem) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/generated"
 	"isthmus.dev/isthmus/graph/model"
@@ -36,12 +37,19 @@ type Options struct {
 	Snapshots Snapshots
 	Counters  Counters // nil: unknown.
 	Fleet     Fleet    // nil: no proxies.
+	Config    Config
 	Hub       model.Hub
 	Now       func() time.Time // nil: time.Now.
+	Pace      time.Duration    // least time between two events of a subscription; 0: DefaultPace.
 }
 
+// DefaultPace is the least time between two events of a subscription.
+const DefaultPace = 100 * time.Millisecond
+
 // New makes the executable schema. Each operation reads one snapshot, the
-// latest when it begins, and one value of the fleet.
+// latest when it begins, and one value of the fleet and of the configuration. A
+// mutation speaks of the snapshot after its change, and each event of a
+// subscription of its own.
 func New(options Options) graphql.ExecutableSchema {
 	if options.Now == nil {
 		options.Now = time.Now
@@ -49,7 +57,10 @@ func New(options Options) graphql.ExecutableSchema {
 	if options.Fleet == nil {
 		options.Fleet = fleet.New()
 	}
-	inner := generated.NewExecutableSchema(generated.Config{Resolvers: &resolver{options}})
+	if options.Pace <= 0 {
+		options.Pace = DefaultPace
+	}
+	inner := generated.NewExecutableSchema(generated.Config{Resolvers: &resolver{Options: options, pictures: newPictures()}})
 	return pinned{ExecutableSchema: inner, options: options}
 }
 
@@ -61,16 +72,20 @@ type pinned struct {
 
 type viewKey struct{}
 
-// view is what one operation sees. The fleet is asked for when a field first
-// needs it.
+// view is what one operation sees. The fleet and the configuration are asked for
+// when a field first needs them.
 type view struct {
 	snapshot *federation.Snapshot
 	fleet    func() *fleet.Value
+	config   func() *config.View // nil: there is no configuration
 }
 
 // Exec pins the view of an operation.
 func (p pinned) Exec(ctx context.Context) graphql.ResponseHandler {
 	seen := view{snapshot: p.options.Snapshots.Latest(), fleet: sync.OnceValue(p.options.Fleet.Latest)}
+	if objects := p.options.Config.Objects; objects != nil {
+		seen.config = sync.OnceValue(objects.Latest)
+	}
 	answer := p.ExecutableSchema.Exec(context.WithValue(ctx, viewKey{}, seen))
 	return func(ctx context.Context) *graphql.Response {
 		return answer(context.WithValue(ctx, viewKey{}, seen))
@@ -81,8 +96,26 @@ func snapshot(ctx context.Context) *federation.Snapshot { return ctx.Value(viewK
 
 func connected(ctx context.Context) *fleet.Value { return ctx.Value(viewKey{}).(view).fleet() }
 
-type resolver struct{ Options }
+// configured is the configuration that the operation sees.
+func configured(ctx context.Context) (*config.View, error) {
+	if latest := ctx.Value(viewKey{}).(view).config; latest != nil {
+		return latest(), nil
+	}
+	return nil, errNoConfig
+}
 
-func (r *resolver) Query() generated.QueryResolver     { return query{r} }
-func (r *resolver) Cluster() generated.ClusterResolver { return clusterResolver{r} }
-func (r *resolver) Service() generated.ServiceResolver { return serviceResolver{} }
+type resolver struct {
+	Options
+	pictures *pictures
+}
+
+func (r *resolver) Query() generated.QueryResolver               { return query{r} }
+func (r *resolver) Mutation() generated.MutationResolver         { return mutation{r} }
+func (r *resolver) Subscription() generated.SubscriptionResolver { return subscription{r} }
+func (r *resolver) Cluster() generated.ClusterResolver           { return clusterResolver{r} }
+func (r *resolver) Service() generated.ServiceResolver           { return serviceResolver{} }
+func (r *resolver) ConfigObject() generated.ConfigObjectResolver { return objectResolver{r} }
+func (r *resolver) Rollout() generated.RolloutResolver           { return rolloutResolver{} }
+func (r *resolver) ConfigObjectStatus() generated.ConfigObjectStatusResolver {
+	return statusResolver{}
+}

@@ -34,6 +34,10 @@ func (q query) Node(ctx context.Context, id string) (model.Node, error) {
 		if found := (model.Service{From: snapshot(ctx), Of: of}); ok && found.ID() == id {
 			return found, nil
 		}
+	case model.KindConfigObject:
+		if found, ok := q.objectNamed(ctx, model.ObjectKey(name)); ok && found.ID() == id {
+			return found, nil
+		}
 	case model.KindProxy:
 		if found, ok := stream(ctx, model.ProxyKey(name)); ok {
 			return found, nil

@@ -3708,7 +3708,7 @@ input RollbackInput {
 type ApplyPayload {
   "Whether nothing was changed because that was asked for."
   dryRun: Boolean!
-  "The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused."
+  "The revision of the configuration afterwards; that of the basis where nothing was changed; null where it is not known."
   revision: String
   "The ticket by which exactly this can be carried out later; null, since tickets are not built yet."
   ticket: String
@@ -3728,7 +3728,7 @@ type ApplyPayload {
 type DeletePayload {
   "Whether nothing was changed because that was asked for."
   dryRun: Boolean!
-  "The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused."
+  "The revision of the configuration afterwards; that of the basis where nothing was changed; null where it is not known."
   revision: String
   "What the request does to each object that it speaks of, by group, kind, namespace and name."
   changes: [ConfigChange!]!
@@ -3746,7 +3746,7 @@ type DeletePayload {
 type RollbackPayload {
   "Whether nothing was changed because that was asked for."
   dryRun: Boolean!
-  "The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused."
+  "The revision of the configuration afterwards; that of the basis where nothing was changed; null where it is not known."
   revision: String
   "What the request does to each object that it speaks of, by group, kind, namespace and name."
   changes: [ConfigChange!]!
@@ -4223,11 +4223,11 @@ type Change {
   cursor: String
   "The version of the snapshot after the change."
   version: String!
-  "Whether this is a part of the whole picture: forget what the last event that had a cursor left there."
+  "Whether this is a part of the whole picture, not a change: with the first such event forget all that was there before."
   resync: Boolean!
   "The services that changed."
   services: [ServiceChange!]!
-  "The clusters that changed."
+  "The clusters that changed themselves; that their services did is said by services."
   clusters: [ClusterChange!]!
   "The configuration objects that changed."
   configObjects: [ConfigObjectChange!]!

@@ -2971,7 +2971,7 @@ func (ec *executionContext) _ConfigObjectStatus_acked(ctx context.Context, field
 			return ec.fieldContext_ConfigObjectStatus_acked(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Acked, nil
+			return obj.Acked(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
@@ -2982,7 +2982,7 @@ func (ec *executionContext) _ConfigObjectStatus_acked(ctx context.Context, field
 	)
 }
 func (ec *executionContext) fieldContext_ConfigObjectStatus_acked(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ConfigObjectStatus", field, false, false, errors.New("field of type Int does not have child fields"))
+	return graphql.NewScalarFieldContext("ConfigObjectStatus", field, true, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _ConfigObjectStatus_rejected(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectStatus) (ret graphql.Marshaler) {
@@ -2994,7 +2994,7 @@ func (ec *executionContext) _ConfigObjectStatus_rejected(ctx context.Context, fi
 			return ec.fieldContext_ConfigObjectStatus_rejected(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Rejected, nil
+			return obj.Rejected(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
@@ -3005,7 +3005,7 @@ func (ec *executionContext) _ConfigObjectStatus_rejected(ctx context.Context, fi
 	)
 }
 func (ec *executionContext) fieldContext_ConfigObjectStatus_rejected(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ConfigObjectStatus", field, false, false, errors.New("field of type Int does not have child fields"))
+	return graphql.NewScalarFieldContext("ConfigObjectStatus", field, true, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _ConfigObjectStatus_pending(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectStatus) (ret graphql.Marshaler) {
@@ -3017,7 +3017,7 @@ func (ec *executionContext) _ConfigObjectStatus_pending(ctx context.Context, fie
 			return ec.fieldContext_ConfigObjectStatus_pending(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Pending, nil
+			return obj.Pending(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
@@ -3028,7 +3028,7 @@ func (ec *executionContext) _ConfigObjectStatus_pending(ctx context.Context, fie
 	)
 }
 func (ec *executionContext) fieldContext_ConfigObjectStatus_pending(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ConfigObjectStatus", field, false, false, errors.New("field of type Int does not have child fields"))
+	return graphql.NewScalarFieldContext("ConfigObjectStatus", field, true, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _ConfigObjectStatus_proxies(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectStatus) (ret graphql.Marshaler) {

@@ -80,7 +80,7 @@ func (o ConfigObject) Name() string { return o.Of.Key.Name }
 // Revision is that of its source at which it last changed.
 func (o ConfigObject) Revision() string { return Revision(o.Of.Revision) }
 
-// HasLabels tells whether it has the label with that value.
+// HasLabel tells whether it has the label with that value.
 func (o ConfigObject) HasLabel(key, value string) bool {
 	has, ok := o.metadata().Labels[key]
 	return ok && has == value

@@ -45,37 +45,17 @@ type ApplyInput struct {
 	WaitFor *WaitInput `json:"waitFor,omitempty"`
 }
 
-// What became of an apply.
-type ApplyPayload struct {
-	// Whether nothing was changed because that was asked for.
-	DryRun bool `json:"dryRun"`
-	// The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused.
-	Revision *string `json:"revision,omitempty"`
-	// The ticket by which exactly this can be carried out later; null, since tickets are not built yet.
-	Ticket *string `json:"ticket,omitempty"`
-	// What the request does to each object that it speaks of, by group, kind, namespace and name.
-	Changes []ConfigChange `json:"changes"`
-	// What is worth knowing and kept nothing from being done.
-	Findings []Finding `json:"findings"`
-	// What a dry run would change in what proxies get; null, since previews are not built yet.
-	Preview *Preview `json:"preview,omitempty"`
-	// How far the change is with the proxies that it concerns; null where nothing was changed or that is not known.
-	Rollout *Rollout `json:"rollout,omitempty"`
-	// Why the request was refused, all reasons at once; with any of them nothing was changed.
-	UserErrors []UserError `json:"userErrors"`
-}
-
 // What changed from one moment to another, each thing named once. Together with what was there before it is what is there now.
 type Change struct {
 	// Go on behind this event with it, on any hub. Null until the last event of a resync.
 	Cursor *string `json:"cursor,omitempty"`
 	// The version of the snapshot after the change.
 	Version string `json:"version"`
-	// Whether this is a part of the whole picture: forget what the last event that had a cursor left there.
+	// Whether this is a part of the whole picture, not a change: with the first such event forget all that was there before.
 	Resync bool `json:"resync"`
 	// The services that changed.
 	Services []ServiceChange `json:"services"`
-	// The clusters that changed.
+	// The clusters that changed themselves; that their services did is said by services.
 	Clusters []ClusterChange `json:"clusters"`
 	// The configuration objects that changed.
 	ConfigObjects []ConfigObjectChange `json:"configObjects"`
@@ -213,22 +193,6 @@ type ConfigObjectFilter struct {
 	Labels []LabelInput `json:"labels,omitempty"`
 }
 
-// What became of an object in the mesh.
-type ConfigObjectStatus struct {
-	// How many proxies took what was made of it; null where that is not known.
-	Acked *int `json:"acked,omitempty"`
-	// How many proxies refused what was made of it; null where that is not known.
-	Rejected *int `json:"rejected,omitempty"`
-	// How many proxies have not answered yet; null where that is not known.
-	Pending *int `json:"pending,omitempty"`
-	// The proxies that it concerns, in the order of node IDs. Without first and last, a page has 50.
-	Proxies ProxyRolloutConnection `json:"proxies"`
-	// What it says and the hub does not carry out.
-	NotHonoured []NotHonoured `json:"notHonoured"`
-	// What is worth knowing of it, as it stands in the mesh.
-	Findings []Finding `json:"findings"`
-}
-
 // One change of the configuration, made as a whole.
 type ConfigRevision struct {
 	// The revision that it made.
@@ -293,24 +257,6 @@ type DeleteInput struct {
 	ExpectedRevision *string `json:"expectedRevision,omitempty"`
 	// Answer only when proxies have the change; absent: at once.
 	WaitFor *WaitInput `json:"waitFor,omitempty"`
-}
-
-// What became of a deletion.
-type DeletePayload struct {
-	// Whether nothing was changed because that was asked for.
-	DryRun bool `json:"dryRun"`
-	// The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused.
-	Revision *string `json:"revision,omitempty"`
-	// What the request does to each object that it speaks of, by group, kind, namespace and name.
-	Changes []ConfigChange `json:"changes"`
-	// What is worth knowing and kept nothing from being done.
-	Findings []Finding `json:"findings"`
-	// What a dry run would change in what proxies get; null, since previews are not built yet.
-	Preview *Preview `json:"preview,omitempty"`
-	// How far the change is with the proxies that it concerns; null where nothing was changed or that is not known.
-	Rollout *Rollout `json:"rollout,omitempty"`
-	// Why the request was refused, all reasons at once; with any of them nothing was changed.
-	UserErrors []UserError `json:"userErrors"`
 }
 
 // An endpoint in a list.
@@ -707,40 +653,6 @@ type RollbackInput struct {
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
 	// Answer only when proxies have the change; absent: at once.
 	WaitFor *WaitInput `json:"waitFor,omitempty"`
-}
-
-// What became of a rollback.
-type RollbackPayload struct {
-	// Whether nothing was changed because that was asked for.
-	DryRun bool `json:"dryRun"`
-	// The revision of the configuration afterwards, that of the basis in a dry run; null where the request was refused.
-	Revision *string `json:"revision,omitempty"`
-	// What the request does to each object that it speaks of, by group, kind, namespace and name.
-	Changes []ConfigChange `json:"changes"`
-	// What is worth knowing and kept nothing from being done.
-	Findings []Finding `json:"findings"`
-	// What a dry run would change in what proxies get; null, since previews are not built yet.
-	Preview *Preview `json:"preview,omitempty"`
-	// How far the change is with the proxies that it concerns; null where nothing was changed or that is not known.
-	Rollout *Rollout `json:"rollout,omitempty"`
-	// Why the request was refused, all reasons at once; with any of them nothing was changed.
-	UserErrors []UserError `json:"userErrors"`
-}
-
-// How far a change is with the proxies that it concerns.
-type Rollout struct {
-	// To how many it was sent, those that answered included.
-	Delivered int `json:"delivered"`
-	// How many took it.
-	Acked int `json:"acked"`
-	// How many refused it.
-	Rejected int `json:"rejected"`
-	// To how many it was not sent yet.
-	Pending int `json:"pending"`
-	// Whether what the request waited for came to pass in time; null where it did not wait.
-	Reached *bool `json:"reached,omitempty"`
-	// The proxies that the change concerns, in the order of node IDs. Without first and last, a page has 50.
-	Proxies ProxyRolloutConnection `json:"proxies"`
 }
 
 // A service that changed.

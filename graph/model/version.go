@@ -28,13 +28,17 @@ type content struct {
 // contentVersion hashes what a service is, so that every hub with the same
 // content answers the same.
 func contentVersion(s *federation.Service) string {
-	text, err := json.Marshal(content{
-		s.Key, s.Ports, s.ClusterVIPs, s.Resolution, s.MeshExternal, s.ExportTo, s.ServiceAccounts,
-		s.Created.UTC(), s.TrafficDistribution, s.Endpoints, s.Conflicts,
-	})
+	text, err := json.Marshal(contentOf(s))
 	if err != nil {
 		panic("hashing a service: " + err.Error()) // Impossible: every part of content has a JSON form.
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
+}
+
+func contentOf(s *federation.Service) content {
+	return content{
+		s.Key, s.Ports, s.ClusterVIPs, s.Resolution, s.MeshExternal, s.ExportTo, s.ServiceAccounts,
+		s.Created.UTC(), s.TrafficDistribution, s.Endpoints, s.Conflicts,
+	}
 }

@@ -1,0 +1,129 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"isthmus.dev/isthmus/graph/model"
+	"isthmus.dev/isthmus/graph/transport"
+)
+
+type subscription struct{ *resolver }
+
+// Changes follows the snapshots until the context ends: it pulls, so that a
+// reader that is slow or that comes back gets what is left of all changes.
+func (s subscription) Changes(ctx context.Context, after *string, filter *model.ChangeFilter) (<-chan model.Change, error) {
+	events := make(chan model.Change)
+	f := &follower{resolver: s.resolver, send: func(change model.Change) bool {
+		select {
+		case events <- change:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}}
+	go func() {
+		defer close(events)
+		defer func() {
+			if cause := recover(); cause != nil {
+				transport.EndWith(ctx, fmt.Errorf("following changes: panic: %v\n%s", cause, debug.Stack()))
+			}
+		}()
+		f.run(ctx, value(after), newFollowing(filter))
+	}()
+	return events, nil
+}
+
+// follower is one subscription.
+type follower struct {
+	*resolver
+	send   func(model.Change) (more bool)
+	has    picture // what the subscriber has
+	cursor string  // of that
+}
+
+func (f *follower) run(ctx context.Context, after string, what following) {
+	if !f.resume(after, what) && !f.resync(what) {
+		return
+	}
+	for {
+		select {
+		case <-f.has.snapshot.Superseded():
+		case <-ctx.Done():
+			return
+		}
+		if !f.step(what) {
+			return
+		}
+		select {
+		case <-time.After(f.Pace):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// resume goes on behind the cursor, if it is known or nothing has changed since.
+func (f *follower) resume(after string, what following) bool {
+	if after == "" {
+		return false
+	}
+	f.cursor = after
+	if has, known := f.pictures.get(after, what); known {
+		f.has = has
+		return true
+	}
+	if _, ours := model.CursorKey(changesList, after); !ours {
+		return false
+	}
+	f.has = f.whole(what)
+	for range f.has.chunks() {
+	}
+	if !hasContent(after, what.content(f.Config.Epoch, f.has.digest)) {
+		return false
+	}
+	f.pictures.keep(after, f.has)
+	return true
+}
+
+func (f *follower) whole(what following) picture {
+	return picture{following: what, snapshot: f.Snapshots.Latest(), show: f.resolver.cluster}
+}
+
+// resync sends the whole picture.
+func (f *follower) resync(what following) (more bool) {
+	f.has = f.whole(what)
+	for change, last := range f.has.chunks() {
+		if last {
+			f.name(&change)
+		}
+		if !f.send(change) {
+			return false
+		}
+	}
+	return true
+}
+
+// step sends what changed since what the subscriber has.
+func (f *follower) step(what following) (more bool) {
+	next, change, ok := f.has.next(f.Snapshots.Latest())
+	if !ok {
+		return f.resync(what)
+	}
+	f.has = next
+	if isEmpty(change) {
+		f.pictures.keep(f.cursor, f.has)
+		return true
+	}
+	f.name(&change)
+	return f.send(change)
+}
+
+// name gives the change the cursor of what the subscriber has with it.
+func (f *follower) name(change *model.Change) {
+	cursor := f.pictures.cursor(f.has, f.Config.Epoch)
+	f.pictures.keep(cursor, f.has)
+	f.cursor, change.Cursor = cursor, &cursor
+}

@@ -1,0 +1,121 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/graph/model"
+	"isthmus.dev/isthmus/graph/transport"
+)
+
+// Changer changes the configuration. An error of its methods is that the hub
+// could not answer; what is wrong with a request is in the result.
+type Changer interface {
+	Apply(context.Context, apply.Request) (apply.Result, error)
+	Delete(context.Context, apply.Deletion) (apply.Result, error)
+	Rollback(context.Context, apply.Rollback) (apply.Result, error)
+}
+
+// Objects has the latest view of the configuration of all sources.
+type Objects interface {
+	Latest() *config.View
+}
+
+// History has what was done to the configuration.
+type History interface {
+	// Records returns up to limit records below the revision before, newest first;
+	// before 0 starts at the newest.
+	Records(ctx context.Context, before int64, limit int) ([]config.Record, error)
+	// At returns every object as of the revision.
+	At(ctx context.Context, revision int64) ([]config.Object, error)
+}
+
+// ObjectHistory has what was done to one object.
+type ObjectHistory interface {
+	// History returns up to limit entries, newest first.
+	History(ctx context.Context, key federation.ObjectKey, limit int) ([]apply.HistoryEntry, error)
+}
+
+// Registrar puts workloads into the mesh for some time.
+type Registrar interface {
+	// Register takes a WorkloadEntry as JSON. With problems it was refused.
+	Register(ctx context.Context, manifest []byte, ttl time.Duration) (expires time.Time, problems []apply.Error, err error)
+}
+
+// Leases keeps what is registered. Its errors are those of config.Leases.
+type Leases interface {
+	Renew(ctx context.Context, key federation.ObjectKey) (expires time.Time, err error)
+	Release(ctx context.Context, key federation.ObjectKey) error
+}
+
+// ProxyState is how far something is with one proxy.
+type ProxyState struct {
+	NodeID string
+	State  model.RolloutState
+	Error  string // the words in which the proxy refused
+}
+
+// Rollouts knows how far changes are with proxies.
+type Rollouts interface {
+	// Rollout returns the proxies that the versions of the snapshot above after, up
+	// to upTo, concern, each once; after 0: all proxies. changed is closed when there
+	// may be another answer.
+	Rollout(after, upTo uint64) (proxies []ProxyState, changed <-chan struct{})
+}
+
+// Deliveries knows how far objects are with proxies.
+type Deliveries interface {
+	// Delivery returns the proxies that get something made of the object, each once;
+	// ok is false where that is not known.
+	Delivery(key federation.ObjectKey) (proxies []ProxyState, ok bool)
+}
+
+// Previewer says what a change would bring about.
+type Previewer interface {
+	// Preview returns the node IDs of the proxies that would get something else, and
+	// the resources that would differ.
+	Preview(ctx context.Context, before, after *federation.Snapshot) (nodeIDs []string, resources []model.PreviewResource, err error)
+}
+
+// Config is what the configuration is read from and changed with. What is nil is
+// answered as unavailable, or as unknown where a field may be null.
+type Config struct {
+	Changer       Changer
+	Objects       Objects // The first word of a source's name is its sort, such as "etcd" or "file".
+	History       History
+	ObjectHistory ObjectHistory
+	Registrar     Registrar
+	Leases        Leases
+	Kinds         []schema.Kind
+	Rollouts      Rollouts
+	Deliveries    Deliveries
+	Previewer     Previewer
+	// NotHonoured says what an object wants and the hub does not do.
+	NotHonoured func(*federation.Object) []model.NotHonoured
+	// Findings are those of an object as it stands in the snapshot.
+	Findings func(*federation.Snapshot, federation.ObjectKey) []apply.Finding
+	// Author names the caller for the history; nil: nobody.
+	Author func(context.Context) string
+	// Epoch tells this store of record from every other.
+	Epoch string
+}
+
+var errNoConfig = transport.Errorf(transport.Unavailable, "this hub has no configuration store")
+
+// shown makes an error of the store one that clients understand.
+func shown(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, config.ErrUnavailable):
+		return transport.Errorf(transport.Unavailable, "%s", config.ErrUnavailable)
+	case errors.Is(err, config.ErrUnknownRevision):
+		return transport.Errorf(transport.NotFound, "%s", config.ErrUnknownRevision)
+	}
+	return err
+}

@@ -1,0 +1,57 @@
+package graph
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+// following says which things a subscriber follows. Equal ones follow the same.
+type following struct {
+	services, clusters, objects bool
+	cluster                     federation.ClusterID // "": any
+	hostname                    string               // a part of it, in lower case
+	inNamespace                 bool
+	namespace                   string // where inNamespace
+}
+
+func newFollowing(filter *model.ChangeFilter) following {
+	if filter == nil {
+		return following{services: true, clusters: true, objects: true}
+	}
+	has := func(kind model.ChangeKind) bool { return filter.Kinds == nil || slices.Contains(filter.Kinds, kind) }
+	return following{
+		services: has(model.ChangeKindService), clusters: has(model.ChangeKindCluster), objects: has(model.ChangeKindConfigObject),
+		cluster: federation.ClusterID(value(filter.ClusterID)), hostname: strings.ToLower(value(filter.HostnameContains)),
+		inNamespace: filter.Namespace != nil, namespace: value(filter.Namespace),
+	}
+}
+
+// hasService tells whether the service is followed; nil is not.
+func (f following) hasService(of *federation.Service) bool {
+	return of != nil && f.services && f.isIn(of.Key.Namespace) && strings.Contains(string(of.Key.Hostname), f.hostname) &&
+		(f.cluster == "" || slices.ContainsFunc(of.Order(), func(s federation.ShardKey) bool { return s.Cluster == f.cluster }))
+}
+
+// hasCluster tells whether the cluster is followed; nil is not.
+func (f following) hasCluster(of *federation.Cluster) bool {
+	return of != nil && f.clusters && (f.cluster == "" || of.ID == f.cluster)
+}
+
+// hasObject tells whether the object is followed; nil is not.
+func (f following) hasObject(of *federation.Object) bool {
+	return of != nil && f.objects && f.isIn(of.Key.Namespace)
+}
+
+func (f following) isIn(namespace string) bool { return !f.inNamespace || namespace == f.namespace }
+
+// content hashes what a subscriber has: which things, of which store, and each
+// thing with its content. That is the same on every hub and after a restart.
+func (f following) content(epoch string, digest model.Digest) []byte {
+	whole := sha256.Sum256(append(digest.Bytes(), fmt.Sprintf("%q%+v", epoch, f)...))
+	return whole[:]
+}

@@ -1,0 +1,134 @@
+package graph
+
+import (
+	"context"
+	"slices"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/graph/model"
+	"isthmus.dev/isthmus/graph/transport"
+)
+
+const (
+	// recordsAtOnce is how many records are read at once when all are needed.
+	recordsAtOnce = 100
+	// longestHistory bounds what is read of one object's history.
+	longestHistory = 10_000
+)
+
+// needsAll tells whether a page needs the whole of a list that is read from its
+// front.
+func needsAll(ctx context.Context, last *int) bool {
+	if last != nil {
+		return true
+	}
+	for _, field := range graphql.CollectAllFields(ctx) {
+		if field == "totalCount" {
+			return true
+		}
+	}
+	return false
+}
+
+func pageSize(first *int) int {
+	if first == nil {
+		return model.DefaultPage
+	}
+	return *first
+}
+
+// History lists what was done to the configuration.
+func (q query) History(ctx context.Context, first *int, after *string, last *int, before *string) (model.ConfigRevisionConnection, error) {
+	if q.Config.History == nil {
+		return model.ConfigRevisionConnection{}, errNoConfig
+	}
+	window, err := window("history", first, after, last, before)
+	if err != nil {
+		return model.ConfigRevisionConnection{}, err
+	}
+	var records []config.Record
+	if needsAll(ctx, last) {
+		records, err = q.allRecords(ctx)
+	} else {
+		records, err = q.Config.History.Records(ctx, model.KeyRevision(window.After), pageSize(first)+1)
+	}
+	if err != nil {
+		return model.ConfigRevisionConnection{}, shown(err)
+	}
+	all := make([]model.ConfigRevision, len(records))
+	for i, r := range records {
+		all[i] = model.NewConfigRevision(r)
+	}
+	list := model.List[model.ConfigRevision]{Name: "history", Items: slices.Values(all), Key: model.ConfigRevision.Key}
+	return model.ConfigRevisionConnection{Page: model.NewPage(list, window)}, nil
+}
+
+func (q query) allRecords(ctx context.Context) ([]config.Record, error) {
+	var all []config.Record
+	for behind := int64(0); ; {
+		some, err := q.Config.History.Records(ctx, behind, recordsAtOnce)
+		if err != nil || len(some) == 0 {
+			return all, err
+		}
+		all, behind = append(all, some...), some[len(some)-1].Revision
+	}
+}
+
+// History lists what was done to one object.
+func (r objectResolver) History(ctx context.Context, of *model.ConfigObject, first *int, after *string, last *int, before *string) (model.ObjectRevisionConnection, error) {
+	name := "history of " + of.Of.Key.String()
+	window, err := window(name, first, after, last, before)
+	if err != nil {
+		return model.ObjectRevisionConnection{}, err
+	}
+	if r.Config.ObjectHistory == nil {
+		return model.ObjectRevisionConnection{}, errNoConfig
+	}
+	limit := longestHistory
+	if after == nil && !needsAll(ctx, last) {
+		limit = pageSize(first) + 1
+	}
+	entries, err := r.Config.ObjectHistory.History(ctx, of.Of.Key, limit)
+	if err != nil {
+		return model.ObjectRevisionConnection{}, shown(err)
+	}
+	all := make([]model.ObjectRevision, len(entries))
+	for i, e := range entries {
+		all[i] = model.NewObjectRevision(e)
+	}
+	list := model.List[model.ObjectRevision]{Name: name, Items: slices.Values(all), Key: model.ObjectRevision.Key}
+	return model.ObjectRevisionConnection{Page: model.NewPage(list, window)}, nil
+}
+
+// objectAt finds an object of the store of record as of a revision.
+func (q query) objectAt(ctx context.Context, key federation.ObjectKey, at string) (*model.ConfigObject, error) {
+	var read reader
+	revision := read.revision("at", at)
+	if len(read.errs) > 0 {
+		return nil, transport.Errorf(transport.BadUserInput, "at: %s", read.errs[0].Message)
+	}
+	if q.Config.History == nil {
+		return nil, errNoConfig
+	}
+	all, err := q.Config.History.At(ctx, revision)
+	if err != nil {
+		return nil, shown(err)
+	}
+	for i := range all {
+		if all[i].Key != key || key.Of() == federation.AllocationKind {
+			continue
+		}
+		found := model.NewConfigObject(&all[i])
+		found.Source = model.ConfigSourceKindEtcd
+		found.SourceName = "etcd"
+		if view, err := configured(ctx); err == nil && len(view.Sources) > 0 {
+			found.SourceName = view.Sources[0].Name
+			found.Source = sourceKind(found.SourceName)
+		}
+		return &found, nil
+	}
+	return nil, nil
+}

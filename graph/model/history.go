@@ -1,0 +1,53 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
+)
+
+// NewObjectRevision shows what a revision did to an object.
+func NewObjectRevision(e apply.HistoryEntry) ObjectRevision {
+	return ObjectRevision{
+		Revision: Revision(e.Revision), Author: e.Author, Time: e.Time, Message: given(e.Message),
+		Action: ChangeAction(e.Action), Manager: given(e.Manager),
+	}
+}
+
+// Key orders revisions, the newest first.
+func (r ObjectRevision) Key() string { return revisionKey(r.Revision) }
+
+// NewConfigRevision shows a record.
+func NewConfigRevision(r config.Record) ConfigRevision {
+	shown := ConfigRevision{
+		Revision: Revision(r.Revision), Author: r.Author, Time: r.Time, Message: given(r.Message),
+		Manager: given(r.Manager), Ticket: given(r.Ticket), Changes: make([]RevisedObject, len(r.Changes)),
+	}
+	for i, c := range r.Changes {
+		shown.Changes[i] = RevisedObject{Action: ChangeAction(c.Action), Object: NewObjectRef(c.Key, r.Revision)}
+		if c.Action == config.Deleted {
+			shown.Changes[i].Object.Revision = nil
+		}
+	}
+	return shown
+}
+
+// Key orders revisions, the newest first.
+func (r ConfigRevision) Key() string { return revisionKey(r.Revision) }
+
+func revisionKey(revision string) string {
+	n, _ := strconv.ParseInt(revision, 10, 64) // Revision wrote it.
+	return fmt.Sprintf("%019d", math.MaxInt64-n)
+}
+
+// KeyRevision reads what the Key of a revision writes; 0 for other texts.
+func KeyRevision(key string) int64 {
+	n, err := strconv.ParseInt(key, 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return math.MaxInt64 - n
+}

@@ -1,0 +1,84 @@
+package model
+
+import (
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+)
+
+// Outcome is what became of a request that changes the configuration.
+type Outcome struct {
+	DryRun     bool
+	Revision   *string
+	Changes    []ConfigChange
+	Findings   []Finding
+	Preview    *Preview
+	Rollout    *Rollout
+	UserErrors []UserError
+}
+
+// ApplyPayload is what became of an apply.
+type ApplyPayload struct {
+	Outcome
+	Ticket *string
+}
+
+// DeletePayload is what became of a deletion.
+type DeletePayload struct{ Outcome }
+
+// RollbackPayload is what became of a rollback.
+type RollbackPayload struct{ Outcome }
+
+// NewOutcome shows a result.
+func NewOutcome(r apply.Result) Outcome {
+	out := Outcome{
+		DryRun: r.DryRun, Changes: make([]ConfigChange, len(r.Changes)), Findings: Findings(r.Findings), UserErrors: UserErrors(r.Errors),
+	}
+	if r.Revision != 0 {
+		revision := Revision(r.Revision)
+		out.Revision = &revision
+	}
+	for i, c := range r.Changes {
+		out.Changes[i] = ConfigChange{Action: ChangeAction(c.Action), Object: NewObjectRef(c.Key, 0), Diff: given(c.Diff)}
+		if c.Object != nil && !r.DryRun {
+			out.Changes[i].Object = NewObjectRef(c.Key, c.Object.Revision)
+		}
+	}
+	return out
+}
+
+// Findings shows findings.
+func Findings(all []apply.Finding) []Finding {
+	out := make([]Finding, len(all))
+	for i, f := range all {
+		out[i] = Finding{Code: f.Code, Severity: Severity(f.Severity), Message: f.Message, Object: reference(f.Key), Field: given(f.Field)}
+	}
+	return out
+}
+
+// UserErrors shows why a request is refused.
+func UserErrors(all []apply.Error) []UserError {
+	out := make([]UserError, len(all))
+	for i, e := range all {
+		out[i] = UserError{
+			Code: string(e.Code), Message: e.Message, Field: given(e.Field), Object: reference(e.Key), Manager: given(e.Manager),
+			File: given(e.Place.File), Document: counted(e.Place.Document), Line: counted(e.Place.Line), Column: counted(e.Place.Column),
+		}
+	}
+	return out
+}
+
+func reference(key federation.ObjectKey) *ObjectRef {
+	if key == (federation.ObjectKey{}) {
+		return nil
+	}
+	ref := NewObjectRef(key, 0)
+	return &ref
+}
+
+// counted is nil for 0, which is no number of a line.
+func counted(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,129 @@
+package graph
+
+import (
+	"context"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+type mutation struct{ *resolver }
+
+// Apply merges manifests into the configuration.
+func (m mutation) Apply(ctx context.Context, in model.ApplyInput) (model.ApplyPayload, error) {
+	request, wait, errs := applyRequest(in)
+	request.Author = m.author(ctx)
+	out, err := m.change(ctx, changing{dryRun: request.DryRun, wait: wait, refused: errs, run: func(c Changer) (apply.Result, error) {
+		return c.Apply(ctx, request)
+	}})
+	if value(in.Ticket) != "" && !hasNotBuilt(out) {
+		out.Findings = append(out.Findings, notBuilt("tickets are not built yet: the manifests were taken as they are"))
+	}
+	return model.ApplyPayload{Outcome: out}, err
+}
+
+// Delete deletes objects.
+func (m mutation) Delete(ctx context.Context, in model.DeleteInput) (model.DeletePayload, error) {
+	var read reader
+	request := apply.Deletion{
+		DryRun: value(in.DryRun), ExpectedRevision: read.optional("expectedRevision", in.ExpectedRevision),
+		Origin: apply.Origin{Author: m.author(ctx), Message: value(in.Message), IdempotencyKey: value(in.IdempotencyKey)},
+	}
+	for _, o := range in.Objects {
+		request.Objects = append(request.Objects, federation.ObjectKey{Group: o.Group, Kind: o.Kind, Namespace: value(o.Namespace), Name: o.Name})
+	}
+	wait := read.wait(in.WaitFor)
+	out, err := m.change(ctx, changing{dryRun: request.DryRun, wait: wait, refused: read.errs, run: func(c Changer) (apply.Result, error) {
+		return c.Delete(ctx, request)
+	}})
+	return model.DeletePayload{Outcome: out}, err
+}
+
+// Rollback goes back to a revision.
+func (m mutation) Rollback(ctx context.Context, in model.RollbackInput) (model.RollbackPayload, error) {
+	var read reader
+	request := apply.Rollback{
+		To: read.revision("to", in.To), DryRun: value(in.DryRun),
+		Origin: apply.Origin{Author: m.author(ctx), Message: value(in.Message), IdempotencyKey: value(in.IdempotencyKey)},
+	}
+	wait := read.wait(in.WaitFor)
+	out, err := m.change(ctx, changing{dryRun: request.DryRun, wait: wait, refused: read.errs, run: func(c Changer) (apply.Result, error) {
+		return c.Rollback(ctx, request)
+	}})
+	return model.RollbackPayload{Outcome: out}, err
+}
+
+func (r *resolver) author(ctx context.Context) string {
+	if r.Config.Author == nil {
+		return ""
+	}
+	return r.Config.Author(ctx)
+}
+
+// changing is a request that was read.
+type changing struct {
+	dryRun  bool
+	wait    *waiting
+	refused []apply.Error // why it cannot even be tried
+	run     func(Changer) (apply.Result, error)
+}
+
+// change carries a request out and says what became of it. The snapshots that it
+// reads are those before and after the change, not the one of the operation.
+func (m mutation) change(ctx context.Context, c changing) (model.Outcome, error) {
+	if m.Config.Changer == nil {
+		return model.Outcome{}, errNoConfig
+	}
+	if len(c.refused) > 0 {
+		return model.NewOutcome(apply.Result{DryRun: c.dryRun, Errors: c.refused}), nil
+	}
+	before := m.Snapshots.Latest().Version()
+	result, err := c.run(m.Config.Changer)
+	if err != nil {
+		return model.Outcome{}, shown(err)
+	}
+	out := model.NewOutcome(result)
+	switch {
+	case len(result.Errors) > 0:
+	case c.dryRun:
+		err = m.preview(ctx, result, &out)
+	default:
+		out.Rollout = m.rollout(ctx, c.wait, span{after: before, upTo: m.Snapshots.Latest().Version()})
+	}
+	return out, shown(err)
+}
+
+// preview adds what a dry run shows beside the differences of objects.
+func (m mutation) preview(ctx context.Context, result apply.Result, out *model.Outcome) error {
+	if m.Config.Previewer == nil {
+		out.Findings = append(out.Findings, notBuilt("previews of what proxies would get are not built yet: this dry run shows the objects"))
+		return nil
+	}
+	nodeIDs, resources, err := m.Config.Previewer.Preview(ctx, result.Before, result.After)
+	if err != nil {
+		return err
+	}
+	out.Preview = &model.Preview{Proxies: []model.Proxy{}, Resources: resources}
+	for _, id := range nodeIDs {
+		if streams := connected(ctx).ByID(id); len(streams) > 0 {
+			out.Preview.Proxies = append(out.Preview.Proxies, model.NewProxy(result.Before, streams[len(streams)-1]))
+		}
+	}
+	return nil
+}
+
+const codeNotBuilt = "NOT_BUILT"
+
+func notBuilt(message string) model.Finding {
+	return model.Finding{Code: codeNotBuilt, Severity: model.SeverityInfo, Message: message}
+}
+
+func hasNotBuilt(out model.Outcome) bool {
+	for _, f := range out.Findings {
+		if f.Code == codeNotBuilt {
+			return true
+		}
+	}
+	return false
+}

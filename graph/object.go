@@ -1,0 +1,135 @@
+package graph
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+// ConfigObjects lists the objects that are in force and fit.
+func (q query) ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter) (model.ConfigObjectConnection, error) {
+	view, err := configured(ctx)
+	if err != nil {
+		return model.ConfigObjectConnection{}, err
+	}
+	window, err := window("configObjects", first, after, last, before)
+	list := model.List[model.ConfigObject]{Name: "configObjects", Key: model.ConfigObject.Key, Items: objects(view, filter)}
+	return model.ConfigObjectConnection{Page: model.NewPage(list, window)}, err
+}
+
+func objects(view *config.View, filter *model.ConfigObjectFilter) iter.Seq[model.ConfigObject] {
+	all := view.State.Objects()
+	if filter != nil && filter.Group != nil && filter.Kind != nil {
+		all = view.State.ObjectsOf(federation.Kind{Group: *filter.Group, Name: *filter.Kind})
+	}
+	return func(yield func(model.ConfigObject) bool) {
+		for of := range all {
+			if of.Key.Of() == federation.AllocationKind || !fitsKey(of.Key, filter) {
+				continue
+			}
+			if shown := configObject(view, of); fitsObject(shown, filter) && !yield(shown) {
+				return
+			}
+		}
+	}
+}
+
+// configObject shows an object and where it comes from.
+func configObject(view *config.View, of *config.Object) model.ConfigObject {
+	shown := model.NewConfigObject(of)
+	counts, hidden := view.SourceOf(of.Key)
+	shown.SourceName, shown.Source = counts, sourceKind(counts)
+	for _, name := range hidden {
+		shown.Hidden = append(shown.Hidden, model.HiddenObject{Source: sourceKind(name), SourceName: name})
+	}
+	return shown
+}
+
+// sourceKind is the sort that the first word of a source's name says.
+func sourceKind(name string) model.ConfigSourceKind {
+	first := strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune(" :/", r) })
+	if len(first) > 0 {
+		if kind := model.ConfigSourceKind(strings.ToUpper(first[0])); kind.IsValid() {
+			return kind
+		}
+	}
+	return model.ConfigSourceKindMemory
+}
+
+func fitsKey(key federation.ObjectKey, filter *model.ConfigObjectFilter) bool {
+	return filter == nil || fits(filter.Group, key.Group) && fits(filter.Kind, key.Kind) &&
+		fits(filter.Namespace, key.Namespace) && fits(filter.Name, key.Name)
+}
+
+func fitsObject(o model.ConfigObject, filter *model.ConfigObjectFilter) bool {
+	return filter == nil || (filter.Source == nil || *filter.Source == o.Source) &&
+		(filter.Set == nil || o.HasLabel(apply.SetLabel, *filter.Set)) &&
+		!slices.ContainsFunc(filter.Labels, func(wanted model.LabelInput) bool { return !o.HasLabel(wanted.Key, wanted.Value) })
+}
+
+// ConfigObject finds an object, in force or as of a revision.
+func (q query) ConfigObject(ctx context.Context, group, kind string, namespace *string, name string, at *string) (*model.ConfigObject, error) {
+	key := federation.ObjectKey{Group: group, Kind: kind, Namespace: value(namespace), Name: name}
+	if at != nil {
+		return q.objectAt(ctx, key, *at)
+	}
+	if _, err := configured(ctx); err != nil {
+		return nil, err
+	}
+	if found, ok := q.objectNamed(ctx, key); ok {
+		return &found, nil
+	}
+	return nil, nil
+}
+
+// objectNamed finds the object in force of that key. What is the hub's alone is
+// nobody's.
+func (q query) objectNamed(ctx context.Context, key federation.ObjectKey) (found model.ConfigObject, ok bool) {
+	view, err := configured(ctx)
+	if err != nil || key.Of() == federation.AllocationKind {
+		return found, false
+	}
+	of, ok := view.State.Object(key)
+	if !ok {
+		return found, false
+	}
+	return configObject(view, of), true
+}
+
+// ConfigSources says where objects come from.
+func (q query) ConfigSources(ctx context.Context) ([]model.ConfigSource, error) {
+	view, err := configured(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]model.ConfigSource, len(view.Sources))
+	for i, s := range view.Sources {
+		all[i] = model.ConfigSource{Name: s.Name, Kind: sourceKind(s.Name), Trouble: make([]model.Problem, len(s.Trouble))}
+		if !s.Heard.IsZero() {
+			revision, age := model.Revision(s.Revision), max(q.Now().Sub(s.Heard), 0)
+			all[i].Revision, all[i].Age = &revision, &age
+		}
+		for j, p := range s.Trouble {
+			all[i].Trouble[j] = shownProblem(federation.Problem(p))
+		}
+	}
+	return all, nil
+}
+
+// Kinds lists the kinds of objects that are taken.
+func (q query) Kinds(context.Context) ([]model.ConfigKind, error) {
+	all := make([]model.ConfigKind, len(q.Config.Kinds))
+	for i, k := range q.Config.Kinds {
+		all[i] = model.ConfigKind{
+			Group: k.Group, Kind: k.Name, Plural: k.Plural, ShortNames: k.ShortNames,
+			Namespaced: k.Namespaced, Versions: k.Versions, Storage: k.Storage,
+		}
+	}
+	return all, nil
+}

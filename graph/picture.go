@@ -1,0 +1,196 @@
+package graph
+
+import (
+	"iter"
+	"strconv"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+// largestChunk is how many things an event of a resync has at most.
+const largestChunk = 500
+
+// picture is what a subscriber has seen: everything in the snapshot that it
+// follows.
+type picture struct {
+	following
+	snapshot *federation.Snapshot
+	digest   model.Digest
+	show     func(*federation.Snapshot, *federation.Cluster) model.Cluster
+}
+
+// next is the picture of a later snapshot, and what differs. ok is false where
+// that is not known (any more).
+func (p picture) next(now *federation.Snapshot) (next picture, change model.Change, ok bool) {
+	set := now.ChangesSince(p.snapshot.Version())
+	if set.All {
+		return p, change, false
+	}
+	next = p
+	next.snapshot = now
+	change = newChange(now)
+	for _, c := range set.Services {
+		before, _ := p.snapshot.Service(c.Key)
+		after, _ := now.Service(c.Key)
+		next.service(&change, before, after)
+	}
+	for _, id := range set.Clusters {
+		before, _ := p.snapshot.Cluster(id)
+		after, _ := now.Cluster(id)
+		next.cluster(&change, versions[*federation.Cluster]{before, after}, p.snapshot)
+	}
+	for _, c := range set.Objects {
+		before, _ := p.snapshot.Object(c.Key)
+		after, _ := now.Object(c.Key)
+		next.object(&change, before, after)
+	}
+	return next, change, true
+}
+
+func newChange(of *federation.Snapshot) model.Change {
+	return model.Change{Version: strconv.FormatUint(of.Version(), 10)}
+}
+
+func isEmpty(c model.Change) bool { return size(c) == 0 }
+
+func size(c model.Change) int { return len(c.Services) + len(c.Clusters) + len(c.ConfigObjects) }
+
+// action is what happened to a thing, by whether it was and is followed.
+func action(was, is bool) model.ChangeAction {
+	switch {
+	case was && is:
+		return model.ChangeActionUpdate
+	case is:
+		return model.ChangeActionCreate
+	default:
+		return model.ChangeActionDelete
+	}
+}
+
+func (p *picture) service(change *model.Change, before, after *federation.Service) {
+	was, is := p.hasService(before), p.hasService(after)
+	if !was && !is || before == after {
+		return
+	}
+	shown := model.Service{From: p.snapshot, Of: after}
+	if was {
+		p.digest = p.digest.Without(model.ServiceDigest(before))
+	}
+	if is {
+		p.digest = p.digest.With(model.ServiceDigest(after))
+	} else {
+		shown.Of = before
+	}
+	change.Services = append(change.Services, model.ServiceChange{Action: action(was, is), Service: shown})
+}
+
+// versions are a thing before and after a change; nil where it is not.
+type versions[T any] struct{ before, after T }
+
+func (p *picture) cluster(change *model.Change, v versions[*federation.Cluster], old *federation.Snapshot) {
+	was, is := p.hasCluster(v.before), p.hasCluster(v.after)
+	if !was && !is || was && is && sameCluster(*v.before, *v.after) {
+		return
+	}
+	if was {
+		p.digest = p.digest.Without(model.ClusterDigest(v.before))
+	}
+	shown := model.Cluster{}
+	if is {
+		p.digest = p.digest.With(model.ClusterDigest(v.after))
+		shown = p.show(p.snapshot, v.after)
+	} else {
+		shown = p.show(old, v.before)
+	}
+	change.Clusters = append(change.Clusters, model.ClusterChange{Action: action(was, is), Cluster: shown})
+}
+
+// sameCluster compares all but the numbers of services and endpoints.
+func sameCluster(a, b federation.Cluster) bool {
+	a.Services, a.Endpoints = b.Services, b.Endpoints
+	return a == b
+}
+
+func (p *picture) object(change *model.Change, before, after *federation.Object) {
+	was, is := p.hasObject(before), p.hasObject(after)
+	if !was && !is || before == after {
+		return
+	}
+	shown := after
+	if was {
+		p.digest = p.digest.Without(model.ObjectDigest(before))
+	}
+	if is {
+		p.digest = p.digest.With(model.ObjectDigest(after))
+	} else {
+		shown = before
+	}
+	change.ConfigObjects = append(change.ConfigObjects, model.ConfigObjectChange{
+		Action: action(was, is), Object: model.NewObjectRef(shown.Key, shown.Revision),
+	})
+}
+
+// chunks yields everything that is followed in the snapshot, the last chunk with
+// last set; p is the whole picture then. An empty picture is one empty chunk.
+func (p *picture) chunks() iter.Seq2[model.Change, bool] {
+	return func(yield func(change model.Change, last bool) bool) {
+		chunk := p.chunk()
+		for range p.things(&chunk) {
+			if size(chunk) <= largestChunk {
+				continue
+			}
+			full, one := divide(chunk)
+			if !yield(full, false) {
+				return
+			}
+			chunk = one
+		}
+		yield(chunk, true)
+	}
+}
+
+func (p *picture) chunk() model.Change {
+	c := newChange(p.snapshot)
+	c.Resync = true
+	return c
+}
+
+// divide takes the last thing of the chunk into one of its own.
+func divide(chunk model.Change) (full, one model.Change) {
+	full, one = chunk, model.Change{Version: chunk.Version, Resync: chunk.Resync}
+	switch {
+	case len(chunk.ConfigObjects) > 0:
+		at := len(chunk.ConfigObjects) - 1
+		full.ConfigObjects, one.ConfigObjects = chunk.ConfigObjects[:at], []model.ConfigObjectChange{chunk.ConfigObjects[at]}
+	case len(chunk.Services) > 0:
+		at := len(chunk.Services) - 1
+		full.Services, one.Services = chunk.Services[:at], []model.ServiceChange{chunk.Services[at]}
+	default:
+		at := len(chunk.Clusters) - 1
+		full.Clusters, one.Clusters = chunk.Clusters[:at], []model.ClusterChange{chunk.Clusters[at]}
+	}
+	return full, one
+}
+
+// things adds one thing after the other to the chunk: clusters, services,
+// configuration objects.
+func (p *picture) things(chunk *model.Change) iter.Seq[struct{}] {
+	return func(yield func(struct{}) bool) {
+		for c := range p.snapshot.Clusters() {
+			if p.cluster(chunk, versions[*federation.Cluster]{after: c}, nil); !yield(struct{}{}) {
+				return
+			}
+		}
+		for s := range p.snapshot.Services() {
+			if p.service(chunk, nil, s); !yield(struct{}{}) {
+				return
+			}
+		}
+		for o := range p.snapshot.Objects() {
+			if p.object(chunk, nil, o); !yield(struct{}{}) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package graph
+
+import (
+	"context"
+
+	"isthmus.dev/isthmus/graph/model"
+)
+
+type objectResolver struct{ *resolver }
+
+// Status says what became of an object, as far as that is known.
+func (r objectResolver) Status(ctx context.Context, of *model.ConfigObject) (model.ConfigObjectStatus, error) {
+	var status model.ConfigObjectStatus
+	if r.Config.Deliveries != nil {
+		if states, ok := r.Config.Deliveries.Delivery(of.Of.Key); ok {
+			delivery := model.NewRollout(proxyRollouts(states))
+			status.Delivery = &delivery
+		}
+	}
+	if object, ok := snapshot(ctx).Object(of.Of.Key); ok && r.Config.NotHonoured != nil {
+		status.NotHonoured = r.Config.NotHonoured(object)
+	}
+	if r.Config.Findings != nil {
+		status.Findings = model.Findings(r.Config.Findings(snapshot(ctx), of.Of.Key))
+	}
+	return status, nil
+}
+
+type statusResolver struct{}
+
+func (statusResolver) Proxies(_ context.Context, of *model.ConfigObjectStatus, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error) {
+	window, err := window("proxies of an object", first, after, last, before)
+	var all []model.ProxyRollout
+	if of.Delivery != nil {
+		all = of.Delivery.All
+	}
+	return model.ProxyRolloutConnection{Page: model.NewPage(rolloutList("proxies of an object", all), window)}, err
+}
