@@ -70,6 +70,7 @@ func startAll(t *testing.T, members ...*member) {
 
 func (m *member) stop() {
 	if m.server != nil {
+		m.server.Server.HardStop() // without waiting for its clients
 		m.server.Close()
 		m.server = nil
 	}
@@ -130,8 +131,12 @@ func (k *link) accept() {
 		if frozen {
 			continue
 		}
+		if cut {
+			in.Close()
+			continue
+		}
 		out, err := net.Dial("tcp", k.to)
-		if cut || err != nil {
+		if err != nil {
 			in.Close()
 			continue
 		}

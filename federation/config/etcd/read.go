@@ -160,10 +160,16 @@ func (c *Config) outcomes(ctx context.Context, id string, x *index) ([]outcome, 
 	}
 	prefix := valueFolder(id)
 	err := c.scan(ctx, prefix, clientv3.GetPrefixRangeEnd(prefix), func(kv *mvccpb.KeyValue) error {
-		for _, i := range parts[string(kv.Key)] {
-			o := &outcomes[i]
-			if o.object, o.bad = o.entry.object(kv.Value); o.bad != nil {
-				o.object = nil
+		here := parts[string(kv.Key)]
+		if len(here) == 0 {
+			return nil
+		}
+		data, err := values(kv.Value)
+		for _, i := range here {
+			if o := &outcomes[i]; err != nil {
+				o.bad = err
+			} else {
+				o.object, o.bad = o.entry.object(data)
 			}
 		}
 		return nil

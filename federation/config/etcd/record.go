@@ -91,12 +91,18 @@ func readIndex(parts [][]byte, hash string) (*index, error) {
 	return x, nil
 }
 
-// object reads the entry's object from its part.
-func (e *entry) object(part []byte) (*config.Object, error) {
+// values returns what lies in a part. One whose checksum is wrong is read all the
+// same: each object of it has its own.
+func values(part []byte) ([]byte, error) {
 	data, err := payload(part)
-	if err != nil && !errors.Is(err, errDamaged) {
-		return nil, err
+	if errors.Is(err, errDamaged) && data != nil {
+		err = nil
 	}
+	return data, err
+}
+
+// object reads the entry's object from the values of its part.
+func (e *entry) object(data []byte) (*config.Object, error) {
 	if e.Offset < 0 || e.Length < 0 || e.Offset > len(data) || e.Length > len(data)-e.Offset {
 		return nil, fmt.Errorf("%w: it is cut short", errDamaged)
 	}
@@ -105,5 +111,8 @@ func (e *entry) object(part []byte) (*config.Object, error) {
 		return nil, errDamaged
 	}
 	o := &config.Object{Key: e.Key, APIVersion: e.APIVersion, Revision: e.Revision, Manifest: manifest}
-	return o, o.CheckName()
+	if err := o.CheckName(); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
