@@ -139,8 +139,12 @@ func (v *View) next() *View {
 
 // publish makes the view the latest; the caller holds mu.
 func (a *Aggregate) publish(before, now *View, edit federation.Edit) {
-	if status := now.status(); status != before.status() || !before.State.begun {
-		status.Since = time.Now()
+	old, status := before.status(), now.status()
+	if now.since = before.since; old.Phase != status.Phase || now.since.IsZero() {
+		now.since = time.Now()
+	}
+	if status != old || before.since.IsZero() {
+		status.Since = now.since
 		edit.Status = &status
 	}
 	if edit.Services.Full {

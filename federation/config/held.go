@@ -4,13 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries/external"
 	networking "istio.io/api/networking/v1"
@@ -100,14 +96,10 @@ func decode(o *Object) (*federation.Object, error) {
 	return shown, nil
 }
 
+// decodeSpec reads a spec as the kind's own module does: Istio's take durations
+// such as 3m, and fields that nobody knows.
 func decodeSpec(raw json.RawMessage, into any) error {
 	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	if message, ok := into.(proto.Message); ok {
-		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, message); err != nil {
-			return errors.New(strings.ReplaceAll(err.Error(), "\u00a0", " ")) // which protobuf mixes in
-		}
 		return nil
 	}
 	return json.Unmarshal(raw, into)

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -73,6 +74,19 @@ func TestTypedQueries(t *testing.T) {
 	}
 }
 
+// TestEntrySelectsPodsOfClusters has pods of an attached cluster as endpoints of
+// a ServiceEntry, beside a WorkloadEntry.
+func TestEntrySelectsPodsOfClusters(t *testing.T) {
+	w := newWorld()
+	w.apply(t, entry("a", selecting), workload("x", `{address: 10.0.0.1, labels: {app: x}}`))
+	pod := &federation.Workload{Addresses: []netip.Addr{netip.MustParseAddr("10.8.0.1")}, Labels: map[string]string{"app": "x"}}
+	w.mesh, _ = federation.Next(w.mesh, federation.Edit{
+		Source:    federation.ShardKey{Cluster: "c1", Provider: federation.Kubernetes},
+		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true, Set: map[federation.WorkloadKey]*federation.Workload{{Namespace: "shop", Name: "web-1"}: pod}},
+	})
+	w.has(t, "a.example.com", "10.0.0.1", "10.8.0.1")
+}
+
 func TestUndecodableObjectIsSetAsideUntilItIsGood(t *testing.T) {
 	w := newWorld()
 	w.apply(t, entry("a", automatic), istio("VirtualService", "shop", "web", `{hosts: [web]}`))
@@ -98,20 +112,42 @@ func TestDryRunIsThePublication(t *testing.T) {
 	}
 }
 
+// many is a configuration of n ServiceEntries, and two changes of one of them.
+func many(t testing.TB, n int) (*config.State, [2]config.Event) {
+	var all []config.Event
+	for i := range n {
+		all = append(all, config.Event{New: object(t, 1, entry(fmt.Sprintf("e%05d", i), fmt.Sprintf(`{hosts: [h%05d.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`, i)))})
+	}
+	state, _ := config.NewState(config.Options{Hub: "hub"}).Next(all, 1)
+	var changes [2]config.Event
+	for i := range changes {
+		changes[i].New = object(t, int64(2+i), entry("e00007", fmt.Sprintf(`{hosts: [h00007.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.1.%d}]}`, i+1)))
+	}
+	return state, changes
+}
+
+// TestOneChangeCostsWhatItChanges counts what one change allocates: it does not
+// grow with the configuration but for the depth of its trees.
+func TestOneChangeCostsWhatItChanges(t *testing.T) {
+	cost := func(n int) float64 {
+		state, changes := many(t, n)
+		i := 0
+		return testing.AllocsPerRun(50, func() {
+			state, _ = state.Next(changes[i%2:i%2+1], int64(i))
+			i++
+		})
+	}
+	if small, large := cost(100), cost(10_000); large > 1.5*small {
+		t.Errorf("a change among 10,000 objects allocates %v times, among 100 %v times", large, small)
+	}
+}
+
 // BenchmarkOneEntryOf changes one ServiceEntry among many: the cost of both
 // sizes is about the same.
 func BenchmarkOneEntryOf(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			var all []config.Event
-			for i := range n {
-				all = append(all, config.Event{New: object(b, 1, entry(fmt.Sprintf("e%d", i), fmt.Sprintf(`{hosts: [h%d.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`, i)))})
-			}
-			state, _ := config.NewState(config.Options{Hub: "hub"}).Next(all, 1)
-			var changes [2]config.Event
-			for i := range changes {
-				changes[i].New = object(b, int64(2+i), entry("e7", fmt.Sprintf(`{hosts: [h7.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.1.%d}]}`, i+1)))
-			}
+			state, changes := many(b, n)
 			b.ResetTimer()
 			for i := range b.N {
 				next, edit := state.Next(changes[i%2:i%2+1], int64(i))

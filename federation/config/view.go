@@ -21,6 +21,7 @@ type View struct {
 	State      *State
 	Sources    []SourceStatus // in order of precedence
 	overlay    overlay
+	since      time.Time // when the phase of the registry began
 	superseded chan struct{}
 }
 
