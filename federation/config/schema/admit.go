@@ -68,6 +68,7 @@ func (v *version) admit(object, old map[string]any, prepare func(*compiled, map[
 	if err != nil {
 		return nil, []Problem{{Internal, "", err.Error()}}
 	}
+	dropNulls(object)
 	problems := append(v.checkMetadata(object), prepare(c, object)...)
 	if err := normalMetadata(object); err != nil && len(problems) == 0 {
 		problems = append(problems, Problem{Invalid, "metadata", cut(err.Error())})

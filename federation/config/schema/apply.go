@@ -39,9 +39,6 @@ func (s *Set) Apply(live, wanted map[string]any, o ApplyOptions) (Result, error)
 	}
 	wanted = runtime.DeepCopyJSON(wanted)
 	v.clean(wanted)
-	if problems := v.checkWanted(wanted, live); len(problems) > 0 {
-		return Result{Problems: problems}, nil
-	}
 	m, err := v.manager()
 	if err != nil {
 		return Result{}, err
@@ -51,7 +48,7 @@ func (s *Set) Apply(live, wanted map[string]any, o ApplyOptions) (Result, error)
 		return Result{Conflicts: conflicts}, nil
 	}
 	if err != nil {
-		return Result{Problems: []Problem{{Invalid, "", cut(err.Error())}}}, nil
+		return Result{Problems: v.diagnose(m, wanted, live, err)}, nil
 	}
 	return v.finish(merged, live, o), nil
 }
@@ -110,24 +107,18 @@ func checkManager(name string) error {
 	return nil
 }
 
-// checkWanted finds what cannot be merged: unknown fields and wrong types. Then
-// it says all that is wrong with what is wanted.
-func (v *version) checkWanted(wanted, live map[string]any) []Problem {
+// diagnose says why the library does not merge what is wanted: unknown fields
+// and wrong types. For a new object it says all else that is wrong with it too.
+func (v *version) diagnose(m *manager, wanted, live map[string]any, why error) []Problem {
 	c, err := v.schema()
 	if err != nil {
 		return []Problem{{Internal, "", err.Error()}}
 	}
-	problems := c.prune(runtime.DeepCopyJSON(wanted))
-	problems = append(problems, v.checkMetadata(wanted)...)
-	m, err := v.manager()
-	if err != nil {
-		return []Problem{{Internal, "", err.Error()}}
-	}
+	pruned := runtime.DeepCopyJSON(wanted)
+	dropNulls(pruned)
+	problems := append(v.checkMetadata(pruned), c.prune(pruned)...)
 	if len(problems) == 0 {
 		_, err = m.types.ObjectToTyped(&unstructured.Unstructured{Object: wanted})
-		if err == nil {
-			return nil
-		}
 		problems = typeProblems(err)
 	}
 	if live == nil {
@@ -137,7 +128,10 @@ func (v *version) checkWanted(wanted, live map[string]any) []Problem {
 				all = append(all, p)
 			}
 		}
-		return all
+		problems = all
+	}
+	if len(problems) == 0 {
+		problems = []Problem{{Invalid, "", cut(why.Error())}}
 	}
 	return problems
 }
@@ -155,7 +149,10 @@ func covered(p Problem, by []Problem) bool {
 // typeProblems takes the errors of the merge library apart.
 func typeProblems(err error) []Problem {
 	var all typed.ValidationErrors
-	if !errors.As(err, &all) {
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &all):
 		return []Problem{{WrongType, "", cut(err.Error())}}
 	}
 	problems := make([]Problem, len(all))

@@ -69,15 +69,18 @@ type kubernetes struct {
 func (k *kubernetes) install(t *testing.T) {
 	t.Helper()
 	for _, definition := range definitions(t) {
-		answer := k.Do(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-		if answer.Err != nil || answer.Status != http.StatusCreated {
-			t.Fatalf("installing a definition: %d %v: %.2000s", answer.Status, answer.Err, answer.Body)
-		}
+		testbed.WaitFor(t, time.Minute, "the API server to take a definition", func() error {
+			answer := k.Do(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+			if answer.Status != http.StatusCreated && answer.Status != http.StatusConflict {
+				return fmt.Errorf("%d %w: %.2000s", answer.Status, answer.Err, answer.Body)
+			}
+			return nil
+		})
 	}
 	for _, kind := range k.set.Kinds() {
 		for _, version := range kind.Versions {
 			path := "/apis/" + kind.Group + "/" + version + "/" + kind.Plural
-			testbed.WaitFor(t, 30*time.Second, "the API server to serve "+path, func() error {
+			testbed.WaitFor(t, time.Minute, "the API server to serve "+path, func() error {
 				if answer := k.Do(http.MethodGet, path, nil); answer.Err != nil || answer.Status != http.StatusOK {
 					return fmt.Errorf("%d %w", answer.Status, answer.Err)
 				}

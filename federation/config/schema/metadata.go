@@ -18,7 +18,7 @@ var ofServer = []string{
 	"deletionTimestamp", "deletionGracePeriodSeconds",
 }
 
-// clean removes what only the store sets, and empty metadata.
+// clean removes what only the store sets.
 func (v *version) clean(object map[string]any) {
 	if v.status {
 		delete(object, "status")
@@ -30,6 +30,11 @@ func (v *version) clean(object map[string]any) {
 	for _, name := range ofServer {
 		delete(metadata, name)
 	}
+}
+
+// dropNulls removes nulls from metadata, where they mean nothing.
+func dropNulls(object map[string]any) {
+	metadata, _ := object["metadata"].(map[string]any)
 	for name, value := range metadata {
 		if value == nil {
 			delete(metadata, name)

@@ -9,7 +9,12 @@ func nearest(name string, known []string) string {
 		return ""
 	}
 	for _, k := range known {
-		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least {
+		a, b := strings.ToLower(name), strings.ToLower(k)
+		d := distance(a, b)
+		if len(a) > 3 && strings.HasPrefix(b, a[:4]) {
+			d-- // endings are forgotten more easily than beginnings
+		}
+		if d < least {
 			best, least = k, d
 		}
 	}

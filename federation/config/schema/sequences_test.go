@@ -118,6 +118,12 @@ var sequences = []sequence{
 		{"b", "force", "spec: {provider: Mock}"},
 		{"a", "apply", "spec: {provider: Kubernetes}"},
 	}},
+	{"nulls", virtualService + "s14\n", []step{
+		{"a", "apply", "spec: {hosts: [a], gateways: null}"},
+		{"a", "apply", "  labels: null\nspec: {hosts: [a]}"},
+		{"a", "apply", "spec: {hosts: [a], http: null}"},
+		{"b", "apply", "spec: null"},
+	}},
 	{"what cannot be merged", serviceEntry + "s13\n", []step{
 		{"a", "apply", "spec: {hosts: [a.example.com], ports: [{number: '80', name: http}]}"},
 		{"a", "apply", "spec: {hosts: a.example.com}"},
