@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -177,6 +178,9 @@ func (v *version) finish(merged runtime.Object, live map[string]any, o ApplyOpti
 	stamp(managed, old, o.Now)
 	v.adopt(object.Object, old)
 	object.SetManagedFields(managed)
+	if live != nil && reflect.DeepEqual(object.Object, old) {
+		return Result{Object: runtime.DeepCopyJSON(live)}
+	}
 	admitted, problems := v.admit(object.Object, old, v.complete)
 	return Result{Object: admitted, Problems: problems}
 }
