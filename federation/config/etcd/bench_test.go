@@ -66,10 +66,10 @@ func TestBE7LargeStoreIsLoadedInBoundedTimeAndMemory(t *testing.T) {
 		bytes += len(o.Manifest)
 	}
 	revision := configtest.Must(t, s.Config(etcd.ConfigOptions{}), configtest.Set(0, objects...))
-	objects = nil
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
+	runtime.KeepAlive(objects)
 	began := time.Now()
 	c := s.Config(etcd.ConfigOptions{})
 	heard, _ := configtest.Listen(t, c)

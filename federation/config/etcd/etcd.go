@@ -106,6 +106,13 @@ func reconnects() grpc.ConnectParams {
 
 // readEpoch returns the store's epoch and makes one in an empty store.
 func (s *Store) readEpoch(ctx context.Context) (string, error) {
+	known, err := s.client.Get(ctx, epochKey) // a full store refuses even a put that may not be made
+	if err != nil {
+		return "", err
+	}
+	if len(known.Kvs) == 1 {
+		return string(known.Kvs[0].Value), nil
+	}
 	fresh := rand.Text()
 	answer, err := s.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(epochKey), "=", 0)).

@@ -3,7 +3,6 @@ package etcd_test
 import (
 	"context"
 	"fmt"
-
 	"path/filepath"
 	"strings"
 	"sync"

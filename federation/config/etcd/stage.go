@@ -39,13 +39,6 @@ func (d *draft) add(e entry, manifest []byte) {
 	d.Entries = append(d.Entries, e)
 }
 
-func (d *draft) size() (n int) {
-	for _, p := range d.parts {
-		n += len(p)
-	}
-	return n
-}
-
 // staged is a transaction that lies in etcd whole and is not known yet.
 type staged struct {
 	id, hash string

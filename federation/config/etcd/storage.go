@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -24,7 +25,7 @@ func (c *Config) storage(ctx context.Context) []config.Problem {
 		if err != nil {
 			continue // the head is read through any member that answers
 		}
-		full := slices.Contains(s.Errors, etcdserverpb.AlarmType_NOSPACE.String())
+		full := slices.ContainsFunc(s.Errors, func(e string) bool { return strings.Contains(e, etcdserverpb.AlarmType_NOSPACE.String()) })
 		if full && c.store.server != nil {
 			var err error
 			if full, err = c.makeRoom(ctx, endpoint); err != nil {
@@ -71,7 +72,7 @@ func (c *Config) makeRoom(ctx context.Context, endpoint string) (full bool, err 
 			return true, err
 		}
 		c.roomMade.Store(now.Header.Revision)
-		if _, err := c.client.Defragment(ctx, endpoint); err != nil {
+		if err := c.store.server.Server.Backend().Defrag(); err != nil {
 			return true, err
 		}
 	}
