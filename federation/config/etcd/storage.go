@@ -2,12 +2,14 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"isthmus.dev/isthmus/federation/config"
@@ -68,7 +70,7 @@ func (c *Config) makeRoom(ctx context.Context, endpoint string) (full bool, err 
 	}
 	if now.Header.Revision != c.roomMade.Load() {
 		// Compacting twice at one revision is an error.
-		if _, err := c.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		if _, err := c.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 			return true, err
 		}
 		c.roomMade.Store(now.Header.Revision)
