@@ -16,6 +16,27 @@ import (
 // found.
 func GatewayName(namespace, name string) string { return "gateway:" + namespace + "/" + name }
 
+// OwnConnections is the name under which VirtualServices are found with routes
+// for TLS or TCP that not every proxy has.
+const OwnConnections = "connections:own"
+
+// hasOwnConnections tells that routes for TLS or TCP are not exported to
+// everyone, or look at the source.
+func hasOwnConnections(s *networking.VirtualService) bool {
+	own := len(s.GetExportTo()) > 0 && !slices.Contains(s.GetExportTo(), "*")
+	for _, route := range s.GetTls() {
+		for _, m := range route.GetMatch() {
+			own = own || len(m.GetSourceLabels()) > 0 || m.GetSourceNamespace() != ""
+		}
+	}
+	for _, route := range s.GetTcp() {
+		for _, m := range route.GetMatch() {
+			own = own || len(m.GetSourceLabels()) > 0 || m.GetSourceNamespace() != ""
+		}
+	}
+	return own && len(s.GetTls())+len(s.GetTcp()) > 0
+}
+
 // names finds the names under which readers look for an object.
 type names struct {
 	key    federation.ObjectKey
@@ -28,6 +49,9 @@ func (n names) of(spec any) []string {
 	switch s := spec.(type) {
 	case *networking.VirtualService:
 		found = append(n.hosts(s.GetHosts()), n.gateways(s.GetGateways())...)
+		if hasOwnConnections(s) {
+			found = append(found, OwnConnections)
+		}
 	case *networking.DestinationRule:
 		found = n.hosts([]string{s.GetHost()})
 	case *networking.ServiceEntry:

@@ -32,7 +32,7 @@ func bearingOn(n Node, s *federation.Snapshot) bearing {
 	if mesh != nil {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode
 	}
-	c.own = hasOwnRules(n.Namespace, s)
+	c.own = hasOwnRules(n.Namespace, s) || hasOwnConnections(n.Namespace, s)
 	sidecar := sidecarOf(n, s, mesh.Root())
 	if sidecar != nil {
 		c.egress = egressOf(sidecar.Spec.(*networking.Sidecar), n.Namespace)

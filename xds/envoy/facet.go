@@ -183,7 +183,11 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	if n.Capture {
 		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: n.Network, Addresses: n.addressList(), IPv6: n.hasIPv6()}
 		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
-		facets = append(facets, n.offering(c, Facet{Cluster: n.Cluster, IPv6: n.hasIPv6(), Outbound: c.outbound})...)
+		offering := n.offering(c, Facet{Cluster: n.Cluster, IPv6: n.hasIPv6(), Outbound: c.outbound})
+		if last := len(offering) - 1; offering[last].Scope == scopePrivate {
+			offering[last-1], offering[last] = offering[last], offering[last-1] // what is for fewer proxies comes first
+		}
+		facets = append(facets, offering...)
 	}
 	if n.HTTPProxyPort != 0 {
 		facets = append(facets, Facet{Scope: scopeHTTPProxy, Port: n.HTTPProxyPort})

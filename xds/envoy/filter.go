@@ -11,7 +11,6 @@ import (
 	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
 	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -25,6 +24,7 @@ const (
 	faultFilter       = "envoy.filters.http.fault"
 	corsFilter        = "envoy.filters.http.cors"
 	originalDstFilter = "envoy.filters.listener.original_dst"
+	tlsInspector      = "envoy.filters.listener.tls_inspector"
 	httpInspector     = "envoy.filters.listener.http_inspector"
 )
 
@@ -32,11 +32,7 @@ const (
 const tcpConnectAttempts = 3
 
 func tcpProxy(cluster string) *listenerv3.Filter {
-	return filter(tcpProxyFilter, &tcpproxyv3.TcpProxy{
-		StatPrefix:         cluster,
-		ClusterSpecifier:   &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster},
-		MaxConnectAttempts: wrapperspb.UInt32(tcpConnectAttempts),
-	})
+	return filter(tcpProxyFilter, newTCP(cluster))
 }
 
 // routedHTTP takes its routes from RDS. What routes say of faults and of CORS is

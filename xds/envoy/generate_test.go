@@ -21,6 +21,9 @@ func drawSnapshot(t *rapid.T) *federation.Snapshot {
 		}
 	}
 	drawRules(t, w)
+	for i := range rapid.IntRange(0, 3).Draw(t, "virtual services") {
+		w.configure(drawVirtualService(t, i))
+	}
 	return w.snapshot
 }
 

@@ -35,7 +35,9 @@ func (b *builder) listener(name string) proto.Message {
 		l = b.inboundListener()
 	case b.facet.Scope == scopeHTTPProxy && name == httpProxyListener(b.facet.Port):
 		l = proxyListener(name, b.facet.Port)
-	case b.facet.offers() && b.facet.Scope != scopeOwn:
+	case b.facet.Scope == scopeOwn, b.facet.Scope == scopePrivate:
+		l = b.ownListener(name)
+	case b.facet.offers():
 		l = b.serviceListener(name)
 	}
 	if l == nil {
@@ -85,63 +87,54 @@ func (b *builder) serviceListener(name string) *listenerv3.Listener {
 	l := newListener(name, vip.String(), number)
 	l.BindToPort = wrapperspb.Bool(false)
 	if !vip.IsUnspecified() {
-		return withFilter(l, b.vipFilter(vip, number))
+		p := b.ownerAt(vip, number)
+		if p.service == nil {
+			return nil
+		}
+		return withConnections(l, b.connectionsTo(p, vip))
 	}
 	if b.facet.IPv6 {
 		alsoIPv6(l, number)
 	}
-	return b.httpOrPassthrough(l, b.portFilter(number))
+	return b.portListener(l, number)
 }
 
-func withFilter(l *listenerv3.Listener, f *listenerv3.Filter) *listenerv3.Listener {
-	if f == nil {
+// portListener gives HTTP what is HTTP, and TLS to the services that are told
+// apart by the name of the server. Other connections of the port are not for its
+// services and go on; a caller that lets the server speak first waits for
+// detection.
+func (b *builder) portListener(l *listenerv3.Listener, number uint16) *listenerv3.Listener {
+	addNamed(l, b.servers(number))
+	if f := b.portFilter(number); f != nil {
+		l.ListenerFilters = append(l.ListenerFilters, httpInspectorFilter())
+		l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
+		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
+			FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: []string{"http/1.0", "http/1.1", "h2c"}},
+			Filters:          []*listenerv3.Filter{f},
+		})
+	}
+	if len(l.FilterChains) == 0 {
 		return nil
 	}
-	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{f}}}
-	return l
-}
-
-// httpOrPassthrough gives the filter what is HTTP. Other connections of the port
-// are not for its services and go on; a caller that lets the server speak first
-// waits for detection.
-func (b *builder) httpOrPassthrough(l *listenerv3.Listener, f *listenerv3.Filter) *listenerv3.Listener {
-	if withFilter(l, f) == nil {
-		return nil
-	}
-	l.ListenerFilters = []*listenerv3.ListenerFilter{httpInspectorFilter()}
-	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
-	l.FilterChains[0].FilterChainMatch = &listenerv3.FilterChainMatch{ApplicationProtocols: []string{"http/1.0", "http/1.1", "h2c"}}
 	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{b.passOn()}}
 	return l
 }
 
-// portFilter routes the requests of a port on which any service speaks HTTP.
-// TCP services of that port keep their VIPs' own listeners. The listener is of the facet that everyone
-// shares where a service of that facet is enough reason for it.
+// portFilter routes the requests of a port on which any service speaks HTTP. TCP
+// services of that port keep their VIPs' own listeners.
 func (b *builder) portFilter(number uint16) *listenerv3.Filter {
-	found := false
 	for group := range byHostname(b.reader.SpecsOnPort(number)) {
-		owner, _ := firstOwner(group, number, b.sees)
-		if owner.service == nil || !owner.port.Protocol.IsHTTP() {
-			continue
-		}
-		if isPublic(owner.service) && b.facet.Scope == scopePrivate {
-			return nil
-		}
-		if found = found || b.facet.covers(owner.service); found && b.facet.Scope == scopePublic {
-			break
+		if owner, _ := firstOwner(group, number, b.sees); owner.service != nil && owner.port.Protocol.IsHTTP() {
+			return routedHTTP("outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
 		}
 	}
-	if !found {
-		return nil
-	}
-	return routedHTTP("outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
+	return nil
 }
 
-// vipFilter sends the connections to a VIP to the service that owns it there:
+// ownerAt is the service that owns the port of a VIP, where it is the facet's:
 // one that everyone sees before others, one of the proxy's own cluster before
 // those known by another cluster's VIP, then the first in the order of keys.
-func (b *builder) vipFilter(vip netip.Addr, number uint16) *listenerv3.Filter {
+func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
 	if b.facet.Scope != scopePublic {
 		b.reader.SpecsOnPort(number) // a service that everyone sees may come
 	}
@@ -155,13 +148,14 @@ func (b *builder) vipFilter(vip netip.Addr, number uint16) *listenerv3.Filter {
 			compareTrueFirst(hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster)))
 	})
 	if len(claims) == 0 || !b.facet.covers(claims[0]) {
-		return nil
+		return servedPort{}
 	}
 	for _, s := range claims[1:] {
 		b.leaveOut(Reason{Code: ReasonVIPTaken, Message: "VIP " + netip.AddrPortFrom(vip, number).String() + " of " + s.Key.String() +
 			" is that of " + claims[0].Key.String() + ", which comes first; callers in this cluster need another address for the former"})
 	}
-	return tcpProxy(clusterName(claims[0].Key.Hostname, number))
+	port, _ := tcpPort(claims[0], number)
+	return servedPort{claims[0], port}
 }
 
 func newListener(name, address string, port uint16) *listenerv3.Listener {

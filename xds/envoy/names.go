@@ -108,6 +108,9 @@ func appendNames(names []string, t Type, f Facet, p servedPort) []string {
 	case t == ListenerType && f.offers() && http && !reserved:
 		return append(names, wildcardListener(p.port.Number))
 	case t == ListenerType && f.offers() && !http:
+		if byServerName(p, f) && !reserved {
+			return append(names, wildcardListener(p.port.Number))
+		}
 		for _, vip := range listenerVIPs(p.service, f) {
 			names = append(names, vipListener(vip, p.port.Number))
 		}

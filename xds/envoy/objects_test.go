@@ -2,6 +2,7 @@ package envoy_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,16 +84,24 @@ func indexOf(spec proto.Message) (names, labels []string) {
 	}
 	switch spec := spec.(type) {
 	case *networking.VirtualService:
-		names = spec.GetHosts()
+		names = slices.Clone(spec.GetHosts())
 		for _, gateway := range spec.GetGateways() {
 			if gateway != "mesh" {
 				names = append(names, "gateway:"+gateway)
 			}
 		}
+		own := len(spec.GetExportTo()) > 0 && !slices.Contains(spec.GetExportTo(), "*")
 		for _, route := range spec.GetHttp() {
 			for _, match := range route.GetMatch() {
 				note(match.GetSourceLabels())
 			}
+		}
+		for _, match := range connectionMatches(spec) {
+			note(match.GetSourceLabels())
+			own = own || len(match.GetSourceLabels()) > 0 || match.GetSourceNamespace() != ""
+		}
+		if own && len(spec.GetTls())+len(spec.GetTcp()) > 0 {
+			names = append(names, "connections:own")
 		}
 	case *networking.DestinationRule:
 		names = []string{spec.GetHost()}
@@ -108,4 +117,24 @@ func indexOf(spec proto.Message) (names, labels []string) {
 		note(spec.GetSelector())
 	}
 	return names, labels
+}
+
+type sourceMatch interface {
+	GetSourceLabels() map[string]string
+	GetSourceNamespace() string
+}
+
+func connectionMatches(spec *networking.VirtualService) []sourceMatch {
+	var all []sourceMatch
+	for _, route := range spec.GetTls() {
+		for _, match := range route.GetMatch() {
+			all = append(all, match)
+		}
+	}
+	for _, route := range spec.GetTcp() {
+		for _, match := range route.GetMatch() {
+			all = append(all, match)
+		}
+	}
+	return all
 }

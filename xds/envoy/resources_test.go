@@ -51,8 +51,8 @@ func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []re
 				t.Fatalf("%s: %v\n%s", facet, err, protojson.Format(m))
 			}
 			other, twice := facets[name]
-			if twice && other.Scope == "own" {
-				continue // a namespace's own rules come first
+			if twice && (other.Scope == "own" || typ == envoy.ListenerType && other.Scope == "private") {
+				continue // what is for fewer proxies comes first
 			}
 			if twice {
 				t.Fatalf("%s exists in facet %s and in facet %s", name, other, facet)

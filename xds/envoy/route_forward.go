@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 
@@ -63,6 +64,7 @@ func weighted(all []*networking.HTTPRouteDestination) []*networking.HTTPRouteDes
 // those of others are not more than they should be.
 func (r *rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.RouteAction_WeightedClusters, []*routev3.RouteAction_HashPolicy) {
 	out := &routev3.WeightedCluster{}
+	scale := scaleOf(destinations)
 	var hashing []*routev3.RouteAction_HashPolicy
 	for _, d := range destinations {
 		cluster := blackHoleCluster
@@ -72,7 +74,7 @@ func (r *rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.
 			cluster = to.cluster()
 			hashing = append(hashing, r.hashing(to)...)
 		}
-		w := &routev3.WeightedCluster_ClusterWeight{Name: cluster, Weight: wrapperspb.UInt32(uint32(d.GetWeight()))}
+		w := &routev3.WeightedCluster_ClusterWeight{Name: cluster, Weight: wrapperspb.UInt32(max(uint32(d.GetWeight())/scale, 1))}
 		setWeightHeaders(w, d.GetHeaders())
 		if host := hostHeader(d.GetHeaders()); host != "" {
 			w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: host}
@@ -80,6 +82,15 @@ func (r *rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.
 		out.Clusters = append(out.Clusters, w)
 	}
 	return &routev3.RouteAction_WeightedClusters{WeightedClusters: out}, hashing
+}
+
+// scaleOf is by what weights are divided, so that Envoy can add them up.
+func scaleOf[D interface{ GetWeight() int32 }](destinations []D) uint32 {
+	sum := uint64(0)
+	for _, d := range destinations {
+		sum += uint64(d.GetWeight())
+	}
+	return uint32(sum/math.MaxUint32) + 1
 }
 
 func (r *rule) missing(why string) Reason {

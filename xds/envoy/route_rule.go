@@ -85,7 +85,8 @@ func (r *rule) concerns(m *networking.HTTPMatchRequest) bool {
 
 // isSource tells that the facet's proxies are what a match means by its source.
 func (b *builder) isSource(namespace string, labels map[string]string) bool {
-	return (namespace == "" || namespace == b.facet.Namespace) && b.facet.hasLabels(labels)
+	c := b.callers()
+	return (namespace == "" || namespace == c.namespace) && c.labels(labels)
 }
 
 // act sets what the route does with a request.

@@ -58,7 +58,7 @@ func older(a, b *federation.Object) int {
 // that it is for sidecars.
 func (b *builder) hasRule(o *federation.Object, host federation.Hostname) bool {
 	spec, ok := o.Spec.(*networking.VirtualService)
-	return ok && forMesh(spec.GetGateways()) && visibleFrom(spec.GetExportTo(), o.Key.Namespace, b.facet.Namespace) &&
+	return ok && forMesh(spec.GetGateways()) && visibleFrom(spec.GetExportTo(), o.Key.Namespace, b.callers().namespace) &&
 		b.facet.imports(o.Key.Namespace, host)
 }
 
@@ -69,16 +69,32 @@ func (b *builder) reportYounger(found []*federation.Object, name string) {
 	}
 }
 
+// ownConnectionsName finds the VirtualServices with routes for TLS or TCP that
+// not every proxy has: those that are not exported to everyone or that look at
+// the source.
+const ownConnectionsName = "connections:own"
+
+// hasOwnConnections tells that proxies of the namespace may have routes for
+// connections that others do not have.
+func hasOwnConnections(namespace string, s *federation.Snapshot) bool {
+	for o := range s.ObjectsNamed(virtualServiceKind, ownConnectionsName) {
+		if spec, ok := o.Spec.(*networking.VirtualService); ok && visibleFrom(spec.GetExportTo(), o.Key.Namespace, namespace) {
+			return true
+		}
+	}
+	return false
+}
+
 // forMesh tells that a list of gateways means sidecars.
 func forMesh(gateways []string) bool {
 	return len(gateways) == 0 || slices.Contains(gateways, meshGateway)
 }
 
 // visibleFrom tells that an object of the namespace own, with that exportTo, is
-// seen from another namespace.
+// seen from another namespace; the empty one stands for any.
 func visibleFrom(exportTo []string, own, from string) bool {
 	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(to string) bool {
-		return to == "*" || to == from || to == "." && own == from
+		return to == "*" || from != "" && (to == from || to == "." && own == from)
 	})
 }
 

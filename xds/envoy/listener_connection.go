@@ -1,0 +1,121 @@
+package envoy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// asksByName tells that connections of the protocol begin with the name of the
+// server that they are for.
+func asksByName(p federation.Protocol) bool { return p == federation.TLS || p == federation.HTTPS }
+
+// withConnections makes the listener of one service port.
+func withConnections(l *listenerv3.Listener, c connections) *listenerv3.Listener {
+	addNamed(l, c.named)
+	l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{Filters: []*listenerv3.Filter{c.rest}})
+	return l
+}
+
+// addNamed adds chains for connections by the server that they are for. A caller
+// that lets the server speak first waits for detection.
+func addNamed(l *listenerv3.Listener, named []namedConnections) {
+	if len(named) == 0 {
+		return
+	}
+	l.ListenerFilters = append(l.ListenerFilters, &listenerv3.ListenerFilter{
+		Name: tlsInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: toAny(&tlsinspectorv3.TlsInspector{})},
+	})
+	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
+	for _, n := range named {
+		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
+			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: n.servers, TransportProtocol: "tls"},
+			Filters:          []*listenerv3.Filter{n.filter},
+		})
+	}
+}
+
+// servers routes the TLS connections of a port to services that have no VIP to
+// be caught at: by the name of the server. The first service has a name.
+func (b *builder) servers(number uint16) []namedConnections {
+	var all []namedConnections
+	taken := map[string]bool{}
+	add := func(servers []string, f *listenerv3.Filter) {
+		servers = slices.DeleteFunc(slices.Clone(servers), func(name string) bool { return taken[name] || !isServerName(name) })
+		for _, name := range servers {
+			taken[name] = true
+		}
+		if len(servers) > 0 {
+			all = append(all, namedConnections{servers, f})
+		}
+	}
+	b.reader.SpecsOnPort(number) // such a service may come
+	services := b.reader.Select(func(s *federation.Service) bool {
+		p, ok := tcpPort(s, number)
+		return ok && b.sees(s) && byServerName(servedPort{s, p}, b.facet)
+	})
+	for group := range byHostname(slices.Values(services)) {
+		owner, _ := firstOwner(b.reader.ByHostname(group[0].Key.Hostname), number, b.sees)
+		if owner.service == nil || !byServerName(owner, b.facet) {
+			continue
+		}
+		c := b.connectionsTo(owner, netip.Addr{})
+		for _, n := range c.named {
+			add(n.servers, n.filter)
+		}
+		add([]string{string(owner.service.Key.Hostname)}, c.rest)
+	}
+	return all
+}
+
+// isServerName tells that TLS can ask for the name: a name, or a wildcard for
+// the first part of one.
+func isServerName(name string) bool {
+	rest := strings.TrimPrefix(name, "*.")
+	return rest != "" && !strings.Contains(rest, "*") && isDomain(name)
+}
+
+// byServerName tells that connections to the port are told apart by the name of
+// the server alone: the port speaks TLS and the service has no VIP.
+func byServerName(p servedPort, f Facet) bool {
+	return asksByName(p.port.Protocol) && len(listenerVIPs(p.service, f)) == 0
+}
+
+// ownListener is the listener as the facet makes it, where that is another than
+// those of the facets that more proxies share.
+func (b *builder) ownListener(name string) *listenerv3.Listener {
+	whole := b.serviceListener(name)
+	if whole == nil {
+		return nil
+	}
+	for _, shared := range b.facet.shared() {
+		other := &builder{facet: shared, reader: b.reader}
+		if l := other.listener(name); l != nil && proto.Equal(l, whole) {
+			return nil
+		}
+	}
+	return whole
+}
+
+// shared are the facets that give way to this one.
+func (f Facet) shared() []Facet {
+	f.Labels = ""
+	public := f
+	public.Scope, public.Namespace = scopePublic, ""
+	switch {
+	case f.Scope == scopePrivate:
+		return []Facet{public}
+	case f.Egress != "":
+		f.Scope = scopeImported
+		return []Facet{f}
+	}
+	f.Scope = scopePrivate
+	return []Facet{f, public}
+}
