@@ -59,8 +59,8 @@ func (c schemaCheck) walk(m protoreflect.Message) error {
 	if packed, ok := part.(*anypb.Any); ok {
 		return c.unpack(packed)
 	}
-	if d, ok := part.(*durationpb.Duration); ok && (d.GetSeconds() > maxSeconds || d.GetSeconds() < -maxSeconds) {
-		return fmt.Errorf("a duration of %d seconds is more than Envoy can count", d.GetSeconds())
+	if d, ok := part.(*durationpb.Duration); ok && (d.GetSeconds() > maxSeconds || d.GetSeconds() < 0 || d.GetNanos() < 0) {
+		return fmt.Errorf("a duration of %d seconds and %d nanoseconds is less than nothing, or more than Envoy can count", d.GetSeconds(), d.GetNanos())
 	}
 	if c.seen[part] {
 		return nil
