@@ -109,14 +109,10 @@ func rule(t testing.TB, name, spec string) federation.Edit {
 	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: o}}}
 }
 
-func subset(name, version string) string {
-	return fmt.Sprintf("outbound|80|%s|%s.shop.svc.cluster.local", version, name)
-}
-
 func labelled(name string, labels ...string) federation.Edit {
 	shard := httpShard()
 	for i, label := range labels {
-		e := httpShard(i + 1).Endpoints[0]
+		e := httpShard(i + 2).Endpoints[0]
 		e.Labels = map[string]string{"version": label}
 		shard.Endpoints = append(shard.Endpoints, e)
 	}
@@ -147,14 +143,14 @@ func TestPushRules(t *testing.T) {
 		want []string
 	}{
 		"STATIC endpoint": {func(*testing.T) federation.Edit { return labelled("web", "v1", "v1", "v2") },
-			[]string{"EDS " + cluster("web"), "EDS " + subset("web", "v1"), "EDS " + subset("web", "v2")}},
+			[]string{"EDS " + cluster("web"), "EDS " + subsetOf("web", "v1"), "EDS " + subsetOf("web", "v2")}},
 		"STATIC endpoint of one subset": {func(*testing.T) federation.Edit { return labelled("web", "v1", "v2", "v2") },
-			[]string{"EDS " + cluster("web"), "EDS " + subset("web", "v2")}},
+			[]string{"EDS " + cluster("web"), "EDS " + subsetOf("web", "v2")}},
 		"DNS endpoint": {func(*testing.T) federation.Edit { return named("a.example.com", "b.example.com") }, []string{"CDS " + cluster("named")}},
 		"policy": {func(t *testing.T) federation.Edit { return rule(t, "web", fmt.Sprintf(webRule, "RANDOM", "v2")) },
-			[]string{"CDS " + subset("web", "v1"), "CDS " + subset("web", "v2"), "CDS " + cluster("web")}},
+			[]string{"CDS " + subsetOf("web", "v1"), "CDS " + subsetOf("web", "v2"), "CDS " + cluster("web")}},
 		"labels of a subset": {func(t *testing.T) federation.Edit { return rule(t, "web", fmt.Sprintf(webRule, "LEAST_REQUEST", "v1")) },
-			[]string{"EDS " + subset("web", "v2")}},
+			[]string{"EDS " + subsetOf("web", "v2")}},
 		"a rule that nothing is in": {func(t *testing.T) federation.Edit {
 			return rule(t, "other", `{"host": "other.shop.svc.cluster.local"}`)
 		}, nil},
@@ -162,7 +158,7 @@ func TestPushRules(t *testing.T) {
 			return rule(t, "other", `{"host": "other.shop.svc.cluster.local", "trafficPolicy": {"loadBalancer": {"simple": "RANDOM"}}}`)
 		}, []string{"CDS " + cluster("other")}},
 		"the rule goes": {func(t *testing.T) federation.Edit { return rule(t, "web", "") },
-			[]string{"CDS " + subset("web", "v1"), "CDS " + subset("web", "v2"), "CDS " + cluster("web")}},
+			[]string{"CDS " + subsetOf("web", "v1"), "CDS " + subsetOf("web", "v2"), "CDS " + cluster("web")}},
 	}
 	bothVariants(t, func(t *testing.T, delta bool) {
 		for name, c := range edits {
@@ -172,7 +168,7 @@ func TestPushRules(t *testing.T) {
 				h.writer.Update(labelled("other", "v1"))
 				h.writer.Update(named("a.example.com"))
 				h.writer.Update(rule(t, "web", fmt.Sprintf(webRule, "LEAST_REQUEST", "v2")))
-				w := h.watch(delta, cluster("web"), cluster("other"), subset("web", "v1"), subset("web", "v2"))
+				w := h.watch(delta, cluster("web"), cluster("other"), subsetOf("web", "v1"), subsetOf("web", "v2"))
 				got := w.change(c.edit(t))
 				if slices.Sort(c.want); !slices.Equal(got, c.want) {
 					t.Errorf("it touches %q, want %q", got, c.want)

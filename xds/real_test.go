@@ -37,6 +37,7 @@ type real struct {
 	socket string
 	stop   func()
 	envoy  *testbed.Envoy
+	pod    *testbed.Namespace
 	mu     sync.Mutex
 	events []happened
 }
@@ -65,6 +66,18 @@ func (r *real) first(e Event, t envoy.Type) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Index(r.events, happened{e, t})
+}
+
+// last is the place of the last such event.
+func (r *real) last(e Event, t envoy.Type) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, h := range slices.Backward(r.events) {
+		if h == (happened{e, t}) {
+			return i
+		}
+	}
+	return -1
 }
 
 // Answered is of no interest.
@@ -105,7 +118,8 @@ func newReal(t *testing.T, delta bool, services ...serviceDelta) *real {
 		api = "DELTA_GRPC"
 	}
 	config := strings.NewReplacer("NODE", node("web-1").Id, "API", api, "SOCKET", r.socket).Replace(bootstrap)
-	r.envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "xds", Config: []byte(config), Namespace: testbed.NewNamespace(t, "xds")})
+	r.pod = testbed.NewNamespace(t, "xds")
+	r.envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "xds", Config: []byte(config), Namespace: r.pod})
 	r.envoy.WaitReady(3 * patience)
 	return r
 }
