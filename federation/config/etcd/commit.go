@@ -173,6 +173,9 @@ func (c *Config) moveHead(ctx context.Context, t staged, d *draft, p place) (ver
 		return verdict{}, 0, err
 	}
 	answer, err := c.publish(ctx, t, publication{revision: d.Revision, ifs: ifs, puts: puts, orElse: append(headOps(), clientv3.OpGet(once))})
+	if errors.Is(err, rpctypes.ErrNoSpace) && c.isRecordOf(ctx, d.Revision, t.id) {
+		return verdict{place{mod: p.mod}, true}, 0, nil // etcd says so of the write that filled it, too
+	}
 	if err != nil {
 		return verdict{}, 0, fmt.Errorf("%w; whether the commit is in force is not known", err)
 	}
@@ -185,6 +188,12 @@ func (c *Config) moveHead(ctx context.Context, t staged, d *draft, p place) (ver
 	}
 	earlier, err := madeAs(answer, d.Note.IdempotencyKey)
 	return verdict{place: now}, earlier, err
+}
+
+// isRecordOf tells whether the transaction is the record of that revision.
+func (c *Config) isRecordOf(ctx context.Context, revision int64, id string) bool {
+	entries, err := c.entries(ctx, revision, revision)
+	return err == nil && entries[0].Tx == id
 }
 
 // sealedPuts are the puts of documents; one without a key is left out.
