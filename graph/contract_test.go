@@ -4,25 +4,28 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
 // updating tells whether the flag -update of federationtest is set.
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
-// TestContractIsAnswered sends every operation of the contract word for word
-// and compares the whole answer with testdata/contract/OPERATION.json.
+// TestContractIsAnswered sends the operations of the contract that read the mesh
+// word for word and compares the whole answer with testdata/contract/OPERATION.json.
 func TestContractIsAnswered(t *testing.T) {
 	variables := map[string]map[string]any{
 		"Services": {"filter": map[string]any{"clusterID": "c2", "network": "n2", "hostnameContains": "W", "provider": "KUBERNETES"}},
 		"Service":  {"hostname": web.Hostname, "namespace": web.Namespace},
 	}
-	for name, text := range contract(t) {
+	texts := contract(t)
+	for _, name := range []string{"Clusters", "Service", "Services", "Proxies"} {
 		t.Run(name, func(t *testing.T) {
-			data, errs := newHub(t).send(text, variables[name])
+			data, errs := newHub(t).send(texts[name], variables[name])
 			if len(errs) > 0 {
 				t.Fatal(string(errs))
 			}
@@ -31,11 +34,48 @@ func TestContractIsAnswered(t *testing.T) {
 	}
 }
 
+// TestContractOfConfigurationIsAnswered sends those that change and read the
+// configuration, as one story.
+func TestContractOfConfigurationIsAnswered(t *testing.T) {
+	texts, c := contract(t), newConfigured(t, nil)
+	cart := map[string]any{"group": networking, "kind": "VirtualService", "namespace": "shop", "name": "cart"}
+	for i, step := range []struct {
+		operation string
+		variables map[string]any
+	}{
+		{"Apply", input(map[string]any{"manifests": routes(route("shop", "cart", "a"), route("shop", "hidden", "a")), "message": "first", "ticket": "t1"})},
+		{"Apply", input(map[string]any{"manifests": []string{route("shop", "cart", "b")}, "dryRun": true, "expectedRevision": "1",
+			"expectedRevisions": []any{map[string]any{"group": networking, "kind": "VirtualService", "namespace": "shop", "name": "cart", "revision": "1"}},
+			"waitFor":           map[string]any{"state": "ACKED", "share": 0.5, "timeout": "1s"}})},
+		{"Apply", input(map[string]any{"files": []any{map[string]any{"name": "bad.yaml", "content": route("shop", "cart", "BAD")}}})},
+		{"Apply", input(map[string]any{"manifests": route("shop", "cart", "b"), "message": "second", "fieldManager": "ci", "force": true, "set": "s", "prune": true, "idempotencyKey": "k"})},
+		{"ConfigObjects", map[string]any{"kind": "VirtualService", "namespace": "shop", "first": 2}},
+		{"Rollback", input(map[string]any{"to": "1", "message": "back"})},
+		{"Delete", input(map[string]any{"objects": []any{cart}, "expectedRevision": "3"})},
+		{"Delete", input(map[string]any{"objects": []any{cart}, "dryRun": true})},
+		{"Rollback", input(map[string]any{"to": "99", "dryRun": true})},
+	} {
+		data, errs := c.send(texts[step.operation], step.variables)
+		if len(errs) > 0 {
+			t.Fatal(step.operation, string(errs))
+		}
+		compare(t, filepath.Join("testdata", "contract", fmt.Sprintf("config-%d-%s.json", i+1, step.operation)), indented(t, withoutOpaque(data)))
+	}
+}
+
 func TestContractIsAnsweredInPagesOf500(t *testing.T) {
-	h := newHub(t)
+	h, c := newHub(t), newConfigured(t, nil)
 	for name, text := range contract(t) {
-		if _, errs := h.ask(text, map[string]any{"first": 500, "hostname": web.Hostname, "namespace": web.Namespace}); errs != "" {
-			t.Errorf("%s: %s", name, errs)
+		variables := map[string]any{"first": 500, "hostname": web.Hostname, "namespace": web.Namespace}
+		switch {
+		case name == "ConfigObjects":
+			if _, errs := c.ask(text, variables); errs != "" {
+				t.Errorf("%s: %s", name, errs)
+			}
+		case strings.HasPrefix(text, "query"):
+			if _, errs := h.ask(text, variables); errs != "" {
+				t.Errorf("%s: %s", name, errs)
+			}
 		}
 	}
 }

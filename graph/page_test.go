@@ -23,12 +23,19 @@ var lists = []list{
 	{"problems", `{cluster(clusterID:"c2"){`, "}}", "object"},
 }
 
+// configLists are those of a hub with a configuration.
+var configLists = []list{
+	{"configObjects", "{", "}", "namespace name revision"},
+	{"history", "{", "}", "revision"},
+	{"history", `{configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"a"){`, "}}", "revision"},
+}
+
 // page asks for one page of the list.
 func (l list) page(h hub, arguments string) map[string]any {
 	h.t.Helper()
 	data := h.answer("query "+l.open+l.name+"("+arguments+
 		"){totalCount pageInfo{hasNextPage hasPreviousPage startCursor endCursor} edges{cursor node{"+l.node+"}}}"+l.shut, nil)
-	for _, outer := range []string{"cluster", "service"} {
+	for _, outer := range []string{"cluster", "service", "configObject"} {
 		if inner, ok := data[outer].(map[string]any); ok {
 			data = inner
 		}
@@ -64,15 +71,41 @@ func (l list) walk(h hub, forward bool, size int, between func()) []string {
 }
 
 func TestPagesShowEveryNodeOnce(t *testing.T) {
+	h := newHub(t)
 	for _, l := range lists {
-		for _, size := range []int{1, 2, 25, 500} {
-			h := newHub(t)
-			total := int(l.page(h, "first:1")["totalCount"].(float64))
-			there, back := l.walk(h, true, size, func() {}), l.walk(h, false, size, func() {})
-			slices.Reverse(back)
-			if len(there) != total || !slices.Equal(there, back) {
-				t.Errorf("%s%s by %d: %d nodes forward, %d back, %d counted", l.open, l.name, size, len(there), len(back), total)
-			}
+		l.showsEveryNodeOnce(h)
+	}
+	c := newConfigured(t, nil)
+	for i := range 12 {
+		c.apply(routes(route("shop", "a", fmt.Sprint(i)), route("shop", fmt.Sprint("r", i), "x")))
+	}
+	for _, l := range configLists {
+		l.showsEveryNodeOnce(c.hub)
+	}
+}
+
+func (l list) showsEveryNodeOnce(h hub) {
+	for _, size := range []int{1, 2, 25, 500} {
+		total := int(l.page(h, "first:1")["totalCount"].(float64))
+		there, back := l.walk(h, true, size, func() {}), l.walk(h, false, size, func() {})
+		slices.Reverse(back)
+		if len(there) != total || !slices.Equal(there, back) {
+			h.t.Errorf("%s%s by %d: %d nodes forward, %d back, %d counted", l.open, l.name, size, len(there), len(back), total)
+		}
+	}
+}
+
+// TestPagesOfHistoryHoldTheirPlace: what comes anew comes before the front.
+func TestPagesOfHistoryHoldTheirPlace(t *testing.T) {
+	c := newConfigured(t, nil)
+	for i := range 5 {
+		c.apply(route("shop", "a", fmt.Sprint(i)))
+	}
+	for _, l := range configLists[1:] {
+		before := l.walk(c.hub, true, 500, func() {})
+		seen := l.walk(c.hub, true, 1, func() { c.apply(route("shop", "a", fmt.Sprint("v", c.engine.objects.Latest().Revision()))) })
+		if !slices.Equal(seen, before) {
+			t.Errorf("%s shows %v, not %v", l.open, seen, before)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package graph_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -173,16 +174,26 @@ func contract(t *testing.T) map[string]string {
 	return operations
 }
 
+var operationStart = regexp.MustCompile(`(?m)^(query|mutation|subscription) (\w+)\(`)
+
 // operationText cuts one operation out of a file; each begins a line.
 func operationText(text, name string) string {
-	_, rest, _ := strings.Cut(text, "query "+name+"(")
-	body, _, _ := strings.Cut(rest, "\nquery ")
-	return "query " + name + "(" + body
+	for _, found := range operationStart.FindAllStringSubmatchIndex(text, -1) {
+		if text[found[4]:found[5]] != name {
+			continue
+		}
+		whole := text[found[0]:]
+		if next := operationStart.FindStringIndex(whole[1:]); next != nil {
+			whole = whole[:1+next[0]]
+		}
+		return whole
+	}
+	return ""
 }
 
 func TestContractFitsTheSchema(t *testing.T) {
 	operations := contract(t)
-	for _, name := range []string{"Clusters", "Service", "Services", "Proxies"} {
+	for _, name := range []string{"Clusters", "Service", "Services", "Proxies", "Apply", "Delete", "ConfigObjects", "Rollback", "Changes"} {
 		if operations[name] == "" {
 			t.Errorf("the contract has no %s", name)
 		}

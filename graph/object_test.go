@@ -1,0 +1,145 @@
+package graph_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/graph"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+func TestConfigObjectsAreFiltered(t *testing.T) {
+	c := newConfigured(t, nil)
+	c.apply(routes(route("shop", "cart", "a"), route("edge", "cart", "b"), route("shop", "hidden", "b"),
+		"apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: out, namespace: shop}\nspec: {hosts: [a.example.com], location: MESH_EXTERNAL, resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"))
+	for filter, want := range map[string]string{
+		`{}`:                    "out cart cart filed hidden",
+		`{group:"x"}`:           "",
+		`{kind:"ServiceEntry"}`: "out",
+		`{group:"networking.istio.io",kind:"VirtualService"}`: "cart cart filed hidden",
+		`{namespace:"edge"}`:                           "cart",
+		`{namespace:""}`:                               "",
+		`{name:"cart"}`:                                "cart cart",
+		`{source:FILE}`:                                "filed",
+		`{set:"of-b"}`:                                 "cart hidden",
+		`{labels:[{key:"app",value:"a"}]}`:             "cart",
+		`{labels:[{key:"app",value:""}]}`:              "",
+		`{namespace:"shop",name:"hidden",source:ETCD}`: "hidden",
+	} {
+		data := c.answer(`{configObjects(filter:`+filter+`){totalCount nodes{name}}}`, nil)
+		var names []string
+		for _, node := range at(data, "configObjects", "nodes").([]any) {
+			names = append(names, at(node, "name").(string))
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s gives %q, want %q", filter, got, want)
+		}
+		c.want(data, float64(len(names)), "configObjects", "totalCount")
+	}
+}
+
+func TestConfigObjectSaysWhatItIs(t *testing.T) {
+	c := newConfigured(t, nil)
+	c.apply(route("shop", "hidden", "a"))
+	const query = `query($name:String!,$at:String){configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:$name,at:$at){
+	  apiVersion revision labels{key value} created expires set source sourceName hidden{source sourceName} yaml json}}`
+	got := at(c.answer(query, map[string]any{"name": "hidden"}), "configObject")
+	for field, want := range map[string]any{
+		"apiVersion": "networking.istio.io/v1", "revision": "1", "created": "2026-11-20T00:00:00Z", "expires": nil, "set": "of-a", "source": "ETCD", "sourceName": "etcd",
+		"labels": []any{map[string]any{"key": "app", "value": "a"}, map[string]any{"key": "isthmus.dev/set", "value": "of-a"}},
+		"hidden": []any{map[string]any{"source": "FILE", "sourceName": "file /etc/isthmus"}},
+	} {
+		c.want(got, want, field)
+	}
+	yaml, json := at(got, "yaml").(string), at(got, "json").(string)
+	if strings.Contains(yaml, "managedFields") || !strings.Contains(json, "managedFields") {
+		t.Errorf("managed fields are in the YAML or not in the JSON:\n%s\n%s", yaml, json)
+	}
+	c.apply(route("shop", "hidden", "b"))
+	for revision, want := range map[any]any{"1": "of-a", "2": "of-b", nil: "of-b"} {
+		c.want(c.answer(query, map[string]any{"name": "hidden", "at": revision}), want, "configObject", "set")
+	}
+	c.want(c.answer(query, map[string]any{"name": "hidden", "at": "0"}), nil, "configObject")
+	c.want(c.answer(query, map[string]any{"name": "gone"}), nil, "configObject")
+	for revision, code := range map[string]string{"99": `"NOT_FOUND"`, "x": `"BAD_USER_INPUT"`, "-1": `"BAD_USER_INPUT"`} {
+		if _, errs := c.ask(query, map[string]any{"name": "hidden", "at": revision}); !strings.Contains(errs, code) {
+			t.Errorf("revision %s gets %s", revision, errs)
+		}
+	}
+}
+
+func TestConfigSourcesSayHowTheyAre(t *testing.T) {
+	c := newConfigured(t, nil)
+	data := c.answer("{configSources{name kind revision age trouble{code object field message}} kinds{group kind plural shortNames namespaced versions storage}}", nil)
+	c.want(data, "etcd", "configSources", 0, "name")
+	c.want(data, []any{}, "configSources", 0, "trouble")
+	c.want(data, "FILE", "configSources", 1, "kind")
+	c.want(data, "5", "configSources", 1, "revision")
+	c.want(data, []any{map[string]any{"code": "UNDECODABLE", "object": "b.yaml", "field": "spec", "message": "no YAML"}}, "configSources", 1, "trouble")
+	if age, _ := at(data, "configSources", 1, "age").(string); !strings.HasPrefix(age, "1m") {
+		t.Errorf("its age is %q", age)
+	}
+	c.want(data, []any{map[string]any{
+		"group": networking, "kind": "VirtualService", "plural": "virtualservices", "shortNames": []any{"vs"}, "namespaced": true,
+		"versions": []any{"v1", "v1beta1"}, "storage": "v1",
+	}}, "kinds")
+}
+
+func TestHistorySaysWhoDidWhat(t *testing.T) {
+	c := newConfigured(t, nil)
+	c.apply(routes(route("shop", "b", "x"), route("shop", "a", "x")))
+	c.delete("shop", "a")
+	data := c.answer(`{history(first:1){totalCount pageInfo{hasNextPage} nodes{revision author time message manager ticket changes{action object{name revision}}}}}`, nil)
+	c.want(data, map[string]any{
+		"revision": "2", "author": "", "time": "2026-11-21T12:00:00Z", "message": nil, "manager": "ops", "ticket": nil,
+		"changes": []any{map[string]any{"action": "DELETE", "object": map[string]any{"name": "a", "revision": nil}}},
+	}, "history", "nodes", 0)
+	c.want(data, 2.0, "history", "totalCount")
+	c.want(c.answer(`{history(first:1){pageInfo{hasNextPage} nodes{revision}}}`, nil), true, "history", "pageInfo", "hasNextPage")
+	c.want(c.answer(`{configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"b"){history{nodes{revision action manager}}}}`, nil),
+		map[string]any{"revision": "1", "action": "CREATE", "manager": "ops"}, "configObject", "history", "nodes", 0)
+}
+
+// deliveries know of shop/cart.
+type deliveries struct{}
+
+func (deliveries) Delivery(key federation.ObjectKey) ([]graph.ProxyState, bool) {
+	return []graph.ProxyState{
+		{NodeID: "b", State: model.RolloutStateRejected, Error: "port 0"}, {NodeID: "a", State: model.RolloutStateAcked},
+		{NodeID: "c", State: model.RolloutStateDelivered}, {NodeID: "d", State: model.RolloutStatePending},
+	}, key == routeKey("shop", "cart")
+}
+
+func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
+	c := newConfigured(t, func(o *graph.Options) {
+		o.Config.Deliveries = deliveries{}
+		o.Config.NotHonoured = func(of *federation.Object) []model.NotHonoured {
+			return []model.NotHonoured{{Field: "spec.http", Reason: "of " + of.Key.Name}}
+		}
+		o.Config.Findings = func(of *federation.Snapshot, key federation.ObjectKey) []apply.Finding {
+			return []apply.Finding{{Code: "UNUSED", Severity: apply.Warning, Message: "nobody asks for it", Key: key}}
+		}
+	})
+	c.apply(routes(route("shop", "cart", "x"), route("shop", "other", "x")))
+	const query = `{configObjects(filter:{source:ETCD}){nodes{status{acked rejected pending proxies(last:3){totalCount nodes{nodeID state error}} notHonoured{field reason} findings{code message object{name}}}}}}`
+	nodes := at(c.answer(query, nil), "configObjects", "nodes").([]any)
+	status := at(nodes, 0, "status")
+	for field, want := range map[string]any{"acked": 1.0, "rejected": 1.0, "pending": 2.0} {
+		c.want(status, want, field)
+	}
+	var proxies []string
+	for _, p := range at(status, "proxies", "nodes").([]any) {
+		proxies = append(proxies, at(p, "nodeID").(string)+" "+at(p, "state").(string))
+	}
+	if want := []string{"b REJECTED", "c DELIVERED", "d PENDING"}; !slices.Equal(proxies, want) {
+		t.Errorf("the proxies are %v", proxies)
+	}
+	c.want(status, []any{map[string]any{"field": "spec.http", "reason": "of cart"}}, "notHonoured")
+	c.want(status, []any{map[string]any{"code": "UNUSED", "message": "nobody asks for it", "object": map[string]any{"name": "cart"}}}, "findings")
+	other := at(nodes, 1, "status")
+	c.want(other, nil, "acked")
+	c.want(other, 0.0, "proxies", "totalCount")
+}

@@ -1,0 +1,136 @@
+package graph_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/99designs/gqlgen/graphql/executor"
+
+	"isthmus.dev/isthmus/graph"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+// rollouts have the states that a test gives them.
+type rollouts struct {
+	mu      sync.Mutex
+	states  []graph.ProxyState
+	changed chan struct{}
+	asked   [][2]uint64
+}
+
+func newRollouts(states ...model.RolloutState) *rollouts {
+	r := &rollouts{changed: make(chan struct{})}
+	r.become(states...)
+	return r
+}
+
+func (r *rollouts) become(states ...model.RolloutState) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.states = nil
+	for i, state := range states {
+		p := graph.ProxyState{NodeID: fmt.Sprintf("proxy-%d", len(states)-i), State: state}
+		if state == model.RolloutStateRejected {
+			p.Error = "port 0"
+		}
+		r.states = append(r.states, p)
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *rollouts) Rollout(after, upTo uint64) ([]graph.ProxyState, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, [2]uint64{after, upTo})
+	return r.states, r.changed
+}
+
+const (
+	pending   = model.RolloutStatePending
+	delivered = model.RolloutStateDelivered
+	acked     = model.RolloutStateAcked
+	rejected  = model.RolloutStateRejected
+)
+
+// waitingFor applies with waitFor in fake time.
+func waitingFor(t *testing.T, c configured, wait string) (rollout map[string]any, took time.Duration) {
+	t.Helper()
+	query := `mutation($m:[String!]){apply(input:{manifests:$m,waitFor:` + wait + `}){rollout{delivered acked rejected pending reached proxies(first:2){totalCount nodes{nodeID state error}}}}}`
+	exec := executor.New(graph.New(c.options))
+	ctx, cancel := context.WithTimeout(graphql.StartOperationTrace(t.Context()), 10*time.Second)
+	defer cancel()
+	began := time.Now()
+	operation, errs := exec.CreateOperationContext(ctx, &graphql.RawParams{Query: query, Variables: map[string]any{"m": route("shop", fmt.Sprint("r", began.UnixNano()), "x")}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	next, ctx := exec.DispatchOperation(ctx, operation)
+	answer := next(ctx)
+	var data map[string]any
+	if err := json.Unmarshal(answer.Data, &data); err != nil || len(answer.Errors) > 0 {
+		t.Fatal(err, answer.Errors)
+	}
+	return at(data, "apply", "rollout").(map[string]any), time.Since(began)
+}
+
+func TestAnswersWaitForProxies(t *testing.T) {
+	for name, step := range map[string]struct {
+		wait    string
+		states  []model.RolloutState
+		reached bool
+		took    time.Duration
+	}{
+		"all have it":             {"{state:ACKED}", []model.RolloutState{acked, acked}, true, 0},
+		"a share has it":          {"{state:ACKED,share:0.5}", []model.RolloutState{acked, pending}, true, 0},
+		"none is needed":          {"{state:ACKED,share:0}", []model.RolloutState{pending}, true, 0},
+		"no proxies":              {"{state:ACKED}", nil, true, 0},
+		"sent is enough":          {"{state:DELIVERED}", []model.RolloutState{delivered, rejected, acked}, true, 0},
+		"later":                   {"{state:ACKED}", []model.RolloutState{acked, delivered}, true, time.Second},
+		"too late":                {"{state:ACKED,timeout:\"500ms\"}", []model.RolloutState{acked, delivered}, false, 500 * time.Millisecond},
+		"refused":                 {"{state:ACKED,timeout:\"3s\"}", []model.RolloutState{rejected, rejected, rejected}, false, 3 * time.Second},
+		"within the answers time": {"{state:ACKED,timeout:\"5m\"}", []model.RolloutState{rejected, rejected, rejected}, false, 9500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRollouts(step.states...)
+				c := newConfigured(t, func(o *graph.Options) { o.Config.Rollouts = r })
+				if len(step.states) == 2 {
+					time.AfterFunc(time.Second, func() { r.become(acked, acked) })
+				}
+				got, took := waitingFor(t, c, step.wait)
+				if got["reached"] != step.reached || took != step.took {
+					t.Errorf("%v after %v", got, took)
+				}
+			})
+		})
+	}
+}
+
+func TestRolloutNamesEveryProxy(t *testing.T) {
+	r := newRollouts(pending, delivered, acked, rejected)
+	c := newConfigured(t, func(o *graph.Options) { o.Config.Rollouts = r })
+	const query = `mutation($m:[String!]){apply(input:{manifests:$m,idempotencyKey:"k"}){rollout{delivered acked rejected pending reached proxies(first:2){totalCount pageInfo{endCursor} nodes{nodeID state error}}}}}`
+	before := c.mesh.Latest().Version()
+	got := at(c.answer(query, map[string]any{"m": route("shop", "a", "x")}), "apply", "rollout")
+	for field, want := range map[string]any{"delivered": 3.0, "acked": 1.0, "rejected": 1.0, "pending": 1.0, "reached": nil} {
+		c.want(got, want, field)
+	}
+	c.want(got, 4.0, "proxies", "totalCount")
+	c.want(got, map[string]any{"nodeID": "proxy-1", "state": "REJECTED", "error": "port 0"}, "proxies", "nodes", 0)
+	c.want(got, map[string]any{"nodeID": "proxy-2", "state": "ACKED", "error": nil}, "proxies", "nodes", 1)
+	if want := [2]uint64{before, c.mesh.Latest().Version()}; r.asked[0] != want || want[0] == want[1] {
+		t.Errorf("the change is that of %v, not %v", r.asked[0], want)
+	}
+	// A repetition that changes nothing asks for what is in force.
+	c.answer(`mutation{rollback(input:{to:"1"}){rollout{pending}}}`, nil)
+	if got := r.asked[1]; got != [2]uint64{0, c.mesh.Latest().Version()} {
+		t.Errorf("what is in force is %v", got)
+	}
+}
