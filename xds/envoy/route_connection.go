@@ -61,7 +61,7 @@ func (r *rule) connections(at netip.Addr) (connections, error) {
 	taken := map[string]bool{}
 	for i, in := range r.spec.GetTls() {
 		for j, match := range in.GetMatch() {
-			at, err := r.isAt(match.GetDestinationSubnets(), at)
+			at, err := inSubnets(match.GetDestinationSubnets(), at)
 			if err != nil {
 				return c, fmt.Errorf("tls[%d].match[%d].destinationSubnets: %w", i, j, err)
 			}
@@ -99,7 +99,7 @@ func (r *rule) connections(at netip.Addr) (connections, error) {
 // takes tells that one of the route's matches is for connections to the address.
 func (r *rule) takes(in *networking.TCPRoute, at netip.Addr) (bool, error) {
 	for i, match := range in.GetMatch() {
-		at, err := r.isAt(match.GetDestinationSubnets(), at)
+		at, err := inSubnets(match.GetDestinationSubnets(), at)
 		if err != nil {
 			return false, fmt.Errorf(".match[%d].destinationSubnets: %w", i, err)
 		}
@@ -123,9 +123,9 @@ func (r *rule) concernsConnection(m connectionMatch) bool {
 		r.isSource(m.GetSourceNamespace(), m.GetSourceLabels())
 }
 
-// isAt tells that the address is in one of the subnets, where there are any; an
+// inSubnets tells that the address is in one of the subnets, where there are any; an
 // unknown address is in none.
-func (r *rule) isAt(subnets []string, at netip.Addr) (bool, error) {
+func inSubnets(subnets []string, at netip.Addr) (bool, error) {
 	in := len(subnets) == 0
 	for _, text := range subnets {
 		subnet, err := netip.ParsePrefix(text)

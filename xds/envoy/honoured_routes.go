@@ -1,0 +1,149 @@
+package envoy
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1"
+)
+
+func virtualServiceFields() fieldTable {
+	return fieldTable{
+		honoured: []string{
+			"hosts", "gateways", "exportTo",
+			"http.name", "http.timeout", "http.retries", "http.rewrite", "http.redirect", "http.directResponse",
+			"http.match", "http.headers", "http.corsPolicy",
+			"http.mirror", "http.mirrors", "http.mirrorPercent", "http.mirrorPercentage",
+			"http.route.destination", "http.route.weight", "http.route.headers",
+			"http.fault.delay.fixedDelay", "http.fault.delay.percentage", "http.fault.delay.percent",
+			"http.fault.abort.httpStatus", "http.fault.abort.grpcStatus", "http.fault.abort.percentage",
+			"tls.match.sniHosts", "tls.match.destinationSubnets", "tls.match.port", "tls.match.sourceLabels", "tls.match.sourceNamespace",
+			"tls.match.gateways", "tls.route",
+			"tcp.match.destinationSubnets", "tcp.match.port", "tcp.match.sourceLabels", "tcp.match.sourceNamespace", "tcp.match.gateways", "tcp.route",
+		},
+		refused: map[string]string{
+			"http.delegate":                     "delegates are not compiled, and the object has no effect on its hosts; put the routes into the object itself",
+			"http.fault.delay.exponentialDelay": "Envoy delays by a fixed time only; use fixedDelay",
+			"http.fault.abort.http2Error":       "Envoy does not abort with errors of HTTP/2; use httpStatus or grpcStatus",
+			"tcp.match.sourceSubnet":            "connections are not told apart by the address of their source; use sourceLabels or sourceNamespace",
+		},
+		values: func(m proto.Message) []Field {
+			spec, _ := m.(*networking.VirtualService)
+			return virtualServiceValues(spec)
+		},
+	}
+}
+
+// valueNotes collects values that are not honoured.
+type valueNotes struct{ found []Field }
+
+func (n *valueNotes) add(path, reason string) { n.found = append(n.found, Field{path, reason}) }
+
+// note takes an error of compiling that begins with the path below.
+func (n *valueNotes) note(path string, err error) {
+	if err == nil {
+		return
+	}
+	below, why, cut := strings.Cut(err.Error(), ": ")
+	if !cut || !strings.HasPrefix(below, ".") {
+		below, why = "", err.Error()
+	}
+	n.add(path+below, why+"; the object has no effect on its hosts")
+}
+
+func virtualServiceValues(spec *networking.VirtualService) []Field {
+	n := &valueNotes{}
+	for i, host := range spec.GetHosts() {
+		if host == "*" && forMesh(spec.GetGateways()) {
+			n.add(fmt.Sprintf("hosts[%d]", i), "sidecars have no routes for every host at once; name hosts or a domain")
+		}
+	}
+	everything := -1
+	for i, route := range spec.GetHttp() {
+		path := fmt.Sprintf("http[%d]", i)
+		if everything >= 0 {
+			n.add(path, fmt.Sprintf("http[%d] has no match and takes every request before this route", everything))
+		} else if len(route.GetMatch()) == 0 {
+			everything = i
+		}
+		n.httpRoute(path, route)
+	}
+	for i, route := range spec.GetTls() {
+		for j, match := range route.GetMatch() {
+			n.subnets(fmt.Sprintf("tls[%d].match[%d]", i, j), match.GetDestinationSubnets())
+			for k, name := range match.GetSniHosts() {
+				if !isServerName(strings.ToLower(name)) {
+					n.add(fmt.Sprintf("tls[%d].match[%d].sniHosts[%d]", i, j, k), "this is no name of a server; the object has no effect on connections to its hosts")
+				}
+			}
+		}
+	}
+	for i, route := range spec.GetTcp() {
+		for j, match := range route.GetMatch() {
+			n.subnets(fmt.Sprintf("tcp[%d].match[%d]", i, j), match.GetDestinationSubnets())
+		}
+	}
+	return n.found
+}
+
+func (n *valueNotes) subnets(path string, subnets []string) {
+	if _, err := inSubnets(subnets, netip.Addr{}); err != nil {
+		n.add(path+".destinationSubnets", err.Error()+"; the object has no effect on connections to its hosts")
+	}
+}
+
+func (n *valueNotes) httpRoute(path string, route *networking.HTTPRoute) {
+	for i, match := range route.GetMatch() {
+		at := fmt.Sprintf("%s.match[%d]", path, i)
+		_, err := routeMatch(match)
+		n.note(at, err)
+		for _, name := range slices.Sorted(maps.Keys(match.GetHeaders())) {
+			if slices.Contains(reservedHeaders, name) {
+				n.add(at+".headers["+name+"]", "a match of this name is not one of a header; use the field "+name)
+			}
+		}
+	}
+	if route.GetRedirect() != nil {
+		_, err := redirect(route.GetRedirect(), 0)
+		n.note(path, err)
+	}
+	if route.GetDirectResponse() != nil {
+		_, err := directResponse(route.GetDirectResponse())
+		n.note(path, err)
+	}
+	n.note(path, setRetries(&routev3.RouteAction{}, route.GetRetries()))
+	n.note(path, setRewrite(&routev3.RouteAction{}, route.GetRewrite()))
+	n.note(path, addFilters(&routev3.Route{}, route))
+	n.headers(path+".headers", route.GetHeaders())
+	for i, d := range route.GetRoute() {
+		n.headers(fmt.Sprintf("%s.route[%d].headers", path, i), d.GetHeaders())
+	}
+}
+
+func (n *valueNotes) headers(path string, in *networking.Headers) {
+	for side, operations := range map[string]*networking.Headers_HeaderOperations{"request": in.GetRequest(), "response": in.GetResponse()} {
+		for how, values := range map[string]map[string]string{"set": operations.GetSet(), "add": operations.GetAdd()} {
+			for name, value := range values {
+				at := fmt.Sprintf("%s.%s.%s[%s]", path, side, how, name)
+				host := side == "request" && how == "set" && (name == ":authority" || strings.EqualFold(name, "host"))
+				switch {
+				case host:
+				case fixedHeader(name):
+					n.add(at, "Envoy does not change this header")
+				case headerFormat(value) != value:
+					n.add(at, "the value holds a command that is not known; it is sent as it is written")
+				}
+			}
+		}
+		for i, name := range operations.GetRemove() {
+			if fixedHeader(name) {
+				n.add(fmt.Sprintf("%s.%s.remove[%d]", path, side, i), "Envoy does not remove this header")
+			}
+		}
+	}
+}
