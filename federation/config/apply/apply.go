@@ -41,6 +41,7 @@ type Origin struct {
 	Message        string
 	Ticket         string
 	IdempotencyKey string // a repetition with the same key changes nothing and has the same result
+	manager        string
 }
 
 // Deletion is a set of objects to delete.

@@ -1,0 +1,123 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/schema"
+)
+
+// Delete removes objects, all or none.
+func (e *Engine) Delete(ctx context.Context, d Deletion) (Result, error) {
+	if len(d.Objects) == 0 {
+		return Result{DryRun: d.DryRun, Errors: []Error{{Code: NothingToDo, Field: "objects", Message: "no object is named"}}}, nil
+	}
+	return e.change(ctx, d.Origin, d.DryRun, func(v base) (plan, []Error) {
+		var p plan
+		errs := expected(v, d.ExpectedRevision, nil)
+		for _, key := range slices.CompactFunc(slices.SortedFunc(slices.Values(d.Objects), federation.ObjectKey.Compare), sameKey) {
+			change, fault := e.planDelete(v, key)
+			if fault != nil {
+				errs = append(errs, *fault)
+				continue
+			}
+			p.changes = append(p.changes, change)
+		}
+		return p, errs
+	})
+}
+
+func sameKey(a, b federation.ObjectKey) bool { return a == b }
+
+func (e *Engine) planDelete(v base, key federation.ObjectKey) (Change, *Error) {
+	o, ok := v.stored(key)
+	if !ok {
+		if source, _ := v.SourceOf(key); source != "" {
+			return Change{}, &Error{Code: ReadOnly, Key: key, Message: fmt.Sprintf("%s comes from %s, which is not written to: remove it there", key, source)}
+		}
+		return Change{}, &Error{Code: NotFound, Key: key, Message: fmt.Sprintf("there is no %s", key)}
+	}
+	live, err := decode(o)
+	if err != nil {
+		live = nil // what cannot be read can still be removed
+	}
+	return e.removal(key, live), nil
+}
+
+// Rollback makes the configuration what it was at a revision, as one new
+// revision.
+func (e *Engine) Rollback(ctx context.Context, r Rollback) (Result, error) {
+	then, err := e.Log.At(ctx, r.To)
+	switch {
+	case errors.Is(err, config.ErrUnknownRevision):
+		return Result{DryRun: r.DryRun, Errors: []Error{{Code: UnknownRevision, Field: "to", Message: fmt.Sprintf("revision %d: %v", r.To, err)}}}, nil
+	case errors.Is(err, config.ErrUnavailable):
+		return refusedBy(err)
+	case err != nil:
+		return Result{}, fmt.Errorf("reading revision %d: %w", r.To, err)
+	}
+	if r.Message == "" {
+		r.Message = fmt.Sprintf("rollback to revision %d", r.To)
+	}
+	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) { return e.planRollback(v, then) })
+}
+
+func (e *Engine) planRollback(v base, then []config.Object) (plan, []Error) {
+	var p plan
+	var errs []Error
+	stays := map[federation.ObjectKey]bool{}
+	for i := range then {
+		old := &then[i]
+		stays[old.Key] = true
+		if old.Key.Of() == federation.AllocationKind {
+			continue
+		}
+		change, faults := e.planRestore(v, old)
+		p.changes, errs = append(p.changes, change), append(errs, faults...)
+	}
+	for o := range v.storedObjects() {
+		if stays[o.Key] {
+			continue
+		}
+		live, _ := decode(o) // what cannot be read can still be removed
+		p.changes = append(p.changes, e.removal(o.Key, live))
+	}
+	p.changes = slices.DeleteFunc(p.changes, func(c Change) bool { return c.Action == config.Unchanged })
+	slices.SortFunc(p.changes, func(a, b Change) int { return a.Key.Compare(b.Key) })
+	return p, errs
+}
+
+// planRestore makes an object what it was; its generation goes on.
+func (e *Engine) planRestore(v base, old *config.Object) (Change, []Error) {
+	kind, known := e.Schema.Kind(old.Key.Of())
+	value, err := decode(old)
+	if err != nil || !known {
+		return Change{}, []Error{{Code: Code(schema.UnknownKind), Key: old.Key, Message: fmt.Sprintf("%s cannot be read as it was stored then; it stays out of reach of this version", old.Key)}}
+	}
+	stored, _ := v.stored(old.Key)
+	live, err := decode(stored)
+	if err != nil {
+		live = nil
+	}
+	if live != nil {
+		if same := sameBesideMetadata(value, live) && sameButGeneration(value, live); same {
+			return Change{Key: old.Key, Action: config.Unchanged, Object: stored}, nil
+		}
+		stamp(value, live, e.NewUID, e.Now())
+	}
+	return e.changeOf(old.Key, kind, stored, live, value)
+}
+
+// sameButGeneration compares metadata; the generation only counts changes.
+func sameButGeneration(a, b map[string]any) bool {
+	x, y := metadataOf(a), metadataOf(b)
+	was := x["generation"]
+	x["generation"] = y["generation"]
+	same := equalValues(x, y)
+	x["generation"] = was
+	return same
+}

@@ -1,0 +1,91 @@
+package apply
+
+import (
+	"fmt"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/manifest"
+	"isthmus.dev/isthmus/federation/config/schema"
+)
+
+// wanted is one manifest of a request.
+type wanted struct {
+	key      federation.ObjectKey
+	kind     schema.Kind
+	value    map[string]any
+	document manifest.Document
+}
+
+// place tells where the field stands in the input.
+func (w wanted) place(field string) Place {
+	line, column := w.document.Position(field)
+	return Place{File: w.document.File, Document: w.document.Index + 1, Line: line, Column: column}
+}
+
+func (w wanted) fault(code Code, field, message string) Error {
+	return Error{Code: code, Message: message, Field: field, Key: w.key, Place: w.place(field)}
+}
+
+// readManifests reads every document of every file; with an error nothing may be
+// used.
+func (e *Engine) readManifests(files []File) ([]wanted, []Error) {
+	var all []wanted
+	var errs []Error
+	seen := map[federation.ObjectKey]wanted{}
+	for _, file := range files {
+		documents, problems := manifest.Parse(file.Name, file.Data, e.Limits)
+		for _, p := range problems {
+			errs = append(errs, Error{
+				Code: Code(p.Code), Message: p.Message, Field: p.Field,
+				Place: Place{File: p.File, Document: p.Document + 1, Line: p.Line, Column: p.Column},
+			})
+		}
+		for _, document := range documents {
+			w, problem := e.identify(document)
+			if problem != nil {
+				errs = append(errs, *problem)
+				continue
+			}
+			if other, twice := seen[w.key]; twice {
+				errs = append(errs, w.fault(DuplicateObject, "metadata.name", fmt.Sprintf("%s is in the set twice: first in %s; remove one", w.key, other.place("metadata.name"))))
+				continue
+			}
+			seen[w.key] = w
+			all = append(all, w)
+		}
+	}
+	if len(files) == 0 {
+		errs = append(errs, Error{Code: Code(manifest.Empty), Message: "there is no manifest to apply"})
+	}
+	return all, errs
+}
+
+func (p Place) String() string {
+	name := p.File
+	if name == "" {
+		name = "the manifests"
+	}
+	if p.Line == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s:%d:%d", name, p.Line, p.Column)
+}
+
+// identify finds out which object a document is of.
+func (e *Engine) identify(d manifest.Document) (wanted, *Error) {
+	apiVersion, _ := d.Value["apiVersion"].(string)
+	kindName, _ := d.Value["kind"].(string)
+	w := wanted{document: d, value: d.Value}
+	kind, problem := e.Schema.Lookup(apiVersion, kindName)
+	if problem != nil {
+		fault := w.fault(Code(problem.Code), problem.Field, problem.Message)
+		return w, &fault
+	}
+	w.kind = kind
+	w.key = keyOf(kind, d.Value)
+	if w.key.Name == "" {
+		fault := w.fault(Code(schema.Required), "metadata.name", "the object has no name; generateName is not supported, because an apply must be repeatable")
+		return w, &fault
+	}
+	return w, nil
+}

@@ -1,0 +1,154 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/schema"
+)
+
+// Apply merges the manifests into what is stored, as server-side apply does, and
+// makes the result the configuration, as a whole or not at all.
+func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
+	if r.Manager == "" {
+		r.Manager = DefaultManager
+	}
+	r.Origin.manager = r.Manager
+	if r.Prune && r.Set == "" {
+		return Result{DryRun: r.DryRun, Errors: []Error{{
+			Code: InvalidRequest, Field: "set", Message: "prune needs the name of the set: only objects of the same set are removed",
+		}}}, nil
+	}
+	all, errs := e.readManifests(r.Manifests)
+	if len(errs) > 0 {
+		return Result{DryRun: r.DryRun, Revision: e.Views.Latest().Revision(), Errors: errs}, nil
+	}
+	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) { return e.planApply(v, r, all) })
+}
+
+func (e *Engine) planApply(v base, r Request, all []wanted) (plan, []Error) {
+	errs := expected(v, r.ExpectedRevision, r.ExpectedRevisions)
+	var p plan
+	for _, w := range all {
+		change, faults := e.planOne(v, r, w)
+		p.changes = append(p.changes, change)
+		errs = append(errs, faults...)
+	}
+	if r.Prune {
+		gone, faults := e.planPrune(v, r, all)
+		p.changes = append(p.changes, gone...)
+		errs = append(errs, faults...)
+	}
+	slices.SortFunc(p.changes, func(a, b Change) int { return a.Key.Compare(b.Key) })
+	return p, errs
+}
+
+// expected checks the revisions that the request was computed from.
+func expected(v base, whole *int64, each map[federation.ObjectKey]int64) []Error {
+	var errs []Error
+	if whole != nil && *whole != v.Revision() {
+		errs = append(errs, Error{
+			Code: PreconditionFailed, Field: "expectedRevision",
+			Message: fmt.Sprintf("the configuration is at revision %d, not at %d: read it again and decide anew", v.Revision(), *whole),
+		})
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(each), federation.ObjectKey.Compare) {
+		var now int64
+		if o, ok := v.stored(key); ok {
+			now = o.Revision
+		}
+		if now != each[key] {
+			errs = append(errs, Error{
+				Code: PreconditionFailed, Field: "expectedRevisions", Key: key,
+				Message: fmt.Sprintf("%s is at revision %d, not at %d (0: it does not exist): read it again and decide anew", key, now, each[key]),
+			})
+		}
+	}
+	return errs
+}
+
+// planOne merges one manifest.
+func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
+	stored, _ := v.stored(w.key)
+	live, err := decode(stored)
+	if err != nil {
+		return Change{}, []Error{w.fault(Code(schema.Internal), "", err.Error())}
+	}
+	if r.Set != "" {
+		setLabel(w.value, r.Set)
+	}
+	merged, err := e.Schema.Apply(live, w.value, schema.ApplyOptions{Manager: r.Manager, Force: r.Force, Now: e.Now()})
+	switch {
+	case err != nil:
+		return Change{}, []Error{w.fault(Code(schema.Invalid), "", err.Error())}
+	case len(merged.Problems)+len(merged.Conflicts) > 0:
+		return Change{}, append(w.faults(merged.Problems), w.conflicts(merged.Conflicts)...)
+	}
+	stamp(merged.Object, live, e.NewUID, e.Now())
+	return e.changeOf(w.key, w.kind, stored, live, merged.Object)
+}
+
+// changeOf compares an object with what is stored of it.
+func (e *Engine) changeOf(key federation.ObjectKey, kind schema.Kind, stored *config.Object, live, now map[string]any) (Change, []Error) {
+	object, err := encode(key, kind, now)
+	if err != nil {
+		return Change{}, []Error{{Code: Code(schema.Internal), Key: key, Message: err.Error()}}
+	}
+	if stored != nil && string(stored.Manifest) == string(object.Manifest) {
+		return Change{Key: key, Action: config.Unchanged, Object: stored}, nil
+	}
+	c := Change{Key: key, Action: config.Created, Object: object, Diff: schema.Diff(live, now)}
+	if stored != nil {
+		c.Action = config.Updated
+	}
+	return c, nil
+}
+
+func (w wanted) faults(problems []schema.Problem) []Error {
+	errs := make([]Error, len(problems))
+	for i, p := range problems {
+		errs[i] = w.fault(Code(p.Code), p.Field, p.Message)
+	}
+	return errs
+}
+
+func (w wanted) conflicts(all []schema.FieldConflict) []Error {
+	errs := make([]Error, len(all))
+	for i, c := range all {
+		errs[i] = w.fault(Conflict, c.Field, fmt.Sprintf(
+			"%s is set by %q to %s, and this apply wants %s: leave the field out, take the value over, or force",
+			c.Field, c.Manager, valueText(c.Current), valueText(c.Wanted)))
+		errs[i].Manager = c.Manager
+	}
+	return errs
+}
+
+func setLabel(value map[string]any, set string) {
+	m := metadataOf(value)
+	labels, ok := m["labels"].(map[string]any)
+	if !ok {
+		labels = map[string]any{}
+		m["labels"] = labels
+	}
+	labels[SetLabel] = set
+}
+
+// maxValueText bounds what a message shows of a value.
+const maxValueText = 200
+
+func valueText(v any) string {
+	text, err := json.Marshal(v)
+	switch {
+	case v == nil || err != nil:
+		return "nothing"
+	case len(text) > maxValueText:
+		return string(text[:maxValueText]) + "…"
+	}
+	return string(text)
+}
