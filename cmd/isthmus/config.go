@@ -18,7 +18,7 @@ import (
 var sampleConfig []byte
 
 // config is the config file. What it does not name is a mistake in the file.
-type config struct {
+type configFile struct {
 	GraphQL   addrConfig      `yaml:"graphql"`
 	XDS       addrConfig      `yaml:"xds"`
 	TLS       serverTLSConfig `yaml:"tls"`
@@ -85,31 +85,31 @@ func (c clusterConfig) spec() federation.ClusterSpec {
 // maxConfig is the largest config file in bytes.
 const maxConfig = 1 << 20
 
-func readConfig(path string) (config, error) {
+func readConfig(path string) (configFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return config{}, fmt.Errorf("--config: %w", err)
+		return configFile{}, fmt.Errorf("--config: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return config{}, fmt.Errorf("--config %s: is not a regular file", path)
+		return configFile{}, fmt.Errorf("--config %s: is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return config{}, fmt.Errorf("--config: %w", err)
+		return configFile{}, fmt.Errorf("--config: %w", err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
 	if err := errors.Join(err, f.Close()); err != nil {
-		return config{}, fmt.Errorf("--config: %w", err)
+		return configFile{}, fmt.Errorf("--config: %w", err)
 	}
 	if len(data) > maxConfig {
-		return config{}, fmt.Errorf("--config %s: is larger than 1 MiB", path)
+		return configFile{}, fmt.Errorf("--config %s: is larger than 1 MiB", path)
 	}
 	return parseConfig(path, data)
 }
 
 // parseConfig reads one YAML document and refuses unknown and repeated keys with
 // line and column. No content of the file is repeated in its errors but keys.
-func parseConfig(name string, data []byte) (c config, err error) {
+func parseConfig(name string, data []byte) (c configFile, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("reading %s: it is not YAML that can be read", name)
@@ -117,17 +117,17 @@ func parseConfig(name string, data []byte) (c config, err error) {
 	}()
 	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 	if err := decoder.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return config{}, fmt.Errorf("reading %s: %s", name, oneLine(yaml.FormatError(err, false, false)))
+		return configFile{}, fmt.Errorf("reading %s: %s", name, oneLine(yaml.FormatError(err, false, false)))
 	}
-	if err := decoder.Decode(new(config)); !errors.Is(err, io.EOF) {
-		return config{}, fmt.Errorf("reading %s: it holds more than one document", name)
+	if err := decoder.Decode(new(configFile)); !errors.Is(err, io.EOF) {
+		return configFile{}, fmt.Errorf("reading %s: it holds more than one document", name)
 	}
 	var wrong []error
 	for i, cluster := range c.Clusters {
 		wrong = append(wrong, cluster.check(fmt.Sprintf("clusters[%d]", i)))
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return config{}, fmt.Errorf("reading %s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
+		return configFile{}, fmt.Errorf("reading %s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return c, nil
 }

@@ -116,9 +116,15 @@ func join(s settings, p parts) (*hub, error) {
 		return nil, err
 	}
 
+	configuration, err := joinMesh(meshParts{store: p.store, snapshots: aggregate, hub: federation.ClusterID(s.clusterID), logger: p.logger})
+	if err != nil {
+		return nil, err
+	}
+	all := whenBoth{clusters: supervisor.Ready(), mesh: configuration, ready: make(chan struct{})}
+
 	proxyFleet := fleet.New()
 	discovery := xds.New(xds.Options{
-		Snapshots: aggregate, Fleet: proxyFleet, Ready: supervisor.Ready(),
+		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready,
 		Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS}, Logger: p.logger,
 	})
 	grpcServer := grpc.NewServer(append(server.GRPCOptions(p.tls()), discovery.ServerOptions()...)...)
@@ -128,7 +134,7 @@ func join(s settings, p parts) (*hub, error) {
 		Snapshots: aggregate, Counters: counters{supervisor}, Fleet: proxyFleet,
 		Hub: model.Hub{Version: version, ClusterID: s.clusterID},
 	})
-	ready := &readiness{snapshots: aggregate, synced: supervisor.Ready(), draining: make(chan struct{})}
+	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{})}
 	health := server.Health(ready.check, counts.Handler())
 	api := transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL})
 	web, err := webOf(s, api, health)
@@ -137,9 +143,11 @@ func join(s settings, p parts) (*hub, error) {
 	}
 
 	h := &hub{ready: ready, core: map[string]func(context.Context) error{
-		"store":      p.store.Run,
-		"registries": supervisor.Run,
-		"health":     func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
+		"store":         p.store.Run,
+		"registries":    supervisor.Run,
+		"configuration": configuration.run,
+		"readiness":     all.run,
+		"health":        func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
 	}, edge: map[string]func(context.Context) error{
 		"xds":     discovery.Run,
 		"streams": api.Run,

@@ -48,7 +48,7 @@ type settings struct {
 
 // resolve reads the config file and joins everything; it opens nothing else.
 func resolve(f flags) (settings, error) {
-	var c config
+	var c configFile
 	if f.config != "" {
 		var err error
 		if c, err = readConfig(f.config); err != nil {
