@@ -24,7 +24,8 @@ const (
 
 var standings = []Standing{Rejected, Waiting, Delivered, Accepted, Unconcerned}
 
-func worse(a, b Standing) Standing {
+// Worse is the one of the two that is further from done.
+func Worse(a, b Standing) Standing {
 	if slices.Index(standings, a) <= slices.Index(standings, b) {
 		return a
 	}
@@ -123,7 +124,7 @@ func (s *session) rollout(version uint64) Report {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.subs)) {
 		sub := s.subs[kind]
-		if at := sub.standingSince(version); worse(at, r.Standing) != r.Standing {
+		if at := sub.standingSince(version); Worse(at, r.Standing) != r.Standing {
 			if r.Standing = at; at == Rejected {
 				r.Error = sub.sync.LastError
 			}
@@ -153,7 +154,7 @@ func (st *stream) standingOf(names map[groupKey][]string) Report {
 		sub := st.session.subs[kind]
 		for _, key := range keys {
 			for _, name := range names[key] {
-				if at := sub.standingWith(name); worse(at, r.Standing) != r.Standing {
+				if at := sub.standingWith(name); Worse(at, r.Standing) != r.Standing {
 					if r.Standing = at; at == Rejected {
 						r.Error = sub.sync.LastError
 					}

@@ -10,14 +10,17 @@ import (
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/config/etcd"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/graph"
 )
 
 // mesh is the mesh's configuration, joined: where it comes from, what is in
 // force, and how it is changed.
 type mesh struct {
+	stored *etcd.Config
 	views  *config.Aggregate
 	engine *apply.Engine
 	kinds  []schema.Kind
+	epoch  string
 }
 
 // meshParts are what a mesh is joined from.
@@ -46,8 +49,16 @@ func joinMesh(p meshParts) (*mesh, error) {
 	o := config.Options{Hub: p.hub}
 	writer := p.snapshots.Open(config.NewState(o).Source())
 	views := config.NewAggregate(o, writer, p.logger, append([]config.Named{{Name: "ETCD", Source: stored}}, configSources()...)...)
-	engine := apply.New(apply.Options{Log: stored, Views: views, Snapshots: p.snapshots, Schema: set})
-	return &mesh{views: views, engine: engine, kinds: set.Kinds()}, nil
+	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: p.snapshots, Schema: set})
+	return &mesh{stored: stored, views: views, engine: engine, kinds: set.Kinds(), epoch: p.store.Epoch()}, nil
+}
+
+// graph is what the API reads and changes.
+func (m *mesh) graph(d delivery) graph.Config {
+	return graph.Config{
+		Changer: m.engine, Objects: m.views, History: m.stored, ObjectHistory: m.engine, Registrar: m.engine, Leases: m.stored,
+		Kinds: m.kinds, Rollouts: d, Deliveries: d, Epoch: m.epoch,
+	}
 }
 
 // run follows the sources until the context ends.

@@ -131,7 +131,7 @@ func join(s settings, p parts) (*hub, error) {
 	discovery.Register(grpcServer)
 
 	schema := graph.New(graph.Options{
-		Snapshots: aggregate, Counters: counters{supervisor}, Fleet: proxyFleet,
+		Snapshots: aggregate, Counters: counters{supervisor}, Fleet: proxyFleet, Config: configuration.graph(delivery{discovery}),
 		Hub: model.Hub{Version: version, ClusterID: s.clusterID},
 	})
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{})}

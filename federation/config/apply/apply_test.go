@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -350,48 +351,41 @@ func TestHistoryOfAnObject(t *testing.T) {
 
 func TestRegisteredWorkloadGoesUnlessItIsRenewed(t *testing.T) {
 	w := newWorld(t)
-	entry := apply.File{Data: []byte(`
+	entry := []byte(`
 apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
 metadata: {name: vm-1, namespace: shop}
-spec: {address: 192.0.2.7, labels: {app: web}}`)}
+spec: {address: 192.0.2.7, labels: {app: web}}`)
 	key := federation.WorkloadKey{Namespace: "shop", Name: "vm-1"}
 	there := func() bool {
 		_, ok := w.snapshots.Latest().Workload(federation.ShardKey{Cluster: "hub", Provider: federation.External}, key)
 		return ok
 	}
-	r, err := w.engine.Register(t.Context(), entry, apply.MinTTL)
-	if err != nil || len(r.Errors) > 0 || r.Expires.IsZero() {
-		t.Fatalf("%+v, %v", r, err)
+	if expires, problems, err := w.engine.Register(t.Context(), entry, apply.MinTTL); err != nil || len(problems) > 0 || expires.IsZero() {
+		t.Fatalf("%v, %+v, %v", expires, problems, err)
 	}
 	for !there() {
 		<-w.snapshots.Latest().Superseded()
 	}
-	if again, err := w.engine.Renew(t.Context(), "shop", "vm-1"); err != nil || again.Expires.Before(r.Expires) {
-		t.Errorf("renewed: %+v, %v", again, err)
+	object := federation.ObjectKey{Group: "networking.istio.io", Kind: "WorkloadEntry", Namespace: "shop", Name: "vm-1"}
+	if _, err := w.store.Renew(t.Context(), object); err != nil {
+		t.Error(err)
 	}
-	if _, err := w.engine.Release(t.Context(), "shop", "vm-1"); err != nil {
+	if err := w.store.Release(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 	for there() {
 		<-w.snapshots.Latest().Superseded()
 	}
-	for name, got := range map[string]func() (apply.Registration, error){
-		"NOT_FOUND":   func() (apply.Registration, error) { return w.engine.Renew(t.Context(), "shop", "vm-1") },
-		"INVALID_TTL": func() (apply.Registration, error) { return w.engine.Register(t.Context(), entry, 1) },
-		"INVALID_REQUEST": func() (apply.Registration, error) {
-			return w.engine.Register(t.Context(), apply.File{Data: []byte(route("web", "v1"))}, apply.MinTTL)
-		},
-		"UNKNOWN_FIELD": func() (apply.Registration, error) {
-			return w.engine.Register(t.Context(), apply.File{Data: []byte(strings.Replace(string(entry.Data), "address", "adress", 1))}, apply.MinTTL)
-		},
-	} {
-		if r, err := got(); err != nil || len(r.Errors) == 0 || string(r.Errors[0].Code) != name {
-			t.Errorf("want %s: %+v, %v", name, r.Errors, err)
+	refused := func(want apply.Code, entry []byte, ttl time.Duration) {
+		t.Helper()
+		if _, problems, err := w.engine.Register(t.Context(), entry, ttl); err != nil || len(problems) == 0 || problems[0].Code != want {
+			t.Errorf("want %s: %+v, %v", want, problems, err)
 		}
 	}
-	w.must(string(entry.Data))
-	if r, err := w.engine.Register(t.Context(), entry, apply.MinTTL); err != nil || len(r.Errors) != 1 || r.Errors[0].Code != apply.Conflict {
-		t.Errorf("over an applied one: %+v, %v", r, err)
-	}
+	refused("INVALID_TTL", entry, 1)
+	refused("INVALID_REQUEST", []byte(route("web", "v1")), apply.MinTTL)
+	refused("UNKNOWN_FIELD", []byte(strings.Replace(string(entry), "address", "adress", 1)), apply.MinTTL)
+	w.must(string(entry))
+	refused(apply.Conflict, entry, apply.MinTTL)
 }

@@ -28,6 +28,7 @@ type Snapshots interface {
 // required.
 type Options struct {
 	Log       config.Log
+	Leases    config.Leases
 	Views     Views     // the first source of which is the Log's
 	Snapshots Snapshots // that the views are published to
 	Schema    *schema.Set

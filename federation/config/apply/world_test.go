@@ -41,7 +41,7 @@ func newWorld(t *testing.T, more ...config.Named) *world {
 	o := config.Options{Hub: "hub"}
 	writer := w.snapshots.Open(config.NewState(o).Source())
 	w.views = config.NewAggregate(o, writer, slog.New(slog.DiscardHandler), append([]config.Named{{Name: "ETCD", Source: w.store}}, more...)...)
-	w.engine = apply.New(apply.Options{Log: w.store, Views: w.views, Snapshots: w.snapshots, Schema: set})
+	w.engine = apply.New(apply.Options{Log: w.store, Leases: w.store, Views: w.views, Snapshots: w.snapshots, Schema: set})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = w.views.Run(ctx) }()
