@@ -27,7 +27,7 @@ func (r *readiness) check() (bool, []string) {
 		return true, nil
 	default:
 	}
-	reasons := []string{"the hub waits for its clusters"}
+	reasons := []string{"the hub waits for its clusters and its configuration"}
 	for c := range r.snapshots.Latest().Clusters() {
 		if c.Status.Phase != federation.Ready {
 			reasons = append(reasons, fmt.Sprintf("cluster %s is %s: %s", c.ID, c.Status.Phase, c.Status.Message))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,7 +40,13 @@ func TestSampleFederatesTwoClusters(t *testing.T) {
 
 func TestAnswersOfBothAddresses(t *testing.T) {
 	h := startHub(t)
-	h.awaitPhase(t, "c1", "READY")
+	h.await(t, "the hub to be ready", func() error {
+		status, body, err := h.get("/readyz")
+		if err == nil && status != http.StatusOK {
+			err = errors.New(body)
+		}
+		return err
+	})
 	health := socketClient(filepath.Join(h.dir, "health"))
 	for name, get := range map[string]func(string) (int, string, error){
 		"GraphQL": h.get,
