@@ -16,6 +16,20 @@ import (
 // found.
 func GatewayName(namespace, name string) string { return "gateway:" + namespace + "/" + name }
 
+// ExportName is the name under which DestinationRules are found that are
+// exported to the namespace by its name.
+func ExportName(namespace string) string { return "export:" + namespace }
+
+func exports(to []string) []string {
+	var out []string
+	for _, namespace := range to {
+		if namespace != "*" && namespace != "." && namespace != "~" {
+			out = append(out, ExportName(namespace))
+		}
+	}
+	return out
+}
+
 // OwnConnections is the name under which VirtualServices are found with routes
 // for TLS or TCP that not every proxy has.
 const OwnConnections = "connections:own"
@@ -53,7 +67,7 @@ func (n names) of(spec any) []string {
 			found = append(found, OwnConnections)
 		}
 	case *networking.DestinationRule:
-		found = n.hosts([]string{s.GetHost()})
+		found = append(n.hosts([]string{s.GetHost()}), exports(s.GetExportTo())...)
 	case *networking.ServiceEntry:
 		for _, host := range s.GetHosts() {
 			found = append(found, strings.ToLower(host))

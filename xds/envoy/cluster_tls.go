@@ -22,9 +22,10 @@ func isTLS(tls *networking.ClientTLSSettings) bool {
 }
 
 // refusal says why nothing may be sent to the destination; empty: all is well.
-// TLS that cannot be had is never replaced by less.
-func (d destination) refusal() string {
-	tls := d.policy.GetTls()
+func (d destination) refusal() string { return refusedTLS(d.policy.GetTls()) }
+
+// refusedTLS says why TLS cannot be had, which is never replaced by less.
+func refusedTLS(tls *networking.ClientTLSSettings) string {
 	switch {
 	case !isTLS(tls):
 	case tls.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL:
