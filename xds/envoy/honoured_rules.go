@@ -4,7 +4,7 @@ import "maps"
 
 // destinationRuleFields says the same of every place where a policy may stand.
 func destinationRuleFields() fieldTable {
-	t := fieldTable{honoured: []string{"host", "exportTo", "workloadSelector", "subsets.name", "subsets.labels"}, refused: map[string]string{}}
+	t := fieldTable{honoured: []string{"host", "exportTo", "workloadSelector", "subsets.name", "subsets.labels"}, refused: map[string]string{}, values: refusedPolicies}
 	for _, policy := range []string{"trafficPolicy", "subsets.trafficPolicy"} {
 		t.honoured = append(t.honoured, policy+".retryBudget.percent", policy+".retryBudget.minRetryConcurrency", policy+".portLevelSettings.port")
 		for _, at := range []string{policy, policy + ".portLevelSettings"} {
