@@ -28,6 +28,14 @@ func (k ObjectKey) Compare(o ObjectKey) int {
 
 func (k ObjectKey) String() string { return k.Kind + "." + k.Group + " " + k.Namespace + "/" + k.Name }
 
+// Title is how problems name the object, like "ServiceEntry shop/api".
+func (k ObjectKey) Title() string {
+	if k.Namespace == "" {
+		return k.Kind + " " + k.Name
+	}
+	return k.Kind + " " + k.Namespace + "/" + k.Name
+}
+
 // Object is a configuration object as readers see it. It is never changed after
 // it was handed over with an Edit.
 type Object struct {

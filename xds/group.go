@@ -175,7 +175,7 @@ func (g *group) hear(key federation.ObjectKey) {
 	}
 	hosts := slices.Concat(g.speakers[key], now)
 	g.listen(key, now)
-	for _, svc := range g.servicesOf(hosts) {
+	for _, svc := range servicesOf(g.snapshot, hosts) {
 		g.contribute(svc.Key, svc)
 	}
 }
@@ -188,16 +188,16 @@ func (g *group) listen(key federation.ObjectKey, hosts []string) {
 
 // servicesOf finds the services of the hostnames; only wildcards are looked for
 // among all.
-func (g *group) servicesOf(hosts []string) []*federation.Service {
+func servicesOf(s *federation.Snapshot, hosts []string) []*federation.Service {
 	var found []*federation.Service
 	slices.Sort(hosts)
 	for _, host := range slices.Compact(hosts) {
 		suffix, wild := strings.CutPrefix(host, "*")
 		if !wild {
-			found = append(found, g.snapshot.ByHostname(federation.Hostname(host))...)
+			found = append(found, s.ByHostname(federation.Hostname(host))...)
 			continue
 		}
-		for svc := range g.snapshot.Services() {
+		for svc := range s.Services() {
 			if strings.HasSuffix(string(svc.Key.Hostname), suffix) {
 				found = append(found, svc)
 			}

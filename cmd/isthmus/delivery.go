@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/xds"
@@ -54,4 +56,37 @@ func states(reports []xds.Report) []graph.ProxyState {
 		}
 	}
 	return found
+}
+
+// Preview is part of graph.Previewer.
+func (d delivery) Preview(ctx context.Context, before, after *federation.Snapshot) ([]string, []model.PreviewResource, error) {
+	p, err := d.server.Preview(ctx, before, after)
+	if err != nil {
+		return nil, nil, err
+	}
+	resources := make([]model.PreviewResource, len(p.Resources))
+	for i, r := range p.Resources {
+		difference := schema.Diff(object(r.Before), object(r.After))
+		resources[i] = model.PreviewResource{TypeURL: string(r.Type), Name: r.Name, Action: previewAction(r), Diff: &difference}
+	}
+	return p.NodeIDs, resources, nil
+}
+
+func previewAction(r xds.PreviewedResource) model.ChangeAction {
+	switch {
+	case r.Before == nil:
+		return model.ChangeActionCreate
+	case r.After == nil:
+		return model.ChangeActionDelete
+	}
+	return model.ChangeActionUpdate
+}
+
+// object is a resource as a value; nil where there is none.
+func object(text []byte) map[string]any {
+	var value map[string]any
+	if json.Unmarshal(text, &value) != nil {
+		return nil
+	}
+	return value
 }

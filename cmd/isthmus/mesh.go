@@ -54,8 +54,9 @@ func joinMesh(p meshParts) (*mesh, error) {
 }
 
 // graph is what the API reads and changes.
-func (m *mesh) graph(d delivery) graph.Config {
+func (m *mesh) graph(d delivery, status statusOf) graph.Config {
 	return graph.Config{
+		Previewer: d, NotHonoured: status.notHonoured, Findings: status.findings, Author: callerOf,
 		Changer: m.engine, Objects: m.views, History: m.stored, ObjectHistory: m.engine, Registrar: m.engine, Leases: m.stored,
 		Kinds: m.kinds, Rollouts: d, Deliveries: d, Epoch: m.epoch,
 	}

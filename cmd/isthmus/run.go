@@ -131,13 +131,13 @@ func join(s settings, p parts) (*hub, error) {
 	discovery.Register(grpcServer)
 
 	schema := graph.New(graph.Options{
-		Snapshots: aggregate, Counters: counters{supervisor}, Fleet: proxyFleet, Config: configuration.graph(delivery{discovery}),
+		Snapshots: aggregate, Counters: counters{supervisor}, Fleet: proxyFleet, Config: configuration.graph(delivery{discovery}, statusOf{aggregate, federation.ClusterID(s.clusterID)}),
 		Hub: model.Hub{Version: version, ClusterID: s.clusterID},
 	})
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{})}
 	health := server.Health(ready.check, counts.Handler())
 	api := transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL})
-	web, err := webOf(s, api, health)
+	web, err := webOf(s, withCaller(api), health)
 	if err != nil {
 		return nil, err
 	}

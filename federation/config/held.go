@@ -61,18 +61,15 @@ func hold(o *Object, domain string) *held {
 				Code: codeNotHonoured, Object: title(o.Key), Field: "spec.probe", Message: "the hub sends no probes to workloads that register themselves; the field has no effect",
 			}}
 		}
+	case *federation.ClusterObject, *federation.Network, *federation.MeshSettings:
+		h.problems = unused(o)
 	case *federation.ServiceBinding:
 		h.binding, h.problems = readBinding(shown, spec, domain)
 	}
 	return h
 }
 
-func title(key federation.ObjectKey) string {
-	if key.Namespace == "" {
-		return key.Kind + " " + key.Name
-	}
-	return key.Kind + " " + key.Namespace + "/" + key.Name
-}
+func title(key federation.ObjectKey) string { return key.Title() }
 
 func decode(o *Object) (*federation.Object, error) {
 	var d document

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/graph/model"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// notHonoured is the code of a field that the hub does not act on.
+const notHonoured = "NOT_HONOURED"
+
+// statusOf tells what becomes of an object: from the problems that the hub's own
+// cluster has with it, and from what proxies' resources are not made of.
+type statusOf struct {
+	snapshots interface{ Latest() *federation.Snapshot }
+	hub       federation.ClusterID
+}
+
+// notHonoured says which fields of the object have no effect.
+func (s statusOf) notHonoured(o *federation.Object) []model.NotHonoured {
+	found := []model.NotHonoured{}
+	for _, f := range envoy.NotHonoured(o) {
+		path := "spec." + f.Path
+		if f.Path == "spec" {
+			path = f.Path
+		}
+		found = append(found, model.NotHonoured{Field: path, Reason: f.Reason})
+	}
+	for p := range s.problems(s.snapshots.Latest(), o.Key) {
+		if p.Code == notHonoured {
+			found = append(found, model.NotHonoured{Field: p.Field, Reason: p.Message})
+		}
+	}
+	return found
+}
+
+// findings are the other problems with the object.
+func (s statusOf) findings(snapshot *federation.Snapshot, key federation.ObjectKey) []apply.Finding {
+	found := []apply.Finding{}
+	for p := range s.problems(snapshot, key) {
+		if p.Code != notHonoured {
+			found = append(found, apply.Finding{Code: p.Code, Severity: apply.Warning, Message: p.Message, Key: key, Field: p.Field})
+		}
+	}
+	return found
+}
+
+func (s statusOf) problems(snapshot *federation.Snapshot, key federation.ObjectKey) func(func(federation.Problem) bool) {
+	return func(yield func(federation.Problem) bool) {
+		for p := range snapshot.Problems(s.hub) {
+			if p.Object == key.Title() && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+type callerKey struct{}
+
+// withCaller notes who asks, by the verified certificate: its first URI (such as
+// a SPIFFE ID), else its common name, else its first DNS name.
+func withCaller(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+			leaf, name := r.TLS.PeerCertificates[0], ""
+			switch {
+			case len(leaf.URIs) > 0:
+				name = leaf.URIs[0].String()
+			case leaf.Subject.CommonName != "":
+				name = leaf.Subject.CommonName
+			case len(leaf.DNSNames) > 0:
+				name = leaf.DNSNames[0]
+			}
+			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, name))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// callerOf names who asks; empty where nobody proved who they are.
+func callerOf(ctx context.Context) string {
+	name, _ := ctx.Value(callerKey{}).(string)
+	return name
+}

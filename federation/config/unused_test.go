@@ -1,0 +1,29 @@
+package config
+
+import (
+	"fmt"
+	"testing"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+func TestFieldsWithoutEffectAreSaid(t *testing.T) {
+	for name, c := range map[string]struct{ kind, spec, want string }{
+		"settings":  {"MeshSettings", `{"rootNamespace":"mesh","trustDomain":"td","outboundTrafficPolicy":{"mode":"ALLOW_ANY"},"localityLoadBalancing":{"enabled":true}}`, "[spec.localityLoadBalancing.enabled spec.trustDomain]"},
+		"a cluster": {"Cluster", `{"provider":"Kubernetes","network":"n1"}`, "[spec.network spec.provider]"},
+		"a network": {"Network", `{"cidrs":["10.0.0.0/8"]}`, "[spec.cidrs]"},
+		"nothing":   {"MeshSettings", `{}`, "[]"},
+	} {
+		key := federation.ObjectKey{Group: federation.MeshGroup, Kind: c.kind, Name: "default"}
+		h := hold(&Object{Key: key, Manifest: []byte(`{"metadata":{"name":"default"},"spec":` + c.spec + `}`)}, "cluster.local")
+		fields := []string{}
+		for _, p := range h.problems {
+			if p.Code == codeNotHonoured {
+				fields = append(fields, p.Field)
+			}
+		}
+		if got := fmt.Sprint(fields); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package xds
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/xdstest"
+)
+
+// previewed is a preview as "ACTION name" of each resource.
+func previewed(p Preview) []string {
+	var all []string
+	for _, r := range p.Resources {
+		action := "update"
+		switch {
+		case r.Before == nil:
+			action = "create"
+		case r.After == nil:
+			action = "delete"
+		}
+		all = append(all, fmt.Sprintf("%s %s", action, r.Name))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// What a preview says is what the proxy gets when the change is made.
+func TestPreviewIsWhatTheProxyGets(t *testing.T) {
+	h := newHub(t)
+	h.set(service("web", 1), service("other", 2))
+	c := h.client(xdstest.Options{Delta: true, Node: node("web-1")})
+	c.get(xdstest.Request{Type: xdstest.CDS})
+	c.get(xdstest.Request{Type: xdstest.LDS})
+	dns := httpShard(3)
+	dns.Resolution = federation.DNSLB
+	edit := federation.Edit{Source: source1, Services: serviceDelta{
+		Set:  map[federation.ServiceKey]*federation.Shard{key("web"): dns, key("new"): httpShard(4)},
+		Gone: []federation.ServiceKey{key("other")},
+	}}
+	before := h.aggregate.Latest()
+	after, _ := federation.Next(before, edit)
+	p, err := h.server.Preview(t.Context(), before, after)
+	want := []string{
+		"create " + cluster("new"), "create " + cluster("new"), "delete " + cluster("other"), "delete " + cluster("other"),
+		"delete " + cluster("web"), "update 80", "update " + cluster("web"),
+	}
+	if got := previewed(p); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v:\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if !slices.Equal(p.NodeIDs, []string{node("web-1").Id}) {
+		t.Errorf("the proxies are %q", p.NodeIDs)
+	}
+	h.writer.Update(edit)
+	r := c.accept(xdstest.CDS)
+	if got := r.Names(); !slices.Equal(got, []string{cluster("new"), cluster("web")}) {
+		t.Errorf("the proxy gets the clusters %q", got)
+	}
+}
+
+func TestPreviewOfASidecarComparesWholeFacets(t *testing.T) {
+	h := newHub(t)
+	h.set(service("web", 1))
+	c := h.client(xdstest.Options{Delta: true, Node: node("web-1")})
+	c.get(xdstest.Request{Type: xdstest.CDS})
+	o := &federation.Object{
+		Key:  federation.ObjectKey{Group: "networking.istio.io", Kind: "Sidecar", Namespace: "shop", Name: "none"},
+		Spec: &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: []string{"~/*"}}}},
+	}
+	before := h.aggregate.Latest()
+	after, _ := federation.Next(before, federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{
+		Set: map[federation.ObjectKey]*federation.Object{o.Key: o},
+	}})
+	p, err := h.server.Preview(t.Context(), before, after)
+	if got := previewed(p); err != nil || !slices.Contains(got, "delete "+cluster("web")) || len(p.NodeIDs) != 1 {
+		t.Errorf("%v: %q for %q", err, got, p.NodeIDs)
+	}
+}
+
+func TestPreviewOfNothing(t *testing.T) {
+	h := newHub(t)
+	h.set(service("web", 1))
+	c := h.client(xdstest.Options{Delta: true, Node: node("web-1")})
+	c.get(xdstest.Request{Type: xdstest.CDS})
+	before := h.aggregate.Latest()
+	if p, err := h.server.Preview(t.Context(), before, before); err != nil || len(p.Resources)+len(p.NodeIDs) > 0 {
+		t.Errorf("%v: %+v", err, p)
+	}
+}
