@@ -23,6 +23,7 @@ const (
 	scopeRoutes      Scope = "routes"      // routes by port, with the short names of a namespace
 	scopeHTTPProxy   Scope = "httpProxy"   // the explicit HTTP proxy port
 	scopeProxyRoutes Scope = "proxyRoutes" // routes of the explicit HTTP proxy
+	scopeGateway     Scope = "gateway"     // what Gateways have a proxy listen for
 )
 
 // Facet is the smallest comparable part of a proxy that a set of resources
@@ -85,7 +86,7 @@ func (f Facet) covers(s *federation.Service) bool {
 		return isPublic(s)
 	case scopePrivate:
 		return !isPublic(s) && s.VisibleFrom(f.Namespace)
-	case scopeRoutes, scopeProxyRoutes, scopeImported, scopeOwn:
+	case scopeRoutes, scopeProxyRoutes, scopeImported, scopeOwn, scopeGateway:
 		return s.VisibleFrom(f.Namespace) && f.imports(s.Key.Namespace, s.Key.Hostname)
 	}
 	return false
@@ -122,7 +123,7 @@ func isPublic(s *federation.Service) bool {
 // Facets returns the facets of the node for resources of that type, as the
 // snapshot's configuration has it; they change with objects only. The node's
 // resources are the union of what Build makes for its facets; where Build makes
-// a name in several of them, the first facet has it. Routers and ingresses get
+// a name in several of them, the first facet has it. Routers in sni-dnat mode get
 // clusters and endpoints only.
 func Facets(t Type, n Node, s *federation.Snapshot) []Facet {
 	c := bearingOn(n, s)
@@ -163,7 +164,15 @@ func (n Node) clusterFacets(c bearing) []Facet {
 	if n.Type == Sidecar {
 		facets = append([]Facet{{Scope: scopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}
-	return facets
+	return append(facets, n.gatewayFacets(c)...)
+}
+
+// gatewayFacets are those of a proxy for which Gateways are.
+func (n Node) gatewayFacets(c bearing) []Facet {
+	if n.Type == Sidecar || n.RouterMode != Standard {
+		return nil
+	}
+	return []Facet{{Scope: scopeGateway, Namespace: n.Namespace, Labels: c.labels, IPv6: n.hasIPv6()}}
 }
 
 // endpointFacets name the cluster only where it decides the network.
@@ -177,7 +186,7 @@ func (n Node) endpointFacets(c bearing) []Facet {
 
 func (n Node) listenerFacets(c bearing) []Facet {
 	if n.Type != Sidecar {
-		return nil
+		return n.gatewayFacets(c)
 	}
 	var facets []Facet
 	if n.Capture {
@@ -197,7 +206,7 @@ func (n Node) listenerFacets(c bearing) []Facet {
 
 func (n Node) routeFacets(c bearing) []Facet {
 	if n.Type != Sidecar {
-		return nil
+		return n.gatewayFacets(c)
 	}
 	var facets []Facet
 	routes := Facet{

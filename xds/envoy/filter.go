@@ -38,10 +38,14 @@ func tcpProxy(cluster string) *listenerv3.Filter {
 // routedHTTP takes its routes from RDS. What routes say of faults and of CORS is
 // done in front of them.
 func routedHTTP(statPrefix, routes string) *listenerv3.Filter {
+	return filter(httpFilter, newRoutedHTTP(statPrefix, routes))
+}
+
+func newRoutedHTTP(statPrefix, routes string) *hcmv3.HttpConnectionManager {
 	m := newHTTP(statPrefix)
 	m.HttpFilters = append([]*hcmv3.HttpFilter{inHTTP(faultFilter, &faultv3.HTTPFault{}), inHTTP(corsFilter, &corsv3.Cors{})}, m.HttpFilters...)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: adsSource(), RouteConfigName: routes}}
-	return filter(httpFilter, m)
+	return m
 }
 
 // inlineHTTP sends every request to one cluster.

@@ -35,6 +35,8 @@ func (b *builder) listener(name string) proto.Message {
 		l = b.inboundListener()
 	case b.facet.Scope == scopeHTTPProxy && name == httpProxyListener(b.facet.Port):
 		l = proxyListener(name, b.facet.Port)
+	case b.facet.Scope == scopeGateway:
+		l = b.gatewayListener(name)
 	case b.facet.Scope == scopeOwn, b.facet.Scope == scopePrivate:
 		l = b.ownListener(name)
 	case b.facet.offers():

@@ -30,8 +30,10 @@ const (
 // Fixed returns the names that exist for everyone with this facet, whatever the
 // services. When what it read changes, it is to be asked again, and every name
 // that it gave before or gives now must be built again.
-func Fixed(t Type, f Facet, _ *federation.Reader) []string {
+func Fixed(t Type, f Facet, r *federation.Reader) []string {
 	switch {
+	case f.Scope == scopeGateway:
+		return gatewayNames(t, f, r)
 	case t == ClusterType && f.Scope == scopeStatic:
 		return []string{blackHoleCluster, inboundPassthroughCluster, passthroughCluster}
 	case t == ListenerType && f.Scope == scopeCapture:

@@ -23,6 +23,7 @@ const (
 	EndpointType Type = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	ListenerType Type = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	RouteType    Type = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	SecretType   Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" // see NewSecret: not built from a snapshot
 )
 
 // Reason says why something of the snapshot is not in a resource.
@@ -47,6 +48,7 @@ const (
 	ReasonVIPTaken         = "VIP_TAKEN"         // a service with the same VIP and port comes first
 	ReasonDomainTaken      = "DOMAIN_TAKEN"      // a service with the same short name or VIP comes first
 	ReasonNoDestination    = "NO_DESTINATION"    // where a request should go does not exist, or is not known to the proxy
+	ReasonGatewayConflict  = "GATEWAY_CONFLICT"  // an older Gateway, or an earlier server, has the port or the host
 	ReasonInvalidRule      = "INVALID_RULE"      // the object holds a value that Envoy would refuse
 )
 
@@ -62,6 +64,8 @@ func Build(t Type, name string, f Facet, r *federation.Reader) (proto.Message, [
 	switch {
 	case t == ClusterType && f.Scope == scopeStatic:
 		m = staticCluster(name, f.IPv6)
+	case t == ClusterType && f.Scope == scopeGateway:
+		m = b.gatewayCluster(name)
 	case t == ClusterType && f.offers():
 		m = b.cluster(name)
 	case t == EndpointType && f.offers():

@@ -25,6 +25,9 @@ func (b *builder) routes(name string) proto.Message {
 	if b.facet.Scope == scopeProxyRoutes && name == httpProxyRoutes {
 		return b.proxyRoutes()
 	}
+	if b.facet.Scope == scopeGateway {
+		return b.gatewayRoutes(name)
+	}
 	number, ok := parsePort(name)
 	if b.facet.Scope != scopeRoutes || !ok {
 		return nil

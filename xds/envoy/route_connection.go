@@ -119,7 +119,7 @@ type connectionMatch interface {
 }
 
 func (r *rule) concernsConnection(m connectionMatch) bool {
-	return forMesh(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.port)) &&
+	return r.isFor(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.port)) &&
 		r.isSource(m.GetSourceNamespace(), m.GetSourceLabels())
 }
 

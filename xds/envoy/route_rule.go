@@ -79,7 +79,7 @@ func routeName(route, match string) string {
 
 // concerns tells that the match is for the facet's proxies and the rule's port.
 func (r *rule) concerns(m *networking.HTTPMatchRequest) bool {
-	return forMesh(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.port)) &&
+	return r.isFor(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.port)) &&
 		r.isSource(m.GetSourceNamespace(), m.GetSourceLabels())
 }
 

@@ -16,9 +16,10 @@ const meshGateway = "mesh"
 // rule is a VirtualService as it stands for one port of one host.
 type rule struct {
 	*builder
-	object *federation.Object
-	spec   *networking.VirtualService
-	port   uint16
+	object   *federation.Object
+	spec     *networking.VirtualService
+	port     uint16
+	gateways []string // NAMESPACE/NAME of those that it stands for; none: sidecars
 }
 
 // ruleFor finds the VirtualService that routes what the facet's proxies send to
@@ -31,7 +32,7 @@ func (b *builder) ruleFor(host federation.Hostname, port uint16) *rule {
 		}
 		if found := b.rulesNamed(name, host); len(found) > 0 {
 			b.reportYounger(found, name)
-			return &rule{b, found[0], found[0].Spec.(*networking.VirtualService), port}
+			return &rule{builder: b, object: found[0], spec: found[0].Spec.(*networking.VirtualService), port: port}
 		}
 	}
 	return nil

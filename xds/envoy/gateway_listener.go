@@ -1,0 +1,140 @@
+package envoy
+
+import (
+	"net/netip"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// gatewayNames are the names of the facet's resources; they depend on Gateways
+// alone.
+func gatewayNames(t Type, f Facet, r *federation.Reader) []string {
+	b := builder{facet: f, reader: r}
+	var names []string
+	for _, p := range b.gatewayPorts() {
+		switch t {
+		case ListenerType:
+			names = append(names, p.listener())
+		case RouteType:
+			for _, s := range p.servers {
+				if s.routed(p.speech) {
+					names = append(names, p.routesName(s))
+				}
+			}
+		}
+	}
+	if t == ClusterType && len(b.gateways()) > 0 {
+		names = append(names, blackHoleCluster)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// gatewayCluster is where a gateway sends what has no destination.
+func (b *builder) gatewayCluster(name string) proto.Message {
+	if name != blackHoleCluster || len(b.gateways()) == 0 {
+		return nil
+	}
+	return emptyCluster(name)
+}
+
+// gatewayListener is bound for real. Nil where nothing would take connections.
+func (b *builder) gatewayListener(name string) *listenerv3.Listener {
+	ports := b.gatewayPorts()
+	i := slices.IndexFunc(ports, func(p *gatewayPort) bool { return p.listener() == name })
+	if i < 0 {
+		return nil
+	}
+	p := ports[i]
+	b.reasons = append(b.reasons, p.reasons...)
+	l := newListener(name, p.bind.String(), p.number)
+	if b.facet.IPv6 && p.bind == netip.IPv4Unspecified() {
+		alsoIPv6(l, p.number)
+	}
+	if p.speech == speaksTLS {
+		l.ListenerFilters = []*listenerv3.ListenerFilter{tlsInspectorFilter()}
+	}
+	for _, s := range p.servers {
+		l.FilterChains = append(l.FilterChains, b.serverChains(p, s)...)
+	}
+	if len(l.FilterChains) == 0 {
+		return nil
+	}
+	if p.speech == speaksHTTP {
+		l.FilterChains = l.FilterChains[:1] // one route configuration for all
+	}
+	return l
+}
+
+// serverChains are what becomes of the connections of one server.
+func (b *builder) serverChains(p *gatewayPort, s *gatewayServer) []*listenerv3.FilterChain {
+	switch {
+	case p.speech == speaksHTTP:
+		return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{gatewayHTTP(p.listener(), p.routesName(s))}}}
+	case p.speech == speaksTCP:
+		return withFilter(b.gatewayTCP(p, s))
+	case s.mode() == networking.ServerTLSSettings_PASSTHROUGH:
+		return b.passThrough(p, s)
+	}
+	if s.err != nil {
+		b.leaveOut(Reason{Code: ReasonTLS, Message: s.title() + s.err.Error() + "; until then nothing listens for its hosts"})
+		return nil
+	}
+	var chains []*listenerv3.FilterChain
+	if s.routed(p.speech) {
+		chains = withFilter(gatewayHTTP(p.listener(), p.routesName(s)))
+	} else {
+		chains = withFilter(b.gatewayTCP(p, s))
+	}
+	for _, chain := range chains {
+		chain.FilterChainMatch = forServers(s.names)
+		chain.TransportSocket = s.socket
+	}
+	return chains
+}
+
+func withFilter(f *listenerv3.Filter) []*listenerv3.FilterChain {
+	if f == nil {
+		return nil
+	}
+	return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{f}}}
+}
+
+// forServers matches TLS connections for any of the names.
+func forServers(names []string) *listenerv3.FilterChainMatch {
+	match := &listenerv3.FilterChainMatch{TransportProtocol: "tls"}
+	if !slices.Contains(names, "*") {
+		match.ServerNames = names
+	}
+	return match
+}
+
+// gatewayHTTP is at the edge of the mesh: what callers say of where they come
+// from and of their certificates is not believed, and paths are normalised
+// before they are matched.
+func gatewayHTTP(statPrefix, routes string) *listenerv3.Filter {
+	m := newRoutedHTTP(statPrefix, routes)
+	m.UseRemoteAddress = wrapperspb.Bool(true)
+	m.NormalizePath = wrapperspb.Bool(true)
+	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
+	m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
+		Subject: wrapperspb.Bool(true), Uri: true, Dns: true,
+	}
+	m.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{MaxConcurrentStreams: wrapperspb.UInt32(100)}
+	return filter(httpFilter, m)
+}
+
+func tlsInspectorFilter() *listenerv3.ListenerFilter {
+	return &listenerv3.ListenerFilter{Name: tlsInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
+		TypedConfig: toAny(&tlsinspectorv3.TlsInspector{}),
+	}}
+}

@@ -1,0 +1,93 @@
+package envoy_test
+
+import (
+	"slices"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// What Gateways become is what the stories tell, and a real Envoy takes it.
+func TestGatewayStories(t *testing.T) {
+	all := map[envoy.Type][]resource{}
+	for _, s := range stories(t, "gateway") {
+		t.Run(s.name, func(t *testing.T) {
+			built := s.check(t)
+			for _, r := range built[envoy.ListenerType] {
+				l := r.message.(*listenerv3.Listener)
+				l.Name, r.name = s.name+" "+r.name, s.name+" "+r.name
+				l.Address.GetSocketAddress().PortSpecifier = &corev3.SocketAddress_PortValue{PortValue: uint32(10000 + len(all[envoy.ListenerType]))}
+				all[envoy.ListenerType] = append(all[envoy.ListenerType], r)
+			}
+			for _, r := range built[envoy.RouteType] {
+				r.message.(*routev3.RouteConfiguration).Name, r.name = s.name+" "+r.name, s.name+" "+r.name
+				all[envoy.RouteType] = append(all[envoy.RouteType], r)
+			}
+		})
+	}
+	if err := testbed.ValidateEnvoy(t, withProxyFiles(t, bootstrap(t, all))); err != nil {
+		t.Error(err)
+	}
+}
+
+const oneGateway = `
+kind: Gateway
+metadata: {name: front, namespace: edge}
+spec:
+  selector: {istio: ingress}
+  servers:
+  - {port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}
+`
+
+// Labels that no object asks for do not part proxies.
+func TestGatewaysAreForStandardRoutersWithTheLabels(t *testing.T) {
+	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).config(t, oneGateway)
+	for _, c := range []struct {
+		id     string
+		labels map[string]any
+		mode   string
+		want   []string
+	}{
+		{"router~10.0.0.9~gw.edge~edge.svc.cluster.local", map[string]any{"istio": "ingress"}, "", []string{"0.0.0.0_80"}},
+		{"ingress~10.0.0.9~gw.edge~edge.svc.cluster.local", map[string]any{"istio": "ingress", "pod": "1"}, "", []string{"0.0.0.0_80"}},
+		{"router~10.0.0.9~gw.edge~edge.svc.cluster.local", map[string]any{"istio": "egress"}, "", []string{}},
+		{"router~10.0.0.9~gw.edge~edge.svc.cluster.local", map[string]any{"istio": "ingress"}, "sni-dnat", []string{}},
+		{"router~10.0.0.9~gw.edge~edge.svc.cluster.local", nil, "", []string{}},
+	} {
+		metadata := map[string]any{"NAMESPACE": "edge", "ROUTER_MODE": c.mode}
+		if c.labels != nil {
+			metadata["LABELS"] = c.labels
+		}
+		built := buildAll(t, parse(t, c.id, metadata), w.snapshot)
+		if got := namesOf(built[envoy.ListenerType]); !slices.Equal(got, c.want) {
+			t.Errorf("%s %v %s: listeners %q, want %q", c.id, c.labels, c.mode, got, c.want)
+		}
+	}
+	one := envoy.Facets(envoy.ListenerType, parse(t, "router~10.0.0.9~a.edge~edge.svc.cluster.local", map[string]any{"LABELS": map[string]any{"istio": "ingress", "pod": "1"}}), w.snapshot)
+	two := envoy.Facets(envoy.ListenerType, parse(t, "router~10.0.0.8~b.edge~edge.svc.cluster.local", map[string]any{"LABELS": map[string]any{"istio": "ingress", "pod": "2"}}), w.snapshot)
+	if !slices.Equal(one, two) {
+		t.Errorf("two proxies of one gateway do not share: %v and %v", one, two)
+	}
+}
+
+// BX11: names are matched; what is no name of a secret is none.
+func TestBX11SecretNames(t *testing.T) {
+	for _, name := range []string{"web", "web.example.com", "a-1"} {
+		for _, authorities := range []bool{false, true} {
+			credential, ca, ok := envoy.ParseSecretName(envoy.SecretName(name, authorities))
+			if credential != name || ca != authorities || !ok {
+				t.Errorf("%s, authorities %t: read as %s, %t, %t", name, authorities, credential, ca, ok)
+			}
+		}
+	}
+	for _, name := range []string{"", "web", "kubernetes://", "kubernetes://../a", "kubernetes://a/b", "file:///etc/shadow", "kubernetes://..data", "kubernetes://-cacert", "kubernetes://A", "kubernetes://a\n", "kubernetes-gateway://a/b", "default", "ROOTCA"} {
+		if _, _, ok := envoy.ParseSecretName(name); ok {
+			t.Errorf("%q counts as the name of a secret", name)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package envoy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
+)
+
+var tlsVersions = map[networking.ServerTLSSettings_TLSProtocol]tlsv3.TlsParameters_TlsProtocol{
+	networking.ServerTLSSettings_TLSV1_0: tlsv3.TlsParameters_TLSv1_0,
+	networking.ServerTLSSettings_TLSV1_1: tlsv3.TlsParameters_TLSv1_1,
+	networking.ServerTLSSettings_TLSV1_2: tlsv3.TlsParameters_TLSv1_2,
+	networking.ServerTLSSettings_TLSV1_3: tlsv3.TlsParameters_TLSv1_3,
+}
+
+// cipherSuites are those up to TLS 1.2 that Envoy takes.
+var cipherSuites = []string{
+	"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
+	"ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-SHA", "ECDHE-RSA-AES128-SHA",
+	"ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA", "AES256-SHA",
+}
+
+// serverTLS is the server's side of TLS. What cannot be had is never replaced by
+// less. Errors begin with the field.
+func serverTLS(s *gatewayServer) (*corev3.TransportSocket, error) {
+	tls := s.spec.GetTls()
+	mutual := tls.GetMode() == networking.ServerTLSSettings_MUTUAL
+	switch tls.GetMode() {
+	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
+	case networking.ServerTLSSettings_ISTIO_MUTUAL:
+		return nil, fmt.Errorf(".tls.mode: ISTIO_MUTUAL needs certificates of the mesh, which there are none of yet; use MUTUAL")
+	default:
+		return nil, fmt.Errorf(".tls.mode: %s is not honoured yet; use PASSTHROUGH, SIMPLE or MUTUAL", tls.GetMode())
+	}
+	common := &tlsv3.CommonTlsContext{}
+	for _, set := range []func(*tlsv3.CommonTlsContext, *networking.ServerTLSSettings) error{setTLSParameters, setCertificates, setClientCheck} {
+		if err := set(common, tls); err != nil {
+			return nil, fmt.Errorf(".tls%w", err)
+		}
+	}
+	if s.routed(speaksTLS) {
+		common.AlpnProtocols = []string{"h2", "http/1.1"}
+	}
+	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
+		TypedConfig: toAny(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(mutual)}),
+	}}, nil
+}
+
+func setTLSParameters(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings) error {
+	p := &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3}
+	if version, ok := tlsVersions[tls.GetMinProtocolVersion()]; ok {
+		p.TlsMinimumProtocolVersion = version
+	}
+	if version, ok := tlsVersions[tls.GetMaxProtocolVersion()]; ok {
+		p.TlsMaximumProtocolVersion = version
+	}
+	if p.GetTlsMinimumProtocolVersion() > p.GetTlsMaximumProtocolVersion() {
+		return fmt.Errorf(".maxProtocolVersion: is less than minProtocolVersion")
+	}
+	for i, suite := range tls.GetCipherSuites() {
+		if !slices.Contains(cipherSuites, suite) {
+			return fmt.Errorf(".cipherSuites[%d]: %q is none that Envoy takes", i, suite)
+		}
+		if !slices.Contains(p.CipherSuites, suite) {
+			p.CipherSuites = append(p.CipherSuites, suite)
+		}
+	}
+	common.TlsParams = p
+	return nil
+}
+
+// setCertificates takes the server's own certificates from secrets, else from
+// files on the proxy.
+func setCertificates(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings) error {
+	names, err := credentials(tls)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, fromSDS(SecretName(name, false)))
+	}
+	if len(names) > 0 {
+		return nil
+	}
+	pairs := tls.GetTlsCertificates()
+	if len(pairs) == 0 {
+		pairs = []*networking.ServerTLSSettings_TLSCertificate{{ServerCertificate: tls.GetServerCertificate(), PrivateKey: tls.GetPrivateKey()}}
+	}
+	for _, pair := range pairs {
+		if pair.GetServerCertificate() == "" || pair.GetPrivateKey() == "" {
+			return fmt.Errorf(": mode %s needs credentialName, or serverCertificate and privateKey", tls.GetMode())
+		}
+		common.TlsCertificates = append(common.TlsCertificates, &tlsv3.TlsCertificate{
+			CertificateChain: file(pair.GetServerCertificate()), PrivateKey: file(pair.GetPrivateKey()),
+		})
+	}
+	return nil
+}
+
+// credentials are the names of the secrets with the server's certificates.
+func credentials(tls *networking.ServerTLSSettings) ([]string, error) {
+	given, field := tls.GetCredentialNames(), "credentialNames"
+	if len(given) == 0 && tls.GetCredentialName() != "" {
+		given, field = []string{tls.GetCredentialName()}, "credentialName"
+	}
+	names := make([]string, len(given))
+	for i, name := range given {
+		names[i] = strings.TrimPrefix(name, secretScheme)
+		if !isCredential(names[i]) {
+			return nil, fmt.Errorf(".%s: %q is no name of a secret; it has letters, digits, - and . and does not end in %s", field, name, authoritySuffix)
+		}
+	}
+	return names, nil
+}
+
+// setClientCheck says what the certificates of callers must be.
+func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings) error {
+	if tls.GetMode() == networking.ServerTLSSettings_SIMPLE {
+		return nil
+	}
+	check := &tlsv3.CertificateValidationContext{
+		VerifyCertificateSpki: tls.GetVerifyCertificateSpki(), VerifyCertificateHash: tls.GetVerifyCertificateHash(),
+	}
+	if tls.GetCaCrl() != "" {
+		check.Crl = file(tls.GetCaCrl())
+	}
+	for _, name := range tls.GetSubjectAltNames() {
+		check.MatchTypedSubjectAltNames = append(check.MatchTypedSubjectAltNames, &tlsv3.SubjectAltNameMatcher{
+			SanType: sanType(name), Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}},
+		})
+	}
+	if err := checkPins(check); err != nil {
+		return err
+	}
+	names, _ := credentials(tls)
+	authority := strings.TrimPrefix(tls.GetCaCertCredentialName(), secretScheme)
+	switch {
+	case authority != "" && !isCredential(authority):
+		return fmt.Errorf(".caCertCredentialName: %q is no name of a secret", tls.GetCaCertCredentialName())
+	case authority == "" && len(names) > 0:
+		authority = names[0]
+	}
+	if authority != "" {
+		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+			DefaultValidationContext: check, ValidationContextSdsSecretConfig: fromSDS(SecretName(authority, true)),
+		}}
+		return nil
+	}
+	if tls.GetCaCertificates() == "" {
+		return fmt.Errorf(".caCertificates: mode %s needs the authorities that sign callers' certificates", tls.GetMode())
+	}
+	check.TrustedCa = file(tls.GetCaCertificates())
+	common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: check}
+	return nil
+}

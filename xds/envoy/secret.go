@@ -1,0 +1,86 @@
+package envoy
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+)
+
+const (
+	secretScheme    = "kubernetes://"
+	authoritySuffix = "-cacert"
+	maxCredential   = 253 // bytes
+)
+
+// SecretName is how listeners refer to the certificate of a credential, or to
+// the authorities that belong to it.
+func SecretName(credential string, authorities bool) string {
+	if authorities {
+		credential += authoritySuffix
+	}
+	return secretScheme + credential
+}
+
+// ParseSecretName is the other way around; false: no listener refers so.
+func ParseSecretName(name string) (credential string, authorities, ok bool) {
+	credential, ok = strings.CutPrefix(name, secretScheme)
+	credential, authorities = strings.CutSuffix(credential, authoritySuffix)
+	return credential, authorities, ok && isCredential(credential)
+}
+
+// isCredential tells that the name may be that of a secret: no path, no scheme,
+// nothing that stands for the authorities of another.
+func isCredential(name string) bool {
+	if name == "" || len(name) > maxCredential || strings.HasSuffix(name, authoritySuffix) || strings.HasPrefix(name, ".") {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.'
+	})
+}
+
+// KeyMaterial is what a secret holds, PEM. Whoever has it prints it nowhere.
+type KeyMaterial struct {
+	Chain, Key  []byte // of a server
+	Authorities []byte
+}
+
+// NewSecret is the secret as Envoy takes it.
+func NewSecret(name string, k KeyMaterial) *tlsv3.Secret {
+	if len(k.Key) == 0 {
+		return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{
+			ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inlineBytes(k.Authorities)},
+		}}
+	}
+	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{
+		TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: inlineBytes(k.Chain), PrivateKey: inlineBytes(k.Key)},
+	}}
+}
+
+func inlineBytes(b []byte) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: b}}
+}
+
+// fromSDS is a reference to a secret. A listener waits for it for some seconds.
+func fromSDS(name string) *tlsv3.SdsSecretConfig {
+	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: adsSource()}
+}
+
+// checkPins demands hashes in the form that Envoy takes.
+func checkPins(check *tlsv3.CertificateValidationContext) error {
+	for i, pin := range check.GetVerifyCertificateSpki() {
+		if raw, err := base64.StdEncoding.DecodeString(pin); err != nil || len(raw) != 32 {
+			return fmt.Errorf(".verifyCertificateSpki[%d]: must be a SHA-256 in base64", i)
+		}
+	}
+	for i, pin := range check.GetVerifyCertificateHash() {
+		if raw, err := hex.DecodeString(strings.ReplaceAll(pin, ":", "")); err != nil || len(raw) != 32 {
+			return fmt.Errorf(".verifyCertificateHash[%d]: must be a SHA-256 in hexadecimal", i)
+		}
+	}
+	return nil
+}
