@@ -115,7 +115,7 @@ func (b *builder) passThrough(p *gatewayPort, s *gatewayServer) []*listenerv3.Fi
 func (r *boundRule) serverNames(route *networking.TLSRoute, s *gatewayServer) ([]string, error) {
 	var names []string
 	for i, match := range route.GetMatch() {
-		if at, err := r.isAt(match.GetDestinationSubnets(), netip.Addr{}); err != nil {
+		if at, err := inSubnets(match.GetDestinationSubnets(), netip.Addr{}); err != nil {
 			return nil, fmt.Errorf(".match[%d].destinationSubnets: %w", i, err)
 		} else if !at || !r.concernsConnection(match) {
 			continue

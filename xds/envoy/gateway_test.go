@@ -91,3 +91,31 @@ func TestBX11SecretNames(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsNotHonouredOfGatewaysIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		server string
+		want   []string
+	}{
+		"all honoured": {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "::1", hosts: ["./a.example", "*"], tls: {mode: MUTUAL, credentialName: a, subjectAltNames: [b], cipherSuites: [AES128-SHA]}}`, nil},
+		"redirect":     {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {httpsRedirect: true}}`, nil},
+		"fields":       {`{port: {number: 80, name: a, protocol: HTTP, targetPort: 8080}, defaultEndpoint: "127.0.0.1:1", hosts: ["*"]}`, []string{"servers[0].defaultEndpoint", "servers[0].port.targetPort"}},
+		"mode":         {`{port: {number: 443, name: a, protocol: TLS}, hosts: ["*"], tls: {mode: AUTO_PASSTHROUGH}}`, []string{"servers[0].tls.mode"}},
+		"values":       {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "unix:///a", hosts: ["*a", "a b"], tls: {mode: SIMPLE, credentialName: a/b, httpsRedirect: true}}`, []string{"servers[0].bind", "servers[0].hosts[0]", "servers[0].hosts[1]", "servers[0].tls.credentialName", "servers[0].tls.httpsRedirect"}},
+		"plaintext":    {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}`, []string{"servers[0].tls"}},
+		"protocol":     {`{port: {number: 0, name: a, protocol: UDP}, hosts: ["*"]}`, []string{"servers[0].port.number", "servers[0].port.protocol"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld().config(t, "kind: Gateway\nmetadata: {name: n, namespace: shop}\nspec: {servers: ["+c.server+"]}")
+			var got []string
+			for o := range w.snapshot.Objects() {
+				for _, f := range envoy.NotHonoured(o) {
+					got = append(got, f.Path)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("not honoured are %q, want %q", got, c.want)
+			}
+		})
+	}
+}

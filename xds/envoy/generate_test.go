@@ -24,6 +24,9 @@ func drawSnapshot(t *rapid.T) *federation.Snapshot {
 	for i := range rapid.IntRange(0, 3).Draw(t, "virtual services") {
 		w.configure(drawVirtualService(t, i))
 	}
+	for _, name := range []string{"front", "back"} {
+		w.configure(drawGateway(t, name))
+	}
 	return w.snapshot
 }
 
@@ -89,6 +92,7 @@ func drawNode(t *rapid.T) envoy.Node {
 		"CLUSTER_ID":      rapid.SampledFrom([]string{"c1", "c2", "unknown", ""}).Draw(t, "cluster"),
 		"NETWORK":         rapid.SampledFrom([]string{"", "n1"}).Draw(t, "proxy network"),
 		"NAMESPACE":       namespace,
+		"LABELS":          map[string]any{"istio": "ingress"},
 		"INSTANCE_IPS":    rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2,fd00::a"}).Draw(t, "addresses"),
 		"HTTP_PROXY_PORT": rapid.SampledFrom([]any{"15080", 80, ""}).Draw(t, "proxy port"),
 	}

@@ -60,6 +60,8 @@ func tableOf(kind federation.Kind) (fieldTable, bool) {
 		return destinationRuleFields(), true
 	case sidecarKind:
 		return sidecarFields(), true
+	case gatewayKind:
+		return gatewayFields(), true
 	}
 	return fieldTable{}, false
 }

@@ -1,0 +1,78 @@
+package envoy
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+func gatewayFields() fieldTable {
+	t := fieldTable{
+		honoured: []string{"selector", "servers.port.number", "servers.port.protocol", "servers.port.name", "servers.bind", "servers.hosts", "servers.name"},
+		refused: map[string]string{
+			"servers.port.targetPort":                    "the gateway listens at port.number itself",
+			"servers.defaultEndpoint":                    "a gateway has no endpoint of its own; route to a service",
+			"servers.tls.insecureSkipVerify":             "certificates of callers are always verified",
+			"servers.tls.tlsCertificates.caCertificates": "the authorities are those of tls.caCertificates",
+		},
+		values: gatewayValues,
+	}
+	for _, field := range []string{
+		"httpsRedirect", "mode", "serverCertificate", "privateKey", "caCertificates", "caCrl", "credentialName", "credentialNames",
+		"caCertCredentialName", "tlsCertificates.serverCertificate", "tlsCertificates.privateKey", "subjectAltNames",
+		"verifyCertificateSpki", "verifyCertificateHash", "minProtocolVersion", "maxProtocolVersion", "cipherSuites",
+	} {
+		t.honoured = append(t.honoured, "servers.tls."+field)
+	}
+	return t
+}
+
+// gatewayValues finds servers that cannot be, whatever else there is.
+func gatewayValues(m proto.Message) []Field {
+	n := &valueNotes{}
+	spec, _ := m.(*networking.Gateway)
+	for i, server := range spec.GetServers() {
+		path := fmt.Sprintf("servers[%d]", i)
+		if _, err := bindOf(server); err != nil {
+			n.add(path+".bind", err.Error()+"; nothing listens")
+		}
+		if number := server.GetPort().GetNumber(); number == 0 || number >= 1<<16 {
+			n.add(path+".port.number", fmt.Sprintf("%d is no port; nothing listens", number))
+		}
+		how, why := speechOf(server)
+		if why != "" {
+			n.add(path+".port.protocol", why+"; nothing listens")
+			continue
+		}
+		n.serverTLS(path, server, how)
+		for j, host := range server.GetHosts() {
+			read := serverHosts([]string{host}, "")
+			if len(read) == 0 || how == speaksTLS && read[0].name != "*" && !isServerName(read[0].name) {
+				n.add(fmt.Sprintf("%s.hosts[%d]", path, j), fmt.Sprintf("%q is no host that callers can ask for; nothing is served for it", host))
+			}
+		}
+	}
+	return n.found
+}
+
+func (n *valueNotes) serverTLS(path string, server *networking.Server, how speech) {
+	tls := server.GetTls()
+	if how == speaksTLS && tls.GetHttpsRedirect() {
+		n.add(path+".tls.httpsRedirect", "requests are over TLS already")
+	}
+	switch {
+	case how == speaksHTTP && tls != nil && (tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || tls.GetCredentialName() != ""):
+		n.add(path+".tls", "the protocol is plaintext; only httpsRedirect has an effect; use the protocol HTTPS")
+	case how != speaksTLS:
+	case tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH:
+		s := &gatewayServer{object: &federation.Object{}, spec: server}
+		if _, err := serverTLS(s); err != nil {
+			below, why, _ := strings.Cut(err.Error(), ": ")
+			n.add(path+below, why+"; nothing listens for the server's hosts")
+		}
+	}
+}
