@@ -48,7 +48,7 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	for _, kind := range pushOrder {
-		for _, f := range envoy.Facets(kind, n, federation.Empty()) {
+		for _, f := range facetsWithRules(kind, n) {
 			g := newGroup(kind, f, envoyBuilder)
 			g.failed = func(_ envoy.Type, name string, err error) { w.t.Fatalf("%s: %v", name, err) }
 			w.groups = append(w.groups, g)
@@ -125,6 +125,8 @@ func (w *world) edit() federation.Edit {
 		}
 	case 2:
 		e.Settings = &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: rapid.Bool().Draw(t, "loopback")}}
+	case 3, 4:
+		return drawRule(t)
 	default:
 		e.Services.Set = map[federation.ServiceKey]*federation.Shard{key: drawShard(t)}
 	}
@@ -147,7 +149,8 @@ func drawShard(t *rapid.T) *federation.Shard {
 	for _, n := range rapid.SliceOfN(rapid.IntRange(1, 4), 0, 3).Draw(t, "endpoints") {
 		s.Endpoints = append(s.Endpoints, federation.Endpoint{
 			Address: federation.IPAddress(netip.AddrFrom4([4]byte{10, 0, 0, byte(n)})), Health: federation.Healthy,
-			Ports: []federation.EndpointPort{{Name: fmt.Sprint("p", ports[0]), Number: 8080}},
+			Ports:  []federation.EndpointPort{{Name: fmt.Sprint("p", ports[0]), Number: 8080}},
+			Labels: map[string]string{"version": fmt.Sprint("v", n%2)},
 		})
 	}
 	return s

@@ -142,23 +142,33 @@ func TestPushRules(t *testing.T) {
 		edit func(*testing.T) federation.Edit
 		want []string
 	}{
-		"STATIC endpoint": {func(*testing.T) federation.Edit { return labelled("web", "v1", "v1", "v2") },
-			[]string{"EDS " + cluster("web"), "EDS " + subsetOf("web", "v1"), "EDS " + subsetOf("web", "v2")}},
-		"STATIC endpoint of one subset": {func(*testing.T) federation.Edit { return labelled("web", "v1", "v2", "v2") },
-			[]string{"EDS " + cluster("web"), "EDS " + subsetOf("web", "v2")}},
+		"STATIC endpoint": {
+			func(*testing.T) federation.Edit { return labelled("web", "v1", "v1", "v2") },
+			[]string{"EDS " + cluster("web"), "EDS " + subsetOf("web", "v1"), "EDS " + subsetOf("web", "v2")},
+		},
+		"STATIC endpoint of one subset": {
+			func(*testing.T) federation.Edit { return labelled("web", "v1", "v2", "v2") },
+			[]string{"EDS " + cluster("web"), "EDS " + subsetOf("web", "v2")},
+		},
 		"DNS endpoint": {func(*testing.T) federation.Edit { return named("a.example.com", "b.example.com") }, []string{"CDS " + cluster("named")}},
-		"policy": {func(t *testing.T) federation.Edit { return rule(t, "web", fmt.Sprintf(webRule, "RANDOM", "v2")) },
-			[]string{"CDS " + subsetOf("web", "v1"), "CDS " + subsetOf("web", "v2"), "CDS " + cluster("web")}},
-		"labels of a subset": {func(t *testing.T) federation.Edit { return rule(t, "web", fmt.Sprintf(webRule, "LEAST_REQUEST", "v1")) },
-			[]string{"EDS " + subsetOf("web", "v2")}},
+		"policy": {
+			func(t *testing.T) federation.Edit { return rule(t, "web", fmt.Sprintf(webRule, "RANDOM", "v2")) },
+			[]string{"CDS " + subsetOf("web", "v1"), "CDS " + subsetOf("web", "v2"), "CDS " + cluster("web")},
+		},
+		"labels of a subset": {
+			func(t *testing.T) federation.Edit { return rule(t, "web", fmt.Sprintf(webRule, "LEAST_REQUEST", "v1")) },
+			[]string{"EDS " + subsetOf("web", "v2")},
+		},
 		"a rule that nothing is in": {func(t *testing.T) federation.Edit {
 			return rule(t, "other", `{"host": "other.shop.svc.cluster.local"}`)
 		}, nil},
 		"a rule of a stranger": {func(t *testing.T) federation.Edit {
 			return rule(t, "other", `{"host": "other.shop.svc.cluster.local", "trafficPolicy": {"loadBalancer": {"simple": "RANDOM"}}}`)
 		}, []string{"CDS " + cluster("other")}},
-		"the rule goes": {func(t *testing.T) federation.Edit { return rule(t, "web", "") },
-			[]string{"CDS " + subsetOf("web", "v1"), "CDS " + subsetOf("web", "v2"), "CDS " + cluster("web")}},
+		"the rule goes": {
+			func(t *testing.T) federation.Edit { return rule(t, "web", "") },
+			[]string{"CDS " + subsetOf("web", "v1"), "CDS " + subsetOf("web", "v2"), "CDS " + cluster("web")},
+		},
 	}
 	bothVariants(t, func(t *testing.T, delta bool) {
 		for name, c := range edits {

@@ -36,7 +36,7 @@ func (b *builder) setBalancing(c *clusterv3.Cluster, d destination) {
 		b.setTable(c, d, hash.GetMaglev().GetTableSize())
 	default:
 		c.LbPolicy = clusterv3.Cluster_RING_HASH
-		b.setRing(c, d, max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize())) //nolint:staticcheck // old manifests say it so
+		b.setRing(c, d, max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize()))
 	}
 }
 

@@ -34,7 +34,7 @@ func setOutlierDetection(c *clusterv3.Cluster, o *networking.OutlierDetection) {
 	}
 	d.Consecutive_5Xx, d.EnforcingConsecutive_5Xx = threshold(o.GetConsecutive_5XxErrors())
 	d.ConsecutiveGatewayFailure, d.EnforcingConsecutiveGatewayFailure = threshold(o.GetConsecutiveGatewayErrors())
-	if old := o.GetConsecutiveErrors(); old > 0 && o.GetConsecutiveGatewayErrors() == nil { //nolint:staticcheck // old manifests say it so
+	if old := o.GetConsecutiveErrors(); old > 0 && o.GetConsecutiveGatewayErrors() == nil {
 		d.ConsecutiveGatewayFailure, d.EnforcingConsecutiveGatewayFailure = wrapperspb.UInt32(uint32(old)), always
 	}
 	if percent := o.GetMaxEjectionPercent(); percent > 0 {

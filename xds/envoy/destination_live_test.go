@@ -72,8 +72,16 @@ var liveHosts = []struct {
 	host federation.Hostname
 	port uint16
 }{
-	{"web.shop", 8080}, {"flaky.shop", 8081}, {"narrow.shop", 8080}, {"sticky.shop", 8080}, {"simple.shop", 8443}, {"named.shop", 8443},
-	{"wrong.shop", 8443}, {"stranger.shop", 8443}, {"mutual.shop", 8444}, {"mesh.shop", 8080},
+	{"web.shop", 8080},
+	{"flaky.shop", 8081},
+	{"narrow.shop", 8080},
+	{"sticky.shop", 8080},
+	{"simple.shop", 8443},
+	{"named.shop", 8443},
+	{"wrong.shop", 8443},
+	{"stranger.shop", 8443},
+	{"mutual.shop", 8444},
+	{"mesh.shop", 8080},
 }
 
 func liveURL(host federation.Hostname) string {
