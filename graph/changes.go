@@ -54,14 +54,21 @@ func (f *follower) run(ctx context.Context, after string, what following) {
 		case <-ctx.Done():
 			return
 		}
-		if !f.step(what) {
+		if !f.step(what) || !rest(ctx, f.Pace) {
 			return
 		}
-		select {
-		case <-time.After(f.Pace):
-		case <-ctx.Done():
-			return
-		}
+	}
+}
+
+// rest waits; more is false when the context ends first.
+func rest(ctx context.Context, pace time.Duration) (more bool) {
+	timer := time.NewTimer(pace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -89,7 +96,7 @@ func (f *follower) resume(after string, what following) bool {
 }
 
 func (f *follower) whole(what following) picture {
-	return picture{following: what, snapshot: f.Snapshots.Latest(), show: f.resolver.cluster}
+	return picture{following: what, snapshot: f.Snapshots.Latest(), show: f.cluster}
 }
 
 // resync sends the whole picture.

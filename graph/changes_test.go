@@ -12,7 +12,7 @@ import (
 
 // settle waits until every goroutine of the bubble waits, twice the pace later.
 func settle() {
-	time.Sleep(2 * graph.DefaultPace)
+	<-time.NewTimer(2 * graph.DefaultPace).C
 	synctest.Wait()
 }
 

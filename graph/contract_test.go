@@ -44,9 +44,11 @@ func TestContractOfConfigurationIsAnswered(t *testing.T) {
 		variables map[string]any
 	}{
 		{"Apply", input(map[string]any{"manifests": routes(route("shop", "cart", "a"), route("shop", "hidden", "a")), "message": "first", "ticket": "t1"})},
-		{"Apply", input(map[string]any{"manifests": []string{route("shop", "cart", "b")}, "dryRun": true, "expectedRevision": "1",
+		{"Apply", input(map[string]any{
+			"manifests": []string{route("shop", "cart", "b")}, "dryRun": true, "expectedRevision": "1",
 			"expectedRevisions": []any{map[string]any{"group": networking, "kind": "VirtualService", "namespace": "shop", "name": "cart", "revision": "1"}},
-			"waitFor":           map[string]any{"state": "ACKED", "share": 0.5, "timeout": "1s"}})},
+			"waitFor":           map[string]any{"state": "ACKED", "share": 0.5, "timeout": "1s"},
+		})},
 		{"Apply", input(map[string]any{"files": []any{map[string]any{"name": "bad.yaml", "content": route("shop", "cart", "BAD")}}})},
 		{"Apply", input(map[string]any{"manifests": route("shop", "cart", "b"), "message": "second", "fieldManager": "ci", "force": true, "set": "s", "prune": true, "idempotencyKey": "k"})},
 		{"ConfigObjects", map[string]any{"kind": "VirtualService", "namespace": "shop", "first": 2}},

@@ -108,8 +108,10 @@ type deliveries struct{}
 
 func (deliveries) Delivery(key federation.ObjectKey) ([]graph.ProxyState, bool) {
 	return []graph.ProxyState{
-		{NodeID: "b", State: model.RolloutStateRejected, Error: "port 0"}, {NodeID: "a", State: model.RolloutStateAcked},
-		{NodeID: "c", State: model.RolloutStateDelivered}, {NodeID: "d", State: model.RolloutStatePending},
+		{NodeID: "b", State: model.RolloutStateRejected, Error: "port 0"},
+		{NodeID: "a", State: model.RolloutStateAcked},
+		{NodeID: "c", State: model.RolloutStateDelivered},
+		{NodeID: "d", State: model.RolloutStatePending},
 	}, key == routeKey("shop", "cart")
 }
 

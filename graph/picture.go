@@ -96,14 +96,12 @@ func (p *picture) cluster(change *model.Change, v versions[*federation.Cluster],
 	if was {
 		p.digest = p.digest.Without(model.ClusterDigest(v.before))
 	}
-	shown := model.Cluster{}
+	from, of := old, v.before
 	if is {
 		p.digest = p.digest.With(model.ClusterDigest(v.after))
-		shown = p.show(p.snapshot, v.after)
-	} else {
-		shown = p.show(old, v.before)
+		from, of = p.snapshot, v.after
 	}
-	change.Clusters = append(change.Clusters, model.ClusterChange{Action: action(was, is), Cluster: shown})
+	change.Clusters = append(change.Clusters, model.ClusterChange{Action: action(was, is), Cluster: p.show(from, of)})
 }
 
 // sameCluster compares all but the numbers of services and endpoints.

@@ -45,8 +45,7 @@ func (e event) size() int { return len(e.Services) + len(e.Clusters) + len(e.Con
 type stream struct {
 	t       *testing.T
 	stop    context.CancelFunc
-	next    graphql.ResponseHandler
-	ctx     context.Context
+	next    func() *graphql.Response
 	waiting chan *graphql.Response // the answer that read has not got yet
 }
 
@@ -79,7 +78,7 @@ func (s subscriber) changes(after string, filter map[string]any) *stream {
 	}
 	next, ctx := s.exec.DispatchOperation(ctx, operation)
 	s.t.Cleanup(stop)
-	return &stream{t: s.t, stop: stop, next: next, ctx: ctx}
+	return &stream{t: s.t, stop: stop, next: func() *graphql.Response { return next(ctx) }}
 }
 
 // read waits for the next event.
@@ -103,7 +102,7 @@ func (s *stream) read() event {
 // await asks for the next event without waiting for it.
 func (s *stream) await() {
 	s.waiting = make(chan *graphql.Response, 1)
-	go func(answer chan<- *graphql.Response) { answer <- s.next(s.ctx) }(s.waiting)
+	go func(answer chan<- *graphql.Response) { answer <- s.next() }(s.waiting)
 }
 
 // silent tells that no event has come, once everything has come to rest: it is
