@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
 )
@@ -20,17 +21,21 @@ func NewObjectRevision(e apply.HistoryEntry) ObjectRevision {
 // Key orders revisions, the newest first.
 func (r ObjectRevision) Key() string { return revisionKey(r.Revision) }
 
-// NewConfigRevision shows a record.
+// NewConfigRevision shows a record, without what is the hub's alone.
 func NewConfigRevision(r config.Record) ConfigRevision {
 	shown := ConfigRevision{
 		Revision: Revision(r.Revision), Author: r.Author, Time: r.Time, Message: given(r.Message),
-		Manager: given(r.Manager), Ticket: given(r.Ticket), Changes: make([]RevisedObject, len(r.Changes)),
+		Manager: given(r.Manager), Ticket: given(r.Ticket), Changes: make([]RevisedObject, 0, len(r.Changes)),
 	}
-	for i, c := range r.Changes {
-		shown.Changes[i] = RevisedObject{Action: ChangeAction(c.Action), Object: NewObjectRef(c.Key, r.Revision)}
-		if c.Action == config.Deleted {
-			shown.Changes[i].Object.Revision = nil
+	for _, c := range r.Changes {
+		if c.Key.Of() == federation.AllocationKind {
+			continue
 		}
+		object := NewObjectRef(c.Key, r.Revision)
+		if c.Action == config.Deleted {
+			object.Revision = nil
+		}
+		shown.Changes = append(shown.Changes, RevisedObject{Action: ChangeAction(c.Action), Object: object})
 	}
 	return shown
 }
