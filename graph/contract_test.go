@@ -1,10 +1,14 @@
 package graph_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -110,4 +114,46 @@ func indented(t *testing.T, data json.RawMessage) []byte {
 		t.Fatal(err)
 	}
 	return append(out.Bytes(), '\n')
+}
+
+// TestContractOfChangesComesOverTheWire subscribes as a client does, word for
+// word.
+func TestContractOfChangesComesOverTheWire(t *testing.T) {
+	c := newConfigured(t, nil)
+	server := httptest.NewServer(c.handler)
+	defer server.Close()
+	body, err := json.Marshal(map[string]any{"query": contract(t)["Changes"], "variables": map[string]any{"after": nil, "filter": map[string]any{"namespace": "shop"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/graphql", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "text/event-stream")
+	answer, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	events := bufio.NewScanner(answer.Body)
+	next := func() string {
+		for events.Scan() {
+			if data, ok := strings.CutPrefix(events.Text(), "data: "); ok {
+				return data
+			}
+		}
+		t.Fatal("the stream has ended")
+		return ""
+	}
+	if first := next(); !strings.Contains(first, `"resync":true`) || !strings.Contains(first, `"name":"filed"`) || strings.Contains(first, "errors") {
+		t.Errorf("first comes %s", first)
+	}
+	c.apply(route("shop", "cart", "x"))
+	if then := next(); !strings.Contains(then, `"action":"CREATE","object":{"group":"networking.istio.io","kind":"VirtualService","namespace":"shop","name":"cart","revision":"1"}`) {
+		t.Errorf("then comes %s", then)
+	}
 }

@@ -115,6 +115,9 @@ func (e *engine) commit(ctx context.Context, dryRun bool, changes []config.Chang
 		result.Changes = append(result.Changes, change)
 	}
 	result.Findings = []apply.Finding{{Code: "UNUSED", Severity: apply.Warning, Message: "nobody asks for it", Field: "spec"}}
+	if dryRun {
+		result.Before, result.After = federation.Empty(), federation.Empty()
+	}
 	if dryRun || len(changes) == 0 {
 		return result, nil
 	}

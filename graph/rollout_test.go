@@ -3,6 +3,7 @@ package graph_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/executor"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
 )
@@ -133,4 +135,25 @@ func TestRolloutNamesEveryProxy(t *testing.T) {
 	if got := r.asked[1]; got != [2]uint64{0, c.mesh.Latest().Version()} {
 		t.Errorf("what is in force is %v", got)
 	}
+}
+
+// previewer would change what one connected and one unknown proxy get.
+type previewer struct{}
+
+func (previewer) Preview(_ context.Context, before, after *federation.Snapshot) ([]string, []model.PreviewResource, error) {
+	if before == nil || after == nil {
+		return nil, nil, errors.New("a preview without snapshots")
+	}
+	return []string{sidecarID, "gone"}, []model.PreviewResource{{TypeURL: lds, Name: "a", Action: model.ChangeActionUpdate}}, nil
+}
+
+func TestDryRunsShowWhatProxiesWouldGet(t *testing.T) {
+	c := newConfigured(t, func(o *graph.Options) { o.Fleet, o.Config.Previewer = proxies(), previewer{} })
+	const query = `mutation($m:[String!]){apply(input:{dryRun:true,manifests:$m}){findings{code} preview{proxies{nodeID} resources{typeUrl name action diff}}}}`
+	data := c.answer(query, map[string]any{"m": route("shop", "a", "x")})
+	c.want(data, map[string]any{
+		"proxies":   []any{map[string]any{"nodeID": sidecarID}},
+		"resources": []any{map[string]any{"typeUrl": lds, "name": "a", "action": "UPDATE", "diff": nil}},
+	}, "apply", "preview")
+	c.want(data, []any{map[string]any{"code": "UNUSED"}}, "apply", "findings")
 }
