@@ -221,8 +221,8 @@ func limits(t *testing.T, caller *testbed.Namespace) {
 		})
 	}
 	asked.Wait()
-	if statuses[200] < 2 || statuses[503] < 3 || statuses[200]+statuses[503] != 8 {
-		t.Errorf("with one connection and one that may wait, 8 requests at once are answered with %v", statuses)
+	if statuses[200] < 1 || statuses[503] < 3 || statuses[200]+statuses[503] != 8 {
+		t.Errorf("with one connection, for which one may wait, 8 requests at once are answered with %v", statuses)
 	}
 }
 
