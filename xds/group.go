@@ -21,9 +21,11 @@ type builder struct {
 	speaks      func(*federation.Object) []string
 	build       func(envoy.Type, string, envoy.Facet, *federation.Reader) (proto.Message, []envoy.Reason, error)
 	validate    func(proto.Message) error
+	// assemble is build and validate for routes, out of parts.
+	assemble func(string, envoy.Facet, *federation.Reader, envoy.Parts) (*envoy.Assembled, []envoy.Reason, error)
 }
 
-var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.Speaks, envoy.Build, envoy.Validate}
+var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.Speaks, envoy.Build, envoy.Validate, envoy.AssembleRoutes}
 
 // group holds the resources of one type for one facet, built once and shared by
 // all streams of that facet. It follows the snapshots when a stream asks it to
@@ -44,6 +46,7 @@ type group struct {
 	names         map[string]int                    // how many contributions give the name
 	cells         map[string]*cell
 	index         dependents
+	parts         partShelf
 	log           changeLog
 }
 
@@ -59,7 +62,7 @@ func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	return &group{
 		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {}, built: func() {},
 		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{}, speakers: map[federation.ObjectKey][]string{},
-		cells: map[string]*cell{}, index: newDependents(),
+		cells: map[string]*cell{}, index: newDependents(), parts: partShelf{},
 	}
 }
 
@@ -117,6 +120,9 @@ func (g *group) resync() {
 		if c.dirty = true; g.names[name] == 0 {
 			g.forget(name)
 		}
+	}
+	for _, all := range g.parts {
+		all.spoil()
 	}
 	g.log.reset(g.snapshot.Version())
 }
@@ -211,6 +217,7 @@ func (g *group) touch(name string) {
 		g.refix()
 		return
 	}
+	name, _ = g.parts.touch(name)
 	if c := g.cells[name]; c != nil {
 		if c.dirty {
 			return // in the log, and nobody looked since
@@ -223,6 +230,7 @@ func (g *group) touch(name string) {
 func (g *group) forget(name string) {
 	if c := g.cells[name]; c != nil {
 		g.index.replace(name, c.deps, federation.Deps{})
+		g.parts.forget(name, &g.index)
 		delete(g.cells, name)
 	}
 }
@@ -269,6 +277,9 @@ func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, e
 			r, err = nil, fmt.Errorf("building %s %q: panic: %v", g.kind, name, p)
 		}
 	}()
+	if g.kind == envoy.RouteType {
+		return g.assembleOne(name, reader)
+	}
 	m, _, err := g.make.build(g.kind, name, g.facet, reader)
 	if err != nil || m == nil {
 		return nil, err
@@ -283,6 +294,24 @@ func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, e
 		r.fixed = slices.Contains(g.fixed, name)
 	}
 	return r, err
+}
+
+// assembleOne builds a resource of parts, of which it builds those that are not
+// as they were.
+func (g *group) assembleOne(name string, reader *federation.Reader) (*resource, error) {
+	parts := partBuild{g.parts.of(name), name, &g.index}
+	a, _, err := g.make.assemble(name, g.facet, reader, parts)
+	if err != nil {
+		return nil, err
+	}
+	parts.sweep()
+	if a == nil {
+		return nil, nil //nolint:nilnil // nil is a resource that does not exist
+	}
+	r := serialised(g.kind, name, a.Bytes)
+	r.refs = references{clusters: a.Clusters}
+	r.fixed = slices.Contains(g.fixed, name)
+	return r, nil
 }
 
 // list returns every name that may exist, in no order.

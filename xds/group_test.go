@@ -125,8 +125,10 @@ func (w *world) edit() federation.Edit {
 		}
 	case 2:
 		e.Settings = &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: rapid.Bool().Draw(t, "loopback")}}
-	case 3, 4:
+	case 3:
 		return drawRule(t)
+	case 4:
+		e.Objects = drawRules(t)
 	default:
 		e.Services.Set = map[federation.ServiceKey]*federation.Shard{key: drawShard(t)}
 	}

@@ -63,12 +63,18 @@ func newResource(t envoy.Type, name string, m proto.Message) (*resource, error) 
 	if err != nil {
 		return nil, fmt.Errorf("serialising %s %q: %w", t, name, err)
 	}
+	r := serialised(t, name, value)
+	r.refs = referencesOf(m)
+	return r, nil
+}
+
+// serialised frames the bytes of a message, whose references are yet to be said.
+func serialised(t envoy.Type, name string, value []byte) *resource {
 	sum := sha256.Sum256(value)
 	r := &resource{
 		name:    name,
 		version: hex.EncodeToString(sum[:8]),
 		hash:    digest{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16])},
-		refs:    referencesOf(m),
 	}
 	body := appendBytes(nil, fieldAnyURL, string(t))
 	body = appendBytes(body, fieldAnyValue, value)
@@ -80,7 +86,7 @@ func newResource(t envoy.Type, name string, m proto.Message) (*resource, error) 
 	inner = appendHead(inner, fieldResBody, len(body))
 	head := appendHead(nil, fieldResources, len(inner)+len(body))
 	r.delta = [2]mem.Buffer{mem.SliceBuffer(append(head, inner...)), shared}
-	return r, nil
+	return r
 }
 
 // claimed is what a client says that it has.

@@ -26,10 +26,12 @@ func (b *builder) claimDomains(hosts []*httpHost, spell func(domain string, port
 }
 
 func (b *builder) claim(owners map[string]*httpHost, h *httpHost, domain string) {
-	owner, taken := owners[domain]
+	name := strings.ToLower(domain)
+	owner, taken := owners[name]
 	switch {
+	case name == "*": // is for what has no host of its own
 	case !taken:
-		owners[domain] = h
+		owners[name] = h
 		h.domains = append(h.domains, domain)
 	case owner != h:
 		b.leaveOut(Reason{Code: ReasonDomainTaken, Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", domain, h.name(), owner.name())})

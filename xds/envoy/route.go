@@ -20,10 +20,42 @@ import (
 // or may be repeated by the rules of gRPC.
 const retryOn = "connect-failure,refused-stream,reset-before-request,unavailable,cancelled"
 
+// routePlan is a route configuration whose virtual hosts know their names, but
+// have no routes yet.
+type routePlan struct {
+	name       string
+	hosts      []*httpHost
+	last       *routev3.VirtualHost // takes what no other does
+	ignorePort bool
+}
+
 // routes builds the routes of one port, or those of the explicit HTTP proxy.
 func (b *builder) routes(name string) proto.Message {
+	plan := b.planRoutes(name)
+	if plan == nil {
+		return nil
+	}
+	all := make([]*routev3.VirtualHost, 0, len(plan.hosts)+1)
+	for _, h := range plan.hosts {
+		if host := b.virtualHost(h); host != nil {
+			all = append(all, host)
+		}
+	}
+	return plan.shell(all)
+}
+
+// shell is the configuration around the virtual hosts.
+func (p *routePlan) shell(hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
+	return &routev3.RouteConfiguration{
+		Name: p.name, VirtualHosts: append(hosts, p.last), ValidateClusters: wrapperspb.Bool(false),
+		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectBody), IgnorePortInHostMatching: p.ignorePort,
+	}
+}
+
+// planRoutes is nil where the name does not exist.
+func (b *builder) planRoutes(name string) *routePlan {
 	if b.facet.Scope == scopeProxyRoutes && name == httpProxyRoutes {
-		return b.proxyRoutes()
+		return b.planProxy()
 	}
 	if b.facet.Scope == scopeGateway {
 		return b.gatewayRoutes(name)
@@ -39,16 +71,7 @@ func (b *builder) routes(name string) proto.Message {
 	}
 	hosts = b.withRuledHosts(hosts, number)
 	b.claimDomains(hosts, func(domain string, _ uint16) []string { return []string{domain} })
-	c := newRoutes(name, append(b.virtualHosts(hosts), b.elsewhere()))
-	c.IgnorePortInHostMatching = true // the port was decided when the connection was caught
-	return c
-}
-
-func newRoutes(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
-	return &routev3.RouteConfiguration{
-		Name: name, VirtualHosts: hosts, ValidateClusters: wrapperspb.Bool(false),
-		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectBody),
-	}
+	return &routePlan{name: name, hosts: hosts, last: b.elsewhere(), ignorePort: true} // the port was decided when the connection was caught
 }
 
 // elsewhere takes the requests to hosts of which the mesh knows nothing.
@@ -60,10 +83,10 @@ func (b *builder) elsewhere() *routev3.VirtualHost {
 		"no service of the mesh has this name, and the outbound traffic policy is REGISTRY_ONLY")})
 }
 
-// proxyRoutes tells ports apart by the request's authority. Where a connection
+// planProxy tells ports apart by the request's authority. Where a connection
 // would have gone without the proxy is not known here, so that unknown hosts
 // cannot be reached through it.
-func (b *builder) proxyRoutes() proto.Message {
+func (b *builder) planProxy() *routePlan {
 	services := b.reader.Select(func(s *federation.Service) bool {
 		return b.facet.covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP })
 	})
@@ -77,7 +100,7 @@ func (b *builder) proxyRoutes() proto.Message {
 		return []string{withPort}
 	})
 	unknown := &routev3.Route{Match: anyPath(), Action: refuse(http.StatusBadGateway, "no such service")}
-	return newRoutes(httpProxyRoutes, append(b.virtualHosts(hosts), everything("block_all", unknown)))
+	return &routePlan{name: httpProxyRoutes, hosts: hosts, last: everything("block_all", unknown)}
 }
 
 // needsDestination tells that the host's callers choose the instance, which they
@@ -147,15 +170,13 @@ func portNumbers(services []*federation.Service) []uint16 {
 
 func (h *httpHost) name() string { return fmt.Sprintf("%s:%d", h.host, h.number) }
 
-// virtualHosts leaves out what has no routes or no name of its own.
-func (b *builder) virtualHosts(hosts []*httpHost) []*routev3.VirtualHost {
-	all := make([]*routev3.VirtualHost, 0, len(hosts)+1)
-	for _, h := range hosts {
-		if routes := b.hostRoutes(h); len(routes) > 0 && len(h.domains) > 0 {
-			all = append(all, &routev3.VirtualHost{Name: h.name(), Domains: h.domains, Routes: routes})
-		}
+// virtualHost is nil where there are no routes or no name for them.
+func (b *builder) virtualHost(h *httpHost) *routev3.VirtualHost {
+	routes := b.hostRoutes(h)
+	if len(routes) == 0 || len(h.domains) == 0 {
+		return nil
 	}
-	return all
+	return &routev3.VirtualHost{Name: h.name(), Domains: h.domains, Routes: routes}
 }
 
 // serviceRoute sends every request to the service.

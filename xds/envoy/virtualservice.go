@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -103,17 +104,22 @@ func visibleFrom(exportTo []string, own, from string) bool {
 // no services: sidecars serve them on port 80. A wildcard counts as no service
 // where none of the known hosts is covered by it.
 func (b *builder) ruledHosts(known []*httpHost) []federation.Hostname {
-	var found []federation.Hostname
-	for o := range b.reader.ObjectsOf(virtualServiceKind) {
+	names := make(map[federation.Hostname]bool, len(known))
+	for _, h := range known {
+		names[h.host] = true
+	}
+	found := map[federation.Hostname]bool{}
+	b.reader.SelectObjects(virtualServiceKind, func(o *federation.Object) bool {
+		before := len(found)
 		for _, name := range o.Names {
 			host := federation.Hostname(name)
-			if isDomain(name) && b.hasRule(o, host) && !b.isService(host, known) {
-				found = append(found, host)
+			if !names[host] && !found[host] && isDomain(name) && b.hasRule(o, host) && !b.isService(host, known) {
+				found[host] = true
 			}
 		}
-	}
-	slices.Sort(found)
-	return slices.Compact(found)
+		return len(found) > before
+	})
+	return slices.Sorted(maps.Keys(found))
 }
 
 // isDomain tells that the name is one of a host, or a wildcard for hosts, that a
@@ -124,8 +130,10 @@ func isDomain(name string) bool {
 	})
 }
 
+// isService tells that the host, which is none of the known ones, is a service, or
+// a wildcard for known hosts.
 func (b *builder) isService(host federation.Hostname, known []*httpHost) bool {
-	if slices.ContainsFunc(known, func(h *httpHost) bool { return covers(string(host), string(h.host)) }) {
+	if strings.HasPrefix(string(host), "*") && slices.ContainsFunc(known, func(h *httpHost) bool { return covers(string(host), string(h.host)) }) {
 		return true
 	}
 	return slices.ContainsFunc(b.reader.ByHostname(host), b.sees)
