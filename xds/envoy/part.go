@@ -42,6 +42,9 @@ type Assembled struct {
 // exist.
 func AssembleRoutes(name string, f Facet, r *federation.Reader, parts Parts) (*Assembled, []Reason, error) {
 	b := &builder{facet: f, reader: r}
+	if f.Scope == scopeGateway {
+		return b.whole(name)
+	}
 	plan := b.planRoutes(name)
 	if plan == nil {
 		return nil, b.reasons, nil
@@ -63,6 +66,25 @@ func AssembleRoutes(name string, f Facet, r *federation.Reader, parts Parts) (*A
 		b.reasons = append(b.reasons, p.reasons...)
 	}
 	a, err := plan.join(made)
+	return a, b.reasons, err
+}
+
+// whole makes routes that have no parts.
+func (b *builder) whole(name string) (*Assembled, []Reason, error) {
+	c, _ := b.routes(name).(*routev3.RouteConfiguration)
+	if c == nil {
+		return nil, b.reasons, nil
+	}
+	if err := Validate(c); err != nil {
+		return nil, nil, err
+	}
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
+	a := &Assembled{Bytes: body}
+	for _, host := range c.GetVirtualHosts() {
+		a.Clusters = append(a.Clusters, clustersOf(host)...)
+	}
+	slices.Sort(a.Clusters)
+	a.Clusters = slices.Clip(slices.Compact(a.Clusters))
 	return a, b.reasons, err
 }
 

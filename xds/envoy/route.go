@@ -29,8 +29,12 @@ type routePlan struct {
 	ignorePort bool
 }
 
-// routes builds the routes of one port, or those of the explicit HTTP proxy.
+// routes builds the routes of one port, those of the explicit HTTP proxy, or those
+// of a gateway.
 func (b *builder) routes(name string) proto.Message {
+	if b.facet.Scope == scopeGateway {
+		return b.gatewayRoutes(name)
+	}
 	plan := b.planRoutes(name)
 	if plan == nil {
 		return nil
@@ -44,21 +48,24 @@ func (b *builder) routes(name string) proto.Message {
 	return plan.shell(all)
 }
 
+func newRoutes(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
+	return &routev3.RouteConfiguration{
+		Name: name, VirtualHosts: hosts, ValidateClusters: wrapperspb.Bool(false),
+		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectBody),
+	}
+}
+
 // shell is the configuration around the virtual hosts.
 func (p *routePlan) shell(hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
-	return &routev3.RouteConfiguration{
-		Name: p.name, VirtualHosts: append(hosts, p.last), ValidateClusters: wrapperspb.Bool(false),
-		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectBody), IgnorePortInHostMatching: p.ignorePort,
-	}
+	c := newRoutes(p.name, append(hosts, p.last))
+	c.IgnorePortInHostMatching = p.ignorePort
+	return c
 }
 
 // planRoutes is nil where the name does not exist.
 func (b *builder) planRoutes(name string) *routePlan {
 	if b.facet.Scope == scopeProxyRoutes && name == httpProxyRoutes {
 		return b.planProxy()
-	}
-	if b.facet.Scope == scopeGateway {
-		return b.gatewayRoutes(name)
 	}
 	number, ok := parsePort(name)
 	if b.facet.Scope != scopeRoutes || !ok {
