@@ -94,12 +94,14 @@ func (m mutation) change(ctx context.Context, c changing) (model.Outcome, error)
 	return out, shown(err)
 }
 
-// preview adds what a dry run shows beside the differences of objects.
+// preview adds what a dry run shows beside the differences of objects, and says
+// what is not built of it.
 func (m mutation) preview(ctx context.Context, result apply.Result, out *model.Outcome) error {
 	if m.Config.Previewer == nil {
 		out.Findings = append(out.Findings, notBuilt("previews of what proxies would get are not built yet: this dry run shows the objects"))
 		return nil
 	}
+	out.Findings = append(out.Findings, notBuilt("tickets are not built yet: to carry out what this dry run shows, repeat it without dryRun and with expectedRevision"))
 	nodeIDs, resources, err := m.Config.Previewer.Preview(ctx, result.Before, result.After)
 	if err != nil {
 		return err

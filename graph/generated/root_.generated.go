@@ -3716,7 +3716,7 @@ type ApplyPayload {
   changes: [ConfigChange!]!
   "What is worth knowing and kept nothing from being done."
   findings: [Finding!]!
-  "What a dry run would change in what proxies get; null, since previews are not built yet."
+  "What a dry run would change in what proxies get; null where nothing was tried."
   preview: Preview
   "How far the change is with the proxies that it concerns; null where nothing was changed or that is not known."
   rollout: Rollout
@@ -3734,7 +3734,7 @@ type DeletePayload {
   changes: [ConfigChange!]!
   "What is worth knowing and kept nothing from being done."
   findings: [Finding!]!
-  "What a dry run would change in what proxies get; null, since previews are not built yet."
+  "What a dry run would change in what proxies get; null where nothing was tried."
   preview: Preview
   "How far the change is with the proxies that it concerns; null where nothing was changed or that is not known."
   rollout: Rollout
@@ -3752,7 +3752,7 @@ type RollbackPayload {
   changes: [ConfigChange!]!
   "What is worth knowing and kept nothing from being done."
   findings: [Finding!]!
-  "What a dry run would change in what proxies get; null, since previews are not built yet."
+  "What a dry run would change in what proxies get; null where nothing was tried."
   preview: Preview
   "How far the change is with the proxies that it concerns; null where nothing was changed or that is not known."
   rollout: Rollout
