@@ -23,6 +23,7 @@ type configFile struct {
 	XDS       addrConfig      `yaml:"xds"`
 	TLS       serverTLSConfig `yaml:"tls"`
 	DataDir   string          `yaml:"dataDir"`
+	ConfigDir string          `yaml:"configDir"`
 	ClusterID string          `yaml:"clusterID"`
 	Etcd      etcdConfig      `yaml:"etcd"`
 	Clusters  []clusterConfig `yaml:"clusters"`

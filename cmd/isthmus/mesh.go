@@ -9,6 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/config/etcd"
+	"isthmus.dev/isthmus/federation/config/file"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/graph"
 )
@@ -28,13 +29,25 @@ type meshParts struct {
 	store     *etcd.Store
 	snapshots *federation.Aggregate
 	hub       federation.ClusterID
+	configDir string // empty: none
 	logger    *slog.Logger
 	meter     etcd.Meter
 }
 
 // configSources are the sources of configuration after the store of record, in
-// order of precedence; a new one is one line here (ADR 0015).
-func configSources() []config.Named { return nil }
+// order of precedence; a new one is one paragraph here (ADR 0015).
+func configSources(p meshParts, set *schema.Set) []config.Named {
+	var all []config.Named
+	if p.configDir != "" {
+		var kinds []federation.Kind
+		for _, k := range set.Kinds() {
+			kinds = append(kinds, k.Kind)
+		}
+		folder := file.New(file.Options{Dir: p.configDir, Kinds: kinds, Schema: set, Logger: p.logger})
+		all = append(all, config.Named{Name: "FILE", Source: folder})
+	}
+	return all
+}
 
 func joinMesh(p meshParts) (*mesh, error) {
 	set, err := schema.Load()
@@ -48,7 +61,7 @@ func joinMesh(p meshParts) (*mesh, error) {
 	stored := p.store.Config(etcd.ConfigOptions{Kinds: kinds, Logger: p.logger, Meter: p.meter})
 	o := config.Options{Hub: p.hub}
 	writer := p.snapshots.Open(config.NewState(o).Source())
-	views := config.NewAggregate(o, writer, p.logger, append([]config.Named{{Name: "ETCD", Source: stored}}, configSources()...)...)
+	views := config.NewAggregate(o, writer, p.logger, append([]config.Named{{Name: "ETCD", Source: stored}}, configSources(p, set)...)...)
 	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: p.snapshots, Schema: set})
 	return &mesh{stored: stored, views: views, engine: engine, kinds: set.Kinds(), epoch: p.store.Epoch()}, nil
 }

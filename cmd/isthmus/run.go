@@ -116,7 +116,7 @@ func join(s settings, p parts) (*hub, error) {
 		return nil, err
 	}
 
-	configuration, err := joinMesh(meshParts{store: p.store, snapshots: aggregate, hub: federation.ClusterID(s.clusterID), logger: p.logger})
+	configuration, err := joinMesh(meshParts{store: p.store, snapshots: aggregate, hub: federation.ClusterID(s.clusterID), configDir: s.configDir, logger: p.logger})
 	if err != nil {
 		return nil, err
 	}

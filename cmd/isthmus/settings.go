@@ -25,6 +25,7 @@ const (
 type flags struct {
 	dev                              bool
 	config, dataDir, kubeconfigDir   string
+	configDir                        string
 	etcdEndpoints                    []string
 	graphqlAddr, xdsAddr, healthAddr string
 	tlsCert, tlsKey, tlsClientCA     string
@@ -36,6 +37,7 @@ type settings struct {
 	configFile    string
 	dataDir       string
 	kubeconfigDir string
+	configDir     string // of manifests; empty: none
 	clusterID     string
 	graphqlAddr   string
 	xdsAddr       string
@@ -57,6 +59,7 @@ func resolve(f flags) (settings, error) {
 	}
 	s := settings{
 		dev: f.dev, configFile: f.config, kubeconfigDir: f.kubeconfigDir,
+		configDir:   cmp.Or(f.configDir, c.ConfigDir),
 		clusterID:   cmp.Or(c.ClusterID, defaultClusterID),
 		graphqlAddr: cmp.Or(f.graphqlAddr, c.GraphQL.Addr, defaultGraphQL),
 		xdsAddr:     cmp.Or(f.xdsAddr, c.XDS.Addr, defaultXDS),

@@ -67,18 +67,26 @@ func (v *View) SourcesKnowing(kind federation.Kind) []string {
 	return names
 }
 
+// why is what is wrong with the source as a whole, as the end of a sentence.
+func (s SourceStatus) why() string {
+	for _, p := range s.Trouble {
+		if p.Object == "" {
+			return ": " + p.Message
+		}
+	}
+	return ""
+}
+
 // status is how the External registry as a whole is doing.
 func (v *View) status() federation.RegistryStatus {
 	for _, s := range v.Sources {
 		if !s.Synced {
-			return federation.RegistryStatus{Phase: federation.Syncing, Message: "waiting for the configuration of " + s.Name}
+			return federation.RegistryStatus{Phase: federation.Syncing, Message: "waiting for the configuration of " + s.Name + s.why()}
 		}
 	}
 	for _, s := range v.Sources {
-		for _, p := range s.Trouble {
-			if p.Object == "" {
-				return federation.RegistryStatus{Phase: federation.Stale, Message: s.Name + ": " + p.Message}
-			}
+		if why := s.why(); why != "" {
+			return federation.RegistryStatus{Phase: federation.Stale, Message: s.Name + why}
 		}
 	}
 	return federation.RegistryStatus{Phase: federation.Ready}

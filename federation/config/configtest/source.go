@@ -9,7 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 )
 
-func fullFirst(t *testing.T, s Store) {
+func fullFirst(t *testing.T, s Written) {
 	revision := Must(t, s, Set(0, Object("a", 1), Object("b", 2)))
 	heard, _ := Listen(t, s)
 	first := heard.WaitRevision(t, revision).Updates[0]
@@ -23,7 +23,7 @@ func fullFirst(t *testing.T, s Store) {
 	}
 }
 
-func revisions(t *testing.T, s Store) {
+func revisions(t *testing.T, s Written) {
 	heard, _ := Listen(t, s)
 	heard.WaitRevision(t, 0)
 	created := Must(t, s, Set(0, Object("a", 1)))
@@ -44,7 +44,7 @@ func revisions(t *testing.T, s Store) {
 	}
 }
 
-func oneUpdate(t *testing.T, s Store) {
+func oneUpdate(t *testing.T, s Written) {
 	base := Must(t, s, Set(0, Object("a", 1), Object("b", 1)))
 	heard, _ := Listen(t, s)
 	heard.WaitRevision(t, base)
@@ -57,7 +57,7 @@ func oneUpdate(t *testing.T, s Store) {
 	}
 }
 
-func tenThousand(t *testing.T, s Store) {
+func tenThousand(t *testing.T, s Written) {
 	heard, _ := Listen(t, s)
 	heard.WaitRevision(t, 0)
 	const n = 10_000
@@ -156,7 +156,7 @@ func unchanged(t *testing.T, s Store) {
 	}
 }
 
-func again(t *testing.T, s Store) {
+func again(t *testing.T, s Written) {
 	revision := Must(t, s, Set(0, Object("a", 1), Object("b", 2)))
 	heard, stop := Listen(t, s)
 	before := heard.WaitRevision(t, revision)

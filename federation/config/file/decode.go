@@ -1,0 +1,102 @@
+package file
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/manifest"
+	"isthmus.dev/isthmus/federation/config/schema"
+)
+
+// shownProblems is how many problems of one file are told.
+const shownProblems = 20
+
+// decode reads the objects of a file. With a problem nothing of it counts (B-Y3).
+func decode(o Options, name string, data []byte) (objects []*config.Object, problems []config.Problem) {
+	defer func() {
+		if p := recover(); p != nil {
+			objects, problems = nil, []config.Problem{{Code: codeInternal, Object: name, Message: fmt.Sprintf("the hub cannot read this file, which is a fault of the hub: %.200v", p)}}
+		}
+	}()
+	documents, refused := manifest.Parse(name, data, o.Manifest)
+	for _, p := range refused {
+		problems = append(problems, problemAt(string(p.Code), name, p.Field, p.Line, p.Column, p.Message))
+	}
+	objects = make([]*config.Object, len(documents))
+	found := make([][]config.Problem, len(documents))
+	config.InParallel(len(documents), func(i int) { objects[i], found[i] = admit(o.Schema, name, documents[i]) })
+	for _, more := range found {
+		problems = append(problems, more...)
+	}
+	if more := len(problems) - shownProblems; more > 0 {
+		problems = append(problems[:shownProblems], config.Problem{Code: string(manifest.TooManyProblems), Object: name, Message: fmt.Sprintf("the file has %d more problems", more)})
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return objects, nil
+}
+
+func problemAt(code, name, field string, line, column int, message string) config.Problem {
+	if line > 0 {
+		message = fmt.Sprintf("line %d, column %d: %s", line, column, message)
+	}
+	return config.Problem{Code: code, Object: name, Field: field, Message: message}
+}
+
+// admit validates a document and fills in its defaults.
+func admit(s Schema, name string, d manifest.Document) (*config.Object, []config.Problem) {
+	apiVersion, _ := d.Value["apiVersion"].(string)
+	kindName, _ := d.Value["kind"].(string)
+	kind, unknown := s.Lookup(apiVersion, kindName)
+	if unknown != nil {
+		return nil, refusals(name, d, []schema.Problem{*unknown})
+	}
+	key := identify(kind, d.Value)
+	value, refused := s.Admit(d.Value, nil)
+	if len(refused) > 0 {
+		return nil, refusals(name, d, refused)
+	}
+	value["metadata"].(map[string]any)["uid"] = uidOf(key)
+	text, err := json.Marshal(value)
+	object := &config.Object{Key: key, APIVersion: kind.APIVersion(), Manifest: text}
+	if err == nil {
+		err = object.CheckName()
+	}
+	if err != nil {
+		return nil, refusals(name, d, []schema.Problem{{Code: schema.Invalid, Message: err.Error()}})
+	}
+	return object, nil
+}
+
+// identify returns the key of a manifest. One of a namespaced kind that names no
+// namespace belongs to the default one.
+func identify(kind schema.Kind, value map[string]any) federation.ObjectKey {
+	m, _ := value["metadata"].(map[string]any)
+	if namespace, _ := m["namespace"].(string); kind.Namespaced && namespace == "" && m != nil {
+		m["namespace"] = "default"
+	}
+	namespace, _ := m["namespace"].(string)
+	name, _ := m["name"].(string)
+	return federation.ObjectKey{Group: kind.Group, Kind: kind.Name, Namespace: namespace, Name: name}
+}
+
+func refusals(name string, d manifest.Document, all []schema.Problem) []config.Problem {
+	problems := make([]config.Problem, len(all))
+	for i, p := range all {
+		line, column := d.Position(p.Field)
+		problems[i] = problemAt(string(p.Code), name, p.Field, line, column, p.Message)
+	}
+	return problems
+}
+
+// uidOf is the same for an object on every hub and after every start (a UUID of
+// RFC 9562, version 8).
+func uidOf(key federation.ObjectKey) string {
+	b := sha256.Sum256([]byte("isthmus.dev/file\x00" + key.String()))
+	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
+}
