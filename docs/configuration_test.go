@@ -110,7 +110,7 @@ func configKeys(t *testing.T) []string {
 			keys = append(keys, key)
 		}
 	}
-	add("", "config")
+	add("", "configFile")
 	slices.Sort(keys)
 	return keys
 }
