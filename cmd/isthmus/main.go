@@ -28,7 +28,7 @@ const (
 
 func main() {
 	adoptLogs(newLogger(os.Stderr))
-	os.Exit(run(untilSignal(), os.Args[1:], streams{out: os.Stdout, err: os.Stderr}))
+	os.Exit(run(untilSignal(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
 func newLogger(to io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }
@@ -55,8 +55,12 @@ func untilSignal() context.Context {
 	return ctx
 }
 
-// streams are where a command writes: data to out, progress and warnings to err.
-type streams struct{ out, err io.Writer }
+// streams are where a command reads, and where it writes: data to out, progress
+// and warnings to err. No in is an empty one.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
 
 // usageError is wrong usage: one line and exit code 2.
 type usageError struct{ error }
@@ -77,6 +81,7 @@ func run(ctx context.Context, args []string, io streams) int {
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(serveCommand(io), versionCommand(io))
+	root.AddCommand(clientCommands(io)...)
 	return exitCode(io, root.ExecuteContext(ctx))
 }
 
@@ -84,7 +89,14 @@ func exitCode(io streams, err error) int {
 	if err == nil {
 		return exitDone
 	}
-	_, _ = fmt.Fprintln(io.err, "isthmus: "+err.Error()) // nobody to tell if it fails
+	var told failed
+	if errors.As(err, &told) && told.text == "" {
+		return told.code
+	}
+	_, _ = fmt.Fprintln(io.err, "isthmus: "+describeError(err)) // nobody to tell if it fails
+	if errors.As(err, &told) {
+		return told.code
+	}
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage

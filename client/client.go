@@ -1,0 +1,110 @@
+// Package client is a typed client of the hub's GraphQL API. The functions of
+// operations.gen.go, made of operations.graphql, each send one operation; they
+// take a Client. All of them end with their context.
+package client
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+//go:generate go run github.com/Khan/genqlient genqlient.yaml
+
+// Options say where the hub is and how to speak with it.
+type Options struct {
+	URL       string // http://HOST:PORT, https://HOST:PORT or unix:PATH
+	TLS       TLS
+	UserAgent string        // absent: isthmus-client
+	Sent      func(Request) // told of each operation before it is sent; nil: nobody
+}
+
+// Request is one operation as it is sent.
+type Request struct {
+	Query     string `json:"query"`
+	Variables any    `json:"variables,omitempty"`
+	Operation string `json:"operationName,omitempty"`
+}
+
+// Client speaks with one hub. Many goroutines may use it at once.
+type Client struct {
+	options  Options
+	endpoint string
+	http     *http.Client
+}
+
+// New returns a client. It reads the files of TLS and opens no connection.
+func New(o Options) (*Client, error) {
+	c := &Client{options: o}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 30 * time.Second,
+	}
+	if path, ok := strings.CutPrefix(o.URL, "unix:"); ok {
+		if err := c.useSocket(path, transport); err != nil {
+			return nil, err
+		}
+	} else if err := c.useURL(transport); err != nil {
+		return nil, err
+	}
+	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return c, nil
+}
+
+func (c *Client) useSocket(path string, transport *http.Transport) error {
+	if path == "" {
+		return fmt.Errorf("the server %q names no path; write unix:/run/isthmus/graphql, say", c.options.URL)
+	}
+	if c.options.TLS != (TLS{}) {
+		return fmt.Errorf("the server %s is a unix socket, which has no TLS; leave out the files of TLS", c.options.URL)
+	}
+	path = filepath.Clean(path)
+	c.endpoint = "http://localhost/graphql"
+	transport.Proxy = nil
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return nil
+}
+
+func (c *Client) useURL(transport *http.Transport) error {
+	u, err := url.Parse(c.options.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("the server %q is no address of a hub; write http://HOST:PORT, https://HOST:PORT or unix:PATH", withoutUser(c.options.URL))
+	case u.User != nil:
+		return fmt.Errorf("the server %s has a user in it; leave it out, a hub knows its callers by certificates", u.Host)
+	case u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("the server %s has more than an address; write %s://%s", u.Host, u.Scheme, u.Host)
+	case u.Scheme == "http" && c.options.TLS != (TLS{}):
+		return fmt.Errorf("the server http://%s is plaintext, yet there are files of TLS; write https, or leave the files out", u.Host)
+	}
+	c.endpoint = u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/graphql") + "/graphql"
+	if u.Scheme == "https" {
+		config, err := c.options.TLS.config()
+		if err != nil {
+			return err
+		}
+		transport.TLSClientConfig = config
+	}
+	return nil
+}
+
+// withoutUser takes a password out of what is no URL.
+func withoutUser(text string) string {
+	if at := strings.LastIndexByte(text, '@'); at >= 0 {
+		return "…" + text[at:]
+	}
+	return text
+}
+
+// Server is the address as it was given.
+func (c *Client) Server() string { return c.options.URL }
+
+// Close closes what is idle.
+func (c *Client) Close() { c.http.CloseIdleConnections() }

@@ -1,0 +1,117 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// Following says what of the mesh to follow.
+type Following struct {
+	After  string        // the cursor of the last event that was taken; "": from the start
+	Filter *ChangeFilter // nil: everything
+	// Lost is told that the stream broke and when it is tried again; nil: nobody.
+	Lost func(err error, again time.Duration)
+}
+
+// Event is one event of what is followed.
+type Event struct {
+	Change
+	// Begins is that with this event the whole picture begins anew: forget all that
+	// was there before. The picture is whole with the first event that has a cursor.
+	Begins bool
+}
+
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
+
+// Follow hands every event of the subscription changes to take, until the context
+// ends or take returns an error, which it returns. A stream that breaks is taken
+// up again behind the last cursor; where the hub does not know that, the whole
+// picture comes once more.
+func (c *Client) Follow(ctx context.Context, what Following, take func(Event) error) error {
+	f := &follower{client: c, what: what, take: take, cursor: what.After}
+	wait := firstRetry
+	for {
+		f.partial, f.progress = false, false
+		err := f.once(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			err = &UnreachableError{Server: c.options.URL, Err: errEnded}
+		case !passes(err):
+			return err
+		}
+		if f.progress {
+			wait = firstRetry
+		}
+		pause := wait/2 + rand.N(wait/2)
+		if what.Lost != nil {
+			what.Lost(err, pause)
+		}
+		if !rest(ctx, pause) {
+			return context.Cause(ctx)
+		}
+		wait = min(2*wait, lastRetry)
+	}
+}
+
+// passes tells whether trying again may heal it.
+func passes(err error) bool {
+	var unreachable *UnreachableError
+	code := CodeOf(err)
+	return errors.As(err, &unreachable) || code == "UNAVAILABLE" || code == "RATE_LIMITED"
+}
+
+// rest waits; false: the context ended first.
+func rest(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+type follower struct {
+	client   *Client
+	what     Following
+	take     func(Event) error
+	cursor   string
+	partial  bool // a whole picture has begun and is not whole yet
+	progress bool // this stream brought something
+}
+
+// once follows one stream to its end.
+func (f *follower) once(ctx context.Context) error {
+	variables := struct {
+		After  *string       `json:"after"`
+		Filter *ChangeFilter `json:"filter"`
+	}{Filter: f.what.Filter}
+	if f.cursor != "" {
+		variables.After = &f.cursor
+	}
+	request := Request{Query: Changes_Operation, Variables: variables, Operation: "Changes"}
+	return f.client.Stream(ctx, request, func(text []byte) error {
+		var data ChangesResponse
+		if err := dataOf(text, &data); err != nil {
+			return err
+		}
+		f.progress = true
+		event := Event{Change: data.Changes, Begins: data.Changes.Resync && !f.partial}
+		f.partial = data.Changes.Resync && data.Changes.Cursor == nil
+		if err := f.take(event); err != nil {
+			return err
+		}
+		if event.Cursor != nil {
+			f.cursor = *event.Cursor
+		}
+		return nil
+	})
+}

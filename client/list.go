@@ -1,0 +1,93 @@
+package client
+
+import (
+	"context"
+	"iter"
+)
+
+// pageSize is how many things are asked for at once.
+const pageSize = 250
+
+// page is one page of a list with where it ends.
+type page[T any] struct {
+	items []T
+	end   PageEnd
+}
+
+// all yields every item of a list, page by page, and at last an error, if any.
+func all[T any](ask func(after *string) (page[T], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var after *string
+		for {
+			next, err := ask(after)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range next.items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if after = next.end.EndCursor; !next.end.HasNextPage || after == nil {
+				return
+			}
+		}
+	}
+}
+
+// Objects yields the configuration objects that fit.
+func (c *Client) Objects(ctx context.Context, filter *ConfigObjectFilter) iter.Seq2[ObjectSummary, error] {
+	return all(func(after *string) (page[ObjectSummary], error) {
+		answer, err := Objects(ctx, c, pageSize, after, filter)
+		if err != nil {
+			return page[ObjectSummary]{}, err
+		}
+		return page[ObjectSummary]{answer.ConfigObjects.Nodes, answer.ConfigObjects.PageInfo}, nil
+	})
+}
+
+// Services yields the services of the mesh that fit.
+func (c *Client) Services(ctx context.Context, filter *ServiceFilter) iter.Seq2[ServiceSummary, error] {
+	return all(func(after *string) (page[ServiceSummary], error) {
+		answer, err := Services(ctx, c, pageSize, after, filter)
+		if err != nil {
+			return page[ServiceSummary]{}, err
+		}
+		return page[ServiceSummary]{answer.Services.Nodes, answer.Services.PageInfo}, nil
+	})
+}
+
+// Clusters yields the attached clusters.
+func (c *Client) Clusters(ctx context.Context) iter.Seq2[ClusterSummary, error] {
+	return all(func(after *string) (page[ClusterSummary], error) {
+		answer, err := Clusters(ctx, c, pageSize, after)
+		if err != nil {
+			return page[ClusterSummary]{}, err
+		}
+		return page[ClusterSummary]{answer.Clusters.Nodes, answer.Clusters.PageInfo}, nil
+	})
+}
+
+// Proxies yields the connected proxies, each stream once.
+func (c *Client) Proxies(ctx context.Context) iter.Seq2[ProxySummary, error] {
+	return all(func(after *string) (page[ProxySummary], error) {
+		answer, err := Proxies(ctx, c, pageSize, after)
+		if err != nil {
+			return page[ProxySummary]{}, err
+		}
+		return page[ProxySummary]{answer.Proxies.Nodes, answer.Proxies.PageInfo}, nil
+	})
+}
+
+// History yields what was done to the configuration, the newest first.
+func (c *Client) History(ctx context.Context) iter.Seq2[ConfigStep, error] {
+	return all(func(after *string) (page[ConfigStep], error) {
+		answer, err := History(ctx, c, pageSize, after)
+		if err != nil {
+			return page[ConfigStep]{}, err
+		}
+		return page[ConfigStep]{answer.History.Nodes, answer.History.PageInfo}, nil
+	})
+}

@@ -1,0 +1,119 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/Khan/genqlient/graphql"
+)
+
+// maxAnswer is the largest answer in bytes.
+const maxAnswer = 256 << 20
+
+// Answer is an answer of the hub, its parts as they came.
+type Answer struct {
+	Data       json.RawMessage `json:"data,omitempty"`
+	Errors     []GraphQLError  `json:"errors,omitempty"`
+	Extensions json.RawMessage `json:"extensions,omitempty"`
+}
+
+func (a Answer) err() error {
+	if len(a.Errors) == 0 {
+		return nil
+	}
+	return &Error{Errors: a.Errors}
+}
+
+// MakeRequest sends an operation of operations.gen.go.
+func (c *Client) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
+	text, err := c.Do(ctx, Request{Query: request.Query, Variables: request.Variables, Operation: request.OpName})
+	if err != nil {
+		return err
+	}
+	var answer Answer
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return fmt.Errorf("reading the answer of %s: %w", c.options.URL, err)
+	}
+	if err := answer.err(); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer.Data, response.Data); err != nil {
+		return fmt.Errorf("reading the answer of %s to %s: %w", c.options.URL, request.OpName, err)
+	}
+	return nil
+}
+
+// Do sends any query or mutation and returns the hub's answer as it came, errors
+// of GraphQL included.
+func (c *Client) Do(ctx context.Context, request Request) ([]byte, error) {
+	answer, err := c.post(ctx, request, "application/graphql-response+json, application/json;q=0.9")
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, c.unreachable(ctx, err)
+	case len(text) > maxAnswer:
+		return nil, fmt.Errorf("the answer of %s is larger than %d MiB; ask for less at once", c.options.URL, maxAnswer>>20)
+	case !isJSON(answer) || !json.Valid(text):
+		return nil, c.strange(answer.StatusCode, text)
+	}
+	return text, nil
+}
+
+// post sends an operation; the caller closes the answer's body.
+func (c *Client) post(ctx context.Context, request Request, accept string) (*http.Response, error) {
+	if c.options.Sent != nil {
+		c.options.Sent(request)
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return nil, fmt.Errorf("writing the request %s: %w", request.Operation, err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", c.options.URL, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", accept)
+	r.Header.Set("User-Agent", cmp.Or(c.options.UserAgent, "isthmus-client"))
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	return answer, nil
+}
+
+// unreachable says why nothing came, without the URL that net/http puts before.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return &UnreachableError{Server: c.options.URL, Err: err}
+}
+
+func (c *Client) strange(status int, text []byte) error {
+	const most = 200
+	shown := strings.Join(strings.Fields(strings.ToValidUTF8(string(text[:min(len(text), most)]), "")), " ")
+	return &StatusError{Server: c.options.URL, Status: status, Text: shown}
+}
+
+func isJSON(answer *http.Response) bool {
+	is, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return err == nil && (is == "application/json" || is == "application/graphql-response+json")
+}

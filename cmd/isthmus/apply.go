@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/client"
+)
+
+// applyFlags are those of apply, and of diff as far as they matter there.
+type applyFlags struct {
+	sources
+	waiting
+	manager, set, message, ticket string
+	force, prune                  bool
+	dryRun, expected, output      string
+}
+
+func (a *applyFlags) bindShared(cmd *cobra.Command) {
+	f := cmd.Flags()
+	a.sources.bind(f)
+	f.StringVar(&a.manager, "field-manager", "", "`NAME` of who owns the fields that the manifests set (default isthmus)")
+	f.BoolVar(&a.force, "force-conflicts", false, "take over fields that other managers own")
+	f.StringVar(&a.set, "set", "", "`NAME` of the manifests as a whole; every object is labelled with it")
+	f.BoolVar(&a.prune, "prune", false, "delete the objects of the set that are not among the manifests")
+}
+
+func applyCommand(io streams) *cobra.Command {
+	var r remote
+	var a applyFlags
+	cmd := &cobra.Command{
+		Use: "apply -f FILE", Short: "Merge manifests into the configuration", Args: noArguments,
+		Long: `Merge manifests into the configuration as kubectl apply --server-side does: all
+of them become one revision, or none. All problems are told at once, with file,
+line and column.`,
+		Example: `  isthmus apply -f web.yaml
+  isthmus apply -f config/ -R --dry-run=server
+  kustomize build . | isthmus apply -f - --set shop --prune
+  isthmus apply -f web.yaml --wait --timeout 2m
+  isthmus apply -f web.yaml --expected-revision 41 -m "more weight for v2"`,
+	}
+	f := cmd.Flags()
+	r.bind(f)
+	a.bindShared(cmd)
+	a.waiting.bind(f)
+	f.StringVar(&a.dryRun, "dry-run", string(dryNone), "only say what would happen: `WHO` is none, server (also without a value) or client (no hub is asked)")
+	f.Lookup("dry-run").NoOptDefVal = string(dryServer)
+	f.StringVarP(&a.message, "message", "m", "", "why, for the history")
+	f.StringVar(&a.ticket, "ticket", "", "ticket of a dry run whose outcome is to be carried out")
+	f.StringVar(&a.expected, "expected-revision", "", "refuse unless the configuration is at this `REVISION`")
+	f.StringVarP(&a.output, "output", "o", "", "`FORMAT`: name, json or yaml (default: a line for each object)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), &r, io) }
+	return finish(cmd)
+}
+
+func (a *applyFlags) run(ctx context.Context, r *remote, io streams) error {
+	o, err := a.check()
+	if err != nil {
+		return err
+	}
+	files, err := a.sources.read(io.in)
+	if err != nil {
+		return err
+	}
+	if dryRun(a.dryRun) == dryClient {
+		return checkAlone(io, o, files)
+	}
+	s, err := r.open(io)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.change(ctx, &a.waiting, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
+		input := a.input(files)
+		input.WaitFor, input.IdempotencyKey = wait, key
+		return s.Client.Apply(ctx, input)
+	})
+}
+
+func (a *applyFlags) check() (output, error) {
+	if err := oneOf("dry-run", a.dryRun, string(dryNone), string(dryServer), string(dryClient)); err != nil {
+		return output{}, err
+	}
+	if a.prune && a.set == "" {
+		return output{}, usagef("--prune deletes what is gone of a set; name the set with --set")
+	}
+	if err := a.waiting.check(); err != nil {
+		return output{}, err
+	}
+	if err := checkRevision("expected-revision", a.expected); err != nil {
+		return output{}, err
+	}
+	o, err := parseOutput(a.output, "table", "name", "json", "yaml")
+	if err == nil && dryRun(a.dryRun) == dryClient && (o.sort == "json" || o.sort == "yaml") {
+		err = usagef("-o %s shows what the hub would do; write --dry-run=server", o.sort)
+	}
+	return o, err
+}
+
+func checkRevision(flag, text string) error {
+	if text == "" {
+		return nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < 0 {
+		return usagef("--%s: %q is no revision; \"isthmus history\" lists them", flag, text)
+	}
+	return nil
+}
+
+// input is the request without what differs between its repetitions.
+func (a *applyFlags) input(files []client.ManifestInput) client.ApplyInput {
+	dry := dryRun(a.dryRun) == dryServer
+	return client.ApplyInput{
+		Files: files, DryRun: &dry, FieldManager: orNil(a.manager), Force: &a.force, Set: orNil(a.set), Prune: &a.prune,
+		Ticket: orNil(a.ticket), Message: orNil(a.message), ExpectedRevision: orNil(a.expected),
+	}
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// checkAlone is a dry run without a hub: the manifests are read and validated.
+func checkAlone(io streams, o output, files []client.ManifestInput) error {
+	found, problems, err := inspect(files)
+	if err != nil {
+		return err
+	}
+	if err := tellProblems(io, problems); err != nil {
+		return err
+	}
+	for _, object := range found {
+		text := refName(object.ref)
+		if o.sort != "name" {
+			text += " valid (client dry run)"
+		}
+		if _, err := fmt.Fprintln(io.out, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/client"
+)
+
+func describeCommand(io streams) *cobra.Command {
+	var r remote
+	var in scope
+	cmd := &cobra.Command{
+		Use: "describe KIND NAME… | KIND/NAME…", Short: "Tell everything about objects, services, clusters or proxies",
+		Long: `Tell everything about objects of the configuration: the object itself, how far
+it is with proxies and what those say that refuse it, what of it the hub does
+not carry out and why, findings and history. Services, clusters and proxies are
+told about, too.`,
+		Example:           "  isthmus describe vs web -n shop\n  isthmus describe service hello.default.svc.cluster.local\n  isthmus describe cluster c1",
+		Args:              atLeastOne("a kind and a name, or KIND/NAME"),
+		ValidArgsFunction: completeObjects(&r, io),
+	}
+	f := cmd.Flags()
+	r.bind(f)
+	in.bind(f)
+	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, args []string) error {
+		in.given = f.Changed("namespace")
+		words, err := s.vocabulary(ctx)
+		if err != nil {
+			return err
+		}
+		targets, err := words.targets(args, *in.in(s))
+		if err != nil {
+			return err
+		}
+		first := true
+		for _, t := range targets {
+			if len(t.names) == 0 {
+				return usagef("the name is missing; \"isthmus get %s\" lists the %s", t.word, t.plural())
+			}
+			for _, n := range t.names {
+				if !first {
+					_, _ = fmt.Fprintln(s.io.out) // the next line's error tells
+				}
+				first = false
+				if err := s.describe(ctx, t, n); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return finish(cmd)
+}
+
+func (s *session) describe(ctx context.Context, t target, n named) error {
+	switch t.hub {
+	case hubServices:
+		return s.describeService(ctx, t, n)
+	case hubClusters:
+		return s.describeCluster(ctx, t, n)
+	case hubProxies:
+		return s.describeProxy(ctx, t, n)
+	}
+	answer, err := client.ObjectDetails(ctx, s, t.kind.Group, t.kind.Kind, &n.namespace, n.name)
+	if err != nil {
+		return err
+	}
+	if answer.ConfigObject == nil {
+		return s.elsewhere(ctx, t, n)
+	}
+	return describeObject(s.io.out, *answer.ConfigObject)
+}
+
+func describeObject(to io.Writer, o client.ObjectDetail) error {
+	var hidden []string
+	for _, h := range o.Hidden {
+		hidden = append(hidden, h.SourceName)
+	}
+	progress := progressOf(o.Status.Acked, o.Status.Rejected, o.Status.Pending)
+	if progress == "-" {
+		progress = "not known"
+	}
+	err := printLines(to,
+		line{"Kind", o.Kind + " (" + o.ApiVersion + ")"}, line{"Namespace", o.Namespace}, line{"Name", o.Name},
+		line{"Revision", o.Revision}, line{"Created", moment(o.Created)}, line{"Expires", moment(o.Expires)},
+		line{"Set", orEmpty(o.Set)}, line{"Source", o.SourceName}, line{"Hides", strings.Join(hidden, ", ")}, line{"Proxies", progress},
+	)
+	var refusals, ignored, findings, steps, manifest []string
+	for _, p := range o.Status.Proxies.Nodes {
+		if p.State == client.RolloutStateRejected {
+			refusals = append(refusals, p.NodeID+": "+orEmpty(p.Error))
+		}
+	}
+	for _, h := range o.Status.NotHonoured {
+		ignored = append(ignored, h.Field+": "+h.Reason)
+	}
+	for _, f := range o.Status.Findings {
+		findings = append(findings, findingText(f))
+	}
+	for _, step := range o.History.Nodes {
+		steps = append(steps, stepText(step))
+	}
+	manifest = strings.Split(strings.TrimRight(o.Yaml, "\n"), "\n")
+	sections := []part{{"Refused by", refusals}, {"Not carried out", ignored}, {"Findings", findings}, {"History", steps}, {"Object", manifest}}
+	if err != nil {
+		return err
+	}
+	return printParts(to, sections)
+}
+
+func stepText(step client.ObjectStep) string {
+	text := fmt.Sprintf("%s  revision %s  %s", step.Time.Format(time.RFC3339), step.Revision, did(step.Action))
+	for _, word := range []string{step.Author, orEmpty(step.Manager), orEmpty(step.Message)} {
+		if word != "" {
+			text += "  " + word
+		}
+	}
+	return text
+}
+
+func moment(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.Format(time.RFC3339)
+}
+
+// part is a headed list of lines.
+type part struct {
+	head  string
+	lines []string
+}
+
+// printParts prints the parts that have lines.
+func printParts(to io.Writer, parts []part) error {
+	for _, p := range parts {
+		if len(p.lines) == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(to, "%s:\n  %s\n", p.head, strings.Join(p.lines, "\n  ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

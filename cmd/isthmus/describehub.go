@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"isthmus.dev/isthmus/client"
+)
+
+func (s *session) describeService(ctx context.Context, t target, n named) error {
+	answer, err := client.ServiceDetails(ctx, s, n.name, &n.namespace)
+	if err != nil {
+		return err
+	}
+	of := answer.Service
+	if of == nil {
+		return notFound(t, n)
+	}
+	if err := printLines(s.io.out,
+		line{"Hostname", of.Hostname}, line{"Namespace", of.Namespace}, line{"Resolution", string(of.Resolution)},
+		line{"Outside", map[bool]string{true: "yes", false: ""}[of.MeshExternal]}, line{"Version", of.Version},
+		line{"Seen by", strings.Join(of.ExportTo, ", ")}, line{"Accounts", strings.Join(of.ServiceAccounts, ", ")},
+	); err != nil {
+		return err
+	}
+	var vips, ports, conflicts, endpoints []string
+	for _, v := range of.ClusterVIPs {
+		vips = append(vips, v.ClusterID+"  "+strings.Join(v.Addresses, ", "))
+	}
+	for _, p := range of.Ports {
+		ports = append(ports, fmt.Sprintf("%d  %s  %s  in %s", p.Number, p.Protocol, orDash(p.Name), strings.Join(p.ClusterIDs, ", ")))
+	}
+	for _, c := range of.Conflicts {
+		conflicts = append(conflicts, c.Kind+": "+c.Message)
+	}
+	for _, e := range of.Endpoints.Nodes {
+		endpoints = append(endpoints, endpointText(e))
+	}
+	if more := of.Endpoints.TotalCount - len(of.Endpoints.Nodes); more > 0 {
+		endpoints = append(endpoints, fmt.Sprintf("and %d more", more))
+	}
+	return printParts(s.io.out, []part{{"Addresses", vips}, {"Ports", ports}, {"Conflicts", conflicts}, {"Endpoints", endpoints}})
+}
+
+func endpointText(e client.EndpointSummary) string {
+	var ports []string
+	for _, p := range e.Ports {
+		ports = append(ports, fmt.Sprint(p.Number))
+	}
+	text := fmt.Sprintf("%s:%s  %s  cluster %s  network %s  weight %d", e.Address, strings.Join(ports, "+"), e.Health, e.ClusterID, e.Network, e.Weight)
+	if place := placeText(e.Locality.Region, e.Locality.Zone, e.Locality.SubZone); place != "" {
+		text += "  " + place
+	}
+	if e.Workload != nil {
+		text += "  " + *e.Workload
+	}
+	return text
+}
+
+func placeText(region, zone, subZone string) string {
+	return strings.TrimRight(region+"/"+zone+"/"+subZone, "/")
+}
+
+func (s *session) describeCluster(ctx context.Context, t target, n named) error {
+	answer, err := client.ClusterDetails(ctx, s, n.name)
+	if err != nil {
+		return err
+	}
+	of := answer.Cluster
+	if of == nil {
+		return notFound(t, n)
+	}
+	if err := printLines(s.io.out,
+		line{"Cluster", of.ClusterID}, line{"Provider", string(of.Provider)}, line{"Network", of.Network}, line{"Precedence", fmt.Sprint(of.Precedence)},
+		line{"Phase", string(of.Status.Phase)}, line{"Since", moment(of.Status.Since)}, line{"Last event", moment(of.Status.LastEvent)},
+		line{"Last sync", moment(of.Status.LastSync)}, line{"Saved state", orEmpty(of.Status.LastKnownGoodAge)}, line{"Message", orEmpty(of.Status.Message)},
+		line{"Services", fmt.Sprint(of.Services.TotalCount)}, line{"Endpoints", fmt.Sprint(of.Endpoints.TotalCount)},
+	); err != nil {
+		return err
+	}
+	var problems []string
+	for _, p := range of.Problems.Nodes {
+		problems = append(problems, problem{Object: p.Object, Field: orEmpty(p.Field), Code: p.Code, Message: p.Message}.String())
+	}
+	if more := of.Problems.TotalCount - len(of.Problems.Nodes); more > 0 {
+		problems = append(problems, fmt.Sprintf("and %d more", more))
+	}
+	return printParts(s.io.out, []part{{"Problems", problems}})
+}
+
+func (s *session) describeProxy(ctx context.Context, t target, n named) error {
+	answer, err := client.ProxyDetails(ctx, s, n.name)
+	if err != nil {
+		return err
+	}
+	of := answer.Proxy
+	if of == nil {
+		return notFound(t, n)
+	}
+	if err := printLines(s.io.out,
+		line{"Node ID", of.NodeID}, line{"Type", string(of.Type)}, line{"Mode", string(of.RouterMode)}, line{"Cluster", of.ClusterID},
+		line{"Network", of.Network}, line{"Namespace", of.Namespace}, line{"Place", placeText(of.Locality.Region, of.Locality.Zone, of.Locality.SubZone)},
+		line{"Program", orEmpty(of.UserAgent)}, line{"Delivery", string(of.Delivery)}, line{"Connected", moment(&of.ConnectedAt)},
+	); err != nil {
+		return err
+	}
+	var types []string
+	for _, y := range of.Sync {
+		text := fmt.Sprintf("%s  %s  sent %s  acknowledged %s", typeName(y.TypeUrl), y.State, orDash(orEmpty(y.VersionSent)), orDash(orEmpty(y.VersionAcked)))
+		if y.LastError != nil {
+			text += "  " + *y.LastError
+		}
+		types = append(types, text)
+	}
+	return printParts(s.io.out, []part{{"Types", types}})
+}

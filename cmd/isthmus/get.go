@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"isthmus.dev/isthmus/client"
+)
+
+// scope are the flags that say where to look.
+type scope struct {
+	namespace string
+	all       bool
+	given     bool // that namespace was
+}
+
+func (s *scope) bind(f *pflag.FlagSet) {
+	f.StringVarP(&s.namespace, "namespace", "n", "", "`NAMESPACE` to look in (default: that of the context, else "+defaultNamespace+")")
+}
+
+// in is the namespace to look in; nil: all of them.
+func (s *scope) in(of *session) *string {
+	switch {
+	case s.all:
+		return nil
+	case s.given:
+		return &s.namespace
+	}
+	return &of.namespace
+}
+
+type getFlags struct {
+	scope
+	output   string
+	selector string
+	watch    bool
+}
+
+func getCommand(io streams) *cobra.Command {
+	var r remote
+	var given getFlags
+	cmd := &cobra.Command{
+		Use: "get KIND [NAME…] | KIND/NAME…", Short: "Show objects of the configuration, services, clusters or proxies",
+		Long: `Show objects of the configuration by kind, and what the hub has of its own:
+services, clusters (those that are attached) and proxies. A kind is named by
+its plural, singular, short name or Kind, with its group where that is needed:
+clusters.isthmus.dev are the objects that declare clusters.`,
+		Example: `  isthmus get services -A
+  isthmus get virtualservices -n shop
+  isthmus get vs web -n shop -o yaml
+  isthmus get dr -A -l team=checkout -o name
+  isthmus get vs -A -o jsonpath='{.items[*].metadata.name}'
+  isthmus get vs -n shop -w`,
+		Args:              atLeastOne("a kind; \"isthmus api-resources\" lists them"),
+		ValidArgsFunction: completeObjects(&r, io),
+	}
+	f := cmd.Flags()
+	r.bind(f)
+	given.bind(f)
+	f.BoolVarP(&given.all, "all-namespaces", "A", false, "look in all namespaces")
+	f.StringVarP(&given.output, "output", "o", "table", "`FORMAT`: table, wide, yaml, json, name or jsonpath=TEMPLATE")
+	f.StringVarP(&given.selector, "selector", "l", "", "only objects whose labels fit, as in team=checkout,stage!=test")
+	f.BoolVarP(&given.watch, "watch", "w", false, "go on showing what changes")
+	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, args []string) error {
+		given.given = f.Changed("namespace")
+		return s.get(ctx, given, args)
+	})
+	return finish(cmd)
+}
+
+// getting is what get was asked for.
+type getting struct {
+	output output
+	all    bool // show namespaces
+	watch  bool
+	which  selection
+	table  *table
+}
+
+func (s *session) get(ctx context.Context, given getFlags, args []string) error {
+	if given.all && given.given {
+		return usagef("-n and -A contradict each other; leave out one")
+	}
+	o, err := parseOutput(given.output, "table", "wide", "yaml", "json", "name", "jsonpath")
+	if err != nil {
+		return err
+	}
+	g := &getting{output: o, all: given.all, watch: given.watch, which: selection{namespace: given.in(s)}}
+	if g.which.labels, err = labels.Parse(given.selector); err != nil {
+		return usagef("-l: %w", err)
+	}
+	short, cancel := s.within(ctx)
+	defer cancel()
+	words, err := s.vocabulary(short)
+	if err != nil {
+		return err
+	}
+	namespace := ""
+	if g.which.namespace != nil {
+		namespace = *g.which.namespace
+	}
+	targets, err := words.targets(args, namespace)
+	if err != nil {
+		return err
+	}
+	if err := g.check(targets, given); err != nil {
+		return err
+	}
+	return s.show(ctx, short, g, targets)
+}
+
+// check refuses what does not go together.
+func (g *getting) check(targets []target, given getFlags) error {
+	for _, t := range targets {
+		switch {
+		case given.selector != "" && (t.hub != "" || len(t.names) > 0):
+			return usagef("-l selects among objects of the configuration; leave it out for %s", t.plural())
+		case given.all && len(t.names) > 0:
+			return usagef("-A has no meaning for things that are named; write -n NAMESPACE")
+		case given.watch && t.hub == hubProxies:
+			return usagef("proxies cannot be watched; repeat the command, or see /metrics")
+		case given.watch && (len(targets) > 1 || len(t.names) > 1):
+			return usagef("-w follows one kind, or one object; leave out the others")
+		}
+	}
+	return nil
+}
+
+// show prints everything that was asked for, then follows it if that was, too.
+// Short is the context of the first, ctx of the second.
+func (s *session) show(ctx, short context.Context, g *getting, targets []target) error {
+	var shown []item
+	for i, t := range targets {
+		before := len(shown)
+		for one, err := range s.wanted(short, g, t) {
+			if err != nil {
+				return err
+			}
+			shown = append(shown, one)
+		}
+		if !g.isTable() {
+			continue
+		}
+		if i > 0 && len(shown) > before && before > 0 {
+			_, _ = fmt.Fprintln(s.io.out) // the table's own error tells
+		}
+		if err := s.printTable(g, t, shown[before:]); err != nil {
+			return err
+		}
+	}
+	if g.watch {
+		return s.watch(ctx, g, targets[0], shown)
+	}
+	return s.printItems(g, targets, shown)
+}
+
+func (g *getting) isTable() bool { return g.output.sort == "table" || g.output.sort == "wide" }
+
+// wanted yields what a target asks for.
+func (s *session) wanted(ctx context.Context, g *getting, t target) iter.Seq2[item, error] {
+	switch {
+	case len(t.names) == 0 && t.hub != "":
+		return s.hubItems(ctx, t.hub, g.which)
+	case len(t.names) == 0:
+		return s.objects(ctx, t.kind, g.which)
+	}
+	return func(yield func(item, error) bool) {
+		for _, n := range t.names {
+			one, err := s.one(ctx, t, n)
+			if !yield(one, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// one gets a thing by its name.
+func (s *session) one(ctx context.Context, t target, n named) (item, error) {
+	if t.hub != "" {
+		which := selection{}
+		if t.hub == hubServices {
+			which.namespace = &n.namespace
+		}
+		for one, err := range s.hubItems(ctx, t.hub, which) {
+			if err != nil {
+				return item{}, err
+			}
+			if one.cells[1] == n.name {
+				return one, nil
+			}
+		}
+		return item{}, notFound(t, n)
+	}
+	answer, err := client.Object(ctx, s, t.kind.Group, t.kind.Kind, &n.namespace, n.name, nil)
+	if err != nil {
+		return item{}, err
+	}
+	if answer.ConfigObject == nil {
+		return item{}, s.elsewhere(ctx, t, n)
+	}
+	return objectItem(*answer.ConfigObject)
+}
+
+func notFound(t target, n named) error {
+	in, all := "", ""
+	if t.namespaced() {
+		in, all = fmt.Sprintf(" in namespace %q", n.namespace), " -A"
+	}
+	return fmt.Errorf("there is no %q among the %s%s; \"isthmus get %s%s\" lists what there is", n.name, t.plural(), in, t.word, all)
+}
+
+// elsewhere is that an object is not there, and where one of its name is.
+func (s *session) elsewhere(ctx context.Context, t target, n named) error {
+	filter := &client.ConfigObjectFilter{Group: &t.kind.Group, Kind: &t.kind.Kind, Name: &n.name}
+	for o, err := range s.Objects(ctx, filter) {
+		if err != nil {
+			break
+		}
+		return fmt.Errorf("there is no %q among the %s in namespace %q; there is one in namespace %q: write -n %s",
+			n.name, t.plural(), n.namespace, o.Namespace, o.Namespace)
+	}
+	return notFound(t, n)
+}
+
+// printTable prints the rows of one sort, or says that there are none.
+func (s *session) printTable(g *getting, t target, shown []item) error {
+	if len(shown) == 0 && !g.watch {
+		_, err := fmt.Fprintln(s.io.err, nothing(g, t))
+		return err
+	}
+	h := objectHeads(t.kind)
+	if t.hub != "" {
+		h = hubHeads(t.hub)
+	}
+	g.table = &table{to: s.io.out, heads: g.cells(t, h, h.names)}
+	for _, one := range shown {
+		g.table.add(g.cells(t, h, one.cells)...)
+	}
+	return g.table.flush()
+}
+
+func nothing(g *getting, t target) string {
+	if !t.namespaced() || g.which.namespace == nil {
+		return "there are no " + t.plural()
+	}
+	return fmt.Sprintf("there are no %s in namespace %q; -A looks in all", t.plural(), *g.which.namespace)
+}
+
+// cells leaves out the columns that were not asked for.
+func (g *getting) cells(t target, h heads, all []string) []string {
+	if g.output.sort != "wide" {
+		all = all[:len(all)-h.wide]
+	}
+	if !g.all || !t.namespaced() {
+		all = all[1:]
+	}
+	return all
+}
+
+// printItems prints what is no table: one thing that was named as it is, all else
+// as a list.
+func (s *session) printItems(g *getting, targets []target, shown []item) error {
+	switch {
+	case g.isTable():
+		return nil
+	case g.output.sort == "name":
+		for _, one := range shown {
+			if _, err := fmt.Fprintln(s.io.out, one.id); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(targets) == 1 && len(targets[0].names) == 1:
+		return g.output.printValue(s.io.out, shown[0].value)
+	}
+	values := make([]any, len(shown))
+	for i, one := range shown {
+		values[i] = one.value
+	}
+	return g.output.printValue(s.io.out, map[string]any{"apiVersion": "v1", "kind": "List", "items": values})
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/client"
+)
+
+type historyFlags struct {
+	scope
+	limit  int
+	output string
+}
+
+func historyCommand(io streams) *cobra.Command {
+	var r remote
+	var h historyFlags
+	cmd := &cobra.Command{
+		Use: "history [KIND NAME | KIND/NAME]", Short: "Show what was done to the configuration, or to one object",
+		Example:           "  isthmus history\n  isthmus history vs web -n shop\n  isthmus history -o json --limit 5",
+		Args:              atMost(2),
+		ValidArgsFunction: completeObjects(&r, io),
+	}
+	f := cmd.Flags()
+	r.bind(f)
+	h.bind(f)
+	f.IntVar(&h.limit, "limit", 20, "show at most so many revisions, the newest first")
+	f.StringVarP(&h.output, "output", "o", "table", "`FORMAT`: table, yaml, json or jsonpath=TEMPLATE")
+	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, args []string) error {
+		h.given = f.Changed("namespace")
+		return h.run(ctx, s, args)
+	})
+	return finish(cmd)
+}
+
+func (h *historyFlags) run(ctx context.Context, s *session, args []string) error {
+	o, err := parseOutput(h.output, "table", "yaml", "json", "jsonpath")
+	if err != nil {
+		return err
+	}
+	if h.limit < 1 || h.limit > 500 {
+		return usagef("--limit: %d is not from 1 to 500", h.limit)
+	}
+	if len(args) == 0 {
+		return h.ofAll(ctx, s, o)
+	}
+	t, n, err := s.object(ctx, args, *h.in(s))
+	if err != nil {
+		return err
+	}
+	return h.ofOne(ctx, s, o, client.Ref{Group: t.kind.Group, Kind: t.kind.Kind, Namespace: n.namespace, Name: n.name})
+}
+
+// object reads arguments that name one object of the configuration.
+func (s *session) object(ctx context.Context, args []string, namespace string) (target, named, error) {
+	words, err := s.vocabulary(ctx)
+	if err != nil {
+		return target{}, named{}, err
+	}
+	targets, err := words.targets(args, namespace)
+	if err != nil {
+		return target{}, named{}, err
+	}
+	if len(targets) != 1 || len(targets[0].names) != 1 {
+		return target{}, named{}, usagef("name one object: KIND NAME or KIND/NAME")
+	}
+	if targets[0].hub != "" {
+		return target{}, named{}, usagef("%s are no objects of the configuration; those are named with their group, as clusters.isthmus.dev", targets[0].hub)
+	}
+	return targets[0], targets[0].names[0], nil
+}
+
+func (h *historyFlags) ofAll(ctx context.Context, s *session, o output) error {
+	steps := []client.ConfigStep{}
+	for step, err := range s.History(ctx) {
+		if err != nil {
+			return err
+		}
+		if steps = append(steps, step); len(steps) == h.limit {
+			break
+		}
+	}
+	if o.sort != "table" {
+		return printSteps(s.io, o, steps)
+	}
+	t := table{to: s.io.out, heads: []string{"REVISION", "TIME", "AUTHOR", "MANAGER", "CHANGES", "MESSAGE"}}
+	for _, step := range steps {
+		t.add(step.Revision, step.Time.Format(time.RFC3339), orDash(step.Author), orDash(orEmpty(step.Manager)), changesText(step.Changes), orEmpty(step.Message))
+	}
+	return t.flush()
+}
+
+// changesText names what changed; where that is much it counts.
+func changesText(changes []client.StepChange) string {
+	const most = 2
+	var parts []string
+	for i, c := range changes {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("and %d more", len(changes)-most))
+			break
+		}
+		parts = append(parts, refName(c.Object)+" "+did(c.Action))
+	}
+	return orDash(strings.Join(parts, ", "))
+}
+
+func (h *historyFlags) ofOne(ctx context.Context, s *session, o output, of client.Ref) error {
+	steps, err := s.steps(ctx, of, h.limit)
+	if err != nil {
+		return err
+	}
+	if o.sort != "table" {
+		return printSteps(s.io, o, steps)
+	}
+	return printStepTable(s.io, steps)
+}
+
+func printSteps[T any](io streams, o output, steps []T) error {
+	values := make([]any, len(steps))
+	for i, step := range steps {
+		value, err := shownAs("Revision", step)
+		if err != nil {
+			return err
+		}
+		values[i] = value
+	}
+	return o.printValue(io.out, map[string]any{"apiVersion": "v1", "kind": "List", "items": values})
+}
+
+func printStepTable(io streams, steps []client.ObjectStep) error {
+	t := table{to: io.out, heads: []string{"REVISION", "TIME", "ACTION", "AUTHOR", "MANAGER", "MESSAGE"}}
+	for _, step := range steps {
+		t.add(step.Revision, step.Time.Format(time.RFC3339), did(step.Action), orDash(step.Author), orDash(orEmpty(step.Manager)), orEmpty(step.Message))
+	}
+	return t.flush()
+}
+
+// steps are what was done to an object, the newest first; of one that is deleted,
+// what the history of the whole configuration tells.
+func (s *session) steps(ctx context.Context, of client.Ref, limit int) ([]client.ObjectStep, error) {
+	answer, err := client.ObjectHistory(ctx, s, of.Group, of.Kind, &of.Namespace, of.Name, limit)
+	if err != nil {
+		return nil, err
+	}
+	if answer.ConfigObject != nil {
+		return answer.ConfigObject.History.Nodes, nil
+	}
+	var steps []client.ObjectStep
+	for step, err := range s.History(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range step.Changes {
+			if refName(c.Object) == refName(of) {
+				steps = append(steps, client.ObjectStep{
+					Revision: step.Revision, Author: step.Author, Time: step.Time, Message: step.Message, Action: c.Action, Manager: step.Manager,
+				})
+			}
+		}
+		if len(steps) >= limit {
+			break
+		}
+	}
+	if len(steps) == 0 {
+		return nil, fmt.Errorf("%s is not there, and the history does not know it; \"isthmus history\" shows what was done", refName(of))
+	}
+	return steps, nil
+}

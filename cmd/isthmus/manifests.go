@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+
+	"isthmus.dev/isthmus/client"
+)
+
+// sources are the flags that name manifests.
+type sources struct {
+	files     []string
+	recursive bool
+}
+
+func (s *sources) bind(f *pflag.FlagSet) {
+	f.StringArrayVarP(&s.files, "filename", "f", nil, "`FILE`, folder, or - for standard input; may be repeated")
+	f.BoolVarP(&s.recursive, "recursive", "R", false, "read folders with all that is below them")
+}
+
+// maxManifests is how many bytes one request may have, the hub's limit.
+const maxManifests = 16 << 20
+
+// stdinName is how problems call standard input.
+const stdinName = "-"
+
+// read reads every manifest. A folder gives its *.yaml, *.yml and *.json, in the
+// order of their paths, and only regular files that lie in it.
+func (s *sources) read(stdin io.Reader) ([]client.ManifestInput, error) {
+	if len(s.files) == 0 {
+		return nil, usagef("-f is missing: name a file or a folder of manifests, or - for standard input")
+	}
+	var all []client.ManifestInput
+	size := 0
+	add := func(name string, data []byte) error {
+		if size += len(data); size > maxManifests {
+			return fmt.Errorf("%s: the manifests have more than %d MiB up to here; apply them in parts", name, maxManifests>>20)
+		}
+		if !utf8.Valid(data) {
+			return fmt.Errorf("%s: the file is no text in UTF-8; write it anew", name)
+		}
+		if slices.ContainsFunc(all, func(m client.ManifestInput) bool { return m.Name == name }) {
+			return usagef("-f: %s is named twice; name it once", name)
+		}
+		all = append(all, client.ManifestInput{Name: name, Content: string(data)})
+		return nil
+	}
+	for _, name := range s.files {
+		if err := s.readOne(name, stdin, add); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *sources) readOne(name string, stdin io.Reader, add func(string, []byte) error) error {
+	if name == stdinName {
+		if stdin == nil {
+			stdin = strings.NewReader("")
+		}
+		data, err := limited(stdin)
+		if err != nil {
+			return fmt.Errorf("reading standard input: %w", err)
+		}
+		return add(stdinName, data)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("-f: %w; name a file or a folder that is there", err)
+	}
+	if info.IsDir() {
+		return s.readFolder(name, add)
+	}
+	data, err := readRegular(name, os.Stat, os.Open)
+	if err != nil {
+		return fmt.Errorf("-f: %w", err)
+	}
+	return add(name, data)
+}
+
+// readFolder reads below a root that nothing leads out of.
+func (s *sources) readFolder(dir string, add func(string, []byte) error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("-f: %w", err)
+	}
+	defer root.Close()
+	names, err := s.namesIn(root)
+	if err != nil {
+		return fmt.Errorf("-f %s: %w", dir, err)
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("-f %s: the folder has no *.yaml, *.yml or *.json%s; to remove objects, use \"isthmus delete\"", dir, s.deeper())
+	}
+	for _, name := range names {
+		data, err := readRegular(name, root.Stat, root.Open)
+		if err != nil {
+			return fmt.Errorf("-f %s: %w", dir, err)
+		}
+		if err := add(filepath.Join(dir, name), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sources) deeper() string {
+	if s.recursive {
+		return ""
+	}
+	return " (-R looks in the folders below it, too)"
+}
+
+// namesIn lists the manifests of a folder, sorted. Hidden folders, like those of
+// version control and of mounted ConfigMaps, are left out.
+func (s *sources) namesIn(root *os.Root) ([]string, error) {
+	var names []string
+	err := fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path == ".":
+			return nil
+		case entry.IsDir() && (!s.recursive || strings.HasPrefix(entry.Name(), ".")):
+			return fs.SkipDir
+		case entry.IsDir():
+			return nil
+		}
+		switch filepath.Ext(path) {
+		case ".yaml", ".yml", ".json":
+			names = append(names, path)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// readRegular reads a regular file of at most the limit and refuses all else,
+// before it opens what might block.
+func readRegular(name string, stat func(string) (fs.FileInfo, error), open func(string) (*os.File, error)) ([]byte, error) {
+	info, err := stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file; only those are read", name)
+	}
+	f, err := open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := limited(f)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return data, nil
+}
+
+func limited(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxManifests+1))
+	if err == nil && len(data) > maxManifests {
+		err = errors.New("it has more than 16 MiB; split it")
+	}
+	return data, err
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"isthmus.dev/isthmus/client"
+)
+
+// describeError is an error for people: what is wrong and what to do next, in one
+// line.
+func describeError(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if next := nextStep(err); next != "" {
+		text += "; " + next
+	}
+	return text
+}
+
+// nextStep is what to do about an error that does not say it itself, or "".
+func nextStep(err error) string {
+	var status *client.StatusError
+	var unreachable *client.UnreachableError
+	switch {
+	case errors.As(err, &status):
+		return "check --server, ISTHMUS_SERVER or the context (\"isthmus context show\")"
+	case errors.As(err, &unreachable):
+		return unreachableStep(unreachable)
+	}
+	switch code := client.CodeOf(err); code {
+	case "":
+		return ""
+	case "UNAVAILABLE", "RATE_LIMITED":
+		return "try again in a moment"
+	case "GRAPHQL_VALIDATION_FAILED", "GRAPHQL_PARSE_FAILED":
+		return "if the hub is of another version than this program (\"isthmus version\", \"isthmus query '{ hub { version } }'\"), use the program of its version"
+	case "TOO_COMPLEX":
+		return "ask for less at once"
+	case "UNAUTHENTICATED", "FORBIDDEN":
+		return "name a certificate that the hub accepts with --tls-cert and --tls-key"
+	case "INTERNAL":
+		return "the hub's log has more under that ID"
+	}
+	return ""
+}
+
+func unreachableStep(err error) string {
+	var unknownCA x509.UnknownAuthorityError
+	var wrongName x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.Is(err, errTimeout), errors.Is(err, context.DeadlineExceeded):
+		return "wait longer with --timeout, or check --server"
+	case errors.Is(err, context.Canceled):
+		return "it was interrupted; repeat it"
+	case errors.As(err, &unknownCA):
+		return "name the CA that signs the hub's certificate with --tls-ca or ISTHMUS_TLS_CA"
+	case errors.As(err, &wrongName), errors.As(err, &invalid):
+		return "use the name that the hub's certificate has, and a certificate that holds now"
+	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return "the hub speaks plaintext there; write http:// in --server"
+	case strings.Contains(err.Error(), "remote error: tls:"):
+		return "the hub wants a certificate that its CA signed; name it with --tls-cert and --tls-key"
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return "start a hub with \"isthmus serve --dev\", or name yours with --server, ISTHMUS_SERVER or a context"
+	}
+	return "check --server, ISTHMUS_SERVER or the context (\"isthmus context show\"), and that the hub runs"
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"isthmus.dev/isthmus/client"
+)
+
+// did is what a request does to an object, as kubectl says it.
+func did(action client.ChangeAction) string {
+	switch action {
+	case client.ChangeActionCreate:
+		return "created"
+	case client.ChangeActionUpdate:
+		return "configured"
+	case client.ChangeActionDelete:
+		return "deleted"
+	}
+	return "unchanged"
+}
+
+// failed is a command that told on standard error what is wrong; the error is the
+// last line.
+type failed struct {
+	code int
+	text string
+}
+
+func (f failed) Error() string { return f.text }
+
+// problem is something that keeps manifests from being taken.
+type problem struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Object  string `json:"object,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// String has the place first, so that editors can go there.
+func (p problem) String() string {
+	var out strings.Builder
+	if p.File != "" {
+		out.WriteString(p.File)
+		if p.Line > 0 {
+			fmt.Fprintf(&out, ":%d:%d", p.Line, max(p.Column, 1))
+		}
+		out.WriteString(": ")
+	}
+	for _, part := range []string{p.Object, p.Field} {
+		if part != "" {
+			out.WriteString(part + ": ")
+		}
+	}
+	fmt.Fprintf(&out, "%s [%s]", p.Message, p.Code)
+	return out.String()
+}
+
+func problemOf(e client.UserError) problem {
+	p := problem{File: orEmpty(e.File), Field: orEmpty(e.Field), Code: e.Code, Message: e.Message}
+	if e.Line != nil {
+		p.Line = *e.Line
+	}
+	if e.Column != nil {
+		p.Column = *e.Column
+	}
+	if e.Object != nil && e.Object.Name != "" {
+		p.Object = refName(*e.Object)
+	}
+	return p
+}
+
+// refused tells every reason why a request was refused; the error says what to do.
+func refused(io streams, reasons []client.UserError) error {
+	codes := map[string]bool{}
+	for _, r := range reasons {
+		codes[r.Code] = true
+		if _, err := fmt.Fprintln(io.err, problemOf(r)); err != nil {
+			return err
+		}
+	}
+	what := fmt.Sprintf("%d problems", len(reasons))
+	if len(reasons) == 1 {
+		what = "1 problem"
+	}
+	return failed{code: exitFailed, text: what + ", nothing was changed; " + remedy(codes)}
+}
+
+// remedy is what to do about the codes of a refusal.
+func remedy(codes map[string]bool) string {
+	switch {
+	case codes["CONFLICT"]:
+		return "leave the fields of other managers out, or take them over with --force-conflicts"
+	case codes["PRECONDITION_FAILED"]:
+		return "somebody else was faster: look with \"isthmus diff\" and \"isthmus history\", then repeat with the present revision"
+	case codes["UNAVAILABLE"], codes["BUSY"]:
+		return "repeat it later; \"isthmus query '{ configSources { name trouble { message } } }'\" shows how the store is"
+	case codes["STORAGE_FULL"]:
+		return "the store is full: delete what is not needed, or give it more room"
+	case codes["NOT_FOUND"]:
+		return "\"isthmus get\" lists what there is; --ignore-not-found takes what is gone as deleted"
+	case codes["UNKNOWN_REVISION"]:
+		return "\"isthmus history\" lists the revisions"
+	case codes["READ_ONLY"]:
+		return "change the object where it comes from; \"isthmus describe\" says where that is"
+	}
+	return "correct the request and repeat; \"isthmus validate\" checks without a hub, \"isthmus diff\" with it"
+}
+
+// warn tells the findings of a request.
+func warn(io streams, findings []client.Finding) error {
+	for _, f := range findings {
+		if _, err := fmt.Fprintln(io.err, findingText(f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func findingText(f client.Finding) string {
+	p := problem{Field: orEmpty(f.Field), Code: f.Code, Message: f.Message}
+	if f.Object != nil && f.Object.Name != "" {
+		p.Object = refName(*f.Object)
+	}
+	return strings.ToLower(string(f.Severity)) + ": " + p.String()
+}
+
+// printOutcome prints what was changed: lines, names, JSON or YAML.
+func printOutcome(to io.Writer, o output, of client.Outcome) error {
+	if o.sort == "json" || o.sort == "yaml" {
+		value, err := shownAs("Outcome", of)
+		if err != nil {
+			return err
+		}
+		return o.printValue(to, value)
+	}
+	var errs []error
+	for _, c := range of.Changes {
+		text := refName(c.Object)
+		if o.sort != "name" {
+			text += " " + did(c.Action)
+			if of.DryRun {
+				text += " (dry run)"
+			}
+		}
+		_, err := fmt.Fprintln(to, text)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// summary is the last line of a change, for people.
+func summary(of client.Outcome) string {
+	count := map[client.ChangeAction]int{}
+	for _, c := range of.Changes {
+		count[c.Action]++
+	}
+	var parts []string
+	for _, action := range []client.ChangeAction{client.ChangeActionCreate, client.ChangeActionUpdate, client.ChangeActionDelete, client.ChangeActionUnchanged} {
+		if count[action] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[action], did(action)))
+		}
+	}
+	all := cmp.Or(strings.Join(parts, ", "), "nothing to change")
+	switch {
+	case of.DryRun:
+		return all + "; nothing was changed (dry run)"
+	case count[client.ChangeActionUnchanged] == len(of.Changes):
+		return all
+	}
+	return all + "; the configuration is at revision " + orEmpty(of.Revision)
+}

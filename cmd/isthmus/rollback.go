@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/client"
+)
+
+func rollbackCommand(io streams) *cobra.Command {
+	var r remote
+	var w waiting
+	var to, dry, message, format string
+	cmd := &cobra.Command{
+		Use: "rollback --to REVISION", Short: "Make the configuration what it was at a revision", Args: noArguments,
+		Long:    "Make the configuration what it was at a revision, as one new revision: nothing of the history is lost.",
+		Example: "  isthmus history\n  isthmus rollback --to 41 --dry-run\n  isthmus rollback --to 41 -m \"v2 was too slow\" --wait",
+	}
+	f := cmd.Flags()
+	r.bind(f)
+	w.bind(f)
+	f.StringVar(&to, "to", "", "`REVISION` to go back to; \"isthmus history\" lists them")
+	bindDryRun(f, &dry)
+	f.StringVarP(&message, "message", "m", "", "why, for the history")
+	f.StringVarP(&format, "output", "o", "", "`FORMAT`: name, json or yaml (default: a line for each object)")
+	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, _ []string) error {
+		if to == "" {
+			return usagef("--to is missing: name a revision; \"isthmus history\" lists them")
+		}
+		if err := checkRevision("to", to); err != nil {
+			return err
+		}
+		if err := checkDryRun(dry); err != nil {
+			return err
+		}
+		if err := w.check(); err != nil {
+			return err
+		}
+		o, err := parseOutput(format, "table", "name", "json", "yaml")
+		if err != nil {
+			return err
+		}
+		only := dryRun(dry) == dryServer
+		return s.change(ctx, &w, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
+			return s.Client.Rollback(ctx, client.RollbackInput{To: to, DryRun: &only, Message: orNil(message), WaitFor: wait, IdempotencyKey: key})
+		})
+	})
+	return finish(cmd)
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"isthmus.dev/isthmus/client"
+)
+
+// watcher shows what changes of one sort of things.
+type watcher struct {
+	*session
+	*getting
+	target
+	shown map[string]item // by ID, as they were last shown
+	seen  map[string]bool // while the whole picture comes anew
+}
+
+// watch follows what was shown until the context ends.
+func (s *session) watch(ctx context.Context, g *getting, t target, shown []item) error {
+	w := &watcher{session: s, getting: g, target: t, shown: map[string]item{}}
+	for _, one := range shown {
+		w.shown[one.id] = one
+		if !g.isTable() {
+			if err := w.print(one); err != nil {
+				return err
+			}
+		}
+	}
+	err := s.Follow(ctx, client.Following{Filter: w.filter(), Lost: s.lost}, func(e client.Event) error { return w.take(ctx, e) })
+	if ctx.Err() != nil {
+		return nil // whoever ends a watch has seen enough
+	}
+	return err
+}
+
+func (s *session) lost(err error, again time.Duration) {
+	_, _ = fmt.Fprintf(s.io.err, "%v; trying again in %s\n", err, again.Round(time.Millisecond)) // nobody to tell if it fails
+}
+
+func (w *watcher) filter() *client.ChangeFilter {
+	kind := client.ChangeKindConfigObject
+	switch w.hub {
+	case hubServices:
+		kind = client.ChangeKindService
+	case hubClusters:
+		kind = client.ChangeKindCluster
+	}
+	f := &client.ChangeFilter{Kinds: []client.ChangeKind{kind}}
+	if w.namespaced() {
+		f.Namespace = w.which.namespace
+	}
+	return f
+}
+
+// take shows what an event changes. Of a whole picture it shows only what is not
+// as it was shown.
+func (w *watcher) take(ctx context.Context, e client.Event) error {
+	if e.Begins {
+		w.seen = map[string]bool{}
+	}
+	for _, c := range e.Services {
+		if err := w.put(serviceItem(c.Service))(c.Action); err != nil {
+			return err
+		}
+	}
+	for _, c := range e.Clusters {
+		if err := w.put(clusterItem(c.Cluster))(c.Action); err != nil {
+			return err
+		}
+	}
+	for _, c := range e.ConfigObjects {
+		if err := w.object(ctx, c); err != nil {
+			return err
+		}
+	}
+	if e.Resync && e.Cursor != nil {
+		return w.forget()
+	}
+	return nil
+}
+
+// forget shows what is no part of the whole picture as gone.
+func (w *watcher) forget() error {
+	for id, one := range w.shown {
+		if !w.seen[id] {
+			if err := w.gone(one); err != nil {
+				return err
+			}
+		}
+	}
+	w.seen = nil
+	return nil
+}
+
+// put shows a thing of the hub's own after an action.
+func (w *watcher) put(one item, err error) func(client.ChangeAction) error {
+	return func(action client.ChangeAction) error {
+		switch {
+		case err != nil || len(w.names) > 0 && one.cells[1] != w.names[0].name:
+			return err
+		case action == client.ChangeActionDelete:
+			return w.gone(one)
+		}
+		return w.now(one)
+	}
+}
+
+// object shows an object of the configuration after a change.
+func (w *watcher) object(ctx context.Context, c client.ConfigObjectChange) error {
+	r := c.Object
+	if r.Group != w.kind.Group || r.Kind != w.kind.Kind || len(w.names) > 0 && r.Name != w.names[0].name {
+		return nil
+	}
+	before, known := w.shown[refName(r)]
+	if c.Action == client.ChangeActionDelete {
+		if !known {
+			return nil
+		}
+		return w.gone(before)
+	}
+	if known && before.revision == orEmpty(r.Revision) {
+		w.see(before)
+		return nil
+	}
+	ctx, cancel := w.within(ctx)
+	defer cancel()
+	answer, err := client.Object(ctx, w, r.Group, r.Kind, &r.Namespace, r.Name, nil)
+	if err != nil || answer.ConfigObject == nil {
+		return err
+	}
+	one, err := objectItem(*answer.ConfigObject)
+	if err != nil || !w.which.fits(one) {
+		return err
+	}
+	return w.now(one)
+}
+
+func (w *watcher) see(one item) {
+	if w.seen != nil {
+		w.seen[one.id] = true
+	}
+}
+
+func (w *watcher) now(one item) error {
+	w.see(one)
+	before, known := w.shown[one.id]
+	w.shown[one.id] = one
+	if known && w.hub != "" && jsonText(before.value, "") == jsonText(one.value, "") || known && w.hub == "" && before.revision == one.revision {
+		return nil
+	}
+	return w.print(one)
+}
+
+func (w *watcher) gone(one item) error {
+	delete(w.shown, one.id)
+	if !w.isTable() {
+		_, err := fmt.Fprintf(w.io.err, "%s is gone\n", one.id)
+		return err
+	}
+	cells := append([]string(nil), one.cells...)
+	for i := 2; i < len(cells); i++ {
+		cells[i] = "-"
+	}
+	cells[2] = "gone"
+	return w.row(cells)
+}
+
+func (w *watcher) print(one item) error {
+	switch w.output.sort {
+	case "table", "wide":
+		return w.row(one.cells)
+	case "name":
+		_, err := fmt.Fprintln(w.io.out, one.id)
+		return err
+	case "json":
+		_, err := fmt.Fprintln(w.io.out, jsonText(one.value, ""))
+		return err
+	case "yaml":
+		if _, err := fmt.Fprintln(w.io.out, "---"); err != nil {
+			return err
+		}
+	}
+	return w.output.printValue(w.io.out, one.value)
+}
+
+func (w *watcher) row(cells []string) error {
+	h := objectHeads(w.kind)
+	if w.hub != "" {
+		h = hubHeads(w.hub)
+	}
+	w.table.add(w.cells(w.target, h, cells)...)
+	return w.table.flush()
+}
