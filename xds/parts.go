@@ -113,7 +113,7 @@ func (b partBuild) addCommon(more federation.Deps) {
 		return
 	}
 	b.index.replace(b.resource+partSeparator, b.common, now)
-	b.resourceParts.common = now
+	b.common = now
 }
 
 // sweep drops the parts that the build did not ask for.

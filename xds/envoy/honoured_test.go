@@ -17,14 +17,20 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 	}{
 		"all honoured": {"VirtualService", `{hosts: [web], http: [{match: [{uri: {prefix: /a}}], timeout: 1s, retries: {attempts: 2}, route: [{destination: {host: web, subset: v1}, weight: 1}]}]}`, nil},
 		"delegate":     {"VirtualService", `{hosts: [web], http: [{delegate: {name: a}}]}`, []string{"http[0].delegate"}},
-		"values": {"VirtualService", `{hosts: ["*", web], http: [{match: [{uri: {regex: "("}}, {headers: {uri: {exact: a}}}], redirect: {redirectCode: 200}}, {directResponse: {status: 200}}, {directResponse: {status: 200}}]}`,
-			[]string{"hosts[0]", "http[0].match[0].uri", "http[0].match[1].headers[uri]", "http[0].redirect.redirectCode", "http[2]"}},
-		"headers": {"VirtualService", `{hosts: [web], http: [{headers: {request: {set: {host: a, ":path": b, x: "%NO%"}, remove: [host]}}, route: [{destination: {host: web}}]}]}`,
-			[]string{"http[0].headers.request.remove[0]", "http[0].headers.request.set[:path]", "http[0].headers.request.set[x]"}},
+		"values": {
+			"VirtualService", `{hosts: ["*", web], http: [{match: [{uri: {regex: "("}}, {headers: {uri: {exact: a}}}], redirect: {redirectCode: 200}}, {directResponse: {status: 200}}, {directResponse: {status: 200}}]}`,
+			[]string{"hosts[0]", "http[0].match[0].uri", "http[0].match[1].headers[uri]", "http[0].redirect.redirectCode", "http[2]"},
+		},
+		"headers": {
+			"VirtualService", `{hosts: [web], http: [{headers: {request: {set: {host: a, ":path": b, x: "%NO%"}, remove: [host]}}, route: [{destination: {host: web}}]}]}`,
+			[]string{"http[0].headers.request.remove[0]", "http[0].headers.request.set[:path]", "http[0].headers.request.set[x]"},
+		},
 		"faults":      {"VirtualService", `{hosts: [web], http: [{fault: {delay: {exponentialDelay: 1s}}, route: [{destination: {host: web}}]}]}`, []string{"http[0].fault.delay", "http[0].fault.delay.exponentialDelay"}},
 		"connections": {"VirtualService", `{hosts: [web], tls: [{match: [{sniHosts: ["*"], destinationSubnets: [x]}]}], tcp: [{match: [{sourceSubnet: 10.0.0.0/8}]}]}`, []string{"tcp[0].match[0].sourceSubnet", "tls[0].match[0].destinationSubnets", "tls[0].match[0].sniHosts[0]"}},
-		"destinations": {"DestinationRule", `{host: web, trafficPolicy: {loadBalancer: {simple: RANDOM, warmup: {duration: 1s}}, portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE, credentialName: a}}]}, subsets: [{name: v1, labels: {v: "1"}, trafficPolicy: {tunnel: {targetHost: a, targetPort: 1}}}]}`,
-			[]string{"subsets[0].trafficPolicy.tunnel", "trafficPolicy.loadBalancer.warmup", "trafficPolicy.portLevelSettings[0].tls.credentialName"}},
+		"destinations": {
+			"DestinationRule", `{host: web, trafficPolicy: {loadBalancer: {simple: RANDOM, warmup: {duration: 1s}}, portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE, credentialName: a}}]}, subsets: [{name: v1, labels: {v: "1"}, trafficPolicy: {tunnel: {targetHost: a, targetPort: 1}}}]}`,
+			[]string{"subsets[0].trafficPolicy.tunnel", "trafficPolicy.loadBalancer.warmup", "trafficPolicy.portLevelSettings[0].tls.credentialName"},
+		},
 		"sidecar": {"Sidecar", `{egress: [{hosts: ["*/*"], bind: 127.0.0.1}], ingress: [{defaultEndpoint: "127.0.0.1:80"}]}`, []string{"egress[0].bind", "ingress"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,8 +56,12 @@ func TestWholeKindsAreNotHonoured(t *testing.T) {
 		group, kind string
 		want        int
 	}{
-		{"networking.istio.io", "EnvoyFilter", 1}, {"security.istio.io", "AuthorizationPolicy", 1}, {"gateway.networking.k8s.io", "HTTPRoute", 1},
-		{"telemetry.istio.io", "Telemetry", 1}, {"networking.istio.io", "ServiceEntry", 0}, {"isthmus.dev", "MeshSettings", 0},
+		{"networking.istio.io", "EnvoyFilter", 1},
+		{"security.istio.io", "AuthorizationPolicy", 1},
+		{"gateway.networking.k8s.io", "HTTPRoute", 1},
+		{"telemetry.istio.io", "Telemetry", 1},
+		{"networking.istio.io", "ServiceEntry", 0},
+		{"isthmus.dev", "MeshSettings", 0},
 	} {
 		got := envoy.NotHonoured(&federation.Object{Key: federation.ObjectKey{Group: c.group, Kind: c.kind, Name: "n"}})
 		if len(got) != c.want || c.want == 1 && (got[0].Path != "spec" || got[0].Reason == "") {

@@ -54,7 +54,7 @@ func faultOf(in *networking.HTTPFaultInjection) (*faultv3.HTTPFault, error) {
 		}
 		percentage := fraction(d.GetPercentage().GetValue())
 		if d.GetPercentage() == nil {
-			percentage = fraction(float64(d.GetPercent())) //nolint:staticcheck // old objects have it
+			percentage = fraction(float64(d.GetPercent()))
 		}
 		out.Delay = &commonfaultv3.FaultDelay{
 			FaultDelaySecifier: &commonfaultv3.FaultDelay_FixedDelay{FixedDelay: d.GetFixedDelay()}, Percentage: percentage,
@@ -116,7 +116,7 @@ func corsOf(in *networking.CorsPolicy) (*corsv3.CorsPolicy, error) {
 		}
 		out.AllowOriginStringMatch = append(out.AllowOriginStringMatch, m)
 	}
-	for _, origin := range in.GetAllowOrigin() { //nolint:staticcheck // old objects have it
+	for _, origin := range in.GetAllowOrigin() {
 		out.AllowOriginStringMatch = append(out.AllowOriginStringMatch, oldOrigin(origin))
 	}
 	if in.GetMaxAge() != nil {

@@ -13,8 +13,8 @@ func (r *rule) setMirrors(action *routev3.RouteAction, in *networking.HTTPRoute)
 		percentage := 100.0
 		if in.GetMirrorPercentage() != nil {
 			percentage = in.GetMirrorPercentage().GetValue()
-		} else if in.GetMirrorPercent() != nil { //nolint:staticcheck // old objects have it
-			percentage = float64(in.GetMirrorPercent().GetValue()) //nolint:staticcheck // old objects have it
+		} else if in.GetMirrorPercent() != nil {
+			percentage = float64(in.GetMirrorPercent().GetValue())
 		}
 		r.mirror(action, in.GetMirror(), percentage)
 	}
