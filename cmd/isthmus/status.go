@@ -40,7 +40,7 @@ func (s statusOf) notHonoured(o *federation.Object) []model.NotHonoured {
 
 // findings are the other problems with the object.
 func (s statusOf) findings(snapshot *federation.Snapshot, key federation.ObjectKey) []apply.Finding {
-	found := []apply.Finding{}
+	found := append([]apply.Finding{}, apply.References(snapshot, key)...)
 	for p := range s.problems(snapshot, key) {
 		if p.Code != notHonoured {
 			found = append(found, apply.Finding{Code: p.Code, Severity: apply.Warning, Message: p.Message, Key: key, Field: p.Field})

@@ -11,7 +11,8 @@ import (
 )
 
 // analyse finds what a change would bring about that nobody asked for: problems
-// and disagreements that the snapshot after it has and that before it has not.
+// and disagreements that the snapshot after it has and that before it has not, and
+// what the changed objects refer to in vain.
 func analyse(before, after *federation.Snapshot, changes []config.Change) []Finding {
 	if before == nil || after == nil {
 		return nil
@@ -27,8 +28,13 @@ func analyse(before, after *federation.Snapshot, changes []config.Change) []Find
 			found = append(found, f)
 		}
 	}
+	for _, c := range changes {
+		if c.Object != nil {
+			found = append(found, References(after, c.Key)...)
+		}
+	}
 	slices.SortFunc(found, func(a, b Finding) int {
-		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 	})
 	return found
 }

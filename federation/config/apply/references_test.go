@@ -1,0 +1,62 @@
+package apply_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/federation/config/apply"
+)
+
+const rules = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: api, namespace: shop}
+spec:
+  host: api.example.com
+  subsets: [{name: v1, labels: {version: v1}}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: api, namespace: shop}
+spec:
+  hosts: [api.example.com]
+  gateways: [mesh, edge]
+  http:
+  - match: [{uri: {prefix: /beta}}]
+    route: [{destination: {host: api.example.com, subset: v2}}]
+    mirror: {host: absent}
+  - route: [{destination: {host: api.example.com, subset: v1}}]
+---
+`
+
+func findings(r apply.Result) string {
+	var all []string
+	for _, f := range r.Findings {
+		all = append(all, fmt.Sprintf("%s %s %s", f.Code, f.Key.Title(), f.Field))
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestReferencesThatLeadNowhereAreFound(t *testing.T) {
+	w := newWorld(t)
+	dry := w.must(rules+external("api.example.com"), dryRun)
+	want := `IST0101 VirtualService shop/api spec.gateways[1]
+IST0101 VirtualService shop/api spec.http[0].mirror.host
+IST0101 VirtualService shop/api spec.http[0].route[0].destination.subset`
+	if got := findings(dry); got != want {
+		t.Errorf("found\n%s\nwant\n%s", got, want)
+	}
+	if got := findings(w.must(rules, dryRun)); !strings.Contains(got, "IST0101 DestinationRule shop/api spec.host") {
+		t.Errorf("without the service: %s", got)
+	}
+}
+
+func TestSecondVirtualServiceOfAHostIsFound(t *testing.T) {
+	w := newWorld(t)
+	w.must(external("api.example.com") + rules)
+	rival := strings.NewReplacer("name: api,", "name: rival,").Replace(rules[strings.Index(rules, "---\n"):])
+	if got := findings(w.must(rival, dryRun)); !strings.Contains(got, "IST0109 VirtualService shop/rival spec.hosts[0]") {
+		t.Errorf("found %s", got)
+	}
+}
