@@ -156,3 +156,16 @@ func TestRevisionOfTheStoreIsInTheSnapshot(t *testing.T) {
 		t.Errorf("a revision that changes nothing: %d, %+v", next.Revision(), changes)
 	}
 }
+
+// TestSeed35KubernetesServiceChangeIsFull: a change of the service itself names
+// the service, whatever its registry, with the reason spec.
+func TestSeed35KubernetesServiceChangeIsFull(t *testing.T) {
+	k := key("web.shop", "shop")
+	s := after(set(shardOf("c1"), map[ServiceKey]*Shard{k: web("10.0.0.1", endpoint("10.1.0.1", 8080))}))
+	changed := web("10.0.0.1", endpoint("10.1.0.1", 8080))
+	changed.Ports[0].Protocol = GRPC
+	_, changes := Next(s, set(shardOf("c1"), map[ServiceKey]*Shard{k: changed}))
+	if len(changes.Services) != 1 || changes.Services[0].Key != k || changes.Reasons() != ReasonSpec {
+		t.Errorf("the change set is %+v, its reasons %s", changes, changes.Reasons())
+	}
+}
