@@ -13,7 +13,10 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// gRPC does not stop looking after the certificate files of its own xDS clients.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("google.golang.org/grpc/credentials/tls/certprovider/pemfile.(*watcher).run"))
+}
 
 // lastState is the version of web's endpoints on a hub that never knew others.
 func lastState(delta bool, endpoints ...int) string {

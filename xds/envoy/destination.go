@@ -56,7 +56,7 @@ func everyCaller() callers {
 // the rules that everyone sees; scopeOwn has what a namespace sees beside these.
 func (b *builder) callers() callers {
 	switch b.facet.Scope {
-	case scopeOwn, scopeRoutes, scopeProxyRoutes, scopeGateway:
+	case scopeOwn, scopeRoutes, scopeProxyRoutes, scopeGateway, scopeTargets:
 		return callers{namespace: b.facet.Namespace, labels: b.facet.hasLabels}
 	}
 	return everyCaller()

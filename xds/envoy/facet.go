@@ -24,6 +24,7 @@ const (
 	scopeHTTPProxy   Scope = "httpProxy"   // the explicit HTTP proxy port
 	scopeProxyRoutes Scope = "proxyRoutes" // routes of the explicit HTTP proxy
 	scopeGateway     Scope = "gateway"     // what Gateways have a proxy listen for
+	scopeTargets     Scope = "targets"     // what gRPC clients dial, with the short names of a namespace
 )
 
 // Facet is the smallest comparable part of a proxy that a set of resources
@@ -38,6 +39,7 @@ type Facet struct {
 	Addresses string // sorted, joined by commas
 	Port      uint16
 	IPv6      bool // the proxies have IPv6 addresses
+	GRPC      bool // there is no proxy: the client's own gRPC asks
 	// What configuration makes of the proxy.
 	Egress   string                  // what a Sidecar imports: NAMESPACE/HOST, sorted, joined by commas; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
@@ -66,6 +68,9 @@ func (f Facet) String() string {
 	if f.IPv6 {
 		parts = append(parts, "ipv6")
 	}
+	if f.GRPC {
+		parts = append(parts, "grpc")
+	}
 	return strings.Join(parts, " ")
 }
 
@@ -86,7 +91,7 @@ func (f Facet) covers(s *federation.Service) bool {
 		return isPublic(s)
 	case scopePrivate:
 		return !isPublic(s) && s.VisibleFrom(f.Namespace)
-	case scopeRoutes, scopeProxyRoutes, scopeImported, scopeOwn, scopeGateway:
+	case scopeRoutes, scopeProxyRoutes, scopeTargets, scopeImported, scopeOwn, scopeGateway:
 		return s.VisibleFrom(f.Namespace) && f.imports(s.Key.Namespace, s.Key.Hostname)
 	}
 	return false
@@ -127,6 +132,9 @@ func isPublic(s *federation.Service) bool {
 // clusters and endpoints only.
 func Facets(t Type, n Node, s *federation.Snapshot) []Facet {
 	c := bearingOn(n, s)
+	if n.GRPC {
+		return n.grpcFacets(t, c)
+	}
 	switch t {
 	case ClusterType:
 		return n.clusterFacets(c)
@@ -175,13 +183,17 @@ func (n Node) gatewayFacets(c bearing) []Facet {
 	return []Facet{{Scope: scopeGateway, Namespace: n.Namespace, Labels: c.labels, IPv6: n.hasIPv6()}}
 }
 
-// endpointFacets name the cluster only where it decides the network.
 func (n Node) endpointFacets(c bearing) []Facet {
-	base := Facet{Network: n.Network}
+	return n.offering(c, n.endpointFacet())
+}
+
+// endpointFacet names the cluster only where it decides the network.
+func (n Node) endpointFacet() Facet {
+	base := Facet{Network: n.Network, GRPC: n.GRPC}
 	if n.Network == "" {
 		base.Cluster = n.Cluster
 	}
-	return n.offering(c, base)
+	return base
 }
 
 func (n Node) listenerFacets(c bearing) []Facet {

@@ -32,6 +32,8 @@ const (
 // that it gave before or gives now must be built again.
 func Fixed(t Type, f Facet, r *federation.Reader) []string {
 	switch {
+	case f.GRPC:
+		return grpcFixed(t, f, r)
 	case f.Scope == scopeGateway:
 		return gatewayNames(t, f, r)
 	case t == ClusterType && f.Scope == scopeStatic:
@@ -104,6 +106,8 @@ func appendNames(names []string, t Type, f Facet, p servedPort) []string {
 	reserved := p.port.Number == outboundPort || p.port.Number == inboundPort
 	http := p.port.Protocol.IsHTTP()
 	switch {
+	case f.GRPC:
+		return appendTargets(names, t, f, p)
 	case t == ClusterType && f.offers(),
 		t == EndpointType && f.offers() && p.service.Resolution == federation.ClientSideLB:
 		return append(names, clusterName(p.service.Key.Hostname, p.port.Number))

@@ -37,6 +37,7 @@ func ParseNode(n *corev3.Node) (Node, error) {
 	p.readID(n.GetId())
 	p.readMetadata()
 	p.readEnvoyFields(n)
+	p.readGRPC()
 	p.finish()
 	if p.err != nil {
 		return Node{}, fmt.Errorf("reading the node: %w", p.err)
@@ -226,6 +227,13 @@ func (p *nodeParser) readEnvoyFields(n *corev3.Node) {
 	p.node.Version = p.clean("user_agent_version", n.GetUserAgentVersion(), maxNodeText)
 	if v := n.GetUserAgentBuildVersion().GetVersion(); p.node.Version == "" && v != nil {
 		p.node.Version = fmt.Sprintf("%d.%d.%d", v.GetMajorNumber(), v.GetMinorNumber(), v.GetPatch())
+	}
+}
+
+// readGRPC tells gRPC libraries from proxies.
+func (p *nodeParser) readGRPC() {
+	if strings.HasPrefix(p.node.UserAgent, "gRPC") || strings.EqualFold(p.text("GENERATOR"), "grpc") {
+		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort = true, false, 0
 	}
 }
 

@@ -42,7 +42,7 @@ type Assembled struct {
 // exist.
 func AssembleRoutes(name string, f Facet, r *federation.Reader, parts Parts) (*Assembled, []Reason, error) {
 	b := &builder{facet: f, reader: r}
-	if f.Scope == scopeGateway {
+	if f.Scope == scopeGateway || f.GRPC {
 		return b.whole(name)
 	}
 	plan := b.planRoutes(name)

@@ -79,6 +79,13 @@ func routedTo(c *routev3.RouteConfiguration) []string {
 
 func listenerRefersTo(t fataler, l *listenerv3.Listener) (clusters, routes []string) {
 	t.Helper()
+	if api := l.GetApiListener().GetApiListener(); api != nil {
+		var m hcmv3.HttpConnectionManager
+		if err := api.UnmarshalTo(&m); err != nil {
+			t.Fatalf("unpacking %s: %v", l.GetName(), err)
+		}
+		return nil, []string{m.GetRds().GetRouteConfigName()}
+	}
 	for _, chain := range append(slices.Clone(l.GetFilterChains()), l.GetDefaultFilterChain()) {
 		for _, filter := range chain.GetFilters() {
 			m, err := filter.GetTypedConfig().UnmarshalNew()

@@ -62,6 +62,8 @@ func Build(t Type, name string, f Facet, r *federation.Reader) (proto.Message, [
 	b := builder{facet: f, reader: r}
 	var m proto.Message
 	switch {
+	case f.GRPC:
+		return b.forGRPCClient(t, name)
 	case t == ClusterType && f.Scope == scopeStatic:
 		m = staticCluster(name, f.IPv6)
 	case t == ClusterType && f.Scope == scopeGateway:

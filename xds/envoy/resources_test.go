@@ -107,11 +107,7 @@ func render(t testing.TB, resources []resource) []byte {
 // parse reads a node from an ID and metadata.
 func parse(t fataler, id string, metadata map[string]any) envoy.Node {
 	t.Helper()
-	fields, err := structpb.NewStruct(metadata)
-	if err != nil {
-		t.Fatalf("metadata: %v", err)
-	}
-	n, err := envoy.ParseNode(&corev3.Node{Id: id, Metadata: fields})
+	n, err := envoy.ParseNode(&corev3.Node{Id: id, Metadata: fields(t, metadata)})
 	if err != nil {
 		t.Fatalf("parsing %s: %v", id, err)
 	}
@@ -146,4 +142,13 @@ func (w *world) say(id federation.ClusterID, key federation.ServiceKey, shard *f
 		Source:   federation.ShardKey{Cluster: id, Provider: federation.Mock},
 		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: shard}},
 	})
+}
+
+func fields(t fataler, metadata map[string]any) *structpb.Struct {
+	t.Helper()
+	fields, err := structpb.NewStruct(metadata)
+	if err != nil {
+		t.Fatalf("metadata: %v", err)
+	}
+	return fields
 }

@@ -29,10 +29,13 @@ type routePlan struct {
 	ignorePort bool
 }
 
-// routes builds the routes of one port, those of the explicit HTTP proxy, or those
-// of a gateway.
+// routes builds the routes of one port, those of the explicit HTTP proxy, those of
+// a gateway, or those of a gRPC client.
 func (b *builder) routes(name string) proto.Message {
-	if b.facet.Scope == scopeGateway {
+	switch {
+	case b.facet.GRPC:
+		return b.grpcRoutes(name)
+	case b.facet.Scope == scopeGateway:
 		return b.gatewayRoutes(name)
 	}
 	plan := b.planRoutes(name)

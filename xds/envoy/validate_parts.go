@@ -114,6 +114,9 @@ func addressText(a *corev3.Address) string {
 }
 
 func validateListener(l *listenerv3.Listener) error {
+	if l.GetApiListener() != nil {
+		return validateAPIListener(l)
+	}
 	addresses := []*corev3.Address{l.GetAddress()}
 	for _, more := range l.GetAdditionalAddresses() {
 		addresses = append(addresses, more.GetAddress())

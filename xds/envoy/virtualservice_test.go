@@ -24,7 +24,7 @@ import (
 //	proxy.yaml           id and metadata; absent: a sidecar in the namespace shop
 //	services.yaml        services of one cluster
 //	config.yaml          manifests
-//	want/TYPE.yaml       clusters, listeners, routes: of these that are there
+//	want/TYPE.yaml       clusters, endpoints, listeners, routes: of these that are there
 //	want/reasons.txt     why something of a route configuration was left out
 //
 // With -update the tests rewrite what is wanted.
@@ -81,7 +81,7 @@ func readStory(t *testing.T, file string) *story {
 			s.serve(services)
 		case "config.yaml":
 			s.world.config(t, string(f.Data))
-		case "want/clusters.yaml", "want/listeners.yaml", "want/routes.yaml", "want/reasons.txt":
+		case "want/clusters.yaml", "want/endpoints.yaml", "want/listeners.yaml", "want/routes.yaml", "want/reasons.txt":
 		default:
 			t.Fatalf("%s: nobody reads section %q", file, f.Name)
 		}
@@ -130,7 +130,7 @@ func (s *story) compare(t *testing.T, section string, got []byte) {
 }
 
 var sectionTypes = map[string]envoy.Type{
-	"want/clusters.yaml": envoy.ClusterType, "want/listeners.yaml": envoy.ListenerType, "want/routes.yaml": envoy.RouteType,
+	"want/clusters.yaml": envoy.ClusterType, "want/endpoints.yaml": envoy.EndpointType, "want/listeners.yaml": envoy.ListenerType, "want/routes.yaml": envoy.RouteType,
 }
 
 func (s *story) check(t *testing.T) map[envoy.Type][]resource {

@@ -1,0 +1,124 @@
+package envoy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// grpcAssignment builds the endpoints of a destination for gRPC clients. It
+// exists for every cluster: who is told of none fails at once, who is told
+// nothing waits.
+func (b *builder) grpcAssignment(name string) proto.Message {
+	if b.facet.Scope == scopeStatic {
+		if name != blackHoleCluster {
+			return nil
+		}
+		return &endpointv3.ClusterLoadAssignment{ClusterName: name}
+	}
+	d, ok := b.destinationOf(name)
+	if !ok {
+		return nil
+	}
+	if d.grpcRefusal() != "" {
+		return &endpointv3.ClusterLoadAssignment{ClusterName: name} // the cluster says why
+	}
+	offers, byName := b.grpcOffers(d)
+	if byName {
+		offers = nil
+	}
+	return d.grpcAssign(name, offers)
+}
+
+// grpcGroup is a set of endpoints among which gRPC makes no difference.
+type grpcGroup struct {
+	priority uint32
+	locality federation.Locality
+	offers   []offer
+}
+
+// grpcAssign groups offers by locality. gRPC takes no endpoint that drains and
+// gives all endpoints of a locality the same share. So endpoints that drain come
+// last, by priority, and where weights differ within a locality each weight has
+// a locality of its own; rings do regard the weights of endpoints.
+func (d destination) grpcAssign(name string, offers []offer) *endpointv3.ClusterLoadAssignment {
+	shift := weightShift(offers)
+	a := &endpointv3.ClusterLoadAssignment{ClusterName: name}
+	for _, group := range d.grpcGroups(offers, shift) {
+		l := group.locality
+		out := &endpointv3.LocalityLbEndpoints{
+			Locality: &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}, Priority: group.priority, LoadBalancingWeight: &wrapperspb.UInt32Value{},
+		}
+		for _, o := range group.offers {
+			weight := max(o.endpoint.LoadBalancingWeight()>>shift, 1)
+			out.LoadBalancingWeight.Value += weight
+			if !d.byRing() {
+				weight = 1
+			}
+			e := lbEndpoint(o, weight)
+			e.HealthStatus = corev3.HealthStatus_HEALTHY
+			out.LbEndpoints = append(out.LbEndpoints, e)
+		}
+		a.Endpoints = append(a.Endpoints, out)
+	}
+	return a
+}
+
+// grpcGroups splits sorted offers; the shift is that of their weights.
+func (d destination) grpcGroups(offers []offer, shift uint) []grpcGroup {
+	var singles []grpcGroup
+	allDrain := !slices.ContainsFunc(offers, func(o offer) bool { return o.endpoint.Health != federation.Draining })
+	for _, o := range offers {
+		g := grpcGroup{locality: o.endpoint.Locality, offers: []offer{o}}
+		if o.endpoint.Health == federation.Draining && !allDrain {
+			g.priority = 1
+		}
+		singles = append(singles, g)
+	}
+	if !d.byRing() {
+		partWeights(singles, shift)
+	}
+	slices.SortStableFunc(singles, func(g, h grpcGroup) int {
+		return cmp.Or(cmp.Compare(g.priority, h.priority), g.locality.Compare(h.locality))
+	})
+	var groups []grpcGroup
+	for _, g := range singles {
+		if last := len(groups) - 1; last >= 0 && groups[last].priority == g.priority && groups[last].locality == g.locality {
+			groups[last].offers = append(groups[last].offers, g.offers...)
+			continue
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// partWeights gives each weight its own sub-zone in localities that have
+// endpoints of several weights.
+func partWeights(singles []grpcGroup, shift uint) {
+	type place struct {
+		priority uint32
+		locality federation.Locality
+	}
+	weightOf := func(g grpcGroup) uint32 { return max(g.offers[0].endpoint.LoadBalancingWeight()>>shift, 1) }
+	first, differ := map[place]uint32{}, map[place]bool{}
+	for _, g := range singles {
+		at := place{g.priority, g.locality}
+		if w, known := first[at]; !known {
+			first[at] = weightOf(g)
+		} else if w != weightOf(g) {
+			differ[at] = true
+		}
+	}
+	for i, g := range singles {
+		if differ[place{g.priority, g.locality}] {
+			singles[i].locality.SubZone += fmt.Sprintf("~weight-%d", weightOf(g))
+		}
+	}
+}
