@@ -130,14 +130,20 @@ func TestLimitsOfGraphQL(t *testing.T) {
 		"Fragments": "fragments", "Depth": "levels of fields", "IntrospectionDepth": "levels of introspection", "Aliases": "aliases",
 		"RootFields": "fields at the top", "Directives": "directives", "Fields": "fields of a document, fragments resolved",
 		"Cost": "objects that an answer can hold", "PageDefault": "size of a page that names none", "PageMax": "size of a page",
-		"Time": "seconds until an operation is given up", "InFlight": "operations at the same time",
+		"Time": "seconds until a query is given up", "Change": "seconds until a mutation is given up", "InFlight": "operations at the same time",
 		"LargeBody": "bytes of a mutation's body", "LargeBodies": "bodies above that of a query at the same time",
 	}
 	if n := reflect.TypeFor[transport.Limits]().NumField(); n != len(names)+1 { // Documents is the hub's own affair
 		t.Errorf("there are %d limits, the test knows %d", n, len(names))
 	}
 	documented := limits(t, read(t, "graphql.md"), "limit")
-	documented[names["Time"]] += "s"
+	for _, name := range []string{"Time", "Change"} {
+		limit, err := time.ParseDuration(documented[names[name]] + "s")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		documented[names[name]] = limit.String()
+	}
 	sameLimits(t, transport.DefaultLimits(), names, documented)
 }
 

@@ -72,7 +72,7 @@ func (r *resolver) rollout(ctx context.Context, wait *waiting, of span) *model.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait.within(ctx))
 	defer cancel()
-	for !wait.reached(now) {
+	for !wait.reached(now) && !wait.lost(now) {
 		select {
 		case <-changed:
 			states, changed = r.Config.Rollouts.Rollout(of.after, of.upTo)
@@ -82,8 +82,8 @@ func (r *resolver) rollout(ctx context.Context, wait *waiting, of span) *model.R
 			return &now
 		}
 	}
-	yes := true
-	now.Reached = &yes
+	reached := wait.reached(now)
+	now.Reached = &reached
 	return &now
 }
 
@@ -102,6 +102,12 @@ func (w *waiting) reached(now model.Rollout) bool {
 		has = now.Delivered
 	}
 	return float64(has) >= w.share*float64(len(now.All))
+}
+
+// lost tells that so many proxies refused that the share cannot be reached by
+// waiting.
+func (w *waiting) lost(now model.Rollout) bool {
+	return w.state == model.WaitStateAcked && float64(len(now.All)-now.Rejected) < w.share*float64(len(now.All))
 }
 
 // proxyRollouts are in the order of node IDs.

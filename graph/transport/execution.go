@@ -25,7 +25,11 @@ func (h *Handler) slot() (release func(), ok bool) {
 // once executes a query or a mutation within the limit of time. executed is
 // false where the context ended before there was an answer.
 func (h *Handler) once(ctx context.Context, operation *graphql.OperationContext) (answer *graphql.Response, executed bool) {
-	ctx, cancel := context.WithTimeout(ctx, h.options.Limits.Time)
+	limit := h.options.Limits.Time
+	if operation.Operation.Operation == ast.Mutation {
+		limit = h.options.Limits.Change
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	responses, ctx := h.exec.DispatchOperation(ctx, operation)
 	if answer = responses(ctx); answer != nil {

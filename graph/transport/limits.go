@@ -23,7 +23,8 @@ type Limits struct {
 	Cost               int           // Objects that an answer can hold: a page counts as its size times what is asked of each node.
 	PageDefault        int           // Size of a page that names none.
 	PageMax            int           // Largest size of a page.
-	Time               time.Duration // Until an operation is given up.
+	Time               time.Duration // Until a query is given up.
+	Change             time.Duration // Until a mutation is given up: it may change much, and wait for proxies.
 	InFlight           int           // Operations answered at the same time.
 	Documents          int           // Bytes of documents that are remembered as valid.
 }
@@ -34,7 +35,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Body: 1 << 20, LargeBody: 17 << 20, LargeBodies: 2, QueryString: 16 << 10, Tokens: 10_000, Operations: 10, Fragments: 50, Depth: 12,
 		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 600, Cost: 10_000,
-		PageDefault: 50, PageMax: 500, Time: 10 * time.Second, InFlight: 100, Documents: 4 << 20,
+		PageDefault: 50, PageMax: 500, Time: 10 * time.Second, Change: 2 * time.Minute, InFlight: 100, Documents: 4 << 20,
 	}
 }
 
@@ -49,7 +50,7 @@ func (l Limits) withDefaults() Limits {
 		Aliases:            cmp.Or(l.Aliases, d.Aliases), RootFields: cmp.Or(l.RootFields, d.RootFields),
 		Directives: cmp.Or(l.Directives, d.Directives), Fields: cmp.Or(l.Fields, d.Fields),
 		Cost: cmp.Or(l.Cost, d.Cost), PageDefault: cmp.Or(l.PageDefault, d.PageDefault),
-		PageMax: cmp.Or(l.PageMax, d.PageMax), Time: cmp.Or(l.Time, d.Time),
+		PageMax: cmp.Or(l.PageMax, d.PageMax), Time: cmp.Or(l.Time, d.Time), Change: cmp.Or(l.Change, d.Change),
 		InFlight: cmp.Or(l.InFlight, d.InFlight), Documents: cmp.Or(l.Documents, d.Documents),
 	}
 }
