@@ -64,7 +64,7 @@ func TestRefusedConfigs(t *testing.T) {
 		"network with a space":      {cluster + "  network: a b\n", "clusters[0].network"},
 		"section of another":        {cluster + "  consul: {address: x}\n", "clusters[0].consul"},
 		"section missing":           {"clusters:\n- id: c1\n  provider: Kubernetes\n", "clusters[0].kubernetes"},
-		"External":                  {"clusters:\n- id: c1\n  provider: External\n", "provider External comes with"},
+		"External":                  {"clusters:\n- id: c1\n  provider: External\n", "provider External is always there"},
 		"MCP":                       {"clusters:\n- id: c1\n  provider: MCP\n", "provider MCP comes with"},
 		"all problems of a cluster": {"clusters:\n- id: C1\n  provider: Mock\n  precedence: -1\n", "precedence"},
 	} {
@@ -138,4 +138,13 @@ func FuzzParseConfig(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestIDOfTheHubIsTaken(t *testing.T) {
+	for _, content := range []string{"clusters:\n- {id: hub, provider: Mock}\n", "clusterID: east\nclusters:\n- {id: east, provider: Mock}\n"} {
+		file := write(t, filepath.Join(t.TempDir(), "x.yaml"), content)
+		if _, err := resolve(flags{dev: true, config: file}); err == nil || !strings.Contains(err.Error(), "clusters[0].id") {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
 }

@@ -68,8 +68,8 @@ func (h folderClusters) duplicate(id federation.ClusterID, e kube.FileEvent) {
 		h.to.Problem(id, "kubeconfig-dir", nil)
 		return
 	}
-	h.with.logger.Warn("a kubeconfig is skipped: the config file has a cluster of this ID", "cluster", id, "files", e.Files)
-	h.to.Problem(id, "kubeconfig-dir", duplicateID(id, "--kubeconfig-dir", "the config file"))
+	h.with.logger.Warn("a kubeconfig is skipped: the config file or the hub itself has this ID", "cluster", id, "files", e.Files)
+	h.to.Problem(id, "kubeconfig-dir", duplicateID(id, "--kubeconfig-dir", "the config file or the hub itself"))
 }
 
 func (h folderClusters) attach(id federation.ClusterID, spec federation.ClusterSpec, e kube.FileEvent) {

@@ -22,7 +22,7 @@ func kinds() map[federation.Provider]kind {
 		federation.Kubernetes: {open: openKubernetes, section: func(c clusterConfig) bool { return c.Kubernetes != nil }},
 		federation.Consul:     {open: openConsul, section: func(c clusterConfig) bool { return c.Consul != nil }},
 		federation.Mock:       {open: openMock},
-		federation.External:   {comesWith: "comes with configuration in etcd (not in this version)"},
+		federation.External:   {comesWith: "is always there, last of all, and made of ServiceEntries: it is not attached"},
 		federation.MCP:        {comesWith: "comes with configuration sources over MCP (not in this version)"},
 	}
 }

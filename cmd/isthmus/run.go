@@ -163,7 +163,7 @@ func join(s settings, p parts) (*hub, error) {
 	if s.kubeconfigDir == "" {
 		close(attached)
 	} else {
-		h.core["kubeconfigs"] = watchFolder(s.kubeconfigDir, folderClusters{to: supervisor, with: with, others: idsOf(s.clusters)}, attached)
+		h.core["kubeconfigs"] = watchFolder(s.kubeconfigDir, folderClusters{to: supervisor, with: with, others: idsOf(s.clusters, federation.ClusterID(s.clusterID))}, attached)
 	}
 	return h, nil
 }
@@ -210,8 +210,9 @@ func (s *settings) hosts() ([]string, error) {
 	return certificateNames(s.tls.Cert)
 }
 
-func idsOf(clusters []clusterConfig) map[federation.ClusterID]bool {
-	ids := map[federation.ClusterID]bool{}
+// idsOf are the IDs that are taken: of the config file, and the hub's own.
+func idsOf(clusters []clusterConfig, hub federation.ClusterID) map[federation.ClusterID]bool {
+	ids := map[federation.ClusterID]bool{hub: true}
 	for _, c := range clusters {
 		ids[c.ID] = true
 	}

@@ -161,5 +161,10 @@ func (s *settings) checkClusterID() error {
 	if err := kube.ValidateClusterID(s.clusterID); err != nil {
 		return fmt.Errorf("clusterID %q: %w", s.clusterID, err)
 	}
+	for i, c := range s.clusters {
+		if string(c.ID) == s.clusterID {
+			return fmt.Errorf("clusters[%d].id: %q is the hub's own ID, under which External services stand; give the cluster another one, or the hub by clusterID", i, c.ID)
+		}
+	}
 	return nil
 }
