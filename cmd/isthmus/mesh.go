@@ -59,10 +59,11 @@ func joinMesh(p meshParts) (*mesh, error) {
 		kinds = append(kinds, k.Kind)
 	}
 	stored := p.store.Config(etcd.ConfigOptions{Kinds: kinds, Logger: p.logger, Meter: p.meter})
+	read := apply.NewValidated(stored, set, p.logger)
 	o := config.Options{Hub: p.hub}
 	writer := p.snapshots.Open(config.NewState(o).Source())
-	views := config.NewAggregate(o, writer, p.logger, append([]config.Named{{Name: "ETCD", Source: stored}}, configSources(p, set)...)...)
-	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: p.snapshots, Schema: set})
+	views := config.NewAggregate(o, writer, p.logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(p, set)...)...)
+	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: p.snapshots, Schema: set, Validated: read})
 	return &mesh{stored: stored, views: views, engine: engine, kinds: set.Kinds(), epoch: p.store.Epoch()}, nil
 }
 

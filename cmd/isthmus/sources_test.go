@@ -71,7 +71,9 @@ func TestFolderOfManifestsIsASource(t *testing.T) {
 		return err
 	})
 	var deletion struct {
-		Delete struct{ UserErrors []struct{ Code, Message string } }
+		Delete struct {
+			UserErrors []struct{ Code, Message string }
+		}
 	}
 	err := h.query(`mutation {delete(input: {objects: [{group: "networking.istio.io", kind: "ServiceEntry", namespace: "shop", name: "a"}]}) {userErrors {code message}}}`, &deletion)
 	if err != nil || len(deletion.Delete.UserErrors) != 1 || deletion.Delete.UserErrors[0].Code != "READ_ONLY" {

@@ -24,7 +24,7 @@ type Snapshots interface {
 	Latest() *federation.Snapshot
 }
 
-// Options are what an Engine works with. All fields but the last three are
+// Options are what an Engine works with. All fields but the last four are
 // required.
 type Options struct {
 	Log       config.Log
@@ -32,6 +32,7 @@ type Options struct {
 	Views     Views     // the first source of which is the Log's
 	Snapshots Snapshots // that the views are published to
 	Schema    *schema.Set
+	Validated *Validated       // the Log's source, so that it trusts what is written here; nil: none
 	Now       func() time.Time // nil: time.Now
 	NewUID    func() string    // of a new object; nil: a random UUID
 	Limits    manifest.Limits  // zero fields: their defaults
@@ -106,6 +107,9 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 			return result, nil
 		}
 		result.Before, result.After = nil, nil
+		for _, w := range writes {
+			e.Validated.vouch(w.Object)
+		}
 		revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes, Note: e.note(o)})
 		var moved *config.Moved
 		if errors.As(err, &moved) {

@@ -37,6 +37,7 @@ func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (
 	if err != nil {
 		return time.Time{}, nil, err
 	}
+	e.Validated.vouch(object)
 	if expires, err = e.Leases.Register(ctx, *object, ttl); err != nil {
 		result, err := refusedBy(err)
 		return time.Time{}, result.Errors, err

@@ -40,8 +40,10 @@ func newWorld(t *testing.T, more ...config.Named) *world {
 	w := &world{t: t, store: memory.New(kinds...), snapshots: federation.NewAggregate(nil)}
 	o := config.Options{Hub: "hub"}
 	writer := w.snapshots.Open(config.NewState(o).Source())
-	w.views = config.NewAggregate(o, writer, slog.New(slog.DiscardHandler), append([]config.Named{{Name: "ETCD", Source: w.store}}, more...)...)
-	w.engine = apply.New(apply.Options{Log: w.store, Leases: w.store, Views: w.views, Snapshots: w.snapshots, Schema: set})
+	quiet := slog.New(slog.DiscardHandler)
+	source := apply.NewValidated(w.store, set, quiet)
+	w.views = config.NewAggregate(o, writer, quiet, append([]config.Named{{Name: "ETCD", Source: source}}, more...)...)
+	w.engine = apply.New(apply.Options{Log: w.store, Leases: w.store, Views: w.views, Snapshots: w.snapshots, Schema: set, Validated: source})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = w.views.Run(ctx) }()
