@@ -9,6 +9,7 @@ JOBS  ?= 2
 TESTS ?= ./...
 SOAK_CASES ?= 3000
 SOAK_FUZZ  ?= 60s
+SOAK_KILLS ?= 100
 export ISTHMUS_TEST_LOGS ?= $(CURDIR)/.cache/test-logs
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -51,7 +52,10 @@ e2e: tools ## Run the end-to-end tests: real clusters, real Envoys, network name
 	@$(TOOL) gotestsum --format standard-verbose -- -race -count 1 -timeout 20m ./e2e/...
 
 .PHONY: soak
-soak: race ## Run every test three times, properties with thousands of cases, and each fuzz test for a minute.
+soak: race ## Run every test three times, properties with thousands of cases, 100 kills, and each fuzz test for a minute.
+	@echo "the hub and a committing process, killed $(SOAK_KILLS) times each"
+	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -p 1 -timeout 60m \
+	  -run '^Test(F01KilledHubLosesNoAcknowledgedApply|KilledAtRandomMoments)$$' ./cmd/isthmus ./federation/config/etcd -crashes $(SOAK_KILLS)
 	@echo "properties, $(SOAK_CASES) cases each"
 	@$(TOOL) gotestsum --format pkgname -- -count 1 -p $(JOBS) -timeout 60m \
 	  $$(grep -rl --include='*_test.go' -E '^\s"pgregory.net/rapid"$$' . | xargs -n1 dirname | sort -u) -rapid.checks $(SOAK_CASES)

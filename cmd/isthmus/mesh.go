@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -12,6 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/file"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/graph"
+	"isthmus.dev/isthmus/internal/metrics"
 )
 
 // mesh is the mesh's configuration, joined: where it comes from, what is in
@@ -31,7 +33,7 @@ type meshParts struct {
 	hub       federation.ClusterID
 	configDir string // empty: none
 	logger    *slog.Logger
-	meter     etcd.Meter
+	counts    *metrics.Config
 }
 
 // configSources are the sources of configuration after the store of record, in
@@ -58,7 +60,7 @@ func joinMesh(p meshParts) (*mesh, error) {
 	for _, k := range set.Kinds() {
 		kinds = append(kinds, k.Kind)
 	}
-	stored := p.store.Config(etcd.ConfigOptions{Kinds: kinds, Logger: p.logger, Meter: p.meter})
+	stored := p.store.Config(etcd.ConfigOptions{Kinds: kinds, Logger: p.logger, Meter: p.counts, Patience: storePatience})
 	read := apply.NewValidated(stored, set, p.logger)
 	o := config.Options{Hub: p.hub}
 	writer := p.snapshots.Open(config.NewState(o).Source())
@@ -73,6 +75,27 @@ func (m *mesh) graph(d delivery, status statusOf) graph.Config {
 		Previewer: d, NotHonoured: status.notHonoured, Findings: status.findings, Author: callerOf,
 		Changer: m.engine, Objects: m.views, History: m.stored, ObjectHistory: m.engine, Registrar: m.engine, Leases: m.stored,
 		Kinds: m.kinds, Rollouts: d, Deliveries: d, Epoch: m.epoch,
+	}
+}
+
+// storePatience is how long a small write may take: whoever waits for it hears
+// of a store that does not answer within 5 s (F13).
+const storePatience = 4 * time.Second
+
+// measure shows how the configuration and its sources are until the context
+// ends.
+func (m *mesh) measure(ctx context.Context, to *metrics.Config) error {
+	for {
+		v := m.views.Latest()
+		to.InForce(v.Revision(), v.State.Len())
+		for _, s := range v.Sources {
+			to.Source(s.Name, s.Revision, s.Heard, len(s.Trouble))
+		}
+		select {
+		case <-v.Superseded():
+		case <-ctx.Done():
+			return nil
+		}
 	}
 }
 

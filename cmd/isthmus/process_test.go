@@ -23,8 +23,15 @@ type program struct {
 
 func startProgram(t *testing.T) *program {
 	t.Helper()
-	p := &program{dir: shortDir(t), done: make(chan error, 1)}
-	p.Cmd = exec.Command(os.Args[0], sockets(p.dir)...)
+	return startProgramIn(t, shortDir(t))
+}
+
+// startProgramIn starts a hub on what lies in the folder, and waits until it is
+// ready.
+func startProgramIn(t *testing.T, dir string, args ...string) *program {
+	t.Helper()
+	p := &program{dir: dir, done: make(chan error, 1)}
+	p.Cmd = exec.Command(os.Args[0], append(sockets(p.dir), args...)...)
 	p.Env = append(os.Environ(), asProgram+"=1")
 	p.Stderr = &p.log
 	if err := p.Start(); err != nil {
@@ -122,23 +129,7 @@ func TestF01KilledHubStartsAgainOnItsData(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-p.done
-	again := &program{dir: p.dir, done: make(chan error, 1)}
-	again.Cmd = exec.Command(os.Args[0], sockets(p.dir)...)
-	again.Env = append(os.Environ(), asProgram+"=1")
-	again.Stderr = &again.log
-	if err := again.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { again.done <- again.Wait() }()
-	t.Cleanup(func() { _ = again.Process.Kill() }) // it may have ended
-	h := &hubUnderTest{client: socketClient(filepath.Join(p.dir, "graphql"))}
-	h.await(t, "the hub to be ready again", func() error {
-		status, body, err := h.get("/readyz")
-		if err == nil && status != 200 {
-			err = fmt.Errorf("it answers %d %s", status, body)
-		}
-		return err
-	})
+	again := startProgramIn(t, p.dir)
 	again.signal(t)
 	again.wantExit(t, 10*time.Second, exitDone)
 }

@@ -116,7 +116,7 @@ func join(s settings, p parts) (*hub, error) {
 		return nil, err
 	}
 
-	configuration, err := joinMesh(meshParts{store: p.store, snapshots: aggregate, hub: federation.ClusterID(s.clusterID), configDir: s.configDir, logger: p.logger})
+	configuration, err := joinMesh(meshParts{store: p.store, snapshots: aggregate, hub: federation.ClusterID(s.clusterID), configDir: s.configDir, logger: p.logger, counts: counts.Config})
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +146,7 @@ func join(s settings, p parts) (*hub, error) {
 		"store":         p.store.Run,
 		"registries":    supervisor.Run,
 		"configuration": configuration.run,
+		"measures":      func(ctx context.Context) error { return configuration.measure(ctx, counts.Config) },
 		"readiness":     all.run,
 		"health":        func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
 	}, edge: map[string]func(context.Context) error{

@@ -20,6 +20,7 @@ type Metrics struct {
 	XDS        *XDS
 	Consul     *Consul
 	GraphQL    *GraphQL
+	Config     *Config
 
 	registry *prometheus.Registry
 }
@@ -34,6 +35,7 @@ func New() *Metrics {
 		XDS:        newXDS(registry),
 		Consul:     newConsul(registry),
 		GraphQL:    newGraphQL(registry),
+		Config:     newConfig(registry),
 		registry:   registry,
 	}
 }

@@ -36,6 +36,11 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 	m.Registries.RegistryPanicked("c1")
 	m.Snapshots.Published(7, time.Millisecond)
 	m.Snapshots.Sizes(2, 30, 400)
+	m.Config.Count("commits", 2)
+	m.Config.Count("a new word", 1)
+	m.Config.InForce(12, 340)
+	m.Config.Source("ETCD", 12, at, 1)
+	m.Config.Source("FILE", 0, time.Time{}, 1)
 	m.XDS.Streams("delta", 1)
 	m.XDS.Streams("delta", 1)
 	m.XDS.Streams("delta", -1)
@@ -65,6 +70,9 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 		`isthmus_registry_edits_total{cluster="c1"} 1`,
 		`isthmus_registry_panics_total{cluster="c1"} 1`,
 		`isthmus_registry_restarts_total{cluster="c1"} 1`,
+		`isthmus_config_commits_total 2`, `isthmus_config_orphans_total 0`, `isthmus_config_revision 12`, `isthmus_config_objects 340`,
+		`isthmus_config_source_revision{source="ETCD"} 12`, `isthmus_config_source_problems{source="ETCD"} 1`, `isthmus_config_source_problems{source="FILE"} 1`,
+		`isthmus_config_source_last_update_timestamp_seconds{source="ETCD"} 1.8000000005e+09`,
 		`isthmus_snapshot_version 7`, `isthmus_snapshot_clusters 2`, `isthmus_snapshot_services 30`, `isthmus_snapshot_endpoints 400`,
 		`isthmus_snapshot_next_seconds_count 1`,
 		`isthmus_xds_streams{protocol="delta"} 1`, `isthmus_xds_streams_ended_total{reason="too_slow"} 1`,

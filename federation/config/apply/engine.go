@@ -188,12 +188,17 @@ func refusedBy(err error) (Result, error) {
 	return Result{}, fmt.Errorf("committing: %w", err)
 }
 
+// findPatience is how long the store may take to look for an idempotency key.
+const findPatience = 4 * time.Second
+
 // repeated is the result of the same request before, or nil.
 func (e *Engine) repeated(ctx context.Context, o Origin) (*Result, error) {
 	if o.IdempotencyKey == "" {
 		return nil, nil
 	}
-	record, err := e.Log.Find(ctx, o.IdempotencyKey)
+	looking, cancel := context.WithTimeout(ctx, findPatience)
+	defer cancel()
+	record, err := e.Log.Find(looking, o.IdempotencyKey)
 	switch {
 	case errors.Is(err, config.ErrUnavailable):
 		r, err := refusedBy(err)

@@ -89,7 +89,7 @@ func (s *Source) look(to config.Sink, n *notices, first *bool) (again bool) {
 	l, err := lookAt(s.o)
 	if err != nil {
 		s.tree.complain(to, []config.Problem{unreadable(s.o.Dir, err)})
-		return false
+		return true
 	}
 	defer l.close()
 	n.follow(l.folders)

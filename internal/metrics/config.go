@@ -1,0 +1,57 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config counts what happens to the mesh's configuration.
+type Config struct {
+	counts   map[string]prometheus.Counter // by what the store calls it
+	revision prometheus.Gauge
+	objects  prometheus.Gauge
+	source   struct{ revision, updated, trouble *prometheus.GaugeVec }
+}
+
+func newConfig(r *prometheus.Registry) *Config {
+	m := &Config{
+		counts: map[string]prometheus.Counter{
+			"commits":     counter(r, "config_commits_total", "Changes of the configuration that this hub wrote.").WithLabelValues(),
+			"conflicts":   counter(r, "config_conflicts_total", "Writes that came too late and were computed again.").WithLabelValues(),
+			"orphans":     counter(r, "config_orphans_total", "Staged changes that were never committed and were collected.").WithLabelValues(),
+			"retired":     counter(r, "config_retired_total", "Records and checkpoints that grew older than the history and were removed.").WithLabelValues(),
+			"checkpoints": counter(r, "config_checkpoints_total", "Checkpoints that this hub made.").WithLabelValues(),
+			"quarantined": counter(r, "config_quarantined_total", "Stored values that were found unusable.").WithLabelValues(),
+		},
+		revision: gauge(r, "config_revision", "Revision of the configuration that is in force.").WithLabelValues(),
+		objects:  gauge(r, "config_objects", "Objects of the configuration that are in force.").WithLabelValues(),
+	}
+	m.source.revision = gauge(r, "config_source_revision", "Revision of a source when it was last heard of.", "source")
+	m.source.updated = gauge(r, "config_source_last_update_timestamp_seconds", "When the last update of a source came.", "source")
+	m.source.trouble = gauge(r, "config_source_problems", "What is wrong with a source or with what it holds.", "source")
+	return m
+}
+
+// Count adds to one of the counters; a word that is not known is left alone.
+func (m *Config) Count(what string, n int) {
+	if c, known := m.counts[what]; known {
+		c.Add(float64(n))
+	}
+}
+
+// InForce says what the configuration is now.
+func (m *Config) InForce(revision int64, objects int) {
+	m.revision.Set(float64(revision))
+	m.objects.Set(float64(objects))
+}
+
+// Source says how a source is doing. One that gave no update yet has only its
+// problems.
+func (m *Config) Source(name string, revision int64, updated time.Time, problems int) {
+	m.source.trouble.WithLabelValues(name).Set(float64(problems))
+	if !updated.IsZero() {
+		m.source.revision.WithLabelValues(name).Set(float64(revision))
+		m.source.updated.WithLabelValues(name).Set(seconds(updated))
+	}
+}
