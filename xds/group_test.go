@@ -41,9 +41,13 @@ type world struct {
 }
 
 func (w *world) open() {
-	fields := map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "n1", "HTTP_PROXY_PORT": "15080"}
+	w.openFor("sidecar~10.0.0.1~a.n1~n1.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "n1", "HTTP_PROXY_PORT": "15080"})
+	w.openFor("sidecar~10.0.0.2~b.n1~svc", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "n1", "GENERATOR": "grpc"})
+}
+
+func (w *world) openFor(id string, fields map[string]any) {
 	metadata, _ := structpb.NewStruct(fields)
-	n, err := envoy.ParseNode(&corev3.Node{Id: "sidecar~10.0.0.1~a.n1~n1.svc.cluster.local", Metadata: metadata})
+	n, err := envoy.ParseNode(&corev3.Node{Id: id, Metadata: metadata})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -41,6 +41,9 @@ func drawRule(t *rapid.T) federation.Edit {
 		o := &federation.Object{Key: federation.MeshSettingsKey, Digest: mesh.RootNamespace, Spec: mesh}
 		return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}}
 	}
+	if rapid.IntRange(0, 2).Draw(t, "routes") == 0 {
+		return drawRoutes(t)
+	}
 	namespace := rapid.SampledFrom([]string{"n1", "n2", "istio-system"}).Draw(t, "rule namespace")
 	name := rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "rule")
 	if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
@@ -59,4 +62,26 @@ func drawRule(t *rapid.T) federation.Edit {
 		t.Fatalf("%v in %s", err, json)
 	}
 	return ruleEdit(namespace, name, spec, json)
+}
+
+// drawRoutes adds, changes or removes a VirtualService.
+func drawRoutes(t *rapid.T) federation.Edit {
+	k := federation.ObjectKey{
+		Group: "networking.istio.io", Kind: "VirtualService",
+		Namespace: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "routes namespace"), Name: rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "routes name"),
+	}
+	if rapid.IntRange(0, 3).Draw(t, "no routes") == 0 {
+		return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Gone: []federation.ObjectKey{k}}}
+	}
+	json := fmt.Sprintf(`{"hosts": [%q], "exportTo": %s, "http": [{"route": [{"destination": {"host": %q, "subset": %q}}]}]}`,
+		rapid.SampledFrom([]string{"a.svc", "*.svc", "front.example", "c.svc"}).Draw(t, "routed host"),
+		rapid.SampledFrom([]string{"[]", `["."]`}).Draw(t, "routes exportTo"),
+		rapid.SampledFrom([]string{"a.svc", "b.svc", "nowhere.svc"}).Draw(t, "destination"),
+		rapid.SampledFrom([]string{"", "v0"}).Draw(t, "to subset"))
+	spec := &networking.VirtualService{}
+	if err := protojson.Unmarshal([]byte(json), spec); err != nil {
+		t.Fatalf("%v in %s", err, json)
+	}
+	o := &federation.Object{Key: k, Digest: json, Names: spec.GetHosts(), Spec: spec}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: o}}}
 }

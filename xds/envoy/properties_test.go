@@ -51,14 +51,15 @@ func FuzzBuild(f *testing.F) {
 	for _, name := range []string{
 		"", "outbound|80||web.shop.svc.cluster.local", "outbound|80|v1|web", "outbound|99999||x", "0.0.0.0_80", "10.1.0.1_443",
 		"fd00::1_443", "_", "80", "http_proxy", "virtualInbound", "PassthroughCluster", "::_80",
+		"web.shop.svc.cluster.local:80", "web:80", ":", "*.example.com:443", "front.example:80",
 	} {
 		f.Add(name, choices)
 	}
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		rapid.MakeFuzz(func(t *rapid.T) {
-			s, n := drawSnapshot(t), drawNode(t)
+			s, n, g := drawSnapshot(t), drawNode(t), drawGRPCNode(t)
 			for _, typ := range allTypes {
-				for _, facet := range envoy.Facets(typ, n, s) {
+				for _, facet := range append(envoy.Facets(typ, n, s), envoy.Facets(typ, g, s)...) {
 					m, _, err := envoy.Build(typ, name, facet, s.Read())
 					if err == nil && m != nil {
 						err = envoy.Validate(m)
