@@ -111,10 +111,19 @@ type load struct {
 }
 
 func startLoad(t *testing.T, clients []*client) *load {
-	l := &load{stop: make(chan struct{})}
+	var asks []func() error
 	for _, c := range clients {
+		asks = append(asks, func() error { _, err := c.ask(t); return err })
+	}
+	return keepAsking(20*time.Millisecond, asks...)
+}
+
+// keepAsking calls each in turn, with a pause between its calls.
+func keepAsking(pause time.Duration, asks ...func() error) *load {
+	l := &load{stop: make(chan struct{})}
+	for _, ask := range asks {
 		l.done.Go(func() {
-			every := time.NewTicker(20 * time.Millisecond)
+			every := time.NewTicker(pause)
 			defer every.Stop()
 			for {
 				select {
@@ -122,7 +131,7 @@ func startLoad(t *testing.T, clients []*client) *load {
 					return
 				case <-every.C:
 				}
-				if _, err := c.ask(t); err != nil {
+				if err := ask(); err != nil {
 					l.mu.Lock()
 					l.failures = append(l.failures, err)
 					l.mu.Unlock()

@@ -133,8 +133,11 @@ func (h *hub) ready(ctx context.Context) error {
 }
 
 // post sends a GraphQL query and returns the answer's data.
-func (h *hub) post(query string) (json.RawMessage, error) {
-	body, err := json.Marshal(map[string]any{"query": query})
+func (h *hub) post(query string) (json.RawMessage, error) { return h.operate(query, nil) }
+
+// operate is post for any operation, with variables.
+func (h *hub) operate(operation string, variables map[string]any) (json.RawMessage, error) {
+	body, err := json.Marshal(map[string]any{"query": operation, "variables": variables})
 	if err != nil {
 		return nil, err
 	}
