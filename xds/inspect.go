@@ -69,7 +69,11 @@ func (s *Server) allGroups() map[groupKey]*sharedGroup {
 func (g *group) readersOf(key federation.ObjectKey) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Collect(maps.Keys(g.index.objects[key]))
+	names := map[string]struct{}{}
+	for name := range g.index.objects[key] {
+		names[resourceOf(name)] = struct{}{}
+	}
+	return slices.Collect(maps.Keys(names))
 }
 
 // question is asked of a stream; its own goroutine answers it.

@@ -13,6 +13,12 @@ import (
 // resource have in common.
 const partSeparator = "\x01"
 
+// resourceOf is the name of the resource that a name of the index stands for.
+func resourceOf(name string) string {
+	resource, _, _ := strings.Cut(name, partSeparator)
+	return resource
+}
+
 // partShelf keeps the parts of a group's resources. Where a part read something
 // of its own that changed, it is built again; where parts read something that
 // stands for many hosts, all of the resource's are.

@@ -137,7 +137,7 @@ func (g *group) foresee(before, after *federation.Snapshot) []string {
 		return nil
 	}
 	names := []string{}
-	note := func(name string) { names = append(names, name) }
+	note := func(name string) { names = append(names, resourceOf(name)) }
 	g.index.visit(changes, after, note)
 	services := map[federation.ServiceKey]bool{}
 	for _, c := range changes.Services {

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,4 +91,31 @@ func TestPreviewOfNothing(t *testing.T) {
 	if p, err := h.server.Preview(t.Context(), before, before); err != nil || len(p.Resources)+len(p.NodeIDs) > 0 {
 		t.Errorf("%v: %+v", err, p)
 	}
+}
+
+// A route configuration is built of parts: what a VirtualService changes in one
+// of them is foreseen, sent, and shown to be with the proxy.
+func TestAVirtualServiceIsForeseenAndFollowed(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		h := newHub(t)
+		h.set(service("web", 1), service("other", 2))
+		c := h.client(xdstest.Options{Delta: delta, Node: node("web-1")})
+		c.get(xdstest.Request{Type: xdstest.CDS})
+		c.get(xdstest.Request{Type: xdstest.RDS, Names: []string{"80"}})
+		web, other := string(key("web").Hostname), string(key("other").Hostname)
+		o := routed(ruleKey(1), web, other)
+		for _, to := range []string{other, web} { // made, and changed
+			o = routed(o.Key, web, to)
+			edit := federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}}
+			before := h.aggregate.Latest()
+			after, _ := federation.Next(before, edit)
+			p, err := h.server.Preview(t.Context(), before, after)
+			if got := previewed(p); err != nil || !slices.Equal(got, []string{"update 80"}) || len(p.NodeIDs) != 1 {
+				t.Errorf("%v: %q for %q", err, got, p.NodeIDs)
+			}
+			h.writer.Update(edit)
+			c.accept(xdstest.RDS)
+			h.becomes("accepted", func(ctx context.Context) []Report { return h.server.Object(ctx, o.Key) }, Accepted)
+		}
+	})
 }
