@@ -98,10 +98,14 @@ func TestPreviewOfNothing(t *testing.T) {
 func TestAVirtualServiceIsForeseenAndFollowed(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		h := newHub(t)
-		h.set(service("web", 1), service("other", 2))
+		set := map[federation.ServiceKey]*federation.Shard{key("web"): httpShard(1), key("other"): httpShard(2)}
+		for _, shard := range set {
+			shard.Ports[0].Number = 8080 // on port 80 hosts come and go that are no services
+		}
+		h.set(serviceDelta{Set: set})
 		c := h.client(xdstest.Options{Delta: delta, Node: node("web-1")})
 		c.get(xdstest.Request{Type: xdstest.CDS})
-		c.get(xdstest.Request{Type: xdstest.RDS, Names: []string{"80"}})
+		c.get(xdstest.Request{Type: xdstest.RDS, Names: []string{"8080"}})
 		web, other := string(key("web").Hostname), string(key("other").Hostname)
 		o := routed(ruleKey(1), web, other)
 		for _, to := range []string{other, web} { // made, and changed
@@ -110,7 +114,7 @@ func TestAVirtualServiceIsForeseenAndFollowed(t *testing.T) {
 			before := h.aggregate.Latest()
 			after, _ := federation.Next(before, edit)
 			p, err := h.server.Preview(t.Context(), before, after)
-			if got := previewed(p); err != nil || !slices.Equal(got, []string{"update 80"}) || len(p.NodeIDs) != 1 {
+			if got := previewed(p); err != nil || !slices.Equal(got, []string{"update 8080"}) || len(p.NodeIDs) != 1 {
 				t.Errorf("%v: %q for %q", err, got, p.NodeIDs)
 			}
 			h.writer.Update(edit)
