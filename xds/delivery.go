@@ -152,7 +152,13 @@ func (s *session) chunk(sub *subscription, b *batch) {
 // second proof, which is a later snapshot or time.
 func (s *session) guard(sub *subscription, b *batch, now time.Time) {
 	stays := func(r *resource) bool { return !r.fixed }
-	if !sub.rooted() || b.since.IsZero() || len(b.removed) == 0 || slices.ContainsFunc(b.changed, stays) || sub.live > len(b.removed) {
+	gone := 0
+	for _, name := range b.removed {
+		if sent := sub.entries[name].sent; sent != nil {
+			gone += sent.weight()
+		}
+	}
+	if !sub.rooted() || b.since.IsZero() || gone == 0 || slices.ContainsFunc(b.changed, stays) || sub.live > gone {
 		sub.empty = emptiness{}
 		return
 	}
@@ -211,8 +217,13 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 // resources: the endpoints of a cluster go unasked, since a delta client waits
 // for them without a word.
 func (s *session) parents(sub *subscription, changed []*resource, now time.Time) {
-	eds, rds := s.subs[envoy.EndpointType], s.subs[envoy.RouteType]
+	eds, rds, sds := s.subs[envoy.EndpointType], s.subs[envoy.RouteType], s.subs[envoy.SecretType]
 	for _, r := range changed {
+		for _, name := range r.refs.secrets {
+			if sds != nil && sds.wants(name) {
+				sds.rewarm[name] = struct{}{}
+			}
+		}
 		for _, name := range r.refs.assignments {
 			switch {
 			case eds == nil:

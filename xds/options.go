@@ -29,6 +29,9 @@ const (
 	EmptyHeld    Event = "empty_held"    // an empty set waits for a second proof
 	Built        Event = "built"         // a resource was built, not found ready
 	BuildFailed  Event = "build_failed"  // a resource could not be built; its last good bytes stay
+	// SecretRefused: a name that is not the proxy's own was asked for, or on a
+	// stream that carries no secrets.
+	SecretRefused Event = "secret_refused"
 )
 
 // Events that end a stream because of what the client did.
@@ -81,6 +84,11 @@ type Options struct {
 	Logger    *slog.Logger    // nil: slog's default
 	Pace      time.Duration   // between two pushes of a type to a stream; 0: 20 ms
 	Limits    Limits          // zero fields: DefaultLimits
+	Secrets   Secrets         // nil: the type is not served
+
+	// SecretsOnSocket gives secrets to clients of a unix socket without TLS. On
+	// other connections they are for clients with a verified certificate.
+	SecretsOnSocket bool
 
 	builder *builder // nil: xds/envoy; for tests
 	timing  *timing  // nil: defaultTiming; for tests

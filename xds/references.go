@@ -8,6 +8,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -19,6 +20,7 @@ type references struct {
 	clusters    []string
 	assignments []string // EDS names of a cluster
 	routes      []string // RDS names of a listener
+	secrets     []string // SDS names of a listener
 }
 
 func (r references) hasCluster(name string) bool {
@@ -71,7 +73,7 @@ func referencesOf(m proto.Message) references {
 	case *routev3.RouteConfiguration:
 		r.routeConfiguration(m)
 	}
-	for _, names := range []*[]string{&r.clusters, &r.assignments, &r.routes} {
+	for _, names := range []*[]string{&r.clusters, &r.assignments, &r.routes, &r.secrets} {
 		slices.Sort(*names)
 		*names = slices.Clip(slices.Compact(*names))
 	}
@@ -94,6 +96,7 @@ func (r *references) listener(l *listenerv3.Listener) {
 		for _, filter := range chain.GetFilters() {
 			r.filter(filter.GetTypedConfig())
 		}
+		r.transport(chain.GetTransportSocket().GetTypedConfig())
 	}
 	r.filter(l.GetApiListener().GetApiListener())
 }
@@ -113,6 +116,22 @@ func (r *references) filter(config *anypb.Any) {
 		r.addCluster(f.GetCluster())
 		for _, w := range f.GetWeightedClusters().GetClusters() {
 			r.addCluster(w.GetName())
+		}
+	}
+}
+
+func (r *references) transport(config *anypb.Any) {
+	var tls tlsv3.DownstreamTlsContext
+	if config == nil || config.UnmarshalTo(&tls) != nil {
+		return
+	}
+	common := tls.GetCommonTlsContext()
+	all := append([]*tlsv3.SdsSecretConfig{
+		common.GetValidationContextSdsSecretConfig(), common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig(),
+	}, common.GetTlsCertificateSdsSecretConfigs()...)
+	for _, secret := range all {
+		if secret.GetName() != "" {
+			r.secrets = append(r.secrets, secret.GetName())
 		}
 	}
 }
@@ -149,5 +168,9 @@ func nameOf(m proto.Message) string {
 	return ""
 }
 
-// pushOrder is the order in which changes of several types are pushed.
+// pushOrder is the order in which changes of the types that are built from
+// snapshots are pushed.
 var pushOrder = [...]envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType}
+
+// servedTypes are all types, in the order in which changes are pushed.
+var servedTypes = [...]envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType, envoy.SecretType}

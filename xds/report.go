@@ -45,6 +45,9 @@ func (st *stream) close() {
 			st.server.release(key)
 		}
 	}
+	if st.secrets != nil {
+		st.secrets.close()
+	}
 	if st.report != nil {
 		st.report.Close()
 	}

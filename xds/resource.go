@@ -33,6 +33,7 @@ type resource struct {
 	hash    digest
 	refs    references
 	fixed   bool          // exists whatever the services
+	late    bool          // has its bytes only in the response that is sent
 	sotw    [2]mem.Buffer // field "resources" of a DiscoveryResponse: its head, and the body
 	delta   [2]mem.Buffer // the same of a DeltaDiscoveryResponse
 }
@@ -45,7 +46,7 @@ func (r *resource) weight() int {
 	return 1
 }
 
-func (r *resource) hasBody() bool { return r.sotw[1] != nil }
+func (r *resource) hasBody() bool { return r.late || r.sotw[1] != nil }
 
 // Field numbers of the discovery protocol.
 const (
@@ -78,21 +79,34 @@ func serialised(t envoy.Type, name string, value []byte) *resource {
 	}
 	body := appendBytes(nil, fieldAnyURL, string(t))
 	body = appendBytes(body, fieldAnyValue, value)
-	shared := mem.SliceBuffer(body)
-	r.sotw = [2]mem.Buffer{mem.SliceBuffer(appendHead(nil, fieldResources, len(body))), shared}
-
-	inner := appendBytes(nil, fieldResVersion, r.version)
-	inner = appendBytes(inner, fieldResName, name)
-	inner = appendHead(inner, fieldResBody, len(body))
-	head := appendHead(nil, fieldResources, len(inner)+len(body))
-	r.delta = [2]mem.Buffer{mem.SliceBuffer(append(head, inner...)), shared}
+	r.sotw[1] = mem.SliceBuffer(body)
+	setHeads(r)
 	return r
+}
+
+// setHeads makes what goes before the body, which depends on the version.
+func setHeads(r *resource) {
+	body := r.sotw[1]
+	r.sotw[0] = mem.SliceBuffer(appendHead(nil, fieldResources, body.Len()))
+	inner := appendBytes(nil, fieldResVersion, r.version)
+	inner = appendBytes(inner, fieldResName, r.name)
+	inner = appendHead(inner, fieldResBody, body.Len())
+	head := appendHead(nil, fieldResources, len(inner)+body.Len())
+	r.delta = [2]mem.Buffer{mem.SliceBuffer(append(head, inner...)), body}
 }
 
 // claimed is what a client says that it has.
 func claimed(name, version string) *resource { return &resource{name: name, version: version} }
 
-func (r *resource) size() int { return r.delta[0].Len() + r.delta[1].Len() }
+// lateSize is what the bytes of a late resource are reckoned to be.
+const lateSize = 8 << 10
+
+func (r *resource) size() int {
+	if r.late {
+		return lateSize
+	}
+	return r.delta[0].Len() + r.delta[1].Len()
+}
 
 func appendHead(b []byte, field protowire.Number, size int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(size))

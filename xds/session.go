@@ -104,10 +104,17 @@ func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
 		s.objects = at
 		s.redirect(now)
 	}
-	for i := len(pushOrder) - 1; i >= 0; i-- {
-		if sub := s.subs[pushOrder[i]]; sub != nil {
+	for i := len(servedTypes) - 1; i >= 0; i-- {
+		if sub := s.subs[servedTypes[i]]; sub != nil {
 			sub.collect(snapshot, now)
 		}
+	}
+}
+
+// renew notes which secrets changed, whatever the snapshot.
+func (s *session) renew(now time.Time) {
+	if sub := s.subs[envoy.SecretType]; sub != nil {
+		sub.collect(s.latest(), now)
 	}
 }
 
@@ -132,7 +139,7 @@ func (s *session) refresh() {
 func (s *session) next(now time.Time) (*response, time.Time) {
 	s.now = now
 	var wake time.Time
-	for _, kind := range pushOrder {
+	for _, kind := range servedTypes {
 		sub := s.subs[kind]
 		if sub == nil {
 			continue

@@ -46,6 +46,11 @@ type stream struct {
 	rate     *rate.Limiter
 	asked    chan question
 	over     chan struct{} // closed when nobody answers any more
+
+	trusted bool // with secrets
+	secrets *secretSource
+	renewed <-chan struct{}     // closed when a secret changed
+	refused map[string]struct{} // names of secrets
 }
 
 func (s *Server) serve(g grpc.ServerStream, delta bool) error {
@@ -55,6 +60,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 		server: s, grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1),
 		out: make(chan frame), written: make(chan error, 1), reported: map[envoy.Type]fleet.Sync{}, held: map[envoy.Type][]groupKey{},
 		asked: make(chan question), over: make(chan struct{}), log: s.options.Logger,
+		trusted: s.mayHaveSecrets(g.Context()), refused: map[string]struct{}{},
 	}
 	// The handler's return ends the gRPC stream, and with it both goroutines.
 	ctx, cancel := context.WithCancel(g.Context())
@@ -134,6 +140,9 @@ func (st *stream) run(ctx context.Context) error {
 	case <-st.server.drain:
 		return errDraining
 	}
+	if st.trusted {
+		st.renewed = st.server.options.Secrets.Changed()
+	}
 	if err := st.take(first); err != nil {
 		return err
 	}
@@ -189,11 +198,10 @@ func (st *stream) newSession() *session {
 
 // open returns the groups of the node for the type.
 func (st *stream) open(t envoy.Type) []source {
-	known := false
-	for _, k := range pushOrder {
-		known = known || k == t
+	if t == envoy.SecretType && st.server.options.Secrets != nil {
+		return st.openSecrets()
 	}
-	if !known {
+	if !slices.Contains(pushOrder[:], t) {
 		st.log.Warn("leaving a request alone: its type is not served", slog.String("type", printable(string(t))))
 		return nil
 	}
@@ -201,8 +209,14 @@ func (st *stream) open(t envoy.Type) []source {
 }
 
 // groupsOf names the groups that the latest configuration has for the node.
+// Those of secrets are of the listeners that refer to them.
 func (st *stream) groupsOf(t envoy.Type) []groupKey {
 	var keys []groupKey
+	if t == envoy.SecretType {
+		if t = envoy.ListenerType; st.node.Type == envoy.Sidecar || !st.trusted {
+			return nil
+		}
+	}
 	for _, facet := range st.server.options.builder.facets(t, st.node, st.session.latest()) {
 		keys = append(keys, groupKey{t, facet})
 	}
@@ -229,6 +243,9 @@ func (st *stream) reopen(t envoy.Type) []source {
 	if slices.Equal(keys, st.held[t]) {
 		return nil
 	}
+	if t == envoy.SecretType {
+		return st.openSecrets()
+	}
 	return st.acquire(t, keys)
 }
 
@@ -247,13 +264,16 @@ func (st *stream) take(m message) error {
 	if sub == nil {
 		return nil
 	}
+	if m.kind == envoy.SecretType {
+		st.noteRefused(m.names)
+	}
 	return sub.tooMany(st.server.options.Limits)
 }
 
 // push sends the response; the writer must be idle. An error is that the client
 // has gone.
 func (st *stream) push(ctx context.Context, r *response, now time.Time) error {
-	f, waited := r.frame(), time.Duration(-1)
+	f, waited := st.reveal(r).frame(), time.Duration(-1)
 	if !r.since.IsZero() {
 		waited = now.Sub(r.since)
 	}
@@ -304,6 +324,8 @@ func (st *stream) loop(ctx context.Context) error {
 				return err
 			}
 		case <-snapshot.Superseded():
+		case <-st.renewed:
+			st.renew()
 		case <-timer.C:
 			if !sendLimit.IsZero() && !time.Now().Before(sendLimit) {
 				return status.Errorf(codes.DeadlineExceeded, "the client took no response for %s", st.server.options.Limits.Send)

@@ -75,6 +75,8 @@ func shortType(t envoy.Type) string {
 		return "LDS"
 	case envoy.RouteType:
 		return "RDS"
+	case envoy.SecretType:
+		return "SDS"
 	}
 	return ""
 }

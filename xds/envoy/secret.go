@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -43,11 +45,22 @@ func isCredential(name string) bool {
 	})
 }
 
-// KeyMaterial is what a secret holds, PEM. Whoever has it prints it nowhere.
+// KeyMaterial is what a secret holds, PEM. However it is printed, it says nothing.
 type KeyMaterial struct {
 	Chain, Key  []byte // of a server
 	Authorities []byte
 }
+
+const redacted = "REDACTED"
+
+// Format keeps every verb of fmt from printing what is secret.
+func (KeyMaterial) Format(to fmt.State, _ rune) { _, _ = io.WriteString(to, redacted) }
+
+// LogValue keeps slog from it.
+func (KeyMaterial) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText keeps encoders from it.
+func (KeyMaterial) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 // NewSecret is the secret as Envoy takes it.
 func NewSecret(name string, k KeyMaterial) *tlsv3.Secret {

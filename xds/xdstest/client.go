@@ -23,6 +23,7 @@ const (
 	EDS = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	LDS = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	RDS = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	SDS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
 // Options say how a client connects.
