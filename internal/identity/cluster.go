@@ -1,0 +1,218 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// object is a Secret of a cluster.
+type object struct {
+	cluster         federation.ClusterID
+	namespace, name string
+}
+
+// attached is a client of a cluster, for as long as it is the latest.
+type attached struct{ client kubernetes.Interface }
+
+// Attach lets secrets of the cluster be read, by name and only those that are
+// followed, until detach is called. A later client of the same cluster takes the
+// place of an earlier one; what was read stays.
+func (s *Secrets) Attach(cluster federation.ClusterID, client kubernetes.Interface) (detach func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine := &attached{client}
+	s.clients[cluster] = mine
+	s.notify()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.clients[cluster] == mine {
+			delete(s.clients, cluster)
+			s.notify()
+		}
+	}
+}
+
+// following is one object that is being read.
+type following struct {
+	by     *attached
+	cancel context.CancelFunc
+}
+
+// Run reads the secrets of attached clusters until the context ends and then
+// returns nil.
+func (s *Secrets) Run(ctx context.Context) error {
+	running := map[object]following{}
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for {
+		s.adjust(ctx, running, &group)
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// adjust has exactly those objects read that are wanted and can be had.
+func (s *Secrets) adjust(ctx context.Context, running map[object]following, group *sync.WaitGroup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for o, f := range running {
+		if s.wanted[o] == 0 || s.clients[o.cluster] != f.by {
+			f.cancel()
+			delete(running, o)
+			if s.wanted[o] == 0 {
+				s.forget(o)
+			}
+		}
+	}
+	for o := range s.wanted {
+		by := s.clients[o.cluster]
+		if _, reads := running[o]; reads || by == nil || o.namespace == "" {
+			continue
+		}
+		mine, cancel := context.WithCancel(ctx)
+		running[o] = following{by, cancel}
+		group.Go(func() { s.read(mine, o, by.client) })
+	}
+}
+
+// forget drops what nobody wants any more: key material is not kept for later.
+func (s *Secrets) forget(o object) {
+	for _, ref := range o.refs() {
+		s.shelf.put(ref, nil)
+	}
+	s.shelf.complain("source "+o.String(), nil)
+}
+
+func (o object) String() string { return string(o.cluster) + "/" + o.namespace + "/" + o.name }
+
+// refs are what the object may hold.
+func (o object) refs() []Ref {
+	refs := refsOf(o.name)
+	for i := range refs {
+		refs[i].Cluster, refs[i].Namespace = o.cluster, o.namespace
+	}
+	return refs
+}
+
+// How long a reader waits after trouble: it doubles up to the limit.
+const (
+	firstPause = 250 * time.Millisecond
+	maxPause   = 30 * time.Second
+)
+
+// read follows one object until the context ends. On trouble what was read stays.
+func (s *Secrets) read(ctx context.Context, o object, client kubernetes.Interface) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := s.readOnce(ctx, o, client)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			s.options.Logger.Warn("a secret cannot be read; what was read before stays in use",
+				slog.String("cluster", string(o.cluster)), slog.String("secret", o.namespace+"/"+o.name), slog.Any("error", err))
+			s.shelf.complain("source "+o.String(), &federation.Problem{
+				Code: ProblemSource, Object: "secret " + o.String(), Message: fmt.Sprintf("it cannot be read: %v; let the account get and watch it", err),
+			})
+		}
+		if time.Since(began) > maxPause {
+			pause = firstPause
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// readOnce lists and watches the object by name. It returns nil when the watch
+// ended in the usual way.
+func (s *Secrets) readOnce(ctx context.Context, o object, client kubernetes.Interface) error {
+	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.name).String()}
+	list, err := client.CoreV1().Secrets(o.namespace).List(ctx, named)
+	if err != nil {
+		return err
+	}
+	var found *corev1.Secret
+	for i := range list.Items {
+		if list.Items[i].Name == o.name {
+			found = &list.Items[i]
+		}
+	}
+	s.take(o, found)
+	named.ResourceVersion = list.ResourceVersion
+	watcher, err := client.CoreV1().Secrets(o.namespace).Watch(ctx, named)
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	s.shelf.complain("source "+o.String(), nil)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, more := <-watcher.ResultChan():
+			if !more || event.Type == watch.Error {
+				return nil // listed again
+			}
+			s.hear(o, event)
+		}
+	}
+}
+
+func (s *Secrets) hear(o object, event watch.Event) {
+	secret, ok := event.Object.(*corev1.Secret)
+	switch {
+	case !ok || secret.Name != o.name:
+	case event.Type == watch.Deleted:
+		s.take(o, nil)
+	case event.Type == watch.Added, event.Type == watch.Modified:
+		s.take(o, secret)
+	}
+}
+
+// take gives the shelf what the object holds; nil: there is none.
+func (s *Secrets) take(o object, secret *corev1.Secret) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wanted[o] == 0 {
+		return
+	}
+	var p parts
+	if secret != nil {
+		switch secret.Type {
+		case corev1.SecretTypeTLS, corev1.SecretTypeOpaque, "":
+			p = secret.Data
+		default: // tokens and other people's secrets are not for gateways
+			p = parts{}
+		}
+	}
+	for _, ref := range o.refs() {
+		if p.has(ref.Authorities) {
+			s.shelf.put(ref, p)
+		} else {
+			s.shelf.put(ref, nil)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package identity
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+)
+
+func kubeSecret(name string, typ corev1.SecretType, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "edge"}, Type: typ, Data: data}
+}
+
+// following starts Run until the test ends.
+func (d *drawer) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = d.secrets.Run(ctx) }()
+	d.t.Cleanup(func() { cancel(); <-ended })
+}
+
+func (d *drawer) await(what string, ok func() bool) {
+	d.t.Helper()
+	testbed.WaitFor(d.t, 20*time.Second, what, func() error {
+		if !ok() {
+			return context.DeadlineExceeded
+		}
+		return nil
+	})
+}
+
+func TestX23SecretsOfAClusterAreFollowedByName(t *testing.T) {
+	d := newDrawer(t)
+	long := testbed.Subject{Name: "web", NotAfter: d.now.Add(30 * 24 * time.Hour)}
+	cert, key := d.ca.Issue(long)
+	client := fake.NewClientset(
+		kubeSecret("web", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": cert, "tls.key": key}),
+		kubeSecret("web-cacert", corev1.SecretTypeOpaque, map[string][]byte{"cacert": d.ca.PEM}),
+		kubeSecret("other", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": cert, "tls.key": key}),
+		kubeSecret("token", corev1.SecretTypeServiceAccountToken, map[string][]byte{"tls.crt": cert, "tls.key": key}),
+	)
+	d.run()
+	web, authorities := Ref{Cluster: "c1", Namespace: "edge", Name: "web"}, Ref{Cluster: "c1", Namespace: "edge", Name: "web", Authorities: true}
+	done := []func(){d.secrets.Follow(web), d.secrets.Follow(authorities), d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "token"})}
+	if !strings.Contains(d.problems(), ProblemMissing+" secret c1/edge/web") {
+		t.Errorf("before a cluster is attached: %q", d.problems())
+	}
+	detach := d.secrets.Attach("c1", client)
+	d.await("the secret", func() bool { return d.secret("web", false) == string(cert)+string(key) })
+	d.await("the authorities", func() bool { return d.secret("web", true) == string(d.ca.PEM) })
+	if d.secret("other", false) != "" || d.secret("token", false) != "" {
+		t.Error("what nobody refers to, or a token, was read")
+	}
+	if _, ok := d.secrets.Secret(Ref{Cluster: "c1", Namespace: "shop", Name: "web"}); ok {
+		t.Error("it is there for another namespace")
+	}
+	newCert, newKey := d.ca.Issue(long)
+	put := func(data map[string][]byte) {
+		if _, err := client.CoreV1().Secrets("edge").Update(t.Context(), kubeSecret("web", corev1.SecretTypeTLS, data), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(map[string][]byte{"tls.crt": newCert, "tls.key": newKey})
+	d.await("the rotation", func() bool { return d.secret("web", false) == string(newCert)+string(newKey) })
+	put(map[string][]byte{"tls.crt": newCert, "tls.key": key})
+	d.await("the problem", func() bool { return strings.Contains(d.problems(), ProblemUnusable+" secret c1/edge/web") })
+	if d.secret("web", false) != string(newCert)+string(newKey) {
+		t.Error("a broken secret took the place of the last")
+	}
+	detach()
+	if d.secret("web", false) == "" {
+		t.Error("the secret went with the cluster's client")
+	}
+	for _, f := range done {
+		f()
+	}
+	d.await("it to be forgotten", func() bool { return d.secret("web", false) == "" && d.problems() == "" })
+}
+
+func TestFilesComeBeforeClusters(t *testing.T) {
+	d := newDrawer(t)
+	cert, key := d.pair("web", testbed.Subject{Name: "web", NotAfter: d.now.Add(30 * 24 * time.Hour)})
+	d.open()
+	other, otherKey := d.ca.Issue(testbed.Subject{Name: "other"})
+	d.run()
+	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "web"})()
+	changed := d.secrets.Changed()
+	defer d.secrets.Attach("c1", fake.NewClientset(kubeSecret("web", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": other, "tls.key": otherKey})))()
+	await(t, changed)
+	if d.secret("web", false) != string(cert)+string(key) {
+		t.Error("the cluster's came first")
+	}
+}

@@ -1,0 +1,241 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// FolderOptions are rarely set. Zero values have the defaults named here.
+type FolderOptions struct {
+	Poll   time.Duration // look at least this often, whatever the file system says; default 2 s
+	Settle time.Duration // how long what cannot be used may be half-written; default 200 ms
+	Logger *slog.Logger  // default: slog.Default()
+}
+
+// Folder keeps secrets of files: NAME/tls.crt and NAME/tls.key, and NAME/ca.crt
+// or NAME-cacert/ca.crt, as Kubernetes mounts them. They are for every gateway
+// whose listener refers to NAME.
+type Folder struct {
+	root    *os.Root
+	dir     string
+	options FolderOptions
+	shelf   *shelf
+	seen    map[string]sighting // by name, in the look before
+}
+
+// sighting is what a look found under a name.
+type sighting struct {
+	sum    [sha256.Size]byte
+	absent bool
+}
+
+// OpenFolder reads the folder once into the secrets. It fails where that is no
+// folder; what is wrong with a secret is a problem.
+func OpenFolder(dir string, to *Secrets, o FolderOptions) (*Folder, error) {
+	if o.Poll <= 0 {
+		o.Poll = 2 * time.Second
+	}
+	if o.Settle <= 0 {
+		o.Settle = 200 * time.Millisecond
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the folder of secrets: %w", err)
+	}
+	f := &Folder{root: root, dir: dir, options: o, shelf: to.shelf, seen: map[string]sighting{}}
+	f.look()
+	f.look() // what is there at the start is whole
+	return f, nil
+}
+
+// Close lets go of the folder.
+func (f *Folder) Close() error { return f.root.Close() }
+
+// Run follows the folder until the context ends and then returns nil.
+func (f *Folder) Run(ctx context.Context) error {
+	watcher := f.notify()
+	if watcher != nil {
+		defer func() { _ = watcher.Close() }()
+	}
+	again := true
+	for ctx.Err() == nil {
+		f.wait(ctx, watcher, again)
+		again = f.look()
+		f.watchAll(watcher)
+	}
+	return nil
+}
+
+func (f *Folder) notify() *fsnotify.Watcher {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		f.options.Logger.Warn("watching the folder of secrets by polling only", slog.Any("error", err))
+		return nil
+	}
+	f.watchAll(watcher)
+	return watcher
+}
+
+// watchAll has the file system tell of changes in the folder and in what is
+// right below; polling finds the rest.
+func (f *Folder) watchAll(watcher *fsnotify.Watcher) {
+	if watcher == nil {
+		return
+	}
+	watched := watcher.WatchList()
+	for _, path := range append([]string{f.dir}, f.folders()...) {
+		if !slices.Contains(watched, path) {
+			_ = watcher.Add(path) // gone meanwhile, or polling only
+		}
+	}
+}
+
+func (f *Folder) folders() []string {
+	var paths []string
+	for name := range f.seen {
+		paths = append(paths, f.dir+string(os.PathSeparator)+name)
+	}
+	return paths
+}
+
+// wait returns when another look makes sense.
+func (f *Folder) wait(ctx context.Context, watcher *fsnotify.Watcher, again bool) {
+	var notices <-chan fsnotify.Event
+	var failures <-chan error
+	limit := f.options.Settle
+	if !again {
+		limit = f.options.Poll
+		if watcher != nil {
+			notices, failures = watcher.Events, watcher.Errors
+		}
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-failures:
+	case <-notices:
+		for len(notices) > 0 {
+			<-notices
+		}
+	}
+}
+
+// look takes up what is in the folder. What can be used counts at once; what
+// cannot, and what is gone, when two looks in a row find the same. again: a
+// further look soon will tell more.
+func (f *Folder) look() (again bool) {
+	names, err := f.names()
+	if err != nil {
+		f.shelf.complain("folder", &federation.Problem{Code: ProblemSource, Object: "folder of secrets", Message: "it cannot be read; what was read before stays in use"})
+		return false
+	}
+	f.shelf.complain("folder", nil)
+	seen := map[string]sighting{}
+	for _, name := range names {
+		found := f.read(name)
+		now := sighting{sum: found.sum()}
+		before, known := f.seen[name]
+		same := known && before == now
+		seen[name] = now
+		again = f.take(name, found, same) || again
+	}
+	for name, before := range f.seen {
+		switch _, there := seen[name]; {
+		case there:
+		case before.absent:
+			f.drop(name)
+		default:
+			seen[name], again = sighting{absent: true}, true
+		}
+	}
+	f.seen = seen
+	return again
+}
+
+// names are those of the folders in the folder.
+func (f *Folder) names() ([]string, error) {
+	dir, err := f.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(-1)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		info, err := f.root.Stat(e.Name()) // a link may lead to a folder; out of the root it leads nowhere
+		if err == nil && info.IsDir() && isName(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// isName tells that the name may be that of a secret.
+func isName(name string) bool {
+	return name != "" && !strings.HasPrefix(name, ".") && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.'
+	})
+}
+
+// take gives the shelf what a folder holds; again: it may be half-written.
+func (f *Folder) take(name string, found content, same bool) (again bool) {
+	if found.err != nil {
+		if same {
+			f.refuse(name, found.err)
+		}
+		return !same
+	}
+	for _, ref := range refsOf(name) {
+		wanted := found.parts.has(ref.Authorities) || len(found.parts) == 0 && !ref.Authorities
+		_, err := found.parts.read(ref.Authorities, f.shelf.now())
+		switch {
+		case wanted && err != nil && !same, !wanted && !same:
+			again = true
+		case wanted:
+			f.shelf.put(ref, found.parts)
+		default:
+			f.shelf.put(ref, nil)
+		}
+	}
+	return again
+}
+
+// refuse says what is wrong with a folder as a whole.
+func (f *Folder) refuse(name string, err error) {
+	ref := refsOf(name)[0]
+	_, stays := f.shelf.secret(ref)
+	f.shelf.complain(ref.place(), unusable(ref, err, stays))
+}
+
+func (f *Folder) drop(name string) {
+	for _, ref := range refsOf(name) {
+		f.shelf.put(ref, nil)
+	}
+}
+
+// refsOf are what a folder of that name may hold.
+func refsOf(name string) []Ref {
+	if strings.HasSuffix(name, authoritySuffix) {
+		return []Ref{{Name: name, Authorities: true}}
+	}
+	return []Ref{{Name: name}, {Name: name, Authorities: true}}
+}

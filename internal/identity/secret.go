@@ -1,0 +1,68 @@
+// Package identity keeps the key material that the hub hands to gateways: where
+// it comes from, whether it can be used, and when it becomes another.
+package identity
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Ref names a secret as a proxy of a namespace of a cluster means it.
+type Ref struct {
+	Cluster     federation.ClusterID
+	Namespace   string
+	Name        string
+	Authorities bool // those that sign the certificates of callers, not the server's own certificate
+}
+
+// String is for messages.
+func (r Ref) String() string {
+	if r.Authorities && !strings.HasSuffix(r.Name, authoritySuffix) {
+		return r.Name + authoritySuffix
+	}
+	return r.Name
+}
+
+// Secret is key material that was found to be usable.
+type Secret struct {
+	Fingerprint string // another for other content
+	Material    Material
+	Expires     time.Time // of the first certificate that does
+}
+
+// Material is PEM. However it is printed, it says nothing.
+type Material struct {
+	Chain, Key  []byte // of a server
+	Authorities []byte
+}
+
+const redacted = "REDACTED"
+
+// Format keeps every verb of fmt from printing what is secret.
+func (Material) Format(to fmt.State, _ rune) { _, _ = io.WriteString(to, redacted) }
+
+// LogValue keeps slog from it.
+func (Material) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText keeps encoders from it.
+func (Material) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+func (m Material) fingerprint() string {
+	h := sha256.New()
+	for _, part := range [][]byte{m.Chain, m.Key, m.Authorities} {
+		sum := sha256.Sum256(part)
+		_, _ = h.Write(sum[:]) // a hash takes everything
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// authoritySuffix ends the name of what holds the authorities of a credential
+// apart from its certificate.
+const authoritySuffix = "-cacert"

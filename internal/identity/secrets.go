@@ -1,0 +1,81 @@
+package identity
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Options are rarely set. Zero values have the defaults named here.
+type Options struct {
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default: slog.Default()
+}
+
+// Secrets keeps what its sources have: folders, and clusters that were attached.
+// It may be used by several goroutines; nothing of it blocks but Run.
+type Secrets struct {
+	options Options
+	shelf   *shelf
+
+	mu      sync.Mutex
+	clients map[federation.ClusterID]*attached
+	wanted  map[object]int
+	changed chan struct{} // clients or wanted are others; has room for one notice
+}
+
+// New makes secrets without a source.
+func New(o Options) *Secrets {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return &Secrets{
+		options: o, shelf: newShelf(o.Now),
+		clients: map[federation.ClusterID]*attached{}, wanted: map[object]int{}, changed: make(chan struct{}, 1),
+	}
+}
+
+// Secret is the secret as it is now; false: there is none that can be used.
+func (s *Secrets) Secret(ref Ref) (Secret, bool) {
+	s.shelf.mu.Lock()
+	defer s.shelf.mu.Unlock()
+	return s.shelf.find(ref)
+}
+
+// Changed is closed when a secret becomes another after the call.
+func (s *Secrets) Changed() <-chan struct{} { return s.shelf.changes() }
+
+// Problems are what is wrong now, by names that stay, and a channel that is
+// closed when that may have changed.
+func (s *Secrets) Problems() (map[string]federation.Problem, <-chan struct{}) { return s.shelf.wrong() }
+
+// Follow keeps the secret up to date until done is called, once.
+func (s *Secrets) Follow(ref Ref) (done func()) {
+	s.count(ref, 1)
+	return func() { s.count(ref, -1) }
+}
+
+func (s *Secrets) count(ref Ref, change int) {
+	s.shelf.follow(ref, change)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range ref.names() {
+		o := object{ref.Cluster, ref.Namespace, name}
+		if s.wanted[o] += change; s.wanted[o] <= 0 {
+			delete(s.wanted, o)
+		}
+	}
+	s.notify()
+}
+
+func (s *Secrets) notify() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // there is a notice already
+	}
+}

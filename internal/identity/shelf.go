@@ -1,0 +1,190 @@
+package identity
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// The codes of problems with secrets.
+const (
+	ProblemUnusable = "SECRET_UNUSABLE" // what was read last stays in use
+	ProblemExpires  = "SECRET_EXPIRES"  // a certificate in it ends within 14 days, or has ended
+	ProblemMissing  = "SECRET_MISSING"  // a listener refers to it, and no source has it
+	ProblemSource   = "SECRET_SOURCE"   // a source cannot be read; what was read last stays in use
+)
+
+// expiresSoon is how long before a certificate's end it is a problem.
+const expiresSoon = 14 * 24 * time.Hour
+
+// shelf is what a source has at hand: the last content that could be used, and
+// what is wrong. It may be used by several goroutines.
+type shelf struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	secrets  map[Ref]Secret
+	problems map[string]federation.Problem
+	follows  map[Ref]int
+	changed  chan struct{} // closed when a secret changes
+	trouble  chan struct{} // closed when a problem does
+}
+
+func newShelf(now func() time.Time) *shelf {
+	return &shelf{
+		now: now, secrets: map[Ref]Secret{}, problems: map[string]federation.Problem{}, follows: map[Ref]int{},
+		changed: make(chan struct{}), trouble: make(chan struct{}),
+	}
+}
+
+// secret is what is kept under exactly that reference.
+func (s *shelf) secret(ref Ref) (Secret, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.secrets[ref]
+	return found, ok
+}
+
+// find is what a proxy means: of files, which are for everyone, else of its own
+// cluster and namespace.
+func (s *shelf) find(ref Ref) (Secret, bool) {
+	for _, own := range []Ref{{}, {Cluster: ref.Cluster, Namespace: ref.Namespace}} {
+		for _, name := range ref.names() {
+			own.Name, own.Authorities = name, ref.Authorities
+			if found, ok := s.secrets[own]; ok {
+				return found, true
+			}
+		}
+	}
+	return Secret{}, false
+}
+
+// names are those of the folders and objects that may hold what is meant, the
+// best first.
+func (r Ref) names() []string {
+	if r.Authorities {
+		return []string{r.Name, r.Name + authoritySuffix}
+	}
+	return []string{r.Name}
+}
+
+// follow counts who refers to the secret.
+func (s *shelf) follow(ref Ref, change int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.follows[ref] += change; s.follows[ref] <= 0 {
+		delete(s.follows, ref)
+	}
+	s.alarm()
+}
+
+// put takes up what a source has for the reference; nil: it has nothing. Parts
+// that cannot be used change nothing but the problems.
+func (s *shelf) put(ref Ref, p parts) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p == nil {
+		if _, had := s.secrets[ref]; had {
+			delete(s.secrets, ref)
+			s.announce()
+		}
+		s.note(ref, nil)
+		return
+	}
+	found, err := p.read(ref.Authorities, s.now())
+	if err != nil {
+		_, stays := s.secrets[ref]
+		s.note(ref, unusable(ref, err, stays))
+		return
+	}
+	if s.secrets[ref].Fingerprint != found.Fingerprint {
+		s.secrets[ref] = found
+		s.announce()
+	}
+	s.note(ref, s.expiring(ref, found))
+}
+
+func unusable(ref Ref, err error, stays bool) *federation.Problem {
+	effect := "there is no such secret until it is put right"
+	if stays {
+		effect = "what was read before stays in use"
+	}
+	return &federation.Problem{Code: ProblemUnusable, Object: "secret " + ref.place(), Message: fmt.Sprintf("%v; %s", err, effect)}
+}
+
+func (s *shelf) expiring(ref Ref, found Secret) *federation.Problem {
+	if found.Expires.Sub(s.now()) > expiresSoon {
+		return nil
+	}
+	return &federation.Problem{
+		Code: ProblemExpires, Object: "secret " + ref.place(),
+		Message: fmt.Sprintf("a certificate in it is valid until %s; renew it", found.Expires.UTC().Format(time.RFC3339)),
+	}
+}
+
+// place is where the secret is; what comes from files belongs to no cluster.
+func (r Ref) place() string {
+	if r.Cluster == "" {
+		return r.String()
+	}
+	return strings.Join([]string{string(r.Cluster), r.Namespace, r.String()}, "/")
+}
+
+// complain sets or, with nil, clears a problem that is not of one secret.
+func (s *shelf) complain(name string, problem *federation.Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setProblem(name, problem)
+}
+
+func (s *shelf) note(ref Ref, problem *federation.Problem) { s.setProblem(ref.place(), problem) }
+
+func (s *shelf) setProblem(name string, problem *federation.Problem) {
+	before, had := s.problems[name]
+	switch {
+	case problem == nil && !had, problem != nil && had && before == *problem:
+		return
+	case problem == nil:
+		delete(s.problems, name)
+	default:
+		s.problems[name] = *problem
+	}
+	s.alarm()
+}
+
+func (s *shelf) alarm() {
+	close(s.trouble)
+	s.trouble = make(chan struct{})
+}
+
+func (s *shelf) announce() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.alarm()
+}
+
+func (s *shelf) changes() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// wrong are the problems by name, and when they are others.
+func (s *shelf) wrong() (map[string]federation.Problem, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := maps.Clone(s.problems)
+	for ref := range s.follows {
+		if _, ok := s.find(ref); !ok {
+			all["missing "+ref.place()] = federation.Problem{
+				Code: ProblemMissing, Object: "secret " + ref.place(),
+				Message: "a gateway's listener refers to it, and no source has it; its connections fail until one does",
+			}
+		}
+	}
+	return all, s.trouble
+}
