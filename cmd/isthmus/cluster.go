@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/identity"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/registries"
@@ -22,6 +23,7 @@ import (
 type surroundings struct {
 	policy  federation.AddressPolicy
 	metrics *metrics.Metrics
+	secrets *identity.Secrets
 	logger  *slog.Logger
 }
 

@@ -24,6 +24,7 @@ type configFile struct {
 	TLS       serverTLSConfig `yaml:"tls"`
 	DataDir   string          `yaml:"dataDir"`
 	ConfigDir string          `yaml:"configDir"`
+	SecretDir string          `yaml:"secretDir"`
 	ClusterID string          `yaml:"clusterID"`
 	Etcd      etcdConfig      `yaml:"etcd"`
 	Clusters  []clusterConfig `yaml:"clusters"`
@@ -63,6 +64,7 @@ type clusterConfig struct {
 type kubernetesConfig struct {
 	Kubeconfig string `yaml:"kubeconfig"`
 	Context    string `yaml:"context"`
+	Secrets    bool   `yaml:"secrets"`
 }
 
 type consulConfig struct {

@@ -42,6 +42,9 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 	})
 	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error {
 		defer client.Close()
+		if c.Kubernetes != nil && c.Kubernetes.Secrets {
+			defer s.secrets.Attach(c.ID, client)()
+		}
 		return r.Run(ctx, to)
 	}}, nil
 }

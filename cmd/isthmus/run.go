@@ -102,7 +102,11 @@ type hub struct {
 func join(s settings, p parts) (*hub, error) {
 	counts := metrics.New()
 	aggregate := federation.NewAggregate(snapshotMetrics{counts})
-	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, logger: p.logger}
+	secrets, err := joinSecrets(s, aggregate, p.logger)
+	if err != nil {
+		return nil, err
+	}
+	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, logger: p.logger}
 	aggregate.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{
 		Settings: &federation.Settings{Addresses: with.policy},
 	})
@@ -126,6 +130,7 @@ func join(s settings, p parts) (*hub, error) {
 	discovery := xds.New(xds.Options{
 		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready,
 		Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS}, Logger: p.logger,
+		Secrets: secrets, SecretsOnSocket: s.dev,
 	})
 	grpcServer := grpc.NewServer(append(server.GRPCOptions(p.tls()), discovery.ServerOptions()...)...)
 	discovery.Register(grpcServer)
@@ -147,6 +152,7 @@ func join(s settings, p parts) (*hub, error) {
 		"registries":    supervisor.Run,
 		"configuration": configuration.run,
 		"measures":      func(ctx context.Context) error { return configuration.measure(ctx, counts.Config) },
+		"secrets":       secrets.run,
 		"readiness":     all.run,
 		"health":        func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
 	}, edge: map[string]func(context.Context) error{

@@ -25,7 +25,7 @@ const (
 type flags struct {
 	dev                              bool
 	config, dataDir, kubeconfigDir   string
-	configDir                        string
+	configDir, secretDir             string
 	etcdEndpoints                    []string
 	graphqlAddr, xdsAddr, healthAddr string
 	tlsCert, tlsKey, tlsClientCA     string
@@ -38,6 +38,7 @@ type settings struct {
 	dataDir       string
 	kubeconfigDir string
 	configDir     string // of manifests; empty: none
+	secretDir     string // of secrets for gateways; empty: none
 	clusterID     string
 	graphqlAddr   string
 	xdsAddr       string
@@ -60,6 +61,7 @@ func resolve(f flags) (settings, error) {
 	s := settings{
 		dev: f.dev, configFile: f.config, kubeconfigDir: f.kubeconfigDir,
 		configDir:   cmp.Or(f.configDir, c.ConfigDir),
+		secretDir:   cmp.Or(f.secretDir, c.SecretDir),
 		clusterID:   cmp.Or(c.ClusterID, defaultClusterID),
 		graphqlAddr: cmp.Or(f.graphqlAddr, c.GraphQL.Addr, defaultGraphQL),
 		xdsAddr:     cmp.Or(f.xdsAddr, c.XDS.Addr, defaultXDS),
