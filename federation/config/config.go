@@ -82,6 +82,9 @@ type Note struct {
 	Manager        string // field manager
 	Ticket         string
 	IdempotencyKey string // empty: none
+	// RequestDigest tells a repetition from another request with the same key;
+	// empty: not known.
+	RequestDigest string `json:",omitempty"`
 }
 
 // Record is a commit as history has it.

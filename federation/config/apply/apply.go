@@ -11,7 +11,9 @@ import (
 	"isthmus.dev/isthmus/federation/config/manifest"
 )
 
-// Request is a set of manifests to apply.
+// Request is a set of manifests to apply. As in Kubernetes, a manifest that has
+// metadata.resourceVersion is refused unless the stored object is at that
+// revision.
 type Request struct {
 	Manifests []File
 	DryRun    bool
@@ -37,11 +39,15 @@ type File struct {
 
 // Origin says who makes a change and why.
 type Origin struct {
-	Author         string
-	Message        string
-	Ticket         string
-	IdempotencyKey string // a repetition with the same key changes nothing and has the same result
+	Author  string
+	Message string
+	Ticket  string
+	// IdempotencyKey makes a repetition change nothing and have the same result.
+	// Another request with a key that is in the history is refused. A request that
+	// changed nothing is not remembered, and a dry run does not look at the key.
+	IdempotencyKey string
 	manager        string
+	digest         string // of the request
 }
 
 // Deletion is a set of objects to delete.
@@ -135,6 +141,7 @@ const (
 	Busy               Code = "BUSY"        // others keep changing the configuration; repeat
 	UnknownRevision    Code = "UNKNOWN_REVISION"
 	InvalidRequest     Code = "INVALID_REQUEST"
+	KeyReused          Code = "IDEMPOTENCY_KEY_REUSED" // by another request
 )
 
 // DefaultManager is the field manager of requests that name none.

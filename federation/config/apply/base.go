@@ -10,6 +10,24 @@ import (
 // base is the view that a change is computed from.
 type base struct{ *config.View }
 
+// Revision is that of the store of record. Unlike the view's own it goes back
+// when an older backup of the store is put in place.
+func (b base) Revision() int64 { return b.Sources[0].Revision }
+
+// unusable are the codes of a store for an object whose stored value it does not
+// use: writing or deleting the object is the cure, whatever is shown of it.
+var unusable = map[string]bool{"UNDECODABLE": true, "CHECKSUM": true, "NEWER_FORMAT": true, "OTHER_OBJECT": true, codeQuarantined: true}
+
+func (b base) isUnusable(key federation.ObjectKey) bool {
+	name := key.String()
+	for _, p := range b.Sources[0].Trouble {
+		if p.Object == name && unusable[p.Code] {
+			return true
+		}
+	}
+	return false
+}
+
 // stored returns an object of the store of record. What has a lease is not in
 // its history, and automatic VIPs are nobody's to change.
 func (b base) stored(key federation.ObjectKey) (*config.Object, bool) {
@@ -34,4 +52,20 @@ func (b base) storedObjects() iter.Seq[*config.Object] {
 			}
 		}
 	}
+}
+
+// readOnly says why an object that is there cannot be changed by a request; "" if
+// there is none.
+func (b base) readOnly(key federation.ObjectKey) string {
+	o, found := b.State.Object(key)
+	source, _ := b.SourceOf(key)
+	switch {
+	case found && key.Of() == federation.AllocationKind:
+		return "keeps an automatic address: it goes with the last ServiceEntry of its host"
+	case found && !o.Expires.IsZero():
+		return "is registered, not applied: it goes when it is not renewed any more"
+	case source != "":
+		return "comes from " + source + ", which is not written to: remove it there"
+	}
+	return ""
 }

@@ -15,8 +15,6 @@ import (
 // Views gives the newest configuration; a config.Aggregate does.
 type Views interface {
 	Latest() *config.View
-	// WaitFor returns a view that includes the revision.
-	WaitFor(ctx context.Context, revision int64) (*config.View, error)
 }
 
 // Snapshots gives the newest snapshot; a federation.Aggregate does.
@@ -85,45 +83,66 @@ func (p plan) commits() []config.Change {
 // moved meanwhile. An error is that the store or the context ended it; what is
 // wrong with the request is in the result.
 func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute planner) (Result, error) {
-	if done, err := e.repeated(ctx, o); done != nil || err != nil {
-		return deref(done), err
-	}
-	if !dryRun {
-		select {
-		case <-e.turn:
-			defer func() { e.turn <- struct{}{} }()
-		case <-ctx.Done():
-			return Result{}, fmt.Errorf("waiting for other changes: %w", ctx.Err())
-		}
-	}
-	for range maxAttempts {
+	if dryRun {
 		on := base{e.Views.Latest()}
 		p, problems := compute(on)
 		if len(problems) > 0 {
-			return Result{DryRun: dryRun, Revision: on.Revision(), Errors: problems}, nil
+			return bounded(Result{DryRun: true, Revision: on.Revision(), Errors: problems}), nil
 		}
-		result, writes := e.foresee(on, p)
-		if result.DryRun = dryRun; dryRun || len(writes) == 0 {
-			return result, nil
+		result, _ := e.foresee(on, p)
+		result.DryRun = true
+		return bounded(result), nil
+	}
+	select {
+	case <-e.turn:
+		defer func() { e.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return Result{}, fmt.Errorf("waiting for other changes: %w", ctx.Err())
+	}
+	for range maxAttempts {
+		if result, err := e.attempt(ctx, o, compute); result != nil || err != nil {
+			return bounded(deref(result)), err
 		}
-		result.Before, result.After = nil, nil
-		for _, w := range writes {
-			e.Validated.vouch(w.Object)
-		}
-		revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes, Note: e.note(o)})
-		var moved *config.Moved
-		if errors.As(err, &moved) {
-			if _, err := e.Views.WaitFor(ctx, moved.Now); err != nil {
-				return Result{}, fmt.Errorf("waiting for revision %d: %w", moved.Now, err)
-			}
-			continue
-		}
-		if err != nil {
-			return refusedBy(err)
-		}
-		return e.published(ctx, result, revision)
 	}
 	return Result{Errors: []Error{{Code: Busy, Message: "others keep changing the configuration; repeat the request"}}}, nil
+}
+
+// attempt is one go at a change. Without a result somebody else was faster.
+func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Result, error) {
+	on := base{e.Views.Latest()}
+	// In this order: what the view has of the same request is found.
+	if done, err := e.repeated(ctx, o); done != nil || err != nil {
+		return done, err
+	}
+	p, problems := compute(on)
+	if len(problems) > 0 {
+		return &Result{Revision: on.Revision(), Errors: problems}, nil
+	}
+	result, writes := e.foresee(on, p)
+	result.Before, result.After = nil, nil
+	if len(writes) == 0 {
+		return &result, nil
+	}
+	for _, w := range writes {
+		e.Validated.vouch(w.Object)
+	}
+	note := e.note(o)
+	revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes, Note: note})
+	var moved *config.Moved
+	if errors.As(err, &moved) {
+		return e.awaitMove(ctx, on, moved)
+	}
+	if errors.Is(err, config.ErrUnavailable) {
+		return inDoubt(o, err), nil
+	}
+	if err != nil {
+		result, err = refusedBy(err)
+		return &result, err
+	}
+	if done := e.madeBefore(ctx, o, note); done != nil {
+		return done, nil
+	}
+	return e.published(ctx, result, revision), nil
 }
 
 // foresee says what the plan comes to, and what is to be written for it: the
@@ -151,68 +170,21 @@ func (e *Engine) foresee(on base, p plan) (Result, []config.Change) {
 func (e *Engine) note(o Origin) config.Note {
 	return config.Note{
 		Author: o.Author, Time: e.Now().UTC(), Message: o.Message, Manager: o.manager, Ticket: o.Ticket, IdempotencyKey: o.IdempotencyKey,
+		RequestDigest: o.digest,
 	}
 }
 
 // published waits until readers see the revision. That they do not is no error:
 // the change is made.
-func (e *Engine) published(ctx context.Context, r Result, revision int64) (Result, error) {
+func (e *Engine) published(ctx context.Context, r Result, revision int64) *Result {
 	r.Revision = revision
 	for _, c := range r.Changes {
 		if c.Object != nil && c.Action != config.Unchanged {
 			c.Object.Revision = revision
 		}
 	}
-	if _, err := e.Views.WaitFor(ctx, revision); err != nil {
-		r.Findings = append(r.Findings, Finding{
-			Code: "NOT_YET_VISIBLE", Severity: Warning,
-			Message: fmt.Sprintf("revision %d is stored; this hub has not read it yet", revision),
-		})
-	}
-	return r, nil
-}
-
-// refusedBy is the result of a commit that failed for good.
-func refusedBy(err error) (Result, error) {
-	var refused *config.Refused
-	switch {
-	case errors.As(err, &refused):
-		code := StoreRefused
-		if refused.Limit == "storage full" {
-			code = StorageFull
-		}
-		return Result{Errors: []Error{{Code: code, Message: refused.Error()}}}, nil
-	case errors.Is(err, config.ErrUnavailable):
-		return Result{Errors: []Error{{Code: Unavailable, Message: err.Error()}}}, nil
-	}
-	return Result{}, fmt.Errorf("committing: %w", err)
-}
-
-// findPatience is how long the store may take to look for an idempotency key.
-const findPatience = 4 * time.Second
-
-// repeated is the result of the same request before, or nil.
-func (e *Engine) repeated(ctx context.Context, o Origin) (*Result, error) {
-	if o.IdempotencyKey == "" {
-		return nil, nil
-	}
-	looking, cancel := context.WithTimeout(ctx, findPatience)
-	defer cancel()
-	record, err := e.Log.Find(looking, o.IdempotencyKey)
-	switch {
-	case errors.Is(err, config.ErrUnavailable):
-		r, err := refusedBy(err)
-		return &r, err
-	case err != nil:
-		return nil, fmt.Errorf("looking for the idempotency key: %w", err)
-	case record == nil:
-		return nil, nil
-	}
-	r := &Result{Revision: record.Revision}
-	for _, c := range record.Changes {
-		r.Changes = append(r.Changes, Change{Key: c.Key, Action: c.Action, Object: c.Object})
-	}
-	return r, nil
+	e.awaitVisible(ctx, &r)
+	return &r
 }
 
 func deref(r *Result) Result {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ func (e *Engine) Delete(ctx context.Context, d Deletion) (Result, error) {
 	if len(d.Objects) == 0 {
 		return Result{DryRun: d.DryRun, Errors: []Error{{Code: NothingToDo, Field: "objects", Message: "no object is named"}}}, nil
 	}
+	d.Origin.digest = d.digest()
 	return e.change(ctx, d.Origin, d.DryRun, func(v base) (plan, []Error) {
 		var p plan
 		errs := expected(v, d.ExpectedRevision, nil)
@@ -35,9 +37,12 @@ func sameKey(a, b federation.ObjectKey) bool { return a == b }
 
 func (e *Engine) planDelete(v base, key federation.ObjectKey) (Change, *Error) {
 	o, ok := v.stored(key)
+	if !ok && v.isUnusable(key) {
+		return e.removal(key, nil), nil
+	}
 	if !ok {
-		if source, _ := v.SourceOf(key); source != "" {
-			return Change{}, &Error{Code: ReadOnly, Key: key, Message: fmt.Sprintf("%s comes from %s, which is not written to: remove it there", key, source)}
+		if why := v.readOnly(key); why != "" {
+			return Change{}, &Error{Code: ReadOnly, Key: key, Message: key.String() + " " + why}
 		}
 		return Change{}, &Error{Code: NotFound, Key: key, Message: fmt.Sprintf("there is no %s", key)}
 	}
@@ -51,6 +56,12 @@ func (e *Engine) planDelete(v base, key federation.ObjectKey) (Change, *Error) {
 // Rollback makes the configuration what it was at a revision, as one new
 // revision.
 func (e *Engine) Rollback(ctx context.Context, r Rollback) (Result, error) {
+	r.Origin.digest = r.digest()
+	if !r.DryRun { // what was made is answered also when its revision is not in the history any more
+		if done, err := e.repeated(ctx, r.Origin); done != nil || err != nil {
+			return deref(done), err
+		}
+	}
 	then, err := e.Log.At(ctx, r.To)
 	switch {
 	case errors.Is(err, config.ErrUnknownRevision):
@@ -91,25 +102,46 @@ func (e *Engine) planRollback(v base, then []config.Object) (plan, []Error) {
 	return p, errs
 }
 
-// planRestore makes an object what it was; its generation goes on.
+// planRestore makes an object what it was; its generation goes on. It must be
+// valid as of now, and is written in the version that is stored now.
 func (e *Engine) planRestore(v base, old *config.Object) (Change, []Error) {
+	stored, _ := v.stored(old.Key)
+	unusable := v.isUnusable(old.Key)
+	if stored != nil && !unusable && stored.APIVersion == old.APIVersion && bytes.Equal(stored.Manifest, old.Manifest) {
+		return Change{Key: old.Key, Action: config.Unchanged, Object: stored}, nil
+	}
 	kind, known := e.Schema.Kind(old.Key.Of())
-	value, err := decode(old)
+	was, err := decode(old)
 	if err != nil || !known {
 		return Change{}, []Error{{Code: Code(schema.UnknownKind), Key: old.Key, Message: fmt.Sprintf("%s cannot be read as it was stored then; it stays out of reach of this version", old.Key)}}
 	}
-	stored, _ := v.stored(old.Key)
+	value, problems := e.Schema.Admit(was, nil)
+	if len(problems) > 0 {
+		return Change{}, wanted{key: old.Key}.faults(problems)
+	}
+	restoreMetadata(value, was)
 	live, err := decode(stored)
 	if err != nil {
 		live = nil
 	}
 	if live != nil {
-		if same := sameBesideMetadata(value, live) && sameButGeneration(value, live); same {
+		if same := sameBesideMetadata(value, live) && sameButGeneration(value, live); same && !unusable {
 			return Change{Key: old.Key, Action: config.Unchanged, Object: stored}, nil
 		}
 		stamp(value, live, e.NewUID, e.Now())
 	}
-	return e.changeOf(old.Key, kind, stored, live, value)
+	c, errs := e.changeOf(old.Key, kind, stored, live, value)
+	return c.rewriting(unusable), errs
+}
+
+// restoreMetadata sets what only the store sets to what it was.
+func restoreMetadata(value, was map[string]any) {
+	m, old := metadataOf(value), metadataOf(was)
+	for _, field := range []string{"uid", "creationTimestamp", "generation", "managedFields"} {
+		if v, ok := old[field]; ok {
+			m[field] = v
+		}
+	}
 }
 
 // sameButGeneration compares metadata; the generation only counts changes.

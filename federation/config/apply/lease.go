@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 )
 
@@ -18,21 +19,22 @@ const (
 const InvalidTTL Code = "INVALID_TTL"
 
 // Register keeps a WorkloadEntry, given as JSON or YAML, for so long: for
-// platforms that the hub has no registry for. One of that name is replaced; one
-// that was applied is not. With problems it was refused.
+// platforms that the hub has no registry for. One of that name is replaced and
+// stays who it is; one that was applied is not. With problems it was refused.
 func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (expires time.Time, problems []Error, err error) {
 	w, problems := e.readWorkload(text, ttl)
 	if len(problems) > 0 {
 		return time.Time{}, problems, nil
 	}
-	if _, applied := (base{e.Views.Latest()}).stored(w.key); applied {
+	v := base{e.Views.Latest()}
+	if _, applied := v.stored(w.key); applied {
 		return time.Time{}, []Error{w.fault(Conflict, "metadata.name", fmt.Sprintf("%s was applied and stays until it is deleted: register under another name", w.key))}, nil
 	}
 	value, faults := e.Schema.Admit(w.value, nil)
 	if len(faults) > 0 {
 		return time.Time{}, w.faults(faults), nil
 	}
-	stamp(value, nil, e.NewUID, e.Now())
+	stamp(value, v.registered(w.key), e.NewUID, e.Now())
 	object, err := encode(w.key, w.kind, value)
 	if err != nil {
 		return time.Time{}, nil, err
@@ -43,6 +45,19 @@ func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (
 		return time.Time{}, result.Errors, err
 	}
 	return expires, nil, nil
+}
+
+// registered is a registration as it is, or nil.
+func (b base) registered(key federation.ObjectKey) map[string]any {
+	o, found := b.State.Object(key)
+	if !found || o.Expires.IsZero() {
+		return nil
+	}
+	live, err := decode(o)
+	if err != nil {
+		return nil
+	}
+	return live
 }
 
 func (e *Engine) readWorkload(text []byte, ttl time.Duration) (wanted, []Error) {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/manifest"
@@ -34,6 +35,10 @@ func (e *Engine) readManifests(files []File) ([]wanted, []Error) {
 	seen := map[federation.ObjectKey]wanted{}
 	for _, file := range files {
 		documents, problems := manifest.Parse(file.Name, file.Data, e.Limits)
+		if limit := e.Limits.OrDefault().Documents; len(all)+len(documents) > limit {
+			return nil, append(errs, Error{Code: TooManyDocuments, Place: Place{File: file.Name}, Message: fmt.Sprintf(
+				"up to this file there are %d documents, more than the %d allowed: apply them in several requests", len(all)+len(documents), limit)})
+		}
 		for _, p := range problems {
 			errs = append(errs, Error{
 				Code: Code(p.Code), Message: p.Message, Field: p.Field,
@@ -82,10 +87,33 @@ func (e *Engine) identify(d manifest.Document) (wanted, *Error) {
 		return w, &fault
 	}
 	w.kind = kind
+	for _, field := range []string{"metadata", "metadata.name", "metadata.namespace"} {
+		if wrong := wrongType(d.Value, field); wrong != "" {
+			fault := w.fault(Code(schema.WrongType), field, wrong)
+			return w, &fault
+		}
+	}
 	w.key = keyOf(kind, d.Value)
 	if w.key.Name == "" {
 		fault := w.fault(Code(schema.Required), "metadata.name", "the object has no name; generateName is not supported, because an apply must be repeatable")
 		return w, &fault
 	}
 	return w, nil
+}
+
+// wrongType says what is wrong with the type of a field by which an object is
+// known; without a value nothing is.
+func wrongType(value map[string]any, field string) string {
+	metadata, isMap := value["metadata"].(map[string]any)
+	if field == "metadata" {
+		if isMap || value["metadata"] == nil {
+			return ""
+		}
+		return "it must be an object"
+	}
+	v := metadata[strings.TrimPrefix(field, "metadata.")]
+	if _, isText := v.(string); isText || v == nil {
+		return ""
+	}
+	return fmt.Sprintf("it must be a string, and %s is none: put it in quotes", valueText(v))
 }

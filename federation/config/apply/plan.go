@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/json"
 
@@ -19,15 +20,14 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 	if r.Manager == "" {
 		r.Manager = DefaultManager
 	}
-	r.Origin.manager = r.Manager
-	if r.Prune && r.Set == "" {
-		return Result{DryRun: r.DryRun, Errors: []Error{{
-			Code: InvalidRequest, Field: "set", Message: "prune needs the name of the set: only objects of the same set are removed",
-		}}}, nil
+	r.manager, r.Origin.digest = r.Manager, r.digest()
+	errs := append(r.check(), e.checkSize(r.Manifests)...)
+	if len(errs) > 0 {
+		return Result{DryRun: r.DryRun, Revision: base{e.Views.Latest()}.Revision(), Errors: errs}, nil
 	}
 	all, errs := e.readManifests(r.Manifests)
 	if len(errs) > 0 {
-		return Result{DryRun: r.DryRun, Revision: e.Views.Latest().Revision(), Errors: errs}, nil
+		return bounded(Result{DryRun: r.DryRun, Revision: base{e.Views.Latest()}.Revision(), Errors: errs}), nil
 	}
 	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) { return e.planApply(v, r, all) })
 }
@@ -80,6 +80,9 @@ func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
 	if err != nil {
 		return Change{}, []Error{w.fault(Code(schema.Internal), "", err.Error())}
 	}
+	if fault := w.precondition(stored); fault != nil {
+		return Change{}, []Error{*fault}
+	}
 	if r.Set != "" {
 		setLabel(w.value, r.Set)
 	}
@@ -91,7 +94,36 @@ func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
 		return Change{}, append(w.faults(merged.Problems), w.conflicts(merged.Conflicts)...)
 	}
 	stamp(merged.Object, live, e.NewUID, e.Now())
-	return e.changeOf(w.key, w.kind, stored, live, merged.Object)
+	c, errs := e.changeOf(w.key, w.kind, stored, live, merged.Object)
+	return c.rewriting(v.isUnusable(w.key)), errs
+}
+
+// rewriting is the change that is written though nothing differs, because the
+// store does not use the value that it has.
+func (c Change) rewriting(unusable bool) Change {
+	if unusable && c.Action == config.Unchanged {
+		c.Action = config.Updated
+	}
+	return c
+}
+
+// precondition is Kubernetes' rule for a manifest that names the version of the
+// object that it was made from.
+func (w wanted) precondition(stored *config.Object) *Error {
+	version := text(w.value, "metadata", "resourceVersion")
+	now := "does not exist"
+	if stored != nil {
+		if version == strconv.FormatInt(stored.Revision, 10) {
+			return nil
+		}
+		now = fmt.Sprintf("is at revision %d", stored.Revision)
+	}
+	if version == "" {
+		return nil
+	}
+	fault := w.fault(PreconditionFailed, "metadata.resourceVersion", fmt.Sprintf(
+		"the manifest was made from version %.40q, and %s %s: leave the field out to apply to whatever is there", version, w.key, now))
+	return &fault
 }
 
 // changeOf compares an object with what is stored of it.
@@ -132,6 +164,9 @@ func (w wanted) conflicts(all []schema.FieldConflict) []Error {
 func setLabel(value map[string]any, set string) {
 	m := metadataOf(value)
 	labels, ok := m["labels"].(map[string]any)
+	if !ok && m["labels"] != nil {
+		return // it is refused for its type
+	}
 	if !ok {
 		labels = map[string]any{}
 		m["labels"] = labels

@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/configtest"
 	"isthmus.dev/isthmus/federation/config/memory"
 	"isthmus.dev/isthmus/federation/config/schema"
 )
@@ -18,7 +19,8 @@ import (
 // world is an engine over a store in memory, with all that follows from it.
 type world struct {
 	t         *testing.T
-	store     *memory.Store
+	store     *memory.Store // nil: another one
+	log       config.Log
 	views     *config.Aggregate
 	snapshots *federation.Aggregate
 	engine    *apply.Engine
@@ -29,21 +31,39 @@ var loaded = sync.OnceValues(schema.Load)
 
 func newWorld(t *testing.T, more ...config.Named) *world {
 	t.Helper()
+	store := memory.New(kinds(t)...)
+	w := join(t, store, more...)
+	w.store = store
+	return w
+}
+
+func kinds(t *testing.T) []federation.Kind {
+	t.Helper()
 	set, err := loaded()
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := []federation.Kind{federation.AllocationKind}
+	all := []federation.Kind{federation.AllocationKind}
 	for _, k := range set.Kinds() {
-		kinds = append(kinds, k.Kind)
+		all = append(all, k.Kind)
 	}
-	w := &world{t: t, store: memory.New(kinds...), snapshots: federation.NewAggregate(nil)}
+	return all
+}
+
+// join makes a hub over a store that others may use, too.
+func join(t *testing.T, store configtest.Store, more ...config.Named) *world {
+	t.Helper()
+	set, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, log: store, snapshots: federation.NewAggregate(nil)}
 	o := config.Options{Hub: "hub"}
 	writer := w.snapshots.Open(config.NewState(o).Source())
 	quiet := slog.New(slog.DiscardHandler)
-	source := apply.NewValidated(w.store, set, quiet)
+	source := apply.NewValidated(store, set, quiet)
 	w.views = config.NewAggregate(o, writer, quiet, append([]config.Named{{Name: "ETCD", Source: source}}, more...)...)
-	w.engine = apply.New(apply.Options{Log: w.store, Leases: w.store, Views: w.views, Snapshots: w.snapshots, Schema: set, Validated: source})
+	w.engine = apply.New(apply.Options{Log: store, Leases: store, Views: w.views, Snapshots: w.snapshots, Schema: set, Validated: source})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = w.views.Run(ctx) }()

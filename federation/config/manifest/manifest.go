@@ -19,7 +19,8 @@ type Limits struct {
 	Problems  int // after so many the rest of the file is not looked at; default 1,000
 }
 
-func (l Limits) orDefault() Limits {
+// OrDefault fills in the defaults.
+func (l Limits) OrDefault() Limits {
 	l.Bytes = cmp.Or(l.Bytes, 16<<20)
 	l.Documents = cmp.Or(l.Documents, 12_000)
 	l.Depth = cmp.Or(l.Depth, 64)
@@ -92,7 +93,7 @@ const (
 // problem nothing of the file should be applied. A file without an object is a
 // problem; it never means that there should be none.
 func Parse(file string, data []byte, limits Limits) ([]Document, []Problem) {
-	p := &parser{file: file, limits: limits.orDefault(), document: -1}
+	p := &parser{file: file, limits: limits.OrDefault(), document: -1}
 	if p.refuseWhole(data) {
 		return nil, p.problems
 	}

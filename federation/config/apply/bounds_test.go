@@ -1,0 +1,176 @@
+package apply_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/federation/config/apply"
+)
+
+func files(texts ...string) func(*apply.Request) {
+	return func(r *apply.Request) {
+		r.Manifests = nil
+		for i, text := range texts {
+			r.Manifests = append(r.Manifests, apply.File{Name: fmt.Sprintf("%d.yaml", i), Data: []byte(text)})
+		}
+	}
+}
+
+func TestObjectInTwoFilesIsRefusedWithBothPlaces(t *testing.T) {
+	w := newWorld(t)
+	r := w.apply("", files(route("a", "v1"), route("b", "v1")+route("a", "v2")))
+	if codes(r) != "DUPLICATE_OBJECT metadata.name" || r.Errors[0].Place.File != "1.yaml" || !strings.Contains(r.Errors[0].Message, "0.yaml:") {
+		t.Errorf("%+v", r.Errors)
+	}
+	if r := w.must("", files(route("a", "v1"), route("b", "v1"))); actions(r) != "CREATE a; CREATE b" || r.Revision != 1 {
+		t.Errorf("two files: %s at %d", actions(r), r.Revision)
+	}
+}
+
+func TestNamesOfAnotherTypeAreRefusedAndNotGuessed(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct{ old, new, want string }{
+		"namespace": {"namespace: shop", "namespace: 123", "TYPE metadata.namespace"},
+		"name":      {"name: web", "name: 7", "TYPE metadata.name"},
+		"list":      {"namespace: shop", "namespace: [shop]", "TYPE metadata.namespace"},
+		"metadata":  {"{name: web, namespace: shop}", "web", "TYPE metadata"},
+		"labels":    {"namespace: shop", "namespace: shop, labels: none", "TYPE metadata.labels"},
+	} {
+		r := w.apply(strings.Replace(route("web", "v1"), c.old, c.new, 1), func(r *apply.Request) { r.Set = "all" })
+		if codes(r) != c.want {
+			t.Errorf("%s: %q, want %q: %s", name, codes(r), c.want, actions(r))
+		}
+	}
+	if n := w.views.Latest().State.Len(); n != 0 {
+		t.Errorf("%d objects were written", n)
+	}
+}
+
+func TestRequestIsCheckedOnceNotPerManifest(t *testing.T) {
+	w := newWorld(t)
+	set := func(name string) func(*apply.Request) { return func(r *apply.Request) { r.Set = name } }
+	for name, c := range map[string]struct {
+		change func(*apply.Request)
+		want   string
+	}{
+		"longest manager":     {manager(strings.Repeat("m", 128)), ""},
+		"manager too long":    {manager(strings.Repeat("m", 129)), "INVALID_REQUEST fieldManager"},
+		"manager with a tab":  {manager("a\tb"), "INVALID_REQUEST fieldManager"},
+		"manager of no UTF-8": {manager("a\xff"), "INVALID_REQUEST fieldManager"},
+		"manager in Greek":    {manager("ομάδα"), ""},
+		"set with a slash":    {set("a/b"), "INVALID_REQUEST set"},
+		"set too long":        {set(strings.Repeat("s", 64)), "INVALID_REQUEST set"},
+	} {
+		if r := w.apply(route("a", "v1")+route("b", "v1"), c.change, dryRun); codes(r) != c.want {
+			t.Errorf("%s: %q, want %q", name, codes(r), c.want)
+		}
+	}
+}
+
+// Managers differ by case, as in Kubernetes.
+func TestManagersOfDifferentCaseAreDifferent(t *testing.T) {
+	w := newWorld(t)
+	w.must(route("web", "v1"), manager("Team"))
+	if r := w.apply(route("web", "v2"), manager("team")); codes(r) != "CONFLICT .spec.http" || r.Errors[0].Manager != "Team" {
+		t.Errorf("%s", codes(r))
+	}
+}
+
+func TestLongNotesAreRefusedByTheirLimit(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("x", 65<<10)
+	for name, change := range map[string]func(*apply.Request){
+		"message": func(r *apply.Request) { r.Message = long }, "author": func(r *apply.Request) { r.Author = long },
+		"ticket": func(r *apply.Request) { r.Ticket = long }, "key": key(long),
+	} {
+		r := w.apply(route("web", "v1"), change)
+		if codes(r) != "STORE_REFUSED " || !strings.Contains(r.Errors[0].Message, "note size") || len(r.Errors[0].Message) > 300 {
+			t.Errorf("%s: %.300v", name, r.Errors)
+		}
+	}
+}
+
+func TestVeryManyErrorsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	var all strings.Builder
+	for i := range 3000 {
+		all.WriteString(strings.Replace(route(fmt.Sprint("r", i), "v1"), "hosts:", "hsots:", 1))
+	}
+	r := w.apply(all.String())
+	last := r.Errors[len(r.Errors)-1]
+	if len(r.Errors) != 1000 || last.Code != "TOO_MANY_PROBLEMS" || !strings.Contains(last.Message, " more problems") {
+		t.Errorf("%d errors, the last is %+v", len(r.Errors), last)
+	}
+}
+
+func TestResourceVersionIsAPrecondition(t *testing.T) {
+	w := newWorld(t)
+	at := func(name, version string) string {
+		return strings.Replace(route(name, "v2"), "namespace: shop", `namespace: shop, resourceVersion: "`+version+`"`, 1)
+	}
+	w.must(route("web", "v1"))
+	w.must(route("other", "v1"))
+	for _, c := range []struct{ manifest, want string }{
+		{at("web", "2"), "PRECONDITION_FAILED metadata.resourceVersion"},
+		{at("web", "x"), "PRECONDITION_FAILED metadata.resourceVersion"},
+		{at("new", "1"), "PRECONDITION_FAILED metadata.resourceVersion"},
+		{at("web", "1"), ""},
+		{at("web", "1"), "PRECONDITION_FAILED metadata.resourceVersion"},
+		{at("web", ""), ""},
+	} {
+		if r := w.apply(c.manifest); codes(r) != c.want {
+			t.Errorf("%s: %q, want %q", c.manifest, codes(r), c.want)
+		}
+	}
+	records, err := w.store.Records(t.Context(), 0, 1)
+	if err != nil || strings.Contains(string(records[0].Changes[0].Object.Manifest), "resourceVersion") {
+		t.Errorf("it is stored with a version: %v", err)
+	}
+}
+
+// The largest request is carried out in bounded time and memory, whether it comes
+// as one file or as many; one more document is refused by the limit's name.
+func TestLargestRequestIsBounded(t *testing.T) {
+	w := newWorld(t)
+	var text strings.Builder
+	for i := range 12_000 {
+		text.WriteString(strings.Replace(route(fmt.Sprint("r", i), "v1"), "namespace: shop",
+			"namespace: shop, annotations: {filling: "+strings.Repeat("x", 1000)+"}", 1))
+	}
+	all := text.String()
+	for name, c := range map[string]struct {
+		change func(*apply.Request)
+		want   string
+	}{
+		"documents":          {files(all + route("more", "v1")), "TOO_MANY_DOCUMENTS "},
+		"documents of files": {files(all, route("more", "v1")), "TOO_MANY_DOCUMENTS "},
+		"bytes of files":     {files(route("a", "v1"), "#"+strings.Repeat(" ", 16<<20-100)), "TOO_LARGE "},
+	} {
+		if r := w.apply("", c.change, dryRun); codes(r) != c.want {
+			t.Errorf("%s: %.200s, want %s", name, codes(r), c.want)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	r := w.apply(all)
+	took := time.Since(began)
+	runtime.ReadMemStats(&after)
+	if len(r.Errors) > 0 || len(r.Changes) != 12_000 {
+		t.Fatalf("%d changes, %.500v", len(r.Changes), r.Errors)
+	}
+	runtime.GC()
+	var held runtime.MemStats
+	runtime.ReadMemStats(&held)
+	t.Logf("12,000 documents of %d MiB in %v; %d MiB allocated on the way, %d MiB held", len(all)>>20, took,
+		(after.TotalAlloc-before.TotalAlloc)>>20, (int64(held.HeapAlloc)-int64(before.HeapAlloc))>>20)
+	if limit := int64(30 * len(all)); int64(held.HeapAlloc)-int64(before.HeapAlloc) > limit {
+		t.Errorf("more than %d bytes are held", limit)
+	}
+	if took > 2*time.Minute {
+		t.Errorf("it took %v", took)
+	}
+}
