@@ -140,16 +140,16 @@ func TestLargestRequestIsBounded(t *testing.T) {
 		text.WriteString(strings.Replace(route(fmt.Sprint("r", i), "v1"), "namespace: shop",
 			"namespace: shop, annotations: {filling: "+strings.Repeat("x", 1000)+"}", 1))
 	}
-	all := text.String()
+	all, small := text.String(), strings.Repeat("{a: 1}\n---\n", 12_000)
 	for name, c := range map[string]struct {
 		change func(*apply.Request)
 		want   string
 	}{
-		"documents":          {files(all + route("more", "v1")), "TOO_MANY_DOCUMENTS "},
-		"documents of files": {files(all, route("more", "v1")), "TOO_MANY_DOCUMENTS "},
+		"documents":          {files(small + "{a: 1}"), "TOO_MANY_DOCUMENTS "},
+		"documents of files": {files(small, route("more", "v1")), "TOO_MANY_DOCUMENTS "},
 		"bytes of files":     {files(route("a", "v1"), "#"+strings.Repeat(" ", 16<<20-100)), "TOO_LARGE "},
 	} {
-		if r := w.apply("", c.change, dryRun); codes(r) != c.want {
+		if r := w.apply("", c.change, dryRun); !strings.HasSuffix(codes(r), c.want) || len(r.Errors) > 1000 {
 			t.Errorf("%s: %.200s, want %s", name, codes(r), c.want)
 		}
 	}
@@ -170,7 +170,7 @@ func TestLargestRequestIsBounded(t *testing.T) {
 	if limit := int64(30 * len(all)); int64(held.HeapAlloc)-int64(before.HeapAlloc) > limit {
 		t.Errorf("more than %d bytes are held", limit)
 	}
-	if took > 2*time.Minute {
+	if took > 3*time.Minute {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -65,7 +65,8 @@ type planner func(base) (plan, []Error)
 
 // plan is what a request would change.
 type plan struct {
-	changes []Change // unchanged objects included
+	changes  []Change // unchanged objects included
+	findings []Finding
 }
 
 // commits are the changes that are written.
@@ -163,7 +164,7 @@ func (e *Engine) foresee(on base, p plan) (Result, []config.Change) {
 	edit.Source = on.State.Source()
 	after, _ := federation.Next(before, edit)
 	result := Result{Revision: on.Revision(), Changes: p.changes, Before: before, After: after}
-	result.Findings = analyse(before, after, writes)
+	result.Findings = append(p.findings, analyse(before, after, writes)...)
 	return result, append(writes, next.MissingAllocations()...)
 }
 

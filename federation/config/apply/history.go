@@ -87,6 +87,10 @@ func (e *Engine) planRollback(v base, then []config.Object) (plan, []Error) {
 		if old.Key.Of() == federation.AllocationKind {
 			continue
 		}
+		if _, known := e.Schema.Kind(old.Key.Of()); !known {
+			p.findings = append(p.findings, unknownKind(old.Key))
+			continue
+		}
 		change, faults := e.planRestore(v, old)
 		p.changes, errs = append(p.changes, change), append(errs, faults...)
 	}
@@ -102,6 +106,12 @@ func (e *Engine) planRollback(v base, then []config.Object) (plan, []Error) {
 	return p, errs
 }
 
+// unknownKind says of an object that it stays whatever it is.
+func unknownKind(key federation.ObjectKey) Finding {
+	return Finding{Code: string(schema.UnknownKind), Severity: Warning, Key: key, Message: fmt.Sprintf(
+		"%s is left as it is: this version does not know its kind", key)}
+}
+
 // planRestore makes an object what it was; its generation goes on. It must be
 // valid as of now, and is written in the version that is stored now.
 func (e *Engine) planRestore(v base, old *config.Object) (Change, []Error) {
@@ -110,10 +120,10 @@ func (e *Engine) planRestore(v base, old *config.Object) (Change, []Error) {
 	if stored != nil && !unusable && stored.APIVersion == old.APIVersion && bytes.Equal(stored.Manifest, old.Manifest) {
 		return Change{Key: old.Key, Action: config.Unchanged, Object: stored}, nil
 	}
-	kind, known := e.Schema.Kind(old.Key.Of())
+	kind, _ := e.Schema.Kind(old.Key.Of())
 	was, err := decode(old)
-	if err != nil || !known {
-		return Change{}, []Error{{Code: Code(schema.UnknownKind), Key: old.Key, Message: fmt.Sprintf("%s cannot be read as it was stored then; it stays out of reach of this version", old.Key)}}
+	if err != nil {
+		return Change{}, []Error{{Code: Code(schema.Internal), Key: old.Key, Message: err.Error()}}
 	}
 	value, problems := e.Schema.Admit(was, nil)
 	if len(problems) > 0 {
