@@ -41,9 +41,8 @@ type Client struct {
 // New returns a client. It reads the files of TLS and opens no connection.
 func New(o Options) (*Client, error) {
 	c := &Client{options: o}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
-		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 30 * time.Second,
+	transport := &http.Transport{ // HTTP/1.1: with HTTP/2 the hub's reason for refusing a certificate is lost.
+		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 30 * time.Second,
 	}
 	if path, ok := strings.CutPrefix(o.URL, "unix:"); ok {
 		if err := c.useSocket(path, transport); err != nil {

@@ -42,13 +42,14 @@ type hub struct {
 	*testbed.Process
 	client *http.Client
 	url    string
+	socket string // of GraphQL, of a hub that has one
 }
 
 // startHub runs a hub with --dev on unix sockets and returns when it is ready.
 func startHub(t *testing.T, args ...string) *hub {
 	t.Helper()
 	dir := shortDir(t)
-	h := &hub{client: socketClient(filepath.Join(dir, "graphql")), url: "http://localhost"}
+	h := &hub{client: socketClient(filepath.Join(dir, "graphql")), url: "http://localhost", socket: filepath.Join(dir, "graphql")}
 	h.start(t, dir, append([]string{"--dev", "--graphql-addr", "unix:" + filepath.Join(dir, "graphql"), "--xds-addr", "unix:" + filepath.Join(dir, "xds")}, args...))
 	return h
 }

@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, io streams) int {
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(serveCommand(io), versionCommand(io))
-	root.AddCommand(clientCommands(io)...)
+	root.AddCommand(clientCommands(io, args)...)
 	return exitCode(io, root.ExecuteContext(ctx))
 }
 

@@ -27,7 +27,8 @@ func (s *sources) bind(f *pflag.FlagSet) {
 	f.BoolVarP(&s.recursive, "recursive", "R", false, "read folders with all that is below them")
 }
 
-// maxManifests is how many bytes one request may have, the hub's limit.
+// maxManifests is how many bytes the manifests of one request may have, as they
+// are sent; the hub takes a little more.
 const maxManifests = 16 << 20
 
 // stdinName is how problems call standard input.
@@ -42,7 +43,7 @@ func (s *sources) read(stdin io.Reader) ([]client.ManifestInput, error) {
 	var all []client.ManifestInput
 	size := 0
 	add := func(name string, data []byte) error {
-		if size += len(data); size > maxManifests {
+		if size += len(jsonText(string(data), "")); size > maxManifests {
 			return fmt.Errorf("%s: the manifests have more than %d MiB up to here; apply them in parts", name, maxManifests>>20)
 		}
 		if !utf8.Valid(data) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -30,7 +31,11 @@ func nextStep(err error) string {
 	case errors.As(err, &status):
 		return "check --server, ISTHMUS_SERVER or the context (\"isthmus context show\")"
 	case errors.As(err, &unreachable):
-		return unreachableStep(unreachable)
+		step := unreachableStep(unreachable)
+		if step == "" && strings.HasPrefix(unreachable.Server, "https:") {
+			step = "check --server, and that --tls-cert and --tls-key name a certificate that the hub accepts"
+		}
+		return cmp.Or(step, "check --server, ISTHMUS_SERVER or the context (\"isthmus context show\"), and that the hub runs")
 	}
 	switch code := client.CodeOf(err); code {
 	case "":
@@ -70,5 +75,5 @@ func unreachableStep(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return "start a hub with \"isthmus serve --dev\", or name yours with --server, ISTHMUS_SERVER or a context"
 	}
-	return "check --server, ISTHMUS_SERVER or the context (\"isthmus context show\"), and that the hub runs"
+	return ""
 }

@@ -139,16 +139,22 @@ func withStream(r *remote, io streams, do func(ctx context.Context, s *session, 
 	}
 }
 
-// finish makes a command one of the client's: wrong flags lead to its help, and a
-// flag that takes one value is given once.
+// finish makes a command one of the client's: wrong flags lead to its help.
 func finish(cmd *cobra.Command) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
+	return cmd
+}
+
+// singly refuses flags that are given twice where one value is meant.
+func singly(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, many := f.Value.(pflag.SliceValue); !many {
 			f.Value = &onceValue{Value: f.Value}
 		}
 	})
-	return cmd
+	for _, sub := range cmd.Commands() {
+		singly(sub)
+	}
 }
