@@ -27,9 +27,10 @@ func TestMain(m *testing.M) { os.Exit(binary.Main(m)) }
 // code.
 func isthmus(t *testing.T, args ...string) (string, int) {
 	t.Helper()
+	path := binary.Path(t) // may build it first
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary.Path(t), args...)
+	cmd := exec.CommandContext(ctx, path, args...)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		t.Fatalf("running isthmus %v: %v", args, err)
