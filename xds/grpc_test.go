@@ -103,7 +103,10 @@ func TestGRPCClientKeepsWeights(t *testing.T) {
 			p.set(backedBy("web", all, 7, 2, 1))
 			conn := p.dial("web:80")
 			awaitAll(t, conn, all...)
-			got := answers(t, conn, 1000)
+			got, err := answers(conn, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
 			for i, want := range []int{700, 200, 100} {
 				if n := got[all[i].address]; n < want/2 || n > want*3/2 {
 					t.Errorf("of 1000 calls %v; want about %d at %s", got, want, all[i].address)
@@ -117,7 +120,10 @@ func TestGRPCClientKeepsWeights(t *testing.T) {
 func awaitAll(t *testing.T, conn *grpc.ClientConn, want ...*backend) {
 	t.Helper()
 	testbed.WaitFor(t, patience, "every backend answers", func() error {
-		got := answers(t, conn, 50)
+		got, err := answers(conn, 50)
+		if err != nil {
+			return err
+		}
 		for _, b := range want {
 			if got[b.address] == 0 {
 				return fmt.Errorf("answered by %v, not by %s", got, b.address)
