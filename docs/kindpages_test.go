@@ -1,0 +1,100 @@
+package docs
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/xds/envoy"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// noEffect is how a page says that its kind is stored and nothing more.
+const noEffect = "no field of it is honoured"
+
+// pageOf is the page of a kind; two groups have a Gateway.
+func pageOf(kind federation.Kind) string {
+	if kind == (federation.Kind{Group: "gateway.networking.k8s.io", Name: "Gateway"}) {
+		return "gatewayapi-gateway"
+	}
+	return strings.ToLower(kind.Name)
+}
+
+// TestEveryKindHasAPage: each kind that can be stored has a page, listed in the
+// index, whose examples are valid; and what the page says of the kind as a whole
+// is what the status of its objects says.
+func TestEveryKindHasAPage(t *testing.T) {
+	set, err := schema.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := read(t, "kinds/README.md")
+	for _, kind := range set.Kinds() {
+		page := pageOf(kind.Kind)
+		if !strings.Contains(index, "("+page+".md)") {
+			t.Errorf("the index lacks %s", kind.Kind)
+		}
+		text, err := os.ReadFile("kinds/" + page + ".md")
+		if err != nil {
+			t.Errorf("%s has no page: %v", kind.Kind, err)
+			continue
+		}
+		examples := 0
+		for _, block := range blocksOf(string(text), "yaml") {
+			for document := range strings.SplitSeq(block, "---\n") {
+				if value := manifestOf(t, document); value["kind"] == kind.Name {
+					examples++
+					checkExample(t, set, value, strings.Contains(string(text), noEffect))
+				}
+			}
+		}
+		if examples == 0 {
+			t.Errorf("the page of %s has no example of it", kind.Kind)
+		}
+	}
+}
+
+func manifestOf(t *testing.T, document string) map[string]any {
+	t.Helper()
+	data, err := yaml.YAMLToJSONStrict([]byte(document))
+	var value map[string]any
+	if err == nil {
+		err = json.Unmarshal(data, &value)
+	}
+	if err != nil {
+		t.Fatalf("%v in %s", err, document)
+	}
+	return value
+}
+
+func checkExample(t *testing.T, set *schema.Set, value map[string]any, unused bool) {
+	t.Helper()
+	admitted, problems := set.Admit(value, nil)
+	if len(problems) > 0 {
+		t.Errorf("an example of %s is refused: %v", value["kind"], problems)
+		return
+	}
+	apiVersion, _ := admitted["apiVersion"].(string)
+	name, _ := admitted["kind"].(string)
+	group, _, _ := strings.Cut(apiVersion, "/")
+	metadata, _ := admitted["metadata"].(map[string]any)
+	objectName, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	key := federation.ObjectKey{Group: group, Kind: name, Namespace: namespace, Name: objectName}
+	text, err := json.Marshal(admitted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, edit := config.NewState(config.Options{Hub: "hub"}).Next([]config.Event{{New: &config.Object{Key: key, APIVersion: apiVersion, Manifest: text}}}, 1)
+	said := len(envoy.NotHonoured(edit.Objects.Set[key])) > 0
+	for _, p := range edit.Problems.Set {
+		said = said || p.Code == "NOT_HONOURED"
+	}
+	if said != unused {
+		t.Errorf("the page of %s says that it has no effect: %t; its status says so: %t", name, unused, said)
+	}
+}
