@@ -40,7 +40,7 @@ type references struct {
 }
 
 func (r *references) add(code, field, format string, args ...any) {
-	r.found = append(r.found, Finding{Code: code, Severity: Warning, Key: r.object.Key, Field: field, Message: r.object.Key.Title() + ": " + fmt.Sprintf(format, args...)})
+	r.found = append(r.found, Finding{Code: code, Severity: Warning, Key: r.object.Key, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
 func (r *references) virtualService(spec *networking.VirtualService) {
