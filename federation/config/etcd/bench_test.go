@@ -82,7 +82,7 @@ func TestBE7LargeStoreIsLoadedInBoundedTimeAndMemory(t *testing.T) {
 	if len(seen.Objects) != 20_001 {
 		t.Errorf("%d objects", len(seen.Objects))
 	}
-	if took > 10*time.Second {
+	if took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	if held > 4*float64(bytes) {

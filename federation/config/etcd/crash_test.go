@@ -47,12 +47,13 @@ func TestCrashAtEachStepLeavesNothingByHalf(t *testing.T) {
 			o.OrphanAge = 20 * time.Millisecond
 			o.Meter = counted
 			anew := s.Config(o)
-			heard, _ := configtest.Listen(t, anew)
+			heard, stop := configtest.Listen(t, anew)
 			seen := heard.WaitRevision(t, want)
 			if seen.Revision() != want || counterOf(seen.Objects[configtest.Key("counter-3")]) != want {
 				t.Fatalf("the store is at %d with %d", seen.Revision(), counterOf(seen.Objects[configtest.Key("counter-3")]))
 			}
 			waitUntil(t, "the orphan to be collected", func() bool { return counted.get(etcd.CountOrphans) == c.staged && staged(t, s) == 0 })
+			stop() // its collector gives a commit only a moment
 			// The same again is one commit, whatever came of the first.
 			if revision, err := anew.Commit(t.Context(), commit); err != nil || revision != base+1 {
 				t.Errorf("repeated: %d, %v", revision, err)
@@ -72,7 +73,7 @@ func TestCollectorNeverTakesWhatACommitRefersTo(t *testing.T) {
 	o.Meter = counted
 	collecting := s.Config(o)
 	configtest.Listen(t, collecting)
-	slow := s.Config(etcd.ConfigOptions{})
+	slow := s.Config(etcd.ConfigOptions{Patience: time.Minute})
 	// It is collected between staging and commit: the commit must not be taken.
 	slow.Steps(func(name string) {
 		if name == "publish" {
