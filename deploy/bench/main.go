@@ -20,6 +20,8 @@ func main() {
 	flag.IntVar(&o.changes, "changes", 40, "endpoint changes measured at each size")
 	flag.IntVar(&o.small, "small", 250, "services at the small size")
 	flag.IntVar(&o.large, "large", 4000, "services at the large size")
+	flag.StringVar(&o.only, "only", "", "measure this alone: xds, apply or route")
+	flag.StringVar(&o.profile, "profile", "", "`FILE` for a CPU profile of apply")
 	services := flag.Int("services", 0, "internal: services of the server")
 	recording := flag.String("recording", "", "internal: what rawfan replays")
 	flag.Parse()
@@ -34,6 +36,7 @@ func main() {
 
 type options struct {
 	clients, changes, small, large int
+	only, profile                  string
 }
 
 func run(ctx context.Context, role string, s server, o options) error {
@@ -43,12 +46,28 @@ func run(ctx context.Context, role string, s server, o options) error {
 	case "rawfan":
 		return s.runRawfan(ctx)
 	case "":
-		return compare(ctx, o)
+		return o.compareAll(ctx)
 	}
 	return fmt.Errorf("unknown role %q", role)
 }
 
-// compare runs all measurements and prints them.
+// compareAll runs all measurements and prints them.
+func (o options) compareAll(ctx context.Context) error {
+	for _, m := range []struct {
+		name string
+		run  func(context.Context, options) error
+	}{{"apply", printApply}, {"route", printRoute}, {"xds", compare}} {
+		if o.only != "" && o.only != m.name {
+			continue
+		}
+		if err := m.run(ctx, o); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+// compare measures what one endpoint change costs, and prints it.
 func compare(ctx context.Context, o options) error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	few, many := publishCost(1000), publishCost(20000)

@@ -18,10 +18,11 @@ import (
 // from NewState is full.
 func (s *State) Next(changes []Event, revision int64) (*State, federation.Edit) {
 	d := s.draft()
-	for _, c := range changes {
+	decoded := s.holdAll(changes)
+	for i, c := range changes {
 		switch {
 		case c.New != nil:
-			d.set(c.New.Key, c.New)
+			d.set(c.New.Key, decoded[i])
 		case c.Old != nil:
 			d.set(c.Old.Key, nil)
 		}
@@ -34,6 +35,25 @@ func (s *State) Next(changes []Event, revision int64) (*State, federation.Edit) 
 		Source: s.Source(), Services: d.services.delta(), Workloads: d.workloads.delta(), Problems: d.problems.delta(),
 		Objects: d.shown.delta(), Revision: next.revision,
 	}
+}
+
+// holdAll decodes the new objects. One that is as before is taken from there.
+func (s *State) holdAll(changes []Event) []*held {
+	all := make([]*held, len(changes))
+	InParallel(len(changes), func(i int) {
+		now := changes[i].New
+		if now == nil {
+			return
+		}
+		if old, had := s.objects.Get(objectBytes(now.Key)); had && old.object.Revision == now.Revision && bytes.Equal(old.object.Manifest, now.Manifest) {
+			same := *old
+			same.object = now
+			all[i] = &same
+			return
+		}
+		all[i] = hold(now, s.options.Domain)
+	})
+	return all
 }
 
 // draft is a State in the making, and the Edit that goes with it.
@@ -105,24 +125,23 @@ func (d *draft) commit(revision int64) *State {
 }
 
 // set puts the object in its place; nil removes it.
-func (d *draft) set(key federation.ObjectKey, now *Object) {
+func (d *draft) set(key federation.ObjectKey, next *held) {
 	at := objectBytes(key)
 	old, had := d.objects.Get(at)
-	if had && now != nil && old.object.Revision == now.Revision && bytes.Equal(old.object.Manifest, now.Manifest) {
-		d.objects.Insert(at, &held{object: now, shown: old.shown, entry: old.entry, key: old.key, workload: old.workload, binding: old.binding, problems: old.problems})
+	if had && next != nil && old.object.Revision == next.object.Revision && bytes.Equal(old.object.Manifest, next.object.Manifest) {
+		d.objects.Insert(at, next)
 		return
 	}
-	if !had && now == nil {
+	if !had && next == nil {
 		return
 	}
 	if !had {
 		old = &held{}
 	}
-	next := &held{}
-	if now != nil {
-		next = hold(now, d.base.options.Domain)
+	if next != nil {
 		d.objects.Insert(at, next)
 	} else {
+		next = &held{}
 		d.objects.Delete(at)
 	}
 	d.show(key, old, next)

@@ -9,6 +9,10 @@ import (
 // InParallel calls do for 0 to n-1, on as many goroutines as there are
 // processors, and returns when all calls have. A panic of do is the caller's.
 func InParallel(n int, do func(i int)) {
+	if n == 1 {
+		do(0)
+		return
+	}
 	var next atomic.Int64
 	var failed atomic.Pointer[any]
 	var running sync.WaitGroup

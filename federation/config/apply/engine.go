@@ -32,7 +32,7 @@ type Options struct {
 	Schema    *schema.Set
 	Validated *Validated       // the Log's source, so that it trusts what is written here; nil: none
 	Now       func() time.Time // nil: time.Now
-	NewUID    func() string    // of a new object; nil: a random UUID
+	NewUID    func() string    // of a new object; nil: a random UUID; several goroutines call it
 	Limits    manifest.Limits  // zero fields: their defaults
 }
 
@@ -158,14 +158,17 @@ func (e *Engine) foresee(on base, p plan) (Result, []config.Change) {
 			events[i].Old = &config.Object{Key: w.Key}
 		}
 	}
-	next, _ := on.State.Next(events, on.Revision()+1)
-	_, edit := on.State.Preview(events, on.Revision()+1)
+	next, edit := on.State.Next(events, on.Revision()+1)
+	missing := next.MissingAllocations()
+	if len(missing) > 0 {
+		_, edit = on.State.Preview(events, on.Revision()+1)
+	}
 	before := e.Snapshots.Latest()
 	edit.Source = on.State.Source()
 	after, _ := federation.Next(before, edit)
 	result := Result{Revision: on.Revision(), Changes: p.changes, Before: before, After: after}
 	result.Findings = append(p.findings, analyse(before, after, writes)...)
-	return result, append(writes, next.MissingAllocations()...)
+	return result, append(writes, missing...)
 }
 
 func (e *Engine) note(o Origin) config.Note {

@@ -35,11 +35,10 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 func (e *Engine) planApply(v base, r Request, all []wanted) (plan, []Error) {
 	errs := expected(v, r.ExpectedRevision, r.ExpectedRevisions)
 	var p plan
-	for _, w := range all {
-		change, faults := e.planOne(v, r, w)
-		p.changes = append(p.changes, change)
-		errs = append(errs, faults...)
-	}
+	p.changes = make([]Change, len(all))
+	faults := make([][]Error, len(all))
+	config.InParallel(len(all), func(i int) { p.changes[i], faults[i] = e.planOne(v, r, all[i]) })
+	errs = append(errs, slices.Concat(faults...)...)
 	if r.Prune {
 		gone, faults := e.planPrune(v, r, all)
 		p.changes = append(p.changes, gone...)

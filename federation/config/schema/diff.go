@@ -1,9 +1,10 @@
 package schema
 
 import (
+	"maps"
+
 	"github.com/pmezard/go-difflib/difflib"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v2"
 )
 
 // Diff shows what changes from one object to the other as a unified diff of YAML
@@ -16,15 +17,24 @@ func Diff(from, to map[string]any) string {
 	return text
 }
 
+// withoutManagers is the object without managedFields; its other parts are
+// shared.
+func withoutManagers(object map[string]any) map[string]any {
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return object
+	}
+	shown, metadata := maps.Clone(object), maps.Clone(metadata)
+	delete(metadata, "managedFields")
+	shown["metadata"] = metadata
+	return shown
+}
+
 func lines(object map[string]any) []string {
 	if object == nil {
 		return nil
 	}
-	object = runtime.DeepCopyJSON(object)
-	if metadata, ok := object["metadata"].(map[string]any); ok {
-		delete(metadata, "managedFields")
-	}
-	text, err := yaml.Marshal(object)
+	text, err := yaml.Marshal(withoutManagers(object))
 	if err != nil {
 		return []string{err.Error() + "\n"}
 	}

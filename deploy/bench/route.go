@@ -1,0 +1,8 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+func printRoute(_ context.Context, _ options) error { fmt.Println(); return nil }
