@@ -76,14 +76,11 @@ func (s *Secrets) adjust(ctx context.Context, running map[object]following, grou
 		if s.wanted[o] == 0 || s.clients[o.cluster] != f.by {
 			f.cancel()
 			delete(running, o)
-			if s.wanted[o] == 0 {
-				s.forget(o)
-			}
 		}
 	}
 	for o := range s.wanted {
 		by := s.clients[o.cluster]
-		if _, reads := running[o]; reads || by == nil || o.namespace == "" {
+		if _, reads := running[o]; reads || by == nil {
 			continue
 		}
 		mine, cancel := context.WithCancel(ctx)
@@ -129,9 +126,7 @@ func (s *Secrets) read(ctx context.Context, o object, client kubernetes.Interfac
 		if err != nil {
 			s.options.Logger.Warn("a secret cannot be read; what was read before stays in use",
 				slog.String("cluster", string(o.cluster)), slog.String("secret", o.namespace+"/"+o.name), slog.Any("error", err))
-			s.shelf.complain("source "+o.String(), &federation.Problem{
-				Code: ProblemSource, Object: "secret " + o.String(), Message: fmt.Sprintf("it cannot be read: %v; let the account get and watch it", err),
-			})
+			s.complain(o, err)
 		}
 		if time.Since(began) > maxPause {
 			pause = firstPause
@@ -143,6 +138,16 @@ func (s *Secrets) read(ctx context.Context, o object, client kubernetes.Interfac
 		}
 		timer.Stop()
 		pause = min(2*pause, maxPause)
+	}
+}
+
+func (s *Secrets) complain(o object, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wanted[o] > 0 {
+		s.shelf.complain("source "+o.String(), &federation.Problem{
+			Code: ProblemSource, Object: "secret " + o.String(), Message: fmt.Sprintf("it cannot be read: %v; let the account list and watch it", err),
+		})
 	}
 }
 

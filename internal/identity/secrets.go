@@ -62,12 +62,16 @@ func (s *Secrets) Follow(ref Ref) (done func()) {
 
 func (s *Secrets) count(ref Ref, change int) {
 	s.shelf.follow(ref, change)
+	if ref.Cluster == "" || ref.Namespace == "" {
+		return // may have files only
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range ref.names() {
 		o := object{ref.Cluster, ref.Namespace, name}
 		if s.wanted[o] += change; s.wanted[o] <= 0 {
 			delete(s.wanted, o)
+			s.forget(o)
 		}
 	}
 	s.notify()
