@@ -55,8 +55,8 @@ var damages = []struct {
 	{"a bit", "CHECKSUM", func(v []byte) string { w := bytes.Clone(v); w[len(w)-9] ^= 4; return string(w) }},
 }
 
-// TestF23BE1 damages the value of one object while the store runs elsewhere.
-func TestF23BE1DamagedValueConcernsItsObjectOnly(t *testing.T) {
+// TestBE1 (and F23) damages the value of one object while the store runs elsewhere.
+func TestBE1F23DamagedValueConcernsItsObjectOnly(t *testing.T) {
 	for _, c := range damages {
 		t.Run(c.name, func(t *testing.T) {
 			s := opened(t, etcd.Options{})

@@ -46,6 +46,9 @@ func initialised(ctx context.Context, o Options) error {
 	if err := os.RemoveAll(aside); err != nil {
 		return err
 	}
+	if err := os.Remove(epochFile(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	o.DataDir = aside
 	s, err := embedded(ctx, o)
 	if err != nil {
@@ -89,7 +92,7 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 	case why := <-broken:
 		err = fmt.Errorf("%s: the data is damaged; restore a backup or remove the folder", why)
 	case <-ctx.Done():
-		err = fmt.Errorf("it was not ready in time: %w", ctx.Err())
+		err = notReady(ctx)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			closeStarted(started, failed, broken)
 		}
@@ -121,10 +124,19 @@ func (s *Store) awaitReady(ctx context.Context) error {
 	case why := <-s.broken:
 		return errors.New(why)
 	case <-ctx.Done():
-		err = fmt.Errorf("it was not ready in time: %w", ctx.Err())
+		err = notReady(ctx)
 	}
 	s.server.Close()
 	return err
+}
+
+// notReady is the error of a start that took too long. One reason is that etcd
+// waits for what its log of writes does not have.
+func notReady(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("it was not ready in time: %w", ctx.Err())
+	}
+	return fmt.Errorf("it was not ready in time (%w); if a part of the folder was replaced, restore a backup of the whole folder", ctx.Err())
 }
 
 func embeddedConfig(o Options, logger *zap.Logger) *embed.Config {

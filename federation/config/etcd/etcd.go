@@ -74,6 +74,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		err = fmt.Errorf("reading from etcd%s: %w", at(o.Endpoints), err)
 		return nil, errors.Join(err, s.Close())
 	}
+	if s.server != nil {
+		if err := sameStore(o.DataDir, s.epoch); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
 	return s, nil
 }
 

@@ -188,6 +188,7 @@ func (c *Config) follow(ctx context.Context, s *state, e logEntry) (*state, erro
 	if x.Revision != e.Revision || x.Previous != s.hash || e.Revision != s.revision+1 {
 		return nil, &damage{name, errors.New("it does not follow on the record before it")}
 	}
+	misdated(outcomes, func(revision int64) bool { return revision == x.Revision })
 	return s.after(x, e.Hash, outcomes), nil
 }
 
@@ -200,6 +201,7 @@ func (c *Config) fromCheckpoint(ctx context.Context, p checkpoint) (*state, erro
 	if x.Revision != p.Revision || x.Previous != p.Record {
 		return nil, &damage{name, errHash}
 	}
+	misdated(outcomes, func(revision int64) bool { return 0 < revision && revision <= x.Revision })
 	s := emptyState().after(x, p.Record, outcomes)
 	s.base, s.weight, s.whole = p.Revision, 0, true
 	return s, nil

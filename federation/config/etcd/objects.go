@@ -19,6 +19,7 @@ const (
 	CountRetired     = "retired"     // records and checkpoints that are older than the history
 	CountCheckpoints = "checkpoints" // made here
 	CountQuarantined = "quarantined" // stored values found unusable
+	CountMissing     = "missing"     // records that the log names and that are not there
 )
 
 // Meter counts what happens to the store. It does not block.

@@ -22,6 +22,7 @@ const (
 	bucketLeaf  = 0x01
 	maxDepth    = 64
 	maxPageSize = 64 << 10
+	maxFile     = 1 << 40
 	// No page is larger than a value of etcd's with room to spare.
 	maxOverflow = 64 << 20
 )
@@ -52,6 +53,9 @@ func checkPages(file io.ReaderAt) error {
 		return errors.New("neither of its two first pages is good")
 	}
 	p.end = number(best, 40)
+	if _, err := file.ReadAt(make([]byte, 1), int64(p.end)*p.size-1); err != nil || p.end > maxFile/uint64(p.size) {
+		return errors.New("it is cut short")
+	}
 	return p.walk(number(best, 16), 0)
 }
 

@@ -16,6 +16,8 @@ const (
 	codeChecksum     = "CHECKSUM"          // an object's value was altered
 	codeNewerFormat  = "NEWER_FORMAT"      // a newer isthmus wrote it
 	codeOtherObject  = "OTHER_OBJECT"      // key and value do not belong together, or the value is no object
+	codeRevision     = "OTHER_REVISION"    // an object's own revision does not fit to its record's
+	codeTwins        = "DUPLICATE_UID"     // two objects say that they are the same
 	codeUnknownKey   = "UNKNOWN_KEY"       // lies among ours and is not ours
 	codeHistory      = "HISTORY_DAMAGED"   // a record is missing or was altered
 	codeOtherStore   = "OTHER_STORE"       // not the store that was opened
@@ -28,6 +30,8 @@ func codeOf(err error) string {
 	switch {
 	case errors.Is(err, errDamaged), errors.Is(err, errHash):
 		return codeChecksum
+	case errors.Is(err, errRevision):
+		return codeRevision
 	case errors.Is(err, errNewer):
 		return codeNewerFormat
 	case errors.Is(err, errEmpty), errors.Is(err, errForeign):

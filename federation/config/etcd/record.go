@@ -69,6 +69,19 @@ func (x *index) encode() ([]byte, string, error) {
 	return data, digest(data), err
 }
 
+// misdated sets aside the objects whose own revision is not one that they can have
+// there.
+func misdated(outcomes []outcome, possible func(revision int64) bool) {
+	for i := range outcomes {
+		if o := &outcomes[i]; o.object != nil && !possible(o.object.Revision) {
+			o.bad = fmt.Errorf("%w: %d", errRevision, o.object.Revision)
+			o.object = nil
+		}
+	}
+}
+
+var errRevision = errors.New("its own revision is not that of its record")
+
 var errHash = errors.New("its hash is not the one that the history names")
 
 // readIndex puts an index together again.

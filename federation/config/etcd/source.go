@@ -28,7 +28,7 @@ const retryAfter = 200 * time.Millisecond
 func (c *Config) Run(ctx context.Context, to config.Sink) error {
 	f := &follower{
 		c: c, to: to, seen: map[string]sighting{}, problems: map[string][]config.Problem{},
-		leases: map[string]int64{}, badLeases: map[string]config.Problem{},
+		leases: map[string]int64{}, badLeases: map[string]config.Problem{}, gaps: map[int64]bool{},
 	}
 	for after := retryAfter; ctx.Err() == nil; after = min(2*after, c.o.Probe) {
 		err := f.follow(ctx)
@@ -70,6 +70,9 @@ type follower struct {
 	leases    map[string]int64          // etcd's revision of each leased key that is shown
 	badLeases map[string]config.Problem // by leased key
 	seen      map[string]sighting       // staged transactions, by id
+	gaps      map[int64]bool            // revisions whose record was found missing
+	looked    view                      // in which twins were looked for
+	twin      []config.Problem          // found there
 }
 
 // The finders of problems.

@@ -27,11 +27,13 @@ type sighting struct {
 func (f *follower) sweep(ctx context.Context) ([]config.Problem, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(time.Minute, 2*f.c.o.Patience))
 	defer cancel()
-	problems, err := f.sweepStaged(ctx)
+	problems, indexed, err := f.sweepStaged(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.c.checkChain(ctx); err != nil {
+	problems = append(problems, f.twins()...)
+	entries, err := f.c.checkChain(ctx)
+	if err != nil {
 		var broken *damage
 		if !errors.As(err, &broken) {
 			return nil, err
@@ -39,18 +41,23 @@ func (f *follower) sweep(ctx context.Context) ([]config.Problem, error) {
 		// What cannot be trusted is kept as it is.
 		return append(problems, config.Problem{Code: codeHistory, Message: err.Error()}), nil
 	}
-	if f.shown.suspects.Len() > 0 {
-		return problems, nil
+	missing, err := f.missing(ctx, entries, indexed)
+	if err != nil || f.shown.suspects.Len() > 0 {
+		return append(problems, missing...), err
 	}
+	problems = append(problems, missing...)
 	return problems, f.c.retire(ctx, f.shown.revision)
 }
 
 // sweepStaged removes transactions that stayed unknown for too long, and names
 // keys that are not ours.
-func (f *follower) sweepStaged(ctx context.Context) ([]config.Problem, error) {
+//
+// It returns the transactions that have an index, too.
+func (f *follower) sweepStaged(ctx context.Context) ([]config.Problem, map[string]bool, error) {
 	var problems []config.Problem
 	unknown := 0
 	present := map[string]int64{} // root of each transaction
+	indexed := map[string]bool{}
 	err := f.c.scan(ctx, configRoot, clientv3.GetPrefixRangeEnd(configRoot), func(kv *mvccpb.KeyValue) error {
 		key := string(kv.Key)
 		if !known(key) {
@@ -64,16 +71,17 @@ func (f *follower) sweepStaged(ctx context.Context) ([]config.Problem, error) {
 			if key == rootKey(id) {
 				present[id] = kv.ModRevision
 			}
+			indexed[id] = indexed[id] || strings.HasPrefix(key, indexFolder(id))
 		}
 		return nil
 	}, clientv3.WithKeysOnly())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if more := unknown - shownUnknown; more > 0 {
 		problems = append(problems, config.Problem{Code: codeUnknownKey, Message: fmt.Sprintf("%d more keys are not of isthmus", more)})
 	}
-	return problems, f.collect(ctx, present)
+	return problems, indexed, f.collect(ctx, present)
 }
 
 func (f *follower) collect(ctx context.Context, present map[string]int64) error {
@@ -132,10 +140,11 @@ func (c *Config) isStaged(ctx context.Context, id string) (bool, error) {
 	return r.Known == 0, nil
 }
 
-// checkChain looks whether each entry of the log follows on the one before.
-func (c *Config) checkChain(ctx context.Context) error {
-	var last *logEntry
-	return c.scan(ctx, logPrefix, clientv3.GetPrefixRangeEnd(logPrefix), func(kv *mvccpb.KeyValue) error {
+// checkChain looks whether each entry of the log follows on the one before, and
+// returns them.
+func (c *Config) checkChain(ctx context.Context) ([]logEntry, error) {
+	var entries []logEntry
+	err := c.scan(ctx, logPrefix, clientv3.GetPrefixRangeEnd(logPrefix), func(kv *mvccpb.KeyValue) error {
 		if !known(string(kv.Key)) {
 			return nil
 		}
@@ -143,12 +152,13 @@ func (c *Config) checkChain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if last != nil && (e.Revision != last.Revision+1 || e.Previous != last.Hash) {
+		if n := len(entries); n > 0 && (e.Revision != entries[n-1].Revision+1 || e.Previous != entries[n-1].Hash) {
 			return &damage{fmt.Sprintf("the record of revision %d", e.Revision), errors.New("it does not follow on the record before it")}
 		}
-		last = &e
+		entries = append(entries, e)
 		return nil
 	})
+	return entries, err
 }
 
 // retire removes the records that are older than what is to be kept, and older
