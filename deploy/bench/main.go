@@ -21,6 +21,7 @@ func main() {
 	flag.IntVar(&o.small, "small", 250, "services at the small size")
 	flag.IntVar(&o.large, "large", 4000, "services at the large size")
 	flag.StringVar(&o.only, "only", "", "measure this alone: xds, apply or route")
+	flag.IntVar(&o.objects, "objects", 10_000, "objects that are applied at once")
 	flag.StringVar(&o.profile, "profile", "", "`FILE` for a CPU profile of apply")
 	services := flag.Int("services", 0, "internal: services of the server")
 	recording := flag.String("recording", "", "internal: what rawfan replays")
@@ -35,8 +36,8 @@ func main() {
 }
 
 type options struct {
-	clients, changes, small, large int
-	only, profile                  string
+	clients, changes, small, large, objects int
+	only, profile                           string
 }
 
 func run(ctx context.Context, role string, s server, o options) error {
