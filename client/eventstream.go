@@ -39,7 +39,7 @@ func (c *Client) Stream(ctx context.Context, request Request, take func([]byte) 
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // It was only read.
 	if is, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); is != eventsType {
 		return c.refused(answer)
 	}

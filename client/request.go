@@ -59,7 +59,7 @@ func (c *Client) Do(ctx context.Context, request Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // It was only read.
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {
 	case err != nil:

@@ -61,7 +61,7 @@ func (a *applyFlags) run(ctx context.Context, r *remote, io streams) error {
 	if err != nil {
 		return err
 	}
-	files, err := a.sources.read(io.in)
+	files, err := a.read(io.in)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (a *applyFlags) run(ctx context.Context, r *remote, io streams) error {
 	return s.change(ctx, &a.waiting, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
 		input := a.input(files)
 		input.WaitFor, input.IdempotencyKey = wait, key
-		return s.Client.Apply(ctx, input)
+		return s.Apply(ctx, input)
 	})
 }
 

@@ -381,12 +381,16 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 		"nobody":    {rollout(client.Rollout{Reached: &yes}), nil, "no connected proxy", ""},
 		"not known": {client.Outcome{}, nil, "", "does not know"},
 		"later": {
-			rollout(client.Rollout{Pending: 2, Reached: &no}), []client.Outcome{rollout(client.Rollout{Pending: 1, Delivered: 1, Acked: 1, Reached: &no}), rollout(client.Rollout{Delivered: 2, Acked: 2, Reached: &yes})},
+			rollout(client.Rollout{Pending: 2, Reached: &no}),
+			[]client.Outcome{
+				rollout(client.Rollout{Pending: 1, Delivered: 1, Acked: 1, Reached: &no}), rollout(client.Rollout{Delivered: 2, Acked: 2, Reached: &yes}),
+			},
 			"0 of 2 proxies have it, 0 acknowledged it\n1 of 2 proxies have it, 1 acknowledged it\n2 of 2 proxies have it, 2 acknowledged it\n", "",
 		},
 		"refused": {rollout(refusal), nil, "p2 refused it: port 0\n", "1 refused it"},
 		"refused later": {
-			rollout(client.Rollout{Pending: 2, Reached: &no}), []client.Outcome{{UserErrors: []client.UserError{{Code: "BUSY", Message: "m", Line: &zero}}}}, "m [BUSY]", "1 problem",
+			rollout(client.Rollout{Pending: 2, Reached: &no}),
+			[]client.Outcome{{UserErrors: []client.UserError{{Code: "BUSY", Message: "m", Line: &zero}}}}, "m [BUSY]", "1 problem",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

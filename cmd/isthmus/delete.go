@@ -60,7 +60,7 @@ func (d *deleteFlags) run(ctx context.Context, s *session, args []string) error 
 		input := client.DeleteInput{
 			Objects: objects, DryRun: &dry, Message: orNil(d.message), ExpectedRevision: orNil(d.expected), WaitFor: wait, IdempotencyKey: key,
 		}
-		of, err := s.Client.Delete(ctx, input)
+		of, err := s.Delete(ctx, input)
 		if err != nil || !d.ignoreNotFound || !onlyNotFound(of.UserErrors) {
 			return of, err
 		}
@@ -69,7 +69,7 @@ func (d *deleteFlags) run(ctx context.Context, s *session, args []string) error 
 			return client.Outcome{DryRun: dry}, nil
 		}
 		input.Objects = objects
-		return s.Client.Delete(ctx, input)
+		return s.Delete(ctx, input)
 	})
 }
 
@@ -122,7 +122,7 @@ func (d *deleteFlags) objects(ctx context.Context, s *session, args []string) ([
 // ofManifests are the objects that manifests define. Only their names matter, but
 // what cannot be read strictly might name others.
 func (d *deleteFlags) ofManifests(io streams) ([]client.ObjectRefInput, error) {
-	files, err := d.sources.read(io.in)
+	files, err := d.read(io.in)
 	if err != nil {
 		return nil, err
 	}

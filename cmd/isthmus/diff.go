@@ -45,7 +45,7 @@ func (a *applyFlags) diff(ctx context.Context, r *remote, io streams) (different
 	if _, err := a.check(); err != nil {
 		return false, err
 	}
-	files, err := a.sources.read(io.in)
+	files, err := a.read(io.in)
 	if err != nil {
 		return false, err
 	}
@@ -56,7 +56,7 @@ func (a *applyFlags) diff(ctx context.Context, r *remote, io streams) (different
 	defer s.Close()
 	ctx, cancel := s.within(ctx)
 	defer cancel()
-	of, err := s.Client.Apply(ctx, a.input(files))
+	of, err := s.Apply(ctx, a.input(files))
 	if err != nil {
 		return false, err
 	}

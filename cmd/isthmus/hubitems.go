@@ -106,10 +106,10 @@ func typeName(url string) string { return url[strings.LastIndexAny(url, "./")+1:
 func syncOf(all []client.TypeSync) string {
 	worst := client.SyncStateSynced
 	for _, s := range all {
-		switch {
-		case s.State == client.SyncStateNacked:
+		switch s.State {
+		case client.SyncStateNacked:
 			return string(s.State)
-		case s.State == client.SyncStatePending:
+		case client.SyncStatePending:
 			worst = s.State
 		}
 	}

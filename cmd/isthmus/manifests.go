@@ -94,7 +94,7 @@ func (s *sources) readFolder(dir string, add func(string, []byte) error) error {
 	if err != nil {
 		return fmt.Errorf("-f: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // It was only read.
 	names, err := s.namesIn(root)
 	if err != nil {
 		return fmt.Errorf("-f %s: %w", dir, err)
