@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"crypto/tls"
+	"io"
 	"net/http"
 	"testing"
 
@@ -64,5 +66,33 @@ func testGateway(t *testing.T, w *tasks) {
 		if r := ask(strange[0], strange[1]); r.Status != http.StatusNotFound {
 			t.Errorf("%v: status %d, %v; want 404", strange, r.Status, r.Err)
 		}
+	}
+}
+
+// testGatewayTLS ends TLS at the gateway, with a certificate from a file of the
+// hub that comes by SDS.
+func testGatewayTLS(t *testing.T, w *tasks) {
+	w.keep(t, "helloworld-tls")
+	w.hub.honoured(t, objectRef{Kind: "Gateway", Name: "helloworld"})
+	ask := func(name string) testbed.Response {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+ingressAddress+"/hello", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = name
+		answer, err := w.outside.Client(&tls.Config{RootCAs: w.ca.Pool(), ServerName: name}).Do(request)
+		if err != nil {
+			return testbed.Response{Err: err}
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		return testbed.Response{Status: answer.StatusCode, Header: answer.Header, Body: body, Err: err}
+	}
+	eventually(t, "the gateway to serve TLS", func() testbed.Response { return ask("hello.example.com") }, answeredBy(t, "helloworld-v1"))
+	if r := ask("other.example.com"); r.Err == nil {
+		t.Errorf("a name that no server has gets status %d", r.Status)
+	}
+	if r := w.outside.Get("http://"+ingressAddress+"/hello", "Host", "hello.example.com"); r.Status != http.StatusOK {
+		t.Errorf("plain HTTP beside it: status %d, %v", r.Status, r.Err)
 	}
 }

@@ -28,6 +28,7 @@ func TestTasks(t *testing.T) {
 	t.Run("egress", func(t *testing.T) { testEgress(t, w) })
 	t.Run("TLS origination", func(t *testing.T) { testTLSOrigination(t, w) })
 	t.Run("gateway", func(t *testing.T) { testGateway(t, w) })
+	t.Run("gateway with TLS", func(t *testing.T) { testGatewayTLS(t, w) })
 	t.Run("change under load", func(t *testing.T) { testChangeUnderLoad(t, w) })
 	t.Run("dry run", func(t *testing.T) { testDryRun(t, w) })
 	t.Run("rollback", func(t *testing.T) { testRollback(t, w) })

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,12 +45,28 @@ func newTasks(t *testing.T) *tasks {
 	w.c1.ApplyStatus(podStatus("reviews-v1"), podStatus("reviews-v2"))
 	kubeconfig := filepath.Join(t.TempDir(), "c1")
 	write(t, kubeconfig, string(w.c1.Kubeconfig()))
-	w.hub = startHub(t, hubOptions{config: fmt.Sprintf("clusters:\n- {id: c1, provider: Kubernetes, network: n1, kubernetes: {kubeconfig: %s}}\n", kubeconfig)})
+	w.hub = startHub(t, hubOptions{
+		config: fmt.Sprintf("clusters:\n- {id: c1, provider: Kubernetes, network: n1, kubernetes: {kubeconfig: %s}}\n", kubeconfig),
+		args:   []string{"--secret-dir", w.secrets(t)},
+	})
 	w.caller = w.startClient("productpage", callerAddress, "DELTA_GRPC")
 	w.caller.envoy.WriteFile("ca.pem", w.ca.PEM)
 	w.startIngress()
 	w.keep(t, "workloads")
 	return w
+}
+
+// secrets is a folder with the certificate of the gateway.
+func (w *tasks) secrets(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cert, key := w.ca.Issue(testbed.Subject{Name: "hello", Hosts: []string{"hello.example.com"}})
+	if err := os.Mkdir(filepath.Join(dir, "hello-cert"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "hello-cert", "tls.crt"), string(cert))
+	write(t, filepath.Join(dir, "hello-cert", "tls.key"), string(key))
+	return dir
 }
 
 // startApps runs all servers in one namespace, each at an address of its own.
