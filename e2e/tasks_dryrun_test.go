@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -86,6 +87,12 @@ func testDryRun(t *testing.T, w *tasks) {
 	envoys := map[string]*testbed.Envoy{"productpage": w.caller.envoy, "ingress": w.ingress}
 	before := map[string]map[string]string{}
 	for name, e := range envoys {
+		testbed.WaitFor(t, within, "listeners of earlier tasks to be gone", func() error {
+			if n := e.Stat("listener_manager.total_listeners_draining"); n > 0 {
+				return fmt.Errorf("%s drains %d", name, n)
+			}
+			return nil
+		})
 		before[name] = resources(t, e)
 	}
 	input := w.input(t, "reviews-80-20")
