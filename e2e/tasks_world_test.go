@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -218,7 +219,7 @@ func eventually(t *testing.T, what string, ask func() testbed.Response, wanted f
 	t.Helper()
 	testbed.WaitFor(t, within, what, func() error {
 		if r := ask(); !wanted(r) {
-			return fmt.Errorf("status %d, %v: %.200s %v", r.Status, r.Header, r.Body, r.Err)
+			return errors.Join(fmt.Errorf("status %d, %v: %.200s", r.Status, r.Header, r.Body), r.Err)
 		}
 		return nil
 	})

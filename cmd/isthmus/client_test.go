@@ -390,7 +390,8 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 		"refused": {rollout(refusal), nil, "p2 refused it: port 0\n", "1 refused it"},
 		"refused later": {
 			rollout(client.Rollout{Pending: 2, Reached: &no}),
-			[]client.Outcome{{UserErrors: []client.UserError{{Code: "BUSY", Message: "m", Line: &zero}}}}, "m [BUSY]", "1 problem",
+			[]client.Outcome{{UserErrors: []client.UserError{{Code: "BUSY", Message: "m", Line: &zero}}}},
+			"m [BUSY]", "1 problem",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -111,14 +112,11 @@ func join(s settings, p parts) (*hub, error) {
 		Settings: &federation.Settings{Addresses: with.policy},
 	})
 
-	attached := make(chan struct{})
-	supervisor := registries.New(registries.Options{
-		Aggregate: aggregate, Dir: p.dir.lastKnownGood(), Attached: attached, Logger: p.logger, Metrics: counts.Registries,
-	})
-	kubeconfigs := newRotation(supervisor, with, s.clusters)
-	if err := attachConfigured(supervisor, with, s.clusters); err != nil {
+	attachment, err := joinRegistries(s, p, registryParts{with, aggregate})
+	if err != nil {
 		return nil, err
 	}
+	supervisor := attachment.supervisor
 
 	configuration, err := joinMesh(meshParts{store: p.store, snapshots: aggregate, hub: federation.ClusterID(s.clusterID), configDir: s.configDir, logger: p.logger, counts: counts.Config})
 	if err != nil {
@@ -164,15 +162,42 @@ func join(s settings, p parts) (*hub, error) {
 	if p.certificates != nil {
 		h.core["certificates"] = p.certificates.Run
 	}
+	maps.Copy(h.core, attachment.follow)
+	return h, nil
+}
+
+// registryParts are what the registries work with.
+type registryParts struct {
+	with      surroundings
+	aggregate *federation.Aggregate
+}
+
+// attachment is the registries, and what follows the files that name them.
+type attachment struct {
+	supervisor *registries.Supervisor
+	follow     map[string]func(context.Context) error
+}
+
+func joinRegistries(s settings, p parts, r registryParts) (attachment, error) {
+	attached := make(chan struct{})
+	supervisor := registries.New(registries.Options{
+		Aggregate: r.aggregate, Dir: p.dir.lastKnownGood(), Attached: attached, Logger: p.logger, Metrics: r.with.metrics.Registries,
+	})
+	a := attachment{supervisor: supervisor, follow: map[string]func(context.Context) error{}}
+	kubeconfigs := newRotation(supervisor, r.with, s.clusters)
+	if err := attachConfigured(supervisor, r.with, s.clusters); err != nil {
+		return a, err
+	}
 	if len(kubeconfigs.files) > 0 {
-		h.core["rotation"] = kubeconfigs.run
+		a.follow["rotation"] = kubeconfigs.run
 	}
 	if s.kubeconfigDir == "" {
 		close(attached)
-	} else {
-		h.core["kubeconfigs"] = watchFolder(s.kubeconfigDir, folderClusters{to: supervisor, with: with, others: idsOf(s.clusters, federation.ClusterID(s.clusterID))}, attached)
+		return a, nil
 	}
-	return h, nil
+	folder := folderClusters{to: supervisor, with: r.with, others: idsOf(s.clusters, federation.ClusterID(s.clusterID))}
+	a.follow["kubeconfigs"] = watchFolder(s.kubeconfigDir, folder, attached)
+	return a, nil
 }
 
 // webOf is everything behind the GraphQL address.

@@ -44,7 +44,8 @@ func TestStoredObjectSaysWhoItIs(t *testing.T) {
 		UID               string
 		CreationTimestamp string
 		Generation        int64
-	}) {
+	},
+	) {
 		var o struct{ Metadata any }
 		o.Metadata = &m
 		if err := json.Unmarshal(r.Changes[0].Object.Manifest, &o); err != nil {
@@ -385,7 +386,7 @@ spec: {address: 192.0.2.7, labels: {app: web}}`)
 	}
 	refused("INVALID_TTL", entry, 1)
 	refused("INVALID_REQUEST", []byte(route("web", "v1")), apply.MinTTL)
-	refused("UNKNOWN_FIELD", []byte(strings.Replace(string(entry), "address", "adress", 1)), apply.MinTTL)
+	refused("UNKNOWN_FIELD", []byte(strings.Replace(string(entry), "address", "addres_", 1)), apply.MinTTL)
 	w.must(string(entry))
 	refused(apply.Conflict, entry, apply.MinTTL)
 }

@@ -3,9 +3,10 @@ package apply
 import (
 	"crypto/rand"
 	"fmt"
-	"k8s.io/apimachinery/pkg/util/json"
 	"reflect"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"

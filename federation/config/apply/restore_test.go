@@ -134,7 +134,8 @@ func damage(t *testing.T, s *etcd.Store) {
 // troubled waits until the store has just these troubles.
 func (w *world) troubled(want string) {
 	w.t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
 	for {
 		v := w.views.Latest()
 		var all []string
@@ -146,7 +147,7 @@ func (w *world) troubled(want string) {
 		}
 		select {
 		case <-v.Superseded():
-		case <-limit:
+		case <-limit.C:
 			w.t.Fatalf("the troubles are %+v, want %q", v.Sources[0].Trouble, want)
 		}
 	}
