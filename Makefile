@@ -56,6 +56,7 @@ soak: race ## Run every test three times, properties with thousands of cases, 10
 	@echo "the hub and a committing process, killed $(SOAK_KILLS) times each"
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -p 1 -timeout 60m \
 	  -run '^Test(F01KilledHubLosesNoAcknowledgedApply|KilledAtRandomMoments)$$' ./cmd/isthmus ./federation/config/etcd -crashes $(SOAK_KILLS)
+	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 20m -run TestLargestRequestIsBounded ./federation/config/apply -documents 12000
 	@echo "properties, $(SOAK_CASES) cases each"
 	@$(TOOL) gotestsum --format pkgname -- -count 1 -p $(JOBS) -timeout 60m \
 	  $$(grep -rl --include='*_test.go' -E '^\s"pgregory.net/rapid"$$' . | xargs -n1 dirname | sort -u) -rapid.checks $(SOAK_CASES)

@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -124,6 +125,9 @@ func (h *Handler) event(ctx context.Context, responses graphql.ResponseHandler) 
 	answer := responses(context.WithValue(inner, allowanceKey{}, allowed))
 	if answer == nil && allowed.spent() && ctx.Err() == nil {
 		return h.failed(ctx, context.DeadlineExceeded)
+	}
+	if answer != nil {
+		answer.Data = slices.Clone(answer.Data) // the executor writes the next event over it
 	}
 	return answer
 }

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"flag"
 	"fmt"
 	"runtime"
 	"strings"
@@ -9,6 +10,9 @@ import (
 
 	"isthmus.dev/isthmus/federation/config/apply"
 )
+
+// largest is how many documents the largest request has; the limit is 12,000.
+var largest = flag.Int("documents", 1_000, "documents of the largest request that is carried out")
 
 func files(texts ...string) func(*apply.Request) {
 	return func(r *apply.Request) {
@@ -136,17 +140,21 @@ func TestResourceVersionIsAPrecondition(t *testing.T) {
 func TestLargestRequestIsBounded(t *testing.T) {
 	w := newWorld(t)
 	var text strings.Builder
-	for i := range 12_000 {
+	for i := range *largest {
 		text.WriteString(strings.Replace(route(fmt.Sprint("r", i), "v1"), "namespace: shop",
 			"namespace: shop, annotations: {filling: "+strings.Repeat("x", 1000)+"}", 1))
 	}
-	all, small := text.String(), strings.Repeat("{a: 1}\n---\n", 12_000)
+	var small strings.Builder
+	for i := range 12_000 {
+		fmt.Fprintf(&small, "{apiVersion: networking.istio.io/v1, kind: Sidecar, metadata: {name: s%d}}\n---\n", i)
+	}
+	all := text.String()
 	for name, c := range map[string]struct {
 		change func(*apply.Request)
 		want   string
 	}{
-		"documents":          {files(small + "{a: 1}"), "TOO_MANY_DOCUMENTS "},
-		"documents of files": {files(small, route("more", "v1")), "TOO_MANY_DOCUMENTS "},
+		"documents":          {files(small.String() + "{a: 1}"), "TOO_MANY_DOCUMENTS "},
+		"documents of files": {files(small.String(), route("more", "v1")), "TOO_MANY_DOCUMENTS "},
 		"bytes of files":     {files(route("a", "v1"), "#"+strings.Repeat(" ", 16<<20-100)), "TOO_LARGE "},
 	} {
 		if r := w.apply("", c.change, dryRun); !strings.HasSuffix(codes(r), c.want) || len(r.Errors) > 1000 {
@@ -159,13 +167,13 @@ func TestLargestRequestIsBounded(t *testing.T) {
 	r := w.apply(all)
 	took := time.Since(began)
 	runtime.ReadMemStats(&after)
-	if len(r.Errors) > 0 || len(r.Changes) != 12_000 {
+	if len(r.Errors) > 0 || len(r.Changes) != *largest {
 		t.Fatalf("%d changes, %.500v", len(r.Changes), r.Errors)
 	}
 	runtime.GC()
 	var held runtime.MemStats
 	runtime.ReadMemStats(&held)
-	t.Logf("12,000 documents of %d MiB in %v; %d MiB allocated on the way, %d MiB held", len(all)>>20, took,
+	t.Logf("%d documents of %d MiB in %v; %d MiB allocated on the way, %d MiB held", *largest, len(all)>>20, took,
 		(after.TotalAlloc-before.TotalAlloc)>>20, (int64(held.HeapAlloc)-int64(before.HeapAlloc))>>20)
 	if limit := int64(30 * len(all)); int64(held.HeapAlloc)-int64(before.HeapAlloc) > limit {
 		t.Errorf("more than %d bytes are held", limit)

@@ -182,9 +182,11 @@ func (e *Engine) note(o Origin) config.Note {
 // the change is made.
 func (e *Engine) published(ctx context.Context, r Result, revision int64) *Result {
 	r.Revision = revision
-	for _, c := range r.Changes {
+	for i, c := range r.Changes {
 		if c.Object != nil && c.Action != config.Unchanged {
-			c.Object.Revision = revision
+			stored := *c.Object // others have that one by now
+			stored.Revision = revision
+			r.Changes[i].Object = &stored
 		}
 	}
 	e.awaitVisible(ctx, &r)
