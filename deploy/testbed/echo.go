@@ -87,6 +87,7 @@ func (o EchoOptions) listen(t testing.TB, port int) net.Listener {
 }
 
 func (e *Echo) serveHTTP(listener net.Listener, config *tls.Config) {
+	config = config.Clone() // the server writes into it
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
