@@ -116,25 +116,22 @@ func join(s settings, p parts) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	supervisor := attachment.supervisor
-
 	configuration, err := joinMesh(meshParts{store: p.store, snapshots: aggregate, hub: federation.ClusterID(s.clusterID), configDir: s.configDir, logger: p.logger, counts: counts.Config})
 	if err != nil {
 		return nil, err
 	}
-	all := whenBoth{clusters: supervisor.Ready(), mesh: configuration, ready: make(chan struct{})}
+	all := whenBoth{clusters: attachment.supervisor.Ready(), mesh: configuration, ready: make(chan struct{})}
 
 	proxyFleet := fleet.New()
 	discovery := xds.New(xds.Options{
-		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready,
-		Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS}, Logger: p.logger,
-		Secrets: secrets, SecretsOnSocket: s.dev,
+		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready, Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS},
+		Logger: p.logger, Secrets: secrets, SecretsOnSocket: s.dev,
 	})
 	grpcServer := grpc.NewServer(append(server.GRPCOptions(p.tls()), discovery.ServerOptions()...)...)
 	discovery.Register(grpcServer)
 
 	schema := graph.New(graph.Options{
-		Snapshots: aggregate, Counters: counters{supervisor}, Fleet: proxyFleet, Config: configuration.graph(delivery{discovery}, statusOf{aggregate, federation.ClusterID(s.clusterID)}),
+		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Config: configuration.graph(delivery{discovery}, statusOf{aggregate, federation.ClusterID(s.clusterID)}),
 		Hub: model.Hub{Version: version, ClusterID: s.clusterID},
 	})
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{})}
@@ -147,7 +144,7 @@ func join(s settings, p parts) (*hub, error) {
 
 	h := &hub{ready: ready, core: map[string]func(context.Context) error{
 		"store":         p.store.Run,
-		"registries":    supervisor.Run,
+		"registries":    attachment.supervisor.Run,
 		"configuration": configuration.run,
 		"measures":      func(ctx context.Context) error { return configuration.measure(ctx, counts.Config) },
 		"secrets":       secrets.run,

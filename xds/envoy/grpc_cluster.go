@@ -85,7 +85,7 @@ func (b *builder) setGRPCBalancing(c *clusterv3.Cluster, d destination) {
 		if hash.GetMaglev() != nil {
 			b.leaveOut(d.notInGRPC("loadBalancer.consistentHash.maglev", "a ring is used instead"))
 		}
-		b.setRing(c, d, max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize())) //nolint:staticcheck // old manifests say it so
+		b.setRing(c, d, max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize()))
 	case simple == networking.LoadBalancerSettings_LEAST_REQUEST || simple == networking.LoadBalancerSettings_LEAST_CONN:
 		c.LbPolicy = clusterv3.Cluster_LEAST_REQUEST
 		least := policyOf("envoy.load_balancing_policies.least_request", &leastrequestv3.LeastRequest{})

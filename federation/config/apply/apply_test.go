@@ -386,7 +386,7 @@ spec: {address: 192.0.2.7, labels: {app: web}}`)
 	}
 	refused("INVALID_TTL", entry, 1)
 	refused("INVALID_REQUEST", []byte(route("web", "v1")), apply.MinTTL)
-	refused("UNKNOWN_FIELD", []byte(strings.Replace(string(entry), "address", "addres_", 1)), apply.MinTTL)
+	refused("UNKNOWN_FIELD", []byte(strings.Replace(string(entry), "address", "where", 1)), apply.MinTTL)
 	w.must(string(entry))
 	refused(apply.Conflict, entry, apply.MinTTL)
 }
