@@ -49,9 +49,13 @@ func TestFolderOfManifestsIsASource(t *testing.T) {
 	h.awaitSource(t, "FILE", func(s shownSource) bool {
 		return s.Kind == "FILE" && s.Revision == nil && len(s.Trouble) == 1 && strings.Contains(s.Trouble[0].Message, dir)
 	})
-	if status, body, err := h.get("/readyz"); err != nil || status == 200 || !strings.Contains(body, "cannot be read") {
-		t.Errorf("a hub without its folder is ready: %d %s, %v", status, body, err)
-	}
+	h.await(t, "the reason why the hub is not ready", func() error {
+		status, body, err := h.get("/readyz")
+		if err == nil && (status == 200 || !strings.Contains(body, "cannot be read")) {
+			err = fmt.Errorf("it answers %d %s", status, body)
+		}
+		return err
+	})
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
