@@ -152,11 +152,7 @@ func (e *Engine) foresee(on base, p plan) (Result, []config.Change) {
 	writes := p.commits()
 	events := make([]config.Event, len(writes))
 	for i, w := range writes {
-		old, _ := on.stored(w.Key)
-		events[i] = config.Event{Old: old, New: w.Object}
-		if old == nil && w.Object == nil {
-			events[i].Old = &config.Object{Key: w.Key}
-		}
+		events[i] = config.Event{Old: &config.Object{Key: w.Key}, New: w.Object}
 	}
 	next, edit := on.State.Next(events, on.Revision()+1)
 	missing := next.MissingAllocations()

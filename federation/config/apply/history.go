@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
@@ -21,7 +22,7 @@ func (e *Engine) Delete(ctx context.Context, d Deletion) (Result, error) {
 	return e.change(ctx, d.Origin, d.DryRun, func(v base) (plan, []Error) {
 		var p plan
 		errs := expected(v, d.ExpectedRevision, nil)
-		for _, key := range slices.CompactFunc(slices.SortedFunc(slices.Values(d.Objects), federation.ObjectKey.Compare), sameKey) {
+		for _, key := range slices.Compact(slices.SortedFunc(slices.Values(d.Objects), federation.ObjectKey.Compare)) {
 			change, fault := e.planDelete(v, key)
 			if fault != nil {
 				errs = append(errs, *fault)
@@ -32,8 +33,6 @@ func (e *Engine) Delete(ctx context.Context, d Deletion) (Result, error) {
 		return p, errs
 	})
 }
-
-func sameKey(a, b federation.ObjectKey) bool { return a == b }
 
 func (e *Engine) planDelete(v base, key federation.ObjectKey) (Change, *Error) {
 	o, ok := v.stored(key)
@@ -159,7 +158,7 @@ func sameButGeneration(a, b map[string]any) bool {
 	x, y := metadataOf(a), metadataOf(b)
 	was := x["generation"]
 	x["generation"] = y["generation"]
-	same := equalValues(x, y)
+	same := reflect.DeepEqual(x, y)
 	x["generation"] = was
 	return same
 }

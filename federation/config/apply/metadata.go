@@ -105,5 +105,3 @@ func encode(key federation.ObjectKey, kind schema.Kind, value map[string]any) (*
 	}
 	return &config.Object{Key: key, APIVersion: kind.APIVersion(), Manifest: text}, nil
 }
-
-func equalValues(a, b map[string]any) bool { return reflect.DeepEqual(a, b) }
