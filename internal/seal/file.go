@@ -1,0 +1,107 @@
+package seal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/tink-crypto/tink-go/v2/aead"
+	"github.com/tink-crypto/tink-go/v2/keyset"
+)
+
+// maxKeyFile is the largest key file in bytes.
+const maxKeyFile = 256 << 10
+
+// readKeyFile refuses a file that others than its owner and its group can read,
+// or that others than its owner can change.
+func readKeyFile(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, reason(err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, reason(err)
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a regular file")
+	case info.Mode().Perm()&0o027 != 0:
+		return nil, fmt.Errorf("others may read or change it (mode %04o); take that right from them (chmod 600)", info.Mode().Perm())
+	case info.Size() > maxKeyFile:
+		return nil, fmt.Errorf("it has more than %d bytes", maxKeyFile)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	return text, reason(err)
+}
+
+// makeKeyFile makes a file with one key. Of several that make it at once, all
+// get the key of the first.
+func makeKeyFile(path string) ([]byte, error) {
+	handle, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
+	if err != nil {
+		return nil, err
+	}
+	text, err := writeRing(handle)
+	if err != nil {
+		return nil, err
+	}
+	written, err := writeBeside(path, text)
+	if err != nil {
+		return nil, err
+	}
+	err = os.Link(written, path)
+	if errors.Is(err, os.ErrExist) {
+		if err := os.Remove(written); err != nil {
+			return nil, reason(err)
+		}
+		return readKeyFile(path)
+	}
+	return text, errors.Join(reason(err), reason(os.Remove(written)), syncFolder(filepath.Dir(path)))
+}
+
+// replaceKeyFile makes the file hold the text: after a crash it has the old one
+// or the new one.
+func replaceKeyFile(path string, text []byte) error {
+	written, err := writeBeside(path, text)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(written, path); err != nil {
+		return errors.Join(reason(err), reason(os.Remove(written)))
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// writeBeside writes a new file in the folder of the path and returns its name.
+func writeBeside(path string, text []byte) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	if err != nil {
+		return "", reason(err)
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return "", errors.Join(reason(err), os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return reason(err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// reason is the error without the path, which the caller names.
+func reason(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
