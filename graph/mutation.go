@@ -2,6 +2,9 @@ package graph
 
 import (
 	"context"
+	"slices"
+
+	"github.com/99designs/gqlgen/graphql"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
@@ -17,8 +20,8 @@ func (m mutation) Apply(ctx context.Context, in model.ApplyInput) (model.ApplyPa
 	out, err := m.change(ctx, changing{dryRun: request.DryRun, wait: wait, refused: errs, run: func(c Changer) (apply.Result, error) {
 		return c.Apply(ctx, request)
 	}})
-	if value(in.Ticket) != "" && !hasNotBuilt(out) {
-		out.Findings = append(out.Findings, notBuilt("tickets are not built yet: the manifests were taken as they are"))
+	if len(out.UserErrors) == 0 && err == nil {
+		out.Findings = append(out.Findings, ticketFindings(ctx, in)...)
 	}
 	return model.ApplyPayload{Outcome: out}, err
 }
@@ -94,14 +97,11 @@ func (m mutation) change(ctx context.Context, c changing) (model.Outcome, error)
 	return out, shown(err)
 }
 
-// preview adds what a dry run shows beside the differences of objects, and says
-// what is not built of it.
+// preview adds what a dry run shows beside the differences of objects.
 func (m mutation) preview(ctx context.Context, result apply.Result, out *model.Outcome) error {
 	if m.Config.Previewer == nil {
-		out.Findings = append(out.Findings, notBuilt("previews of what proxies would get are not built yet: this dry run shows the objects"))
 		return nil
 	}
-	out.Findings = append(out.Findings, notBuilt("tickets are not built yet: to carry out what this dry run shows, repeat it without dryRun and with expectedRevision"))
 	nodeIDs, resources, err := m.Config.Previewer.Preview(ctx, result.Before, result.After)
 	if err != nil {
 		return err
@@ -115,17 +115,15 @@ func (m mutation) preview(ctx context.Context, result apply.Result, out *model.O
 	return nil
 }
 
-const codeNotBuilt = "NOT_BUILT"
-
-func notBuilt(message string) model.Finding {
-	return model.Finding{Code: codeNotBuilt, Severity: model.SeverityInfo, Message: message}
-}
-
-func hasNotBuilt(out model.Outcome) bool {
-	for _, f := range out.Findings {
-		if f.Code == codeNotBuilt {
-			return true
+// ticketFindings says to an apply that names a ticket, and to a dry run that
+// asks for one, that there are none.
+func ticketFindings(ctx context.Context, in model.ApplyInput) []model.Finding {
+	message := "tickets are not built yet: the manifests were taken as they are"
+	if value(in.Ticket) == "" {
+		if !value(in.DryRun) || !slices.Contains(graphql.CollectAllFields(ctx), "ticket") {
+			return nil
 		}
+		message = "tickets are not built yet: to carry out what this dry run shows, repeat it without dryRun and with expectedRevision"
 	}
-	return false
+	return []model.Finding{{Code: "NOT_BUILT", Severity: model.SeverityInfo, Message: message}}
 }

@@ -105,22 +105,33 @@ func TestDryRunsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestEveryDryRunHasOneFindingOfWhatIsNotBuilt(t *testing.T) {
+// TestOnlyWhoAsksForATicketHearsThatThereAreNone: by naming one, or by wanting
+// that of a dry run.
+func TestOnlyWhoAsksForATicketHearsThatThereAreNone(t *testing.T) {
 	c := newConfigured(t, nil)
-	for _, fields := range []map[string]any{{"dryRun": true}, {"ticket": "t"}, {"dryRun": true, "ticket": "t"}, {"dryRun": false}} {
-		fields["manifests"] = route("shop", "a", "x")
-		var found []any
-		for _, f := range at(c.answer(applying, input(fields)), "apply", "findings").([]any) {
+	const asking = `mutation($input:ApplyInput!){...on Mutation{apply(input:$input){...P}}} fragment P on ApplyPayload{ticket findings{code}}`
+	for _, of := range []struct {
+		query  string
+		fields map[string]any
+		want   int
+	}{
+		{applying, map[string]any{"dryRun": true}, 0},
+		{applying, map[string]any{}, 0},
+		{applying, map[string]any{"ticket": "t"}, 1},
+		{applying, map[string]any{"dryRun": true, "ticket": "t"}, 1},
+		{asking, map[string]any{}, 0},
+		{asking, map[string]any{"dryRun": true}, 1},
+		{asking, map[string]any{"dryRun": true, "ticket": "t"}, 1},
+	} {
+		of.fields["manifests"] = route("shop", "a", "x")
+		found := 0
+		for _, f := range at(c.answer(of.query, input(of.fields)), "apply", "findings").([]any) {
 			if at(f, "code") == "NOT_BUILT" {
-				found = append(found, f)
+				found++
 			}
 		}
-		want := 1
-		if fields["dryRun"] == false {
-			want = 0
-		}
-		if len(found) != want {
-			t.Errorf("%v has %v", fields, found)
+		if found != of.want {
+			t.Errorf("%s with %v has %d, want %d", of.query, of.fields, found, of.want)
 		}
 	}
 }

@@ -37,7 +37,12 @@ func nextStep(err error) string {
 		}
 		return cmp.Or(step, "check --server, ISTHMUS_SERVER or the context (\"isthmus context show\"), and that the hub runs")
 	}
-	switch code := client.CodeOf(err); code {
+	return answerStep(client.CodeOf(err))
+}
+
+// answerStep is what to do about an error of the hub's GraphQL by its code.
+func answerStep(code string) string {
+	switch code {
 	case "":
 		return ""
 	case "UNAVAILABLE", "RATE_LIMITED":
@@ -50,8 +55,14 @@ func nextStep(err error) string {
 		return "name a certificate that the hub accepts with --tls-cert and --tls-key"
 	case "INTERNAL":
 		return "the hub's log has more under that ID"
+	case "BAD_USER_INPUT":
+		return "correct the request and repeat; --help says what flags take"
+	case "NOT_FOUND":
+		return "\"isthmus get\" and \"isthmus history\" list what there is"
+	case "CONFLICT", "PRECONDITION_FAILED":
+		return "look at what is there now, then repeat"
 	}
-	return ""
+	return "if the hub is of another version than this program (\"isthmus version\"), use the program of its version"
 }
 
 func unreachableStep(err error) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"isthmus.dev/isthmus/client"
@@ -53,13 +54,19 @@ func (p problem) String() string {
 		}
 		out.WriteString(": ")
 	}
-	for _, part := range []string{p.Object, p.Field} {
-		if part != "" {
-			out.WriteString(part + ": ")
-		}
+	if p.Object != "" {
+		out.WriteString(p.Object + ": ")
+	}
+	if p.Field != "" && !p.namesField() {
+		out.WriteString(p.Field + ": ")
 	}
 	fmt.Fprintf(&out, "%s [%s]", p.Message, p.Code)
 	return out.String()
+}
+
+// namesField tells that the message says itself which field it speaks of.
+func (p problem) namesField() bool {
+	return strings.HasPrefix(p.Message, p.Field+" ") || strings.Contains(p.Message, strconv.Quote(p.Field))
 }
 
 func problemOf(e client.UserError) problem {
@@ -89,28 +96,10 @@ func refused(io streams, reasons []client.UserError) error {
 	if len(reasons) == 1 {
 		what = "1 problem"
 	}
-	return failed{code: exitFailed, text: what + ", nothing was changed; " + remedy(codes)}
-}
-
-// remedy is what to do about the codes of a refusal.
-func remedy(codes map[string]bool) string {
-	switch {
-	case codes["CONFLICT"]:
-		return "leave the fields of other managers out, or take them over with --force-conflicts"
-	case codes["PRECONDITION_FAILED"]:
-		return "somebody else was faster: look with \"isthmus diff\" and \"isthmus history\", then repeat with the present revision"
-	case codes["UNAVAILABLE"], codes["BUSY"]:
-		return "repeat it later; \"isthmus query '{ configSources { name trouble { message } } }'\" shows how the store is"
-	case codes["STORAGE_FULL"]:
-		return "the store is full: delete what is not needed, or give it more room"
-	case codes["NOT_FOUND"]:
-		return "\"isthmus get\" lists what there is; --ignore-not-found takes what is gone as deleted"
-	case codes["UNKNOWN_REVISION"]:
-		return "\"isthmus history\" lists the revisions"
-	case codes["READ_ONLY"]:
-		return "change the object where it comes from; \"isthmus describe\" says where that is"
+	if !codes["UNAVAILABLE"] { // the store may have made what it did not answer
+		what += ", nothing was changed"
 	}
-	return "correct the request and repeat; \"isthmus validate\" checks without a hub, \"isthmus diff\" with it"
+	return failed{code: exitFailed, text: what + "; " + remedy(codes)}
 }
 
 // warn tells the findings of a request.

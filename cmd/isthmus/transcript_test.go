@@ -123,7 +123,6 @@ var unsteady = []struct {
 	{regexp.MustCompile(`(\s)\d+s\n`), "${1}AGE\n"},
 	{regexp.MustCompile(`"requestId": "[0-9a-f]+"`), `"requestId": "ID"`},
 	{regexp.MustCompile(`/\S+/isthmus/config.yaml`), "CONFIG"},
-	{regexp.MustCompile(`info: .* \[NOT_BUILT\]`), "info: WORDS [NOT_BUILT]"},
 	{regexp.MustCompile(`(warning: \S+: \S+: ).* (\[IST\d+\])`), "${1}WORDS $2"},
 	{regexp.MustCompile(`unix:/\S+/graphql`), "unix:SOCKET"},
 	{regexp.MustCompile(`(?m)(Version: +)[0-9a-f]{16}$`), "${1}VERSION"},

@@ -133,6 +133,16 @@ func TestDiffShowsWhatChanges(t *testing.T) {
 	if diff := cmp.Diff(want, Diff(from, to)); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)
 	}
+	stored := virtualService(t, `,"generation":2,"uid":"u-1","creationTimestamp":"2026-05-04T12:00:00Z","resourceVersion":"7","managedFields":[{"manager":"b"}]`, `{"hosts":["b"],"gateways":["mesh"]}`)
+	if diff := cmp.Diff(want, Diff(from, stored)); diff != "" {
+		t.Errorf("what the store sets is shown (-want +got):\n%s", diff)
+	}
+	if got := Diff(to, stored); got != "" {
+		t.Errorf("what the store sets makes a difference:\n%s", got)
+	}
+	if got := Diff(nil, stored); strings.Contains(got, "uid") || strings.Contains(got, "creationTimestamp") || !strings.Contains(got, "+  name:") {
+		t.Errorf("a new object as it is stored:\n%s", got)
+	}
 	if got := Diff(from, from); got != "" {
 		t.Errorf("equal objects differ:\n%s", got)
 	}

@@ -7,8 +7,9 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// Diff shows what changes from one object to the other as a unified diff of YAML
-// without managedFields. Nil is no object; equal objects give "".
+// Diff shows what changes from one object to the other as a unified diff of YAML,
+// without what only the store sets in metadata. Nil is no object; objects that
+// differ in nothing else give "".
 func Diff(from, to map[string]any) string {
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(from), B: lines(to), FromFile: "before", ToFile: "after", Context: 3})
 	if err != nil {
@@ -17,15 +18,17 @@ func Diff(from, to map[string]any) string {
 	return text
 }
 
-// withoutManagers is the object without managedFields; its other parts are
-// shared.
-func withoutManagers(object map[string]any) map[string]any {
+// withoutServers is the object without what only the store sets in its metadata; its
+// other parts are shared.
+func withoutServers(object map[string]any) map[string]any {
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
 		return object
 	}
 	shown, metadata := maps.Clone(object), maps.Clone(metadata)
-	delete(metadata, "managedFields")
+	for _, field := range ofServer {
+		delete(metadata, field)
+	}
 	shown["metadata"] = metadata
 	return shown
 }
@@ -34,7 +37,7 @@ func lines(object map[string]any) []string {
 	if object == nil {
 		return nil
 	}
-	text, err := yaml.Marshal(withoutManagers(object))
+	text, err := yaml.Marshal(withoutServers(object))
 	if err != nil {
 		return []string{err.Error() + "\n"}
 	}

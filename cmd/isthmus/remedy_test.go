@@ -1,0 +1,96 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/client"
+)
+
+// codesIn are the codes that the Go files of a room declare.
+func codesIn(t *testing.T, room string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(room), "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has no files: %v", room, err)
+	}
+	found := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)\bCode += +(?:"([A-Z0-9_]+)"|errcode\.(\w+))`)
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+			found[m[1]+map[string]string{"ParseFailed": "GRAPHQL_PARSE_FAILED", "ValidationFailed": "GRAPHQL_VALIDATION_FAILED"}[m[2]]] = true
+		}
+	}
+	return found
+}
+
+// TestEveryCodeHasARemedy: of a refusal, and of an error of GraphQL.
+func TestEveryCodeHasARemedy(t *testing.T) {
+	refusals := map[string]bool{}
+	for _, room := range []string{"federation/config/apply", "federation/config/schema", "federation/config/manifest"} {
+		for code := range codesIn(t, room) {
+			refusals[code] = true
+		}
+	}
+	if len(refusals) < 40 || !refusals["IDEMPOTENCY_KEY_REUSED"] || !refusals["TAB"] {
+		t.Fatalf("found %d codes: %v", len(refusals), refusals)
+	}
+	known := map[string]bool{}
+	for _, r := range remedies() {
+		for _, code := range r.codes {
+			if known[code] || !refusals[code] {
+				t.Errorf("%s has two remedies, or nothing has it", code)
+			}
+			known[code] = true
+		}
+	}
+	unknown := remedy(map[string]bool{"NO_SUCH_CODE": true})
+	for code := range refusals {
+		if do := remedy(map[string]bool{code: true}); do == unknown || do == "" {
+			t.Errorf("%s has no remedy", code)
+		}
+	}
+	answers := codesIn(t, "graph/transport")
+	if len(answers) < 12 {
+		t.Fatalf("found %v", answers)
+	}
+	for code := range answers {
+		if do := answerStep(code); do == "" || do == answerStep("NO_SUCH_CODE") {
+			t.Errorf("%s of an answer has no remedy", code)
+		}
+	}
+}
+
+func TestRefusalsEndWithWhatToDo(t *testing.T) {
+	reused := client.UserError{Code: "IDEMPOTENCY_KEY_REUSED", Message: "another request with this key became revision 7"}
+	field, silent := "spec.hosst", "UNAVAILABLE"
+	for _, of := range []struct {
+		reasons []client.UserError
+		says    []string
+		not     string
+	}{
+		{[]client.UserError{reused}, []string{"1 problem, nothing was changed", "repeat with a new one"}, "isthmus validate"},
+		{[]client.UserError{reused, {Code: "TAB"}}, []string{"2 problems"}, "isthmus validate"},
+		{[]client.UserError{{Code: silent}}, []string{"configSources", "isthmus history"}, "nothing was changed"},
+		{[]client.UserError{{Code: "UNKNOWN_FIELD", Field: &field, Message: `unknown field "spec.hosst": did you mean "host"?`}}, []string{"isthmus validate"}, "spec.hosst: "},
+	} {
+		var told text
+		err := refused(streams{err: &told}, of.reasons)
+		all := told.String() + err.Error()
+		for _, want := range of.says {
+			if !strings.Contains(all, want) {
+				t.Errorf("%v is told as %q, without %q", of.reasons, all, want)
+			}
+		}
+		if strings.Contains(all, of.not) {
+			t.Errorf("%v is told as %q, with %q", of.reasons, all, of.not)
+		}
+	}
+}
