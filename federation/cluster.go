@@ -11,6 +11,9 @@ type ClusterSpec struct {
 	Provider   Provider
 	Network    NetworkID // empty: what the registry finds, else DefaultNetwork
 	Precedence int       // 0 counts as DefaultPrecedence
+	// TrustDomain is that of the identities of the cluster's workloads; empty: the
+	// mesh's.
+	TrustDomain string
 }
 
 // Phase is the state of an attached cluster.

@@ -17,6 +17,7 @@ type mergeInput struct {
 	found      map[ShardKey]found // what selectors and bindings add
 	precedence func(ClusterID) int
 	policy     AddressPolicy
+	before     *Service // the last merge; nil: there was none
 }
 
 // merge joins the shards of one service. It is pure and does not depend on the
@@ -226,6 +227,7 @@ func (m *merger) conflictWith(kind ConflictKind, winner, loser ClusterID, messag
 
 func (m *merger) finish() *Service {
 	m.svc.ServiceAccounts = slices.Sorted(maps.Keys(m.accounts))
+	m.svc.Peers = peersOf(m.svc, m.in.before)
 	slices.SortFunc(m.svc.Ports, func(a, b ServicePort) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Protocol.Transport(), b.Protocol.Transport()))
 	})
@@ -247,7 +249,7 @@ func reasonsFor(old, now *Service) Reason {
 	if !same || !slices.EqualFunc(old.Conflicts, now.Conflicts, conflictsEqual) || !sameSaid(old.Shards, now.Shards) {
 		r |= ReasonEndpoints
 	}
-	if !slices.Equal(old.ServiceAccounts, now.ServiceAccounts) {
+	if !slices.Equal(old.ServiceAccounts, now.ServiceAccounts) || !slices.EqualFunc(old.Peers, now.Peers, PeerAccounts.equal) {
 		r |= ReasonAccounts
 	}
 	return r

@@ -88,6 +88,7 @@ const DefaultRootNamespace = "istio-system"
 // MeshSettings are the settings of the whole mesh.
 type MeshSettings struct {
 	RootNamespace         string `json:"rootNamespace,omitempty"`
+	TrustDomain           string `json:"trustDomain,omitempty"`
 	OutboundTrafficPolicy struct {
 		Mode OutboundMode `json:"mode,omitempty"`
 	} `json:"outboundTrafficPolicy,omitzero"`

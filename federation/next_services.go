@@ -89,7 +89,7 @@ func (d *draft) put(key ServiceKey, circle map[ServiceKey]bool) bool {
 	var now *Service
 	shards, found := d.shards(key), d.find(key, old, circle)
 	if len(shards) > 0 {
-		now = merge(mergeInput{key: key, shards: shards, found: found, precedence: d.precedence, policy: d.settings.Addresses})
+		now = merge(mergeInput{key: key, shards: shards, found: found, precedence: d.precedence, policy: d.settings.Addresses, before: old})
 		reasons := reasonsFor(old, now)
 		if reasons == 0 {
 			return false

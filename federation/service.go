@@ -128,7 +128,8 @@ type Service struct {
 	Resolution          Resolution
 	MeshExternal        bool
 	ExportTo            []string
-	ServiceAccounts     []string // declared, and those of the endpoints
+	ServiceAccounts     []string       // declared, and those of the endpoints
+	Peers               []PeerAccounts // by cluster and network
 	Created             time.Time
 	TrafficDistribution string
 	Endpoints           []ShardEndpoints    // in order of precedence

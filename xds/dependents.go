@@ -100,6 +100,9 @@ func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch
 	for _, id := range c.Clusters {
 		touchAll(d.clusters[id], touch)
 	}
+	if len(c.Clusters) > 0 {
+		touchAll(d.clusters[federation.AnyCluster], touch)
+	}
 	for _, change := range c.Objects {
 		d.visitObject(change, s, touch)
 	}

@@ -57,6 +57,9 @@ func (c clusterConfig) check(field string) error {
 	if strings.ContainsFunc(string(c.Network), func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
 		add("network", "has a space or a control character")
 	}
+	if strings.ContainsFunc(c.TrustDomain, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-._", r) }) || len(c.TrustDomain) > 253 {
+		add("trustDomain", "%q is none; it has lower-case letters, digits, -, . and _", c.TrustDomain)
+	}
 	k, err := kindOf(c.Provider)
 	if err != nil {
 		add("provider", "%w", err)
@@ -81,7 +84,7 @@ func (c clusterConfig) registry(with surroundings, digest string) (registries.Cl
 		return registries.Cluster{}, err
 	}
 	depends := c
-	depends.Precedence = nil
+	depends.Precedence, depends.TrustDomain = nil, ""
 	data, err := json.Marshal(depends)
 	if err != nil {
 		return registries.Cluster{}, err

@@ -57,8 +57,10 @@ type clusterConfig struct {
 	Provider   federation.Provider  `yaml:"provider"`
 	Network    federation.NetworkID `yaml:"network"`
 	Precedence *int                 `yaml:"precedence"`
-	Kubernetes *kubernetesConfig    `yaml:"kubernetes"`
-	Consul     *consulConfig        `yaml:"consul"`
+	// TrustDomain is that of the identities of the cluster's workloads.
+	TrustDomain string            `yaml:"trustDomain"`
+	Kubernetes  *kubernetesConfig `yaml:"kubernetes"`
+	Consul      *consulConfig     `yaml:"consul"`
 }
 
 type kubernetesConfig struct {
@@ -78,7 +80,7 @@ type consulConfig struct {
 
 // spec is what the merge law needs to know of the cluster.
 func (c clusterConfig) spec() federation.ClusterSpec {
-	s := federation.ClusterSpec{Provider: c.Provider, Network: c.Network}
+	s := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, TrustDomain: c.TrustDomain}
 	if c.Precedence != nil {
 		s.Precedence = *c.Precedence
 	}

@@ -60,6 +60,7 @@ func TestRefusedConfigs(t *testing.T) {
 		"ID missing":                {"clusters:\n- provider: Mock\n", "clusters[0].id"},
 		"ID with a slash":           {"clusters:\n- id: ../c1\n  provider: Mock\n", "clusters[0].id"},
 		"provider missing":          {"clusters:\n- id: c1\n", "clusters[0].provider"},
+		"no trust domain":           {cluster + "  trustDomain: Example/x\n", "clusters[0].trustDomain"},
 		"precedence 0":              {cluster + "  precedence: 0\n", "clusters[0].precedence"},
 		"network with a space":      {cluster + "  network: a b\n", "clusters[0].network"},
 		"section of another":        {cluster + "  consul: {address: x}\n", "clusters[0].consul"},

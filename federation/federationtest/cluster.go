@@ -17,6 +17,7 @@ type clusterFile struct {
 	Provider   federation.Provider  `json:"provider"`
 	Network    federation.NetworkID `json:"network"`
 	Precedence int                  `json:"precedence"`
+	Trust      string               `json:"trustDomain"`
 	Services   []serviceFile        `json:"services"`
 	Workloads  []workloadFile       `json:"workloads"`
 }
@@ -58,6 +59,9 @@ type endpointFile struct {
 	Health         federation.Health    `json:"health"`
 	Labels         map[string]string    `json:"labels"`
 	ServiceAccount string               `json:"serviceAccount"`
+	TLSMode        string               `json:"tlsMode"`
+	Workload       string               `json:"workload"`
+	Hostname       string               `json:"hostname"`
 }
 
 type workloadFile struct {
@@ -100,7 +104,7 @@ func (s *Scenario) applyCluster(t testing.TB, id federation.ClusterID, data []by
 	t.Helper()
 	var c clusterFile
 	decode(t, "clusters/"+string(id)+".yaml", data, &c)
-	spec := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, Precedence: c.Precedence}
+	spec := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, Precedence: c.Precedence, TrustDomain: c.Trust}
 	s.operator(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
 		Set: map[federation.ClusterID]federation.ClusterSpec{id: spec},
 	}})
@@ -149,6 +153,7 @@ func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 		out := federation.Endpoint{
 			Address: e.Address, Network: first(e.Network, c.Network), Locality: locality(e.Locality),
 			Weight: e.Weight, Health: e.Health, Labels: e.Labels, ServiceAccount: e.ServiceAccount,
+			TLSMode: e.TLSMode, Workload: e.Workload, Hostname: e.Hostname,
 		}
 		for _, p := range svc.Ports {
 			if number, ok := e.Ports[p.Name]; ok {
