@@ -1,0 +1,289 @@
+package authority
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Store keeps one value that all replicas of the hub share.
+type Store interface {
+	// Load returns the value and its revision; revision 0: there is none.
+	Load(ctx context.Context) (value []byte, revision int64, err error)
+	// Save stores the value if the revision is still that; saved false: it is not.
+	Save(ctx context.Context, value []byte, revision int64) (saved bool, err error)
+}
+
+// Source has an intermediate of someone else.
+type Source interface {
+	Read(ctx context.Context) (Files, error)
+}
+
+// Options are what an Authority works with. TrustDomain, Store and Keys are
+// required.
+type Options struct {
+	TrustDomain string
+	Policy      Policy
+	Store       Store
+	Keys        Sealer
+	Source      Source           // nil: the hub makes its own roots
+	Poll        time.Duration    // how often Run looks at store and source; default 30 s
+	Now         func() time.Time // default time.Now
+	Logger      *slog.Logger     // default slog.Default
+}
+
+// Authority signs certificates of workloads. It may be used by several
+// goroutines; nothing of it blocks but Open, Run and Rotate.
+type Authority struct {
+	o Options
+
+	turn sync.Mutex // held while the stored state is changed
+
+	mu       sync.Mutex
+	state    state
+	revision int64
+	trouble  error // of the latest look; what was found before stays in use
+	changed  chan struct{}
+}
+
+// Open reads the stored state, and makes a first signer where there is none.
+// With a source that cannot be read it opens without, if there is a stored state.
+func Open(ctx context.Context, o Options) (*Authority, error) {
+	o.Policy = o.Policy.withDefaults()
+	if o.Poll <= 0 {
+		o.Poll = 30 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if err := CheckTrustDomain(o.TrustDomain); err != nil {
+		return nil, err
+	}
+	a := &Authority{o: o, changed: make(chan struct{})}
+	if err := a.look(ctx); err != nil {
+		if _, able := a.state.current(o.Now()); !able {
+			return nil, fmt.Errorf("opening the certificate authority: %w", err)
+		}
+		o.Logger.Warn("the certificate authority goes on as it was stored", slog.Any("error", err))
+	}
+	return a, nil
+}
+
+// TrustDomain is that of all who get certificates.
+func (a *Authority) TrustDomain() string { return a.o.TrustDomain }
+
+// Policy is how signers take turns.
+func (a *Authority) Policy() Policy { return a.o.Policy }
+
+// Run follows store and source until the context ends and then returns nil.
+func (a *Authority) Run(ctx context.Context) error {
+	ticker := time.NewTicker(a.o.Poll)
+	defer ticker.Stop()
+	warned := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		err := a.look(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if text := fmt.Sprint(err); err != nil && text != warned {
+			a.o.Logger.Warn("the certificate authority cannot look after its signers; they stay as they are", slog.Any("error", err))
+		}
+		warned = fmt.Sprint(err)
+	}
+}
+
+// Rotate makes a further root, which signs after the overlap. It fails with a
+// source, which is to be changed instead.
+func (a *Authority) Rotate(ctx context.Context) error {
+	if a.o.Source != nil {
+		return errors.New("rotating the root: it comes from outside; put the new one there")
+	}
+	return a.step(ctx, func(s state, now time.Time) (state, error) { return a.withRoot(s, now) })
+}
+
+// look takes up what is stored and does what is due.
+func (a *Authority) look(ctx context.Context) error {
+	err := a.step(ctx, func(s state, now time.Time) (state, error) {
+		if a.o.Source != nil {
+			return a.fromSource(ctx, s, now)
+		}
+		if s.due(now) {
+			return a.withRoot(s, now)
+		}
+		return s, nil
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.trouble = err
+	return err
+}
+
+func (a *Authority) withRoot(s state, now time.Time) (state, error) {
+	g, err := newRoot(a.o.TrustDomain, now, a.o.Policy.Root)
+	if err != nil {
+		return s, err
+	}
+	return s.add(g, now, a.o.Policy), nil
+}
+
+func (a *Authority) fromSource(ctx context.Context, s state, now time.Time) (state, error) {
+	files, err := a.o.Source.Read(ctx)
+	if err != nil {
+		return s, err
+	}
+	g, err := files.read(now)
+	if err != nil {
+		return s, err
+	}
+	if last, some := s.newest(); some && last.signer().Equal(g.signer()) && sameCertificates(last.roots, g.roots) && sameCertificates(last.chain, g.chain) {
+		return s, nil
+	}
+	return s.add(g, now, a.o.Policy), nil
+}
+
+func sameCertificates(a, b []*x509.Certificate) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, c := range a {
+		if !contains(b, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// attempts bounds how often a change is tried that others came before.
+const attempts = 5
+
+// step changes the stored state, together with whatever other replicas did. What
+// is stored counts even where the change fails.
+func (a *Authority) step(ctx context.Context, change func(state, time.Time) (state, error)) error {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	for range attempts {
+		s, revision, err := a.load(ctx)
+		if err != nil {
+			return err
+		}
+		now := a.o.Now()
+		next, failed := change(s, now)
+		next, settled := next.settle(now, a.o.Policy)
+		if !settled && len(next.generations) == len(s.generations) {
+			a.take(s, revision)
+			return failed
+		}
+		stored, err := next.encode(a.o.TrustDomain, a.o.Keys)
+		if err != nil {
+			return err
+		}
+		saved, err := a.o.Store.Save(ctx, stored, revision)
+		if err != nil {
+			return fmt.Errorf("storing the certificate authority: %w", err)
+		}
+		if saved {
+			if s, revision, err = a.load(ctx); err == nil {
+				a.take(s, revision)
+			}
+			return errors.Join(failed, err)
+		}
+	}
+	return errors.New("storing the certificate authority: other replicas changed it all the time; it is tried again")
+}
+
+func (a *Authority) load(ctx context.Context) (state, int64, error) {
+	stored, revision, err := a.o.Store.Load(ctx)
+	if err != nil {
+		return state{}, 0, fmt.Errorf("reading the stored certificate authority: %w", err)
+	}
+	if revision == 0 {
+		return state{}, 0, nil
+	}
+	a.mu.Lock()
+	known, at := a.state, a.revision
+	a.mu.Unlock()
+	if at == revision {
+		return known, at, nil
+	}
+	s, err := decode(stored, a.o.TrustDomain, a.o.Keys)
+	return s, revision, err
+}
+
+// take makes the state the one in use.
+func (a *Authority) take(s state, revision int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if revision == a.revision {
+		return
+	}
+	others := !sameCertificates(a.state.roots(), s.roots())
+	a.state, a.revision = s, revision
+	if others {
+		close(a.changed)
+		a.changed = make(chan struct{})
+		a.o.Logger.Info("the roots of the mesh are others", slog.String("trust_domain", a.o.TrustDomain), slog.Int("roots", len(s.roots())))
+	}
+}
+
+func (a *Authority) now() state {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state
+}
+
+// ErrNoSigner is the error of Sign while nobody can sign.
+var ErrNoSigner = errors.New("no signer is usable now; look at the hub's log and at its clock")
+
+// Sign signs the certificate of an order for the authority's own trust domain.
+func (a *Authority) Sign(o Order) (Leaf, error) {
+	if o.Workload.TrustDomain != a.o.TrustDomain {
+		return Leaf{}, fmt.Errorf("signing the certificate of %s: the trust domain here is %s", o.Workload, a.o.TrustDomain)
+	}
+	now := a.o.Now()
+	g, able := a.now().current(now)
+	if !able {
+		return Leaf{}, ErrNoSigner
+	}
+	return g.sign(o, now, a.o.Policy.Leaf)
+}
+
+// Roots are those that are trusted for the authority's trust domain.
+func (a *Authority) Roots() []*x509.Certificate { return a.now().roots() }
+
+// Changed is closed when the roots become others after the call.
+func (a *Authority) Changed() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.changed
+}
+
+// Standing is how the authority is.
+type Standing struct {
+	Signer  string    // fingerprint; empty: nobody signs
+	Ends    time.Time // when the signer's certificate does
+	Roots   int
+	Trouble error // of the latest look at store and source
+}
+
+// Standing tells how the authority is now.
+func (a *Authority) Standing() Standing {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := Standing{Roots: len(a.state.roots()), Trouble: a.trouble}
+	if g, able := a.state.current(a.o.Now()); able {
+		s.Signer, s.Ends = fingerprint(g.signer()), g.ends()
+	}
+	return s
+}

@@ -1,0 +1,62 @@
+package authority
+
+import (
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Proof is what a certificate proves.
+type Proof struct {
+	Workload Workload
+	// Clusters are those of one of which the workload is; none: the certificate
+	// does not tell, and no file of roots does.
+	Clusters []federation.ClusterID
+	Ends     time.Time // when the certificate does
+}
+
+// Verify tells whose certificate it is: the first of those that a client
+// presented, the others lead to a root. It has exactly one SPIFFE ID, whose trust
+// domain's own bundle alone counts (S1). Its errors may be told to the client.
+func (t *Trust) Verify(presented []*x509.Certificate) (Proof, error) {
+	if len(presented) == 0 {
+		return Proof{}, errNoCertificate
+	}
+	id, chains, err := x509svid.Verify(presented, t, x509svid.WithTime(t.o.Now()))
+	if err != nil {
+		return Proof{}, fmt.Errorf("the client's certificate: %w", plain(err))
+	}
+	if !mayAuthenticate(presented[0]) {
+		return Proof{}, fmt.Errorf("the client's certificate is not for clients")
+	}
+	w, err := workloadOf(id)
+	if err != nil {
+		return Proof{}, err
+	}
+	return Proof{Workload: w, Clusters: t.clustersOf(w, presented[0], chains), Ends: presented[0].NotAfter}, nil
+}
+
+func mayAuthenticate(leaf *x509.Certificate) bool {
+	return slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny)
+}
+
+// clustersOf believes what a leaf says of its cluster only where one of the
+// hub's own signers said so.
+func (t *Trust) clustersOf(w Workload, leaf *x509.Certificate, chains [][]*x509.Certificate) []federation.ClusterID {
+	var all []federation.ClusterID
+	for _, chain := range chains {
+		if a := t.o.Authority; a != nil && len(chain) > 1 && a.now().signed(chain[1]) {
+			if cluster, said := clusterOf(leaf); said {
+				return []federation.ClusterID{cluster}
+			}
+		}
+		all = append(all, t.clusters(w.TrustDomain, chain[len(chain)-1])...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

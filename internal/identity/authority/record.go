@@ -1,0 +1,108 @@
+package authority
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Sealer encrypts for a place, which is not part of the result. Its errors hold
+// nothing of the secret.
+type Sealer interface {
+	Seal(secret []byte, place string) ([]byte, error)
+	Open(sealed []byte, place string) ([]byte, error)
+}
+
+// record is the state as it is stored.
+type record struct {
+	TrustDomain string             `json:"trustDomain"`
+	Generations []generationRecord `json:"generations"`
+}
+
+type generationRecord struct {
+	Chain   string        `json:"chain"` // PEM
+	Roots   string        `json:"roots"` // PEM
+	Key     []byte        `json:"sealedKey,omitempty"`
+	Since   time.Time     `json:"since"`
+	Signs   time.Time     `json:"signs"`
+	Longest time.Duration `json:"longestNanoseconds"`
+	Own     bool          `json:"own"`
+}
+
+// maxRecord is the largest record in bytes.
+const maxRecord = 1 << 20
+
+// place says whose secret is sealed, so that it cannot be put in another's place.
+func place(domain string, signer *x509.Certificate) string {
+	return "authority/" + domain + "/" + fingerprint(signer)
+}
+
+func (s state) encode(domain string, keys Sealer) ([]byte, error) {
+	r := record{TrustDomain: domain}
+	for _, g := range s.generations {
+		one := generationRecord{
+			Chain: string(encodeAll(g.chain)), Roots: string(encodeAll(g.roots)),
+			Since: g.since.UTC(), Signs: g.signs.UTC(), Longest: g.longest, Own: g.own,
+		}
+		if g.key != nil {
+			der, err := x509.MarshalPKCS8PrivateKey(g.key)
+			if err != nil {
+				return nil, errors.New("storing the authority: the key cannot be encoded")
+			}
+			if one.Key, err = keys.Seal(der, place(domain, g.signer())); err != nil {
+				return nil, fmt.Errorf("storing the authority: %w", err)
+			}
+		}
+		r.Generations = append(r.Generations, one)
+	}
+	return json.Marshal(r)
+}
+
+// decode reads what encode made. A record of another trust domain is an error:
+// its certificates would be worth nothing.
+func decode(stored []byte, domain string, keys Sealer) (state, error) {
+	if len(stored) > maxRecord {
+		return state{}, fmt.Errorf("the stored authority has %d bytes, at most %d are read", len(stored), maxRecord)
+	}
+	var r record
+	if err := json.Unmarshal(stored, &r); err != nil {
+		return state{}, errors.New("the stored authority cannot be read; restore it from a backup, or remove it to begin anew")
+	}
+	if r.TrustDomain != domain {
+		return state{}, fmt.Errorf("the stored authority is that of the trust domain %q, not of %q; set the trust domain back, or remove it to begin anew", r.TrustDomain, domain)
+	}
+	var s state
+	for i, one := range r.Generations {
+		g, err := one.decode(domain, keys)
+		if err != nil {
+			return state{}, fmt.Errorf("the stored authority, signer %d: %w", i+1, err)
+		}
+		s.generations = append(s.generations, g)
+	}
+	return s, nil
+}
+
+func (r generationRecord) decode(domain string, keys Sealer) (generation, error) {
+	chain, err := ParseCertificates("chain", []byte(r.Chain))
+	if err != nil {
+		return generation{}, err
+	}
+	roots, err := ParseCertificates("roots", []byte(r.Roots))
+	if err != nil {
+		return generation{}, err
+	}
+	g := generation{chain: chain, roots: roots, since: r.Since, signs: r.Signs, longest: r.Longest, own: r.Own}
+	if len(r.Key) == 0 {
+		return g, nil
+	}
+	der, err := keys.Open(r.Key, place(domain, g.signer()))
+	if err != nil {
+		return generation{}, err
+	}
+	if g.key, err = parseKey(der); err != nil || !sameKey(g.signer().PublicKey, g.key.Public()) {
+		return generation{}, errors.New("its key is not that of its certificate")
+	}
+	return g, nil
+}

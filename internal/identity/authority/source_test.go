@@ -1,0 +1,154 @@
+package authority
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+)
+
+// outer is someone else's root with an intermediate.
+type outer struct {
+	root generation
+	at   time.Time
+}
+
+func newOuter(t *testing.T, at time.Time) outer {
+	t.Helper()
+	root, err := newRoot("mesh.example", at, 1000*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root.chain[0].MaxPathLen, root.chain[0].MaxPathLenZero = -1, false
+	template := *root.chain[0]
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, root.key.Public(), root.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root.chain, root.roots = []*x509.Certificate{c}, []*x509.Certificate{c}
+	return outer{root, at}
+}
+
+// files is a new intermediate of the root.
+func (o outer) files(t *testing.T, change func(*x509.Certificate)) Files {
+	t.Helper()
+	key := newKey(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "intermediate"},
+		NotBefore: o.at.Add(-time.Hour), NotAfter: o.at.Add(500 * time.Hour),
+		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+	}
+	if change != nil {
+		change(template)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, o.root.chain[0], key.Public(), o.root.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, root := encodeCertificate(der), encodeAll(o.root.roots)
+	return Files{
+		Certificate: certificate, Root: root, Chain: append(append([]byte{}, certificate...), root...),
+		Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+	}
+}
+
+// fixed is a source that the test changes.
+type fixed struct {
+	files Files
+	err   error
+}
+
+func (f *fixed) Read(context.Context) (Files, error) { return f.files, f.err }
+
+func TestAnIntermediateOfSomeoneElseSigns(t *testing.T) {
+	o := newOuter(t, time.Now())
+	source := &fixed{files: o.files(t, nil)}
+	r := newRig(t, func(o *Options) { o.Source = source })
+	leaf, err := r.Sign(Order{Workload: web, Key: newKey(t).Public()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := certificates(t, leaf.Chain)
+	if len(chain) != 2 || chain[1].Subject.CommonName != "intermediate" {
+		t.Errorf("the chain has %d certificates", len(chain))
+	}
+	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: poolOf(o.root.roots), Intermediates: poolOf(chain[1:])}); err != nil {
+		t.Error(err)
+	}
+	if r.Rotate(t.Context()) == nil {
+		t.Error("a root of someone else was rotated")
+	}
+	source.files = o.files(t, nil) // of the root that is trusted for long
+	r.pass(3 * time.Hour)
+	if next := r.issue(Order{}); next.CheckSignatureFrom(chain[1]) == nil {
+		t.Error("a new intermediate of a trusted root waits")
+	}
+	source.files = newOuter(t, r.now).files(t, nil)
+	r.pass(time.Minute)
+	if len(r.Roots()) != 2 || r.issue(Order{}).CheckSignatureFrom(certificates(t, source.files.Certificate)[0]) == nil {
+		t.Error("an intermediate signs before its root is trusted everywhere")
+	}
+	r.pass(2 * time.Hour)
+	if err := r.issue(Order{}).CheckSignatureFrom(certificates(t, source.files.Certificate)[0]); err != nil {
+		t.Errorf("after the overlap: %v", err)
+	}
+	r.pass(2 * time.Hour)
+	if len(r.Roots()) != 1 {
+		t.Errorf("%d roots are trusted after the last certificate of the old one has ended", len(r.Roots()))
+	}
+}
+
+func TestIntermediatesThatCannotBeUsed(t *testing.T) {
+	o := newOuter(t, time.Now())
+	good, other := o.files(t, nil), o.files(t, nil)
+	for name, c := range map[string]struct {
+		files Files
+		want  string
+	}{
+		"no certificate":     {Files{Key: good.Key, Root: good.Root}, "ca-cert.pem holds no PEM"},
+		"no key":             {Files{Certificate: good.Certificate, Root: good.Root}, "ca-key.pem is no PEM key"},
+		"no root":            {Files{Certificate: good.Certificate, Key: good.Key}, "root-cert.pem holds no PEM"},
+		"another's key":      {Files{Certificate: good.Certificate, Key: other.Key, Root: good.Root}, "not the key of"},
+		"another's root":     {Files{Certificate: good.Certificate, Key: good.Key, Root: newOuter(t, o.at).files(t, nil).Root}, "does not lead to a root"},
+		"a leaf":             {o.files(t, func(c *x509.Certificate) { c.IsCA, c.MaxPathLenZero, c.KeyUsage = false, false, x509.KeyUsageDigitalSignature }), "may not sign"},
+		"one that has ended": {o.files(t, func(c *x509.Certificate) { c.NotAfter = o.at.Add(-time.Minute) }), "does not lead to a root"},
+		"key in certificate": {Files{Certificate: good.Key, Key: good.Key, Root: good.Root}, "something that is no certificate"},
+	} {
+		_, err := Open(t.Context(), (&rig{t: t, now: o.at, store: &memory{}}).withSource(&fixed{files: c.files}))
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "BEGIN") {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func (r *rig) withSource(s Source) Options {
+	o := r.options()
+	o.Source = s
+	return o
+}
+
+// What is stored signs while the source is away, also after a restart.
+func TestASourceThatGoesAway(t *testing.T) {
+	source := &fixed{files: newOuter(t, time.Now()).files(t, nil)}
+	r := newRig(t, func(o *Options) { o.Source = source })
+	source.err = errors.New("the Secret is gone")
+	r.Authority = r.replica(func(o *Options) { o.Source = source })
+	r.issue(Order{})
+	if s := r.Standing(); s.Trouble == nil {
+		t.Error("the trouble is not shown")
+	}
+}
