@@ -72,6 +72,9 @@ func hold(o *Object, domain string) *held {
 func title(key federation.ObjectKey) string { return key.Title() }
 
 func decode(o *Object) (*federation.Object, error) {
+	if hasNUL(o.Manifest) {
+		return nil, errNUL
+	}
 	var d document
 	if err := json.Unmarshal(o.Manifest, &d); err != nil {
 		return nil, fmt.Errorf("its manifest cannot be read: %w", err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
@@ -97,6 +98,20 @@ func TestUndecodableObjectIsSetAsideUntilItIsGood(t *testing.T) {
 	w.apply(t, entry("a", automatic), istio("VirtualService", "shop", "web", `{hosts: [web]}`))
 	if got := w.problems(); len(got) != 0 || w.mesh.CountServices() != 1 || w.mesh.CountObjects() != 2 {
 		t.Errorf("problems %v, %d services, %d objects", got, w.mesh.CountServices(), w.mesh.CountObjects())
+	}
+}
+
+// TestNULJoinsNothing has hostnames that would be keys of another namespace's
+// service, if their parts were read as such.
+func TestNULJoinsNothing(t *testing.T) {
+	const victim = `{hosts: [a.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`
+	w := newWorld()
+	w.apply(t, istio("ServiceEntry", "evil", "b", `{hosts: ["a.example.com\0shop\0x"], resolution: STATIC, ports: [{number: 81, name: more}], endpoints: [{address: 10.6.6.6}]}`))
+	w.apply(t, istio("ServiceEntry", "evil", "c", `{hosts: [c.example.com], subjectAltNames: ["no escape: \\\\u0000"], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.3}]}`))
+	w.apply(t, entry("a", victim))
+	w.has(t, "a.example.com", "10.0.0.1")
+	if got := w.problems(); len(got) != 1 || !strings.HasPrefix(got[0], "UNDECODABLE ") || w.mesh.CountServices() != 2 {
+		t.Errorf("problems %v, %d services", got, w.mesh.CountServices())
 	}
 }
 

@@ -139,6 +139,9 @@ func (r *jsonReader) object(path string, depth int, at *place) map[string]any {
 		token, keyAt := r.next()
 		key, _ := token.(string)
 		field := join(path, key)
+		if refused := checkKey(key); refused.code != "" {
+			r.report(keyAt, path, refused.code, "%s", refused.message)
+		}
 		child := r.value(field, depth+1)
 		if line, seen := lines[key]; seen {
 			r.report(keyAt, field, DuplicateKey, "the key %s is already in line %d: keep one", quote(key), line)

@@ -106,10 +106,22 @@ func float(text string) (any, refusal) {
 	return f, refusal{}
 }
 
-// checkString refuses a string that is nothing but a variable.
+// checkString refuses a string with a NUL character, however it is written, and
+// one that is nothing but a variable.
 func checkString(text string) refusal {
+	if strings.IndexByte(text, 0) >= 0 {
+		return refusal{NulByte, "a NUL character is not text: remove it"}
+	}
 	if len(text) > 3 && text[0] == '$' && wholeVar.MatchString(text) {
 		return refusal{Substitution, quote(text) + " is not replaced here: write the value itself"}
+	}
+	return refusal{}
+}
+
+// checkKey refuses a key with a NUL character.
+func checkKey(text string) refusal {
+	if strings.IndexByte(text, 0) >= 0 {
+		return refusal{NulByte, "a NUL character is not text: remove it from the key"}
 	}
 	return refusal{}
 }

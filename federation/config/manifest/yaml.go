@@ -175,6 +175,10 @@ func (r *yamlReader) key(n *yaml.Node, path string) (string, bool) {
 		r.report(r.at(n), path, BadKey, "a key is a string, not a list or an object")
 		return "", false
 	}
+	if refused := checkKey(n.Value); refused.code != "" {
+		r.report(r.at(n), path, refused.code, "%s", refused.message)
+		return "", false
+	}
 	if n.Style&quoted != 0 {
 		return n.Value, true
 	}
