@@ -191,6 +191,8 @@ func TestWorkloadsAreRegisteredRenewedAndReleased(t *testing.T) {
 	for field, change := range map[string]map[string]any{
 		"ttl": {"ttl": "1s"}, "spec.address": {"address": "BAD"}, "locality.region": {"locality": map[string]any{"zone": "z1"}},
 		"locality.zone": {"locality": map[string]any{"region": "r", "zone": "a/b"}},
+		"namespace":     {"namespace": ""},
+		"labels[1].key": {"labels": []any{map[string]any{"key": "a", "value": "1"}, map[string]any{"key": "a", "value": "2"}}},
 		"ports[1].name": {"ports": []any{map[string]any{"name": "a", "number": 1}, map[string]any{"name": "a", "number": 2}}},
 	} {
 		fields := map[string]any{"namespace": "shop", "name": "vm-2", "address": "192.0.2.8"}

@@ -48,6 +48,9 @@ func registration(key federation.ObjectKey, expires time.Time) *model.WorkloadRe
 // workloadEntry writes a WorkloadEntry; whether it is a good one is for its
 // schema to say.
 func (r *reader) workloadEntry(in model.RegisterWorkloadInput) ([]byte, error) {
+	if in.Namespace == "" {
+		r.refuse("namespace", "a workload is registered in a namespace: name one")
+	}
 	spec := map[string]any{"address": in.Address}
 	set := func(field string, text *string) {
 		if value(text) != "" {
@@ -63,7 +66,10 @@ func (r *reader) workloadEntry(in model.RegisterWorkloadInput) ([]byte, error) {
 		spec["ports"] = r.ports(in.Ports)
 	}
 	labels := map[string]string{}
-	for _, l := range in.Labels {
+	for i, l := range in.Labels {
+		if _, twice := labels[l.Key]; twice {
+			r.refuse(fmt.Sprintf("labels[%d].key", i), "there are two labels of the key %q", cut(l.Key))
+		}
 		labels[l.Key] = l.Value
 	}
 	if len(labels) > 0 {

@@ -76,6 +76,11 @@ func TestBY3OneBadDocumentRefusesTheSet(t *testing.T) {
 		"only a comment":  {"# nothing\n", "EMPTY "},
 		"alias":           {"a: &x 1\nb: *x\n", "ANCHOR a; ANCHOR b"},
 		"one bad of many": {route("a", "v1") + "kind: [", "SYNTAX "},
+		"each in its way": {
+			strings.Replace(route("a", "v1"), "hosts:", "hsots: [x]\n  hosts:", 1) + strings.Replace(route("b", "v1"), "VirtualService", "VirtualServce", 1) +
+				strings.Replace(route("c", "v1"), "hosts: ", "hosts: &x ", 1) + strings.Replace(route("d", "v1"), "hosts: ", "hosts: x\n  hsots: ", 1),
+			"UNKNOWN_FIELD spec.hsots; UNKNOWN_KIND kind; ANCHOR spec.hosts; NOT_CHECKED ; TYPE spec.hosts; UNKNOWN_FIELD spec.hsots",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := w.apply(c.manifests)
@@ -387,6 +392,13 @@ spec: {address: 192.0.2.7, labels: {app: web}}`)
 	refused("INVALID_TTL", entry, 1)
 	refused("INVALID_REQUEST", []byte(route("web", "v1")), apply.MinTTL)
 	refused("UNKNOWN_FIELD", []byte(strings.Replace(string(entry), "address", "where", 1)), apply.MinTTL)
+	for _, address := range []string{"", "a b", "192.0.2.300"} {
+		code := apply.Code("ADDRESS_INVALID")
+		if address == "" {
+			code = "NOT_HONOURED"
+		}
+		refused(code, []byte(strings.Replace(string(entry), "192.0.2.7", fmt.Sprintf("%q", address), 1)), apply.MinTTL)
+	}
 	w.must(string(entry))
 	refused(apply.Conflict, entry, apply.MinTTL)
 }

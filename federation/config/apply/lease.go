@@ -3,6 +3,8 @@ package apply
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -39,12 +41,27 @@ func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (
 	if err != nil {
 		return time.Time{}, nil, err
 	}
+	if problems := w.unused(v, object); len(problems) > 0 {
+		return time.Time{}, problems, nil
+	}
 	e.Validated.vouch(object)
 	if expires, err = e.Leases.Register(ctx, *object, ttl); err != nil {
 		result, err := refusedBy(err)
 		return time.Time{}, result.Errors, err
 	}
 	return expires, nil, nil
+}
+
+// unused says what of the registration the mesh would not use.
+func (w wanted) unused(v base, o *config.Object) []Error {
+	_, edit := v.State.Next([]config.Event{{New: o}}, v.Revision())
+	var errs []Error
+	for _, name := range slices.Sorted(maps.Keys(edit.Problems.Set)) {
+		if p := edit.Problems.Set[name]; p.Object == o.Key.Title() {
+			errs = append(errs, w.fault(Code(p.Code), p.Field, p.Message))
+		}
+	}
+	return errs
 }
 
 // registered is a registration as it is, or nil.

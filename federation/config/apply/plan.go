@@ -27,7 +27,8 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 	}
 	all, errs := e.readManifests(r.Manifests)
 	if len(errs) > 0 {
-		return bounded(Result{DryRun: r.DryRun, Revision: base{e.Views.Latest()}.Revision(), Errors: errs}), nil
+		on := base{e.Views.Latest()}
+		return bounded(Result{DryRun: r.DryRun, Revision: on.Revision(), Errors: e.withOthers(on, r, all, errs)}), nil
 	}
 	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) { return e.planApply(v, r, all) })
 }

@@ -49,7 +49,13 @@ func (s *Set) Apply(live, wanted map[string]any, o ApplyOptions) (Result, error)
 		return Result{Conflicts: conflicts}, nil
 	}
 	if err != nil {
-		return Result{Problems: v.diagnose(m, wanted, live, err)}, nil
+		problems := v.diagnose(m, wanted, live, err)
+		for _, p := range v.beside(m, wanted, live, o) {
+			if !covered(p, problems) {
+				problems = append(problems, p)
+			}
+		}
+		return Result{Problems: problems}, nil
 	}
 	return v.finish(merged, live, o), nil
 }
@@ -135,6 +141,22 @@ func (v *version) diagnose(m *manager, wanted, live map[string]any, why error) [
 		problems = []Problem{{Invalid, "", cut(why.Error())}}
 	}
 	return problems
+}
+
+// beside says what else would be wrong with a stored object if wanted had no
+// unknown fields; nothing where other types are wrong too.
+func (v *version) beside(m *manager, wanted, live map[string]any, o ApplyOptions) []Problem {
+	c, err := v.schema()
+	if err != nil || live == nil {
+		return nil
+	}
+	pruned := runtime.DeepCopyJSON(wanted)
+	c.prune(pruned)
+	merged, err := m.fields.Apply(v.unstructured(live), &unstructured.Unstructured{Object: pruned}, o.Manager, true)
+	if err != nil {
+		return nil
+	}
+	return v.finish(merged, live, o).Problems
 }
 
 // covered tells that a field is already spoken of.

@@ -166,6 +166,19 @@ func TestApplySaysEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
+func TestApplyToAStoredObjectSaysEveryProblemAtOnce(t *testing.T) {
+	set, o := load(t), ApplyOptions{Manager: "a", Now: noon}
+	live := apply(t, set, nil, virtualService(t, "", `{"hosts":["a"]}`), o)
+	r, err := set.Apply(live, virtualService(t, "", `{"hosts":["a"],"htpp":[],"http":[{"timeout":"x","route":[{"destination":{"host":""}}]}]}`), o)
+	if err != nil || r.Object != nil {
+		t.Fatal(r, err)
+	}
+	want := "# INVALID spec.http[0].timeout\n# UNKNOWN_FIELD spec.htpp\n"
+	if diff := cmp.Diff(want, summary(r.Problems)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s%v", diff, r.Problems)
+	}
+}
+
 func TestApplyNeedsAManager(t *testing.T) {
 	for _, name := range []string{"", strings.Repeat("x", 129), "a\nb"} {
 		if _, err := load(t).Apply(nil, virtualService(t, "", "{}"), ApplyOptions{Manager: name, Now: noon}); err == nil {

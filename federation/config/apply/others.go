@@ -1,0 +1,28 @@
+package apply
+
+import (
+	"cmp"
+	"slices"
+)
+
+// withOthers adds to what is wrong with some manifests what is wrong with those
+// that could be read, so that all of it is said at once, in the order of the
+// input.
+func (e *Engine) withOthers(on base, r Request, read []wanted, errs []Error) []Error {
+	r.Prune = false // what could not be read may belong to the set
+	_, more := e.planApply(on, r, read)
+	errs = slices.Concat(errs, more)
+	place := make(map[string]int, len(r.Manifests))
+	for i, f := range r.Manifests {
+		if _, named := place[f.Name]; !named {
+			place[f.Name] = i
+		}
+	}
+	slices.SortStableFunc(errs, func(a, b Error) int {
+		return cmp.Or(
+			cmp.Compare(place[a.Place.File], place[b.Place.File]), cmp.Compare(a.Place.Document, b.Place.Document),
+			cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column),
+		)
+	})
+	return errs
+}
