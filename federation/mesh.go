@@ -19,6 +19,10 @@ var (
 // MeshSettingsKey is where the settings of the whole mesh are.
 var MeshSettingsKey = ObjectKey{Group: MeshGroup, Kind: "MeshSettings", Name: "default"}
 
+// CredentialsAnnotation is where a Cluster says which version of its credentials
+// is in use: a random text that tells nothing of them.
+const CredentialsAnnotation = MeshGroup + "/credentials"
+
 // ClusterObject is an attached cluster as its object declares it. It never holds
 // a credential.
 type ClusterObject struct {

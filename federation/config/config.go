@@ -71,7 +71,42 @@ type Change struct {
 type Commit struct {
 	Base    int64 // revision from which the changes were computed
 	Changes []Change
+	Secrets []Secret // written in the same transaction
 	Note
+}
+
+// Secret is what is kept beside an object and never in it: encrypted by who
+// commits it, in no history and no Update. Replacing it leaves nothing of the one
+// before.
+type Secret struct {
+	Of     federation.ObjectKey
+	Sealed []byte // empty: there is none any more
+}
+
+// The limits of the Secrets of one commit.
+const (
+	MaxSecret  = 512 << 10 // bytes of one
+	MaxSecrets = 64        // those that go included
+)
+
+// RefusedSecrets tells why the secrets of a commit can never be taken: a
+// *Refused, or nil.
+func (c Commit) RefusedSecrets() error {
+	if len(c.Secrets) > MaxSecrets {
+		return &Refused{Limit: "secrets", Message: fmt.Sprintf("it changes %d secrets, the limit is %d; make several commits", len(c.Secrets), MaxSecrets)}
+	}
+	seen, size := map[federation.ObjectKey]bool{}, 0
+	for _, s := range c.Secrets {
+		size += len(s.Sealed)
+		switch {
+		case seen[s.Of]:
+			return &Refused{Limit: "duplicate secret", Message: fmt.Sprintf("%s has two secrets in the commit", s.Of)}
+		case size > MaxSecret:
+			return &Refused{Limit: "secret size", Message: fmt.Sprintf("the secret of %s is too large: the limit of a commit is %d bytes", s.Of, MaxSecret)}
+		}
+		seen[s.Of] = true
+	}
+	return nil
 }
 
 // Note is what history says of a commit beside its changes.
@@ -128,6 +163,19 @@ type Log interface {
 	At(ctx context.Context, revision int64) ([]Object, error)
 	// Find returns the record of the commit with that idempotency key, or nil.
 	Find(ctx context.Context, idempotencyKey string) (*Record, error)
+}
+
+// Secrets reads what commits put beside objects. Its errors are ErrUnavailable,
+// or say that the value is damaged; they hold nothing of it.
+type Secrets interface {
+	// Secret returns what is kept beside the object, encrypted as it was given, or
+	// nil.
+	Secret(ctx context.Context, of federation.ObjectKey) (sealed []byte, err error)
+	// SecretsOf returns what has a secret, in the order of the keys.
+	SecretsOf(ctx context.Context) ([]federation.ObjectKey, error)
+	// Reseal puts another encryption of the same secret in the place of the old
+	// one. It tells whether the old one was still there.
+	Reseal(ctx context.Context, old, fresh Secret) (bool, error)
 }
 
 // Leases keeps objects that go unless they are renewed. They are given by the

@@ -28,6 +28,7 @@ type Request struct {
 	// must not exist. Nil: not checked.
 	ExpectedRevision  *int64
 	ExpectedRevisions map[federation.ObjectKey]int64
+	Credentials       []Credentials
 	Origin
 }
 

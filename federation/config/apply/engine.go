@@ -67,6 +67,8 @@ type planner func(base) (plan, []Error)
 type plan struct {
 	changes  []Change // unchanged objects included
 	findings []Finding
+
+	credentials []Credentials // to write
 }
 
 // commits are the changes that are written.
@@ -128,7 +130,7 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 		e.Validated.vouch(w.Object)
 	}
 	note := e.note(o)
-	revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes, Note: note})
+	revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes, Secrets: secretsOf(p.credentials, writes), Note: note})
 	var moved *config.Moved
 	if errors.As(err, &moved) {
 		return e.awaitMove(ctx, on, moved)

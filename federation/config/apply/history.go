@@ -133,6 +133,7 @@ func (e *Engine) planRestore(v base, old *config.Object) (Change, []Error) {
 	if err != nil {
 		live = nil
 	}
+	restoreCredentials(old.Key, value, live)
 	if live != nil {
 		if same := sameBesideMetadata(value, live) && sameButGeneration(value, live); same && !unusable {
 			return Change{Key: old.Key, Action: config.Unchanged, Object: stored}, nil

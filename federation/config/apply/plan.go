@@ -35,7 +35,7 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 
 func (e *Engine) planApply(v base, r Request, all []wanted) (plan, []Error) {
 	errs := expected(v, r.ExpectedRevision, r.ExpectedRevisions)
-	var p plan
+	p := plan{credentials: r.Credentials}
 	p.changes = make([]Change, len(all))
 	faults := make([][]Error, len(all))
 	config.InParallel(len(all), func(i int) { p.changes[i], faults[i] = e.planOne(v, r, all[i]) })
@@ -92,6 +92,9 @@ func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
 		return Change{}, []Error{w.fault(Code(schema.Invalid), "", err.Error())}
 	case len(merged.Problems)+len(merged.Conflicts) > 0:
 		return Change{}, append(w.faults(merged.Problems), w.conflicts(merged.Conflicts)...)
+	}
+	if fault := stampCredentials(r.Credentials, w, live, merged.Object); fault != nil {
+		return Change{}, []Error{*fault}
 	}
 	stamp(merged.Object, live, e.NewUID, e.Now())
 	c, errs := e.changeOf(w.key, w.kind, stored, live, merged.Object)

@@ -22,6 +22,7 @@ type Store interface {
 	config.Source
 	config.Log
 	config.Leases
+	config.Secrets
 }
 
 // Patience is how long the suite waits for what must come.
@@ -69,6 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"LeasedObjectsComeAndGo", leases},
 		{"RenewalKeepsARegistration", renewal},
 		{"CommittedObjectHidesALeasedOne", hidden},
+		{"SecretsAreBesideTheirObjects", secrets},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}

@@ -34,6 +34,9 @@ func refused(t *testing.T, s Store) {
 		{"invalid object", mismatch},
 		{"duplicate object", Set(0, Object("a", 1), Object("a", 2))},
 		{"note size", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Note: config.Note{Message: strings.Repeat("x", 1<<20)}}},
+		{"secret size", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Secrets: []config.Secret{{Of: Key("a"), Sealed: make([]byte, 1<<20)}}}},
+		{"duplicate secret", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Secrets: []config.Secret{{Of: Key("a")}, {Of: Key("a")}}}},
+		{"secrets", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Secrets: make([]config.Secret, config.MaxSecrets+1)}},
 	} {
 		if _, err := s.Commit(t.Context(), c.commit); limitOf(err) != c.limit {
 			t.Errorf("%s: the error is %v", c.limit, err)

@@ -124,7 +124,7 @@ func madeAs(answer *clientv3.TxnResponse, key string) (int64, error) {
 
 // drafted is the record of the commit upon s.
 func drafted(s *state, commit config.Commit) (*draft, []outcome) {
-	d := &draft{index: index{Revision: s.revision + 1, Previous: s.hash, Note: commit.Note}}
+	d := &draft{index: index{Revision: s.revision + 1, Previous: s.hash, Note: commit.Note}, secrets: commit.Secrets}
 	outcomes := make([]outcome, len(commit.Changes))
 	for i, change := range commit.Changes {
 		old, o := s.get(change.Key), change.Object
@@ -172,6 +172,11 @@ func (c *Config) moveHead(ctx context.Context, t staged, d *draft, p place) (ver
 	if err != nil {
 		return verdict{}, 0, err
 	}
+	beside, err := secretOps(d.secrets)
+	if err != nil {
+		return verdict{}, 0, err
+	}
+	puts = append(puts, beside...)
 	answer, err := c.publish(ctx, t, publication{revision: d.Revision, ifs: ifs, puts: puts, orElse: append(headOps(), clientv3.OpGet(once))})
 	if errors.Is(err, rpctypes.ErrNoSpace) && c.isRecordOf(ctx, d.Revision, t.id) {
 		return verdict{place{mod: p.mod}, true}, 0, nil // etcd says so of the write that filled it, too

@@ -20,6 +20,7 @@ const (
 	oncePrefix      = configRoot + "once/"
 	txPrefix        = configRoot + "tx/"
 	leasedRoot      = "/isthmus/v1/leased/"
+	secretRoot      = "/isthmus/v1/secret/" // outside of configRoot: not of its history
 )
 
 func logKey(revision int64) string        { return fmt.Sprintf("%s%020d", logPrefix, revision) }
@@ -85,16 +86,22 @@ func known(key string) bool {
 // noNamespace stands for an empty namespace in a key; no namespace has that name.
 const noNamespace = "_"
 
-func leasedKey(k federation.ObjectKey) string {
+func leasedKey(k federation.ObjectKey) string { return leasedRoot + pathOf(k) }
+
+func secretKey(k federation.ObjectKey) string { return secretRoot + pathOf(k) }
+
+func pathOf(k federation.ObjectKey) string {
 	namespace := url.PathEscape(k.Namespace)
 	if k.Namespace == "" {
 		namespace = noNamespace
 	}
-	return leasedRoot + url.PathEscape(k.Of().String()) + "/" + namespace + "/" + url.PathEscape(k.Name)
+	return url.PathEscape(k.Of().String()) + "/" + namespace + "/" + url.PathEscape(k.Name)
 }
 
-func readLeasedKey(key string) (federation.ObjectKey, error) {
-	rest, found := strings.CutPrefix(key, leasedRoot)
+func readLeasedKey(key string) (federation.ObjectKey, error) { return readPath(key, leasedRoot) }
+
+func readPath(key, root string) (federation.ObjectKey, error) {
+	rest, found := strings.CutPrefix(key, root)
 	parts := strings.Split(rest, "/")
 	if !found || len(parts) != 3 {
 		return federation.ObjectKey{}, errKey
@@ -110,7 +117,7 @@ func readLeasedKey(key string) (federation.ObjectKey, error) {
 	}
 	kind, group, _ := strings.Cut(parts[0], ".")
 	k := federation.ObjectKey{Group: group, Kind: kind, Namespace: parts[1], Name: parts[2]}
-	if kind == "" || k.Name == "" || leasedKey(k) != key {
+	if kind == "" || k.Name == "" || root+pathOf(k) != key {
 		return federation.ObjectKey{}, errKey
 	}
 	return k, nil

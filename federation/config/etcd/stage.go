@@ -22,7 +22,8 @@ const (
 // the parts.
 type draft struct {
 	index
-	parts [][]byte
+	parts   [][]byte
+	secrets []config.Secret // not staged: they are written with the head
 }
 
 // add appends an entry, and the object's manifest to the parts.
@@ -185,6 +186,9 @@ func refusal(commit config.Commit) error {
 	n := commit.Note
 	if len(n.Author)+len(n.Message)+len(n.Manager)+len(n.Ticket)+len(n.IdempotencyKey) > maxNote {
 		return &config.Refused{Limit: "note size", Message: fmt.Sprintf("author, message, manager, ticket and idempotency key have more than %d bytes", maxNote)}
+	}
+	if err := commit.RefusedSecrets(); err != nil {
+		return err
 	}
 	size, seen := 0, make(map[string]bool, len(commit.Changes))
 	for _, change := range commit.Changes {

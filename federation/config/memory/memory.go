@@ -24,6 +24,7 @@ type Store struct {
 	objects map[federation.ObjectKey]*config.Object
 	once    map[string]int64
 	leased  map[federation.ObjectKey]lease
+	secrets map[federation.ObjectKey][]byte
 	moved   chan struct{} // closed at the next change
 	fails   error
 }
@@ -38,7 +39,7 @@ type lease struct {
 func New(kinds ...federation.Kind) *Store {
 	return &Store{
 		kinds: kinds, objects: map[federation.ObjectKey]*config.Object{}, once: map[string]int64{},
-		leased: map[federation.ObjectKey]lease{}, moved: make(chan struct{}),
+		leased: map[federation.ObjectKey]lease{}, secrets: map[federation.ObjectKey][]byte{}, moved: make(chan struct{}),
 	}
 }
 
@@ -93,6 +94,7 @@ func (s *Store) Commit(ctx context.Context, c config.Commit) (int64, error) {
 		r.Changes[i] = s.change(change, r.Revision)
 	}
 	s.log = append(s.log, r)
+	s.keep(c.Secrets)
 	if c.IdempotencyKey != "" {
 		s.once[c.IdempotencyKey] = r.Revision
 	}

@@ -21,6 +21,9 @@ func refusal(c config.Commit) error {
 	if len(c.Author)+len(c.Message)+len(c.Manager)+len(c.Ticket)+len(c.IdempotencyKey) > maxNote {
 		return &config.Refused{Limit: "note size", Message: fmt.Sprintf("its note has more than %d bytes", maxNote)}
 	}
+	if err := c.RefusedSecrets(); err != nil {
+		return err
+	}
 	seen := map[federation.ObjectKey]bool{}
 	for _, change := range c.Changes {
 		if seen[change.Key] {

@@ -144,7 +144,7 @@ func replay(objects map[federation.ObjectKey]*config.Object, r config.Record) {
 	}
 }
 
-func keysOf(objects map[federation.ObjectKey]*config.Object) []federation.ObjectKey {
+func keysOf[V any](objects map[federation.ObjectKey]V) []federation.ObjectKey {
 	return slices.SortedFunc(maps.Keys(objects), federation.ObjectKey.Compare)
 }
 
