@@ -119,12 +119,14 @@ func TestIntermediatesThatCannotBeUsed(t *testing.T) {
 		files Files
 		want  string
 	}{
-		"no certificate":     {Files{Key: good.Key, Root: good.Root}, "ca-cert.pem holds no PEM"},
-		"no key":             {Files{Certificate: good.Certificate, Root: good.Root}, "ca-key.pem is no PEM key"},
-		"no root":            {Files{Certificate: good.Certificate, Key: good.Key}, "root-cert.pem holds no PEM"},
-		"another's key":      {Files{Certificate: good.Certificate, Key: other.Key, Root: good.Root}, "not the key of"},
-		"another's root":     {Files{Certificate: good.Certificate, Key: good.Key, Root: newOuter(t, o.at).files(t, nil).Root}, "does not lead to a root"},
-		"a leaf":             {o.files(t, func(c *x509.Certificate) { c.IsCA, c.MaxPathLenZero, c.KeyUsage = false, false, x509.KeyUsageDigitalSignature }), "may not sign"},
+		"no certificate": {Files{Key: good.Key, Root: good.Root}, "ca-cert.pem holds no PEM"},
+		"no key":         {Files{Certificate: good.Certificate, Root: good.Root}, "ca-key.pem is no PEM key"},
+		"no root":        {Files{Certificate: good.Certificate, Key: good.Key}, "root-cert.pem holds no PEM"},
+		"another's key":  {Files{Certificate: good.Certificate, Key: other.Key, Root: good.Root}, "not the key of"},
+		"another's root": {Files{Certificate: good.Certificate, Key: good.Key, Root: newOuter(t, o.at).files(t, nil).Root}, "does not lead to a root"},
+		"a leaf": {o.files(t, func(c *x509.Certificate) {
+			c.IsCA, c.MaxPathLenZero, c.KeyUsage = false, false, x509.KeyUsageDigitalSignature
+		}), "may not sign"},
 		"one that has ended": {o.files(t, func(c *x509.Certificate) { c.NotAfter = o.at.Add(-time.Minute) }), "does not lead to a root"},
 		"key in certificate": {Files{Certificate: good.Key, Key: good.Key, Root: good.Root}, "something that is no certificate"},
 	} {

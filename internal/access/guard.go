@@ -1,0 +1,173 @@
+package access
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/identity/authority"
+)
+
+// Certificates tell what a certificate proves; an authority.Trust does.
+type Certificates interface {
+	Verify(presented []*x509.Certificate) (authority.Proof, error)
+}
+
+// Options are what a Guard works with. All but Metrics and Logger are required.
+type Options struct {
+	TrustDomain  string // of workloads that prove themselves by a token
+	Certificates Certificates
+	Tokens       *Tokens
+	Clusters     Clusters
+	Workloads    Workloads
+	Hub          federation.ClusterID // the hub's own, which counts as attached
+	Metrics      Metrics              // nil: nobody counts
+	Logger       *slog.Logger         // nil: slog's default
+}
+
+// Guard tells who callers are and which nodes they may be.
+type Guard struct{ o Options }
+
+// New makes a guard.
+func New(o Options) *Guard {
+	if o.Metrics == nil {
+		o.Metrics = uncounted{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return &Guard{o}
+}
+
+// Identify tells who opened the connection of a gRPC call: by its certificate,
+// by the token in its metadata, or by both, which must agree (S8). It may ask a
+// cluster. Its errors are gRPC statuses for the caller.
+func (g *Guard) Identify(ctx context.Context) (Identity, error) {
+	proof, by, err := g.identify(ctx)
+	switch {
+	case err == nil:
+		g.o.Metrics.Proof(by, Proven)
+		return proof, nil
+	case errors.Is(err, errThrottled):
+		g.o.Metrics.Proof(by, Throttled)
+		return Identity{}, status.Error(codes.ResourceExhausted, err.Error())
+	}
+	no := refusal{}
+	if !errors.As(err, &no) {
+		g.o.Metrics.Proof(by, Unproven)
+		g.o.Logger.Warn("nobody can tell who a caller is", slog.String("from", addressOf(ctx).String()), slog.Any("error", err))
+		return Identity{}, status.Error(codes.Unavailable, err.Error())
+	}
+	g.o.Metrics.Proof(by, Refused)
+	g.o.Logger.Warn("refusing a caller", slog.String("from", addressOf(ctx).String()), slog.String("method", string(by)), slog.Any("error", err))
+	return Identity{}, status.Error(codes.Unauthenticated, err.Error())
+}
+
+func (g *Guard) identify(ctx context.Context) (Identity, Method, error) {
+	certified, has, err := g.byCertificate(ctx)
+	if err != nil {
+		return Identity{}, ByCertificate, err
+	}
+	bearer, cluster, err := credentialsOf(ctx)
+	switch {
+	case err != nil:
+		return Identity{}, ByToken, err
+	case bearer == "" && has:
+		return certified, ByCertificate, nil
+	case bearer == "":
+		return Identity{}, ByNothing, refusal{"show a client certificate of the mesh, or a service account token with the cluster that made it (metadata authorization and clusterid)"}
+	}
+	tokened, err := g.byToken(ctx, cluster, bearer)
+	if err != nil || !has {
+		return tokened, ByToken, err
+	}
+	if certified.Workload != tokened.Workload || len(certified.Clusters) > 0 && !certified.of(cluster) {
+		return Identity{}, ByToken, refusal{"the client certificate and the token are of different workloads"}
+	}
+	tokened.Certified = true
+	if certified.Ends.Before(tokened.Ends) {
+		tokened.Ends = certified.Ends
+	}
+	return tokened, ByToken, nil
+}
+
+// byCertificate tells whose certificate the connection has, if it has one.
+func (g *Guard) byCertificate(ctx context.Context) (Identity, bool, error) {
+	secure, is := tlsOf(ctx)
+	if !is || len(secure.State.PeerCertificates) == 0 {
+		return Identity{}, false, nil
+	}
+	proof, err := g.o.Certificates.Verify(secure.State.PeerCertificates)
+	if err != nil {
+		return Identity{}, false, refusal{err.Error()}
+	}
+	return Identity{Workload: proof.Workload, Clusters: proof.Clusters, Ends: proof.Ends, Certified: true}, true, nil
+}
+
+func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, bearer Token) (Identity, error) {
+	if _, secure := tlsOf(ctx); !secure {
+		return Identity{}, refusal{"a token is taken over TLS only"}
+	}
+	found, ends, err := g.o.Tokens.check(ctx, addressOf(ctx), cluster, bearer)
+	if err != nil {
+		return Identity{}, err
+	}
+	w, err := authority.NewWorkload(g.o.TrustDomain, found.namespace, found.name)
+	if err != nil {
+		return Identity{}, refusal{err.Error()}
+	}
+	return Identity{Workload: w, Clusters: []federation.ClusterID{cluster}, Pod: found.pod, Ends: ends}, nil
+}
+
+// credentialsOf reads what a caller says of itself, as Istio's agents do.
+func credentialsOf(ctx context.Context) (Token, federation.ClusterID, error) {
+	said, _ := metadata.FromIncomingContext(ctx)
+	bearers, clusters := said.Get("authorization"), said.Get("clusterid")
+	if len(bearers) == 0 {
+		return "", "", nil
+	}
+	scheme, bearer, _ := strings.Cut(bearers[0], " ")
+	switch {
+	case len(bearers) > 1 || len(clusters) > 1:
+		return "", "", refusal{"the metadata authorization and clusterid may be there once"}
+	case !strings.EqualFold(scheme, "Bearer") || bearer == "":
+		return "", "", refusal{"the metadata authorization has not the form: Bearer TOKEN"}
+	case len(clusters) == 0 || clusters[0] == "":
+		return "", "", refusal{"the metadata clusterid is missing: it names the cluster that made the token"}
+	case len(clusters[0]) > 253:
+		return "", "", refusal{"the metadata clusterid is longer than an ID may be"}
+	}
+	return Token(bearer), federation.ClusterID(clusters[0]), nil
+}
+
+func tlsOf(ctx context.Context) (credentials.TLSInfo, bool) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return credentials.TLSInfo{}, false
+	}
+	secure, is := p.AuthInfo.(credentials.TLSInfo)
+	return secure, is
+}
+
+// addressOf is where the caller is; the zero value for a unix socket.
+func addressOf(ctx context.Context) netip.Addr {
+	p, ok := peer.FromContext(ctx)
+	if !ok || p.Addr == nil {
+		return netip.Addr{}
+	}
+	if tcp, is := p.Addr.(*net.TCPAddr); is {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,74 @@
+// Package access decides who may ask the hub for certificates and for
+// configuration: who a caller proved to be, and which node that one may be.
+package access
+
+import (
+	"slices"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/identity/authority"
+)
+
+// Identity is who a caller proved to be.
+type Identity struct {
+	Workload authority.Workload
+	// Clusters are those of one of which the caller is; a token proves exactly one.
+	Clusters []federation.ClusterID
+	Pod      string    // to which the token is bound; empty: to none, or there is no token
+	Ends     time.Time // of the proof
+	// Certified: proven by the certificate of the connection.
+	Certified bool
+}
+
+// Cluster is the one cluster of the caller; false: it may be of several.
+func (i Identity) Cluster() (federation.ClusterID, bool) {
+	if len(i.Clusters) != 1 {
+		return "", false
+	}
+	return i.Clusters[0], true
+}
+
+func (i Identity) of(cluster federation.ClusterID) bool { return slices.Contains(i.Clusters, cluster) }
+
+// Standing is how a cluster is attached.
+type Standing struct {
+	Attached bool
+	Frozen   string // why nothing new is believed of it; empty: it is not frozen
+	UID      string // of kube-system, as it was found first; empty: not known yet
+}
+
+// Clusters tell how they are attached. Its method must not block.
+type Clusters interface {
+	Standing(id federation.ClusterID) Standing
+}
+
+// Outcome is how a proof went.
+type Outcome string
+
+// The outcomes.
+const (
+	Proven    Outcome = "proven"
+	Refused   Outcome = "refused"   // it proves nothing, or not what is asked for
+	Throttled Outcome = "throttled" // too many of that source failed before
+	Unproven  Outcome = "unproven"  // nobody could tell
+)
+
+// Method is how a caller proves who it is.
+type Method string
+
+// The methods.
+const (
+	ByCertificate Method = "certificate"
+	ByToken       Method = "token"
+	ByNothing     Method = "none"
+)
+
+// Metrics counts proofs. Its method must not block.
+type Metrics interface {
+	Proof(by Method, outcome Outcome)
+}
+
+type uncounted struct{}
+
+func (uncounted) Proof(Method, Outcome) {}

@@ -1,0 +1,74 @@
+package access
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Node is what a proxy says of itself.
+type Node struct {
+	ID             string // whole
+	Name           string // third part of the ID: POD.NAMESPACE
+	Cluster        federation.ClusterID
+	Network        federation.NetworkID
+	Namespace      string
+	ServiceAccount string // empty: it does not say
+	Addresses      []netip.Addr
+}
+
+// Workloads tell who lives where. Its method must not block.
+type Workloads interface {
+	// AccountsAt are the service accounts, NAMESPACE/NAME, of the workloads that
+	// the node's cluster has at its addresses; none where no workload is known.
+	AccountsAt(n Node) []string
+}
+
+// Allow tells whether the caller may be the node; the error is the reason, fit for
+// the caller (S18).
+func (g *Guard) Allow(i Identity, n Node) error {
+	if err := i.mayBe(n); err != nil {
+		return err
+	}
+	if n.Cluster != g.o.Hub && !g.o.Clusters.Standing(n.Cluster).Attached {
+		return fmt.Errorf("no cluster %q is attached to this hub", n.Cluster)
+	}
+	own := i.Workload.Namespace + "/" + i.Workload.ServiceAccount
+	if accounts := g.o.Workloads.AccountsAt(n); len(accounts) > 0 && !slices.Contains(accounts, own) {
+		return fmt.Errorf("the addresses of the node are those of a workload that does not run as %s", own)
+	}
+	return nil
+}
+
+// mayBe compares what the node says with what was proven.
+func (i Identity) mayBe(n Node) error {
+	w := i.Workload
+	switch {
+	case n.Cluster == "":
+		return fmt.Errorf("the node does not say its cluster (metadata CLUSTER_ID)")
+	case len(i.Clusters) == 0:
+		return fmt.Errorf("the certificate of %s does not prove of which cluster it is; name the clusters of its roots (identity.bundles[].clusters)", w)
+	case !i.of(n.Cluster):
+		return fmt.Errorf("the node says that it is of the cluster %q, and it is proven to be of %s", n.Cluster, joined(i.Clusters))
+	case n.Namespace != w.Namespace:
+		return fmt.Errorf("the node says that it is of the namespace %q, and it is proven to be of %q", n.Namespace, w.Namespace)
+	case n.ServiceAccount != "" && n.ServiceAccount != w.ServiceAccount:
+		return fmt.Errorf("the node says that its service account is %q, and it is proven to be %q", n.ServiceAccount, w.ServiceAccount)
+	case !strings.HasSuffix(n.Name, "."+w.Namespace):
+		return fmt.Errorf("the third part of the node's ID is %q; it must end with its namespace: NAME.%s", n.Name, w.Namespace)
+	case i.Pod != "" && n.Name != i.Pod+"."+w.Namespace:
+		return fmt.Errorf("the third part of the node's ID is %q, and the token is that of %s.%s", n.Name, i.Pod, w.Namespace)
+	}
+	return nil
+}
+
+func joined(clusters []federation.ClusterID) string {
+	var all []string
+	for _, c := range clusters {
+		all = append(all, fmt.Sprintf("%q", c))
+	}
+	return strings.Join(all, " or ")
+}

@@ -1,0 +1,90 @@
+package access
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/identity/authority"
+)
+
+func TestS18ANodeMustBeWhatWasProven(t *testing.T) {
+	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true}, "c2": {Attached: true}})
+	of := func(clusters ...federation.ClusterID) Identity {
+		return Identity{Workload: workload("shop", "web"), Clusters: clusters}
+	}
+	good := Node{ID: "sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local", Name: "web-1.shop", Cluster: "c1", Namespace: "shop", ServiceAccount: "web"}
+	bound := of("c1")
+	bound.Pod = "web-1"
+	for name, c := range map[string]struct {
+		identity Identity
+		change   func(*Node)
+		accounts []string // of the workloads at the node's addresses
+		want     string   // of the reason; empty: it is allowed
+	}{
+		"good":                       {of("c1"), func(*Node) {}, nil, ""},
+		"one of several clusters":    {of("c1", "c2"), func(*Node) {}, nil, ""},
+		"account not said":           {of("c1"), func(n *Node) { n.ServiceAccount = "" }, nil, ""},
+		"the pod of the token":       {bound, func(*Node) {}, nil, ""},
+		"a workload known there":     {of("c1"), func(*Node) {}, []string{"shop/web"}, ""},
+		"the hub's own cluster":      {of("hub"), func(n *Node) { n.Cluster = "hub" }, nil, ""},
+		"other cluster":              {of("c1"), func(n *Node) { n.Cluster = "c2" }, nil, `cluster "c2", and it is proven to be of "c1"`},
+		"no cluster":                 {of("c1"), func(n *Node) { n.Cluster = "" }, nil, "CLUSTER_ID"},
+		"cluster not proven":         {of(), func(*Node) {}, nil, "does not prove of which cluster"},
+		"cluster that is gone":       {of("c9"), func(n *Node) { n.Cluster = "c9" }, nil, `no cluster "c9" is attached`},
+		"other namespace":            {of("c1"), func(n *Node) { n.Namespace = "infra" }, nil, `namespace "infra"`},
+		"no namespace":               {of("c1"), func(n *Node) { n.Namespace = "" }, nil, `namespace ""`},
+		"other account":              {of("c1"), func(n *Node) { n.ServiceAccount = "admin" }, nil, `service account is "admin"`},
+		"namespace in ID":            {of("c1"), func(n *Node) { n.Name = "web-1.infra" }, nil, "NAME.shop"},
+		"no namespace in ID":         {of("c1"), func(n *Node) { n.Name = "web-1" }, nil, "NAME.shop"},
+		"another pod":                {bound, func(n *Node) { n.Name = "web-2.shop" }, nil, "web-1.shop"},
+		"another workload's address": {of("c1"), func(*Node) {}, []string{"shop/admin"}, "does not run as shop/web"},
+	} {
+		n := good
+		c.change(&n)
+		w.accounts = c.accounts
+		err := w.Allow(c.identity, n)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// A certificate and a token of one caller must be of one workload (S8).
+func TestS08TwoMethodsMustAgree(t *testing.T) {
+	w, _ := reviewed(true)
+	soon := w.now.Add(time.Minute)
+	w.proofs["web"] = authority.Proof{Workload: workload("shop", "web"), Clusters: []federation.ClusterID{"c1"}, Ends: soon}
+	w.proofs["rootless"] = authority.Proof{Workload: workload("shop", "web"), Ends: soon}
+	w.proofs["admin"] = authority.Proof{Workload: workload("shop", "admin"), Clusters: []federation.ClusterID{"c1"}, Ends: soon}
+	w.proofs["elsewhere"] = authority.Proof{Workload: workload("shop", "web"), Clusters: []federation.ClusterID{"c2"}, Ends: soon}
+	token := forged("isthmus", w.now.Add(time.Hour))
+	for name, c := range map[string]struct {
+		call
+		ok bool
+	}{
+		"certificate alone":         {call{certificate: "web"}, true},
+		"both":                      {call{certificate: "web", token: token, cluster: "c1"}, true},
+		"a cluster by the token":    {call{certificate: "rootless", token: token, cluster: "c1"}, true},
+		"other workload":            {call{certificate: "admin", token: token, cluster: "c1"}, false},
+		"other cluster":             {call{certificate: "elsewhere", token: token, cluster: "c1"}, false},
+		"strange certificate":       {call{certificate: "stranger"}, false},
+		"strange, and a good token": {call{certificate: "stranger", token: token, cluster: "c1"}, false},
+		"good, and a bad token":     {call{certificate: "web", token: "x", cluster: "c1"}, false},
+	} {
+		got, err := w.Identify(c.context(t))
+		if (err == nil) != c.ok || err != nil && status.Code(err) != codes.Unauthenticated {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.ok && (!got.Certified || !got.Ends.Equal(soon)) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if cluster, one := got.Cluster(); c.ok && (!one || cluster != "c1") {
+			t.Errorf("%s: of the cluster %q", name, cluster)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
+	"k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Bounds of what is remembered and of what is asked (S10, S23).
+const (
+	rememberGood  = 5 * time.Minute
+	rememberBad   = time.Minute
+	maxRemembered = 10_000
+	maxSources    = 10_000
+	failures      = 10 // of a source in a minute
+	reviewTimeout = 5 * time.Second
+	maxReviews    = 16 // at a time
+)
+
+// TokenOptions are what Tokens work with. Audiences and Clusters are required.
+type TokenOptions struct {
+	Audiences []string // of which a token must have one
+	Clusters  Clusters
+	Now       func() time.Time // default time.Now
+}
+
+// Tokens has service account tokens checked by the cluster that made them. It
+// may be used by several goroutines.
+type Tokens struct {
+	o       TokenOptions
+	flights singleflight.Group
+	slots   chan struct{}
+
+	mu      sync.Mutex
+	clients map[federation.ClusterID]*attached
+	known   map[question]answer
+	sources map[netip.Addr]*rate.Limiter
+}
+
+type attached struct{ client kubernetes.Interface }
+
+// answer is remembered until its end.
+type answer struct {
+	cluster federation.ClusterID
+	account account
+	refused error
+	until   time.Time
+}
+
+// NewTokens has no cluster yet.
+func NewTokens(o TokenOptions) *Tokens {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Tokens{
+		o: o, slots: make(chan struct{}, maxReviews),
+		clients: map[federation.ClusterID]*attached{}, known: map[question]answer{}, sources: map[netip.Addr]*rate.Limiter{},
+	}
+}
+
+// Attach lets tokens of the cluster be reviewed until detach is called. A later
+// client takes the place of an earlier one, and what was remembered is forgotten.
+func (t *Tokens) Attach(cluster federation.ClusterID, client kubernetes.Interface) (detach func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	mine := &attached{client}
+	t.clients[cluster] = mine
+	t.forget(cluster)
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.clients[cluster] == mine {
+			delete(t.clients, cluster)
+			t.forget(cluster)
+		}
+	}
+}
+
+func (t *Tokens) forget(cluster federation.ClusterID) {
+	for q, a := range t.known {
+		if a.cluster == cluster {
+			delete(t.known, q)
+		}
+	}
+}
+
+// errThrottled is the error of a source that failed too often.
+var errThrottled = errors.New("too many of your tokens were refused; wait a minute")
+
+// check tells whose token it is and when it ends. A refusal is definite; every
+// other error means that nobody could tell.
+func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.ClusterID, token Token) (account, time.Time, error) {
+	if !t.mayAsk(from) && !t.isGood(cluster, token) {
+		return account{}, time.Time{}, errThrottled
+	}
+	found, ends, err := t.judge(ctx, cluster, token)
+	if no := (refusal{}); errors.As(err, &no) {
+		t.failed(from)
+	}
+	return found, ends, err
+}
+
+func (t *Tokens) judge(ctx context.Context, cluster federation.ClusterID, token Token) (account, time.Time, error) {
+	c, err := token.read()
+	if err == nil {
+		err = c.check(t.o.Audiences, t.o.Now())
+	}
+	if err != nil {
+		return account{}, time.Time{}, refusal{err.Error()}
+	}
+	standing := t.o.Clusters.Standing(cluster)
+	switch {
+	case !standing.Attached:
+		return account{}, time.Time{}, refusal{fmt.Sprintf("no cluster %q is attached to this hub", cluster)}
+	case standing.Frozen != "":
+		return account{}, time.Time{}, fmt.Errorf("the cluster %s is frozen: %s", cluster, standing.Frozen)
+	}
+	a, err := t.remembered(ctx, cluster, standing.UID, token, c.ends())
+	if err != nil {
+		return account{}, time.Time{}, err
+	}
+	return a.account, c.ends(), a.refused
+}
+
+// remembered asks the cluster where nothing is remembered; several who ask the
+// same at once cost one review.
+func (t *Tokens) remembered(ctx context.Context, cluster federation.ClusterID, uid string, token Token, ends time.Time) (answer, error) {
+	q := ask(cluster, token)
+	t.mu.Lock()
+	known, is := t.known[q]
+	by := t.clients[cluster]
+	t.mu.Unlock()
+	if is && t.o.Now().Before(known.until) {
+		return known, nil
+	}
+	if by == nil {
+		return answer{}, fmt.Errorf("the cluster %s cannot review tokens: the hub has no link to a Kubernetes API server of it", cluster)
+	}
+	flight := t.flights.DoChan(string(q[:]), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
+		defer cancel()
+		select {
+		case t.slots <- struct{}{}:
+			defer func() { <-t.slots }()
+		case <-ctx.Done():
+			return answer{}, errors.New("too many tokens are being reviewed")
+		}
+		a, err := t.decide(review(ctx, by.client, uid, token, t.o.Audiences))
+		if err != nil {
+			return answer{}, fmt.Errorf("the cluster %s cannot review the token: %w", cluster, err)
+		}
+		a.cluster = cluster
+		if ends.Before(a.until) {
+			a.until = ends
+		}
+		t.remember(q, a, by)
+		return a, nil
+	})
+	select {
+	case r := <-flight:
+		if r.Err != nil {
+			return answer{}, r.Err
+		}
+		return r.Val.(answer), nil
+	case <-ctx.Done():
+		return answer{}, ctx.Err()
+	}
+}
+
+// decide tells what is remembered, and for how long.
+func (t *Tokens) decide(found account, err error) (answer, error) {
+	no := refusal{}
+	switch {
+	case err == nil:
+		return answer{account: found, until: t.o.Now().Add(rememberGood)}, nil
+	case errors.As(err, &no):
+		return answer{refused: err, until: t.o.Now().Add(rememberBad)}, nil
+	}
+	return answer{}, err
+}
+
+// remember keeps the answer of a client that is still the cluster's.
+func (t *Tokens) remember(q question, a answer, by *attached) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.clients[a.cluster] != by {
+		return
+	}
+	if len(t.known) >= maxRemembered {
+		t.makeRoom()
+	}
+	t.known[q] = a
+}
+
+// makeRoom drops what is over, else anything.
+func (t *Tokens) makeRoom() {
+	now, dropped := t.o.Now(), false
+	for q, a := range t.known {
+		if !now.Before(a.until) {
+			delete(t.known, q)
+			dropped = true
+		}
+	}
+	for q := range t.known {
+		if dropped {
+			return
+		}
+		delete(t.known, q)
+		dropped = true
+	}
+}
+
+// isGood tells that the token was found to be good, and that this still counts.
+func (t *Tokens) isGood(cluster federation.ClusterID, token Token) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, is := t.known[ask(cluster, token)]
+	return is && known.refused == nil && t.o.Now().Before(known.until)
+}
+
+// mayAsk tells that the source did not fail too often.
+func (t *Tokens) mayAsk(from netip.Addr) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.sources[from]
+	return l == nil || l.TokensAt(t.o.Now()) >= 1
+}
+
+func (t *Tokens) failed(from netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.sources[from]
+	if l == nil {
+		t.limitSources()
+		l = rate.NewLimiter(rate.Limit(failures)/60, failures)
+		t.sources[from] = l
+	}
+	l.AllowN(t.o.Now(), 1)
+}
+
+// limitSources drops those that did not fail for long; with too many others, all
+// begin anew.
+func (t *Tokens) limitSources() {
+	if len(t.sources) < maxSources {
+		return
+	}
+	for from, l := range t.sources {
+		if l.TokensAt(t.o.Now()) >= failures {
+			delete(t.sources, from)
+		}
+	}
+	if len(t.sources) >= maxSources {
+		clear(t.sources)
+	}
+}
