@@ -94,7 +94,7 @@ func (h *hold) proves(edit federation.Edit, now time.Time, after time.Duration) 
 
 // rest is how long it takes until a second list can prove the held one.
 func (h *hold) rest(now time.Time, after time.Duration) time.Duration {
-	if h.release {
+	if h == nil || h.release {
 		return 0
 	}
 	return max(0, after-now.Sub(h.since))

@@ -107,18 +107,18 @@ func TestSmallHeldListProvesNoLossOfAll(t *testing.T) {
 	})
 }
 
-func TestReleaseBelievesTheNextListAtOnce(t *testing.T) {
+func TestConfirmBelievesTheNextListAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := make(chan federation.Edit)
 		h := start(t, "", cluster("c1", "", relists(full(1, 30), again, full(1, 2))...))
 		defer h.stop()
-		if err := h.Release("c1"); err == nil {
+		if err := h.Confirm("c1"); err == nil {
 			t.Error("a release of what is not held is no error")
 		}
 		again <- full(1, 2)
 		after(time.Second)
 		h.wantPhase(t, "c1", federation.Held)
-		if err := h.Release("c1"); err != nil {
+		if err := h.Confirm("c1"); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()

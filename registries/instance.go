@@ -24,7 +24,11 @@ type instance struct {
 	hold     *hold
 	synced   bool // read everything at least once
 	stopped  bool
-	cancel   context.CancelFunc // ends run
+	foreign  bool // another cluster answers: it waits for a confirmation
+	// confirmed: an operator believes whatever the cluster says next.
+	confirmed bool
+	attempt   *attempt           // the latest
+	cancel    context.CancelFunc // ends run
 }
 
 // errEnded is the error of a registry that ended without being told to.
@@ -105,7 +109,11 @@ func (r *attempt) open(cancel context.CancelFunc) (Registry, error) {
 	m := r.instance.member
 	m.mu.Lock()
 	r.cancel = cancel
+	r.instance.attempt = r
 	known := m.identity()
+	if r.instance.confirmed {
+		known = federation.Identity{}
+	}
 	m.mu.Unlock()
 	registry, err := r.instance.cluster.Open(known)
 	if err != nil {

@@ -29,6 +29,7 @@ const maxSaved = 1 << 30
 type savedHeader struct {
 	Format int    `json:"lastKnownGood"`
 	SHA256 string `json:"sha256"` // of what follows the line
+	Owner  string `json:"owner,omitempty"`
 }
 
 // saved is the last known good state of one cluster.
@@ -40,6 +41,7 @@ type saved struct {
 	Saved     time.Time            `json:"saved"`
 	Services  []savedService       `json:"services"`
 	Workloads []savedWorkload      `json:"workloads"`
+	owner     string               // in the header
 }
 
 type savedService struct {
@@ -102,7 +104,7 @@ func (s *saved) encode() ([]byte, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(body)
-	header, err := json.Marshal(savedHeader{Format: savedFormat, SHA256: hex.EncodeToString(sum[:])})
+	header, err := json.Marshal(savedHeader{Format: savedFormat, SHA256: hex.EncodeToString(sum[:]), Owner: s.owner})
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,8 @@ type member struct {
 	served    bool      // restored is published
 	synced    bool      // a registry has read the cluster since the start
 	detached  bool
+	leaving   bool                      // it is being detached
+	owner     string                    // see Cluster.Owner
 	reported  federation.RegistryStatus // by the current instance
 	notice    string                    // why a newer configuration is not in use
 	published federation.RegistryStatus
@@ -62,6 +64,7 @@ func (m *member) attach(c Cluster) {
 		return
 	}
 	m.setSpec(c.Spec)
+	m.own(c.Owner)
 	if m.candidate == nil || m.candidate.cluster.Fingerprint != c.Fingerprint {
 		m.notice = ""
 		m.dropCandidate()
@@ -75,6 +78,18 @@ func (m *member) attach(c Cluster) {
 		m.candidate = m.newInstance(c)
 	}
 	m.publishStatus()
+}
+
+// own notes whose the cluster is, on disk too.
+func (m *member) own(owner string) {
+	if m.owner == owner {
+		return
+	}
+	m.owner = owner
+	if m.synced {
+		m.touched.Store(true)
+		signal(m.dirty)
+	}
 }
 
 func (m *member) dropCandidate() {
@@ -188,17 +203,34 @@ func (m *member) detach() {
 	}
 }
 
-func (m *member) release() bool {
+// confirm believes what is held, and tells whether anything was.
+func (m *member) confirm() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, i := range []*instance{m.current, m.candidate} {
-		if i != nil && i.hold != nil {
+		switch {
+		case i == nil:
+		case i.hold != nil:
 			i.hold.release = true
 			signal(i.kick)
+			return true
+		case i.foreign:
+			i.foreign, i.confirmed = false, true
+			i.attempt.over = true
+			i.attempt.cancel()
 			return true
 		}
 	}
 	return false
+}
+
+func (m *member) leave(leaving bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.detached && m.leaving != leaving {
+		m.leaving = leaving
+		m.publishStatus()
+	}
 }
 
 func (m *member) activity() (lastEvent, lastSync time.Time) {

@@ -36,6 +36,8 @@ type Active interface {
 type Cluster struct {
 	ID   federation.ClusterID
 	Spec federation.ClusterSpec
+	// Owner is the sort of who attaches it; see Supervisor.Forget. Empty: nobody's.
+	Owner string
 	// Fingerprint is a content hash of all that Open depends on: another one
 	// replaces the running registry. It reveals no secret.
 	Fingerprint string

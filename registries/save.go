@@ -56,6 +56,9 @@ func (s *Supervisor) saveDirty() {
 
 func (m *member) saveState() error {
 	state := stateOf(m.options.Aggregate.Latest(), m.shard, m.options.Now())
+	m.mu.Lock()
+	state.owner = m.owner
+	m.mu.Unlock()
 	data, err := state.encode()
 	if err != nil {
 		return err

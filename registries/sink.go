@@ -17,7 +17,7 @@ func (r *attempt) Update(e federation.Edit) {
 	m.lastEvent = now
 	m.options.Metrics.Event(m.shard.Cluster, now)
 	if e.Services.Full {
-		if why := suspicious(m.baseline(), e); why != "" && !r.instance.hold.proves(e, now, m.options.HoldFor) {
+		if why := suspicious(m.baseline(), e); why != "" && !r.instance.confirmed && !r.instance.hold.proves(e, now, m.options.HoldFor) {
 			r.keepBack(e, why)
 			return
 		}
@@ -103,6 +103,7 @@ func (r *attempt) settleStatus(e *federation.Edit, swap bool) {
 	if e.Services.Full {
 		first := !r.synced
 		r.synced, r.instance.synced, m.synced = true, true, true
+		r.instance.confirmed = false
 		r.instance.hold, m.restored, m.served = nil, nil, false
 		if first {
 			m.reported = federation.RegistryStatus{Phase: federation.Ready}

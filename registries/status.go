@@ -26,6 +26,9 @@ func (m *member) compose() federation.RegistryStatus {
 		s.Message = join(h.message(), s.Message)
 	}
 	s.Message = join(s.Message, m.notice)
+	if m.leaving {
+		s.Phase, s.Message = federation.Detaching, "it is being detached"
+	}
 	if s.Phase == m.published.Phase {
 		s.Since = m.published.Since
 	} else if s.Since.IsZero() || s.Phase != m.reported.Phase {
@@ -63,6 +66,7 @@ func (m *member) publishStatus() {
 
 // report takes a status that the instance's registry gave.
 func (m *member) report(r *attempt, s federation.RegistryStatus) {
+	r.instance.foreign = s.Phase == federation.Held
 	if r.instance == m.candidate {
 		if s.Message != "" {
 			m.notice = "the newer configuration is not in use: " + s.Message

@@ -2,6 +2,7 @@ package registries
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -174,15 +175,41 @@ func (s *Supervisor) remove(id federation.ClusterID) {
 	s.checkReady()
 }
 
-// Release lets the next list of a held cluster pass, whatever it lacks, and has
-// the cluster read again at once.
-func (s *Supervisor) Release(id federation.ClusterID) error {
+// Leaving shows that the cluster is being detached, or that it is not after all.
+// It does nothing else.
+func (s *Supervisor) Leaving(id federation.ClusterID, leaving bool) {
+	if m := s.member(id); m != nil {
+		m.leave(leaving)
+	}
+}
+
+// Forget removes the saved states of clusters of the owner that are not attached:
+// of those that were detached while nobody ran, or when the process ended.
+func (s *Supervisor) Forget(owner string) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	stays := func(shard federation.ShardKey) bool {
+		m := s.member(shard.Cluster)
+		return m != nil && m.shard == shard
+	}
+	if err := s.saved.forget(owner, stays); err != nil {
+		s.options.Logger.Warn("saved states of detached clusters stay on disk", "err", err)
+	}
+}
+
+// Confirm believes what a cluster is held for and has it read again at once: the
+// next list passes, whatever it lacks, and so does another cluster that answers
+// in the place of the known one.
+func (s *Supervisor) Confirm(id federation.ClusterID) error {
 	m := s.member(id)
-	if m == nil || !m.release() {
-		return fmt.Errorf("releasing cluster %s: nothing of it is held", id)
+	if m == nil || !m.confirm() {
+		return fmt.Errorf("confirming cluster %s: %w", id, ErrNothingHeld)
 	}
 	return nil
 }
+
+// ErrNothingHeld is the error of a confirmation of a cluster that is not held.
+var ErrNothingHeld = errors.New("nothing of it is held")
 
 // Activity returns when the cluster was last heard and last read completely;
 // zero times where it never was.

@@ -1,0 +1,123 @@
+package registries
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Claims lets several sources name clusters. Of those that name the same ID one
+// has it: the first by rank, then by name, never by arrival. What the others say
+// waits, and is shown as a problem of the cluster. Its methods and those of its
+// sources are safe for concurrent use.
+type Claims struct {
+	to *Supervisor
+	mu sync.Mutex
+	of map[federation.ClusterID][]claim // the first one counts
+}
+
+// claim is what a source says of a cluster.
+type claim struct {
+	by      *Source
+	cluster Cluster
+	refused string // why it cannot be attached; empty: it can
+}
+
+// NewClaims decides for the supervisor. Nobody else should attach to it what a
+// source may name.
+func NewClaims(to *Supervisor) *Claims {
+	return &Claims{to: to, of: map[federation.ClusterID][]claim{}}
+}
+
+// Source is one that names clusters, each at most once.
+type Source struct {
+	claims *Claims
+	rank   int
+	name   string
+	owner  string
+}
+
+// Source makes a source of that rank; the lower number comes first. The name is
+// for people and tells it from others of the rank. The owner is that of its
+// clusters.
+func (c *Claims) Source(rank int, name, owner string) *Source {
+	return &Source{claims: c, rank: rank, name: name, owner: owner}
+}
+
+// Holder names the source that has the ID.
+func (c *Claims) Holder(id federation.ClusterID) (name string, found bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.of[id]) == 0 {
+		return "", false
+	}
+	return c.of[id][0].by.name, true
+}
+
+// Attach attaches the cluster, or takes up what is new about it, if the source
+// has its ID; see Supervisor.Attach.
+func (s *Source) Attach(cluster Cluster) {
+	cluster.Owner = s.owner
+	s.claims.put(claim{by: s, cluster: cluster})
+}
+
+// Refuse shows a cluster that cannot be attached; see Supervisor.Refuse.
+func (s *Source) Refuse(id federation.ClusterID, spec federation.ClusterSpec, message string) {
+	s.claims.put(claim{by: s, cluster: Cluster{ID: id, Spec: spec}, refused: message})
+}
+
+// Detach takes back what the source said of the cluster. It goes, unless another
+// source names it: that one has it then, without a gap.
+func (s *Source) Detach(id federation.ClusterID) {
+	c := s.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := len(c.of[id])
+	c.of[id] = slices.DeleteFunc(c.of[id], func(other claim) bool { return other.by == s })
+	switch {
+	case len(c.of[id]) == before:
+	case len(c.of[id]) == 0:
+		delete(c.of, id)
+		c.to.Detach(id)
+	default:
+		c.to.Problem(id, problemOf(s), nil)
+		c.settle(id)
+	}
+}
+
+func (c *Claims) put(new claim) {
+	id := new.cluster.ID
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.DeleteFunc(c.of[id], func(other claim) bool { return other.by == new.by })
+	at, _ := slices.BinarySearchFunc(all, new, func(a, b claim) int {
+		return cmp.Or(cmp.Compare(a.by.rank, b.by.rank), cmp.Compare(a.by.name, b.by.name))
+	})
+	c.of[id] = slices.Insert(all, at, new)
+	c.settle(id)
+}
+
+// settle lets the first claim count and shows the others. The caller holds mu.
+func (c *Claims) settle(id federation.ClusterID) {
+	first := c.of[id][0]
+	if first.refused != "" {
+		c.to.Refuse(id, first.cluster.Spec, first.refused)
+	} else {
+		c.to.Attach(first.cluster)
+	}
+	c.to.Problem(id, problemOf(first.by), nil)
+	for _, other := range c.of[id][1:] {
+		c.to.Problem(id, problemOf(other.by), &federation.Problem{
+			Code: CodeDuplicateID, Object: "cluster " + string(id), Field: other.by.name,
+			Message: fmt.Sprintf("the ID %s is taken by %s; this cluster is skipped, give it another ID", id, first.by.name),
+		})
+	}
+}
+
+// CodeDuplicateID is the code of the problem that several sources name one ID.
+const CodeDuplicateID = "DUPLICATE_CLUSTER_ID"
+
+func problemOf(s *Source) string { return "claim of " + s.name }

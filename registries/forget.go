@@ -1,0 +1,71 @@
+package registries
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// forget removes the files of an owner whose shards do not stay. What is no file
+// of ours is left alone.
+func (d *savedStates) forget(owner string, stays func(federation.ShardKey) bool) error {
+	if d.dir == "" || owner == "" {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	files, err := os.ReadDir(d.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var wrong error
+	for _, f := range files {
+		shard, ours := shardOfFile(f.Name())
+		path := filepath.Join(d.dir, f.Name())
+		if !ours || !f.Type().IsRegular() || stays(shard) || ownerOf(path) != owner {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			wrong = errors.Join(wrong, err)
+		}
+	}
+	return wrong
+}
+
+// shardOfFile is the reverse of savedStates.path.
+func shardOfFile(name string) (federation.ShardKey, bool) {
+	rest, json := strings.CutSuffix(name, ".json")
+	at := strings.LastIndexByte(rest, '.')
+	if !json || at < 0 {
+		return federation.ShardKey{}, false
+	}
+	id, err := url.PathUnescape(rest[:at])
+	provider, err2 := url.PathUnescape(rest[at+1:])
+	return federation.ShardKey{Cluster: federation.ClusterID(id), Provider: federation.Provider(provider)}, err == nil && err2 == nil
+}
+
+// maxHeader bounds the first line of a file in bytes.
+const maxHeader = 4 << 10
+
+// ownerOf reads the owner of a file; "" where there is none to be read.
+func ownerOf(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	line, err := bufio.NewReader(io.LimitReader(f, maxHeader)).ReadBytes('\n')
+	var header savedHeader
+	if err != nil || json.Unmarshal(line, &header) != nil {
+		return ""
+	}
+	return header.Owner
+}
