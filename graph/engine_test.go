@@ -106,10 +106,11 @@ func (e *engine) commit(ctx context.Context, dryRun bool, changes []config.Chang
 	base := e.objects.Latest().Revision()
 	result := apply.Result{DryRun: dryRun, Revision: base}
 	for _, c := range changes {
-		change := apply.Change{Key: c.Key, Action: config.Created, Object: c.Object, Diff: "+ name: " + c.Key.Name}
-		if _, old := e.objects.Latest().State.Object(c.Key); c.Object == nil {
+		change := apply.Change{Key: c.Key, Action: config.Created, Object: c.Object}
+		old, had := e.objects.Latest().State.Object(c.Key)
+		if change.Before = old; c.Object == nil {
 			change.Action = config.Deleted
-		} else if old {
+		} else if had {
 			change.Action = config.Updated
 		}
 		result.Changes = append(result.Changes, change)

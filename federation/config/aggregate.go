@@ -36,6 +36,7 @@ type Aggregate struct {
 	mu        sync.Mutex // held while a view is made
 	said      map[string]Problem
 	latest    atomic.Pointer[View]
+	expected  atomic.Pointer[State]
 }
 
 // NewAggregate starts from no objects. The sources are in order of precedence;
@@ -80,6 +81,11 @@ func (a *Aggregate) waitUntil(ctx context.Context, found func(*View) bool) (*Vie
 	}
 }
 
+// Expect says what the next change of the store of record probably comes to.
+// Objects that come with the same bytes are then not decoded again; whatever
+// else comes is taken as it is.
+func (a *Aggregate) Expect(next *State) { a.expected.Store(next) }
+
 func (a *Aggregate) update(source int, u Update) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,11 +95,12 @@ func (a *Aggregate) update(source int, u Update) {
 	var refused []Problem
 	view.overlay, keys, refused = before.overlay.take(source, u)
 	revision := before.Revision()
+	var expected *State
 	if source == 0 {
-		revision = max(revision, u.Revision)
+		revision, expected = max(revision, u.Revision), a.expected.Swap(nil)
 	}
 	var edit federation.Edit
-	view.State, edit = before.State.Next(view.overlay.events(before.overlay, keys), revision)
+	view.State, edit = before.State.next(view.overlay.events(before.overlay, keys), revision, expected)
 	status := &view.Sources[source]
 	status.Synced, status.Heard, status.Revision = status.Synced || u.Full, time.Now(), u.Revision
 	for _, key := range keys {

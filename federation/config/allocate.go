@@ -131,20 +131,28 @@ func (h *held) allocation() []netip.Addr {
 	return a.Addresses
 }
 
+// Foresight is what changes come to before anybody has made them.
+type Foresight struct {
+	State   *State
+	Edit    federation.Edit
+	Missing []Change // allocations that they make necessary, made already in the state
+}
+
 // Preview is Next with the allocations that it makes necessary already made: what
 // the mesh will be once they are written, too.
-func (s *State) Preview(changes []Event, revision int64) (*State, federation.Edit) {
+func (s *State) Preview(changes []Event, revision int64) Foresight {
 	after, edit := s.Next(changes, revision)
 	missing := after.MissingAllocations()
 	if len(missing) == 0 {
-		return after, edit
+		return Foresight{State: after, Edit: edit}
 	}
 	all := slices.Clone(changes)
 	for _, c := range missing {
 		old, _ := after.Object(c.Key)
 		all = append(all, Event{Old: old, New: c.Object})
 	}
-	return s.Next(all, revision)
+	after, edit = s.next(all, revision, after)
+	return Foresight{State: after, Edit: edit, Missing: missing}
 }
 
 func (d *draft) allocated(key federation.ServiceKey) []netip.Addr {

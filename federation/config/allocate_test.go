@@ -79,7 +79,7 @@ const automatic = `{hosts: [a.example.com], resolution: STATIC, ports: [{number:
 func TestAutomaticVIPsSurvive(t *testing.T) {
 	w := newWorld()
 	m := object(t, 2, entry("a", automatic))
-	_, preview := w.state.Preview([]config.Event{{New: m}}, 2)
+	preview := w.state.Preview([]config.Event{{New: m}}, 2).Edit
 	w.apply(t, entry("a", automatic))
 	if len(w.vips("a.example.com")) != 0 {
 		t.Error("there is a VIP before one is written")

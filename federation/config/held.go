@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries/external"
 	networking "istio.io/api/networking/v1"
@@ -97,10 +99,34 @@ func decode(o *Object) (*federation.Object, error) {
 }
 
 // decodeSpec reads a spec as the kind's own module does: Istio's take durations
-// such as 3m, and fields that nobody knows.
+// such as 3m, and fields that nobody knows. What is in protobuf's own JSON is
+// read by protobuf, at a fraction of the cost.
 func decodeSpec(raw json.RawMessage, into any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
+	if m, ok := into.(proto.Message); ok {
+		if protojson.Unmarshal(raw, m) == nil {
+			return nil
+		}
+		proto.Reset(m)
+	}
 	return json.Unmarshal(raw, into)
+}
+
+// at is what was decoded of the same bytes, for an object that is stored anew.
+func (h *held) at(o *Object) *held {
+	same := *h
+	same.object = o
+	if h.shown != nil && h.shown.Revision != o.Revision {
+		shown := *h.shown
+		shown.Revision = o.Revision
+		same.shown = &shown
+		if h.binding != nil {
+			bound := *h.binding
+			bound.object = same.shown
+			same.binding = &bound
+		}
+	}
+	return &same
 }

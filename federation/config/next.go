@@ -8,6 +8,7 @@ import (
 
 	iradix "github.com/hashicorp/go-immutable-radix/v2"
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/parallel"
 	"isthmus.dev/isthmus/registries/external"
 )
 
@@ -17,8 +18,14 @@ import (
 // Event calls Old is not looked at but for its key. The first Edit that follows
 // from NewState is full.
 func (s *State) Next(changes []Event, revision int64) (*State, federation.Edit) {
+	return s.next(changes, revision, nil)
+}
+
+// next is Next. What the foreseen state has decoded is not decoded again; nil:
+// nothing was foreseen.
+func (s *State) next(changes []Event, revision int64, foreseen *State) (*State, federation.Edit) {
 	d := s.draft()
-	decoded := s.holdAll(changes)
+	decoded := s.holdAll(changes, foreseen)
 	for i, c := range changes {
 		switch {
 		case c.New != nil:
@@ -37,23 +44,35 @@ func (s *State) Next(changes []Event, revision int64) (*State, federation.Edit) 
 	}
 }
 
-// holdAll decodes the new objects. One that is as before is taken from there.
-func (s *State) holdAll(changes []Event) []*held {
+// holdAll decodes the new objects. One that is as before or as foreseen is taken
+// from there.
+func (s *State) holdAll(changes []Event, foreseen *State) []*held {
 	all := make([]*held, len(changes))
-	InParallel(len(changes), func(i int) {
+	parallel.Each(len(changes), func(i int) {
 		now := changes[i].New
 		if now == nil {
 			return
 		}
-		if old, had := s.objects.Get(objectBytes(now.Key)); had && old.object.Revision == now.Revision && bytes.Equal(old.object.Manifest, now.Manifest) {
-			same := *old
-			same.object = now
-			all[i] = &same
-			return
+		for _, known := range []*State{s, foreseen} {
+			if all[i] = known.heldLike(now); all[i] != nil {
+				return
+			}
 		}
 		all[i] = hold(now, s.options.Domain)
 	})
 	return all
+}
+
+// heldLike is what the state has decoded of the same bytes; nil: nothing.
+func (s *State) heldLike(o *Object) *held {
+	if s == nil {
+		return nil
+	}
+	h, ok := s.objects.Get(objectBytes(o.Key))
+	if !ok || !bytes.Equal(h.object.Manifest, o.Manifest) {
+		return nil
+	}
+	return h.at(o)
 }
 
 // draft is a State in the making, and the Edit that goes with it.

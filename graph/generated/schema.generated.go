@@ -2096,7 +2096,7 @@ func (ec *executionContext) _ConfigChange_diff(ctx context.Context, field graphq
 			return ec.fieldContext_ConfigChange_diff(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Diff, nil
+			return obj.Diff(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
@@ -2107,7 +2107,7 @@ func (ec *executionContext) _ConfigChange_diff(ctx context.Context, field graphq
 	)
 }
 func (ec *executionContext) fieldContext_ConfigChange_diff(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ConfigChange", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("ConfigChange", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ConfigKind_group(ctx context.Context, field graphql.CollectedField, obj *model.ConfigKind) (ret graphql.Marshaler) {

@@ -131,16 +131,6 @@ type ClusterVIPs struct {
 	Addresses []string `json:"addresses"`
 }
 
-// What a request does to one object.
-type ConfigChange struct {
-	// What it does.
-	Action ChangeAction `json:"action"`
-	// The object.
-	Object ObjectRef `json:"object"`
-	// The difference as lines of YAML with - and + before them; null where nothing differs.
-	Diff *string `json:"diff,omitempty"`
-}
-
 // A kind of objects that the hub takes.
 type ConfigKind struct {
 	// Its group.

@@ -28,6 +28,16 @@ type DeletePayload struct{ Outcome }
 // RollbackPayload is what became of a rollback.
 type RollbackPayload struct{ Outcome }
 
+// ConfigChange is what a request does to one object.
+type ConfigChange struct {
+	Action ChangeAction
+	Object ObjectRef
+	change apply.Change
+}
+
+// Diff is made when somebody asks for it: it costs more than the rest.
+func (c *ConfigChange) Diff() *string { return given(c.change.Diff()) }
+
 // NewOutcome shows a result.
 func NewOutcome(r apply.Result) Outcome {
 	out := Outcome{
@@ -38,7 +48,7 @@ func NewOutcome(r apply.Result) Outcome {
 		out.Revision = &revision
 	}
 	for i, c := range r.Changes {
-		out.Changes[i] = ConfigChange{Action: ChangeAction(c.Action), Object: NewObjectRef(c.Key, 0), Diff: given(c.Diff)}
+		out.Changes[i] = ConfigChange{Action: ChangeAction(c.Action), Object: NewObjectRef(c.Key, 0), change: c}
 		if c.Object != nil && !r.DryRun {
 			out.Changes[i].Object = NewObjectRef(c.Key, c.Object.Revision)
 		}

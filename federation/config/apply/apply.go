@@ -9,6 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/manifest"
+	"isthmus.dev/isthmus/federation/config/schema"
 )
 
 // Request is a set of manifests to apply. As in Kubernetes, a manifest that has
@@ -82,8 +83,25 @@ type Result struct {
 type Change struct {
 	Key    federation.ObjectKey
 	Action config.Action
-	Diff   string         // of YAML, without managed fields; empty where nothing differs
+	Before *config.Object // nil: there was none, it cannot be read, or it is not known any more
 	Object *config.Object // as it is afterwards; nil: deleted
+}
+
+// Diff shows what differs as a unified diff of YAML without managed fields;
+// empty where nothing does or where it is not known what was before.
+func (c Change) Diff() string {
+	if c.Before == c.Object || c.Before == nil && c.Action != config.Created {
+		return ""
+	}
+	before, err := decode(c.Before)
+	if err != nil {
+		before = nil // shown as if it had not been there
+	}
+	after, err := decode(c.Object)
+	if err != nil {
+		return "" // cannot be: it was written here or is in force
+	}
+	return schema.Diff(before, after)
 }
 
 // Severity says how bad a finding is.

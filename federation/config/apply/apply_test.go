@@ -33,8 +33,8 @@ func TestAppliedObjectsAreInTheSnapshot(t *testing.T) {
 		t.Errorf("the same once more: revision %d, %s", same.Revision, actions(same))
 	}
 	changed := w.must(route("web", "v2"))
-	if actions(changed) != "UPDATE web" || changed.Revision != 2 || !strings.Contains(changed.Changes[0].Diff, "v2") {
-		t.Errorf("revision %d, %s:\n%s", changed.Revision, actions(changed), changed.Changes[0].Diff)
+	if actions(changed) != "UPDATE web" || changed.Revision != 2 || !strings.Contains(changed.Changes[0].Diff(), "v2") {
+		t.Errorf("revision %d, %s:\n%s", changed.Revision, actions(changed), changed.Changes[0].Diff())
 	}
 }
 

@@ -12,9 +12,11 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-// Views gives the newest configuration; a config.Aggregate does.
+// Views gives the newest configuration, and is told what the next will probably
+// be; a config.Aggregate is one.
 type Views interface {
 	Latest() *config.View
+	Expect(next *config.State)
 }
 
 // Snapshots gives the newest snapshot; a federation.Aggregate does.
@@ -92,7 +94,7 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 		if len(problems) > 0 {
 			return bounded(Result{DryRun: true, Revision: on.Revision(), Errors: problems}), nil
 		}
-		result, _ := e.foresee(on, p)
+		result, _, _ := e.foresee(on, p)
 		result.DryRun = true
 		return bounded(result), nil
 	}
@@ -121,7 +123,7 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	if len(problems) > 0 {
 		return &Result{Revision: on.Revision(), Errors: problems}, nil
 	}
-	result, writes := e.foresee(on, p)
+	result, writes, next := e.foresee(on, p)
 	result.Before, result.After = nil, nil
 	if len(writes) == 0 {
 		return &result, nil
@@ -129,6 +131,7 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	for _, w := range writes {
 		e.Validated.vouch(w.Object)
 	}
+	e.Views.Expect(next)
 	note := e.note(o)
 	revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes, Secrets: secretsOf(p.credentials, writes), Note: note})
 	var moved *config.Moved
@@ -148,25 +151,20 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	return e.published(ctx, result, revision), nil
 }
 
-// foresee says what the plan comes to, and what is to be written for it: the
-// automatic VIPs that it makes necessary included.
-func (e *Engine) foresee(on base, p plan) (Result, []config.Change) {
+// foresee says what the plan comes to, what is to be written for it, the
+// automatic VIPs that it makes necessary included, and the state that follows.
+func (e *Engine) foresee(on base, p plan) (Result, []config.Change, *config.State) {
 	writes := p.commits()
 	events := make([]config.Event, len(writes))
 	for i, w := range writes {
 		events[i] = config.Event{Old: &config.Object{Key: w.Key}, New: w.Object}
 	}
-	next, edit := on.State.Next(events, on.Revision()+1)
-	missing := next.MissingAllocations()
-	if len(missing) > 0 {
-		_, edit = on.State.Preview(events, on.Revision()+1)
-	}
+	next := on.State.Preview(events, on.Revision()+1)
 	before := e.Snapshots.Latest()
-	edit.Source = on.State.Source()
-	after, _ := federation.Next(before, edit)
+	after, _ := federation.Next(before, next.Edit)
 	result := Result{Revision: on.Revision(), Changes: p.changes, Before: before, After: after}
 	result.Findings = append(p.findings, analyse(before, after, writes)...)
-	return result, append(writes, missing...)
+	return result, append(writes, next.Missing...), next.State
 }
 
 func (e *Engine) note(o Origin) config.Note {

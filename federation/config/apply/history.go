@@ -37,7 +37,7 @@ func (e *Engine) Delete(ctx context.Context, d Deletion) (Result, error) {
 func (e *Engine) planDelete(v base, key federation.ObjectKey) (Change, *Error) {
 	o, ok := v.stored(key)
 	if !ok && v.isUnusable(key) {
-		return e.removal(key, nil), nil
+		return removal(key, nil), nil
 	}
 	if !ok {
 		if why := v.readOnly(key); why != "" {
@@ -45,11 +45,7 @@ func (e *Engine) planDelete(v base, key federation.ObjectKey) (Change, *Error) {
 		}
 		return Change{}, &Error{Code: NotFound, Key: key, Message: fmt.Sprintf("there is no %s", key)}
 	}
-	live, err := decode(o)
-	if err != nil {
-		live = nil // what cannot be read can still be removed
-	}
-	return e.removal(key, live), nil
+	return removal(key, o), nil
 }
 
 // Rollback makes the configuration what it was at a revision, as one new
@@ -97,8 +93,7 @@ func (e *Engine) planRollback(v base, then []config.Object) (plan, []Error) {
 		if stays[o.Key] {
 			continue
 		}
-		live, _ := decode(o) // what cannot be read can still be removed
-		p.changes = append(p.changes, e.removal(o.Key, live))
+		p.changes = append(p.changes, removal(o.Key, o))
 	}
 	p.changes = slices.DeleteFunc(p.changes, func(c Change) bool { return c.Action == config.Unchanged })
 	slices.SortFunc(p.changes, func(a, b Change) int { return a.Key.Compare(b.Key) })
@@ -117,7 +112,7 @@ func (e *Engine) planRestore(v base, old *config.Object) (Change, []Error) {
 	stored, _ := v.stored(old.Key)
 	unusable := v.isUnusable(old.Key)
 	if stored != nil && !unusable && stored.APIVersion == old.APIVersion && bytes.Equal(stored.Manifest, old.Manifest) {
-		return Change{Key: old.Key, Action: config.Unchanged, Object: stored}, nil
+		return Change{Key: old.Key, Action: config.Unchanged, Before: stored, Object: stored}, nil
 	}
 	kind, _ := e.Schema.Kind(old.Key.Of())
 	was, err := decode(old)
@@ -136,11 +131,11 @@ func (e *Engine) planRestore(v base, old *config.Object) (Change, []Error) {
 	restoreCredentials(old.Key, value, live)
 	if live != nil {
 		if same := sameBesideMetadata(value, live) && sameButGeneration(value, live); same && !unusable {
-			return Change{Key: old.Key, Action: config.Unchanged, Object: stored}, nil
+			return Change{Key: old.Key, Action: config.Unchanged, Before: stored, Object: stored}, nil
 		}
 		stamp(value, live, e.NewUID, e.Now())
 	}
-	c, errs := e.changeOf(old.Key, kind, stored, live, value)
+	c, errs := changeOf(old.Key, kind, stored, value)
 	return c.rewriting(unusable), errs
 }
 

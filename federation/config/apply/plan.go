@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/parallel"
 )
 
 // Apply merges the manifests into what is stored, as server-side apply does, and
@@ -38,7 +39,7 @@ func (e *Engine) planApply(v base, r Request, all []wanted) (plan, []Error) {
 	p := plan{credentials: r.Credentials}
 	p.changes = make([]Change, len(all))
 	faults := make([][]Error, len(all))
-	config.InParallel(len(all), func(i int) { p.changes[i], faults[i] = e.planOne(v, r, all[i]) })
+	parallel.Each(len(all), func(i int) { p.changes[i], faults[i] = e.planOne(v, r, all[i]) })
 	errs = append(errs, slices.Concat(faults...)...)
 	if r.Prune {
 		gone, faults := e.planPrune(v, r, all)
@@ -97,7 +98,7 @@ func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
 		return Change{}, []Error{*fault}
 	}
 	stamp(merged.Object, live, e.NewUID, e.Now())
-	c, errs := e.changeOf(w.key, w.kind, stored, live, merged.Object)
+	c, errs := changeOf(w.key, w.kind, stored, merged.Object)
 	return c.rewriting(v.isUnusable(w.key)), errs
 }
 
@@ -130,15 +131,15 @@ func (w wanted) precondition(stored *config.Object) *Error {
 }
 
 // changeOf compares an object with what is stored of it.
-func (e *Engine) changeOf(key federation.ObjectKey, kind schema.Kind, stored *config.Object, live, now map[string]any) (Change, []Error) {
+func changeOf(key federation.ObjectKey, kind schema.Kind, stored *config.Object, now map[string]any) (Change, []Error) {
 	object, err := encode(key, kind, now)
 	if err != nil {
 		return Change{}, []Error{{Code: Code(schema.Internal), Key: key, Message: err.Error()}}
 	}
 	if stored != nil && string(stored.Manifest) == string(object.Manifest) {
-		return Change{Key: key, Action: config.Unchanged, Object: stored}, nil
+		return Change{Key: key, Action: config.Unchanged, Before: stored, Object: stored}, nil
 	}
-	c := Change{Key: key, Action: config.Created, Object: object, Diff: schema.Diff(live, now)}
+	c := Change{Key: key, Action: config.Created, Before: stored, Object: object}
 	if stored != nil {
 		c.Action = config.Updated
 	}

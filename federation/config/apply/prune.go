@@ -36,13 +36,13 @@ func (e *Engine) planPrune(v base, r Request, all []wanted) ([]Change, []Error) 
 				"%s belongs to the set %q, is not among its manifests and is protected: add it to them, or remove its annotation %s first", o.Key, r.Set, PruneAnnotation)})
 			continue
 		}
-		gone = append(gone, e.removal(o.Key, live))
+		gone = append(gone, removal(o.Key, o))
 	}
 	return gone, errs
 }
 
-func (e *Engine) removal(key federation.ObjectKey, live map[string]any) Change {
-	return Change{Key: key, Action: config.Deleted, Diff: schema.Diff(live, nil)}
+func removal(key federation.ObjectKey, stored *config.Object) Change {
+	return Change{Key: key, Action: config.Deleted, Before: stored}
 }
 
 // text returns m[field][key] where it is a text.

@@ -14,6 +14,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/parallel"
 )
 
 // codeQuarantined is of a stored object that does not pass validation.
@@ -83,7 +84,7 @@ type checking struct {
 func (c *checking) Update(u config.Update) {
 	began := time.Now()
 	faults := make([]*config.Problem, len(u.Events))
-	config.InParallel(len(u.Events), func(i int) { faults[i] = c.fault(u.Events[i].New) })
+	parallel.Each(len(u.Events), func(i int) { faults[i] = c.fault(u.Events[i].New) })
 	before := c.given
 	if u.Full {
 		c.given = make(map[federation.ObjectKey]*config.Object, len(u.Events))

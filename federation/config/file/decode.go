@@ -9,6 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/manifest"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/parallel"
 )
 
 // shownProblems is how many problems of one file are told.
@@ -27,7 +28,7 @@ func decode(o Options, name string, data []byte) (objects []*config.Object, prob
 	}
 	objects = make([]*config.Object, len(documents))
 	found := make([][]config.Problem, len(documents))
-	config.InParallel(len(documents), func(i int) { objects[i], found[i] = admit(o.Schema, name, documents[i]) })
+	parallel.Each(len(documents), func(i int) { objects[i], found[i] = admit(o.Schema, name, documents[i]) })
 	for _, more := range found {
 		problems = append(problems, more...)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/parallel"
 )
 
 // patience is how many times the settling time a whole look waits for files that
@@ -71,7 +72,7 @@ func (t *tree) read(l *looked, now time.Time) (found []news, whole, again bool) 
 	}
 	results := make([]news, len(ripe))
 	moved := make([]bool, len(ripe))
-	config.InParallel(len(ripe), func(i int) { results[i], moved[i] = t.readFile(l, ripe[i]) })
+	parallel.Each(len(ripe), func(i int) { results[i], moved[i] = t.readFile(l, ripe[i]) })
 	if !l.unmoved() {
 		return nil, false, true
 	}

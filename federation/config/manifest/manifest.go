@@ -89,6 +89,10 @@ const (
 	Substitution     Code = "SUBSTITUTION"
 )
 
+// batch is how many chunks are decoded at once: what comes after too many
+// problems is not looked at.
+const batch = 256
+
 // Parse returns the documents that can be used and every problem found. With a
 // problem nothing of the file should be applied. A file without an object is a
 // problem; it never means that there should be none.
@@ -97,11 +101,16 @@ func Parse(file string, data []byte, limits Limits) ([]Document, []Problem) {
 	if p.refuseWhole(data) {
 		return nil, p.problems
 	}
-	for _, c := range split(data) {
+	for chunks := range slices.Chunk(split(data), batch) {
+		trees := decodeAll(chunks)
+		for i, c := range chunks {
+			if !p.full() {
+				p.parse(c, trees[i])
+			}
+		}
 		if p.full() {
 			break
 		}
-		p.parse(c)
 	}
 	if len(p.documents) == 0 && len(p.problems) == 0 {
 		p.report(spot{}, "", Empty, "the file holds no object; to remove objects, delete them by name")
@@ -158,8 +167,8 @@ func (p *parser) refuseWhole(data []byte) bool {
 	return false
 }
 
-// parse reads one chunk between document markers.
-func (p *parser) parse(c chunk) {
+// parse reads one chunk between document markers. Of JSON there may be no tree.
+func (p *parser) parse(c chunk, t *tree) {
 	first := significant(c.text)
 	if first < 0 {
 		return
@@ -177,7 +186,10 @@ func (p *parser) parse(c chunk) {
 		}
 	}
 	p.count++
-	if v, ok := p.readYAML(c); ok {
+	if t == nil {
+		t = decode(c.text)
+	}
+	if v, ok := p.readYAML(c, t); ok {
 		p.add(v)
 	}
 }

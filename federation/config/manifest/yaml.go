@@ -10,34 +10,53 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"isthmus.dev/isthmus/internal/parallel"
 )
 
 // readYAML reads the one document of a chunk.
-func (p *parser) readYAML(c chunk) (node, bool) {
-	root, err := decode(c.text)
-	if errors.Is(err, io.EOF) || err == nil && len(root.Content) == 0 {
+func (p *parser) readYAML(c chunk, t *tree) (node, bool) {
+	if errors.Is(t.err, io.EOF) || t.err == nil && len(t.root.Content) == 0 {
 		p.count--
 		return node{}, false
 	}
-	if err != nil {
-		p.syntax(c, err)
+	if t.err != nil {
+		p.syntax(c, t.err)
 		return node{}, false
 	}
 	before := len(p.problems)
 	r := &yamlReader{parser: p, chunk: c}
-	n := r.read(root.Content[0], "", 1)
-	r.indentation(root.Content[0])
+	n := r.read(t.root.Content[0], "", 1)
+	r.indentation(t.root.Content[0])
 	return n, len(p.problems) == before
 }
 
-func decode(text []byte) (root yaml.Node, err error) {
+// tree is what a chunk holds as YAML, or why it is none.
+type tree struct {
+	root yaml.Node
+	err  error
+}
+
+// decodeAll decodes the chunks that can be nothing but YAML.
+func decodeAll(chunks []chunk) []*tree {
+	trees := make([]*tree, len(chunks))
+	parallel.Each(len(chunks), func(i int) {
+		text := chunks[i].text
+		if first := significant(text); first >= 0 && bytes.IndexByte([]byte("%{["), text[first]) < 0 {
+			trees[i] = decode(text)
+		}
+	})
+	return trees
+}
+
+func decode(text []byte) *tree {
+	t := &tree{}
 	defer func() {
 		if recover() != nil {
-			err = errors.New("it is not YAML that can be read")
+			t.err = errors.New("it is not YAML that can be read")
 		}
 	}()
-	err = yaml.NewDecoder(bytes.NewReader(text)).Decode(&root)
-	return root, err
+	t.err = yaml.NewDecoder(bytes.NewReader(text)).Decode(&t.root)
+	return t
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)

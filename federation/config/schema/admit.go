@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -68,11 +69,16 @@ func (v *version) admit(object, old map[string]any, prepare func(*compiled, map[
 	if err != nil {
 		return nil, []Problem{{Internal, "", err.Error()}}
 	}
+	restore := setManagersAside(object)
 	dropNulls(object)
-	problems := append(v.checkMetadata(object), prepare(c, object)...)
-	if err := normalMetadata(object); err != nil && len(problems) == 0 {
-		problems = append(problems, Problem{Invalid, "metadata", cut(err.Error())})
+	meta, problems := v.checkMetadata(object)
+	if len(problems) == 0 {
+		if err := setMetadata(object, meta); err != nil {
+			problems = append(problems, Problem{Invalid, "metadata", cut(err.Error())})
+		}
 	}
+	restore()
+	problems = append(problems, prepare(c, object)...)
 	more, err := v.validate(c, object, old)
 	if err != nil {
 		return nil, []Problem{{Internal, "", err.Error()}}
@@ -103,12 +109,25 @@ func (v *version) complete(c *compiled, object map[string]any) []Problem {
 	return problems
 }
 
-// normalMetadata writes the metadata as Kubernetes would.
-func normalMetadata(object map[string]any) error {
-	meta, found, err := objectmeta.GetObjectMeta(object, false)
-	if err != nil || !found {
-		return err
+// setManagersAside takes the managed fields away until the returned function is
+// called: only the store writes them, and reading them costs more than all else
+// in the metadata.
+func setManagersAside(object map[string]any) (restore func()) {
+	metadata, _ := object["metadata"].(map[string]any)
+	managed, ok := metadata["managedFields"]
+	if !ok {
+		return func() {}
 	}
+	delete(metadata, "managedFields")
+	return func() {
+		if metadata, ok := object["metadata"].(map[string]any); ok {
+			metadata["managedFields"] = managed
+		}
+	}
+}
+
+// setMetadata writes the metadata as Kubernetes would.
+func setMetadata(object map[string]any, meta *metav1.ObjectMeta) error {
 	if err := objectmeta.SetObjectMeta(object, meta); err != nil {
 		return err
 	}

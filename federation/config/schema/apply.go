@@ -123,7 +123,8 @@ func (v *version) diagnose(m *manager, wanted, live map[string]any, why error) [
 	}
 	pruned := runtime.DeepCopyJSON(wanted)
 	dropNulls(pruned)
-	problems := append(v.checkMetadata(pruned), c.prune(pruned)...)
+	_, problems := v.checkMetadata(pruned)
+	problems = append(problems, c.prune(pruned)...)
 	if len(problems) == 0 {
 		_, err = m.types.ObjectToTyped(&unstructured.Unstructured{Object: wanted})
 		problems = typeProblems(err)

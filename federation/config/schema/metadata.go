@@ -7,6 +7,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -94,19 +95,19 @@ var metadataValidator = sync.OnceValue(func() validation.SchemaValidator {
 	return validation.NewSchemaValidatorFromOpenAPI(metadataSchema())
 })
 
-// checkMetadata says what is wrong with the metadata of an object.
-func (v *version) checkMetadata(o map[string]any) []Problem {
+// checkMetadata reads the metadata of an object and says what is wrong with it.
+func (v *version) checkMetadata(o map[string]any) (*metav1.ObjectMeta, []Problem) {
 	at := field.NewPath("metadata")
 	raw, ok := o["metadata"]
 	if !ok || raw == nil {
-		return []Problem{{Required, "metadata.name", "Required value: an object has a name"}}
+		return nil, []Problem{{Required, "metadata.name", "Required value: an object has a name"}}
 	}
 	if errs := validation.ValidateCustomResource(at, raw, metadataValidator()); len(errs) > 0 {
-		return problemsOf(errs)
+		return nil, problemsOf(errs)
 	}
 	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(o, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
-		return []Problem{{Invalid, "metadata", cut(err.Error())}}
+		return nil, []Problem{{Invalid, "metadata", cut(err.Error())}}
 	}
 	var problems []Problem
 	for _, name := range unknown {
@@ -116,7 +117,7 @@ func (v *version) checkMetadata(o map[string]any) []Problem {
 		problems = append(problems, Problem{Required, "metadata.name", "Required value: an object has a name; names are not generated"})
 		meta.Name, meta.GenerateName = "x", ""
 	}
-	return append(problems, problemsOf(metavalidation.ValidateObjectMeta(meta, v.definition.Namespaced, metavalidation.NameIsDNSSubdomain, at))...)
+	return meta, append(problems, problemsOf(metavalidation.ValidateObjectMeta(meta, v.definition.Namespaced, metavalidation.NameIsDNSSubdomain, at))...)
 }
 
 // embedded checks the metadata of objects within the object.

@@ -1,4 +1,5 @@
-package config
+// Package parallel spreads independent work over the processors.
+package parallel
 
 import (
 	"runtime"
@@ -6,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// InParallel calls do for 0 to n-1, on as many goroutines as there are
+// Each calls do for 0 to n-1, on as many goroutines as there are
 // processors, and returns when all calls have. A panic of do is the caller's.
-func InParallel(n int, do func(i int)) {
+func Each(n int, do func(i int)) {
 	if n == 1 {
 		do(0)
 		return
