@@ -164,6 +164,29 @@ func TestSeed30(t *testing.T) {
 	})
 }
 
+// TestExpectationsDecideNothing gives other objects than were expected: what came
+// counts, at its own revision.
+func TestExpectationsDecideNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mesh := federation.NewAggregate(nil)
+		etcd := &fakeSource{kinds: networks}
+		a, stop := run(t, mesh, config.Named{Name: "etcd", Source: etcd})
+		defer stop()
+		etcd.give(1, true)
+		synctest.Wait()
+		same, other := net(t, "same", "10.1.0.0/16"), net(t, "other", "10.2.0.0/16")
+		a.Expect(a.Latest().State.Preview([]config.Event{{New: same}, {New: other}, {New: net(t, "never", "10.3.0.0/16")}}, 2).State)
+		came := *same
+		came.Revision = 2
+		etcd.give(2, false, &came, net(t, "other", "10.9.0.0/16"))
+		synctest.Wait()
+		got := []string{cidr(t, mesh, "same"), cidr(t, mesh, "other"), cidr(t, mesh, "never")}
+		if o, _ := mesh.Latest().Object(netKey("same")); !slices.Equal(got, []string{"10.1.0.0/16", "10.9.0.0/16", "none"}) || o.Revision != 2 {
+			t.Errorf("the networks are %v, the first at revision %d", got, o.Revision)
+		}
+	})
+}
+
 // TestSeed31 has keys that would collide if they were joined without care.
 func TestSeed31(t *testing.T) {
 	a, b := entry("c", `{hosts: [x.example.com]}`), entry("bc", `{hosts: [y.example.com]}`)

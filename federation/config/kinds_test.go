@@ -5,9 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/schema"
+	networking "istio.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -34,9 +39,52 @@ func TestWhatIsAdmittedCanBeDecoded(t *testing.T) {
 		o := admitted(t, set, file)
 		w := newWorld()
 		w.take([]config.Event{{New: o}})
-		if _, ok := w.state.Decoded(o.Key); !ok {
+		shown, ok := w.state.Decoded(o.Key)
+		if !ok {
 			t.Errorf("%s: %v", file, w.problems())
+			continue
 		}
+		sameAsModule(t, o, shown.Spec)
+	}
+}
+
+// TestDurationsAreReadAsTheModuleDoes has values that protobuf's own JSON
+// refuses and the kind's module takes.
+func TestDurationsAreReadAsTheModuleDoes(t *testing.T) {
+	o := object(t, 1, `{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: web, namespace: shop},
+  spec: {hosts: [web], http: [{timeout: 3m, later: than this hub, route: [{destination: {host: web}, weight: 7}]}]}}`)
+	w := newWorld()
+	w.take([]config.Event{{New: o}})
+	shown, ok := w.state.Decoded(o.Key)
+	if !ok {
+		t.Fatal(w.problems())
+	}
+	web := shown.Spec.(*networking.VirtualService)
+	if got := web.GetHttp()[0]; got.GetTimeout().AsDuration() != 3*time.Minute || got.GetRoute()[0].GetWeight() != 7 || len(web.GetHosts()) != 1 {
+		t.Errorf("read as %v", web)
+	}
+	sameAsModule(t, o, shown.Spec)
+}
+
+// sameAsModule compares a spec with what the Go module of its kind reads.
+func sameAsModule(t *testing.T, o *config.Object, got any) {
+	t.Helper()
+	message, ok := got.(proto.Message)
+	if !ok {
+		return // it is read by no other
+	}
+	var manifest struct{ Spec json.RawMessage }
+	if err := json.Unmarshal(o.Manifest, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	want := message.ProtoReflect().New().Interface()
+	if len(manifest.Spec) > 0 {
+		if err := json.Unmarshal(manifest.Spec, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(want, message, protocmp.Transform()); diff != "" {
+		t.Errorf("%s is read otherwise than by its module (-module +hub):\n%s", o.Key, diff)
 	}
 }
 
