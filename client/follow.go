@@ -43,7 +43,7 @@ func (c *Client) Follow(ctx context.Context, what Following, take func(Event) er
 			return context.Cause(ctx)
 		case err == nil:
 			err = &UnreachableError{Server: c.options.URL, Err: errEnded}
-		case !passes(err):
+		case !Passes(err):
 			return err
 		}
 		if f.progress {
@@ -60,8 +60,9 @@ func (c *Client) Follow(ctx context.Context, what Following, take func(Event) er
 	}
 }
 
-// passes tells whether trying again may heal it.
-func passes(err error) bool {
+// Passes tells whether asking again may have an answer in place of the error: the
+// hub was not reached, or had none at the moment.
+func Passes(err error) bool {
 	var unreachable *UnreachableError
 	code := CodeOf(err)
 	return errors.As(err, &unreachable) || code == "UNAVAILABLE" || code == "RATE_LIMITED"

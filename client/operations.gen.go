@@ -1445,6 +1445,8 @@ func (v *ObjectSummary) GetStatus() ObjectSummaryStatus { return v.Status }
 //
 // What became of an object in the mesh.
 type ObjectSummaryStatus struct {
+	// To how many proxies what was made of it was sent, those that answered included; null where that is not known.
+	Delivered *int `json:"delivered"`
 	// How many proxies took what was made of it; null where that is not known.
 	Acked *int `json:"acked"`
 	// How many proxies refused what was made of it; null where that is not known.
@@ -1456,6 +1458,9 @@ type ObjectSummaryStatus struct {
 	// What is worth knowing of it, as it stands in the mesh.
 	Findings []FindingCode `json:"findings"`
 }
+
+// GetDelivered returns ObjectSummaryStatus.Delivered, and is useful for accessing the field via an interface.
+func (v *ObjectSummaryStatus) GetDelivered() *int { return v.Delivered }
 
 // GetAcked returns ObjectSummaryStatus.Acked, and is useful for accessing the field via an interface.
 func (v *ObjectSummaryStatus) GetAcked() *int { return v.Acked }
@@ -3297,6 +3302,7 @@ fragment ObjectSummary on ConfigObject {
 	sourceName
 	json
 	status {
+		delivered
 		acked
 		rejected
 		pending
@@ -3533,6 +3539,7 @@ fragment ObjectSummary on ConfigObject {
 	sourceName
 	json
 	status {
+		delivered
 		acked
 		rejected
 		pending

@@ -126,10 +126,10 @@ func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 		}
 	})
 	c.apply(routes(route("shop", "cart", "x"), route("shop", "other", "x")))
-	const query = `{configObjects(filter:{source:ETCD}){nodes{status{acked rejected pending proxies(last:3){totalCount nodes{nodeID state error}} notHonoured{field reason} findings{code message object{name}}}}}}`
+	const query = `{configObjects(filter:{source:ETCD}){nodes{status{delivered acked rejected pending proxies(last:3){totalCount nodes{nodeID state error}} notHonoured{field reason} findings{code message object{name}}}}}}`
 	nodes := at(c.answer(query, nil), "configObjects", "nodes").([]any)
 	status := at(nodes, 0, "status")
-	for field, want := range map[string]any{"acked": 1.0, "rejected": 1.0, "pending": 2.0} {
+	for field, want := range map[string]any{"delivered": 3.0, "acked": 1.0, "rejected": 1.0, "pending": 2.0} {
 		c.want(status, want, field)
 	}
 	var proxies []string
@@ -143,5 +143,6 @@ func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 	c.want(status, []any{map[string]any{"code": "UNUSED", "message": "nobody asks for it", "object": map[string]any{"name": "cart"}}}, "findings")
 	other := at(nodes, 1, "status")
 	c.want(other, nil, "acked")
+	c.want(other, nil, "delivered")
 	c.want(other, 0.0, "proxies", "totalCount")
 }

@@ -48,21 +48,64 @@ func (s *Server) Rollout(ctx context.Context, version uint64) []Report {
 }
 
 // Object tells for every connected proxy how far it is with the resources that
-// were made from the configuration object.
+// were made from the configuration object, as the latest snapshot has it. A stream
+// that has yet to find out what a change of the object means for it is Waiting.
 func (s *Server) Object(ctx context.Context, key federation.ObjectKey) []Report {
-	names := map[groupKey][]string{}
-	for k, g := range s.allGroups() {
-		if readers := g.readersOf(key); len(readers) > 0 {
-			names[k] = readers
-		}
-	}
-	return s.inspect(ctx, func(st *stream) Report { return st.standingOf(names) })
+	o := &objectQuestion{server: s, key: key, latest: s.options.Snapshots.Latest(), readers: map[groupKey][]string{}, changed: map[uint64]bool{}}
+	return s.inspect(ctx, o.ask)
 }
 
-func (s *Server) allGroups() map[groupKey]*sharedGroup {
+// objectQuestion is asked of one stream after the other.
+type objectQuestion struct {
+	server  *Server
+	key     federation.ObjectKey
+	latest  *federation.Snapshot
+	readers map[groupKey][]string // of groups that were asked
+	changed map[uint64]bool       // whether the object is another than in that version
+}
+
+func (o *objectQuestion) ask(st *stream) Report {
+	if o.changedSince(st.session.snapshot) {
+		return Report{Standing: Waiting}
+	}
+	for _, sub := range st.session.subs {
+		if len(sub.pending) > 0 && o.changedSince(sub.sync.SnapshotSent) {
+			return Report{Standing: Waiting}
+		}
+	}
+	return st.standingOf(o.readersOf)
+}
+
+func (o *objectQuestion) changedSince(version uint64) bool {
+	if version >= o.latest.Version() {
+		return false
+	}
+	changed, known := o.changed[version]
+	if !known {
+		set := o.latest.ChangesSince(version)
+		changed = set.All || slices.ContainsFunc(set.Objects, func(c federation.ObjectChange) bool { return c.Key == o.key })
+		o.changed[version] = changed
+	}
+	return changed
+}
+
+// readersOf names the resources of the group that were built from the object.
+func (o *objectQuestion) readersOf(k groupKey) []string {
+	found, known := o.readers[k]
+	if !known {
+		if g := o.server.group(k); g != nil {
+			found = g.readersOf(o.key)
+		}
+		o.readers[k] = found
+	}
+	return found
+}
+
+// group is the group of that key; nil where nobody uses it.
+func (s *Server) group(key groupKey) *sharedGroup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.groups)
+	return s.groups[key]
 }
 
 // readersOf names the resources that were built from the object.
@@ -152,12 +195,12 @@ func (s *subscription) standingSince(version uint64) Standing {
 }
 
 // standingOf is the stream's standing with resources, named by group.
-func (st *stream) standingOf(names map[groupKey][]string) Report {
+func (st *stream) standingOf(names func(groupKey) []string) Report {
 	r := Report{Standing: Unconcerned}
 	for kind, keys := range st.held {
 		sub := st.session.subs[kind]
 		for _, key := range keys {
-			for _, name := range names[key] {
+			for _, name := range names(key) {
 				if at := sub.standingWith(name); Worse(at, r.Standing) != r.Standing {
 					if r.Standing = at; at == Rejected {
 						r.Error = sub.sync.LastError

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -88,6 +89,33 @@ func TestObjectTellsWhoUsesAndWhoRefusesIt(t *testing.T) {
 	c.nack(r, "outbound|80||pay.bank.svc.cluster.local: no such thing")
 	if got := h.becomes("refused", ask, Rejected); !strings.Contains(got.Error, "no such thing") || got.Proxy.NodeID != node("web-1").Id {
 		t.Errorf("the report is %+v", got)
+	}
+}
+
+// TestObjectThatJustChangedIsPending: nobody is told that a proxy has what was
+// not even sent to it.
+func TestObjectThatJustChangedIsPending(t *testing.T) {
+	h := newHub(t)
+	bank := federation.ServiceKey{Hostname: "pay.bank.svc.cluster.local", Namespace: "bank"}
+	h.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{bank: httpShard(1)}})
+	c := h.client(xdstest.Options{Delta: true, Node: node("web-1")})
+	c.get(xdstest.Request{Type: xdstest.CDS})
+	for i := range 20 {
+		rule := &federation.Object{
+			Key:      federation.ObjectKey{Group: "networking.istio.io", Kind: "DestinationRule", Namespace: "shop", Name: "pay"},
+			Revision: int64(i + 1), Digest: fmt.Sprint(i), Names: []string{string(bank.Hostname)},
+			Spec: &networking.DestinationRule{Host: string(bank.Hostname), TrafficPolicy: &networking.TrafficPolicy{
+				ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: int32(i + 1)}},
+			}},
+		}
+		h.writer.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{
+			Set: map[federation.ObjectKey]*federation.Object{rule.Key: rule},
+		}})
+		if r := h.server.Object(t.Context(), rule.Key); len(r) != 1 || r[0].Standing != Waiting && r[0].Standing != Delivered {
+			t.Fatalf("change %d, which nobody acknowledged, is told as %+v", i, r)
+		}
+		c.accept(xdstest.CDS)
+		h.becomes("acknowledged", func(ctx context.Context) []Report { return h.server.Object(ctx, rule.Key) }, Accepted)
 	}
 }
 

@@ -55,7 +55,8 @@ clusters.isthmus.dev are the objects that declare clusters.`,
   isthmus get vs web -n shop -o yaml
   isthmus get dr -A -l team=checkout -o name
   isthmus get vs -A -o jsonpath='{.items[*].metadata.name}'
-  isthmus get vs -n shop -w`,
+  isthmus get vs -n shop -w
+  isthmus get proxies -w`,
 		Args:              atLeastOne("a kind; \"isthmus api-resources\" lists them"),
 		ValidArgsFunction: completeObjects(&r, io),
 	}
@@ -122,8 +123,6 @@ func (g *getting) check(targets []target, given getFlags) error {
 			return usagef("-l selects among objects of the configuration; leave it out for %s", t.plural())
 		case given.all && len(t.names) > 0:
 			return usagef("-A has no meaning for things that are named; write -n NAMESPACE")
-		case given.watch && t.hub == hubProxies:
-			return usagef("proxies cannot be watched; repeat the command, or see /metrics")
 		case given.watch && (len(targets) > 1 || len(t.names) > 1):
 			return usagef("-w follows one kind, or one object; leave out the others")
 		}

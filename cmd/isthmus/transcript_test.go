@@ -21,6 +21,8 @@ var update = flag.Bool("update", false, "rewrite the transcripts of testdata/cli
 // hub of its own, in a folder with the files of the archive, and compares what
 // they print. In a transcript "$ " begins a command line, "2> " a line of standard
 // error and "=> " an exit code other than 0; moments and ages are shown as words.
+// A command line that ends with " &" runs on until "@ end"; other lines with "@ "
+// say what proxies do (see stage).
 func TestTranscripts(t *testing.T) {
 	archives, err := filepath.Glob("testdata/cli/*.txtar")
 	if err != nil || len(archives) < 4 {
@@ -37,8 +39,7 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			unpack(t, archive)
-			atHub(t)
-			got := transcript(t, string(archive.Comment))
+			got := transcript(t, atHub(t), string(archive.Comment))
 			if *update {
 				archive.Comment = []byte(got)
 				write(t, path, string(txtar.Format(archive)))
@@ -84,26 +85,47 @@ func atHub(t *testing.T) *hubUnderTest {
 }
 
 // transcript runs the command lines of a transcript and writes it anew.
-func transcript(t *testing.T, old string) string {
+func transcript(t *testing.T, h *hubUnderTest, old string) string {
 	t.Helper()
 	var out strings.Builder
+	on := &stage{t: t, hub: h, proxies: map[string]*actor{}}
 	for line := range strings.Lines(old) {
 		switch {
 		case strings.HasPrefix(line, "#"), strings.TrimSpace(line) == "":
 			out.WriteString(line)
+		case line == "@ end\n":
+			out.WriteString(line)
+			printed(&out, on.end())
+		case strings.HasPrefix(line, "@ "):
+			out.WriteString(line)
+			on.do(strings.TrimSpace(strings.TrimPrefix(line, "@ ")))
 		case strings.HasPrefix(line, "$ isthmus "):
 			out.WriteString(line)
-			code, stdout, stderr := shell(t, strings.TrimSpace(strings.TrimPrefix(line, "$ isthmus ")))
-			out.WriteString(steady(ended(stdout)))
-			for one := range strings.Lines(ended(stderr)) {
-				out.WriteString("2> " + steady(one))
+			command := strings.TrimSpace(strings.TrimPrefix(line, "$ isthmus "))
+			if long, ok := strings.CutSuffix(command, " &"); ok {
+				on.begin(long)
+				continue
 			}
-			if code != exitDone {
-				fmt.Fprintf(&out, "=> %d\n", code)
-			}
+			printed(&out, shell(t, t.Context(), command))
 		}
 	}
 	return out.String()
+}
+
+// outcome is what a command line printed.
+type outcome struct {
+	code        int
+	out, errors *text
+}
+
+func printed(to *strings.Builder, o outcome) {
+	to.WriteString(steady(ended(o.out.String())))
+	for one := range strings.Lines(ended(o.errors.String())) {
+		to.WriteString("2> " + steady(one))
+	}
+	if o.code != exitDone {
+		fmt.Fprintf(to, "=> %d\n", o.code)
+	}
 }
 
 func ended(text string) string {
@@ -156,12 +178,12 @@ func words(line string) (args []string) {
 }
 
 // shell runs a command line with quotes and "< FILE".
-func shell(t *testing.T, line string) (code int, out, errText string) {
+func shell(t *testing.T, ctx context.Context, line string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	var o, e text
-	io := streams{out: &o, err: &e}
+	o := outcome{out: new(text), errors: new(text)}
+	io := streams{out: o.out, err: o.errors}
 	if before, file, ok := strings.Cut(line, " < "); ok {
 		f, err := os.Open(file)
 		if err != nil {
@@ -170,6 +192,6 @@ func shell(t *testing.T, line string) (code int, out, errText string) {
 		defer f.Close()
 		line, io.in = before, f
 	}
-	code = run(ctx, words(line), io)
-	return code, o.String(), e.String()
+	o.code = run(ctx, words(line), io)
+	return o
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,21 +15,26 @@ type waitFlags struct {
 	until, revision string
 }
 
+// lastRevision is the word for the newest revision.
+const lastRevision = "last"
+
 func waitCommand(io streams) *cobra.Command {
 	var r remote
 	var w waitFlags
 	cmd := &cobra.Command{
 		Use: "wait KIND/NAME… | --revision REVISION", Short: "Wait until proxies have objects or a revision, or objects are gone",
 		Example: `  isthmus wait vs/web -n shop
-  isthmus wait --revision 42 --timeout 2m
+  isthmus wait vs/web dr/web -n shop --for delivered
+  isthmus wait --revision last --timeout 2m
   isthmus wait vs/web -n shop --for deleted`,
 		ValidArgsFunction: completeObjects(&r, io),
 	}
 	f := cmd.Flags()
 	r.bind(f)
 	w.bind(f)
-	f.StringVar(&w.until, "for", "acked", "`STATE` to wait for: acked (every proxy concerned took what was made of it) or deleted")
-	f.StringVar(&w.revision, "revision", "", "wait for all that this `REVISION` of the configuration changed")
+	f.StringVar(&w.until, "for", forAcked,
+		"`STATE` to wait for: acked (every proxy concerned took what was made of it), delivered (it was sent to them all) or deleted")
+	f.StringVar(&w.revision, "revision", "", "wait for all that this `REVISION` of the configuration left, or the last")
 	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, args []string) error {
 		w.given = f.Changed("namespace")
 		return w.run(ctx, s, args)
@@ -38,14 +42,24 @@ func waitCommand(io streams) *cobra.Command {
 	return finish(cmd)
 }
 
-func (w *waitFlags) run(ctx context.Context, s *session, args []string) error {
+func (w *waitFlags) check(args []string) error {
 	if (len(args) == 0) == (w.revision == "") {
 		return usagef("\"isthmus wait\" wants either objects or --revision; see \"isthmus wait --help\"")
 	}
-	if err := oneOf("for", w.until, "acked", "deleted"); err != nil {
+	if err := oneOf("for", w.until, forAcked, forDelivered, forDeleted); err != nil {
 		return err
 	}
-	if err := checkRevision("revision", w.revision); err != nil {
+	if w.revision != "" && w.until == forDeleted {
+		return usagef("--for deleted waits for objects that are named; leave out --revision")
+	}
+	if w.revision == lastRevision {
+		return nil
+	}
+	return checkRevision("revision", w.revision)
+}
+
+func (w *waitFlags) run(ctx context.Context, s *session, args []string) error {
+	if err := w.check(args); err != nil {
 		return err
 	}
 	ctx, cancel := s.within(ctx)
@@ -54,34 +68,10 @@ func (w *waitFlags) run(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	p := &progress{session: s, began: time.Now()}
-	defer p.done()
-	for {
-		left, err := w.left(ctx, s, refs)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			return err
-		case err == nil && left == "":
-			return p.last("done")
-		case err == nil:
-			p.tell(left)
-		}
-		if !rest(ctx, 300*time.Millisecond) {
-			p.done()
-			return fmt.Errorf("%w; wait longer with --timeout, or look with \"isthmus describe\" and \"isthmus get proxies\"", context.Cause(ctx))
-		}
+	if len(refs) == 0 {
+		return (&progress{session: s}).last("nothing to wait for: the revision left no object")
 	}
-}
-
-func rest(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return s.awaitObjects(ctx, &objectWait{until: w.until, left: refs, all: len(refs), mayGo: w.revision != ""})
 }
 
 // refs are the objects that are waited for; of a revision those that it left.
@@ -109,17 +99,19 @@ func (w *waitFlags) refs(ctx context.Context, s *session, args []string) ([]clie
 	return refs, nil
 }
 
+// ofRevision are the objects that a revision left.
 func (w *waitFlags) ofRevision(ctx context.Context, s *session) ([]client.Ref, error) {
 	wanted, _ := strconv.ParseInt(w.revision, 10, 64) // checked before
 	for step, err := range s.History(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if n, err := strconv.ParseInt(step.Revision, 10, 64); err != nil || n < wanted {
-			break
-		}
-		if step.Revision != w.revision {
+		n, err := strconv.ParseInt(step.Revision, 10, 64)
+		if w.revision != lastRevision && n > wanted {
 			continue
+		}
+		if err != nil || w.revision != lastRevision && n < wanted {
+			break
 		}
 		refs := []client.Ref{}
 		for _, c := range step.Changes {
@@ -129,39 +121,8 @@ func (w *waitFlags) ofRevision(ctx context.Context, s *session) ([]client.Ref, e
 		}
 		return refs, nil
 	}
+	if w.revision == lastRevision {
+		return nil, fmt.Errorf("nothing was changed yet; \"isthmus apply\" makes the first revision")
+	}
 	return nil, fmt.Errorf("the history has no revision %s; \"isthmus history\" lists them", w.revision)
-}
-
-// left says what is still waited for, or "".
-func (w *waitFlags) left(ctx context.Context, s *session, refs []client.Ref) (string, error) {
-	for _, of := range refs {
-		answer, err := client.Object(ctx, s, of.Group, of.Kind, &of.Namespace, of.Name, nil)
-		if err != nil {
-			return "", err
-		}
-		o := answer.ConfigObject
-		switch {
-		case o == nil && (w.until == "deleted" || w.revision != ""):
-			continue
-		case o == nil:
-			return "", fmt.Errorf("there is no %s; \"isthmus get\" lists what there is, -n names its namespace", refName(of))
-		case w.until == "deleted":
-			return refName(of) + " is still there", nil
-		case o.Status.Pending == nil:
-			return "", fmt.Errorf("this hub does not know how far %s is with proxies; look with \"isthmus get proxies\"", refName(of))
-		case *o.Status.Rejected > 0 && *o.Status.Pending == 0:
-			return "", fmt.Errorf("%s: %s; \"isthmus describe %s %s%s\" has the proxies' words",
-				refName(of), progressOf(o.Status.Acked, o.Status.Rejected, o.Status.Pending), of.Kind, of.Name, namespaceFlag(of.Namespace))
-		case *o.Status.Pending > 0:
-			return refName(of) + " is " + progressOf(o.Status.Acked, o.Status.Rejected, o.Status.Pending), nil
-		}
-	}
-	return "", nil
-}
-
-func namespaceFlag(namespace string) string {
-	if namespace == "" {
-		return ""
-	}
-	return " -n " + namespace
 }

@@ -28,6 +28,9 @@ func (s *session) watch(ctx context.Context, g *getting, t target, shown []item)
 			}
 		}
 	}
+	if t.hub == hubProxies {
+		return w.watchProxies(ctx)
+	}
 	err := s.Follow(ctx, client.Following{Filter: w.filter(), Lost: s.lost}, func(e client.Event) error { return w.take(ctx, e) })
 	if ctx.Err() != nil {
 		return nil // whoever ends a watch has seen enough
@@ -147,10 +150,21 @@ func (w *watcher) now(one item) error {
 	w.see(one)
 	before, known := w.shown[one.id]
 	w.shown[one.id] = one
-	if known && w.hub != "" && jsonText(before.value, "") == jsonText(one.value, "") || known && w.hub == "" && before.revision == one.revision {
+	if known && w.same(before, one) {
 		return nil
 	}
 	return w.print(one)
+}
+
+// same tells that there is nothing new to show.
+func (w *watcher) same(before, one item) bool {
+	switch {
+	case w.hub == "":
+		return before.revision == one.revision
+	case w.hub == hubProxies && w.output.sort != "json" && w.output.sort != "yaml" && w.output.sort != "jsonpath":
+		return w.sameProxy(before, one)
+	}
+	return jsonText(before.value, "") == jsonText(one.value, "")
 }
 
 func (w *watcher) gone(one item) error {

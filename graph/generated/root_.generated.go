@@ -167,6 +167,7 @@ type ComplexityRoot struct {
 
 	ConfigObjectStatus struct {
 		Acked       func(childComplexity int) int
+		Delivered   func(childComplexity int) int
 		Findings    func(childComplexity int) int
 		NotHonoured func(childComplexity int) int
 		Pending     func(childComplexity int) int
@@ -1093,6 +1094,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ConfigObjectStatus.Acked(childComplexity), true
+	case "ConfigObjectStatus.delivered":
+		if e.ComplexityRoot.ConfigObjectStatus.Delivered == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectStatus.Delivered(childComplexity), true
 	case "ConfigObjectStatus.findings":
 		if e.ComplexityRoot.ConfigObjectStatus.Findings == nil {
 			break
@@ -3980,6 +3987,8 @@ type HiddenObject {
 
 "What became of an object in the mesh."
 type ConfigObjectStatus {
+  "To how many proxies what was made of it was sent, those that answered included; null where that is not known."
+  delivered: Int
   "How many proxies took what was made of it; null where that is not known."
   acked: Int
   "How many proxies refused what was made of it; null where that is not known."
@@ -4524,6 +4533,8 @@ func (ec *executionContext) childFields_ConfigObjectEdge(ctx context.Context, fi
 
 func (ec *executionContext) childFields_ConfigObjectStatus(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "delivered":
+		return ec.fieldContext_ConfigObjectStatus_delivered(ctx, field)
 	case "acked":
 		return ec.fieldContext_ConfigObjectStatus_acked(ctx, field)
 	case "rejected":

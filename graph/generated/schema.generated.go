@@ -2962,6 +2962,29 @@ func (ec *executionContext) fieldContext_ConfigObjectEdge_node(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _ConfigObjectStatus_delivered(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectStatus) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectStatus_delivered(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Delivered(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectStatus_delivered(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectStatus", field, true, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _ConfigObjectStatus_acked(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectStatus) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11556,6 +11579,11 @@ func (ec *executionContext) _ConfigObjectStatus(ctx context.Context, sel ast.Sel
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("ConfigObjectStatus")
+		case "delivered":
+			out.Values[i] = ec._ConfigObjectStatus_delivered(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "acked":
 			out.Values[i] = ec._ConfigObjectStatus_acked(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {

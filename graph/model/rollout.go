@@ -35,6 +35,14 @@ type ConfigObjectStatus struct {
 	Findings    []Finding
 }
 
+// Delivered is to how many proxies what was made of it was sent.
+func (s ConfigObjectStatus) Delivered() *int {
+	if s.Delivery == nil {
+		return nil
+	}
+	return &s.Delivery.Delivered
+}
+
 // Acked is how many proxies took what was made of it.
 func (s ConfigObjectStatus) Acked() *int {
 	if s.Delivery == nil {
