@@ -51,12 +51,13 @@ type ChangeSet struct {
 	Clusters  []ClusterID
 	Addresses []AddressKey // where endpoints or workloads came, went or changed
 	Objects   []ObjectChange
+	Networks  []NetworkID
 	Settings  bool
 }
 
 // Empty tells that nothing changed.
 func (c ChangeSet) Empty() bool {
-	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 && len(c.Objects) == 0
+	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 && len(c.Objects) == 0 && len(c.Networks) == 0
 }
 
 // Reasons are those of everything in the set (seeds 33–41: "full" is any of
@@ -104,6 +105,8 @@ func (s *Snapshot) ChangesSince(version uint64) ChangeSet {
 			key := objectKeyOf(key)
 			_, stays := s.Object(key)
 			c.Objects = append(c.Objects, ObjectChange{Key: key, Gone: !stays})
+		case networkEntry:
+			c.Networks = append(c.Networks, NetworkID(key))
 		case settingEntry:
 			c.Settings = true
 		}

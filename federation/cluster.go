@@ -1,6 +1,9 @@
 package federation
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // DefaultPrecedence is the precedence of a cluster that names none; the lower
 // number wins a conflict.
@@ -61,21 +64,28 @@ type Cluster struct {
 	Spec      ClusterSpec
 	Identity  Identity
 	Status    RegistryStatus
-	Listed    bool // a complete list of it is in the snapshot, or was
-	Services  int  // services to which it contributes
-	Endpoints int  // endpoints of its services that may be offered, those that run elsewhere included
-	Problems  int  // see Snapshot.Problems
+	Declared  NetworkID // network whose object lists the cluster, if any
+	Listed    bool      // a complete list of it is in the snapshot, or was
+	Services  int       // services to which it contributes
+	Endpoints int       // endpoints of its services that may be offered, those that run elsewhere included
+	Problems  int       // see Snapshot.Problems
 }
 
 // Network is the network of the cluster's endpoints that name none themselves.
 func (c *Cluster) Network() NetworkID {
-	if c.Spec.Network != "" {
-		return c.Spec.Network
+	if c == nil {
+		return DefaultNetwork
 	}
-	if c.Identity.Network != "" {
-		return c.Identity.Network
+	return cmp.Or(c.Spec.Network, c.Declared, c.Identity.Network, DefaultNetwork)
+}
+
+// filledIn is the network that the cluster's registry gives to what names none
+// itself.
+func (c *Cluster) filledIn() NetworkID {
+	if c == nil {
+		return DefaultNetwork
 	}
-	return DefaultNetwork
+	return cmp.Or(c.Spec.Network, c.Identity.Network, DefaultNetwork)
 }
 
 func (c *Cluster) precedence() int {

@@ -114,15 +114,27 @@ func MatchesLabels(labels map[string]string, collection []map[string]string) boo
 	})
 }
 
-// NetworkOf is the network of the place: its own, else that of its cluster.
+// NetworkOf is the network of the place: its own, unless that is the one that
+// its cluster gives to what names none; else where Network objects put it, else
+// that of its cluster.
 func (s *Snapshot) NetworkOf(p Place) NetworkID {
-	if p.Network != "" {
-		return p.Network
+	c, _ := s.Cluster(p.Cluster)
+	said := cmp.Or(p.Network, c.filledIn())
+	var at Address
+	if len(p.Addresses) > 0 {
+		at = IPAddress(p.Addresses[0])
 	}
-	if c, ok := s.Cluster(p.Cluster); ok {
-		return c.Network()
+	return s.networks.networkOf(c, said, at)
+}
+
+// Placed is the network of the place if Network objects put it there.
+func (s *Snapshot) Placed(p Place) (NetworkID, bool) {
+	if s.networks.empty() {
+		return "", false
 	}
-	return DefaultNetwork
+	id := s.NetworkOf(p)
+	c, _ := s.Cluster(p.Cluster)
+	return id, id != cmp.Or(p.Network, c.filledIn())
 }
 
 // InstancesAt returns the instances that live at the place's addresses, those

@@ -1,6 +1,9 @@
 package federation
 
-import "slices"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Delta changes one sort of thing of one source: with Full it replaces
 // everything that the source said before, otherwise it sets and removes.
@@ -25,7 +28,8 @@ type Edit struct {
 	Clusters  Delta[ClusterID, ClusterSpec] // Gone removes all that the cluster ever said
 	Settings  *Settings
 	Objects   Delta[ObjectKey, *Object]
-	Revision  int64 // of the store of record that the edit brings the snapshot to; 0: as it was
+	Resolved  Delta[Hostname, []netip.Addr] // what names of gateways stand for; see Snapshot.GatewayNames
+	Revision  int64                         // of the store of record that the edit brings the snapshot to; 0: as it was
 }
 
 // Settings are the hub's own settings that decide what a snapshot holds.

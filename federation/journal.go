@@ -15,6 +15,7 @@ const (
 	addressEntry entryKind = 'a'
 	settingEntry entryKind = 'g'
 	objectEntry  entryKind = 'o'
+	networkEntry entryKind = 'n'
 )
 
 // record names what one version changed.

@@ -20,6 +20,13 @@ func serviceKeyOf(key string) ServiceKey {
 
 func (k ShardKey) prefix() string { return string(k.Cluster) + nul + string(k.Provider) + nul }
 
+// shardKeyOf reads the shard at the beginning of a key.
+func shardKeyOf(k []byte) ShardKey {
+	cluster, rest, _ := strings.Cut(string(k), nul)
+	provider, _, _ := strings.Cut(rest, nul)
+	return ShardKey{Cluster: ClusterID(cluster), Provider: Provider(provider)}
+}
+
 func clusterPrefix(id ClusterID) []byte { return []byte(string(id) + nul) }
 
 func (k AddressKey) bytes() []byte {

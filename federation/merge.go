@@ -16,6 +16,7 @@ type mergeInput struct {
 	shards     map[ShardKey]*Shard
 	found      map[ShardKey]found // what selectors and bindings add
 	precedence func(ClusterID) int
+	place      func(ShardKey, []Endpoint) []Endpoint // see draft.place
 	policy     AddressPolicy
 	before     *Service // the last merge; nil: there was none
 }
@@ -147,7 +148,7 @@ func (m *merger) addVIPs(key ShardKey, shard *Shard) {
 // the shard where nothing is refused.
 func (m *merger) addEndpoints(key ShardKey, shard *Shard) {
 	var refused []string
-	all := m.endpointsOf(key, shard)
+	all := m.in.place(key, m.endpointsOf(key, shard))
 	kept := all
 	for i, e := range all {
 		why := m.in.policy.refuseEndpoint(&e)

@@ -1,6 +1,9 @@
 package federation
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // MeshGroup is the API group of the hub's own kinds.
 const MeshGroup = "isthmus.dev"
@@ -8,7 +11,7 @@ const MeshGroup = "isthmus.dev"
 // The hub's own kinds. The specs of their objects are the values below.
 var (
 	ClusterKind        = Kind{MeshGroup, "Cluster"}        // *ClusterObject
-	NetworkKind        = Kind{MeshGroup, "Network"}        // *Network
+	NetworkKind        = Kind{MeshGroup, "Network"}        // *NetworkObject
 	ServiceBindingKind = Kind{MeshGroup, "ServiceBinding"} // *ServiceBinding
 	MeshSettingsKind   = Kind{MeshGroup, "MeshSettings"}   // *MeshSettings
 	// AllocationKind is for the hub alone: the automatic VIPs of one hostname and
@@ -40,8 +43,8 @@ type ClusterObject struct {
 	} `json:"consul,omitzero"`
 }
 
-// Network declares a network and how it is entered from others.
-type Network struct {
+// NetworkObject declares a network and how it is entered from others.
+type NetworkObject struct {
 	CIDRs    []netip.Prefix   `json:"cidrs,omitempty"`
 	Clusters []ClusterID      `json:"clusters,omitempty"`
 	Gateways []NetworkGateway `json:"gateways,omitempty"`
@@ -56,8 +59,9 @@ type NetworkGateway struct {
 		Hostname  Hostname `json:"hostname,omitempty"`
 		Namespace string   `json:"namespace,omitempty"`
 	} `json:"service,omitzero"`
-	Port     uint16 `json:"port,omitempty"` // 0: 15443
-	Locality string `json:"locality,omitempty"`
+	Port     uint16      `json:"port,omitempty"`     // 0: DefaultGatewayPort, or what the service's label says
+	Locality string      `json:"locality,omitempty"` // REGION/ZONE/SUBZONE; empty: that of the service's endpoints
+	From     []NetworkID `json:"from,omitempty"`     // networks whose proxies may enter here; none: all
 }
 
 // ServiceBinding makes one service out of differently named ones.
@@ -96,6 +100,23 @@ type MeshSettings struct {
 	OutboundTrafficPolicy struct {
 		Mode OutboundMode `json:"mode,omitempty"`
 	} `json:"outboundTrafficPolicy,omitzero"`
+	// GatewayNamespaces are those whose Services may become gateways of networks
+	// by their labels; "*" is any. None: the root namespace.
+	GatewayNamespaces []string `json:"gatewayNamespaces,omitempty"`
+	// ClusterLocalHosts are served by the caller's own cluster only, and so are
+	// those of Kubernetes itself; exceptions are not.
+	ClusterLocalHosts      []string `json:"clusterLocalHosts,omitempty"`
+	ClusterLocalExceptions []string `json:"clusterLocalExceptions,omitempty"`
+	LocalityLoadBalancing  struct {
+		Enabled  bool             `json:"enabled,omitempty"`
+		Failover []RegionFailover `json:"failover,omitempty"`
+	} `json:"localityLoadBalancing,omitzero"`
+}
+
+// RegionFailover says which region takes over from which.
+type RegionFailover struct {
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // Root is the root namespace, with its default.
@@ -104,6 +125,15 @@ func (m *MeshSettings) Root() string {
 		return DefaultRootNamespace
 	}
 	return m.RootNamespace
+}
+
+// allowsGateways tells that Services of the namespace may become gateways of
+// networks by their labels.
+func (m *MeshSettings) allowsGateways(namespace string) bool {
+	if m == nil || len(m.GatewayNamespaces) == 0 {
+		return namespace == m.Root()
+	}
+	return slices.Contains(m.GatewayNamespaces, namespace) || slices.Contains(m.GatewayNamespaces, "*")
 }
 
 // Mesh returns the settings of the whole mesh; nil where there are none.

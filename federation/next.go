@@ -10,13 +10,16 @@ import iradix "github.com/hashicorp/go-immutable-radix/v2"
 func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d := newDraft(s)
 	d.applySettings(e.Settings)
+	d.applyObjects(e.Objects)
+	d.applyPlacement()
+	d.applyResolved(e.Resolved)
 	d.applyClusters(e.Clusters)
 	d.applySource(e)
 	d.applyServices(e.Source, e.Services)
 	d.applyWorkloads(e.Source, e.Workloads)
 	d.settle()
+	d.settleNetworks()
 	d.applyProblems(e.Source, e.Problems)
-	d.applyObjects(e.Objects)
 	d.applyRevision(e.Revision)
 	if !d.changed {
 		return s, ChangeSet{From: s.version, To: s.version}
@@ -39,6 +42,7 @@ type draft struct {
 	addresses  *iradix.Txn[resident]
 	problems   *iradix.Txn[Problem]
 	clusters   *iradix.Txn[*Cluster]
+	networks   networksTxn
 	objects    objectsTxn
 	revision   int64
 	configured uint64
@@ -54,7 +58,7 @@ func newDraft(s *Snapshot) *draft {
 	return &draft{
 		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(),
 		workloads: s.workloads.Txn(), homes: s.homes.Txn(), selectors: s.selectors.Txn(), bindings: s.bindings.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
-		clusters: s.clusters.Txn(), objects: s.objects.txn(), revision: s.revision, configured: s.configured, settings: s.settings, version: s.version + 1,
+		clusters: s.clusters.Txn(), networks: s.networks.txn(), objects: s.objects.txn(), revision: s.revision, configured: s.configured, settings: s.settings, version: s.version + 1,
 		touched: map[AddressKey]bool{}, unsettled: newUnsettled(),
 	}
 }
@@ -66,7 +70,7 @@ func (d *draft) commit() *Snapshot {
 	return &Snapshot{
 		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(),
 		workloads: d.workloads.Commit(), homes: d.homes.Commit(), selectors: d.selectors.Commit(), bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
-		clusters: d.clusters.Commit(), objects: d.objects.commit(), revision: d.revision, configured: d.configured, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
+		clusters: d.clusters.Commit(), networks: d.networks.commit(), objects: d.objects.commit(), revision: d.revision, configured: d.configured, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}
 }
 
@@ -89,6 +93,7 @@ func (d *draft) applySettings(now *Settings) {
 	}
 	d.settings = *now
 	d.record(settingEntry, nil)
+	d.networks.all = true
 	d.remergeAll()
 }
 

@@ -39,7 +39,7 @@ func (d *draft) setSpec(id ClusterID, spec ClusterSpec) {
 	if now.Status.Phase == "" {
 		now.Status.Phase = Pending
 	}
-	d.clusters.Insert([]byte(id), &now)
+	d.changeCluster(&now)
 	d.record(clusterEntry, []byte(id))
 	if old.precedence() != now.precedence() {
 		for _, key := range d.keysOfCluster(id) {
@@ -62,9 +62,11 @@ func (d *draft) removeCluster(id ClusterID) {
 		d.applyServices(source, Delta[ServiceKey, *Shard]{Full: true})
 		d.applyWorkloads(source, Delta[WorkloadKey, *Workload]{Full: true})
 		d.applyProblems(source, Delta[string, Problem]{Full: true})
+		d.dropProblems(source, problemOfGateway, func(string) bool { return true })
 	}
 	d.settle() // while there is a cluster to count down
-	if _, had := d.clusters.Delete([]byte(id)); had {
+	if old, had := d.clusters.Delete([]byte(id)); had {
+		d.networks.dirty[old.Network()] = true
 		d.record(clusterEntry, []byte(id))
 	}
 }
@@ -131,12 +133,12 @@ func (d *draft) cluster(source ShardKey) Cluster {
 	if c, ok := d.clusters.Get([]byte(source.Cluster)); ok {
 		return *c
 	}
-	return Cluster{ID: source.Cluster, Spec: ClusterSpec{Provider: source.Provider}, Status: RegistryStatus{Phase: Pending}}
+	return Cluster{Declared: d.networks.placement.clusters[source.Cluster], ID: source.Cluster, Spec: ClusterSpec{Provider: source.Provider}, Status: RegistryStatus{Phase: Pending}}
 }
 
 func (d *draft) updateCluster(source ShardKey, change func(*Cluster)) Cluster {
 	now := d.cluster(source)
 	change(&now)
-	d.clusters.Insert([]byte(source.Cluster), &now)
+	d.changeCluster(&now)
 	return now
 }

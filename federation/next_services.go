@@ -57,6 +57,7 @@ func (d *draft) setShard(source ShardKey, key ServiceKey, shard *Shard) {
 	d.rebound = d.rebound || was == nil || shard == nil
 	d.indexSelector(source, key, was, shard)
 	d.indexBindings(source, key, was, shard)
+	d.noteClaim(source, key, was, shard)
 }
 
 func normalShard(in *Shard) *Shard {
@@ -89,7 +90,7 @@ func (d *draft) put(key ServiceKey, circle map[ServiceKey]bool) bool {
 	var now *Service
 	shards, found := d.shards(key), d.find(key, old, circle)
 	if len(shards) > 0 {
-		now = merge(mergeInput{key: key, shards: shards, found: found, precedence: d.precedence, policy: d.settings.Addresses, before: old})
+		now = merge(mergeInput{key: key, shards: shards, found: found, precedence: d.precedence, place: d.place, policy: d.settings.Addresses, before: old})
 		reasons := reasonsFor(old, now)
 		if reasons == 0 {
 			return false
@@ -103,6 +104,7 @@ func (d *draft) put(key ServiceKey, circle map[ServiceKey]bool) bool {
 	d.indexPorts(key, old, now)
 	d.indexVIPs(key, old, now)
 	d.indexEndpoints(key, old, now)
+	d.noteNetworksOf(key, old, now)
 	return true
 }
 

@@ -41,7 +41,9 @@ func (d *draft) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
 	}
 	d.changed = true
 	d.reselect(source.Provider, key.Namespace, old, now)
-	d.residents().workload(resident{shard: source, workload: key, isPod: true}, old, now)
+	after := d.workloadAddresses(source, now)
+	d.residents().move(resident{shard: source, workload: key, isPod: true}, d.workloadAddresses(source, old), after)
+	d.residents().touchAll(after)
 }
 
 // Problems are kept apart by who found them, so that neither can remove the

@@ -179,4 +179,5 @@ func (d *draft) setObject(key ObjectKey, now *Object) {
 	d.objects.set(key, old, now)
 	d.configured = d.version
 	d.record(objectEntry, key.bytes())
+	d.noteNetworkObject(key)
 }

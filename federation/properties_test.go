@@ -19,10 +19,12 @@ type view struct {
 	Residents map[AddressKey]int
 	Problems  []Problem
 	Ports     map[uint16][]ServiceKey
+	Networks  map[NetworkID]Network
+	Names     []Hostname
 }
 
 func viewOf(s *Snapshot) view {
-	v := view{Services: map[ServiceKey]Service{}, Clusters: map[ClusterID]Cluster{}, Residents: map[AddressKey]int{}, Ports: map[uint16][]ServiceKey{}}
+	v := view{Services: map[ServiceKey]Service{}, Clusters: map[ClusterID]Cluster{}, Residents: map[AddressKey]int{}, Ports: map[uint16][]ServiceKey{}, Networks: map[NetworkID]Network{}}
 	for svc := range s.Services() {
 		plain := *svc
 		plain.SpecVersion, plain.EndpointsVersion, plain.AccountsVersion = 0, 0, 0
@@ -33,9 +35,17 @@ func viewOf(s *Snapshot) view {
 		v.Problems = append(v.Problems, slices.Collect(s.Problems(c.ID))...)
 	}
 	for addr := range 6 {
-		at := AddressKey{Network: DefaultNetwork, Addr: testAddress(addr)}
-		v.Residents[at] = len(s.residents(at))
+		for _, id := range []NetworkID{DefaultNetwork, "n1", "n2"} {
+			at := AddressKey{Network: id, Addr: testAddress(addr)}
+			v.Residents[at] = len(s.residents(at))
+		}
 	}
+	for n := range s.Networks() {
+		plain := *n
+		plain.Version = 0
+		v.Networks[n.ID] = plain
+	}
+	v.Names = slices.Collect(s.GatewayNames())
 	for port := uint16(79); port < 84; port++ {
 		for svc := range s.ServicesOnPort(port) {
 			v.Ports[port] = append(v.Ports[port], svc.Key)
@@ -47,7 +57,7 @@ func viewOf(s *Snapshot) view {
 func testAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
 
 func differ(a, b view) string {
-	return cmp.Diff(a, b, cmp.Comparer(func(x, y netip.Addr) bool { return x == y }),
+	return cmp.Diff(a, b, cmp.Comparer(func(x, y netip.AddrPort) bool { return x == y }), cmp.Comparer(func(x, y netip.Addr) bool { return x == y }),
 		cmp.Comparer(func(x, y netip.Prefix) bool { return x == y }), cmp.Comparer(func(x, y Address) bool { return x == y }))
 }
 
@@ -82,6 +92,10 @@ func drawShard(t *rapid.T) *Shard {
 	}
 	if rapid.Bool().Draw(t, "vip") {
 		s.VIPs = []netip.Prefix{netip.PrefixFrom(testAddress(200+rapid.IntRange(0, 3).Draw(t, "vip")), 32)}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "gateway") == 0 {
+		s.Labels = map[string]string{labelGatewayNetwork: string(drawNetworkID(t)), labelGatewayPort: "80"}
+		s.External = []Address{IPAddress(testAddress(199 + rapid.IntRange(0, 2).Draw(t, "external"))), HostAddress("lb.example")}
 	}
 	return s
 }
@@ -120,15 +134,57 @@ func drawWorkloads(t *rapid.T) Delta[WorkloadKey, *Workload] {
 	return d
 }
 
+func drawNetworkID(t *rapid.T) NetworkID {
+	return rapid.SampledFrom([]NetworkID{"n1", "n2"}).Draw(t, "network")
+}
+
+// drawNetworks is an edit of the configuration, which is a source of its own.
+func drawNetworks(t *rapid.T) Edit {
+	e := Edit{Source: ShardKey{Provider: Operator}}
+	spec := &NetworkObject{}
+	if rapid.Bool().Draw(t, "range") {
+		spec.CIDRs = []netip.Prefix{netip.PrefixFrom(testAddress(rapid.IntRange(0, 5).Draw(t, "cidr")), rapid.IntRange(29, 32).Draw(t, "bits"))}
+	}
+	if rapid.Bool().Draw(t, "lists") {
+		spec.Clusters = []ClusterID{rapid.SampledFrom([]ClusterID{"c1", "c2", "c3"}).Draw(t, "listed")}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "gateways") {
+		g := NetworkGateway{Address: testAddress(rapid.IntRange(198, 204).Draw(t, "gatewayIP")).String()}
+		switch rapid.IntRange(0, 2).Draw(t, "sort") {
+		case 0:
+			g = NetworkGateway{Hostname: rapid.SampledFrom([]string{"lb.example", "gw.example"}).Draw(t, "gatewayName")}
+		case 1:
+			g = NetworkGateway{Port: 80}
+			g.Service.Hostname = rapid.SampledFrom([]Hostname{"a", "b"}).Draw(t, "gatewayService")
+		}
+		spec.Gateways = append(spec.Gateways, g)
+	}
+	network := &Object{Key: ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(drawNetworkID(t))}, Digest: fmt.Sprintf("%+v", *spec), Spec: spec}
+	mesh := &Object{Key: MeshSettingsKey, Digest: rapid.SampledFrom([]string{"*", "ns"}).Draw(t, "allowed")}
+	mesh.Spec = &MeshSettings{GatewayNamespaces: []string{mesh.Digest}}
+	e.Objects.Set = map[ObjectKey]*Object{network.Key: network, mesh.Key: mesh}
+	if rapid.IntRange(0, 3).Draw(t, "removed") == 0 {
+		e.Objects = Delta[ObjectKey, *Object]{Gone: []ObjectKey{network.Key, mesh.Key}}
+	}
+	name := rapid.SampledFrom([]Hostname{"lb.example", "gw.example"}).Draw(t, "name")
+	e.Resolved.Set = map[Hostname][]netip.Addr{name: {testAddress(210), testAddress(rapid.IntRange(210, 211).Draw(t, "answer"))}}
+	return e
+}
+
 func drawEdit(t *rapid.T) Edit {
+	if rapid.IntRange(0, 3).Draw(t, "configuration") == 0 {
+		return drawNetworks(t)
+	}
 	source := shardOf(rapid.SampledFrom([]string{"c1", "c2", "c3"}).Draw(t, "cluster"))
 	if source.Cluster == "c3" {
 		source.Provider = External
 	}
 	e := Edit{Source: source, Services: drawServices(t)}
-	switch rapid.IntRange(0, 6).Draw(t, "more") {
+	switch rapid.IntRange(0, 7).Draw(t, "more") {
 	case 0:
-		e.Clusters.Set = map[ClusterID]ClusterSpec{source.Cluster: {Provider: source.Provider, Precedence: rapid.IntRange(1, 3).Draw(t, "precedence")}}
+		e.Clusters.Set = map[ClusterID]ClusterSpec{source.Cluster: {
+			Provider: source.Provider, Precedence: rapid.IntRange(1, 3).Draw(t, "precedence"), Network: rapid.SampledFrom([]NetworkID{"", "n1", "n2"}).Draw(t, "own"),
+		}}
 	case 1, 6:
 		e.Workloads = drawWorkloads(t)
 	case 2:
@@ -136,7 +192,9 @@ func drawEdit(t *rapid.T) Edit {
 	case 3:
 		e.Problems = Delta[string, Problem]{Full: true, Set: map[string]Problem{"x": {Code: "X", Object: string(source.Cluster)}}}
 	case 4:
-		e.Settings = &Settings{Addresses: AddressPolicy{Own: []netip.AddrPort{netip.AddrPortFrom(testAddress(1), 8080)}}}
+		e.Settings = &Settings{Addresses: AddressPolicy{Own: []netip.AddrPort{netip.AddrPortFrom(testAddress(1), 8080), netip.AddrPortFrom(testAddress(198), 15443)}}}
+	case 7:
+		e.Identity = &Identity{Network: drawNetworkID(t)}
 	}
 	return e
 }
@@ -174,9 +232,15 @@ func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := after(rapid.SliceOfN(rapid.Custom(drawEdit), 1, 15).Draw(t, "edits")...)
 		again := Edit{Settings: &s.settings}
+		again.Objects.Set, again.Resolved.Set = map[ObjectKey]*Object{}, map[Hostname][]netip.Addr{}
+		for o := range s.Objects() {
+			again.Objects.Set[o.Key] = o
+		}
+		s.networks.resolved.Root().Walk(func(name []byte, to []netip.Addr) bool { again.Resolved.Set[Hostname(name)] = to; return false })
 		fresh := after(again)
 		for c := range s.Clusters() {
 			e := s.Contribution(ShardKey{Cluster: c.ID, Provider: c.Spec.Provider})
+			e.Identity = &c.Identity
 			e.Status, e.Clusters.Set = &c.Status, map[ClusterID]ClusterSpec{c.ID: c.Spec}
 			fresh, _ = Next(fresh, e)
 		}
@@ -198,13 +262,17 @@ func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 type copyOf struct {
 	services map[ServiceKey]*Service
 	clusters map[ClusterID]*Cluster
+	networks map[NetworkID]*Network
 	version  uint64
 }
 
 func (c *copyOf) catchUp(s *Snapshot) {
 	changes := s.ChangesSince(c.version)
 	if changes.All {
-		*c = copyOf{services: map[ServiceKey]*Service{}, clusters: map[ClusterID]*Cluster{}}
+		*c = copyOf{services: map[ServiceKey]*Service{}, clusters: map[ClusterID]*Cluster{}, networks: map[NetworkID]*Network{}}
+		for n := range s.Networks() {
+			c.networks[n.ID] = n
+		}
 		for svc := range s.Services() {
 			c.services[svc.Key] = svc
 		}
@@ -224,6 +292,13 @@ func (c *copyOf) catchUp(s *Snapshot) {
 			c.clusters[id] = cl
 		} else {
 			delete(c.clusters, id)
+		}
+	}
+	for _, id := range changes.Networks {
+		if n, ok := s.Network(id); ok && n.Version > 0 {
+			c.networks[id] = n
+		} else {
+			delete(c.networks, id)
 		}
 	}
 	c.version = s.Version()
@@ -249,6 +324,13 @@ func TestPropertyChangesSinceCompletesTheOldCopy(t *testing.T) {
 		}
 		if !maps.Equal(want, mine.services) {
 			t.Fatalf("the copy has %v, the snapshot %v", mine.services, want)
+		}
+		networks := map[NetworkID]*Network{}
+		for n := range s.Networks() {
+			networks[n.ID] = n
+		}
+		if !maps.Equal(networks, mine.networks) {
+			t.Fatalf("the copy has networks %v, the snapshot %v", mine.networks, networks)
 		}
 		for c := range s.Clusters() {
 			if mine.clusters[c.ID] == nil || mine.clusters[c.ID].Status != c.Status || mine.clusters[c.ID].Spec != c.Spec {

@@ -18,6 +18,7 @@ type Deps struct {
 	// of a kind in a namespace.
 	Names    map[ObjectName]bool
 	Sets     map[ObjectSet]bool
+	Networks map[NetworkID]bool
 	Settings bool
 }
 
@@ -32,7 +33,7 @@ func (s *Snapshot) Read() *Reader {
 	return &Reader{snapshot: s, deps: Deps{
 		Services: map[ServiceKey]Reason{}, Ports: map[uint16]bool{}, Hostnames: map[Hostname]bool{},
 		Addresses: map[AddressKey]bool{}, Clusters: map[ClusterID]bool{},
-		Objects: map[ObjectKey]bool{}, Names: map[ObjectName]bool{}, Sets: map[ObjectSet]bool{},
+		Objects: map[ObjectKey]bool{}, Names: map[ObjectName]bool{}, Sets: map[ObjectSet]bool{}, Networks: map[NetworkID]bool{},
 	}}
 }
 
@@ -41,7 +42,7 @@ func (r *Reader) Deps() Deps {
 	return Deps{
 		Services: maps.Clone(r.deps.Services), Ports: maps.Clone(r.deps.Ports), Hostnames: maps.Clone(r.deps.Hostnames),
 		Addresses: maps.Clone(r.deps.Addresses), Clusters: maps.Clone(r.deps.Clusters),
-		Objects: maps.Clone(r.deps.Objects), Names: maps.Clone(r.deps.Names), Sets: maps.Clone(r.deps.Sets), Settings: r.deps.Settings,
+		Objects: maps.Clone(r.deps.Objects), Names: maps.Clone(r.deps.Names), Sets: maps.Clone(r.deps.Sets), Networks: maps.Clone(r.deps.Networks), Settings: r.deps.Settings,
 	}
 }
 

@@ -1,7 +1,6 @@
 package federation
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -87,9 +86,11 @@ func endpointsByAddress(list []Endpoint) map[AddressKey][]Endpoint {
 	return m
 }
 
-// workload moves a workload from old to now; either may be nil.
-func (t residentsTxn) workload(r resident, old, now *Workload) {
-	before, after := workloadAddresses(old), workloadAddresses(now)
+// move takes a workload from the addresses before to those after.
+func (t residentsTxn) move(r resident, before, after []AddressKey) {
+	if slices.Equal(before, after) {
+		return
+	}
 	for _, at := range before {
 		if !slices.Contains(after, at) {
 			t.tree.Delete(residentBytes(at, r))
@@ -102,17 +103,22 @@ func (t residentsTxn) workload(r resident, old, now *Workload) {
 	}
 }
 
-func workloadAddresses(w *Workload) []AddressKey {
+// touchAll notes the addresses of a workload that changed in other ways.
+func (t residentsTxn) touchAll(at []AddressKey) {
+	for _, key := range at {
+		t.touch(key)
+	}
+}
+
+// workloadAddresses is where the workload lives; w may be nil.
+func (d *draft) workloadAddresses(shard ShardKey, w *Workload) []AddressKey {
 	if w == nil {
 		return nil
 	}
-	network := w.Network
-	if network == "" {
-		network = DefaultNetwork
-	}
+	c, _ := d.clusters.Get([]byte(shard.Cluster))
 	all := make([]AddressKey, len(w.Addresses))
 	for i, a := range w.Addresses {
-		all[i] = AddressKey{Network: network, Addr: netip.Addr.Unmap(a)}
+		all[i] = AddressKey{Network: d.networks.networkOf(c, w.Network, IPAddress(a)), Addr: a.Unmap()}
 	}
 	return all
 }

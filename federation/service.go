@@ -46,6 +46,9 @@ type Shard struct {
 	Labels              map[string]string `json:"labels,omitempty"`
 	TrafficDistribution string            `json:"trafficDistribution,omitempty"` // as Kubernetes spells it
 	Endpoints           []Endpoint        `json:"endpoints,omitempty"`
+	// External are the addresses at which the cluster says that the service is
+	// reached from outside. They are of use for gateways of networks alone.
+	External []Address `json:"external,omitempty"`
 	// Selector adds workloads to the endpoints, and Bound the endpoints of other
 	// services; Next finds them, again whenever either side changes.
 	Selector *Selector      `json:"selector,omitempty"`
@@ -99,7 +102,7 @@ func (s *Shard) specEqual(o *Shard) bool {
 	return slices.Equal(s.Ports, o.Ports) && slices.Equal(s.VIPs, o.VIPs) && s.Resolution == o.Resolution &&
 		s.MeshExternal == o.MeshExternal && slices.Equal(s.ExportTo, o.ExportTo) &&
 		slices.Equal(s.ServiceAccounts, o.ServiceAccounts) && s.Created.Equal(o.Created) && s.UID == o.UID &&
-		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution &&
+		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution && slices.Equal(s.External, o.External) &&
 		s.Selector.Equal(o.Selector) && slices.EqualFunc(s.Bound, o.Bound, boundEqual)
 }
 

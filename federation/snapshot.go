@@ -22,6 +22,7 @@ type Snapshot struct {
 	addresses  *iradix.Tree[resident]   // network, address, resident
 	problems   *iradix.Tree[Problem]    // shard, origin, name
 	clusters   *iradix.Tree[*Cluster]
+	networks   networkIndex
 	objects    objectIndex
 	revision   int64
 	configured uint64 // version in which objects last changed
@@ -36,7 +37,7 @@ func Empty() *Snapshot {
 		services: iradix.New[*Service](), members: iradix.New[ServiceKey](), ports: iradix.New[ServiceKey](), vips: iradix.New[ServiceKey](),
 		workloads: iradix.New[*Workload](), homes: iradix.New[int](), selectors: iradix.New[ServiceKey](), bindings: iradix.New[ServiceKey](),
 		addresses: iradix.New[resident](), problems: iradix.New[Problem](),
-		clusters: iradix.New[*Cluster](), objects: emptyObjects(), superseded: make(chan struct{}),
+		clusters: iradix.New[*Cluster](), networks: emptyNetworks(), objects: emptyObjects(), superseded: make(chan struct{}),
 	}
 }
 

@@ -14,6 +14,7 @@ type dependents struct {
 	objects   nameSets[federation.ObjectKey]
 	named     nameSets[federation.ObjectName]
 	sets      nameSets[federation.ObjectSet]
+	networks  nameSets[federation.NetworkID]
 	settings  map[string]struct{}
 }
 
@@ -21,7 +22,8 @@ func newDependents() dependents {
 	return dependents{
 		services: map[federation.ServiceKey]map[string]federation.Reason{}, ports: nameSets[uint16]{}, hostnames: nameSets[federation.Hostname]{},
 		addresses: nameSets[federation.AddressKey]{}, clusters: nameSets[federation.ClusterID]{},
-		objects: nameSets[federation.ObjectKey]{}, named: nameSets[federation.ObjectName]{}, sets: nameSets[federation.ObjectSet]{}, settings: map[string]struct{}{},
+		objects: nameSets[federation.ObjectKey]{}, named: nameSets[federation.ObjectName]{}, sets: nameSets[federation.ObjectSet]{},
+		networks: nameSets[federation.NetworkID]{}, settings: map[string]struct{}{},
 	}
 }
 
@@ -70,6 +72,7 @@ func (d *dependents) replace(name string, old, now federation.Deps) {
 	d.objects.replace(name, old.Objects, now.Objects)
 	d.named.replace(name, old.Names, now.Names)
 	d.sets.replace(name, old.Sets, now.Sets)
+	d.networks.replace(name, old.Networks, now.Networks)
 	if delete(d.settings, name); now.Settings {
 		d.settings[name] = struct{}{}
 	}
@@ -105,6 +108,9 @@ func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch
 	}
 	for _, change := range c.Objects {
 		d.visitObject(change, s, touch)
+	}
+	for _, id := range c.Networks {
+		touchAll(d.networks[id], touch)
 	}
 	if c.Settings {
 		touchAll(d.settings, touch)

@@ -105,16 +105,18 @@ func (b partBuild) Keep(name string, p *envoy.Part) {
 func (b partBuild) addCommon(more federation.Deps) {
 	now := federation.Deps{
 		Objects: maps.Clone(b.common.Objects), Names: maps.Clone(b.common.Names), Sets: maps.Clone(b.common.Sets),
-		Clusters: maps.Clone(b.common.Clusters), Ports: maps.Clone(b.common.Ports), Settings: b.common.Settings || more.Settings,
+		Clusters: maps.Clone(b.common.Clusters), Ports: maps.Clone(b.common.Ports),
+		Networks: maps.Clone(b.common.Networks), Settings: b.common.Settings || more.Settings,
 	}
 	size := func(d federation.Deps) int {
-		return len(d.Objects) + len(d.Names) + len(d.Sets) + len(d.Clusters) + len(d.Ports)
+		return len(d.Objects) + len(d.Names) + len(d.Sets) + len(d.Clusters) + len(d.Ports) + len(d.Networks)
 	}
 	maps.Copy(now.Objects, more.Objects)
 	maps.Copy(now.Names, more.Names)
 	maps.Copy(now.Sets, more.Sets)
 	maps.Copy(now.Clusters, more.Clusters)
 	maps.Copy(now.Ports, more.Ports)
+	maps.Copy(now.Networks, more.Networks)
 	if size(now) == size(b.common) && now.Settings == b.common.Settings {
 		return
 	}
@@ -148,7 +150,7 @@ func (s partShelf) forget(resource string, index *dependents) {
 func noDeps() federation.Deps {
 	return federation.Deps{
 		Objects: map[federation.ObjectKey]bool{}, Names: map[federation.ObjectName]bool{}, Sets: map[federation.ObjectSet]bool{},
-		Clusters: map[federation.ClusterID]bool{}, Ports: map[uint16]bool{},
+		Clusters: map[federation.ClusterID]bool{}, Ports: map[uint16]bool{}, Networks: map[federation.NetworkID]bool{},
 	}
 }
 
@@ -156,8 +158,8 @@ func noDeps() federation.Deps {
 // the settings of the mesh, and what speaks by wildcard.
 func splitDeps(d federation.Deps) (own, common federation.Deps) {
 	own, common = d, noDeps()
-	common.Sets, common.Clusters, common.Ports, common.Settings = d.Sets, d.Clusters, d.Ports, d.Settings
-	own.Sets, own.Clusters, own.Ports, own.Settings = nil, nil, nil, false
+	common.Sets, common.Clusters, common.Ports, common.Networks, common.Settings = d.Sets, d.Clusters, d.Ports, d.Networks, d.Settings
+	own.Sets, own.Clusters, own.Ports, own.Networks, own.Settings = nil, nil, nil, nil, false
 	own.Names, own.Objects = map[federation.ObjectName]bool{}, map[federation.ObjectKey]bool{}
 	for name := range d.Names {
 		if strings.HasPrefix(name.Name, "*") {

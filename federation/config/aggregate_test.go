@@ -117,7 +117,7 @@ func cidr(t testing.TB, mesh *federation.Aggregate, name string) string {
 	if !ok {
 		return "none"
 	}
-	return o.Spec.(*federation.Network).CIDRs[0].String()
+	return o.Spec.(*federation.NetworkObject).CIDRs[0].String()
 }
 
 // problemsOf are the problems but that networks have no effect.

@@ -120,7 +120,7 @@ func newMesh(kind federation.Kind) any {
 	case federation.ClusterKind:
 		return &federation.ClusterObject{}
 	case federation.NetworkKind:
-		return &federation.Network{}
+		return &federation.NetworkObject{}
 	case federation.ServiceBindingKind:
 		return &federation.ServiceBinding{}
 	case federation.MeshSettingsKind:

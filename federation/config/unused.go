@@ -13,7 +13,9 @@ import (
 func actedOn(kind federation.Kind) (fields []string, why string) {
 	switch kind {
 	case federation.MeshSettingsKind:
-		return []string{"rootNamespace", "trustDomain", "outboundTrafficPolicy.mode"}, "this setting has no effect yet"
+		return []string{"rootNamespace", "trustDomain", "outboundTrafficPolicy.mode", "gatewayNamespaces"}, "this setting has no effect yet"
+	case federation.NetworkKind:
+		return []string{"cidrs", "clusters", "gateways"}, "this field has no effect yet"
 	case federation.ClusterKind:
 		return nil, "clusters are attached by the config file and by --kubeconfig-dir; the object is stored and has no effect yet"
 	}

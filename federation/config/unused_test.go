@@ -11,7 +11,7 @@ func TestFieldsWithoutEffectAreSaid(t *testing.T) {
 	for name, c := range map[string]struct{ kind, spec, want string }{
 		"settings":  {"MeshSettings", `{"rootNamespace":"mesh","trustDomain":"td","outboundTrafficPolicy":{"mode":"ALLOW_ANY"},"localityLoadBalancing":{"enabled":true}}`, "[spec.localityLoadBalancing.enabled]"},
 		"a cluster": {"Cluster", `{"provider":"Kubernetes","network":"n1"}`, "[spec.network spec.provider]"},
-		"a network": {"Network", `{"cidrs":["10.0.0.0/8"]}`, "[spec.cidrs]"},
+		"a network": {"Network", `{"cidrs":["10.0.0.0/8"],"gateways":[{"address":"192.0.2.1"}]}`, "[]"},
 		"nothing":   {"MeshSettings", `{}`, "[]"},
 	} {
 		key := federation.ObjectKey{Group: federation.MeshGroup, Kind: c.kind, Name: "default"}

@@ -53,6 +53,7 @@ func parseService(in *corev1.Service, domain string) *service {
 		out.external(in.Spec.ExternalName, &n)
 	} else {
 		out.addresses(in, &n)
+		out.fromOutside(in, &n)
 		out.selects(in)
 	}
 	out.record = record{k: k, version: in.ResourceVersion, problems: n.all()}
@@ -60,7 +61,8 @@ func parseService(in *corev1.Service, domain string) *service {
 }
 
 // addresses takes the service's own addresses. External IPs and the status of a
-// load balancer are never used: anyone may write anything there (B-O7).
+// load balancer are no VIPs and no endpoints: anyone may write anything there
+// (B-O7); see fromOutside.
 func (s *service) addresses(in *corev1.Service, n *notes) {
 	ips, field := in.Spec.ClusterIPs, "spec.clusterIPs"
 	if len(ips) == 0 && in.Spec.ClusterIP != "" {
@@ -80,6 +82,45 @@ func (s *service) addresses(in *corev1.Service, n *notes) {
 	}
 	if s.shard.Resolution == federation.Passthrough {
 		s.shard.VIPs = nil
+	}
+}
+
+// mostExternal bounds the addresses from outside of one service.
+const mostExternal = 64
+
+// fromOutside takes where the cluster says that the service is reached from
+// outside, which is of use for gateways of networks only; Next applies the
+// address policy. What load balancers do with virtual IPs inside is their own
+// business.
+func (s *service) fromOutside(in *corev1.Service, n *notes) {
+	add := func(text, field string) {
+		ip, err := parseIP(text)
+		switch {
+		case len(s.shard.External) >= mostExternal:
+			n.add(codeAddress, field, "a service has at most %d addresses from outside; this one is left out", mostExternal)
+		case err != nil:
+			n.add(codeAddress, field, "%s is %v; it is left out", quote(text), err)
+		default:
+			s.shard.External = append(s.shard.External, federation.IPAddress(ip))
+		}
+	}
+	for i, text := range in.Spec.ExternalIPs {
+		add(text, index("spec.externalIPs", i))
+	}
+	if in.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return
+	}
+	for i, ingress := range in.Status.LoadBalancer.Ingress {
+		field := index("status.loadBalancer.ingress", i)
+		switch name := strings.TrimSuffix(strings.ToLower(ingress.Hostname), "."); {
+		case ingress.IP != "":
+			add(ingress.IP, field+".ip")
+		case name == "":
+		case !dnsName(name) || len(s.shard.External) >= mostExternal:
+			n.add(codeAddress, field+".hostname", "%s is no DNS name, or one too many; it is left out", quote(ingress.Hostname))
+		default:
+			s.shard.External = append(s.shard.External, federation.HostAddress(name))
+		}
 	}
 }
 

@@ -65,10 +65,10 @@ func TestAdmitFillsInDefaults(t *testing.T) {
 	if diff := cmp.Diff(any(want), admitted["spec"]); diff != "" || len(problems) > 0 {
 		t.Errorf("spec (-want +got):\n%s%v", diff, problems)
 	}
-	network, problems := load(t).Admit(fromJSON(t, `{"apiVersion":"isthmus.dev/v1","kind":"Network","metadata":{"name":"n"},
-		"spec":{"gateways":[{"address":"192.0.2.1"}]}}`), nil)
-	if got := toJSON(t, network); !strings.Contains(got, `"port":15443`) || len(problems) > 0 {
-		t.Errorf("%s %v, want port 15443", got, problems)
+	binding, problems := load(t).Admit(fromJSON(t, `{"apiVersion":"isthmus.dev/v1","kind":"ServiceBinding","metadata":{"name":"b","namespace":"shop"},
+		"spec":{"hostname":"a.example","services":[{"hostname":"b.example"}]}}`), nil)
+	if got := toJSON(t, binding); !strings.Contains(got, `"weight":1`) || len(problems) > 0 {
+		t.Errorf("%s %v, want weight 1", got, problems)
 	}
 }
 

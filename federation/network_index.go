@@ -1,0 +1,172 @@
+package federation
+
+import (
+	"net/netip"
+	"slices"
+
+	iradix "github.com/hashicorp/go-immutable-radix/v2"
+)
+
+// networkIndex holds the networks and what they are made of.
+type networkIndex struct {
+	byID     *iradix.Tree[*Network]
+	claims   *iradix.Tree[claim]        // network, service, shard: services whose labels make them gateways
+	uses     *iradix.Tree[gatewayUse]   // kind, thing, network: what networks looked at for their gateways
+	origins  *iradix.Tree[origin]       // network
+	resolved *iradix.Tree[[]netip.Addr] // name
+	placement
+}
+
+// origin is what a network was made of, known or not.
+type origin struct {
+	uses    map[string]gatewayUse // by key
+	refused []RefusedGateway
+}
+
+// claim is a service whose labels make it the entry of a network.
+type claim struct {
+	service ServiceKey
+	shard   ShardKey
+}
+
+// gatewayUse says that the network must be looked at when the thing changes.
+type gatewayUse struct {
+	of      string
+	network NetworkID
+}
+
+type useKind byte
+
+const (
+	useOfName    useKind = 'n' // a name that is resolved
+	useOfService useKind = 's' // services of a hostname
+	useOfAddress useKind = 'a' // an address that may be the VIP of a service
+)
+
+func (k useKind) prefix(of string) []byte { return append([]byte{byte(k)}, of+nul...) }
+
+func emptyNetworks() networkIndex {
+	return networkIndex{
+		byID: iradix.New[*Network](), claims: iradix.New[claim](), uses: iradix.New[gatewayUse](), origins: iradix.New[origin](),
+		resolved: iradix.New[[]netip.Addr](),
+	}
+}
+
+func (x networkIndex) known(id NetworkID) (*Network, bool) {
+	n, ok := x.byID.Get([]byte(id))
+	if !ok && id == DefaultNetwork {
+		return &Network{ID: id}, true
+	}
+	return n, ok
+}
+
+// networksTxn is a networkIndex in the making.
+type networksTxn struct {
+	byID     *iradix.Txn[*Network]
+	claims   *iradix.Txn[claim]
+	uses     *iradix.Txn[gatewayUse]
+	origins  *iradix.Txn[origin]
+	resolved *iradix.Txn[[]netip.Addr]
+	placement
+	dirty   map[NetworkID]bool // to be made anew
+	all     bool               // every network is dirty
+	zonesAt bool               // a Network object changed, and with it the placement
+}
+
+func (x networkIndex) txn() networksTxn {
+	return networksTxn{
+		byID: x.byID.Txn(), claims: x.claims.Txn(), uses: x.uses.Txn(), origins: x.origins.Txn(), resolved: x.resolved.Txn(),
+		placement: x.placement,
+		dirty:     map[NetworkID]bool{},
+	}
+}
+
+func (x *networksTxn) commit() networkIndex {
+	return networkIndex{
+		byID: x.byID.Commit(), claims: x.claims.Commit(), uses: x.uses.Commit(), origins: x.origins.Commit(), resolved: x.resolved.Commit(),
+		placement: x.placement,
+	}
+}
+
+// used marks the networks that looked at the thing.
+func (x *networksTxn) used(kind useKind, of string) {
+	x.uses.Root().WalkPrefix(kind.prefix(of), func(_ []byte, use gatewayUse) bool {
+		x.dirty[use.network] = true
+		return false
+	})
+}
+
+// noteNetworkObject takes up that an object changed which may decide about
+// networks.
+func (d *draft) noteNetworkObject(key ObjectKey) {
+	switch {
+	case key.Of() == NetworkKind:
+		d.networks.dirty[NetworkID(key.Name)] = true
+		d.networks.zonesAt = true
+	case key == MeshSettingsKey:
+		d.networks.all = true
+	}
+}
+
+// noteNetworksOf takes up that the service changed.
+func (d *draft) noteNetworksOf(key ServiceKey, old, now *Service) {
+	d.networks.used(useOfService, string(key.Hostname))
+	before, after := old.singleVIPs(), now.singleVIPs()
+	for _, list := range [...][]netip.Addr{before, after} {
+		for _, vip := range list {
+			d.networks.used(useOfAddress, vip.String())
+		}
+	}
+	for _, svc := range [...]*Service{old, now} {
+		if svc == nil {
+			continue
+		}
+		for _, shard := range svc.Shards {
+			if id := shard.claims(); id != "" {
+				d.networks.dirty[id] = true
+			}
+		}
+	}
+}
+
+// noteClaim moves the index of gateways by label from the old shard to the new.
+func (d *draft) noteClaim(source ShardKey, key ServiceKey, old, now *Shard) {
+	at := func(id NetworkID) []byte {
+		return append(append([]byte(string(id)+nul), key.bytes()...), nul+source.prefix()...)
+	}
+	before, after := old.claims(), now.claims()
+	if before != after && before != "" {
+		d.networks.claims.Delete(at(before))
+		d.networks.dirty[before] = true
+	}
+	if after != "" {
+		d.networks.claims.Insert(at(after), claim{service: key, shard: source})
+		d.networks.dirty[after] = true
+	}
+}
+
+func (d *draft) applyResolved(delta Delta[Hostname, []netip.Addr]) {
+	if delta.Full {
+		d.networks.resolved.Root().Walk(func(k []byte, _ []netip.Addr) bool {
+			if _, stays := delta.Set[Hostname(k)]; !stays {
+				delta.Gone = append(delta.Gone, Hostname(k))
+			}
+			return false
+		})
+	}
+	for _, name := range delta.Gone {
+		if _, had := d.networks.resolved.Delete([]byte(name)); had {
+			d.networks.used(useOfName, string(name))
+			d.changed = true
+		}
+	}
+	for name, to := range delta.Set {
+		to = normalAddresses(to)
+		if was, had := d.networks.resolved.Get([]byte(name)); had && slices.Equal(was, to) {
+			continue
+		}
+		d.networks.resolved.Insert([]byte(name), to)
+		d.networks.used(useOfName, string(name))
+		d.changed = true
+	}
+}

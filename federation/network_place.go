@@ -1,0 +1,208 @@
+package federation
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// placement is where Network objects say that endpoints and workloads are which
+// name no network themselves: by address, else by cluster.
+type placement struct {
+	ranges   []placedRange           // the longest first
+	clusters map[ClusterID]NetworkID // of every Network object, the oldest first
+}
+
+type placedRange struct {
+	prefix   netip.Prefix
+	network  NetworkID
+	clusters []ClusterID // those of the network, if it lists any
+}
+
+func (p placement) empty() bool { return len(p.ranges) == 0 && len(p.clusters) == 0 }
+
+func (p placement) equal(o placement) bool {
+	return maps.Equal(p.clusters, o.clusters) && slices.EqualFunc(p.ranges, o.ranges, func(a, b placedRange) bool {
+		return a.prefix == b.prefix && a.network == b.network && slices.Equal(a.clusters, b.clusters)
+	})
+}
+
+// networkOf is the network of something in the cluster at the address, which its
+// registry put into a network. A label that names another network than the
+// cluster's stands.
+func (p placement) networkOf(c *Cluster, said NetworkID, at Address) NetworkID {
+	said = cmp.Or(said, DefaultNetwork)
+	if p.empty() || said != c.filledIn() {
+		return said
+	}
+	if ip, ok := at.IP(); ok {
+		if id := p.byRange(c, ip); id != "" {
+			return id
+		}
+	}
+	return c.Network()
+}
+
+// byRange finds the network of the longest range that holds the address. Where
+// two networks have the same range, the address says nothing, unless one of them
+// is the cluster's.
+func (p placement) byRange(c *Cluster, ip netip.Addr) NetworkID {
+	best, found := -1, NetworkID("")
+	for _, r := range p.ranges {
+		if best > r.prefix.Bits() {
+			break
+		}
+		switch {
+		case !r.prefix.Contains(ip) || !r.covers(c):
+		case best < 0 || r.network == c.Network():
+			best, found = r.prefix.Bits(), r.network
+		case found != r.network && found != c.Network():
+			found = ""
+		}
+	}
+	return found
+}
+
+// covers is false for clusters that have a network, where the range is that of
+// other clusters.
+func (r placedRange) covers(c *Cluster) bool {
+	if len(r.clusters) == 0 || c == nil || slices.Contains(r.clusters, c.ID) {
+		return true
+	}
+	return c.Spec.Network == "" && c.Declared == "" && c.Identity.Network == ""
+}
+
+// placementOf reads the Network objects.
+func placementOf(objects []*Object) placement {
+	p := placement{}
+	slices.SortFunc(objects, func(a, b *Object) int { return compareOlder(a, b) })
+	for _, o := range objects {
+		n, ok := o.Spec.(*NetworkObject)
+		if !ok {
+			continue
+		}
+		clusters := slices.Sorted(slices.Values(n.Clusters))
+		for _, prefix := range n.CIDRs {
+			p.ranges = append(p.ranges, placedRange{prefix: prefix.Masked(), network: NetworkID(o.Key.Name), clusters: clusters})
+		}
+		for _, id := range clusters {
+			if p.clusters == nil {
+				p.clusters = map[ClusterID]NetworkID{}
+			}
+			if _, taken := p.clusters[id]; !taken {
+				p.clusters[id] = NetworkID(o.Key.Name)
+			}
+		}
+	}
+	slices.SortStableFunc(p.ranges, func(a, b placedRange) int {
+		return cmp.Or(cmp.Compare(b.prefix.Bits(), a.prefix.Bits()), a.prefix.Addr().Compare(b.prefix.Addr()), cmp.Compare(a.network, b.network))
+	})
+	return p
+}
+
+func compareOlder(a, b *Object) int {
+	return cmp.Or(a.Created.Compare(b.Created), a.Key.Compare(b.Key))
+}
+
+// applyPlacement follows changed Network objects: everything that they place is
+// looked at anew, as for a change of settings.
+func (d *draft) applyPlacement() {
+	if !d.networks.zonesAt {
+		return
+	}
+	var objects []*Object
+	d.objects.byKey.Root().WalkPrefix([]byte(NetworkKind.prefix()), func(_ []byte, o *Object) bool {
+		objects = append(objects, o)
+		return false
+	})
+	now := placementOf(objects)
+	if now.equal(d.networks.placement) {
+		return
+	}
+	d.moveWorkloads(nil, func() {
+		d.networks.placement = now
+		var clusters []*Cluster
+		d.clusters.Root().Walk(func(_ []byte, c *Cluster) bool { clusters = append(clusters, c); return false })
+		for _, c := range clusters {
+			if c.Declared != now.clusters[c.ID] {
+				next := *c
+				d.storeCluster(&next)
+				d.record(clusterEntry, []byte(c.ID))
+			}
+		}
+	})
+	d.remergeAll()
+}
+
+// storeCluster puts the cluster into the tree and notes the networks that gain
+// or lose it.
+func (d *draft) storeCluster(now *Cluster) {
+	now.Declared = d.networks.placement.clusters[now.ID]
+	old, had := d.clusters.Get([]byte(now.ID))
+	d.clusters.Insert([]byte(now.ID), now)
+	if had && old.Network() == now.Network() {
+		return
+	}
+	if d.networks.dirty[now.Network()] = true; had {
+		d.networks.dirty[old.Network()] = true
+	}
+}
+
+// changeCluster is storeCluster for a change that may move what is placed.
+func (d *draft) changeCluster(now *Cluster) {
+	old, had := d.clusters.Get([]byte(now.ID))
+	if !had || d.networks.empty() || old.filledIn() == now.filledIn() && old.Network() == now.Network() {
+		d.storeCluster(now)
+		return
+	}
+	d.moveWorkloads(clusterPrefix(now.ID), func() { d.storeCluster(now) })
+	d.remergeAll() // selectors and bindings take its workloads anywhere
+	d.configured = d.version
+}
+
+// moveWorkloads keeps the index by address true over a change of the places of
+// workloads below the prefix.
+func (d *draft) moveWorkloads(prefix []byte, change func()) {
+	type moved struct {
+		resident resident
+		workload *Workload
+		before   []AddressKey
+	}
+	var all []moved
+	d.workloads.Root().WalkPrefix(prefix, func(k []byte, w *Workload) bool {
+		shard := shardKeyOf(k)
+		r := resident{shard: shard, workload: workloadKeyOf(k, shard), isPod: true}
+		all = append(all, moved{r, w, d.workloadAddresses(shard, w)})
+		return false
+	})
+	change()
+	for _, m := range all {
+		d.residents().move(m.resident, m.before, d.workloadAddresses(m.resident.shard, m.workload))
+	}
+}
+
+// place puts the endpoints of a shard where Network objects say. It returns the
+// same slice where nothing moves.
+func (d *draft) place(shard ShardKey, endpoints []Endpoint) []Endpoint {
+	if d.networks.empty() {
+		return endpoints
+	}
+	out := endpoints
+	for i := range endpoints {
+		e := &endpoints[i]
+		c, _ := d.clusters.Get([]byte(cmp.Or(e.Cluster, shard.Cluster)))
+		id := d.networks.networkOf(c, e.Network, e.Address)
+		if id == e.Network {
+			continue
+		}
+		if &out[0] == &endpoints[0] {
+			out = slices.Clone(endpoints)
+		}
+		out[i].Network = id
+	}
+	if len(out) > 0 && &out[0] != &endpoints[0] {
+		slices.SortStableFunc(out, compareEndpoints)
+	}
+	return out
+}

@@ -1,0 +1,203 @@
+package federation
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The labels with which a Service of a cluster says that it is the entry of a
+// network, as Istio has them.
+const (
+	labelGatewayNetwork = "topology.istio.io/network"
+	labelGatewayPort    = "networking.istio.io/gatewayPort"
+)
+
+// claims is the network of which the shard's labels make the service the entry,
+// or "": the label is there, and the service has the port.
+func (s *Shard) claims() NetworkID {
+	if s == nil || s.Labels[labelGatewayNetwork] == "" {
+		return ""
+	}
+	port := s.gatewayPort()
+	if !slices.ContainsFunc(s.Ports, func(p Port) bool { return p.Number == port && p.Protocol.Transport() == TransportTCP }) {
+		return ""
+	}
+	return NetworkID(s.Labels[labelGatewayNetwork])
+}
+
+// gatewayPort is where the service takes the mesh's traffic.
+func (s *Shard) gatewayPort() uint16 {
+	if n, err := strconv.ParseUint(s.Labels[labelGatewayPort], 10, 16); err == nil && n > 0 {
+		return uint16(n)
+	}
+	return DefaultGatewayPort
+}
+
+// settleNetworks makes the networks anew of which anything changed. Its cost is
+// that of these, and of the number of clusters.
+func (d *draft) settleNetworks() {
+	if d.networks.all {
+		d.networks.origins.Root().Walk(func(id []byte, _ origin) bool { d.networks.dirty[NetworkID(id)] = true; return false })
+	}
+	for id := range d.networks.dirty {
+		d.settleNetwork(id)
+	}
+}
+
+func (d *draft) settleNetwork(id NetworkID) {
+	old, had := d.networks.byID.Get([]byte(id))
+	m := networkMaker{draft: d, network: &Network{ID: id, Clusters: d.clustersIn(id)}, byAddress: map[netip.AddrPort]bool{}, uses: map[string]gatewayUse{}}
+	o, declared := d.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.bytes())
+	if declared {
+		m.declared(o)
+	}
+	m.labelled()
+	now := m.finish()
+	d.replaceOrigin(id, origin{uses: m.uses, refused: now.Refused}, declared || len(now.Clusters) > 0)
+	switch {
+	case !declared && len(now.Clusters) == 0:
+		if !had {
+			return
+		}
+		d.networks.byID.Delete([]byte(id))
+	case had && old.equal(now):
+		return
+	default:
+		now.Version = d.version
+		d.networks.byID.Insert([]byte(id), now)
+	}
+	d.record(networkEntry, []byte(id))
+}
+
+func (d *draft) clustersIn(id NetworkID) []ClusterID {
+	var found []ClusterID
+	d.clusters.Root().Walk(func(_ []byte, c *Cluster) bool {
+		if c.Network() == id {
+			found = append(found, c.ID)
+		}
+		return false
+	})
+	return found
+}
+
+// networkMaker makes one network.
+type networkMaker struct {
+	draft     *draft
+	network   *Network
+	byAddress map[netip.AddrPort]bool
+	uses      map[string]gatewayUse // by key
+}
+
+func (m *networkMaker) use(kind useKind, of string) {
+	m.uses[string(kind.prefix(of))+string(m.network.ID)] = gatewayUse{of: of, network: m.network.ID}
+}
+
+// declared takes what the network's object says.
+func (m *networkMaker) declared(o *Object) {
+	spec, ok := o.Spec.(*NetworkObject)
+	if !ok {
+		return
+	}
+	m.network.CIDRs = slices.Clone(spec.CIDRs)
+	for _, g := range spec.Gateways {
+		m.network.Gated = true
+		entry := Gateway{Locality: parseLocality(g.Locality), From: slices.Compact(slices.Sorted(slices.Values(g.From))), Cause: GatewayCause{Object: o.Key}}
+		port := cmp.Or(g.Port, DefaultGatewayPort)
+		switch {
+		case g.Address != "":
+			ip, err := netip.ParseAddr(g.Address)
+			if err != nil {
+				m.refuse(g.Address, "is no IP address", entry.Cause)
+				continue
+			}
+			m.add(entry, ip, port)
+		case g.Hostname != "":
+			m.byName(entry, Hostname(strings.ToLower(g.Hostname)), port)
+		default:
+			m.byService(entry, g)
+		}
+	}
+}
+
+// labelled takes the services whose labels make them gateways.
+func (m *networkMaker) labelled() {
+	var claims []claim
+	m.draft.networks.claims.Root().WalkPrefix([]byte(string(m.network.ID)+nul), func(_ []byte, c claim) bool {
+		claims = append(claims, c)
+		return false
+	})
+	for _, c := range claims {
+		svc, ok := m.draft.services.Get(c.service.bytes())
+		if !ok || svc.Shards[c.shard] == nil {
+			continue
+		}
+		if why := m.draft.refuseClaim(m.network.ID, c); why != "" {
+			m.refuse(c.service.String(), why, c.cause())
+			continue
+		}
+		m.network.Gated = true
+		m.external(Gateway{Locality: svc.commonLocality(c.shard), Cause: c.cause()}, svc.Shards[c.shard], svc.Shards[c.shard].gatewayPort())
+	}
+}
+
+// refuseClaim tells why a label does not make the service a gateway: whoever may
+// write Services in some namespace of some cluster must not become the entry of
+// a network.
+func (d *draft) refuseClaim(id NetworkID, c claim) string {
+	mesh := meshOf(d.objects.byKey.Get(MeshSettingsKey.bytes()))
+	if !mesh.allowsGateways(c.service.Namespace) {
+		return fmt.Sprintf("has the label %s, but gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", labelGatewayNetwork, c.service.Namespace)
+	}
+	if cluster, _ := d.clusters.Get([]byte(c.shard.Cluster)); cluster.Network() != id {
+		return fmt.Sprintf("has the label %s=%s, but its cluster %s is in network %s", labelGatewayNetwork, id, c.shard.Cluster, cluster.Network())
+	}
+	return ""
+}
+
+func (c claim) cause() GatewayCause {
+	name, _, _ := strings.Cut(string(c.service.Hostname), ".")
+	return GatewayCause{Object: ObjectKey{Kind: "Service", Namespace: c.service.Namespace, Name: name}, Shard: c.shard}
+}
+
+// problemOfGateway marks what is said of labels.
+const problemOfGateway = "g"
+
+// replaceOrigin follows what the network was made of: what it looked at, and
+// which services of clusters are not taken for gateways, or not at all of their
+// addresses.
+func (d *draft) replaceOrigin(id NetworkID, now origin, known bool) {
+	old, _ := d.networks.origins.Get([]byte(id))
+	for k := range old.uses {
+		if _, stays := now.uses[k]; !stays {
+			d.networks.uses.Delete([]byte(k))
+		}
+	}
+	for k, use := range now.uses {
+		d.networks.uses.Insert([]byte(k), use)
+	}
+	for _, r := range old.refused {
+		if r.Cause.Shard != (ShardKey{}) && !slices.Contains(now.refused, r) {
+			d.setProblem(r.Cause.Shard, problemOfGateway, r.name(id), nil)
+		}
+	}
+	for _, r := range now.refused {
+		if r.Cause.Shard != (ShardKey{}) {
+			d.setProblem(r.Cause.Shard, problemOfGateway, r.name(id), &Problem{
+				Code: "GATEWAY_REFUSED", Object: r.Cause.Object.Title(), Field: "metadata.labels", Message: r.Gateway + " " + r.Why,
+			})
+		}
+	}
+	if !known && len(now.uses) == 0 && len(now.refused) == 0 {
+		d.networks.origins.Delete([]byte(id))
+		return
+	}
+	d.networks.origins.Insert([]byte(id), now)
+}
+
+func (r RefusedGateway) name(id NetworkID) string {
+	return string(id) + nul + r.Cause.Object.String() + nul + r.Gateway
+}
