@@ -146,6 +146,7 @@ func join(s settings, p parts) (*hub, error) {
 		"store":         p.store.Run,
 		"registries":    attachment.supervisor.Run,
 		"configuration": configuration.run,
+		"addresses":     configuration.engine.Run,
 		"measures":      func(ctx context.Context) error { return configuration.measure(ctx, counts.Config) },
 		"secrets":       secrets.run,
 		"readiness":     all.run,

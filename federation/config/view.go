@@ -55,6 +55,12 @@ func (v *View) SourceOf(key federation.ObjectKey) (counts string, hidden []strin
 	return counts, hidden
 }
 
+// Behind returns the object of that key that counts once the store of record has
+// none, or nil.
+func (v *View) Behind(key federation.ObjectKey) *Object {
+	return overlay{sources: v.overlay.sources[1:]}.first(key)
+}
+
 // SourcesKnowing returns the names of the sources that are asked for the kind
 // (seed 32).
 func (v *View) SourcesKnowing(kind federation.Kind) []string {

@@ -10,9 +10,9 @@ import (
 )
 
 // WantsVIP tells whether the service should have an automatic VIP: its oldest
-// entry names no address, and its host is one name.
+// entry names no address, and its host is one name that a service may have.
 func WantsVIP(key federation.ServiceKey, entries []*Reading) bool {
-	return len(entries) > 0 && !isWildcard(key.Hostname) && slices.MinFunc(entries, (*Reading).compare).automatic
+	return len(entries) > 0 && !isWildcard(key.Hostname) && key.Hostname.Usable() && slices.MinFunc(entries, (*Reading).compare).automatic
 }
 
 func isWildcard(host federation.Hostname) bool { return strings.HasPrefix(string(host), "*") }

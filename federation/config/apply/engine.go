@@ -158,6 +158,9 @@ func (e *Engine) foresee(on base, p plan) (Result, []config.Change, *config.Stat
 	events := make([]config.Event, len(writes))
 	for i, w := range writes {
 		events[i] = config.Event{Old: &config.Object{Key: w.Key}, New: w.Object}
+		if w.Object == nil {
+			events[i].New = on.Behind(w.Key)
+		}
 	}
 	next := on.State.Preview(events, on.Revision()+1)
 	before := e.Snapshots.Latest()
