@@ -32,6 +32,7 @@ const (
 	// SecretRefused: a name that is not the proxy's own was asked for, or on a
 	// stream that carries no secrets.
 	SecretRefused Event = "secret_refused"
+	Denied        Event = "denied" // a stream of someone who may not have it, or no longer
 )
 
 // Events that end a stream because of what the client did.
@@ -85,6 +86,7 @@ type Options struct {
 	Pace      time.Duration   // between two pushes of a type to a stream; 0: 20 ms
 	Limits    Limits          // zero fields: DefaultLimits
 	Secrets   Secrets         // nil: the type is not served
+	Access    Access          // nil: everybody is believed, and nobody has secrets of its own
 
 	// SecretsOnSocket gives secrets to clients of a unix socket without TLS. On
 	// other connections they are for clients with a verified certificate.

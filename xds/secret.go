@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"log/slog"
+	"maps"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -20,6 +21,10 @@ type SecretRef struct {
 	Namespace   string
 	Name        string
 	Authorities bool // those that sign the certificates of callers, not the server's own certificate
+	// Workload is the SPIFFE ID of the proxy whose own secret is meant, and Node
+	// its ID; empty: a credential of a gateway is.
+	Workload string
+	Node     string
 }
 
 // Secret is key material as it is now.
@@ -39,14 +44,18 @@ type Secrets interface {
 }
 
 // mayHaveSecrets tells that what the stream carries is for a client that proved
-// who it is, or that is on this machine and may open the hub's socket.
-func (s *Server) mayHaveSecrets(ctx context.Context) bool {
+// by a certificate who it is, or that is on this machine and may open the hub's
+// socket.
+func (s *Server) mayHaveSecrets(ctx context.Context, c Caller) bool {
 	p, ok := peer.FromContext(ctx)
 	if !ok || s.options.Secrets == nil {
 		return false
 	}
+	if s.options.Access != nil && c.Certified {
+		return true
+	}
 	if secure, is := p.AuthInfo.(credentials.TLSInfo); is {
-		return len(secure.State.VerifiedChains) > 0
+		return s.options.Access == nil && len(secure.State.VerifiedChains) > 0
 	}
 	return s.options.SecretsOnSocket && p.Addr.Network() == "unix"
 }
@@ -56,16 +65,31 @@ func (s *Server) mayHaveSecrets(ctx context.Context) bool {
 // for one goroutine.
 type secretSource struct {
 	node      envoy.Node
+	workload  string  // SPIFFE ID; empty: the node has no secrets of its own
 	secrets   Secrets // nil: the stream may have none
 	listeners []source
 	version   uint64
 	log       changeLog
 	known     map[string]*resource // of secrets that exist
 	followed  map[string]func()    // whatever is referred to
+	asked     map[string]bool      // of the node's own, which are made for those who ask
 }
 
-func newSecretSource(node envoy.Node, secrets Secrets) *secretSource {
-	return &secretSource{node: node, secrets: secrets, known: map[string]*resource{}, followed: map[string]func(){}}
+func newSecretSource(node envoy.Node, workload string) *secretSource {
+	return &secretSource{
+		node: node, workload: workload,
+		known: map[string]*resource{}, followed: map[string]func(){}, asked: map[string]bool{},
+	}
+}
+
+// ask notes that the node wants secrets of its own.
+func (s *secretSource) ask(names []string) {
+	for _, name := range names {
+		if s.secrets != nil && s.workload != "" && envoy.IsOwn(name) && !s.asked[name] {
+			s.asked[name] = true
+			s.look(name, s.version+1)
+		}
+	}
 }
 
 // sync brings the source up to the snapshot and to the secrets as they are.
@@ -73,13 +97,13 @@ func (s *secretSource) sync(snapshot *federation.Snapshot) uint64 {
 	if s.secrets == nil {
 		return 0
 	}
-	referred := map[string]bool{}
+	referred := maps.Clone(s.asked)
 	for _, g := range s.listeners {
 		g.sync(snapshot)
 		for _, name := range g.list() {
 			if r := g.get(name); r != nil {
 				for _, secret := range r.refs.secrets {
-					referred[secret] = true
+					referred[secret] = referred[secret] || !envoy.IsOwn(secret)
 				}
 			}
 		}
@@ -92,8 +116,10 @@ func (s *secretSource) sync(snapshot *federation.Snapshot) uint64 {
 			s.set(name, nil, next)
 		}
 	}
-	for name := range referred {
-		s.look(name, next)
+	for name, wanted := range referred {
+		if wanted {
+			s.look(name, next)
+		}
 	}
 	return s.version
 }
@@ -129,6 +155,11 @@ func (s *secretSource) set(name string, now *resource, next uint64) {
 
 // ref is what the node means by the name.
 func (s *secretSource) ref(name string) (SecretRef, bool) {
+	if envoy.IsOwn(name) {
+		return SecretRef{
+			Cluster: s.node.Cluster, Namespace: s.node.Namespace, Workload: s.workload, Node: s.node.ID, Authorities: name == envoy.OwnRoots,
+		}, s.workload != ""
+	}
 	credential, authorities, ok := envoy.ParseSecretName(name)
 	return SecretRef{Cluster: s.node.Cluster, Namespace: s.node.Namespace, Name: credential, Authorities: authorities}, ok
 }
@@ -156,7 +187,7 @@ func (s *secretSource) close() {
 // listeners that the latest configuration has for the node.
 func (st *stream) openSecrets() []source {
 	if st.secrets == nil {
-		st.secrets = newSecretSource(st.node, nil)
+		st.secrets = newSecretSource(st.node, st.workload)
 		if st.trusted {
 			st.secrets.secrets = st.server.options.Secrets
 		}

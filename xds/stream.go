@@ -47,10 +47,13 @@ type stream struct {
 	asked    chan question
 	over     chan struct{} // closed when nobody answers any more
 
-	trusted bool // with secrets
-	secrets *secretSource
-	renewed <-chan struct{}     // closed when a secret changed
-	refused map[string]struct{} // names of secrets
+	caller   Caller
+	workload string    // its SPIFFE ID; empty: it is not known
+	proven   time.Time // when that was looked at last
+	trusted  bool      // with secrets
+	secrets  *secretSource
+	renewed  <-chan struct{}     // closed when a secret changed
+	refused  map[string]struct{} // names of secrets
 }
 
 func (s *Server) serve(g grpc.ServerStream, delta bool) error {
@@ -60,14 +63,17 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 		server: s, grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1),
 		out: make(chan frame), written: make(chan error, 1), reported: map[envoy.Type]fleet.Sync{}, held: map[envoy.Type][]groupKey{},
 		asked: make(chan question), over: make(chan struct{}), log: s.options.Logger,
-		trusted: s.mayHaveSecrets(g.Context()), refused: map[string]struct{}{},
+		refused: map[string]struct{}{},
 	}
 	// The handler's return ends the gRPC stream, and with it both goroutines.
 	ctx, cancel := context.WithCancel(g.Context())
 	defer cancel()
-	go st.receive(ctx)
-	go st.write(ctx)
-	err := st.run(ctx)
+	err := st.identify(ctx)
+	if err == nil {
+		go st.receive(ctx)
+		go st.write(ctx)
+		err = st.run(ctx)
+	}
 	st.close()
 	if e := refusal(err); e != "" {
 		s.options.Metrics.Count(e, "")
@@ -80,6 +86,8 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 // client did; empty for every other end.
 func refusal(err error) Event {
 	switch status.Code(err) {
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return Denied
 	case codes.ResourceExhausted:
 		return TooMuch
 	case codes.InvalidArgument:
@@ -180,6 +188,9 @@ func (st *stream) greet(ctx context.Context) (message, error) {
 		return m, status.Error(codes.InvalidArgument, printable(err.Error()))
 	}
 	st.node = node
+	if err := st.admit(time.Now()); err != nil {
+		return m, err
+	}
 	st.rate = rate.NewLimiter(rate.Limit(limits.Requests), limits.Burst)
 	st.log = st.log.With(slog.String("node", node.ID), slog.String("cluster", string(node.Cluster)))
 	st.session = st.newSession()
@@ -265,6 +276,7 @@ func (st *stream) take(m message) error {
 		return nil
 	}
 	if m.kind == envoy.SecretType {
+		st.secrets.ask(m.names)
 		st.noteRefused(m.names)
 	}
 	return sub.tooMany(st.server.options.Limits)
@@ -294,6 +306,9 @@ func (st *stream) loop(ctx context.Context) error {
 	var sendLimit time.Time // zero: nothing is being sent
 	for {
 		snapshot, now := st.session.latest(), time.Now()
+		if err := st.stillAdmitted(now); err != nil {
+			return err
+		}
 		st.session.collect(snapshot, now)
 		wake := sendLimit
 		if sendLimit.IsZero() {
@@ -309,7 +324,7 @@ func (st *stream) loop(ctx context.Context) error {
 		for _, sub := range st.session.subs {
 			st.tell(sub)
 		}
-		if !wake.IsZero() {
+		if wake = earliest(wake, st.nextProof()); !wake.IsZero() {
 			timer.Reset(wake.Sub(now))
 		}
 		select {

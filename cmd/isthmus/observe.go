@@ -45,7 +45,7 @@ func (m xdsMetrics) Count(e xds.Event, t envoy.Type) {
 		m.to.Nacked(shortType(t))
 	case xds.Built:
 		m.to.Built(shortType(t))
-	case xds.TooMuch, xds.Malformed, xds.TooSlow:
+	case xds.TooMuch, xds.Malformed, xds.TooSlow, xds.Denied:
 		m.to.StreamEnded(string(e))
 	default:
 		m.to.Event(string(e), shortType(t))

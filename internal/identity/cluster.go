@@ -50,14 +50,15 @@ type following struct {
 	cancel context.CancelFunc
 }
 
-// Run reads the secrets of attached clusters until the context ends and then
-// returns nil.
+// Run reads the secrets of attached clusters, and renews the own certificates of
+// proxies, until the context ends and then returns nil.
 func (s *Secrets) Run(ctx context.Context) error {
 	running := map[object]following{}
 	var group sync.WaitGroup
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	group.Go(func() { s.own.run(ctx) })
 	for {
 		s.adjust(ctx, running, &group)
 		select {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +22,10 @@ type Ref struct {
 	Namespace   string
 	Name        string
 	Authorities bool // those that sign the certificates of callers, not the server's own certificate
+	// Workload is the SPIFFE ID of the proxy whose own secret is meant, and Node
+	// its ID; empty: a credential of a gateway is.
+	Workload string
+	Node     string
 }
 
 // String is for messages.
@@ -41,6 +47,8 @@ type Secret struct {
 type Material struct {
 	Chain, Key  []byte // of a server
 	Authorities []byte
+	// Bundles are the authorities of each trust domain, where there are several.
+	Bundles map[string][]byte
 }
 
 const redacted = "REDACTED"
@@ -56,7 +64,11 @@ func (Material) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 func (m Material) fingerprint() string {
 	h := sha256.New()
-	for _, part := range [][]byte{m.Chain, m.Key, m.Authorities} {
+	parts := [][]byte{m.Chain, m.Key, m.Authorities}
+	for _, domain := range slices.Sorted(maps.Keys(m.Bundles)) {
+		parts = append(parts, []byte(domain), m.Bundles[domain])
+	}
+	for _, part := range parts {
 		sum := sha256.Sum256(part)
 		_, _ = h.Write(sum[:]) // a hash takes everything
 	}

@@ -12,6 +12,8 @@ import (
 type Options struct {
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: slog.Default()
+	Issuer Issuer           // of the own certificates of proxies; nil: there are none
+	Roots  Roots            // that proxies verify certificates with; nil: there are none
 }
 
 // Secrets keeps what its sources have: folders, and clusters that were attached.
@@ -19,6 +21,7 @@ type Options struct {
 type Secrets struct {
 	options Options
 	shelf   *shelf
+	own     *own
 
 	mu      sync.Mutex
 	clients map[federation.ClusterID]*attached
@@ -34,14 +37,18 @@ func New(o Options) *Secrets {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	shelf := newShelf(o.Now)
 	return &Secrets{
-		options: o, shelf: newShelf(o.Now),
+		options: o, shelf: shelf, own: newOwn(o, shelf.tell),
 		clients: map[federation.ClusterID]*attached{}, wanted: map[object]int{}, changed: make(chan struct{}, 1),
 	}
 }
 
 // Secret is the secret as it is now; false: there is none that can be used.
 func (s *Secrets) Secret(ref Ref) (Secret, bool) {
+	if ref.Workload != "" {
+		return s.own.secret(ref)
+	}
 	s.shelf.mu.Lock()
 	defer s.shelf.mu.Unlock()
 	return s.shelf.find(ref)
@@ -56,6 +63,9 @@ func (s *Secrets) Problems() (map[string]federation.Problem, <-chan struct{}) { 
 
 // Follow keeps the secret up to date until done is called, once.
 func (s *Secrets) Follow(ref Ref) (done func()) {
+	if ref.Workload != "" {
+		return s.own.follow(ref)
+	}
 	s.count(ref, 1)
 	return func() { s.count(ref, -1) }
 }

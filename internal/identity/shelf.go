@@ -161,6 +161,13 @@ func (s *shelf) alarm() {
 	s.trouble = make(chan struct{})
 }
 
+// tell announces that something became another that is not on the shelf.
+func (s *shelf) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.announce()
+}
+
 func (s *shelf) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})

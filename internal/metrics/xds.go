@@ -23,7 +23,7 @@ type XDS struct {
 func newXDS(r *prometheus.Registry) *XDS {
 	return &XDS{
 		streams: gauge(r, "xds_streams", "Open streams by protocol (sotw, delta).", "protocol"),
-		ended:   counter(r, "xds_streams_ended_total", "Streams that the hub ended because of what the client did, by reason (too_much, malformed, too_slow).", "reason"),
+		ended:   counter(r, "xds_streams_ended_total", "Streams that the hub ended because of what the client did, by reason (too_much, malformed, too_slow, denied).", "reason"),
 		pushes:  counter(r, "xds_pushes_total", "Responses that were sent.", "type"),
 		bytes:   counter(r, "xds_sent_bytes_total", "Bytes of the responses that were sent.", "type"),
 		waited:  latency(r, "xds_push_seconds", "Time from a stream's seeing a change to the sending of it.", "type"),

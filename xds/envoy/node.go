@@ -27,24 +27,25 @@ const (
 
 // Node is what a proxy says of itself.
 type Node struct {
-	ID            string // whole: TYPE~IP~NAME~DOMAIN
-	Type          NodeType
-	RouterMode    RouterMode
-	Addresses     []netip.Addr // at least one; in the order in which the proxy gives them
-	Name          string       // third part of the ID; on Kubernetes POD.NAMESPACE
-	Domain        string       // suffix of short names, such as ns.svc.cluster.local
-	Cluster       federation.ClusterID
-	Network       federation.NetworkID // empty: that of the cluster
-	Namespace     string
-	Locality      federation.Locality
-	Labels        map[string]string
-	HTTPProxyPort uint16 // 0: no explicit HTTP proxy
-	DNSCapture    bool
-	Capture       bool   // the workload's connections are redirected to the proxy
-	GRPC          bool   // there is no proxy: the workload's own gRPC library asks
-	UserAgent     string // "envoy"
-	Version       string // of the user agent
-	MeshVersion   string // ISTIO_VERSION
+	ID             string // whole: TYPE~IP~NAME~DOMAIN
+	Type           NodeType
+	RouterMode     RouterMode
+	Addresses      []netip.Addr // at least one; in the order in which the proxy gives them
+	Name           string       // third part of the ID; on Kubernetes POD.NAMESPACE
+	Domain         string       // suffix of short names, such as ns.svc.cluster.local
+	Cluster        federation.ClusterID
+	Network        federation.NetworkID // empty: that of the cluster
+	Namespace      string
+	ServiceAccount string // empty: it does not say
+	Locality       federation.Locality
+	Labels         map[string]string
+	HTTPProxyPort  uint16 // 0: no explicit HTTP proxy
+	DNSCapture     bool
+	Capture        bool   // the workload's connections are redirected to the proxy
+	GRPC           bool   // there is no proxy: the workload's own gRPC library asks
+	UserAgent      string // "envoy"
+	Version        string // of the user agent
+	MeshVersion    string // ISTIO_VERSION
 }
 
 // Place is where the proxy is, for the queries of a snapshot.

@@ -94,6 +94,7 @@ func (p *nodeParser) readMetadata() {
 	p.node.Cluster = federation.ClusterID(p.text("CLUSTER_ID"))
 	p.node.Network = federation.NetworkID(p.text("NETWORK"))
 	p.node.Namespace = p.text("NAMESPACE")
+	p.node.ServiceAccount = p.text("SERVICE_ACCOUNT")
 	p.node.MeshVersion = p.text("ISTIO_VERSION")
 	p.node.RouterMode = Standard
 	if p.node.Type != Sidecar && p.text("ROUTER_MODE") == string(SNIDNAT) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -17,6 +19,15 @@ const (
 	authoritySuffix = "-cacert"
 	maxCredential   = 253 // bytes
 )
+
+// The secrets of a proxy's own, as Istio's proxies name them.
+const (
+	OwnCertificate = "default" // its certificate and key
+	OwnRoots       = "ROOTCA"  // what it verifies the certificates of others with
+)
+
+// IsOwn tells that the name is that of a secret that every proxy has for itself.
+func IsOwn(name string) bool { return name == OwnCertificate || name == OwnRoots }
 
 // SecretName is how listeners refer to the certificate of a credential, or to
 // the authorities that belong to it.
@@ -49,6 +60,9 @@ func isCredential(name string) bool {
 type KeyMaterial struct {
 	Chain, Key  []byte // of a server
 	Authorities []byte
+	// Bundles are the authorities of each trust domain, where there are several:
+	// they count for certificates of their own domain only.
+	Bundles map[string][]byte
 }
 
 const redacted = "REDACTED"
@@ -65,12 +79,27 @@ func (KeyMaterial) MarshalText() ([]byte, error) { return []byte(redacted), nil 
 // NewSecret is the secret as Envoy takes it.
 func NewSecret(name string, k KeyMaterial) *tlsv3.Secret {
 	if len(k.Key) == 0 {
-		return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{
-			ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inlineBytes(k.Authorities)},
-		}}
+		return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{ValidationContext: k.validation()}}
 	}
 	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{
 		TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: inlineBytes(k.Chain), PrivateKey: inlineBytes(k.Key)},
+	}}
+}
+
+// validation has Envoy verify certificates with the authorities, or each with
+// those of its own trust domain.
+func (k KeyMaterial) validation() *tlsv3.CertificateValidationContext {
+	if len(k.Bundles) == 0 {
+		return &tlsv3.CertificateValidationContext{TrustedCa: inlineBytes(k.Authorities)}
+	}
+	validator := &tlsv3.SPIFFECertValidatorConfig{}
+	for _, domain := range slices.Sorted(maps.Keys(k.Bundles)) {
+		validator.TrustDomains = append(validator.TrustDomains, &tlsv3.SPIFFECertValidatorConfig_TrustDomain{
+			Name: domain, TrustBundle: inlineBytes(k.Bundles[domain]),
+		})
+	}
+	return &tlsv3.CertificateValidationContext{CustomValidatorConfig: &corev3.TypedExtensionConfig{
+		Name: "envoy.tls.cert_validator.spiffe", TypedConfig: toAny(validator),
 	}}
 }
 

@@ -45,7 +45,8 @@ type Trust struct {
 	o TrustOptions
 
 	mu      sync.Mutex
-	files   []bundleContent // as TrustOptions.Files
+	files   []bundleContent     // as TrustOptions.Files
+	seen    []*x509.Certificate // the authority's, as they were announced
 	changed chan struct{}
 }
 
@@ -66,6 +67,7 @@ func OpenTrust(o TrustOptions) (*Trust, error) {
 		o.Logger = slog.Default()
 	}
 	t := &Trust{o: o, changed: make(chan struct{})}
+	t.news()
 	for _, f := range o.Files {
 		if err := CheckTrustDomain(f.TrustDomain); err != nil {
 			return nil, fmt.Errorf("the trust bundle %s: %w", f.File, err)
@@ -111,20 +113,48 @@ func ParseRoots(name string, text []byte) ([]*x509.Certificate, error) {
 	return roots, nil
 }
 
-// Run follows the files until the context ends and then returns nil. A file that
-// cannot be used changes nothing.
+// Run follows the files, and the authority, until the context ends and then
+// returns nil. A file that cannot be used changes nothing.
 func (t *Trust) Run(ctx context.Context) error {
 	ticker := time.NewTicker(t.o.Poll)
 	defer ticker.Stop()
 	warned := map[string]string{}
+	var others <-chan struct{} // nil for ever: there is no authority
 	for {
+		if t.o.Authority != nil {
+			others = t.o.Authority.Changed()
+		}
+		if t.news() {
+			t.announce()
+		}
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-others:
 		case <-ticker.C:
 			t.look(warned)
 		}
 	}
+}
+
+// news tells that the authority's roots are others than at the call before.
+func (t *Trust) news() bool {
+	if t.o.Authority == nil {
+		return false
+	}
+	roots := t.o.Authority.Roots()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	others := !sameCertificates(t.seen, roots)
+	t.seen = roots
+	return others
+}
+
+func (t *Trust) announce() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(t.changed)
+	t.changed = make(chan struct{})
 }
 
 func (t *Trust) look(warned map[string]string) {
@@ -149,8 +179,7 @@ func (t *Trust) look(warned map[string]string) {
 	}
 }
 
-// Changed is closed when what files have becomes another after the call; see
-// Authority.Changed for the authority's own roots.
+// Changed is closed when a bundle becomes another after the call, while Run runs.
 func (t *Trust) Changed() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,0 +1,194 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/internal/identity/authority"
+)
+
+// Issuer signs certificates; an authority.Authority does.
+type Issuer interface {
+	Sign(o authority.Order) (authority.Leaf, error)
+}
+
+// Roots are what proxies verify each other's certificates with. Its methods must
+// not block.
+type Roots interface {
+	// Bundles are the roots of each trust domain, PEM.
+	Bundles() map[string][]byte
+	// Changed is closed when they become others after the call.
+	Changed() <-chan struct{}
+}
+
+const (
+	// lookEvery is how often it is looked which certificates are to be renewed: all
+	// that are due then change together.
+	lookEvery = 10 * time.Second
+	// retryEvery is the time between two attempts to sign what could not be signed.
+	retryEvery = 10 * time.Second
+)
+
+var errNoIssuer = errors.New("this hub signs no certificates (identity.ca is none)")
+
+// own has the secrets that proxies have for themselves: a certificate with a key
+// that is made here for one node and kept in memory alone, and the roots.
+type own struct {
+	options Options
+	changed func() // called when a secret became another
+
+	mu           sync.Mutex
+	follows      map[Ref]int
+	certificates map[Ref]certificate
+	roots        map[string]Secret // by trust domain of the one who asks; empty: not made yet
+}
+
+type certificate struct {
+	secret Secret
+	renew  time.Time
+	made   bool // else it could not be signed
+}
+
+func newOwn(o Options, changed func()) *own {
+	return &own{options: o, changed: changed, follows: map[Ref]int{}, certificates: map[Ref]certificate{}, roots: map[string]Secret{}}
+}
+
+// follow makes the secret for as long as somebody follows it.
+func (o *own) follow(ref Ref) (done func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.follows[ref]++
+	if !ref.Authorities && o.follows[ref] == 1 {
+		o.certificates[ref] = o.make(ref)
+	}
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.follows[ref]--; o.follows[ref] <= 0 {
+			delete(o.follows, ref)
+			delete(o.certificates, ref)
+		}
+	}
+}
+
+func (o *own) secret(ref Ref) (Secret, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !ref.Authorities {
+		c := o.certificates[ref]
+		return c.secret, c.made
+	}
+	w, err := authority.ParseWorkload(ref.Workload)
+	if err != nil || o.options.Roots == nil {
+		return Secret{}, false
+	}
+	known, is := o.roots[w.TrustDomain]
+	if !is {
+		known = rootsFor(w.TrustDomain, o.options.Roots.Bundles())
+		o.roots[w.TrustDomain] = known
+	}
+	return known, known.Fingerprint != ""
+}
+
+// rootsFor is what a workload of the trust domain verifies with. Where its own is
+// the only one, plain roots do.
+func rootsFor(domain string, bundles map[string][]byte) Secret {
+	var m Material
+	switch {
+	case len(bundles[domain]) == 0:
+		return Secret{}
+	case len(bundles) == 1:
+		m.Authorities = bundles[domain]
+	default:
+		m.Bundles = bundles
+	}
+	return Secret{Material: m, Fingerprint: m.fingerprint()}
+}
+
+// make signs a certificate for a new key; it is renewed when half of its life is
+// over.
+func (o *own) make(ref Ref) certificate {
+	now := o.options.Now()
+	s, leaf, err := o.sign(ref)
+	if err != nil {
+		o.options.Logger.Error("a proxy has no certificate of its own; it is tried again",
+			slog.String("node", ref.Node), slog.String("cluster", string(ref.Cluster)), slog.String("workload", ref.Workload), slog.Any("error", err))
+		return certificate{renew: now.Add(retryEvery)}
+	}
+	return certificate{secret: s, renew: now.Add(leaf.Ends.Sub(now) / 2), made: true}
+}
+
+func (o *own) sign(ref Ref) (Secret, authority.Leaf, error) {
+	w, err := authority.ParseWorkload(ref.Workload)
+	if err != nil {
+		return Secret{}, authority.Leaf{}, err
+	}
+	if o.options.Issuer == nil {
+		return Secret{}, authority.Leaf{}, errNoIssuer
+	}
+	key, text, err := authority.NewKey()
+	if err != nil {
+		return Secret{}, authority.Leaf{}, err
+	}
+	leaf, err := o.options.Issuer.Sign(authority.Order{Workload: w, Cluster: ref.Cluster, Key: key.Public()})
+	if err != nil {
+		return Secret{}, authority.Leaf{}, err
+	}
+	m := Material{Chain: leaf.Chain, Key: text}
+	o.options.Logger.Info("a proxy got a certificate", slog.String("method", "sds"), slog.String("node", ref.Node), slog.String("cluster", string(ref.Cluster)),
+		slog.String("workload", ref.Workload), slog.String("serial", leaf.Serial), slog.Time("ends", leaf.Ends))
+	return Secret{Material: m, Fingerprint: m.fingerprint(), Expires: leaf.Ends}, leaf, nil
+}
+
+// run renews certificates and takes up other roots until the context ends.
+func (o *own) run(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	var others <-chan struct{} // nil for ever: there are no roots
+	for {
+		if o.options.Roots != nil {
+			others = o.options.Roots.Changed()
+		}
+		if o.renew() {
+			o.changed()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-others:
+		}
+	}
+}
+
+// renew tells whether a secret became another.
+func (o *own) renew() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	others, now := false, o.options.Now()
+	for ref, c := range o.certificates {
+		if now.Before(c.renew) {
+			continue
+		}
+		next := o.make(ref)
+		if !next.made {
+			c.renew = next.renew // the one before stays
+			next = c
+		}
+		others = others || next.made && next.secret.Fingerprint != c.secret.Fingerprint
+		o.certificates[ref] = next
+	}
+	if o.options.Roots == nil {
+		return others
+	}
+	bundles := o.options.Roots.Bundles()
+	for domain, known := range o.roots {
+		if now := rootsFor(domain, bundles); now.Fingerprint != known.Fingerprint {
+			o.roots[domain], others = now, true
+		}
+	}
+	return others
+}

@@ -1,0 +1,88 @@
+package xds
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// Access tells who opens streams.
+type Access interface {
+	// Identify tells who opened the stream, before anything is read from it; it may
+	// block for as long as the context. Its error is a gRPC status for the client.
+	Identify(ctx context.Context) (Caller, error)
+}
+
+// Caller is who opened a stream.
+type Caller struct {
+	Ends      time.Time // of what it was proven with; zero: it does not end
+	Certified bool      // proven by the certificate of the connection
+	// Admit tells whether the caller may be the node, with everything as it is now,
+	// and the SPIFFE ID of the node. The error is the reason, for the client. It
+	// must not block.
+	Admit func(envoy.Node) (workload string, err error)
+}
+
+// identify tells who opened the stream. Clusters must be known for that.
+func (st *stream) identify(ctx context.Context) error {
+	if access := st.server.options.Access; access != nil {
+		select {
+		case <-st.server.options.Ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-st.server.drain:
+			return errDraining
+		}
+		ctx, cancel := context.WithTimeout(ctx, st.server.options.Limits.FirstRequest)
+		defer cancel()
+		var err error
+		if st.caller, err = access.Identify(ctx); err != nil {
+			return err
+		}
+	}
+	st.trusted = st.server.mayHaveSecrets(ctx, st.caller)
+	return nil
+}
+
+// admit tells whether the caller may be the stream's node now.
+func (st *stream) admit(now time.Time) error {
+	st.proven = now
+	if ends := st.caller.Ends; !ends.IsZero() && !now.Before(ends) {
+		return status.Errorf(codes.Unauthenticated, "what you proved yourself with has ended at %s: connect again with what is newer", ends.UTC().Format(time.RFC3339))
+	}
+	if st.caller.Admit == nil {
+		return nil
+	}
+	workload, err := st.caller.Admit(st.node)
+	if err != nil {
+		st.log.Warn("a caller may not be the node that it says it is", slog.String("node", st.node.ID), slog.Any("error", err))
+		return status.Error(codes.PermissionDenied, printable(err.Error()))
+	}
+	st.workload = workload
+	return nil
+}
+
+// stillAdmitted looks again when it is time.
+func (st *stream) stillAdmitted(now time.Time) error {
+	if at := st.nextProof(); at.IsZero() || now.Before(at) {
+		return nil
+	}
+	return st.admit(now)
+}
+
+// nextProof is when to look again whether the stream may go on; zero: never.
+func (st *stream) nextProof() time.Time {
+	if st.caller.Admit == nil {
+		return time.Time{}
+	}
+	next := st.proven.Add(st.server.options.timing.access)
+	if ends := st.caller.Ends; !ends.IsZero() && ends.Before(next) {
+		return ends
+	}
+	return next
+}

@@ -1,0 +1,183 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/xdstest"
+)
+
+// gatekeeper decides as the test says.
+type gatekeeper struct {
+	mu      sync.Mutex
+	caller  Caller
+	nobody  error // of Identify
+	refused error // of Admit
+	asked   int
+}
+
+func (g *gatekeeper) Identify(context.Context) (Caller, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.caller
+	c.Admit = g.admit
+	return c, g.nobody
+}
+
+func (g *gatekeeper) admit(n envoy.Node) (string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked++
+	return "spiffe://mesh.example/ns/" + n.Namespace + "/sa/" + n.ServiceAccount, g.refused
+}
+
+func (g *gatekeeper) refuse(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused = err
+}
+
+// guarded is a hub with a gatekeeper; secrets go to its unix socket.
+func guarded(t *testing.T, g *gatekeeper, change ...func(*Options)) *vaultHub {
+	t.Helper()
+	v := newVaultHub(t, true)
+	v.server.options.Access = g
+	for _, f := range change {
+		f(&v.server.options)
+	}
+	return v.onSocket()
+}
+
+// What a node says must be what was proven, before anything is answered.
+func TestS18NothingIsAnsweredBeforeItIsAllowed(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		for name, c := range map[string]struct {
+			keeper *gatekeeper
+			want   codes.Code
+		}{
+			"nobody knows who it is": {&gatekeeper{nobody: status.Error(codes.Unauthenticated, "no")}, codes.Unauthenticated},
+			"nobody can tell now":    {&gatekeeper{nobody: status.Error(codes.Unavailable, "later")}, codes.Unavailable},
+			"another node":           {&gatekeeper{refused: errors.New("the node says c2")}, codes.PermissionDenied},
+			"a proof that has ended": {&gatekeeper{caller: Caller{Ends: time.Now().Add(-time.Second)}}, codes.Unauthenticated},
+		} {
+			v := guarded(t, c.keeper)
+			v.set(service("web", 1))
+			client := v.client(xdstest.Options{Delta: delta})
+			_ = client.Send(xdstest.Request{Type: xdstest.CDS}) // the stream may be over already
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			if r, err := client.Receive(ctx); status.Code(err) != c.want {
+				t.Errorf("%s: %q, %v", name, r.Names(), err)
+			}
+			cancel()
+			if n := v.fleet.Latest().Count(); n != 0 {
+				t.Errorf("%s: %d proxies are shown", name, n)
+			}
+			if denied := v.counts.of(Denied) == 1; denied != (c.want != codes.Unavailable) {
+				t.Errorf("%s: %d denials are counted", name, v.counts.of(Denied))
+			}
+		}
+	})
+}
+
+// A stream goes on only while it may (S11).
+func TestS11StreamsAreLookedAtAgain(t *testing.T) {
+	g := &gatekeeper{}
+	often := func(o *Options) { now := *o.timing; now.access = time.Millisecond; o.timing = &now }
+	v := guarded(t, g, often)
+	v.set(service("web", 1))
+	c := v.client(xdstest.Options{Delta: true})
+	c.get(xdstest.Request{Type: xdstest.CDS})
+	g.refuse(errors.New("the cluster is gone"))
+	if err := c.ends(); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "the cluster is gone") {
+		t.Errorf("it ends with %v", err)
+	}
+	ends := &gatekeeper{caller: Caller{Ends: time.Now().Add(300 * time.Millisecond)}}
+	over := guarded(t, ends).client(xdstest.Options{Delta: true})
+	over.get(xdstest.Request{Type: xdstest.CDS})
+	if err := over.ends(); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "connect again") {
+		t.Errorf("after the proof's end: %v", err)
+	}
+}
+
+func ownRef(authorities bool) SecretRef {
+	return SecretRef{
+		Cluster: "c1", Namespace: "shop", Authorities: authorities,
+		Workload: "spiffe://mesh.example/ns/shop/sa/", Node: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local",
+	}
+}
+
+// Every proxy has its own certificate and roots, and nobody else's; they are
+// made for those who ask, for as long as they are there.
+func TestS23ProxiesHaveTheirOwnSecrets(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		v := guarded(t, &gatekeeper{})
+		v.vault.keep(ownRef(false), "one")
+		v.vault.keep(ownRef(true), "roots")
+		c := v.client(xdstest.Options{Delta: delta})
+		c.get(xdstest.Request{Type: xdstest.CDS})
+		if v.vault.follows(ownRef(false)) != 0 {
+			t.Error("a certificate is made for one who did not ask")
+		}
+		r := c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{envoy.OwnCertificate, envoy.OwnRoots}})
+		if got := secretIn(t, r, envoy.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key one" {
+			t.Errorf("the key is %q", got)
+		}
+		if got := secretIn(t, r, envoy.OwnRoots).GetValidationContext().GetTrustedCa().GetInlineBytes(); string(got) != "ca roots" {
+			t.Errorf("the roots are %q", got)
+		}
+		v.vault.keep(ownRef(false), "another")
+		if r := c.accept(xdstest.SDS); string(secretIn(t, r, envoy.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes()) != "key another" {
+			t.Error("a new certificate is not sent")
+		}
+		if n := v.counts.of(SecretRefused); n != 0 {
+			t.Errorf("%d refusals are counted", n)
+		}
+		c.Close()
+		awaitNone(t, v, ownRef(false))
+	})
+}
+
+func awaitNone(t *testing.T, v *vaultHub, ref SecretRef) {
+	t.Helper()
+	testbed.WaitFor(t, patience, "the secret to be let go", func() error {
+		if n := v.vault.follows(ref); n != 0 {
+			return fmt.Errorf("followed %d times", n)
+		}
+		return nil
+	})
+}
+
+func TestS23OwnSecretsNeedAProof(t *testing.T) {
+	v := newVaultHub(t, true)
+	v.vault.keep(ownRef(false), "one") // nobody guards this hub: it knows no identities
+	names := []string{envoy.OwnCertificate, envoy.OwnRoots}
+	c := v.onSocket().client(xdstest.Options{Delta: true})
+	r := c.get(xdstest.Request{Type: xdstest.SDS, Names: names})
+	wantRemoved(t, r, names...)
+	if n := v.counts.of(SecretRefused); n != 2 {
+		t.Errorf("%d refusals are counted", n)
+	}
+	plain := newVaultHub(t, true)
+	plain.server.options.Access = &gatekeeper{}
+	plain.vault.keep(ownRef(false), "one")
+	wantRemoved(t, plain.client(xdstest.Options{Delta: true}).get(xdstest.Request{Type: xdstest.SDS, Names: names}), names...)
+}
+
+// Each trust domain's roots count for its own certificates.
+func TestRootsOfSeveralTrustDomains(t *testing.T) {
+	s := envoy.NewSecret(envoy.OwnRoots, envoy.KeyMaterial{Bundles: map[string][]byte{"b.example": []byte("b"), "a.example": []byte("a")}})
+	custom := s.GetValidationContext().GetCustomValidatorConfig()
+	if custom.GetName() != "envoy.tls.cert_validator.spiffe" || s.GetValidationContext().GetTrustedCa() != nil {
+		t.Errorf("it is %v", s)
+	}
+}
