@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -146,10 +147,19 @@ func (s *Secrets) complain(o object, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wanted[o] > 0 {
-		s.shelf.complain("source "+o.String(), &federation.Problem{
-			Code: ProblemSource, Object: "secret " + o.String(), Message: fmt.Sprintf("it cannot be read: %v; let the account list and watch it", err),
-		})
+		s.shelf.complain("source "+o.String(), &federation.Problem{Code: ProblemSource, Object: "secret " + o.String(), Message: o.unreadable(err)})
 	}
+}
+
+// unreadable says why the object cannot be read and what to do.
+func (o object) unreadable(err error) string {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("the hub may not read it: grant it the verbs list and watch on secrets in the namespace %s, as deploy/kubernetes/secrets.yaml does (%v)", o.namespace, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("the cluster does not accept the hub's credentials: rotate them (%v)", err)
+	}
+	return fmt.Sprintf("it cannot be read: %v; it is tried again", err)
 }
 
 // readOnce lists and watches the object by name. It returns nil when the watch
