@@ -32,6 +32,7 @@ type Gateway struct {
 	Locality Locality
 	From     []NetworkID // networks whose proxies may enter here, sorted; none: all
 	Cause    GatewayCause
+	Verdicts []Verdict // what probes found, one of each observer, in their order
 }
 
 // GatewayCause is what declared a gateway.
@@ -53,16 +54,25 @@ func (g Gateway) Serves(observer NetworkID) bool {
 }
 
 func (g Gateway) equal(o Gateway) bool {
-	return g.Address == o.Address && g.Locality == o.Locality && slices.Equal(g.From, o.From) && g.Cause == o.Cause
+	return g.Address == o.Address && g.Locality == o.Locality && slices.Equal(g.From, o.From) && g.Cause == o.Cause &&
+		slices.EqualFunc(g.Verdicts, o.Verdicts, Verdict.equal)
 }
 
 // GatewaysFrom are the gateways through which proxies of the observer's network
-// reach this one. None where the network is Gated: they do not reach it.
+// reach this one; StandingsFrom tells why others are left out. None where the
+// network is Gated: they do not reach it.
 func (n *Network) GatewaysFrom(observer NetworkID) []Gateway {
-	if !slices.ContainsFunc(n.Gateways, func(g Gateway) bool { return !g.Serves(observer) }) {
+	standings := n.StandingsFrom(observer)
+	if !slices.ContainsFunc(standings, func(s Standing) bool { return !s.Used() }) {
 		return n.Gateways
 	}
-	return slices.DeleteFunc(slices.Clone(n.Gateways), func(g Gateway) bool { return !g.Serves(observer) })
+	var used []Gateway
+	for i, g := range n.Gateways {
+		if standings[i].Used() {
+			used = append(used, g)
+		}
+	}
+	return used
 }
 
 // equal compares all but Version.

@@ -20,7 +20,8 @@ func (m *networkMaker) add(g Gateway, ip netip.Addr, port uint16) {
 		return
 	}
 	m.byAddress[at] = true
-	g.Address = at
+	m.use(useOfGateway, at.String())
+	g.Address, g.Verdicts = at, verdictsOf(m.draft.networks.verdicts, at)
 	m.network.Gateways = append(m.network.Gateways, g)
 }
 

@@ -14,6 +14,7 @@ type networkIndex struct {
 	uses     *iradix.Tree[gatewayUse]   // kind, thing, network: what networks looked at for their gateways
 	origins  *iradix.Tree[origin]       // network
 	resolved *iradix.Tree[[]netip.Addr] // name
+	verdicts *iradix.Tree[Verdict]      // gateway, observer
 	placement
 }
 
@@ -41,6 +42,7 @@ const (
 	useOfName    useKind = 'n' // a name that is resolved
 	useOfService useKind = 's' // services of a hostname
 	useOfAddress useKind = 'a' // an address that may be the VIP of a service
+	useOfGateway useKind = 'g' // a gateway that may be probed
 )
 
 func (k useKind) prefix(of string) []byte { return append([]byte{byte(k)}, of+nul...) }
@@ -48,7 +50,7 @@ func (k useKind) prefix(of string) []byte { return append([]byte{byte(k)}, of+nu
 func emptyNetworks() networkIndex {
 	return networkIndex{
 		byID: iradix.New[*Network](), claims: iradix.New[claim](), uses: iradix.New[gatewayUse](), origins: iradix.New[origin](),
-		resolved: iradix.New[[]netip.Addr](),
+		resolved: iradix.New[[]netip.Addr](), verdicts: iradix.New[Verdict](),
 	}
 }
 
@@ -67,6 +69,7 @@ type networksTxn struct {
 	uses     *iradix.Txn[gatewayUse]
 	origins  *iradix.Txn[origin]
 	resolved *iradix.Txn[[]netip.Addr]
+	verdicts *iradix.Txn[Verdict]
 	placement
 	dirty   map[NetworkID]bool // to be made anew
 	all     bool               // every network is dirty
@@ -76,6 +79,7 @@ type networksTxn struct {
 func (x networkIndex) txn() networksTxn {
 	return networksTxn{
 		byID: x.byID.Txn(), claims: x.claims.Txn(), uses: x.uses.Txn(), origins: x.origins.Txn(), resolved: x.resolved.Txn(),
+		verdicts:  x.verdicts.Txn(),
 		placement: x.placement,
 		dirty:     map[NetworkID]bool{},
 	}
@@ -84,6 +88,7 @@ func (x networkIndex) txn() networksTxn {
 func (x *networksTxn) commit() networkIndex {
 	return networkIndex{
 		byID: x.byID.Commit(), claims: x.claims.Commit(), uses: x.uses.Commit(), origins: x.origins.Commit(), resolved: x.resolved.Commit(),
+		verdicts:  x.verdicts.Commit(),
 		placement: x.placement,
 	}
 }

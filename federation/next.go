@@ -13,6 +13,7 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d.applyObjects(e.Objects)
 	d.applyPlacement()
 	d.applyResolved(e.Resolved)
+	d.applyVerdicts(e.Verdicts)
 	d.applyClusters(e.Clusters)
 	d.applySource(e)
 	d.applyServices(e.Source, e.Services)

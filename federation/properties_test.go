@@ -166,6 +166,8 @@ func drawNetworks(t *rapid.T) Edit {
 	if rapid.IntRange(0, 3).Draw(t, "removed") == 0 {
 		e.Objects = Delta[ObjectKey, *Object]{Gone: []ObjectKey{network.Key, mesh.Key}}
 	}
+	way := VerdictKey{Observer: drawNetworkID(t), Gateway: netip.AddrPortFrom(testAddress(rapid.IntRange(198, 211).Draw(t, "probed")), 15443)}
+	e.Verdicts.Set = map[VerdictKey]Verdict{way: {Observer: way.Observer, Reachable: rapid.Bool().Draw(t, "reachable"), Since: probedAt}}
 	name := rapid.SampledFrom([]Hostname{"lb.example", "gw.example"}).Draw(t, "name")
 	e.Resolved.Set = map[Hostname][]netip.Addr{name: {testAddress(210), testAddress(rapid.IntRange(210, 211).Draw(t, "answer"))}}
 	return e
@@ -237,6 +239,14 @@ func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 			again.Objects.Set[o.Key] = o
 		}
 		s.networks.resolved.Root().Walk(func(name []byte, to []netip.Addr) bool { again.Resolved.Set[Hostname(name)] = to; return false })
+		again.Verdicts.Set = map[VerdictKey]Verdict{}
+		for n := range s.Networks() {
+			for _, g := range n.Gateways {
+				for _, v := range g.Verdicts {
+					again.Verdicts.Set[VerdictKey{v.Observer, g.Address}] = v
+				}
+			}
+		}
 		fresh := after(again)
 		for c := range s.Clusters() {
 			e := s.Contribution(ShardKey{Cluster: c.ID, Provider: c.Spec.Provider})

@@ -1,0 +1,145 @@
+package federation
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	iradix "github.com/hashicorp/go-immutable-radix/v2"
+)
+
+// VerdictKey names a way: from the gateways of one network to a gateway of
+// another.
+type VerdictKey struct {
+	Observer NetworkID
+	Gateway  netip.AddrPort
+}
+
+// Verdict is what the observer's gateways found when they probed a gateway. It is
+// evidence of the data path alone: whether the hub can speak to a cluster says
+// nothing about it, and the other way round.
+type Verdict struct {
+	Observer  NetworkID
+	Reachable bool
+	Since     time.Time // when it became so
+}
+
+func (v Verdict) equal(o Verdict) bool {
+	return v.Observer == o.Observer && v.Reachable == o.Reachable && v.Since.Equal(o.Since)
+}
+
+// Standing says whether proxies of a network enter by a gateway, and why.
+type Standing string
+
+// The standings.
+const (
+	Unprobed    Standing = "UNPROBED"    // used: nobody has probed it from there
+	Reachable   Standing = "REACHABLE"   // used
+	Unreachable Standing = "UNREACHABLE" // not used
+	LastResort  Standing = "LAST_RESORT" // found unreachable, and used all the same: so are all
+	NotServing  Standing = "NOT_SERVING" // not used: it is for other networks
+)
+
+// Used tells that proxies enter by the gateway.
+func (s Standing) Used() bool { return s != Unreachable && s != NotServing }
+
+// VerdictOf is what the observer found of the gateway; false: nothing yet.
+func (g Gateway) VerdictOf(observer NetworkID) (Verdict, bool) {
+	i := slices.IndexFunc(g.Verdicts, func(v Verdict) bool { return v.Observer == observer })
+	if i < 0 {
+		return Verdict{}, false
+	}
+	return g.Verdicts[i], true
+}
+
+// StandingsFrom is what each of the network's Gateways is to proxies of the
+// observer's network. Where none of those that serve it can be reached, all of
+// them stay in use: a verdict may be wrong, and an empty set surely is.
+func (n *Network) StandingsFrom(observer NetworkID) []Standing {
+	all := make([]Standing, len(n.Gateways))
+	used := false
+	for i, g := range n.Gateways {
+		all[i] = g.standing(observer)
+		used = used || all[i].Used()
+	}
+	for i := range all {
+		if !used && all[i] == Unreachable {
+			all[i] = LastResort
+		}
+	}
+	return all
+}
+
+func (g Gateway) standing(observer NetworkID) Standing {
+	if !g.Serves(observer) {
+		return NotServing
+	}
+	switch v, known := g.VerdictOf(observer); {
+	case !known:
+		return Unprobed
+	case v.Reachable:
+		return Reachable
+	}
+	return Unreachable
+}
+
+// verdictBytes puts all verdicts of a gateway side by side.
+func verdictBytes(gateway netip.AddrPort, observer NetworkID) []byte {
+	at := gateway.Addr().As16()
+	return append(binary.BigEndian.AppendUint16(at[:], gateway.Port()), observer...)
+}
+
+func verdictsOf(tree *iradix.Txn[Verdict], gateway netip.AddrPort) (all []Verdict) {
+	tree.Root().WalkPrefix(verdictBytes(gateway, ""), func(_ []byte, v Verdict) bool {
+		all = append(all, v)
+		return false
+	})
+	return all
+}
+
+// applyVerdicts follows what was found of gateways. Only the networks that have
+// them are made anew.
+func (d *draft) applyVerdicts(delta Delta[VerdictKey, Verdict]) {
+	if delta.empty() {
+		return
+	}
+	for _, key := range d.goneVerdicts(delta) {
+		if _, had := d.networks.verdicts.Delete(verdictBytes(key.Gateway, key.Observer)); had {
+			d.networks.used(useOfGateway, key.Gateway.String())
+			d.changed = true
+		}
+	}
+	for key, now := range delta.Set {
+		at := netip.AddrPortFrom(key.Gateway.Addr().Unmap(), key.Gateway.Port())
+		now.Observer = key.Observer
+		if was, had := d.networks.verdicts.Get(verdictBytes(at, key.Observer)); had && was.equal(now) {
+			continue
+		}
+		d.networks.verdicts.Insert(verdictBytes(at, key.Observer), now)
+		d.networks.used(useOfGateway, at.String())
+		d.changed = true
+	}
+}
+
+func (d *draft) goneVerdicts(delta Delta[VerdictKey, Verdict]) []VerdictKey {
+	gone := slices.Clone(delta.Gone)
+	if !delta.Full {
+		return gone
+	}
+	d.networks.verdicts.Root().Walk(func(k []byte, v Verdict) bool {
+		ip, _ := netip.AddrFromSlice(k[:16])
+		key := VerdictKey{Observer: v.Observer, Gateway: netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16(k[16:18]))}
+		if _, stays := delta.Set[key]; !stays {
+			gone = append(gone, key)
+		}
+		return false
+	})
+	return gone
+}
+
+// String shows the way for people.
+func (k VerdictKey) String() string {
+	return strings.Join([]string{string(k.Observer), k.Gateway.String()}, " to ")
+}
