@@ -20,6 +20,7 @@ type Deps struct {
 	Sets     map[ObjectSet]bool
 	Networks map[NetworkID]bool
 	Settings bool
+	AllSpecs bool // the specs of all services, of those that may come too
 }
 
 // Reader reads a snapshot and notes what was read. It is for one goroutine.
@@ -42,7 +43,7 @@ func (r *Reader) Deps() Deps {
 	return Deps{
 		Services: maps.Clone(r.deps.Services), Ports: maps.Clone(r.deps.Ports), Hostnames: maps.Clone(r.deps.Hostnames),
 		Addresses: maps.Clone(r.deps.Addresses), Clusters: maps.Clone(r.deps.Clusters),
-		Objects: maps.Clone(r.deps.Objects), Names: maps.Clone(r.deps.Names), Sets: maps.Clone(r.deps.Sets), Networks: maps.Clone(r.deps.Networks), Settings: r.deps.Settings,
+		Objects: maps.Clone(r.deps.Objects), Names: maps.Clone(r.deps.Names), Sets: maps.Clone(r.deps.Sets), Networks: maps.Clone(r.deps.Networks), Settings: r.deps.Settings, AllSpecs: r.deps.AllSpecs,
 	}
 }
 
@@ -77,6 +78,13 @@ func (r *Reader) SpecsOnPort(number uint16) iter.Seq[*Service] {
 			}
 		}
 	}
+}
+
+// Specs yields every service for a look at its spec. Whoever reads them is made
+// anew with every spec that changes.
+func (r *Reader) Specs() iter.Seq[*Service] {
+	r.deps.AllSpecs = true
+	return r.snapshot.Services()
 }
 
 // ByHostname returns the services of that hostname, for a look at their specs.

@@ -16,6 +16,7 @@ type dependents struct {
 	sets      nameSets[federation.ObjectSet]
 	networks  nameSets[federation.NetworkID]
 	settings  map[string]struct{}
+	specs     map[string]struct{} // that read the specs of all services
 }
 
 func newDependents() dependents {
@@ -23,7 +24,7 @@ func newDependents() dependents {
 		services: map[federation.ServiceKey]map[string]federation.Reason{}, ports: nameSets[uint16]{}, hostnames: nameSets[federation.Hostname]{},
 		addresses: nameSets[federation.AddressKey]{}, clusters: nameSets[federation.ClusterID]{},
 		objects: nameSets[federation.ObjectKey]{}, named: nameSets[federation.ObjectName]{}, sets: nameSets[federation.ObjectSet]{},
-		networks: nameSets[federation.NetworkID]{}, settings: map[string]struct{}{},
+		networks: nameSets[federation.NetworkID]{}, settings: map[string]struct{}{}, specs: map[string]struct{}{},
 	}
 }
 
@@ -76,6 +77,9 @@ func (d *dependents) replace(name string, old, now federation.Deps) {
 	if delete(d.settings, name); now.Settings {
 		d.settings[name] = struct{}{}
 	}
+	if delete(d.specs, name); now.AllSpecs {
+		d.specs[name] = struct{}{}
+	}
 }
 
 // visit calls touch for every name that may look different after the changes;
@@ -90,6 +94,7 @@ func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch
 		}
 		if change.Reasons&federation.ReasonSpec != 0 {
 			touchAll(d.hostnames[change.Key.Hostname], touch)
+			touchAll(d.specs, touch)
 		}
 		if svc, ok := s.Service(change.Key); ok && change.Reasons&federation.ReasonSpec != 0 && len(d.ports) > 0 {
 			for _, p := range svc.Ports {

@@ -12,6 +12,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -38,7 +39,7 @@ func bootstrap(t testing.TB, built map[envoy.Type][]resource) []byte {
 		for j, r := range built[typ] {
 			switch m := r.message.(type) {
 			case *clusterv3.Cluster:
-				resources.Clusters = append(resources.Clusters, m)
+				resources.Clusters = append(resources.Clusters, withFileSecrets(t, m))
 			case *endpointv3.ClusterLoadAssignment:
 				resources.Clusters = append(resources.Clusters, staticCluster("assignment "+r.name, m))
 			case *listenerv3.Listener:
@@ -53,6 +54,34 @@ func bootstrap(t testing.TB, built map[envoy.Type][]resource) []byte {
 		t.Fatalf("writing the bootstrap: %v", err)
 	}
 	return config
+}
+
+// withFileSecrets takes the secrets of a cluster that does not come by EDS from a
+// file: a static cluster of that sort is made before there is ADS, and Envoy's
+// validation ends with a fault then. Clusters that come by CDS come later.
+func withFileSecrets(t testing.TB, c *clusterv3.Cluster) *clusterv3.Cluster {
+	if c.GetType() == clusterv3.Cluster_EDS || c.GetTransportSocket() == nil && len(c.GetTransportSocketMatches()) == 0 {
+		return c
+	}
+	c = proto.CloneOf(c)
+	sockets := []*corev3.TransportSocket{c.GetTransportSocket()}
+	for _, m := range c.GetTransportSocketMatches() {
+		sockets = append(sockets, m.GetTransportSocket())
+	}
+	for _, socket := range sockets {
+		tls := &tlsv3.UpstreamTlsContext{}
+		if socket == nil || socket.GetTypedConfig().UnmarshalTo(tls) != nil {
+			continue
+		}
+		common := tls.GetCommonTlsContext()
+		for _, secret := range append(common.GetTlsCertificateSdsSecretConfigs(), common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig()) {
+			if secret != nil {
+				secret.SdsConfig = &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{Path: "/dev/null"}}}
+			}
+		}
+		socket.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: pack(t, tls)}
+	}
+	return c
 }
 
 func staticCluster(name string, a *endpointv3.ClusterLoadAssignment) *clusterv3.Cluster {

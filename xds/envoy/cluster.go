@@ -86,9 +86,14 @@ func setProtocols(c *clusterv3.Cluster, options *upstreamhttpv3.HttpProtocolOpti
 type destination struct {
 	servedPort
 	name   string
+	subset string
 	labels map[string]string // of its endpoints
 	policy *networking.TrafficPolicy
 	rules  []*federation.Object // that made the policy
+	// identity tells that callers have an identity of the mesh; sni is what mutual
+	// TLS asks for, and taken whose name that is, if not the destination's.
+	identity   bool
+	sni, taken string
 }
 
 // destinationOf finds what the name stands for; false where it is not this
@@ -107,14 +112,19 @@ func (b *builder) destinationOf(name string) (destination, bool) {
 	if !ok && id.subset != "" {
 		return destination{}, false
 	}
-	return destination{
-		servedPort: p, name: name, labels: subset.GetLabels(), policy: r.policyOf(p.port.Number, subset), rules: r.rules,
-	}, true
+	d := destination{
+		servedPort: p, name: name, subset: id.subset, labels: subset.GetLabels(),
+		policy: r.policyOf(p.port.Number, subset), rules: r.rules, identity: b.facet.Identity,
+	}
+	if d.mutual() {
+		d.sni, d.taken = b.serverNameOf(d, r.subsets)
+	}
+	return d, true
 }
 
 // eds tells that the destination's endpoints come by EDS.
 func (d destination) eds() bool {
-	return d.service.Resolution == federation.ClientSideLB && !d.passthrough() && d.refusal() == ""
+	return d.service.Resolution == federation.ClientSideLB && !d.passthrough() && d.refusal() == "" && d.taken == ""
 }
 
 // passthrough tells that callers choose the endpoint.
@@ -133,13 +143,20 @@ func (b *builder) cluster(name string) proto.Message {
 		b.refuse(d, why)
 		return emptyCluster(name)
 	}
+	if d.taken != "" {
+		b.leaveOut(d.sniConflict(d.sni, d.taken))
+		return emptyCluster(name)
+	}
 	c := newCluster(name)
 	b.setDiscovery(c, d)
 	b.setBalancing(c, d)
 	setLimits(c, d.policy)
 	setOutlierDetection(c, d.policy.GetOutlierDetection())
 	options := httpOptions(d)
-	if tls := d.policy.GetTls(); isTLS(tls) {
+	switch {
+	case d.mutual():
+		b.setMutual(c, d)
+	case isTLS(d.policy.GetTls()):
 		c.TransportSocket = tlsSocket(d, options)
 	}
 	if options != nil {

@@ -22,14 +22,17 @@ func isTLS(tls *networking.ClientTLSSettings) bool {
 }
 
 // refusal says why nothing may be sent to the destination; empty: all is well.
-func (d destination) refusal() string { return refusedTLS(d.policy.GetTls()) }
+func (d destination) refusal() string {
+	if d.demandsMutual() && !d.mutual() {
+		return "tls.mode ISTIO_MUTUAL needs an identity of the mesh at both ends: the proxy needs IDENTITY_SOURCE in its metadata, and the service must be one of the mesh whose endpoints are known"
+	}
+	return refusedTLS(d.policy.GetTls())
+}
 
 // refusedTLS says why TLS cannot be had, which is never replaced by less.
 func refusedTLS(tls *networking.ClientTLSSettings) string {
 	switch {
 	case !isTLS(tls):
-	case tls.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL:
-		return "tls.mode ISTIO_MUTUAL needs certificates of the mesh, which there are none of yet; use SIMPLE or MUTUAL with files, or DISABLE"
 	case tls.GetCredentialName() != "":
 		return "tls.credentialName is not honoured for outbound connections yet; name the files on the proxy in clientCertificate, privateKey and caCertificates"
 	case tls.GetMode() == networking.ClientTLSSettings_MUTUAL && (tls.GetClientCertificate() == "" || tls.GetPrivateKey() == ""):

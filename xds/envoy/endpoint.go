@@ -18,7 +18,8 @@ import (
 type offer struct {
 	endpoint *federation.Endpoint
 	shard    federation.ShardKey
-	number   uint16 // 0 for a socket
+	number   uint16           // 0 for a socket
+	peer     *corev3.Metadata // of an endpoint that takes mutual TLS, for callers that offer it
 }
 
 func (o offer) compareSocket(p offer) int {
@@ -72,6 +73,9 @@ func (b *builder) offers(p destination) []offer {
 		portName, declared := p.port.DeclaredBy(group.Shard)
 		for i := range group.Endpoints {
 			o := offer{endpoint: &group.Endpoints[i], shard: group.Shard}
+			if p.identity && o.endpoint.TakesMutualTLS() {
+				o.peer = peerOf(group.ClusterOf(o.endpoint))
+			}
 			if !declared {
 				b.leaveOutEndpoint(o, ReasonPortNotDeclared, fmt.Sprintf("%s does not declare port %d of the service", group.Shard, p.port.Number))
 				continue
@@ -230,6 +234,7 @@ func weightShift(offers []offer) uint {
 func lbEndpoint(o offer, weight uint32) *endpointv3.LbEndpoint {
 	e := &endpointv3.LbEndpoint{
 		HealthStatus:   corev3.HealthStatus_HEALTHY,
+		Metadata:       o.peer,
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: endpointAddress(o)}},
 	}
 	if o.endpoint.Health == federation.Draining {

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ const (
 	scopeHTTPProxy   Scope = "httpProxy"   // the explicit HTTP proxy port
 	scopeProxyRoutes Scope = "proxyRoutes" // routes of the explicit HTTP proxy
 	scopeGateway     Scope = "gateway"     // what Gateways have a proxy listen for
+	scopePassed      Scope = "passed"      // services to which a router in sni-dnat mode passes connections
 	scopeTargets     Scope = "targets"     // what gRPC clients dial, with the short names of a namespace
 )
 
@@ -40,6 +42,8 @@ type Facet struct {
 	Port      uint16
 	IPv6      bool // the proxies have IPv6 addresses
 	GRPC      bool // there is no proxy: the client's own gRPC asks
+	Identity  bool // the proxies have an identity of the mesh
+	SNIDNAT   bool // the proxies are routers in sni-dnat mode
 	// What configuration makes of the proxy.
 	Egress   string                  // what a Sidecar imports: NAMESPACE/HOST, sorted, joined by commas; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
@@ -65,13 +69,18 @@ func (f Facet) String() string {
 	if f.Port != 0 {
 		parts = append(parts, fmt.Sprintf("port=%d", f.Port))
 	}
-	if f.IPv6 {
-		parts = append(parts, "ipv6")
-	}
-	if f.GRPC {
-		parts = append(parts, "grpc")
+	for flag, is := range f.flags() {
+		if is {
+			parts = append(parts, flag)
+		}
 	}
 	return strings.Join(parts, " ")
+}
+
+func (f Facet) flags() iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("sni-dnat", f.SNIDNAT)
+	}
 }
 
 // offers tells that the facet's resources stand for services.
@@ -91,6 +100,8 @@ func (f Facet) covers(s *federation.Service) bool {
 		return isPublic(s)
 	case scopePrivate:
 		return !isPublic(s) && s.VisibleFrom(f.Namespace)
+	case scopePassed:
+		return !s.MeshExternal && s.VisibleFrom(f.Namespace)
 	case scopeRoutes, scopeProxyRoutes, scopeTargets, scopeImported, scopeOwn, scopeGateway:
 		return s.VisibleFrom(f.Namespace) && f.imports(s.Key.Namespace, s.Key.Hostname)
 	}
@@ -128,8 +139,7 @@ func isPublic(s *federation.Service) bool {
 // Facets returns the facets of the node for resources of that type, as the
 // snapshot's configuration has it; they change with objects only. The node's
 // resources are the union of what Build makes for its facets; where Build makes
-// a name in several of them, the first facet has it. Routers in sni-dnat mode get
-// clusters and endpoints only.
+// a name in several of them, the first facet has it.
 func Facets(t Type, n Node, s *federation.Snapshot) []Facet {
 	c := bearingOn(n, s)
 	if n.GRPC {
@@ -168,23 +178,38 @@ func (n Node) offering(c bearing, base Facet) []Facet {
 }
 
 func (n Node) clusterFacets(c bearing) []Facet {
-	facets := n.offering(c, Facet{})
+	facets := n.offering(c, Facet{Identity: n.Identity})
 	if n.Type == Sidecar {
 		facets = append([]Facet{{Scope: scopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}
-	return append(facets, n.gatewayFacets(c)...)
+	return append(append(facets, n.gatewayFacets(c)...), n.passedFacets(Facet{})...)
 }
 
 // gatewayFacets are those of a proxy for which Gateways are.
 func (n Node) gatewayFacets(c bearing) []Facet {
-	if n.Type == Sidecar || n.RouterMode != Standard {
+	if n.Type == Sidecar {
 		return nil
 	}
-	return []Facet{{Scope: scopeGateway, Namespace: n.Namespace, Labels: c.labels, IPv6: n.hasIPv6()}}
+	return []Facet{{
+		Scope: scopeGateway, Namespace: n.Namespace, Labels: c.labels, IPv6: n.hasIPv6(),
+		Identity: n.Identity, SNIDNAT: n.RouterMode == SNIDNAT,
+	}}
+}
+
+// passedFacets are those of a router in sni-dnat mode for what it passes on.
+func (n Node) passedFacets(base Facet) []Facet {
+	if n.RouterMode != SNIDNAT {
+		return nil
+	}
+	base.Scope, base.Namespace = scopePassed, n.Namespace
+	return []Facet{base}
 }
 
 func (n Node) endpointFacets(c bearing) []Facet {
-	return n.offering(c, n.endpointFacet())
+	place := n.endpointFacet()
+	facets := n.passedFacets(place)
+	place.Identity = n.Identity
+	return append(n.offering(c, place), facets...)
 }
 
 // endpointFacet names the cluster only where it decides the network.
@@ -202,7 +227,7 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	}
 	var facets []Facet
 	if n.Capture {
-		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: n.Network, Addresses: n.addressList(), IPv6: n.hasIPv6()}
+		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: n.Network, Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity}
 		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
 		offering := n.offering(c, Facet{Cluster: n.Cluster, IPv6: n.hasIPv6(), Outbound: c.outbound})
 		if last := len(offering) - 1; offering[last].Scope == scopePrivate {

@@ -50,13 +50,17 @@ func newRoutedHTTP(statPrefix, routes string) *hcmv3.HttpConnectionManager {
 
 // inlineHTTP sends every request to one cluster.
 func inlineHTTP(statPrefix, cluster string) *listenerv3.Filter {
+	return filter(httpFilter, newInlineHTTP(statPrefix, cluster))
+}
+
+func newInlineHTTP(statPrefix, cluster string) *hcmv3.HttpConnectionManager {
 	m := newHTTP(statPrefix)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 		Name:             statPrefix,
 		VirtualHosts:     []*routev3.VirtualHost{everything(statPrefix, forward(cluster))},
 		ValidateClusters: wrapperspb.Bool(false),
 	}}
-	return filter(httpFilter, m)
+	return m
 }
 
 // newHTTP changes as little as a proxy can: no time limit of its own, the names

@@ -28,6 +28,7 @@ const (
 type gatewayPort struct {
 	bind    netip.Addr
 	number  uint16
+	facet   Facet
 	speech  speech
 	servers []*gatewayServer
 	passed  map[string]bool // names of servers whose connections are passed through
@@ -60,7 +61,7 @@ func (b *builder) gatewayPorts() []*gatewayPort {
 			s := &gatewayServer{object: o, spec: spec, field: fmt.Sprintf("servers[%d]", i), hosts: serverHosts(spec.GetHosts(), o.Key.Namespace)}
 			bind, err := bindOf(spec)
 			if number := spec.GetPort().GetNumber(); err == nil && number > 0 && number < 1<<16 {
-				ports = addServer(ports, s, &gatewayPort{bind: bind, number: uint16(number), passed: map[string]bool{}})
+				ports = addServer(ports, s, &gatewayPort{bind: bind, number: uint16(number), facet: b.facet, passed: map[string]bool{}})
 			}
 		}
 	}
@@ -110,8 +111,8 @@ func addServer(ports []*gatewayPort, s *gatewayServer, at *gatewayPort) []*gatew
 	case how == speaksTLS && !p.claimNames(s):
 	default:
 		p.speech, p.servers = how, append(p.servers, s)
-		if how == speaksTLS && s.mode() != networking.ServerTLSSettings_PASSTHROUGH {
-			s.socket, s.err = serverTLS(s)
+		if how == speaksTLS && !s.passesOn() {
+			s.socket, s.err = serverTLS(s, p.facet.Identity)
 		}
 	}
 	return ports
@@ -181,9 +182,14 @@ func (s *gatewayServer) gatewayName() string { return s.object.Key.Namespace + "
 
 func (s *gatewayServer) mode() networking.ServerTLSSettings_TLSmode { return s.spec.GetTls().GetMode() }
 
+// passesOn tells that the server does not end TLS.
+func (s *gatewayServer) passesOn() bool {
+	return s.mode() == networking.ServerTLSSettings_PASSTHROUGH || s.mode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH
+}
+
 // routed tells that the server's requests are routed as HTTP.
 func (s *gatewayServer) routed(how speech) bool {
-	https := strings.EqualFold(s.spec.GetPort().GetProtocol(), "HTTPS") && s.mode() != networking.ServerTLSSettings_PASSTHROUGH
+	https := strings.EqualFold(s.spec.GetPort().GetProtocol(), "HTTPS") && !s.passesOn()
 	return how == speaksHTTP || https && s.err == nil
 }
 

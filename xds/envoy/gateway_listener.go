@@ -84,6 +84,8 @@ func (b *builder) serverChains(p *gatewayPort, s *gatewayServer) []*listenerv3.F
 		return withFilter(b.gatewayTCP(p, s))
 	case s.mode() == networking.ServerTLSSettings_PASSTHROUGH:
 		return b.passThrough(p, s)
+	case s.mode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH:
+		return b.passBySNI(p, s)
 	}
 	if s.err != nil {
 		b.leaveOut(Reason{Code: ReasonTLS, Message: s.title() + s.err.Error() + "; until then nothing listens for its hosts"})
@@ -98,6 +100,9 @@ func (b *builder) serverChains(p *gatewayPort, s *gatewayServer) []*listenerv3.F
 	for _, chain := range chains {
 		chain.FilterChainMatch = forServers(s.names)
 		chain.TransportSocket = s.socket
+		if s.mode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
+			chain.TransportSocket = b.meshSocket(s)
+		}
 	}
 	return chains
 }

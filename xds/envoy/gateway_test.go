@@ -45,7 +45,7 @@ spec:
 `
 
 // Labels that no object asks for do not part proxies.
-func TestGatewaysAreForStandardRoutersWithTheLabels(t *testing.T) {
+func TestGatewaysAreForRoutersWithTheLabels(t *testing.T) {
 	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).config(t, oneGateway)
 	for _, c := range []struct {
 		id     string
@@ -56,7 +56,7 @@ func TestGatewaysAreForStandardRoutersWithTheLabels(t *testing.T) {
 		{"router~10.0.0.9~gw.edge~edge.svc.cluster.local", map[string]any{"istio": "ingress"}, "", []string{"0.0.0.0_80"}},
 		{"ingress~10.0.0.9~gw.edge~edge.svc.cluster.local", map[string]any{"istio": "ingress", "pod": "1"}, "", []string{"0.0.0.0_80"}},
 		{"router~10.0.0.9~gw.edge~edge.svc.cluster.local", map[string]any{"istio": "egress"}, "", []string{}},
-		{"router~10.0.0.9~gw.edge~edge.svc.cluster.local", map[string]any{"istio": "ingress"}, "sni-dnat", []string{}},
+		{"router~10.0.0.9~gw.edge~edge.svc.cluster.local", map[string]any{"istio": "ingress"}, "sni-dnat", []string{"0.0.0.0_80"}},
 		{"router~10.0.0.9~gw.edge~edge.svc.cluster.local", nil, "", []string{}},
 	} {
 		metadata := map[string]any{"NAMESPACE": "edge", "ROUTER_MODE": c.mode}
@@ -100,7 +100,7 @@ func TestWhatIsNotHonouredOfGatewaysIsSaid(t *testing.T) {
 		"all honoured": {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "::1", hosts: ["./a.example", "*"], tls: {mode: MUTUAL, credentialName: a, subjectAltNames: [b], cipherSuites: [AES128-SHA]}}`, nil},
 		"redirect":     {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {httpsRedirect: true}}`, nil},
 		"fields":       {`{port: {number: 80, name: a, protocol: HTTP, targetPort: 8080}, defaultEndpoint: "127.0.0.1:1", hosts: ["*"]}`, []string{"servers[0].defaultEndpoint", "servers[0].port.targetPort"}},
-		"mode":         {`{port: {number: 443, name: a, protocol: TLS}, hosts: ["*"], tls: {mode: AUTO_PASSTHROUGH}}`, []string{"servers[0].tls.mode"}},
+		"mode":         {`{port: {number: 443, name: a, protocol: TLS}, hosts: ["*"], tls: {mode: AUTO_PASSTHROUGH}}`, nil},
 		"values":       {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "unix:///a", hosts: ["*a", "a b"], tls: {mode: SIMPLE, credentialName: a/b, httpsRedirect: true}}`, []string{"servers[0].bind", "servers[0].hosts[0]", "servers[0].hosts[1]", "servers[0].tls.credentialName", "servers[0].tls.httpsRedirect"}},
 		"plaintext":    {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}`, []string{"servers[0].tls"}},
 		"protocol":     {`{port: {number: 0, name: a, protocol: UDP}, hosts: ["*"]}`, []string{"servers[0].port.number", "servers[0].port.protocol"}},

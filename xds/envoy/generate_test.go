@@ -73,12 +73,14 @@ func drawEndpoint(t *rapid.T) federation.Endpoint {
 		t.Fatal(err)
 	}
 	e := federation.Endpoint{
-		Address:  address,
-		Health:   rapid.SampledFrom([]federation.Health{federation.Healthy, federation.Draining, federation.Unhealthy}).Draw(t, "health"),
-		Weight:   rapid.SampledFrom([]uint32{0, 1, 7, 1 << 31, 1<<32 - 1}).Draw(t, "weight"),
-		Network:  rapid.SampledFrom([]federation.NetworkID{"", "n1", "n2"}).Draw(t, "endpoint network"),
-		Locality: federation.Locality{Region: rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(t, "region")},
-		Labels:   map[string]string{"version": rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(t, "version")},
+		Address:        address,
+		Health:         rapid.SampledFrom([]federation.Health{federation.Healthy, federation.Draining, federation.Unhealthy}).Draw(t, "health"),
+		Weight:         rapid.SampledFrom([]uint32{0, 1, 7, 1 << 31, 1<<32 - 1}).Draw(t, "weight"),
+		Network:        rapid.SampledFrom([]federation.NetworkID{"", "n1", "n2"}).Draw(t, "endpoint network"),
+		Locality:       federation.Locality{Region: rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(t, "region")},
+		TLSMode:        rapid.SampledFrom([]string{"", "istio", "disabled"}).Draw(t, "tls mode of an endpoint"),
+		ServiceAccount: rapid.SampledFrom([]string{"", "shop/web", "spiffe://x/y"}).Draw(t, "account"),
+		Labels:         map[string]string{"version": rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(t, "version")},
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "endpoint ports") {
 		e.Ports = append(e.Ports, federation.EndpointPort{Name: fmt.Sprintf("p%d", i), Number: rapid.SampledFrom([]uint16{80, 8080, 0}).Draw(t, "number")})
@@ -92,6 +94,8 @@ func drawNode(t *rapid.T) envoy.Node {
 		"CLUSTER_ID":      rapid.SampledFrom([]string{"c1", "c2", "unknown", ""}).Draw(t, "cluster"),
 		"NETWORK":         rapid.SampledFrom([]string{"", "n1"}).Draw(t, "proxy network"),
 		"NAMESPACE":       namespace,
+		"IDENTITY_SOURCE": rapid.SampledFrom([]string{"", "ads"}).Draw(t, "identity"),
+		"ROUTER_MODE":     rapid.SampledFrom([]string{"", "sni-dnat"}).Draw(t, "router mode"),
 		"LABELS":          map[string]any{"istio": "ingress"},
 		"INSTANCE_IPS":    rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2,fd00::a"}).Draw(t, "addresses"),
 		"HTTP_PROXY_PORT": rapid.SampledFrom([]any{"15080", 80, ""}).Draw(t, "proxy port"),

@@ -18,7 +18,7 @@ func ruleObject(rule *networking.DestinationRule) *federation.Object {
 
 // TLS that cannot be had is said to be in vain wherever it stands.
 func TestTLSThatCannotBeHadIsReported(t *testing.T) {
-	none := &networking.TrafficPolicy{Tls: &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_ISTIO_MUTUAL}}
+	none := &networking.TrafficPolicy{Tls: &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_MUTUAL}}
 	rule := &networking.DestinationRule{
 		Host: "web", TrafficPolicy: proto.CloneOf(none),
 		Subsets: []*networking.Subset{{Name: "v1"}, {Name: "v2", TrafficPolicy: none}},

@@ -68,9 +68,9 @@ func (n *valueNotes) serverTLS(path string, server *networking.Server, how speec
 	case how == speaksHTTP && tls != nil && (tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || tls.GetCredentialName() != ""):
 		n.add(path+".tls", "the protocol is plaintext; only httpsRedirect has an effect; use the protocol HTTPS")
 	case how != speaksTLS:
-	case tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH:
+	case !(&gatewayServer{spec: server}).passesOn():
 		s := &gatewayServer{object: &federation.Object{}, spec: server}
-		if _, err := serverTLS(s); err != nil {
+		if _, err := serverTLS(s, true); err != nil {
 			below, why, _ := strings.Cut(err.Error(), ": ")
 			n.add(path+below, why+"; nothing listens for the server's hosts")
 		}

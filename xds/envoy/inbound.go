@@ -24,6 +24,9 @@ func (b *builder) inboundListener() *listenerv3.Listener {
 	for _, port := range b.inboundHTTPPorts() {
 		l.FilterChains = append(l.FilterChains, chainForPort(port, inlineHTTP(fmt.Sprintf("inbound_%d", port), inboundPassthroughCluster)))
 	}
+	if b.facet.Identity {
+		b.takeMutual(l)
+	}
 	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{tcpProxy(inboundPassthroughCluster)}}
 	if b.facet.IPv6 {
 		alsoIPv6(l, inboundPort)

@@ -61,6 +61,9 @@ func Contributes(t Type, f Facet, s *federation.Service, snapshot *federation.Sn
 	if !f.covers(s) {
 		return nil
 	}
+	if f.Scope == scopePassed {
+		return passedNames(t, s, subsetNames(s.Key.Hostname, snapshot))
+	}
 	var names []string
 	for _, p := range s.Ports {
 		if p.Protocol.Transport() == federation.TransportTCP {

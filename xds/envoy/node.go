@@ -42,6 +42,7 @@ type Node struct {
 	HTTPProxyPort  uint16 // 0: no explicit HTTP proxy
 	DNSCapture     bool
 	Capture        bool   // the workload's connections are redirected to the proxy
+	Identity       bool   // it asks the hub for an identity of the mesh and for its trust bundle
 	GRPC           bool   // there is no proxy: the workload's own gRPC library asks
 	UserAgent      string // "envoy"
 	Version        string // of the user agent

@@ -103,6 +103,7 @@ func (p *nodeParser) readMetadata() {
 	p.node.Labels = p.labels("LABELS")
 	p.node.HTTPProxyPort = p.port("HTTP_PROXY_PORT")
 	p.node.DNSCapture = p.boolean("DNS_CAPTURE")
+	p.readIdentity()
 	p.node.Capture = p.node.Type == Sidecar && !strings.EqualFold(p.text("INTERCEPTION_MODE"), "NONE")
 	p.readAddresses()
 }
@@ -125,6 +126,22 @@ func (p *nodeParser) text(key string) string {
 	}
 	p.fail("metadata %s is a list or an object; a string is needed", key)
 	return ""
+}
+
+// identityFromHub is the value of IDENTITY_SOURCE of proxies that get their
+// identity from the hub, by SDS over ADS.
+const identityFromHub = "ads"
+
+// readIdentity takes up where the proxy has its identity from; without a source
+// it neither offers nor takes mutual TLS of the mesh.
+func (p *nodeParser) readIdentity() {
+	switch source := p.text("IDENTITY_SOURCE"); source {
+	case "":
+	case identityFromHub:
+		p.node.Identity = true
+	default:
+		p.fail("metadata IDENTITY_SOURCE %q is no source of identities; it must be %s, or absent", source, identityFromHub)
+	}
 }
 
 func (p *nodeParser) port(key string) uint16 {
@@ -234,7 +251,7 @@ func (p *nodeParser) readEnvoyFields(n *corev3.Node) {
 // readGRPC tells gRPC libraries from proxies.
 func (p *nodeParser) readGRPC() {
 	if strings.HasPrefix(p.node.UserAgent, "gRPC") || strings.EqualFold(p.text("GENERATOR"), "grpc") {
-		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort = true, false, 0
+		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort, p.node.Identity = true, false, 0, false
 	}
 }
 

@@ -49,6 +49,9 @@ const (
 	ReasonDomainTaken      = "DOMAIN_TAKEN"      // a service with the same short name or VIP comes first
 	ReasonNoDestination    = "NO_DESTINATION"    // where a request should go does not exist, or is not known to the proxy
 	ReasonGatewayConflict  = "GATEWAY_CONFLICT"  // an older Gateway, or an earlier server, has the port or the host
+	ReasonNoMutualTLS      = "NO_MUTUAL_TLS"     // the endpoint does not take mutual TLS, without which nothing comes from other networks
+	ReasonOtherNetwork     = "OTHER_NETWORK"     // the endpoint is not of the router's own network
+	ReasonSNIConflict      = "SNI_CONFLICT"      // connections to it would ask for the same server name as others
 	ReasonInvalidRule      = "INVALID_RULE"      // the object holds a value that Envoy would refuse
 )
 
@@ -68,6 +71,10 @@ func Build(t Type, name string, f Facet, r *federation.Reader) (proto.Message, [
 		m = staticCluster(name, f.IPv6)
 	case t == ClusterType && f.Scope == scopeGateway:
 		m = b.gatewayCluster(name)
+	case t == ClusterType && f.Scope == scopePassed:
+		m = b.passedCluster(name)
+	case t == EndpointType && f.Scope == scopePassed:
+		m = b.passedAssignment(name)
 	case t == ClusterType && f.offers():
 		m = b.cluster(name)
 	case t == EndpointType && f.offers():

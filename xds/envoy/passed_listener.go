@@ -1,0 +1,64 @@
+package envoy
+
+import (
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// passBySNI has one chain for each name that the server's hosts admit, so that no
+// name leads anywhere else and the connections of a service outlive changes of
+// others. What asks for no name, for another, or speaks no protocol of the mesh
+// finds no chain.
+func (b *builder) passBySNI(p *gatewayPort, s *gatewayServer) []*listenerv3.FilterChain {
+	if !b.facet.SNIDNAT {
+		b.leaveOut(Reason{Code: ReasonTLS, Message: s.title() + ".tls.mode: AUTO_PASSTHROUGH needs a router in sni-dnat mode; nothing listens for the server's hosts"})
+		return nil
+	}
+	var chains []*listenerv3.FilterChain
+	for _, name := range b.passable(s) {
+		if p.passed[name] {
+			continue
+		}
+		p.passed[name] = true
+		match := &listenerv3.FilterChainMatch{TransportProtocol: "tls", ServerNames: []string{name}, ApplicationProtocols: meshProtocols()}
+		tcp := newTCP(name)
+		tcp.StatPrefix = p.listener()
+		chains = append(chains, &listenerv3.FilterChain{Name: name, FilterChainMatch: match, Filters: []*listenerv3.Filter{filter(tcpProxyFilter, tcp)}})
+	}
+	if len(chains) == 0 {
+		b.leaveOut(Reason{Code: ReasonNoDestination, Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})
+	}
+	return chains
+}
+
+// passable are the names of the clusters that the server's hosts admit, sorted.
+func (b *builder) passable(s *gatewayServer) []string {
+	for range b.reader.ObjectsOf(destinationRuleKind) { //nolint:revive // notes that subsets come and go with them
+	}
+	b.reader.Mesh()
+	apart := &builder{facet: Facet{Scope: scopePassed, Namespace: b.facet.Namespace}, reader: b.reader.Apart()}
+	var names []string
+	for svc := range b.reader.Specs() {
+		if !apart.facet.covers(svc) || !s.admits(svc) {
+			continue
+		}
+		subsets := []string{""}
+		for _, subset := range apart.ruling(svc).subsets {
+			subsets = append(subsets, subset.GetName())
+		}
+		names = append(names, passedNames(ClusterType, svc, subsets)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// admits tells that the server's hosts let connections for the service pass:
+// NAMESPACE/HOST is of that namespace alone.
+func (s *gatewayServer) admits(svc *federation.Service) bool {
+	return slices.ContainsFunc(s.hosts, func(h serverHost) bool {
+		return (h.namespace == "" || h.namespace == svc.Key.Namespace) && covers(h.name, string(svc.Key.Hostname))
+	})
+}
