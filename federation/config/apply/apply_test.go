@@ -262,8 +262,10 @@ func TestRollbackIsOneNewRevision(t *testing.T) {
 	if again, err := w.engine.Rollback(t.Context(), apply.Rollback{To: 1}); err != nil || len(again.Changes) != 0 || again.Revision != 4 {
 		t.Errorf("once more: %s at %d, %v", actions(again), again.Revision, err)
 	}
-	if r, err := w.engine.Rollback(t.Context(), apply.Rollback{To: 99}); err != nil || codes(r) != "UNKNOWN_REVISION to" {
-		t.Errorf("to a revision that is not there: %s, %v", codes(r), err)
+	for _, to := range []int64{99, 0} { // 0: no configuration at all was never applied
+		if r, err := w.engine.Rollback(t.Context(), apply.Rollback{To: to}); err != nil || codes(r) != "UNKNOWN_REVISION to" {
+			t.Errorf("to revision %d, which is not there: %s, %v", to, codes(r), err)
+		}
 	}
 }
 

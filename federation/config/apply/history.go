@@ -57,6 +57,10 @@ func (e *Engine) Rollback(ctx context.Context, r Rollback) (Result, error) {
 			return deref(done), err
 		}
 	}
+	if r.To <= 0 { // nothing was there before the first one, and nothing never means to delete all
+		return Result{DryRun: r.DryRun, Errors: []Error{{Code: UnknownRevision, Field: "to", Message: fmt.Sprintf(
+			"revision %d: the history begins with revision 1; to remove objects, delete them by name", r.To)}}}, nil
+	}
 	then, err := e.Log.At(ctx, r.To)
 	switch {
 	case errors.Is(err, config.ErrUnknownRevision):

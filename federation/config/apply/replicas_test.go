@@ -180,7 +180,10 @@ func (w *world) step(t *rapid.T, m *model) {
 		}
 		m.took(t, w.remove(apply.Origin{}, gone...), next)
 	case "rollback":
-		to := rapid.IntRange(max(0, len(m.history)-20), len(m.history)-1).Draw(t, "to")
+		if len(m.history) == 1 {
+			break // there is nothing to go back to
+		}
+		to := rapid.IntRange(max(1, len(m.history)-20), len(m.history)-1).Draw(t, "to")
 		r, err := w.engine.Rollback(w.t.Context(), apply.Rollback{To: int64(to)})
 		if err != nil {
 			t.Fatal(err)
