@@ -26,7 +26,6 @@ type Certificates interface {
 
 // Options are what a Guard works with. All but Metrics and Logger are required.
 type Options struct {
-	TrustDomain  string // of workloads that prove themselves by a token
 	Certificates Certificates
 	Tokens       *Tokens
 	Clusters     Clusters
@@ -123,7 +122,7 @@ func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, beare
 	if err != nil {
 		return Identity{}, err
 	}
-	w, err := authority.NewWorkload(g.o.TrustDomain, found.namespace, found.name)
+	w, err := authority.NewWorkload(g.o.Clusters.Standing(cluster).TrustDomain, found.namespace, found.name)
 	if err != nil {
 		return Identity{}, refusal{err.Error()}
 	}

@@ -36,6 +36,8 @@ type Standing struct {
 	Attached bool
 	Frozen   string // why nothing new is believed of it; empty: it is not frozen
 	UID      string // of kube-system, as it was found first; empty: not known yet
+	// TrustDomain is that of the cluster's workloads.
+	TrustDomain string
 }
 
 // Clusters tell how they are attached. Its method must not block.

@@ -33,12 +33,35 @@ func (g *Guard) Allow(i Identity, n Node) error {
 	if err := i.mayBe(n); err != nil {
 		return err
 	}
-	if n.Cluster != g.o.Hub && !g.o.Clusters.Standing(n.Cluster).Attached {
-		return fmt.Errorf("no cluster %q is attached to this hub", n.Cluster)
+	if err := g.belongs(i, n.Cluster); err != nil {
+		return err
 	}
 	own := i.Workload.Namespace + "/" + i.Workload.ServiceAccount
 	if accounts := g.o.Workloads.AccountsAt(n); len(accounts) > 0 && !slices.Contains(accounts, own) {
 		return fmt.Errorf("the addresses of the node are those of a workload that does not run as %s", own)
+	}
+	return nil
+}
+
+// Home is the cluster for which the caller may have a certificate; the error is
+// the reason why it may have none, fit for the caller.
+func (g *Guard) Home(i Identity) (federation.ClusterID, error) {
+	cluster, one := i.Cluster()
+	if !one {
+		return "", fmt.Errorf("it is not proven of which cluster %s is: show a token of that cluster", i.Workload)
+	}
+	return cluster, g.belongs(i, cluster)
+}
+
+// belongs tells that the cluster is there, and that its workloads have identities
+// of the caller's trust domain.
+func (g *Guard) belongs(i Identity, cluster federation.ClusterID) error {
+	standing := g.o.Clusters.Standing(cluster)
+	switch {
+	case !standing.Attached && cluster != g.o.Hub:
+		return fmt.Errorf("no cluster %q is attached to this hub", cluster)
+	case standing.TrustDomain != i.Workload.TrustDomain:
+		return fmt.Errorf("the trust domain of the cluster %q is %q, and that of %s is another", cluster, standing.TrustDomain, i.Workload)
 	}
 	return nil
 }

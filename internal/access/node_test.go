@@ -13,7 +13,7 @@ import (
 )
 
 func TestS18ANodeMustBeWhatWasProven(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true}, "c2": {Attached: true}})
+	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true}, "c2": {Attached: true}, "foreign": {Attached: true, TrustDomain: "other.example"}})
 	of := func(clusters ...federation.ClusterID) Identity {
 		return Identity{Workload: workload("shop", "web"), Clusters: clusters}
 	}
@@ -32,6 +32,7 @@ func TestS18ANodeMustBeWhatWasProven(t *testing.T) {
 		"the pod of the token":       {bound, func(*Node) {}, nil, ""},
 		"a workload known there":     {of("c1"), func(*Node) {}, []string{"shop/web"}, ""},
 		"the hub's own cluster":      {of("hub"), func(n *Node) { n.Cluster = "hub" }, nil, ""},
+		"another trust domain":       {of("foreign"), func(n *Node) { n.Cluster = "foreign" }, nil, `trust domain of the cluster "foreign" is "other.example"`},
 		"other cluster":              {of("c1"), func(n *Node) { n.Cluster = "c2" }, nil, `cluster "c2", and it is proven to be of "c1"`},
 		"no cluster":                 {of("c1"), func(n *Node) { n.Cluster = "" }, nil, "CLUSTER_ID"},
 		"cluster not proven":         {of(), func(*Node) {}, nil, "does not prove of which cluster"},
@@ -50,6 +51,19 @@ func TestS18ANodeMustBeWhatWasProven(t *testing.T) {
 		err := w.Allow(c.identity, n)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// Certificates are for workloads of exactly one cluster that is attached.
+func TestS01CertificatesAreForAKnownCluster(t *testing.T) {
+	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true}, "c2": {Attached: true}, "foreign": {Attached: true, TrustDomain: "other.example"}})
+	for want, clusters := range map[string][]federation.ClusterID{
+		"": {"c1"}, "not proven of which": {"c1", "c2"}, "not proven": nil, `no cluster "c9"`: {"c9"}, "is another": {"foreign"},
+	} {
+		home, err := w.Home(Identity{Workload: workload("shop", "web"), Clusters: clusters})
+		if want == "" && (err != nil || home != "c1") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v: %q, %v, want %q", clusters, home, err, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -41,13 +42,17 @@ func newWorld(clusters map[federation.ClusterID]Standing) *world {
 	w := &world{now: time.Now(), clusters: clusters, proofs: map[string]authority.Proof{}, counted: map[string]int{}}
 	w.tokens = NewTokens(TokenOptions{Audiences: []string{"isthmus", "istio-ca"}, Clusters: w, Now: func() time.Time { return w.now }})
 	w.Guard = New(Options{
-		TrustDomain: "mesh.example", Certificates: w, Tokens: w.tokens, Clusters: w, Workloads: w, Hub: "hub", Metrics: w,
+		Certificates: w, Tokens: w.tokens, Clusters: w, Workloads: w, Hub: "hub", Metrics: w,
 		Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 	return w
 }
 
-func (w *world) Standing(id federation.ClusterID) Standing { return w.clusters[id] }
+func (w *world) Standing(id federation.ClusterID) Standing {
+	s := w.clusters[id]
+	s.TrustDomain = cmp.Or(s.TrustDomain, "mesh.example")
+	return s
+}
 
 func (w *world) AccountsAt(Node) []string { return w.accounts }
 
