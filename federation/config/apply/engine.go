@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -43,6 +45,9 @@ type Options struct {
 type Engine struct {
 	Options
 	turn chan struct{} // holds one token: whoever has it changes
+
+	mu     sync.Mutex
+	silent chan struct{} // closed when the store does not answer who has the turn
 }
 
 // New makes an engine.
@@ -53,7 +58,7 @@ func New(o Options) *Engine {
 	if o.NewUID == nil {
 		o.NewUID = newUID
 	}
-	e := &Engine{Options: o, turn: make(chan struct{}, 1)}
+	e := &Engine{Options: o, turn: make(chan struct{}, 1), silent: make(chan struct{})}
 	e.turn <- struct{}{}
 	return e
 }
@@ -101,15 +106,40 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 	select {
 	case <-e.turn:
 		defer func() { e.turn <- struct{}{} }()
+	case <-e.silence():
+		return Result{Errors: []Error{{Code: Unavailable, Message: "the store did not answer the change before this one: nothing was changed; repeat it later"}}}, nil
 	case <-ctx.Done():
 		return Result{}, fmt.Errorf("waiting for other changes: %w", ctx.Err())
 	}
 	for range maxAttempts {
 		if result, err := e.attempt(ctx, o, compute); result != nil || err != nil {
+			if result != nil && result.unavailable() {
+				e.giveUp()
+			}
 			return bounded(deref(result)), err
 		}
 	}
 	return Result{Errors: []Error{{Code: Busy, Message: "others keep changing the configuration; repeat the request"}}}, nil
+}
+
+// silence ends the wait for a turn: who waits does not find out one after the
+// other that the store does not answer (F27).
+func (e *Engine) silence() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.silent
+}
+
+// giveUp has everybody fail who waits now.
+func (e *Engine) giveUp() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.silent)
+	e.silent = make(chan struct{})
+}
+
+func (r Result) unavailable() bool {
+	return slices.ContainsFunc(r.Errors, func(e Error) bool { return e.Code == Unavailable })
 }
 
 // attempt is one go at a change. Without a result somebody else was faster.
