@@ -1,0 +1,317 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Sheet is what this hub says of the ways from one network: of those that it
+// found reachable, or of those that it did not.
+type Sheet struct {
+	SheetKey
+	Since map[netip.AddrPort]time.Time // by gateway
+}
+
+// SheetKey names a sheet of this hub.
+type SheetKey struct {
+	Observer  federation.NetworkID
+	Reachable bool
+}
+
+// ErrNoSheet is the error of a renewal of what is not there any more.
+var ErrNoSheet = errors.New("there is no such sheet")
+
+// Store keeps sheets where every hub reads them. Its methods may block.
+type Store interface {
+	// Put keeps the sheet for so long, in the place of the one of that key.
+	Put(ctx context.Context, s Sheet, ttl time.Duration) error
+	// Renew begins its time anew; ErrNoSheet when it is gone.
+	Renew(ctx context.Context, key SheetKey) error
+	// Remove does nothing where there is none.
+	Remove(ctx context.Context, key SheetKey) error
+}
+
+// Snapshots gives the newest snapshot; an Aggregate does.
+type Snapshots interface {
+	Latest() *federation.Snapshot
+}
+
+// How long sheets last without their hub. One that says reachable ends soon: it
+// outvotes every other hub. One that says unreachable outlasts a failure of the
+// store, and is outvoted by whoever knows better.
+const (
+	ttlReachable   = 30 * time.Second
+	ttlUnreachable = time.Hour
+)
+
+const (
+	retryAfter  = 200 * time.Millisecond // after a write that failed, the first time
+	retryAtMost = 5 * time.Second
+)
+
+// Options are what a Keeper works with. Snapshots and Store are required.
+type Options struct {
+	Snapshots Snapshots
+	Store     Store
+	Rules     Rules
+	Logger    *slog.Logger // nil: slog's default
+	Now       func() time.Time
+}
+
+// Keeper hears probers, judges, and writes what it found. What it writes has no
+// effect but by the store: it comes back to the snapshot from there.
+type Keeper struct {
+	o    Options
+	wake chan struct{}
+
+	mu    sync.Mutex
+	judge *Judge
+	taken map[federation.NetworkID]bool // observers whose verdicts were taken over
+}
+
+// New makes a keeper.
+func New(o Options) *Keeper {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Keeper{o: o, wake: make(chan struct{}, 1), judge: NewJudge(o.Rules), taken: map[federation.NetworkID]bool{}}
+}
+
+// takeOver goes on from what is in force, before the first word from a network.
+func (k *Keeper) takeOver(observer federation.NetworkID, now time.Time) {
+	if k.taken[observer] {
+		return
+	}
+	k.taken[observer] = true
+	for n := range k.o.Snapshots.Latest().Networks() {
+		for _, g := range n.Gateways {
+			if v, known := g.VerdictOf(observer); known {
+				k.judge.Adopt(federation.VerdictKey{Observer: observer, Gateway: g.Address}, v, now)
+			}
+		}
+	}
+}
+
+// Hear takes what a prober says now. It does not block.
+func (k *Keeper) Hear(words []Word) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.o.Now()
+	for _, w := range words {
+		k.takeOver(w.Way.Observer, now)
+		k.judge.Hear(w, now)
+	}
+	k.nudge()
+}
+
+// Left says that the prober is gone. It does not block.
+func (k *Keeper) Left(prober string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.judge.Left(prober)
+	k.nudge()
+}
+
+func (k *Keeper) nudge() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run writes what is found until the context ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	w := writer{k: k, written: map[SheetKey]written{}}
+	for ctx.Err() == nil {
+		k.wait(ctx, w.step(ctx))
+	}
+	return nil
+}
+
+func (k *Keeper) wait(ctx context.Context, until time.Time) {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(max(0, until.Sub(k.o.Now())))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-k.wake:
+	case <-due:
+	}
+}
+
+// verdicts are those of the gateways that there are.
+func (k *Keeper) verdicts() (map[federation.VerdictKey]federation.Verdict, time.Time) {
+	there := map[netip.AddrPort]bool{}
+	for n := range k.o.Snapshots.Latest().Networks() {
+		for _, g := range n.Gateways {
+			there[g.Address] = true
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.judge.Keep(func(way federation.VerdictKey) bool { return there[way.Gateway] })
+	return k.judge.Verdicts(k.o.Now())
+}
+
+// writer is one Run.
+type writer struct {
+	k       *Keeper
+	written map[SheetKey]written
+	failed  time.Duration // how long to wait after the last failure; 0: it went well
+	notYet  time.Time     // before which nothing is tried again
+	said    map[federation.VerdictKey]federation.Verdict
+}
+
+// written is a sheet as the store has it.
+type written struct {
+	since  map[netip.AddrPort]time.Time
+	renew  time.Time // when its time is to begin anew
+	absent bool      // it is certain that there is none
+}
+
+// step writes what differs, renews what is due, and returns when to come again.
+func (w *writer) step(ctx context.Context) time.Time {
+	verdicts, again := w.k.verdicts()
+	w.log(verdicts)
+	if now := w.k.o.Now(); now.Before(w.notYet) {
+		return soonest(again, w.notYet)
+	}
+	if err := w.write(ctx, sheetsOf(verdicts)); err != nil {
+		if w.failed == 0 {
+			w.k.o.Logger.Warn("verdicts on gateways are not written, and stay as they were", slog.Any("error", err))
+		}
+		w.failed = min(max(2*w.failed, retryAfter), retryAtMost)
+		w.notYet = w.k.o.Now().Add(w.failed)
+		return soonest(again, w.notYet)
+	}
+	w.failed = 0
+	for _, kept := range w.written {
+		if !kept.absent {
+			again = soonest(again, kept.renew)
+		}
+	}
+	return again
+}
+
+func soonest(a, b time.Time) time.Time {
+	if b.IsZero() {
+		return a
+	}
+	return earlier(a, b)
+}
+
+func (w *writer) log(now map[federation.VerdictKey]federation.Verdict) {
+	for way, v := range now {
+		w.meet(way.Observer)
+		if was, had := w.said[way]; had && was.Reachable != v.Reachable || !had && !v.Reachable {
+			w.k.o.Logger.Info("a gateway is judged anew", slog.String("network", string(way.Observer)), slog.String("gateway", way.Gateway.String()), slog.Bool("reachable", v.Reachable))
+		}
+	}
+	w.said = now
+}
+
+// meet takes it that the store may have sheets of the observer, from before this
+// hub was started.
+func (w *writer) meet(observer federation.NetworkID) {
+	for _, key := range [...]SheetKey{{observer, true}, {observer, false}} {
+		if _, known := w.written[key]; !known {
+			w.written[key] = written{}
+		}
+	}
+}
+
+func sheetsOf(verdicts map[federation.VerdictKey]federation.Verdict) map[SheetKey]map[netip.AddrPort]time.Time {
+	sheets := map[SheetKey]map[netip.AddrPort]time.Time{}
+	for way, v := range verdicts {
+		key := SheetKey{way.Observer, v.Reachable}
+		if sheets[key] == nil {
+			sheets[key] = map[netip.AddrPort]time.Time{}
+		}
+		sheets[key][way.Gateway] = v.Since
+	}
+	return sheets
+}
+
+// write brings the store up to the sheets. What a gateway moves to is written
+// before what it leaves, so that it is never in none: what is in both counts as
+// reachable.
+func (w *writer) write(ctx context.Context, sheets map[SheetKey]map[netip.AddrPort]time.Time) error {
+	for _, gains := range []bool{true, false} {
+		for key, since := range sheets {
+			if was := w.written[key]; maps.EqualFunc(was.since, since, time.Time.Equal) || gainsAny(was.since, since) != gains {
+				continue
+			}
+			if err := w.put(ctx, key, since); err != nil {
+				return err
+			}
+		}
+	}
+	for key, kept := range w.written {
+		if err := w.tend(ctx, key, kept, sheets[key] == nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tend removes a sheet that is empty now, and renews what is due.
+func (w *writer) tend(ctx context.Context, key SheetKey, kept written, empty bool) error {
+	switch {
+	case empty && !kept.absent:
+		if err := w.k.o.Store.Remove(ctx, key); err != nil {
+			return err
+		}
+		w.written[key] = written{absent: true}
+	case !empty && !w.k.o.Now().Before(kept.renew):
+		return w.renew(ctx, key, kept)
+	}
+	return nil
+}
+
+func gainsAny(was, now map[netip.AddrPort]time.Time) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(g netip.AddrPort) bool { _, had := was[g]; return !had })
+}
+
+func (key SheetKey) ttl() time.Duration {
+	if key.Reachable {
+		return ttlReachable
+	}
+	return ttlUnreachable
+}
+
+func (w *writer) put(ctx context.Context, key SheetKey, since map[netip.AddrPort]time.Time) error {
+	asked := w.k.o.Now()
+	if err := w.k.o.Store.Put(ctx, Sheet{key, since}, key.ttl()); err != nil {
+		return err
+	}
+	w.written[key] = written{since: since, renew: asked.Add(key.ttl() / 3)}
+	return nil
+}
+
+// renew writes the sheet again where its time has ended meanwhile.
+func (w *writer) renew(ctx context.Context, key SheetKey, kept written) error {
+	asked := w.k.o.Now()
+	err := w.k.o.Store.Renew(ctx, key)
+	if errors.Is(err, ErrNoSheet) {
+		return w.put(ctx, key, kept.since)
+	}
+	if err == nil {
+		kept.renew = asked.Add(key.ttl() / 3)
+		w.written[key] = kept
+	}
+	return err
+}
