@@ -110,3 +110,17 @@ func TestEchoTellsWhatItSees(t *testing.T) {
 		t.Errorf("a stopped echo server answers %d, %v", response.Status, response.Err)
 	}
 }
+
+func TestSniffingSeesWhatIsSent(t *testing.T) {
+	network := NewNetwork(t, "open", "10.1.0.0/24")
+	server, client, other := NewNamespace(t, "server"), NewNamespace(t, "client"), NewNamespace(t, "other")
+	server.Join(network, "10.1.0.2")
+	client.Join(network, "10.1.0.3")
+	other.Join(network, "10.1.0.4")
+	StartEcho(t, EchoOptions{Name: "server", Namespace: server, HTTP: []int{80}})
+	near, far := server.Sniff(), other.Sniff()
+	wantAnswer(t, client, "http://10.1.0.2/a-word", "server")
+	if !near.Saw("GET /a-word") || far.Saw("GET /a-word") {
+		t.Errorf("the server's link saw the request: %t, a third one: %t", near.Saw("GET /a-word"), far.Saw("GET /a-word"))
+	}
+}
