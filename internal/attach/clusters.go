@@ -1,0 +1,318 @@
+package attach
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
+)
+
+// Engine changes the configuration; an apply.Engine does.
+type Engine interface {
+	Apply(context.Context, apply.Request) (apply.Result, error)
+	Delete(context.Context, apply.Deletion) (apply.Result, error)
+}
+
+// Registries runs what is attached.
+type Registries interface {
+	// Confirm believes what a cluster is held for.
+	Confirm(federation.ClusterID) error
+	// Leaving shows that a cluster is being detached, or is not after all.
+	Leaving(id federation.ClusterID, leaving bool)
+}
+
+// Options are what Clusters works with. All but the last three are needed.
+type Options struct {
+	Engine     Engine
+	Views      interface{ Latest() *config.View }
+	Snapshots  interface{ Latest() *federation.Snapshot }
+	Registries Registries
+	// Holder names the source that has an ID: ObjectSource where it is a Cluster
+	// object.
+	Holder func(federation.ClusterID) (source string, found bool)
+	Vault  *Vault
+	Look   map[federation.Provider]Looker
+	Hub    federation.ClusterID
+	// Trust compares the trust domain of the cluster with the mesh's; nil: it is not
+	// compared.
+	Trust    func(context.Context, Request) (apply.Severity, string)
+	Patience time.Duration // how long a look may take, and how long an answer waits; 0: 10 s
+	Now      func() time.Time
+}
+
+// ObjectSource is the name of the source of clusters that are Cluster objects.
+const ObjectSource = "a Cluster object"
+
+// Clusters attaches and detaches. Its methods are safe for concurrent use; one of
+// them works at a time.
+type Clusters struct {
+	o     Options
+	turn  chan struct{}
+	given map[federation.ClusterID]string // UIDs that were found when credentials were given; guarded by turn
+}
+
+// New makes Clusters.
+func New(o Options) *Clusters {
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Clusters{o: o, turn: make(chan struct{}, 1), given: map[federation.ClusterID]string{}}
+}
+
+// Result is what became of a request. With Errors nothing was changed.
+type Result struct {
+	Findings []apply.Finding
+	Errors   []apply.Error
+}
+
+func refuse(code apply.Code, field, format string, args ...any) Result {
+	return Result{Errors: []apply.Error{{Code: code, Field: field, Message: fmt.Sprintf(format, args...)}}}
+}
+
+func (c *Clusters) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case c.turn <- struct{}{}:
+		return func() { <-c.turn }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for other requests: %w", ctx.Err())
+	}
+}
+
+// object is the Cluster object of the ID.
+func (c *Clusters) object(id federation.ClusterID) (*config.Object, bool) {
+	return c.o.Views.Latest().State.Object(KeyOf(id))
+}
+
+// Attach looks at the cluster and, unless it is a dry run or something speaks
+// against it, applies its object together with its credentials. It returns when
+// the hub shows the cluster.
+func (c *Clusters) Attach(ctx context.Context, r Request) (Result, error) {
+	leave, err := c.enter(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
+	wrong := r.check()
+	if why := c.taken(r.ID); why != "" {
+		wrong = append(wrong, apply.Error{Code: DuplicateClusterID, Field: "clusterID", Message: why})
+	}
+	report := c.look(ctx, r)
+	result := Result{Findings: report.shown(r.DryRun), Errors: append(wrong, report.refusals()...)}
+	if len(result.Errors) > 0 || r.DryRun {
+		return result, nil
+	}
+	return c.write(ctx, result, writing{request: r, uid: report.UID, spec: r.spec(), fresh: true})
+}
+
+func (c *Clusters) taken(id federation.ClusterID) string {
+	if id == c.o.Hub {
+		return fmt.Sprintf("%s is the hub's own ID, under which external services stand: give the cluster another one", id)
+	}
+	_, exists := c.object(id)
+	holder, found := c.o.Holder(id)
+	switch {
+	case exists:
+		return fmt.Sprintf("the ID %s is taken by %s: give this cluster another one, or rotate the credentials of that one", id, ObjectSource)
+	case found:
+		return fmt.Sprintf("the ID %s is taken by %s: give this cluster another one", id, holder)
+	}
+	return ""
+}
+
+// Rotate gives an attached cluster other credentials: they take over once the
+// cluster was read with them. It returns when the hub has taken them up.
+func (c *Clusters) Rotate(ctx context.Context, r Request) (Result, error) {
+	leave, err := c.enter(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
+	wrong := append(r.check(), c.notOurs(r.ID)...)
+	if o, found := c.object(r.ID); found && len(wrong) == 0 {
+		if now := providerOf(o); now != r.Provider() {
+			wrong = append(wrong, apply.Error{Code: OtherProvider, Field: "clusterID", Message: fmt.Sprintf("%s is of provider %s: detach it, and attach the other one", r.ID, now)})
+		}
+	}
+	report := c.look(ctx, r)
+	result := Result{Findings: report.shown(r.DryRun), Errors: append(wrong, report.refusals()...)}
+	if len(result.Errors) > 0 || r.DryRun {
+		return result, nil
+	}
+	return c.write(ctx, result, writing{request: r, uid: report.UID, spec: r.place()})
+}
+
+// notOurs is why a cluster cannot be changed here.
+func (c *Clusters) notOurs(id federation.ClusterID) []apply.Error {
+	if _, exists := c.object(id); exists {
+		return nil
+	}
+	if holder, found := c.o.Holder(id); found {
+		return []apply.Error{{Code: AttachedElsewhere, Field: "clusterID", Message: fmt.Sprintf("%s comes from %s: change it there", id, holder)}}
+	}
+	return []apply.Error{{Code: NotAttached, Field: "clusterID", Message: fmt.Sprintf("no cluster %s is attached", id)}}
+}
+
+func providerOf(o *config.Object) federation.Provider {
+	var m struct {
+		Spec struct {
+			Provider federation.Provider `json:"provider"`
+		} `json:"spec"`
+	}
+	_ = json.Unmarshal(o.Manifest, &m) // what the store has can be read
+	return m.Spec.Provider
+}
+
+// look is the pre-flight of a request that can be looked at.
+func (c *Clusters) look(ctx context.Context, r Request) *Report {
+	report := &Report{}
+	looker := c.o.Look[r.Provider()]
+	if looker == nil || (r.Kubernetes == nil) == (r.Consul == nil) {
+		return report
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+	defer cancel()
+	*report = looker(ctx, r)
+	if len(report.refusals()) > 0 && report.UID == "" {
+		return report // it did not come so far that it could be compared
+	}
+	known := othersIn(c.o.Snapshots.Latest())
+	for id, uid := range c.given {
+		if _, still := c.object(id); still && known.uids[id] == "" {
+			known.uids[id] = uid
+		}
+	}
+	report.judge(r, known, c.o.Now())
+	if c.o.Trust != nil {
+		severity, message := c.o.Trust(ctx, r)
+		report.Add(TrustDomain, severity, message)
+	}
+	return report
+}
+
+// writing is a request that may be carried out.
+type writing struct {
+	request Request
+	uid     string
+	spec    map[string]any
+	fresh   bool // there must be no object yet
+}
+
+// manager owns the fields that a rotation sets.
+const manager = "isthmus-credentials"
+
+func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result, error) {
+	id := w.request.ID
+	credentials, err := c.o.Vault.Seal(id, credentialsOf(w.request, w.uid))
+	if err != nil {
+		return Result{}, err
+	}
+	object := map[string]any{"apiVersion": federation.MeshGroup + "/v1", "kind": federation.ClusterKind.Name, "metadata": map[string]any{"name": string(id)}, "spec": w.spec}
+	manifest, err := json.Marshal(object)
+	if err != nil {
+		return Result{}, fmt.Errorf("writing the object of cluster %s: %w", id, err)
+	}
+	request := apply.Request{
+		Manifests: []apply.File{{Name: "cluster " + string(id), Data: manifest}}, Credentials: []apply.Credentials{credentials},
+		Manager: manager, Force: true, Origin: apply.Origin{Author: w.request.Author, Message: "credentials of cluster " + string(id) + " rotated"},
+	}
+	if w.fresh {
+		request.Manager, request.Force, request.Message = "", false, "cluster "+string(id)+" attached"
+		request.ExpectedRevisions = map[federation.ObjectKey]int64{KeyOf(id): 0}
+	}
+	applied, err := c.o.Engine.Apply(ctx, request)
+	if err != nil {
+		return Result{}, err
+	}
+	result.Findings = append(result.Findings, applied.Findings...)
+	if len(applied.Errors) > 0 {
+		result.Errors = duplicates(id, applied.Errors)
+		return result, nil
+	}
+	c.given[id] = w.uid
+	c.await(ctx, func(s *federation.Snapshot) bool { _, shown := s.Cluster(id); return shown })
+	return result, nil
+}
+
+// duplicates says of an object that came in between that the ID is taken.
+func duplicates(id federation.ClusterID, all []apply.Error) []apply.Error {
+	for i, e := range all {
+		if e.Code == apply.PreconditionFailed {
+			all[i] = apply.Error{Code: DuplicateClusterID, Field: "clusterID", Message: fmt.Sprintf("the ID %s was taken in the meantime: give this cluster another one", id)}
+		}
+	}
+	return all
+}
+
+// await waits until the snapshot is as it should be, at most as long as an answer
+// may wait: what was stored is in force, shown or not.
+func (c *Clusters) await(ctx context.Context, holds func(*federation.Snapshot) bool) bool {
+	limit := time.NewTimer(c.o.Patience)
+	defer limit.Stop()
+	for {
+		s := c.o.Snapshots.Latest()
+		if holds(s) {
+			return true
+		}
+		select {
+		case <-s.Superseded():
+		case <-limit.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// Confirm believes what a cluster is held for.
+func (c *Clusters) Confirm(_ context.Context, id federation.ClusterID) (Result, error) {
+	if _, shown := c.o.Snapshots.Latest().Cluster(id); !shown {
+		return refuse(NotAttached, "clusterID", "no cluster %s is attached", id), nil
+	}
+	if err := c.o.Registries.Confirm(id); err != nil {
+		return refuse(NothingHeld, "clusterID", "nothing of cluster %s waits for a confirmation", id), nil //nolint:nilerr // it is the caller's mistake
+	}
+	return Result{}, nil
+}
+
+// Detach removes the object of a cluster and with it, in the same transaction, its
+// credentials. It returns when nothing of the cluster is left in the hub.
+func (c *Clusters) Detach(ctx context.Context, id federation.ClusterID, author string) (Result, error) {
+	leave, err := c.enter(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
+	if wrong := c.notOurs(id); len(wrong) > 0 {
+		return Result{Errors: wrong}, nil
+	}
+	c.o.Registries.Leaving(id, true)
+	deleted, err := c.o.Engine.Delete(ctx, apply.Deletion{
+		Objects: []federation.ObjectKey{KeyOf(id)}, Origin: apply.Origin{Author: author, Message: "cluster " + string(id) + " detached"},
+	})
+	if err != nil || len(deleted.Errors) > 0 {
+		c.o.Registries.Leaving(id, false)
+		return Result{Errors: deleted.Errors}, err
+	}
+	delete(c.given, id)
+	if !c.await(ctx, func(s *federation.Snapshot) bool { return !c.shows(s, id) }) {
+		err = errors.New("the cluster is detached, and the hub has not let go of all of it yet")
+	}
+	return Result{}, err
+}
+
+// shows tells whether the cluster is there as that of its object.
+func (c *Clusters) shows(s *federation.Snapshot, id federation.ClusterID) bool {
+	if _, shown := s.Cluster(id); !shown {
+		return false
+	}
+	holder, found := c.o.Holder(id)
+	return !found || holder == ObjectSource
+}

@@ -1,0 +1,66 @@
+package attach
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+
+	"isthmus.dev/isthmus/internal/kube"
+)
+
+// Credentials are those of one cluster, as they are kept.
+type Credentials struct {
+	// UID is that of the cluster that answered when they were given; see
+	// federation.Identity.
+	UID        string
+	Kubeconfig kube.Secret
+	Token      kube.Secret
+	CA, Cert   string
+	Key        kube.Secret
+}
+
+// LogValue keeps logs from showing anything of it.
+func (Credentials) LogValue() slog.Value { return slog.StringValue("REDACTED") }
+
+// credentialsOf are those of a request.
+func credentialsOf(r Request, uid string) Credentials {
+	c := Credentials{UID: uid}
+	if r.Kubernetes != nil {
+		c.Kubeconfig = r.Kubernetes.Kubeconfig
+	}
+	if r.Consul != nil {
+		c.Token, c.CA, c.Cert, c.Key = r.Consul.Token, r.Consul.CA, r.Consul.Cert, r.Consul.Key
+	}
+	return c
+}
+
+// document is what is sealed. A newer version of it is refused.
+type document struct {
+	Format     int    `json:"credentials"`
+	UID        string `json:"uid,omitempty"`
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Token      string `json:"token,omitempty"`
+	CA         string `json:"ca,omitempty"`
+	Cert       string `json:"cert,omitempty"`
+	Key        string `json:"key,omitempty"`
+}
+
+const documentFormat = 1
+
+func (c Credentials) encode() ([]byte, error) {
+	return json.Marshal(document{
+		Format: documentFormat, UID: c.UID, Kubeconfig: c.Kubeconfig.Reveal(), Token: c.Token.Reveal(), CA: c.CA, Cert: c.Cert, Key: c.Key.Reveal(),
+	})
+}
+
+var errDocument = errors.New("they are in a form that this version does not know")
+
+func decodeCredentials(data []byte) (Credentials, error) {
+	var d document
+	if err := json.Unmarshal(data, &d); err != nil || d.Format != documentFormat {
+		return Credentials{}, errDocument // the library's error may repeat them
+	}
+	return Credentials{
+		UID: d.UID, Kubeconfig: kube.NewSecret(d.Kubeconfig), Token: kube.NewSecret(d.Token), CA: d.CA, Cert: d.Cert, Key: kube.NewSecret(d.Key),
+	}, nil
+}

@@ -1,0 +1,225 @@
+package attach
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/kube"
+)
+
+// KubernetesOptions are the hub's side of a look at a Kubernetes cluster.
+type KubernetesOptions struct {
+	Allow         kube.AddressPolicy
+	AllowLoopback bool
+	Now           func() time.Time // nil: time.Now
+}
+
+// rules are those by which the kubeconfig of a request is read.
+func (o KubernetesOptions) rules(k *Kubernetes) kube.ParseOptions {
+	p := kube.ParseOptions{Context: k.Context, AllowLoopback: o.AllowLoopback}
+	if o.Now != nil {
+		p.Now = o.Now()
+	}
+	return p
+}
+
+// LookAtKubernetes asks an API server what a registry will ask, and who it is.
+func LookAtKubernetes(o KubernetesOptions) Looker {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return func(ctx context.Context, r Request) Report {
+		var report Report
+		credentials, err := kube.Parse([]byte(r.Kubernetes.Kubeconfig.Reveal()), o.rules(r.Kubernetes))
+		var refused *kube.Refusal
+		if errors.As(err, &refused) {
+			for _, e := range wrongKubeconfig(refused) {
+				report.Findings = append(report.Findings, apply.Finding{Code: string(e.Code), Severity: Refusal, Field: e.Field, Message: e.Message})
+			}
+			return report
+		}
+		report.Expires = credentials.Expires
+		client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: o.Allow})
+		if err != nil {
+			report.add(Reachability, Refusal, "%s: %s", credentials.Server, kube.Explain(err))
+			return report
+		}
+		defer client.Close()
+		s := server{Client: client, name: credentials.Server, report: &report, now: o.Now}
+		s.look(ctx)
+		return report
+	}
+}
+
+// server is an API server that is looked at.
+type server struct {
+	*kube.Client
+	name   string
+	report *Report
+	now    func() time.Time
+}
+
+func (s *server) look(ctx context.Context) {
+	if !s.version(ctx) {
+		return
+	}
+	if !s.rights(ctx) {
+		return
+	}
+	s.identity(ctx)
+	s.addresses(ctx)
+}
+
+// oldest is the oldest minor version of Kubernetes 1 that serves all that a
+// registry reads.
+const oldest = 21
+
+// maxSkew is how far the clocks may be apart: tokens and certificates of some
+// minutes are judged by them.
+const maxSkew = 30 * time.Second
+
+// version reads the version and the clock, and tells whether the server answers.
+func (s *server) version(ctx context.Context) bool {
+	asked := s.now()
+	version, date, err := s.getVersion(ctx)
+	if err != nil {
+		d := kube.Diagnose(err)
+		code := Reachability
+		if d.Trouble == kube.TroubleUnauthorized {
+			code = Unauthorized
+		}
+		s.report.add(code, Refusal, "%s: %s", s.name, d.Message)
+		return false
+	}
+	s.report.add(Reachability, apply.Info, "%s answers", s.name)
+	major, _ := strconv.Atoi(version.Major)
+	minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
+	switch {
+	case err != nil || major != 1:
+		s.report.add(APIVersion, apply.Warning, "the server says no version that is known here")
+	case minor < oldest:
+		s.report.add(APIVersion, Refusal, "the server is Kubernetes %d.%d: 1.%d is the oldest that can be attached", major, minor, oldest)
+	default:
+		s.report.add(APIVersion, apply.Info, "Kubernetes %d.%d", major, minor)
+	}
+	s.clock(asked, date)
+	return true
+}
+
+func (s *server) clock(asked, date time.Time) {
+	if date.IsZero() {
+		s.report.add(Clock, apply.Info, "the server says no time")
+		return
+	}
+	// The server's second lies between the question and the answer.
+	skew := max(date.Sub(s.now()), asked.Add(-time.Second).Sub(date), 0)
+	if skew > maxSkew {
+		s.report.add(Clock, apply.Warning, "the clocks of the hub and of the cluster are %s apart: tokens and certificates may be refused; set them", skew.Round(time.Second))
+		return
+	}
+	s.report.add(Clock, apply.Info, "the clocks agree")
+}
+
+// versionAnswer is what is read of /version.
+type versionAnswer struct{ Major, Minor string }
+
+const maxVersion = 64 << 10
+
+func (s *server) getVersion(ctx context.Context) (v versionAnswer, date time.Time, err error) {
+	answer := s.CoreV1().RESTClient().Get().AbsPath("/version").Do(ctx)
+	if err := answer.Error(); err != nil {
+		return v, date, err
+	}
+	data, err := answer.Raw()
+	if err != nil || len(data) > maxVersion || json.Unmarshal(data, &v) != nil || v.Major == "" {
+		return v, date, kube.ErrNotAPIServer
+	}
+	return v, s.date(ctx), nil
+}
+
+// date is the time in the head of an answer; zero where there is none.
+func (s *server) date(ctx context.Context) time.Time {
+	client, err := rest.HTTPClientFor(s.Config())
+	if err != nil {
+		return time.Time{}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.name+"/version", http.NoBody)
+	if err != nil {
+		return time.Time{}
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return time.Time{}
+	}
+	defer func() { _ = answer.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxVersion))
+	date, err := http.ParseTime(answer.Header.Get("Date"))
+	if err != nil {
+		return time.Time{}
+	}
+	return date
+}
+
+// identity reads who the cluster is, and its network.
+func (s *server) identity(ctx context.Context) {
+	list, err := s.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem, Limit: 1})
+	switch {
+	case err != nil:
+		s.report.add(DuplicateCluster, Refusal, "the cluster cannot be told from others: reading its namespace kube-system: %s", kube.Explain(err))
+	case len(list.Items) == 0 || list.Items[0].UID == "":
+		s.report.add(DuplicateCluster, Refusal, "the cluster cannot be told from others: it does not show the namespace kube-system")
+	default:
+		s.report.UID = string(list.Items[0].UID)
+		s.report.Network = federation.NetworkID(list.Items[0].Labels["topology.istio.io/network"])
+	}
+}
+
+// sample is how many objects of a kind are looked at for their addresses.
+const sample = 500
+
+// addresses reads where workloads are. What cannot be read is left out: the
+// rights were judged already.
+func (s *server) addresses(ctx context.Context) {
+	if nodes, err := s.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: sample}); err == nil {
+		for i := range nodes.Items {
+			for _, text := range nodes.Items[i].Spec.PodCIDRs {
+				if p, err := netip.ParsePrefix(text); err == nil {
+					s.report.Prefixes = append(s.report.Prefixes, p.Masked())
+				}
+			}
+		}
+	}
+	slices, err := s.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: sample})
+	if err != nil {
+		return
+	}
+	for i := range slices.Items {
+		if slices.Items[i].Namespace == metav1.NamespaceDefault && slices.Items[i].Labels["kubernetes.io/service-name"] == "kubernetes" {
+			continue // the API servers themselves
+		}
+		for _, e := range slices.Items[i].Endpoints {
+			for _, text := range e.Addresses {
+				if ip, err := netip.ParseAddr(text); err == nil {
+					s.report.Addresses = append(s.report.Addresses, ip.Unmap())
+				}
+			}
+		}
+	}
+}
+
+func denied(missing []string) string {
+	return fmt.Sprintf("the account may not %s: grant it these rights", strings.Join(missing, ", "))
+}

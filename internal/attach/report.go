@@ -1,0 +1,110 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+)
+
+// Refusal is the severity of a finding for which a cluster is not attached.
+const Refusal apply.Severity = "ERROR"
+
+// Report is what a look at a cluster found. Its findings have one code each.
+type Report struct {
+	Findings  []apply.Finding
+	UID       string               // see federation.Identity; empty: it did not come so far
+	Network   federation.NetworkID // that it names itself
+	Addresses []netip.Addr         // of workloads, as many as were looked at
+	Prefixes  []netip.Prefix       // from which addresses of workloads are given
+	Expires   time.Time            // when the credentials end; zero: not known
+}
+
+// Looker looks at the cluster of a request without changing anything. It ends
+// with the context.
+type Looker func(context.Context, Request) Report
+
+func (r *Report) add(code apply.Code, severity apply.Severity, format string, args ...any) {
+	r.Findings = append(r.Findings, apply.Finding{Code: string(code), Severity: severity, Message: fmt.Sprintf(format, args...)})
+}
+
+// Add is for lookers elsewhere.
+func (r *Report) Add(code apply.Code, severity apply.Severity, message string) {
+	r.add(code, severity, "%s", message)
+}
+
+// expirySoon is how long before their end credentials are warned of (S31).
+const expirySoon = 14 * 24 * time.Hour
+
+// judge adds what follows from comparing the cluster with the others.
+func (r *Report) judge(request Request, known others, now time.Time) {
+	if r.UID != "" {
+		r.judgeIdentity(request, known)
+	}
+	r.judgeAddresses(request, known)
+	switch {
+	case r.Expires.IsZero():
+		r.add(CredentialsExpiry, apply.Info, "the credentials name no end")
+	case r.Expires.Sub(now) < expirySoon:
+		r.add(CredentialsExpiry, apply.Warning, "the credentials end at %s: rotate them before", r.Expires.UTC().Format(time.RFC3339))
+	default:
+		r.add(CredentialsExpiry, apply.Info, "the credentials are good until %s", r.Expires.UTC().Format(time.RFC3339))
+	}
+}
+
+func (r *Report) judgeIdentity(request Request, known others) {
+	for id, uid := range known.uids {
+		if uid == r.UID && id != request.ID {
+			r.add(DuplicateCluster, Refusal, "this cluster is attached already, as %s: rotate the credentials of that one, or detach it first", id)
+			return
+		}
+	}
+	if was := known.uids[request.ID]; was != "" && was != r.UID {
+		r.add(OtherCluster, Refusal, "another cluster answers than the one that %s is: attach it under an ID of its own", request.ID)
+		return
+	}
+	r.add(DuplicateCluster, apply.Info, "no other ID has this cluster")
+}
+
+func (r *Report) judgeAddresses(request Request, known others) {
+	network := request.Network
+	if network == "" {
+		network = r.Network
+	}
+	if network == "" {
+		network = federation.DefaultNetwork
+	}
+	at, of, overlaps := known.overlap(request.ID, network, r)
+	if overlaps {
+		r.add(AddressOverlap, apply.Warning,
+			"workloads of this cluster and of %s have the same addresses on network %s, such as %s: give one of them a network of its own", of, network, at)
+		return
+	}
+	r.add(AddressOverlap, apply.Info, "no other cluster has its addresses on network %s", network)
+}
+
+// refusals are the findings for which the cluster is not attached.
+func (r *Report) refusals() []apply.Error {
+	var all []apply.Error
+	for _, f := range r.Findings {
+		if f.Severity == Refusal {
+			all = append(all, apply.Error{Code: apply.Code(f.Code), Message: f.Message, Field: f.Field})
+		}
+	}
+	return all
+}
+
+// shown are the findings that an answer has: of a dry run all, else what is worth
+// a warning.
+func (r *Report) shown(dryRun bool) []apply.Finding {
+	var all []apply.Finding
+	for _, f := range r.Findings {
+		if dryRun || f.Severity != apply.Info {
+			all = append(all, f)
+		}
+	}
+	return all
+}

@@ -1,0 +1,110 @@
+// Package attach attaches clusters by Cluster objects: it judges and seals their
+// credentials, looks at a cluster before it is attached, and opens for a registry
+// what was sealed. Attaching is applying an object; the credentials lie beside it
+// and never in it.
+package attach
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/kube"
+)
+
+// Request attaches a cluster, or gives an attached one other credentials. It has
+// one of Kubernetes and Consul.
+type Request struct {
+	ID         federation.ClusterID
+	Network    federation.NetworkID // only to attach; empty: what the cluster names itself
+	Precedence *int                 // only to attach; nil: the default
+	Kubernetes *Kubernetes
+	Consul     *Consul
+	DryRun     bool
+	Author     string
+}
+
+// Kubernetes is a kubeconfig and which context of it.
+type Kubernetes struct {
+	Kubeconfig kube.Secret
+	Context    string
+}
+
+// Consul is an agent or server, and what it lets in.
+type Consul struct {
+	Address    string
+	Datacenter string
+	Token      kube.Secret
+	CA, Cert   string // PEM
+	Key        kube.Secret
+}
+
+// Provider is the sort of the cluster.
+func (r Request) Provider() federation.Provider {
+	if r.Consul != nil {
+		return federation.Consul
+	}
+	return federation.Kubernetes
+}
+
+// The codes of findings and errors beside those of package apply. A check of a
+// dry run has its code whatever it found; the severity tells.
+const (
+	InvalidClusterID   apply.Code = "INVALID_CLUSTER_ID"
+	DuplicateClusterID apply.Code = "DUPLICATE_CLUSTER_ID" // the ID is taken
+	InvalidConsul      apply.Code = "INVALID_CONSUL"
+	Reachability       apply.Code = "REACHABILITY"
+	Unauthorized       apply.Code = "UNAUTHORIZED"
+	APIVersion         apply.Code = "API_VERSION"
+	Clock              apply.Code = "CLOCK"
+	Rights             apply.Code = "RIGHTS"
+	RightsTooWide      apply.Code = "RIGHTS_TOO_WIDE"
+	DuplicateCluster   apply.Code = "DUPLICATE_CLUSTER" // the same cluster under another ID
+	OtherCluster       apply.Code = "OTHER_CLUSTER"     // not the one that is to be rotated
+	AddressOverlap     apply.Code = "ADDRESS_OVERLAP"
+	CredentialsExpiry  apply.Code = "CREDENTIALS_EXPIRY"
+	TrustDomain        apply.Code = "TRUST_DOMAIN"
+	NotAttached        apply.Code = "NOT_ATTACHED"
+	AttachedElsewhere  apply.Code = "ATTACHED_ELSEWHERE" // by a file, not by an object
+	OtherProvider      apply.Code = "OTHER_PROVIDER"
+	NothingHeld        apply.Code = "NOTHING_HELD"
+)
+
+// CodeOfKubeconfig is the code of a rule of kubeconfigs, such as KUBECONFIG_EXEC.
+func CodeOfKubeconfig(c kube.Code) apply.Code {
+	return apply.Code("KUBECONFIG_" + strings.ToUpper(strings.ReplaceAll(string(c), "-", "_")))
+}
+
+// check returns what is wrong with the request by itself.
+func (r Request) check() []apply.Error {
+	var wrong []apply.Error
+	if err := kube.ValidateClusterID(string(r.ID)); err != nil {
+		wrong = append(wrong, apply.Error{Code: InvalidClusterID, Field: "clusterID", Message: err.Error()})
+	}
+	if (r.Kubernetes == nil) == (r.Consul == nil) {
+		wrong = append(wrong, apply.Error{Code: apply.InvalidRequest, Field: "kubernetes", Message: "give either kubernetes or consul"})
+	}
+	return wrong
+}
+
+// wrongKubeconfig are the reasons of a refusal, one a code: further fields of the
+// same rule are named in its message.
+func wrongKubeconfig(refused *kube.Refusal) []apply.Error {
+	var wrong []apply.Error
+	for _, f := range refused.Findings {
+		code, field := CodeOfKubeconfig(f.Code), "kubernetes.kubeconfig"
+		if f.Field != "" {
+			field += ": " + f.Field
+		}
+		at := slices.IndexFunc(wrong, func(e apply.Error) bool { return e.Code == code })
+		if at < 0 {
+			wrong = append(wrong, apply.Error{Code: code, Field: field, Message: f.Message})
+			continue
+		}
+		wrong[at].Message += fmt.Sprintf("; also %s", cmp.Or(f.Field, f.Message))
+	}
+	return wrong
+}

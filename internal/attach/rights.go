@@ -1,0 +1,71 @@
+package attach
+
+import (
+	"context"
+
+	authorization "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/kube"
+)
+
+// needed are the kinds that a registry lists and watches in all namespaces.
+func needed() []authorization.ResourceAttributes {
+	return []authorization.ResourceAttributes{
+		{Resource: "services"}, {Group: "discovery.k8s.io", Resource: "endpointslices"}, {Resource: "pods"}, {Resource: "nodes"},
+		{Resource: "namespaces", Name: metav1.NamespaceSystem},
+	}
+}
+
+// rights asks for each needed verb whether it is granted, and whether everything
+// is. It tells whether the server said so.
+func (s *server) rights(ctx context.Context) bool {
+	var missing []string
+	for _, of := range needed() {
+		for _, verb := range []string{"list", "watch"} {
+			of.Verb = verb
+			granted, err := s.may(ctx, of)
+			if err != nil {
+				return s.unsaid(err)
+			}
+			if !granted {
+				missing = append(missing, verb+" "+of.Resource)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		s.report.add(Rights, Refusal, "%s", denied(missing))
+	} else {
+		s.report.add(Rights, apply.Info, "the account may list and watch all that is needed")
+	}
+	wide, err := s.may(ctx, authorization.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"})
+	switch {
+	case err != nil:
+		return s.unsaid(err)
+	case wide:
+		s.report.add(RightsTooWide, apply.Warning, "the account may do everything in the cluster; reading is enough: give the hub an account of its own")
+	default:
+		s.report.add(RightsTooWide, apply.Info, "the account may not do everything")
+	}
+	return true
+}
+
+// unsaid notes that the server does not say what is granted.
+func (s *server) unsaid(err error) bool {
+	code := Rights
+	if kube.Diagnose(err).Trouble == kube.TroubleUnauthorized {
+		code = Unauthorized
+	}
+	s.report.add(code, Refusal, "%s: asking for the rights of the account: %s", s.name, kube.Explain(err))
+	return false
+}
+
+func (s *server) may(ctx context.Context, what authorization.ResourceAttributes) (bool, error) {
+	review := &authorization.SelfSubjectAccessReview{Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+	answer, err := s.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return answer.Status.Allowed, nil
+}

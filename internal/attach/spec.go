@@ -1,0 +1,29 @@
+package attach
+
+// spec is that of the object of a cluster that is attached.
+func (r Request) spec() map[string]any {
+	spec := r.place()
+	if r.Network != "" {
+		spec["network"] = string(r.Network)
+	}
+	if r.Precedence != nil {
+		spec["precedence"] = int64(*r.Precedence)
+	}
+	return spec
+}
+
+// place is the part of it that belongs to the credentials: where the cluster is.
+func (r Request) place() map[string]any {
+	spec := map[string]any{"provider": string(r.Provider())}
+	if r.Kubernetes != nil && r.Kubernetes.Context != "" {
+		spec["kubernetes"] = map[string]any{"context": r.Kubernetes.Context}
+	}
+	if r.Consul != nil {
+		at := map[string]any{"address": r.Consul.Address}
+		if r.Consul.Datacenter != "" {
+			at["datacenter"] = r.Consul.Datacenter
+		}
+		spec["consul"] = at
+	}
+	return spec
+}

@@ -1,0 +1,123 @@
+package attach
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/seal"
+)
+
+// Vault seals credentials and opens them again. What it seals is bound to the
+// store, the cluster and its version: it opens nowhere else (S26).
+type Vault struct {
+	secrets config.Secrets
+	keys    *seal.Keys
+	epoch   string
+}
+
+// NewVault keeps credentials in the store of that epoch.
+func NewVault(secrets config.Secrets, keys *seal.Keys, epoch string) *Vault {
+	return &Vault{secrets: secrets, keys: keys, epoch: epoch}
+}
+
+// KeyOf is the Cluster object of an ID.
+func KeyOf(id federation.ClusterID) federation.ObjectKey {
+	return federation.ObjectKey{Group: federation.ClusterKind.Group, Kind: federation.ClusterKind.Name, Name: string(id)}
+}
+
+func (v *Vault) place(of federation.ObjectKey, version string) string {
+	return fmt.Sprintf("isthmus|%s|%s|%s", v.epoch, of, version)
+}
+
+// Seal makes the credentials something to be applied with the cluster's object.
+func (v *Vault) Seal(id federation.ClusterID, c Credentials) (apply.Credentials, error) {
+	plain, err := c.encode()
+	if err != nil {
+		return apply.Credentials{}, fmt.Errorf("sealing the credentials of cluster %s: %w", id, err)
+	}
+	key, version := KeyOf(id), rand.Text()
+	value, err := v.seal(key, version, plain)
+	return apply.Credentials{Of: key, Version: version, Sealed: value}, err
+}
+
+// A stored value is the version, a line feed, and what was sealed for it.
+func (v *Vault) seal(key federation.ObjectKey, version string, plain []byte) ([]byte, error) {
+	sealed, err := v.keys.Seal(plain, v.place(key, version))
+	return append([]byte(version+"\n"), sealed...), err
+}
+
+// The reasons for which credentials cannot be used, beside those of seal.
+var (
+	ErrNone         = errors.New("there are none")
+	ErrOtherVersion = errors.New("they are not those that its object names")
+)
+
+// Open returns the credentials of that version.
+func (v *Vault) Open(ctx context.Context, id federation.ClusterID, version string) (Credentials, error) {
+	key := KeyOf(id)
+	value, err := v.secrets.Secret(ctx, key)
+	if err == nil && value == nil {
+		err = ErrNone
+	}
+	if err != nil {
+		return Credentials{}, fmt.Errorf("reading the credentials of cluster %s: %w", id, err)
+	}
+	stored, sealed, _ := bytes.Cut(value, []byte("\n"))
+	if string(stored) != version {
+		return Credentials{}, fmt.Errorf("reading the credentials of cluster %s: %w", id, ErrOtherVersion)
+	}
+	plain, err := v.keys.Open(sealed, v.place(key, version))
+	var c Credentials
+	if err == nil {
+		c, err = decodeCredentials(plain)
+	}
+	if err != nil {
+		return Credentials{}, fmt.Errorf("opening the credentials of cluster %s: %w", id, err)
+	}
+	return c, nil
+}
+
+// Reseal seals everything anew that was not sealed with the newest key, and
+// returns how many. What cannot be opened stays as it is; the error names it.
+func (v *Vault) Reseal(ctx context.Context) (count int, err error) {
+	all, err := v.secrets.SecretsOf(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, key := range all {
+		done, fault := v.reseal(ctx, key)
+		if fault != nil {
+			err = errors.Join(err, fmt.Errorf("sealing the credentials of %s anew: %w", key, fault))
+		}
+		if done {
+			count++
+		}
+	}
+	return count, err
+}
+
+func (v *Vault) reseal(ctx context.Context, key federation.ObjectKey) (bool, error) {
+	value, err := v.secrets.Secret(ctx, key)
+	if err != nil || value == nil {
+		return false, err
+	}
+	version, sealed, _ := bytes.Cut(value, []byte("\n"))
+	if id, err := seal.KeyID(sealed); err != nil || id == v.keys.Newest() {
+		return false, err
+	}
+	plain, err := v.keys.Open(sealed, v.place(key, string(version)))
+	if err != nil {
+		return false, err
+	}
+	fresh, err := v.seal(key, string(version), plain)
+	if err != nil {
+		return false, err
+	}
+	return v.secrets.Reseal(ctx, config.Secret{Of: key, Sealed: value}, config.Secret{Of: key, Sealed: fresh})
+}
