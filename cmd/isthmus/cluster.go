@@ -99,13 +99,13 @@ func digestOf(data []byte) string {
 
 // attachConfigured attaches the clusters of the config file. The second and any
 // further one of an ID is skipped with a warning and shown at the first.
-func attachConfigured(to *registries.Supervisor, with surroundings, clusters []clusterConfig) error {
+func attachConfigured(to clusterSources, with surroundings, clusters []clusterConfig) error {
 	first := map[federation.ClusterID]int{}
 	for i, c := range clusters {
 		if at, taken := first[c.ID]; taken {
 			field := fmt.Sprintf("clusters[%d].id", i)
 			with.logger.Warn("a cluster is skipped: its ID is taken", "cluster", c.ID, "field", field, "by", fmt.Sprintf("clusters[%d]", at))
-			to.Problem(c.ID, field, duplicateID(c.ID, field, fmt.Sprintf("clusters[%d]", at)))
+			to.supervisor.Problem(c.ID, field, duplicateID(c.ID, field, fmt.Sprintf("clusters[%d]", at)))
 			continue
 		}
 		first[c.ID] = i
@@ -113,14 +113,14 @@ func attachConfigured(to *registries.Supervisor, with surroundings, clusters []c
 		if err != nil {
 			return err
 		}
-		to.Attach(cluster)
+		to.config.Attach(cluster)
 	}
 	return nil
 }
 
 func duplicateID(id federation.ClusterID, field, by string) *federation.Problem {
 	return &federation.Problem{
-		Code: "DUPLICATE_CLUSTER_ID", Object: "cluster " + string(id), Field: field,
+		Code: registries.CodeDuplicateID, Object: "cluster " + string(id), Field: field,
 		Message: fmt.Sprintf("the ID %s is taken by %s; this cluster is skipped, give it another ID", id, by),
 	}
 }

@@ -25,6 +25,7 @@ type configFile struct {
 	DataDir   string          `yaml:"dataDir"`
 	ConfigDir string          `yaml:"configDir"`
 	SecretDir string          `yaml:"secretDir"`
+	SealKey   string          `yaml:"sealKey"`
 	ClusterID string          `yaml:"clusterID"`
 	Etcd      etcdConfig      `yaml:"etcd"`
 	Clusters  []clusterConfig `yaml:"clusters"`

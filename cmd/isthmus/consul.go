@@ -25,17 +25,27 @@ func openConsul(with surroundings, c clusterConfig) opener {
 		if err != nil {
 			return nil, fmt.Errorf("consul.tls: %w", err)
 		}
-		r, err := consul.New(consul.Options{
-			Cluster: c.ID, Network: c.Network, Address: c.Consul.Address, Datacenter: c.Consul.Datacenter,
-			Token: tokenOf(c.Consul.TokenFile), TLS: secure, Hostname: c.Consul.Hostname, Namespace: c.Consul.Namespace,
-			Dial: with.dial, Expect: known.UID, Logger: with.logger,
-			Count: func(kind string) { with.metrics.Consul.Request(c.ID, kind) },
-		})
-		if err != nil {
-			return nil, err
-		}
-		return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error { return r.Run(ctx, to) }}, nil
+		return with.followConsul(c, consulAccess{tokenOf(c.Consul.TokenFile), secure}, known)
 	}
+}
+
+// consulAccess is what a Consul lets in.
+type consulAccess struct {
+	token func() (string, error) // nil: none
+	tls   *tls.Config            // nil: the system's roots
+}
+
+func (s surroundings) followConsul(c clusterConfig, with consulAccess, known federation.Identity) (registries.Registry, error) {
+	r, err := consul.New(consul.Options{
+		Cluster: c.ID, Network: c.Network, Address: c.Consul.Address, Datacenter: c.Consul.Datacenter,
+		Token: with.token, TLS: with.tls, Hostname: c.Consul.Hostname, Namespace: c.Consul.Namespace,
+		Dial: s.dial, Expect: known.UID, Logger: s.logger,
+		Count: func(kind string) { s.metrics.Consul.Request(c.ID, kind) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error { return r.Run(ctx, to) }}, nil
 }
 
 // dial connects to what the address policy allows; it is asked after DNS.

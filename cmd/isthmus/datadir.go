@@ -22,6 +22,7 @@ type dataDir struct {
 }
 
 func (d *dataDir) etcd() string          { return filepath.Join(d.path, "etcd") }
+func (d *dataDir) sealKey() string       { return filepath.Join(d.path, "seal.key") }
 func (d *dataDir) lastKnownGood() string { return filepath.Join(d.path, "last-known-good") }
 
 // close unlocks the folder.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube"
@@ -14,15 +13,13 @@ import (
 // folderClusters attaches, replaces and detaches the clusters of the watched
 // folder of kubeconfigs.
 type folderClusters struct {
-	to     *registries.Supervisor
-	with   surroundings
-	others map[federation.ClusterID]bool // IDs that the config file has taken
-	first  func()                        // called after the first look
+	to    *registries.Source
+	with  surroundings
+	hub   federation.ClusterID
+	first func(readable bool) // called after each look; readable: the folder could be read
 }
 
-func watchFolder(dir string, h folderClusters, looked chan<- struct{}) func(context.Context) error {
-	var once sync.Once
-	h.first = func() { once.Do(func() { close(looked) }) }
+func watchFolder(dir string, h folderClusters) func(context.Context) error {
 	folder := kube.WatchDir(dir, kube.WatchOptions{
 		Check:  func(content []byte) error { _, err := kube.Parse(content, h.with.kubeconfigRules("")); return err },
 		Logger: h.with.logger,
@@ -37,10 +34,12 @@ func watchFolder(dir string, h folderClusters, looked chan<- struct{}) func(cont
 
 // FilesChanged is part of kube.FileHandler.
 func (h folderClusters) FilesChanged(_ context.Context, events []kube.FileEvent) {
+	readable := true
 	for _, e := range events {
 		h.take(e)
+		readable = readable && (e.ID != "" || e.Kind != kube.FileProblem)
 	}
-	h.first()
+	h.first(readable)
 }
 
 func (h folderClusters) take(e kube.FileEvent) {
@@ -50,8 +49,8 @@ func (h folderClusters) take(e kube.FileEvent) {
 	switch {
 	case id == "":
 		log.Warn("the folder of kubeconfigs", "problem", e.Problem.String())
-	case h.others[id]:
-		h.duplicate(id, e)
+	case id == h.hub:
+		log.Warn("a kubeconfig is skipped: the hub itself has this ID")
 	case e.Kind == kube.FileGone:
 		log.Info("detaching a cluster: its kubeconfig is gone")
 		h.to.Detach(id)
@@ -61,15 +60,6 @@ func (h folderClusters) take(e kube.FileEvent) {
 	default:
 		h.attach(id, spec, e)
 	}
-}
-
-func (h folderClusters) duplicate(id federation.ClusterID, e kube.FileEvent) {
-	if e.Kind == kube.FileGone {
-		h.to.Problem(id, "kubeconfig-dir", nil)
-		return
-	}
-	h.with.logger.Warn("a kubeconfig is skipped: the config file or the hub itself has this ID", "cluster", id, "files", e.Files)
-	h.to.Problem(id, "kubeconfig-dir", duplicateID(id, "--kubeconfig-dir", "the config file or the hub itself"))
 }
 
 func (h folderClusters) attach(id federation.ClusterID, spec federation.ClusterSpec, e kube.FileEvent) {

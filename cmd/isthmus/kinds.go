@@ -12,6 +12,7 @@ import (
 // kind is one sort of registry.
 type kind struct {
 	open      func(surroundings, clusterConfig) opener
+	openWith  opensWith                // with credentials that were kept; nil: it needs none
 	section   func(clusterConfig) bool // whether the config has the kind's own section; nil: it has none
 	comesWith string                   // why this version has only the name
 }
@@ -19,8 +20,8 @@ type kind struct {
 // kinds are the sorts of registries; a new one is one line here.
 func kinds() map[federation.Provider]kind {
 	return map[federation.Provider]kind{
-		federation.Kubernetes: {open: openKubernetes, section: func(c clusterConfig) bool { return c.Kubernetes != nil }},
-		federation.Consul:     {open: openConsul, section: func(c clusterConfig) bool { return c.Consul != nil }},
+		federation.Kubernetes: {open: openKubernetes, openWith: kubernetesWith, section: func(c clusterConfig) bool { return c.Kubernetes != nil }},
+		federation.Consul:     {open: openConsul, openWith: consulWith, section: func(c clusterConfig) bool { return c.Consul != nil }},
 		federation.Mock:       {open: openMock},
 		federation.External:   {comesWith: "is always there, last of all, and made of ServiceEntries: it is not attached"},
 		federation.MCP:        {comesWith: "comes with configuration sources over MCP (not in this version)"},

@@ -22,6 +22,7 @@ func (m snapshotMetrics) Published(s *federation.Snapshot, c federation.ChangeSe
 		} else {
 			m.Registries.Detached(id)
 			m.Consul.Detached(id)
+			m.Clusters.Detached(id)
 		}
 	}
 	clusters, endpoints := 0, 0

@@ -16,7 +16,7 @@ const lookEvery = 2 * time.Second
 // rotation attaches a cluster of the config file anew when its kubeconfig
 // changed; the supervisor keeps the old registry until the new one is in sync.
 type rotation struct {
-	to    *registries.Supervisor
+	to    *registries.Source
 	with  surroundings
 	files []*kubeconfigFile
 }
@@ -30,7 +30,7 @@ type kubeconfigFile struct {
 
 // newRotation must be made before the clusters are attached, so that no change
 // is missed.
-func newRotation(to *registries.Supervisor, with surroundings, clusters []clusterConfig) rotation {
+func newRotation(to *registries.Source, with surroundings, clusters []clusterConfig) rotation {
 	r := rotation{to: to, with: with}
 	taken := map[federation.ClusterID]bool{}
 	for _, c := range clusters {

@@ -19,7 +19,9 @@ import (
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
+	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/metrics"
+	"isthmus.dev/isthmus/internal/seal"
 	"isthmus.dev/isthmus/internal/server"
 	"isthmus.dev/isthmus/registries"
 	"isthmus.dev/isthmus/xds"
@@ -56,7 +58,14 @@ func serve(ctx context.Context, s settings, io streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	h, err := join(s, parts{dir: dir, doors: doors, certificates: certificates, store: store, logger: logger})
+	keys, err := openKeys(ctx, s, dir, store)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	h, err := join(s, parts{dir: dir, doors: doors, certificates: certificates, store: store, keys: keys, logger: logger})
 	if err != nil {
 		return err
 	}
@@ -82,6 +91,7 @@ type parts struct {
 	doors        listeners
 	certificates *server.Certificates // nil: plaintext
 	store        *etcd.Store
+	keys         *seal.Keys
 	logger       *slog.Logger
 }
 
@@ -108,11 +118,9 @@ func join(s settings, p parts) (*hub, error) {
 		return nil, err
 	}
 	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, logger: p.logger}
-	aggregate.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{
-		Settings: &federation.Settings{Addresses: with.policy},
-	})
-
-	attachment, err := joinRegistries(s, p, registryParts{with, aggregate})
+	setPolicy(aggregate, with.policy)
+	registering := registryParts{with, aggregate}
+	attachment, err := joinRegistries(s, p, registering)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +128,7 @@ func join(s settings, p parts) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
+	attachment.joinObjects(s, p, registering, configuration)
 	all := whenBoth{clusters: attachment.supervisor.Ready(), mesh: configuration, ready: make(chan struct{})}
 
 	proxyFleet := fleet.New()
@@ -164,38 +173,82 @@ func join(s settings, p parts) (*hub, error) {
 	return h, nil
 }
 
+func setPolicy(aggregate *federation.Aggregate, policy federation.AddressPolicy) {
+	aggregate.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Settings: &federation.Settings{Addresses: policy}})
+}
+
 // registryParts are what the registries work with.
 type registryParts struct {
 	with      surroundings
 	aggregate *federation.Aggregate
 }
 
-// attachment is the registries, and what follows the files that name them.
+// attachment is the registries, and what follows the places that name them.
 type attachment struct {
 	supervisor *registries.Supervisor
+	sources    clusterSources
+	starting   *firstLooks
 	follow     map[string]func(context.Context) error
 }
 
 func joinRegistries(s settings, p parts, r registryParts) (attachment, error) {
-	attached := make(chan struct{})
+	starting := newFirstLooks(lookAtObjects, lookAtFolder)
 	supervisor := registries.New(registries.Options{
-		Aggregate: r.aggregate, Dir: p.dir.lastKnownGood(), Attached: attached, Logger: p.logger, Metrics: r.with.metrics.Registries,
+		Aggregate: r.aggregate, Dir: p.dir.lastKnownGood(), Attached: starting.done, Logger: p.logger, Metrics: r.with.metrics.Registries,
 	})
-	a := attachment{supervisor: supervisor, follow: map[string]func(context.Context) error{}}
-	kubeconfigs := newRotation(supervisor, r.with, s.clusters)
-	if err := attachConfigured(supervisor, r.with, s.clusters); err != nil {
-		return a, err
-	}
-	if len(kubeconfigs.files) > 0 {
-		a.follow["rotation"] = kubeconfigs.run
+	a := attachment{supervisor: supervisor, sources: newClusterSources(supervisor), starting: starting, follow: map[string]func(context.Context) error{}}
+	if !s.sample {
+		kubeconfigs := newRotation(a.sources.config, r.with, s.clusters)
+		if err := attachConfigured(a.sources, r.with, s.clusters); err != nil {
+			return a, err
+		}
+		if len(kubeconfigs.files) > 0 {
+			a.follow["rotation"] = kubeconfigs.run
+		}
+		supervisor.Forget("config")
 	}
 	if s.kubeconfigDir == "" {
-		close(attached)
+		starting.looked(lookAtFolder)
 		return a, nil
 	}
-	folder := folderClusters{to: supervisor, with: r.with, others: idsOf(s.clusters, federation.ClusterID(s.clusterID))}
-	a.follow["kubeconfigs"] = watchFolder(s.kubeconfigDir, folder, attached)
+	a.follow["kubeconfigs"] = watchFolder(s.kubeconfigDir, folderClusters{
+		to: a.sources.folder, with: r.with, hub: federation.ClusterID(s.clusterID), first: a.folderLooked(),
+	})
 	return a, nil
+}
+
+// The names of those who look for clusters at the start.
+const (
+	lookAtObjects = "objects"
+	lookAtFolder  = "folder"
+)
+
+// folderLooked takes the looks at the folder of kubeconfigs: what was saved of
+// clusters whose file went while nobody ran is forgotten after the first good one.
+func (a attachment) folderLooked() func(readable bool) {
+	forgotten := false
+	return func(readable bool) {
+		if readable && !forgotten {
+			forgotten = true
+			a.supervisor.Forget("folder")
+		}
+		a.starting.looked(lookAtFolder)
+	}
+}
+
+// joinObjects has the registries follow Cluster objects.
+func (a attachment) joinObjects(s settings, p parts, r registryParts, m *mesh) *attach.Vault {
+	vault := attach.NewVault(m.stored, p.keys, m.epoch)
+	objects := objectClusters{
+		sources: a.sources, with: r.with, vault: vault, views: m.views, hub: federation.ClusterID(s.clusterID),
+		first: func() { a.starting.looked(lookAtObjects) },
+	}
+	if s.sample {
+		objects.sample = s.clusters
+	}
+	a.follow["objects"] = objects.run
+	a.follow["sealing"] = sealing{keys: p.keys, vault: vault, logger: p.logger}.run
+	return vault
 }
 
 // webOf is everything behind the GraphQL address.
@@ -238,15 +291,6 @@ func (s *settings) hosts() ([]string, error) {
 		return nil, nil
 	}
 	return certificateNames(s.tls.Cert)
-}
-
-// idsOf are the IDs that are taken: of the config file, and the hub's own.
-func idsOf(clusters []clusterConfig, hub federation.ClusterID) map[federation.ClusterID]bool {
-	ids := map[federation.ClusterID]bool{hub: true}
-	for _, c := range clusters {
-		ids[c.ID] = true
-	}
-	return ids
 }
 
 // run runs everything until the context ends or a part fails; then the edge

@@ -33,6 +33,7 @@ Flags win over the config file.`,
 	f.StringVar(&given.kubeconfigDir, "kubeconfig-dir", "", "watched `DIR` of kubeconfigs; each file attaches the cluster of its name")
 	f.StringVar(&given.configDir, "config-dir", "", "watched `DIR` of manifests, a read-only source of configuration beside the store")
 	f.StringVar(&given.secretDir, "secret-dir", "", "watched `DIR` of secrets for gateways: NAME/tls.crt, NAME/tls.key, NAME/ca.crt")
+	f.StringVar(&given.sealKey, "seal-key", "", "`FILE` of the keys that encrypt the credentials of clusters (ISTHMUS_SEAL_KEY; default: seal.key in the data folder, made at the first start)")
 	f.StringVar(&given.tlsCert, "tls-cert", "", "certificate `FILE` of the hub")
 	f.StringVar(&given.tlsKey, "tls-key", "", "key `FILE` of the hub")
 	f.StringVar(&given.tlsClientCA, "tls-client-ca", "", "`FILE` of the CAs that sign clients' certificates")

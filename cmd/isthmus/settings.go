@@ -25,7 +25,7 @@ const (
 type flags struct {
 	dev                              bool
 	config, dataDir, kubeconfigDir   string
-	configDir, secretDir             string
+	configDir, secretDir, sealKey    string
 	etcdEndpoints                    []string
 	graphqlAddr, xdsAddr, healthAddr string
 	tlsCert, tlsKey, tlsClientCA     string
@@ -39,6 +39,7 @@ type settings struct {
 	kubeconfigDir string
 	configDir     string // of manifests; empty: none
 	secretDir     string // of secrets for gateways; empty: none
+	sealKey       string // file of the keys that seal credentials; empty: one in the data folder
 	clusterID     string
 	graphqlAddr   string
 	xdsAddr       string
@@ -62,6 +63,7 @@ func resolve(f flags) (settings, error) {
 		dev: f.dev, configFile: f.config, kubeconfigDir: f.kubeconfigDir,
 		configDir:   cmp.Or(f.configDir, c.ConfigDir),
 		secretDir:   cmp.Or(f.secretDir, c.SecretDir),
+		sealKey:     cmp.Or(f.sealKey, os.Getenv("ISTHMUS_SEAL_KEY"), c.SealKey),
 		clusterID:   cmp.Or(c.ClusterID, defaultClusterID),
 		graphqlAddr: cmp.Or(f.graphqlAddr, c.GraphQL.Addr, defaultGraphQL),
 		xdsAddr:     cmp.Or(f.xdsAddr, c.XDS.Addr, defaultXDS),

@@ -63,7 +63,7 @@ func hold(o *Object, domain string) *held {
 				Code: codeNotHonoured, Object: title(o.Key), Field: "spec.probe", Message: "the hub sends no probes to workloads that register themselves; the field has no effect",
 			}}
 		}
-	case *federation.ClusterObject, *federation.NetworkObject, *federation.MeshSettings:
+	case *federation.NetworkObject, *federation.MeshSettings:
 		h.problems = unused(o)
 	case *federation.ServiceBinding:
 		h.binding, h.problems = readBinding(shown, spec, domain)

@@ -16,8 +16,6 @@ func actedOn(kind federation.Kind) (fields []string, why string) {
 		return []string{"rootNamespace", "trustDomain", "outboundTrafficPolicy.mode", "gatewayNamespaces"}, "this setting has no effect yet"
 	case federation.NetworkKind:
 		return []string{"cidrs", "clusters", "gateways"}, "this field has no effect yet"
-	case federation.ClusterKind:
-		return nil, "clusters are attached by the config file and by --kubeconfig-dir; the object is stored and has no effect yet"
 	}
 	return nil, "the object is stored and has no effect yet"
 }

@@ -146,7 +146,11 @@ func (c *Clusters) Rotate(ctx context.Context, r Request) (Result, error) {
 	if len(result.Errors) > 0 || r.DryRun {
 		return result, nil
 	}
-	return c.write(ctx, result, writing{request: r, uid: report.UID, spec: r.place()})
+	spec := r.place()
+	if r.Kubernetes != nil {
+		spec["kubernetes"] = map[string]any{"context": r.Kubernetes.Context} // also where it is another one's no more
+	}
+	return c.write(ctx, result, writing{request: r, uid: report.UID, spec: spec})
 }
 
 // notOurs is why a cluster cannot be changed here.
@@ -210,7 +214,7 @@ const manager = "isthmus-credentials"
 
 func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result, error) {
 	id := w.request.ID
-	credentials, err := c.o.Vault.Seal(id, credentialsOf(w.request, w.uid))
+	credentials, err := c.o.Vault.Seal(id, credentialsOf(w.request))
 	if err != nil {
 		return Result{}, err
 	}

@@ -10,9 +10,6 @@ import (
 
 // Credentials are those of one cluster, as they are kept.
 type Credentials struct {
-	// UID is that of the cluster that answered when they were given; see
-	// federation.Identity.
-	UID        string
 	Kubeconfig kube.Secret
 	Token      kube.Secret
 	CA, Cert   string
@@ -23,8 +20,8 @@ type Credentials struct {
 func (Credentials) LogValue() slog.Value { return slog.StringValue("REDACTED") }
 
 // credentialsOf are those of a request.
-func credentialsOf(r Request, uid string) Credentials {
-	c := Credentials{UID: uid}
+func credentialsOf(r Request) Credentials {
+	var c Credentials
 	if r.Kubernetes != nil {
 		c.Kubeconfig = r.Kubernetes.Kubeconfig
 	}
@@ -37,7 +34,6 @@ func credentialsOf(r Request, uid string) Credentials {
 // document is what is sealed. A newer version of it is refused.
 type document struct {
 	Format     int    `json:"credentials"`
-	UID        string `json:"uid,omitempty"`
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Token      string `json:"token,omitempty"`
 	CA         string `json:"ca,omitempty"`
@@ -49,7 +45,7 @@ const documentFormat = 1
 
 func (c Credentials) encode() ([]byte, error) {
 	return json.Marshal(document{
-		Format: documentFormat, UID: c.UID, Kubeconfig: c.Kubeconfig.Reveal(), Token: c.Token.Reveal(), CA: c.CA, Cert: c.Cert, Key: c.Key.Reveal(),
+		Format: documentFormat, Kubeconfig: c.Kubeconfig.Reveal(), Token: c.Token.Reveal(), CA: c.CA, Cert: c.Cert, Key: c.Key.Reveal(),
 	})
 }
 
@@ -61,6 +57,6 @@ func decodeCredentials(data []byte) (Credentials, error) {
 		return Credentials{}, errDocument // the library's error may repeat them
 	}
 	return Credentials{
-		UID: d.UID, Kubeconfig: kube.NewSecret(d.Kubeconfig), Token: kube.NewSecret(d.Token), CA: d.CA, Cert: d.Cert, Key: kube.NewSecret(d.Key),
+		Kubeconfig: kube.NewSecret(d.Kubeconfig), Token: kube.NewSecret(d.Token), CA: d.CA, Cert: d.Cert, Key: kube.NewSecret(d.Key),
 	}, nil
 }

@@ -13,7 +13,10 @@ import (
 // needed are the kinds that a registry lists and watches in all namespaces.
 func needed() []authorization.ResourceAttributes {
 	return []authorization.ResourceAttributes{
-		{Resource: "services"}, {Group: "discovery.k8s.io", Resource: "endpointslices"}, {Resource: "pods"}, {Resource: "nodes"},
+		{Resource: "services"},
+		{Group: "discovery.k8s.io", Resource: "endpointslices"},
+		{Resource: "pods"},
+		{Resource: "nodes"},
 		{Resource: "namespaces", Name: metav1.NamespaceSystem},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -120,4 +121,16 @@ func (v *Vault) reseal(ctx context.Context, key federation.ObjectKey) (bool, err
 		return false, err
 	}
 	return v.secrets.Reseal(ctx, config.Secret{Of: key, Sealed: value}, config.Secret{Of: key, Sealed: fresh})
+}
+
+// VersionOf is the version of the credentials that a Cluster object names; empty:
+// it has none.
+func VersionOf(o *config.Object) string {
+	var m struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(o.Manifest, &m) // what the store has can be read
+	return m.Metadata.Annotations[federation.CredentialsAnnotation]
 }

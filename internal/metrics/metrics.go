@@ -21,6 +21,7 @@ type Metrics struct {
 	Consul     *Consul
 	GraphQL    *GraphQL
 	Config     *Config
+	Clusters   *Clusters
 
 	registry *prometheus.Registry
 }
@@ -36,6 +37,7 @@ func New() *Metrics {
 		Consul:     newConsul(registry),
 		GraphQL:    newGraphQL(registry),
 		Config:     newConfig(registry),
+		Clusters:   newClusters(registry),
 		registry:   registry,
 	}
 }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/registries"
+)
+
+// opensWith makes a registry of the credentials that were kept for a cluster.
+type opensWith func(surroundings, clusterConfig, attach.Credentials, federation.Identity) (registries.Registry, error)
+
+// storedRegistry opens the kept credentials of a cluster when it runs.
+type storedRegistry struct {
+	objectClusters
+	cluster clusterConfig
+	version string
+	known   federation.Identity
+	open    opensWith
+	inner   atomic.Pointer[registries.Registry]
+}
+
+// Run is part of registries.Registry. While the credentials cannot be had, what
+// was known of the cluster stays.
+func (s *storedRegistry) Run(ctx context.Context, to registries.Sink) error {
+	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+		credentials, err := s.vault.Open(ctx, s.cluster.ID, s.version)
+		if err == nil {
+			return s.follow(ctx, credentials, to)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.with.logger.Error("the credentials of a cluster cannot be used", "cluster", s.cluster.ID, "err", err)
+		s.with.metrics.Clusters.Unusable(s.cluster.ID)
+		to.Status(federation.RegistryStatus{Phase: federation.Stale, Message: fmt.Sprintf("%v; or give it others: isthmus cluster rotate %s", err, s.cluster.ID)})
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+	}
+}
+
+func (s *storedRegistry) follow(ctx context.Context, credentials attach.Credentials, to registries.Sink) error {
+	inner, err := s.open(s.with, s.cluster, credentials, s.known)
+	if err != nil {
+		return err
+	}
+	s.inner.Store(&inner)
+	return inner.Run(ctx, to)
+}
+
+// Activity is part of registries.Active.
+func (s *storedRegistry) Activity() (lastEvent, lastSync time.Time) {
+	if inner := s.inner.Load(); inner != nil {
+		if active, ok := (*inner).(registries.Active); ok {
+			return active.Activity()
+		}
+	}
+	return time.Time{}, time.Time{}
+}
+
+// kubernetesWith follows a cluster by a kubeconfig that was kept.
+func kubernetesWith(with surroundings, c clusterConfig, kept attach.Credentials, known federation.Identity) (registries.Registry, error) {
+	credentials, err := kube.Parse([]byte(kept.Kubeconfig.Reveal()), with.kubeconfigRules(c.Kubernetes.Context))
+	if err != nil {
+		return nil, fmt.Errorf("its kept %w", err)
+	}
+	with.metrics.Clusters.Expires(c.ID, credentials.Expires)
+	return with.followKubernetes(c, credentials, known)
+}
+
+// consulWith follows a Consul by a token and certificates that were kept.
+func consulWith(with surroundings, c clusterConfig, kept attach.Credentials, known federation.Identity) (registries.Registry, error) {
+	access, err := accessOf(kept)
+	if err != nil {
+		return nil, err
+	}
+	return with.followConsul(c, access, known)
+}
+
+func accessOf(kept attach.Credentials) (consulAccess, error) {
+	var a consulAccess
+	if !kept.Token.Empty() {
+		a.token = func() (string, error) { return kept.Token.Reveal(), nil }
+	}
+	if kept.CA == "" && kept.Cert == "" && kept.Key.Empty() {
+		return a, nil
+	}
+	a.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	if kept.CA != "" {
+		a.tls.RootCAs = x509.NewCertPool()
+		if !a.tls.RootCAs.AppendCertsFromPEM([]byte(kept.CA)) {
+			return a, errors.New("consul.tls.ca holds no certificate in PEM")
+		}
+	}
+	if kept.Cert != "" || !kept.Key.Empty() {
+		pair, err := tls.X509KeyPair([]byte(kept.Cert), []byte(kept.Key.Reveal()))
+		if err != nil {
+			return a, errors.New("consul.tls.cert and consul.tls.key are no certificate and its key in PEM")
+		}
+		a.tls.Certificates = []tls.Certificate{pair}
+	}
+	return a, nil
+}
