@@ -23,17 +23,19 @@ type clusterFile struct {
 }
 
 type serviceFile struct {
-	Hostname            federation.Hostname `json:"hostname"`
-	Namespace           string              `json:"namespace"`
-	VIPs                []string            `json:"vips"`
-	Ports               []federation.Port   `json:"ports"`
-	Resolution          string              `json:"resolution"`
-	MeshExternal        bool                `json:"meshExternal"`
-	ExportTo            []string            `json:"exportTo"`
-	TrafficDistribution string              `json:"trafficDistribution"`
-	Endpoints           []endpointFile      `json:"endpoints"`
-	Selector            *selectorFile       `json:"selector"`
-	Bound               []boundFile         `json:"bound"`
+	Hostname            federation.Hostname  `json:"hostname"`
+	Namespace           string               `json:"namespace"`
+	VIPs                []string             `json:"vips"`
+	Ports               []federation.Port    `json:"ports"`
+	Resolution          string               `json:"resolution"`
+	MeshExternal        bool                 `json:"meshExternal"`
+	ExportTo            []string             `json:"exportTo"`
+	TrafficDistribution string               `json:"trafficDistribution"`
+	Endpoints           []endpointFile       `json:"endpoints"`
+	Labels              map[string]string    `json:"labels"`
+	External            []federation.Address `json:"external"`
+	Selector            *selectorFile        `json:"selector"`
+	Bound               []boundFile          `json:"bound"`
 }
 
 type selectorFile struct {
@@ -138,7 +140,7 @@ func (c clusterFile) workload(w workloadFile) *federation.Workload {
 func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 	shard := &federation.Shard{
 		Ports: svc.Ports, Resolution: resolution(t, svc.Resolution), MeshExternal: svc.MeshExternal,
-		ExportTo: svc.ExportTo, TrafficDistribution: svc.TrafficDistribution,
+		ExportTo: svc.ExportTo, TrafficDistribution: svc.TrafficDistribution, Labels: svc.Labels, External: svc.External,
 	}
 	if sel := svc.Selector; sel != nil {
 		shard.Selector = &federation.Selector{Labels: sel.Labels, Providers: sel.Providers, TargetPorts: sel.TargetPorts, TargetNames: sel.TargetNames}

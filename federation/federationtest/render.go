@@ -14,7 +14,16 @@ import (
 
 type snapshotText struct {
 	Services []serviceText `json:"services"`
+	Networks []networkText `json:"networks,omitempty"` // of those that have an object or a gateway
 	Problems []string      `json:"problems,omitempty"`
+}
+
+type networkText struct {
+	Network  federation.NetworkID   `json:"network"`
+	Clusters []federation.ClusterID `json:"clusters,omitempty"`
+	CIDRs    []netip.Prefix         `json:"cidrs,omitempty"`
+	Gateways []string               `json:"gateways,omitempty"`
+	Refused  []string               `json:"refused,omitempty"`
 }
 
 type serviceText struct {
@@ -38,11 +47,37 @@ func Render(t testing.TB, s *federation.Snapshot) []byte {
 			out.Problems = append(out.Problems, fmt.Sprintf("%s %s: %s %s: %s", c.ID, p.Code, p.Object, p.Field, p.Message))
 		}
 	}
+	for n := range s.Networks() {
+		if n.Gated || len(n.CIDRs) > 0 {
+			out.Networks = append(out.Networks, renderNetwork(n))
+		}
+	}
 	data, err := yaml.Marshal(out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return data
+}
+
+func renderNetwork(n *federation.Network) networkText {
+	out := networkText{Network: n.ID, Clusters: n.Clusters, CIDRs: n.CIDRs}
+	for _, g := range n.Gateways {
+		text := fmt.Sprintf("%s by %s", g.Address, g.Cause.Object.Title())
+		if g.Cause.Shard.Cluster != "" {
+			text += " of " + string(g.Cause.Shard.Cluster)
+		}
+		if g.Locality != (federation.Locality{}) {
+			text += " in " + g.Locality.String()
+		}
+		if len(g.From) > 0 {
+			text += fmt.Sprintf(" from %s", g.From)
+		}
+		out.Gateways = append(out.Gateways, text)
+	}
+	for _, r := range n.Refused {
+		out.Refused = append(out.Refused, r.Gateway+" "+r.Why)
+	}
+	return out
 }
 
 func renderService(svc *federation.Service) serviceText {

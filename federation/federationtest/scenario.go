@@ -4,6 +4,9 @@
 //	config.yaml                settings of the hub (may be absent)
 //	clusters/ID.yaml           what the registry of that cluster says: services,
 //	                           which may have a selector or bound services, and workloads
+//	networks/ID.yaml           the spec of a Network
+//	mesh.yaml                  the MeshSettings
+//	names.yaml                 what names of gateways are resolved to
 //	proxies.yaml               the proxies that connect
 //	want/snapshot.yaml         the merged view                (federation)
 //	want/xds/PROXY/TYPE.yaml   clusters, endpoints, listeners, routes (xds/envoy)
@@ -77,6 +80,7 @@ func Load(t testing.TB, file string) *Scenario {
 	s := &Scenario{Name: filepath.Base(file), path: file, archive: archive, Aggregate: federation.NewAggregate(nil)}
 	s.checkSections(t)
 	s.applyConfig(t)
+	s.applyNetworks(t)
 	for _, f := range archive.Files {
 		if id, ok := strings.CutPrefix(f.Name, "clusters/"); ok {
 			s.applyCluster(t, federation.ClusterID(strings.TrimSuffix(id, ".yaml")), f.Data)
@@ -90,7 +94,7 @@ func Load(t testing.TB, file string) *Scenario {
 
 func (s *Scenario) checkSections(t testing.TB) {
 	t.Helper()
-	known := regexp.MustCompile(`^(config\.yaml|clusters/[^/]+\.yaml|proxies\.yaml|want/snapshot\.yaml|want/xds/[^/]+/(clusters|endpoints|listeners|routes)\.yaml|want/query\.graphql|want/answer\.json)$`)
+	known := regexp.MustCompile(`^(config\.yaml|mesh\.yaml|names\.yaml|networks/[^/]+\.yaml|clusters/[^/]+\.yaml|proxies\.yaml|want/snapshot\.yaml|want/xds/[^/]+/(clusters|endpoints|listeners|routes)\.yaml|want/query\.graphql|want/answer\.json)$`)
 	for _, f := range s.archive.Files {
 		if !known.MatchString(f.Name) {
 			t.Errorf("%s: nobody reads section %q", s.Name, f.Name)

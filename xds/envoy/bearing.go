@@ -24,10 +24,15 @@ type bearing struct {
 	labels   string
 	outbound federation.OutboundMode
 	own      bool // the namespace has rules of its own about services
+	// network is where Network objects put the proxy; empty: they do not.
+	network federation.NetworkID
 }
 
 func bearingOn(n Node, s *federation.Snapshot) bearing {
 	c := bearing{labels: projected(n.Labels, s.ProxyLabels())}
+	if id, placed := s.Placed(n.Place()); placed {
+		c.network = id
+	}
 	mesh := s.Mesh()
 	if mesh != nil {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode

@@ -28,6 +28,11 @@ func (b *builder) setBalancing(c *clusterv3.Cluster, d destination) {
 	case networking.LoadBalancerSettings_RANDOM:
 		c.LbPolicy = clusterv3.Cluster_RANDOM
 	}
+	if d.byLocality() && d.eds() {
+		c.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{
+			LocalityWeightedLbConfig: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig{},
+		}
+	}
 	hash := balancer.GetConsistentHash()
 	switch {
 	case hash == nil:

@@ -27,8 +27,8 @@ func (o offer) compareSocket(p offer) int {
 }
 
 // assignment builds the endpoints of a service port: those of all clusters that
-// declare the port, each address and port once, one group for each locality. All
-// have priority 0: trafficDistribution does not show yet.
+// declare the port, or the gateways of their networks, each address and port
+// once, one group for each locality. trafficDistribution does not show yet.
 func (b *builder) assignment(name string) proto.Message {
 	p, ok := b.destinationOf(name)
 	if !ok || !p.eds() {
@@ -42,7 +42,8 @@ func (b *builder) assignment(name string) proto.Message {
 		}
 		return isName
 	})
-	return assign(name, b.withoutDuplicates(offers))
+	h := b.horizonOf(p, offers)
+	return b.assignMembers(p, h.members(p.service))
 }
 
 // namedEndpoints are those of a service that proxies find by DNS.
@@ -134,7 +135,7 @@ func carries(labels, wanted map[string]string) bool {
 const maxSocketPath = 107
 
 func (b *builder) leaveOutEndpoint(o offer, code, message string) {
-	b.leaveOut(Reason{Code: code, Message: message, Shard: o.shard, Address: o.endpoint.Address})
+	b.leaveOut(Reason{Code: code, Message: message, Shard: o.shard, Address: o.endpoint.Address, Endpoint: o.endpoint})
 }
 
 // withoutDuplicates sorts and keeps each address and port once: that of the

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"net/netip"
@@ -206,16 +207,16 @@ func (n Node) passedFacets(base Facet) []Facet {
 }
 
 func (n Node) endpointFacets(c bearing) []Facet {
-	place := n.endpointFacet()
+	place := n.endpointFacet(c)
 	facets := n.passedFacets(place)
 	place.Identity = n.Identity
 	return append(n.offering(c, place), facets...)
 }
 
 // endpointFacet names the cluster only where it decides the network.
-func (n Node) endpointFacet() Facet {
-	base := Facet{Network: n.Network, GRPC: n.GRPC}
-	if n.Network == "" {
+func (n Node) endpointFacet(c bearing) Facet {
+	base := Facet{Network: cmp.Or(c.network, n.Network), GRPC: n.GRPC}
+	if base.Network == "" {
 		base.Cluster = n.Cluster
 	}
 	return base
@@ -227,7 +228,7 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	}
 	var facets []Facet
 	if n.Capture {
-		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: n.Network, Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity}
+		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity}
 		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
 		offering := n.offering(c, Facet{Cluster: n.Cluster, IPv6: n.hasIPv6(), Outbound: c.outbound})
 		if last := len(offering) - 1; offering[last].Scope == scopePrivate {

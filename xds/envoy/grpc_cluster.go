@@ -140,7 +140,8 @@ func (d destination) byDNS() bool {
 // first name alone.
 func (b *builder) grpcOffers(d destination) (found []offer, byName bool) {
 	d.service, _ = b.reader.Endpoints(d.service.Key)
-	offers := b.withoutDuplicates(b.offers(d))
+	h := b.horizonOf(d, b.offers(d))
+	offers := h.direct
 	addresses := slices.ContainsFunc(offers, func(o offer) bool { _, is := o.endpoint.Address.IP(); return is })
 	for _, o := range offers {
 		host, isName := o.endpoint.Address.Host()
