@@ -43,6 +43,9 @@ func (b *builder) assignment(name string) proto.Message {
 		return isName
 	})
 	h := b.horizonOf(p, offers)
+	if len(h.entries) > 0 {
+		b.reader.Accounts(p.service.Key) // what a gateway's peers are depends on them
+	}
 	return b.assignMembers(p, h.members(p.service))
 }
 

@@ -120,6 +120,21 @@ func TestWhatIsBehindAGateway(t *testing.T) {
 	}
 }
 
+// TestProxiesWithoutIdentitySendNothingToGateways: plain text never goes there.
+func TestProxiesWithoutIdentitySendNothingToGateways(t *testing.T) {
+	w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).
+		say("c1", webKey, web(meshed("10.0.0.1", "n1", 0))).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0)))
+	a, reasons := webEndpoints(t, w)
+	if got := fmt.Sprint(list(a), codes(reasons)); got != "[10.0.0.1:8080 HEALTHY] [NO_IDENTITY 10.0.2.1]" {
+		t.Errorf("the endpoints and reasons are %s", got)
+	}
+	w.config(t, "kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: DISABLE}}}")
+	a, reasons = find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, one(t), w.snapshot), "outbound|80||web.shop.svc.cluster.local")
+	if got := fmt.Sprint(list(a), codes(reasons), reasons[0].Cause); got != "[10.0.0.1:8080 HEALTHY] [MUTUAL_TLS_OFF 10.0.2.1] DestinationRule.networking.istio.io shop/web" {
+		t.Errorf("with a rule against mutual TLS, the endpoints and reasons are %s", got)
+	}
+}
+
 // drawnNetwork is a network of the property below.
 type drawnNetwork struct {
 	id       federation.NetworkID
