@@ -2,9 +2,6 @@ package graph
 
 import (
 	"context"
-	"slices"
-
-	"github.com/99designs/gqlgen/graphql"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
@@ -20,8 +17,8 @@ func (m mutation) Apply(ctx context.Context, in model.ApplyInput) (model.ApplyPa
 	out, err := m.change(ctx, changing{dryRun: request.DryRun, wait: wait, refused: errs, run: func(c Changer) (apply.Result, error) {
 		return c.Apply(ctx, request)
 	}})
-	if len(out.UserErrors) == 0 && err == nil {
-		out.Findings = append(out.Findings, ticketFindings(ctx, in)...)
+	if value(in.Ticket) != "" && !request.DryRun && len(out.UserErrors) == 0 && err == nil {
+		out.Findings = append(out.Findings, noTickets("the manifests were taken as they are"))
 	}
 	return model.ApplyPayload{Outcome: out}, err
 }
@@ -90,6 +87,7 @@ func (m mutation) change(ctx context.Context, c changing) (model.Outcome, error)
 	switch {
 	case len(result.Errors) > 0:
 	case c.dryRun:
+		out.Findings = append(out.Findings, noTickets("to carry out what this dry run shows, repeat it without dryRun and with expectedRevision"))
 		err = m.preview(ctx, result, &out)
 	default:
 		out.Rollout = m.rollout(ctx, c.wait, span{after: before, upTo: m.Snapshots.Latest().Version()})
@@ -115,15 +113,8 @@ func (m mutation) preview(ctx context.Context, result apply.Result, out *model.O
 	return nil
 }
 
-// ticketFindings says to an apply that names a ticket, and to a dry run that
-// asks for one, that there are none.
-func ticketFindings(ctx context.Context, in model.ApplyInput) []model.Finding {
-	message := "tickets are not built yet: the manifests were taken as they are"
-	if value(in.Ticket) == "" {
-		if !value(in.DryRun) || !slices.Contains(graphql.CollectAllFields(ctx), "ticket") {
-			return nil
-		}
-		message = "tickets are not built yet: to carry out what this dry run shows, repeat it without dryRun and with expectedRevision"
-	}
-	return []model.Finding{{Code: "NOT_BUILT", Severity: model.SeverityInfo, Message: message}}
+// noTickets is said to every dry run, which would give one, and to an apply that
+// names one.
+func noTickets(meanwhile string) model.Finding {
+	return model.Finding{Code: "NOT_BUILT", Severity: model.SeverityInfo, Message: "tickets are not built yet: " + meanwhile}
 }

@@ -105,27 +105,32 @@ func TestDryRunsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyWhoAsksForATicketHearsThatThereAreNone: by naming one, or by wanting
-// that of a dry run.
-func TestOnlyWhoAsksForATicketHearsThatThereAreNone(t *testing.T) {
+// TestTicketsAreSaidNotToBeBuilt has one finding for every dry run and for an
+// apply that names a ticket, as clients know it.
+func TestTicketsAreSaidNotToBeBuilt(t *testing.T) {
 	c := newConfigured(t, nil)
-	const asking = `mutation($input:ApplyInput!){...on Mutation{apply(input:$input){...P}}} fragment P on ApplyPayload{ticket findings{code}}`
+	c.apply(route("shop", "kept", "x"))
+	const (
+		deleting    = `mutation($input:DeleteInput!){delete(input:$input){findings{code}}}`
+		rollingBack = `mutation($input:RollbackInput!){rollback(input:$input){findings{code}}}`
+	)
+	kept := []any{map[string]any{"group": "networking.istio.io", "kind": "VirtualService", "namespace": "shop", "name": "kept"}}
+	manifests := route("shop", "a", "x")
 	for _, of := range []struct {
-		query  string
-		fields map[string]any
-		want   int
+		query, name string
+		fields      map[string]any
+		want        int
 	}{
-		{applying, map[string]any{"dryRun": true}, 0},
-		{applying, map[string]any{}, 0},
-		{applying, map[string]any{"ticket": "t"}, 1},
-		{applying, map[string]any{"dryRun": true, "ticket": "t"}, 1},
-		{asking, map[string]any{}, 0},
-		{asking, map[string]any{"dryRun": true}, 1},
-		{asking, map[string]any{"dryRun": true, "ticket": "t"}, 1},
+		{applying, "apply", map[string]any{"manifests": manifests, "dryRun": true}, 1},
+		{applying, "apply", map[string]any{"manifests": manifests, "dryRun": true, "ticket": "t"}, 1},
+		{applying, "apply", map[string]any{"manifests": manifests, "ticket": "t"}, 1},
+		{applying, "apply", map[string]any{"manifests": manifests}, 0},
+		{deleting, "delete", map[string]any{"objects": kept, "dryRun": true}, 1},
+		{rollingBack, "rollback", map[string]any{"to": "1", "dryRun": true}, 1},
+		{deleting, "delete", map[string]any{"objects": kept}, 0},
 	} {
-		of.fields["manifests"] = route("shop", "a", "x")
 		found := 0
-		for _, f := range at(c.answer(of.query, input(of.fields)), "apply", "findings").([]any) {
+		for _, f := range at(c.answer(of.query, input(of.fields)), of.name, "findings").([]any) {
 			if at(f, "code") == "NOT_BUILT" {
 				found++
 			}

@@ -155,5 +155,5 @@ func TestDryRunsShowWhatProxiesWouldGet(t *testing.T) {
 		"proxies":   []any{map[string]any{"nodeID": sidecarID}},
 		"resources": []any{map[string]any{"typeUrl": lds, "name": "a", "action": "UPDATE", "diff": nil}},
 	}, "apply", "preview")
-	c.want(data, []any{map[string]any{"code": "UNUSED"}}, "apply", "findings")
+	c.want(data, []any{map[string]any{"code": "UNUSED"}, map[string]any{"code": "NOT_BUILT"}}, "apply", "findings")
 }

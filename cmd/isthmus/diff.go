@@ -67,10 +67,8 @@ func (a *applyFlags) diff(ctx context.Context, r *remote, io streams) (different
 }
 
 func (s *session) printDiff(of client.Outcome) (different bool, err error) {
-	for _, f := range of.Findings {
-		if f.Code != "NOT_BUILT" {
-			_, _ = fmt.Fprintln(s.io.err, findingText(f)) // nobody to tell if it fails
-		}
+	if err := warn(s.io, of); err != nil {
+		return false, err
 	}
 	for _, c := range of.Changes {
 		if c.Action == client.ChangeActionUnchanged {

@@ -102,9 +102,13 @@ func refused(io streams, reasons []client.UserError) error {
 	return failed{code: exitFailed, text: what + "; " + remedy(codes)}
 }
 
-// warn tells the findings of a request.
-func warn(io streams, findings []client.Finding) error {
-	for _, f := range findings {
+// warn tells the findings of a request. That a dry run gives no ticket is told
+// to nobody: the command line asks for none.
+func warn(io streams, of client.Outcome) error {
+	for _, f := range of.Findings {
+		if of.DryRun && f.Code == "NOT_BUILT" {
+			continue
+		}
 		if _, err := fmt.Fprintln(io.err, findingText(f)); err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func (s *session) change(ctx context.Context, w *waiting, o output, send func(co
 	if err != nil {
 		return err
 	}
-	if err := warn(s.io, of.Findings); err != nil {
+	if err := warn(s.io, of); err != nil {
 		return err
 	}
 	if len(of.UserErrors) > 0 {
