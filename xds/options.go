@@ -86,6 +86,7 @@ type Options struct {
 	Pace      time.Duration   // between two pushes of a type to a stream; 0: 20 ms
 	Limits    Limits          // zero fields: DefaultLimits
 	Secrets   Secrets         // nil: the type is not served
+	Probes    Probes          // nil: health discovery is not served
 	Access    Access          // nil: everybody is believed, and nobody has secrets of its own
 
 	// SecretsOnSocket gives secrets to clients of a unix socket without TLS. On

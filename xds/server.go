@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	healthv3 "github.com/envoyproxy/go-control-plane/envoy/service/health/v3"
 	"google.golang.org/grpc"
 
 	"isthmus.dev/isthmus/xds/envoy"
@@ -39,10 +40,11 @@ func New(o Options) *Server {
 	return &Server{options: o.withDefaults(), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{}}
 }
 
-// Register adds the discovery service to a gRPC server that was made with
+// Register adds the discovery services, that of health among them, to a gRPC server that was made with
 // ServerOptions.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(r, s)
+	healthv3.RegisterHealthDiscoveryServiceServer(r, &healthService{Server: s})
 }
 
 // ServerOptions are the options that a gRPC server needs to serve xDS: a codec

@@ -1,0 +1,217 @@
+package envoy
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	healthv3 "github.com/envoyproxy/go-control-plane/envoy/service/health/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// How gateways probe. A gateway that is killed is found out in about a second,
+// one behind a link that swallows everything in about three.
+const (
+	probeInterval  = 500 * time.Millisecond
+	probeTimeout   = time.Second
+	probeThreshold = 2 // failures
+	probeNames     = 3 // for which each gateway is asked
+	reportIdle     = 5 * time.Second
+)
+
+// ProbeNames are the names, for SNI, by which gateways probe those of each
+// network: of services that have an endpoint there which takes mutual TLS, that
+// everyone sees, and that the Gateways let in. A handshake goes through the
+// gateway to the endpoint. There are up to three, so that a service that is down
+// is not taken for its gateway; they are the first in order, so that they seldom
+// change.
+func ProbeNames(s *federation.Snapshot) map[federation.NetworkID][]string {
+	lacking := map[federation.NetworkID]bool{}
+	for n := range s.Networks() {
+		if len(n.Gateways) > 0 {
+			lacking[n.ID] = true
+		}
+	}
+	names := map[federation.NetworkID][]string{}
+	admitting := admittingServers(s)
+	for svc := range s.Services() {
+		if len(lacking) == 0 {
+			break
+		}
+		port, passed := firstPassed(svc)
+		if !passed || !isPublic(svc) || !admitsAny(admitting, svc) {
+			continue
+		}
+		for id := range networksTakingMutual(svc, port) {
+			if !lacking[id] {
+				continue
+			}
+			names[id] = append(names[id], serverName(svc.Key.Hostname, port.Number, ""))
+			if len(names[id]) == probeNames {
+				delete(lacking, id)
+			}
+		}
+	}
+	return names
+}
+
+// admittingServers are the servers of Gateways by which connections of other
+// networks enter.
+func admittingServers(s *federation.Snapshot) []*gatewayServer {
+	var all []*gatewayServer
+	for o := range s.ObjectsOf(gatewayKind) {
+		spec, ok := o.Spec.(*networking.Gateway)
+		if !ok {
+			continue
+		}
+		for _, server := range spec.GetServers() {
+			if server.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH {
+				all = append(all, &gatewayServer{object: o, spec: server, hosts: serverHosts(server.GetHosts(), o.Key.Namespace)})
+			}
+		}
+	}
+	return all
+}
+
+// admitsAny is true where no Gateway is known: gateways of others than this hub
+// have theirs elsewhere.
+func admitsAny(servers []*gatewayServer, svc *federation.Service) bool {
+	return len(servers) == 0 || slices.ContainsFunc(servers, func(s *gatewayServer) bool { return s.admits(svc) })
+}
+
+func firstPassed(s *federation.Service) (federation.ServicePort, bool) {
+	i := slices.IndexFunc(s.Ports, func(p federation.ServicePort) bool { return passes(s, p) })
+	if i < 0 {
+		return federation.ServicePort{}, false
+	}
+	return s.Ports[i], true
+}
+
+// networksTakingMutual are the networks in which the port has an endpoint that a
+// router can pass connections on to.
+func networksTakingMutual(s *federation.Service, port federation.ServicePort) map[federation.NetworkID]bool {
+	found := map[federation.NetworkID]bool{}
+	for _, group := range s.Endpoints {
+		name, declares := port.DeclaredBy(group.Shard)
+		if !declares {
+			continue
+		}
+		for i := range group.Endpoints {
+			e := &group.Endpoints[i]
+			_, serves := e.Port(name)
+			if _, isIP := e.Address.IP(); isIP && serves && e.TakesMutualTLS() && e.Health == federation.Healthy {
+				found[e.Network] = true
+			}
+		}
+	}
+	return found
+}
+
+// Probes are the gateways that a node is to probe, and how.
+type Probes struct {
+	Observer  federation.NetworkID
+	Gateways  map[netip.AddrPort]bool
+	Specifier *healthv3.HealthCheckSpecifier
+}
+
+// ProbesOf tells a gateway to probe those of the other networks that it may enter.
+// With an identity it does so by a handshake with each of the names; without, or
+// where nothing is known that would answer, it only connects.
+func ProbesOf(n Node, s *federation.Snapshot, names map[federation.NetworkID][]string) Probes {
+	p := Probes{Observer: s.NetworkOf(n.Place()), Gateways: map[netip.AddrPort]bool{}, Specifier: &healthv3.HealthCheckSpecifier{Interval: durationpb.New(reportIdle)}}
+	for network := range s.Networks() {
+		gateways := slices.DeleteFunc(slices.Clone(network.Gateways), func(g federation.Gateway) bool { return !g.Serves(p.Observer) })
+		if network.ID == p.Observer || len(gateways) == 0 {
+			continue
+		}
+		for _, g := range gateways {
+			p.Gateways[g.Address] = true
+		}
+		asked := names[network.ID]
+		if !n.Identity || len(asked) == 0 {
+			asked = []string{""}
+		}
+		for _, name := range asked {
+			p.Specifier.ClusterHealthChecks = append(p.Specifier.ClusterHealthChecks, probeCluster(network.ID, gateways, name))
+		}
+		p.Specifier.Interval = durationpb.New(probeInterval)
+	}
+	return p
+}
+
+func probeCluster(id federation.NetworkID, gateways []federation.Gateway, name string) *healthv3.ClusterHealthCheck {
+	c := &healthv3.ClusterHealthCheck{
+		ClusterName: string(id) + "/" + name,
+		HealthChecks: []*corev3.HealthCheck{{
+			Timeout: durationpb.New(probeTimeout), Interval: durationpb.New(probeInterval),
+			// Nothing else uses these connections: without it a probe a minute is made.
+			NoTrafficInterval: durationpb.New(probeInterval), NoTrafficHealthyInterval: durationpb.New(probeInterval),
+			UnhealthyThreshold: wrapperspb.UInt32(probeThreshold), HealthyThreshold: wrapperspb.UInt32(1),
+			ReuseConnection: wrapperspb.Bool(false),
+			HealthChecker:   &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: &corev3.HealthCheck_TcpHealthCheck{}},
+		}},
+	}
+	if name != "" {
+		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{Name: tlsTransport, Match: &structpb.Struct{}, TransportSocket: probeSocket(name)}}
+	}
+	for _, g := range gateways {
+		locality := &corev3.Locality{Region: g.Locality.Region, Zone: g.Locality.Zone, SubZone: g.Locality.SubZone}
+		endpoint := &endpointv3.Endpoint{Address: socketAddress(g.Address.Addr().String(), g.Address.Port())}
+		i := slices.IndexFunc(c.LocalityEndpoints, func(l *healthv3.LocalityEndpoints) bool {
+			return l.GetLocality().GetRegion() == g.Locality.Region && l.GetLocality().GetZone() == g.Locality.Zone && l.GetLocality().GetSubZone() == g.Locality.SubZone
+		})
+		if i < 0 {
+			i, c.LocalityEndpoints = len(c.LocalityEndpoints), append(c.LocalityEndpoints, &healthv3.LocalityEndpoints{Locality: locality})
+		}
+		c.LocalityEndpoints[i].Endpoints = append(c.LocalityEndpoints[i].Endpoints, endpoint)
+	}
+	return c
+}
+
+// probeSocket is the client's side of mutual TLS with whoever in the mesh answers
+// to the name.
+func probeSocket(name string) *corev3.TransportSocket {
+	common := meshContext(nil)
+	common.AlpnProtocols = []string{meshProtocol}
+	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
+		TypedConfig: toAny(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: name}),
+	}}
+}
+
+// Found reads a report: for each gateway that the node was told to probe, whether
+// it was reached, by any of the names. What says nothing is left out.
+func (p Probes) Found(r *healthv3.EndpointHealthResponse) map[netip.AddrPort]bool {
+	found := map[netip.AddrPort]bool{}
+	take := func(all []*healthv3.EndpointHealth) {
+		for _, h := range all {
+			socket := h.GetEndpoint().GetAddress().GetSocketAddress()
+			ip, err := netip.ParseAddr(socket.GetAddress())
+			gateway := netip.AddrPortFrom(ip.Unmap(), uint16(min(socket.GetPortValue(), 1<<16-1)))
+			if err != nil || !p.Gateways[gateway] {
+				continue
+			}
+			switch h.GetHealthStatus() {
+			case corev3.HealthStatus_HEALTHY, corev3.HealthStatus_DEGRADED:
+				found[gateway] = true
+			case corev3.HealthStatus_UNHEALTHY, corev3.HealthStatus_TIMEOUT:
+				found[gateway] = found[gateway]
+			}
+		}
+	}
+	take(r.GetEndpointsHealth())
+	for _, c := range r.GetClusterEndpointsHealth() {
+		for _, l := range c.GetLocalityEndpointsHealth() {
+			take(l.GetEndpointsHealth())
+		}
+	}
+	return found
+}

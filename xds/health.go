@@ -1,0 +1,237 @@
+package xds
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	healthv3 "github.com/envoyproxy/go-control-plane/envoy/service/health/v3"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// Probes takes what gateways find of the gateways of other networks. Its methods
+// must not block.
+type Probes interface {
+	// Found is one report of a prober in the observer's network: for each gateway
+	// whether it was reached.
+	Found(prober string, observer federation.NetworkID, reached map[netip.AddrPort]bool)
+	// Left says that nothing more comes from the prober.
+	Left(prober string)
+}
+
+// healthService serves Envoy's health discovery to gateways.
+type healthService struct {
+	healthv3.UnimplementedHealthDiscoveryServiceServer
+	*Server
+	names probeNames
+}
+
+// probeNames are computed once for a snapshot, whoever asks.
+type probeNames struct {
+	mu      sync.Mutex
+	version uint64
+	names   map[federation.NetworkID][]string
+}
+
+func (p *probeNames) of(s *federation.Snapshot) map[federation.NetworkID][]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.version < s.Version() {
+		p.version, p.names = s.Version(), envoy.ProbeNames(s)
+	}
+	return p.names
+}
+
+// healthStream is a gateway that probes. It is proven as the streams of ADS are.
+type healthStream struct {
+	*stream
+	service  *healthService
+	grpc     healthv3.HealthDiscoveryService_StreamHealthCheckServer
+	received chan *healthv3.HealthCheckRequestOrEndpointHealthResponse
+	prober   string
+	probes   envoy.Probes
+	seen     uint64    // version of the snapshot for which they are
+	paced    time.Time // before which they are not made anew
+}
+
+// StreamHealthCheck tells a gateway what to probe, again whenever that changes,
+// and takes its reports.
+func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_StreamHealthCheckServer) error {
+	if s.options.Probes == nil {
+		return status.Error(codes.Unimplemented, "this hub takes no reports of probes")
+	}
+	h := &healthStream{
+		stream:  &stream{server: s.Server, log: s.options.Logger, ended: make(chan error, 1)},
+		service: s, grpc: g, received: make(chan *healthv3.HealthCheckRequestOrEndpointHealthResponse), prober: rand.Text(),
+	}
+	ctx, cancel := context.WithCancel(g.Context())
+	defer cancel()
+	err := h.serve(ctx)
+	if e := refusal(err); e != "" {
+		s.options.Metrics.Count(e, "")
+		h.log.Warn("closing a stream of health checks", slog.Any("error", err))
+	}
+	return err
+}
+
+func (h *healthStream) serve(ctx context.Context) error {
+	if err := h.identify(ctx); err != nil {
+		return err
+	}
+	go h.receive(ctx)
+	if err := h.greet(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-h.server.options.Ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-h.server.drain:
+		return errDraining
+	}
+	defer h.server.options.Probes.Left(h.prober)
+	return h.loop(ctx)
+}
+
+func (h *healthStream) receive(ctx context.Context) {
+	for {
+		m, err := h.grpc.Recv()
+		if err != nil {
+			h.ended <- err
+			return
+		}
+		select {
+		case h.received <- m:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// greet waits for the first request, which must say who asks.
+func (h *healthStream) greet(ctx context.Context) error {
+	limits := h.server.options.Limits
+	timer := time.NewTimer(limits.FirstRequest)
+	defer timer.Stop()
+	select {
+	case m := <-h.received:
+		return h.meet(m.GetHealthCheckRequest().GetNode())
+	case err := <-h.ended:
+		return clean(err)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-h.server.drain:
+		return errDraining
+	case <-timer.C:
+		return status.Errorf(codes.DeadlineExceeded, "no request within %s of opening the stream", limits.FirstRequest)
+	}
+}
+
+func (h *healthStream) meet(said *corev3.Node) error {
+	limits := h.server.options.Limits
+	if said == nil {
+		return status.Error(codes.InvalidArgument, "the first message of a stream must be a request with a node")
+	}
+	if n := proto.Size(said); n > limits.NodeBytes {
+		return status.Errorf(codes.InvalidArgument, "the node has %d bytes: the limit is %d", n, limits.NodeBytes)
+	}
+	node, err := envoy.ParseNode(said)
+	if err != nil {
+		return status.Error(codes.InvalidArgument, printable(err.Error()))
+	}
+	h.node = node
+	if err := h.admit(time.Now()); err != nil {
+		return err
+	}
+	if node.Type == envoy.Sidecar {
+		return status.Error(codes.PermissionDenied, "health checks are for gateways: take hds_config out of the bootstrap of a sidecar")
+	}
+	h.rate = rate.NewLimiter(rate.Limit(limits.Requests), limits.Burst)
+	h.log = h.log.With(slog.String("node", node.ID), slog.String("cluster", string(node.Cluster)))
+	return nil
+}
+
+// loop is the life of the stream after the first request.
+func (h *healthStream) loop(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		snapshot, now := h.server.options.Snapshots.Latest(), time.Now()
+		if err := h.stillAdmitted(now); err != nil {
+			return err
+		}
+		wake, err := h.tellProbes(snapshot, now)
+		if err != nil {
+			return err
+		}
+		superseded := snapshot.Superseded()
+		if !wake.IsZero() {
+			superseded = nil // the newest is looked at when it is time
+		}
+		if wake = earliest(wake, h.nextProof()); !wake.IsZero() {
+			timer.Reset(wake.Sub(now))
+		}
+		select {
+		case m := <-h.received:
+			if err := h.take(m); err != nil {
+				return err
+			}
+		case <-superseded:
+		case <-timer.C:
+		case err := <-h.ended:
+			return clean(err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-h.server.drain:
+			return errDraining
+		}
+	}
+}
+
+// tellProbes sends what is to be probed if it is not what was sent last, and
+// returns when to look at a newer snapshot.
+func (h *healthStream) tellProbes(s *federation.Snapshot, now time.Time) (time.Time, error) {
+	if h.seen == s.Version() {
+		return time.Time{}, nil
+	}
+	if now.Before(h.paced) {
+		return h.paced, nil
+	}
+	h.seen, h.paced = s.Version(), now.Add(h.server.options.timing.probes)
+	next := envoy.ProbesOf(h.node, s, h.service.names.of(s))
+	if h.probes.Specifier != nil && proto.Equal(next.Specifier, h.probes.Specifier) {
+		h.probes.Observer = next.Observer
+		return time.Time{}, nil
+	}
+	h.probes = next
+	return time.Time{}, h.grpc.Send(next.Specifier)
+}
+
+// take reads a report. Another request, of a node that was named already, is
+// answered with what there is to probe.
+func (h *healthStream) take(m *healthv3.HealthCheckRequestOrEndpointHealthResponse) error {
+	if !h.rate.Allow() {
+		return status.Errorf(codes.ResourceExhausted, "more than %g reports in a second", h.server.options.Limits.Requests)
+	}
+	if m.GetHealthCheckRequest() != nil {
+		if id := m.GetHealthCheckRequest().GetNode().GetId(); id != "" && id != h.node.ID {
+			return status.Error(codes.InvalidArgument, "the node of a stream may not become another")
+		}
+		h.seen, h.probes, h.paced = 0, envoy.Probes{}, time.Time{}
+		return nil
+	}
+	if found := h.probes.Found(m.GetEndpointHealthResponse()); len(found) > 0 {
+		h.server.options.Probes.Found(h.prober, h.probes.Observer, found)
+	}
+	return nil
+}
