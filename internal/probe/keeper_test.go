@@ -117,7 +117,7 @@ func say(k *Keeper, long time.Duration, first, second bool) {
 	for range long / beat {
 		k.Hear([]Word{{Prober: "p", Way: wayTo(1), Well: first}, {Prober: "p", Way: wayTo(2), Well: second}})
 		synctest.Wait()
-		time.Sleep(beat)
+		time.Sleep(beat) //nolint:forbidigo // the bubble's time
 	}
 	synctest.Wait()
 }
@@ -161,10 +161,10 @@ func TestKeeperWritesWhatChanges(t *testing.T) {
 		want("n1 192.0.2.1 true, n1 192.0.2.2 true")
 		say(k, beat, false, true)
 		k.Left("p")
-		time.Sleep(10 * time.Second) // silent: what is reachable is not known any more
+		time.Sleep(10 * time.Second) //nolint:forbidigo // silent: what is reachable is not known any more
 		synctest.Wait()
 		want("n1 192.0.2.1 false")
-		time.Sleep(3 * time.Hour)
+		time.Sleep(3 * time.Hour) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
 		want("n1 192.0.2.1 false")
 	})
