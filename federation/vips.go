@@ -20,7 +20,8 @@ func (d *draft) indexVIPs(key ServiceKey, old, now *Service) {
 	}
 }
 
-// singleVIPs are the VIPs of all clusters that are one address, in no order.
+// singleVIPs are the VIPs of all clusters that are one address, and the automatic
+// ones, in no order.
 func (s *Service) singleVIPs() []netip.Addr {
 	if s == nil {
 		return nil
@@ -33,10 +34,15 @@ func (s *Service) singleVIPs() []netip.Addr {
 			}
 		}
 	}
+	if s.HasAutomaticVIPs() {
+		automatic := s.Key.AutomaticVIPs()
+		vips = append(vips, automatic[:]...)
+	}
 	return vips
 }
 
-// SelectAtVIP returns the services that have the VIP in any cluster and match,
+// SelectAtVIP returns the services that have the VIP in any cluster, or as an
+// automatic one, and match,
 // in the order of their keys. Ranges are not looked into. It notes as
 // Select does.
 func (r *Reader) SelectAtVIP(vip netip.Addr, match func(*Service) bool) []*Service {

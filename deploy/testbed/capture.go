@@ -38,3 +38,11 @@ func (n *Namespace) Capture(uid int) {
 	}
 	n.exec(strings.Join(rules, "\n")+"\n", nil, "iptables-restore")
 }
+
+// CaptureDNS sends the DNS requests of the namespace over UDP to port 15053 of
+// its loopback, except those of the user uid.
+func (n *Namespace) CaptureDNS(uid int) {
+	n.t.Helper()
+	n.Exec("iptables", "-t", "nat", "-A", "OUTPUT", "-p", "udp", "--dport", "53",
+		"-m", "owner", "!", "--uid-owner", fmt.Sprint(uid), "-j", "REDIRECT", "--to-ports", "15053")
+}

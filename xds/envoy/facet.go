@@ -27,6 +27,7 @@ const (
 	scopeProxyRoutes Scope = "proxyRoutes" // routes of the explicit HTTP proxy
 	scopeGateway     Scope = "gateway"     // what Gateways have a proxy listen for
 	scopePassed      Scope = "passed"      // services to which a router in sni-dnat mode passes connections
+	scopeNames       Scope = "names"       // answers to captured DNS requests
 	scopeTargets     Scope = "targets"     // what gRPC clients dial, with the short names of a namespace
 )
 
@@ -45,6 +46,7 @@ type Facet struct {
 	GRPC      bool // there is no proxy: the client's own gRPC asks
 	Identity  bool // the proxies have an identity of the mesh
 	SNIDNAT   bool // the proxies are routers in sni-dnat mode
+	Automatic bool // callers know services of other clusters by automatic VIPs
 	// What configuration makes of the proxy.
 	Egress   string                  // what a Sidecar imports: NAMESPACE/HOST, sorted, joined by commas; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
@@ -80,7 +82,8 @@ func (f Facet) String() string {
 
 func (f Facet) flags() iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
-		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("sni-dnat", f.SNIDNAT)
+		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("sni-dnat", f.SNIDNAT) &&
+			yield("automatic", f.Automatic)
 	}
 }
 
@@ -103,7 +106,7 @@ func (f Facet) covers(s *federation.Service) bool {
 		return !isPublic(s) && s.VisibleFrom(f.Namespace)
 	case scopePassed:
 		return !s.MeshExternal && s.VisibleFrom(f.Namespace)
-	case scopeRoutes, scopeProxyRoutes, scopeTargets, scopeImported, scopeOwn, scopeGateway:
+	case scopeNames, scopeRoutes, scopeProxyRoutes, scopeTargets, scopeImported, scopeOwn, scopeGateway:
 		return s.VisibleFrom(f.Namespace) && f.imports(s.Key.Namespace, s.Key.Hostname)
 	}
 	return false
@@ -230,11 +233,14 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	if n.Capture {
 		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity}
 		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
-		offering := n.offering(c, Facet{Cluster: n.Cluster, IPv6: n.hasIPv6(), Outbound: c.outbound})
+		offering := n.offering(c, Facet{Cluster: n.Cluster, IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture})
 		if last := len(offering) - 1; offering[last].Scope == scopePrivate {
 			offering[last-1], offering[last] = offering[last], offering[last-1] // what is for fewer proxies comes first
 		}
 		facets = append(facets, offering...)
+	}
+	if n.DNSCapture {
+		facets = append(facets, Facet{Scope: scopeNames, Cluster: n.Cluster, Namespace: n.Namespace, Egress: c.egress, IPv6: n.hasIPv6(), Automatic: true})
 	}
 	if n.HTTPProxyPort != 0 {
 		facets = append(facets, Facet{Scope: scopeHTTPProxy, Port: n.HTTPProxyPort})

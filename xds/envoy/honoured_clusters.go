@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
@@ -16,6 +17,12 @@ func refusedPolicies(spec proto.Message) []Field {
 	}
 	found := refusedPolicy("trafficPolicy", rule.GetTrafficPolicy())
 	for i, subset := range rule.GetSubsets() {
+		for _, earlier := range rule.GetSubsets()[:i] {
+			if a, b := earlier.GetName(), subset.GetName(); a != b && strings.EqualFold(a, b) {
+				found = append(found, Field{fmt.Sprintf("subsets[%d].name", i), fmt.Sprintf("%q differs from the subset %q by case alone, and mutual TLS cannot tell them apart: proxies with an identity send nothing to it; give it another name", b, a)})
+				break
+			}
+		}
 		found = append(found, refusedPolicy(fmt.Sprintf("subsets[%d].trafficPolicy", i), subset.GetTrafficPolicy())...)
 	}
 	return found

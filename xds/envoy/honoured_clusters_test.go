@@ -37,6 +37,13 @@ func TestTLSThatCannotBeHadIsReported(t *testing.T) {
 	}
 }
 
+func TestSubsetsThatDifferByCaseAreReported(t *testing.T) {
+	rule := &networking.DestinationRule{Host: "web", Subsets: []*networking.Subset{{Name: "v1"}, {Name: "v2"}, {Name: "V1"}}}
+	if got := envoy.NotHonoured(ruleObject(rule)); len(got) != 1 || got[0].Path != "subsets[2].name" {
+		t.Errorf("reported are %+v", got)
+	}
+}
+
 // Of each field it is known whether it is honoured.
 func TestEveryFieldOfARuleIsKnown(t *testing.T) {
 	for oneof := range 4 {

@@ -18,6 +18,7 @@ const (
 	inboundPassthroughCluster = "InboundPassthroughCluster" // to the workload itself
 	virtualOutbound           = "virtualOutbound"
 	virtualInbound            = "virtualInbound"
+	namesListener             = "dns"
 	httpProxyRoutes           = "http_proxy"
 )
 
@@ -25,6 +26,7 @@ const (
 const (
 	outboundPort = 15001
 	inboundPort  = 15006
+	namesPort    = 15053 // DNS requests, UDP
 )
 
 // Fixed returns the names that exist for everyone with this facet, whatever the
@@ -42,6 +44,8 @@ func Fixed(t Type, f Facet, r *federation.Reader) []string {
 		return []string{virtualOutbound}
 	case t == ListenerType && f.Scope == scopeInbound:
 		return []string{virtualInbound}
+	case t == ListenerType && f.Scope == scopeNames:
+		return []string{namesListener}
 	case t == ListenerType && f.Scope == scopeHTTPProxy:
 		return []string{httpProxyListener(f.Port)}
 	case t == RouteType && f.Scope == scopeProxyRoutes:
@@ -210,7 +214,11 @@ func listenerVIPs(s *federation.Service, f Facet) []netip.Addr {
 	if s.Resolution == federation.Passthrough {
 		return nil
 	}
-	vips, _ := serviceVIPs(s, f.Cluster)
+	vips, local := serviceVIPs(s, f.Cluster)
+	if f.Automatic && !local && s.HasAutomaticVIPs() {
+		automatic := s.Key.AutomaticVIPs()
+		vips = append(vips, automatic[:]...)
+	}
 	return slices.DeleteFunc(vips, func(vip netip.Addr) bool { return vip.Is6() && !f.IPv6 })
 }
 

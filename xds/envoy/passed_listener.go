@@ -36,8 +36,7 @@ func (b *builder) passBySNI(p *gatewayPort, s *gatewayServer) []*listenerv3.Filt
 
 // passable are the names of the clusters that the server's hosts admit, sorted.
 func (b *builder) passable(s *gatewayServer) []string {
-	for range b.reader.ObjectsOf(destinationRuleKind) { //nolint:revive // notes that subsets come and go with them
-	}
+	_ = slices.Collect(b.reader.ObjectsOf(destinationRuleKind)) // subsets come and go with them
 	b.reader.Mesh()
 	apart := &builder{facet: Facet{Scope: scopePassed, Namespace: b.facet.Namespace}, reader: b.reader.Apart()}
 	var names []string

@@ -17,7 +17,11 @@ func TestServerNames(t *testing.T) {
 	}{
 		{"web.shop.svc.cluster.local", "", "outbound_.80_._.web.shop.svc.cluster.local"},
 		{"web.shop.svc.cluster.local", "V1", "outbound_.80_.v1_.web.shop.svc.cluster.local"},
-		{long, "", "x-"}, {"a_.b", "", "x-"}, {"b", "a_", "x-"}, {"b", "a_.c", "x-"}, {"a_b.c", "", "outbound_.80_._.a_b.c"},
+		{long, "", "x-"},
+		{"a_.b", "", "x-"},
+		{"b", "a_", "x-"},
+		{"b", "a_.c", "x-"},
+		{"a_b.c", "", "outbound_.80_._.a_b.c"},
 	} {
 		got := serverName(c.host, 80, c.subset)
 		if c.want == "x-" {
@@ -53,7 +57,8 @@ func FuzzServerName(f *testing.F) {
 		if !strings.HasSuffix(string(id.host), shortened) && (string(id.host) != host || id.subset != strings.ToLower(subset)) {
 			t.Fatalf("%q is read as %v", name, id)
 		}
-		same := host == otherHost && strings.ToLower(subset) == strings.ToLower(otherSubset)
+		lower, otherLower := strings.ToLower(subset), strings.ToLower(otherSubset)
+		same := host == otherHost && lower == otherLower
 		if other := serverName(federation.Hostname(otherHost), port, otherSubset); (other == name) != same {
 			t.Fatalf("%q %q and %q %q have the names %q and %q", host, subset, otherHost, otherSubset, name, other)
 		}

@@ -129,6 +129,12 @@ func validateListener(l *listenerv3.Listener) error {
 			return fmt.Errorf("address: %w", err)
 		}
 	}
+	if l.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP {
+		if len(l.GetListenerFilters()) != 1 || len(l.GetFilterChains()) > 0 {
+			return fmt.Errorf("listener_filters: a listener for UDP has one, and no filter chain")
+		}
+		return nil
+	}
 	chains := slices.Clone(l.GetFilterChains())
 	if l.GetDefaultFilterChain() != nil {
 		chains = append(chains, l.GetDefaultFilterChain())

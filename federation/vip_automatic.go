@@ -1,0 +1,28 @@
+package federation
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"net/netip"
+)
+
+// Automatic VIPs are those under which callers know services that their own
+// cluster does not have. They come of the name alone, so that nobody has to
+// remember them: IPv4 from 240.241.0.0 to 240.255.255.255, beside the range of
+// those that are allotted to ServiceEntries, and IPv6 from 2001:2:0:1::/64. Two
+// services may have the same IPv4 address; then it is the one's that comes first.
+const automaticSlots = 15 << 16
+
+// AutomaticVIPs returns the automatic VIPs of the service, IPv4 first.
+func (k ServiceKey) AutomaticVIPs() [2]netip.Addr {
+	digest := sha256.Sum256(k.bytes())
+	slot := binary.BigEndian.Uint32(digest[:4])%automaticSlots + 241<<16
+	v4 := [4]byte{240, byte(slot >> 16), byte(slot >> 8), byte(slot)}
+	v6 := [16]byte{0x20, 0x01, 0, 2, 0, 0, 0, 1}
+	copy(v6[8:], digest[8:16])
+	return [2]netip.Addr{netip.AddrFrom4(v4), netip.AddrFrom16(v6)}
+}
+
+// HasAutomaticVIPs tells that callers of other clusters know the service by
+// automatic VIPs: it is of the mesh, and the proxy chooses its endpoint.
+func (s *Service) HasAutomaticVIPs() bool { return !s.MeshExternal && s.Resolution != Passthrough }

@@ -1,0 +1,114 @@
+package envoy
+
+import (
+	"slices"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/data/dns/v3"
+	dnsfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/udp/dns_filter/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+const (
+	dnsFilter = "envoy.filters.udp.dns_filter"
+	// nameLife is how long callers may remember an answer: Envoy's least.
+	nameLife = 30 * time.Second
+	// What is asked elsewhere, at most at once and for how long.
+	namesPending = 256
+	namesTimeout = 5 * time.Second
+)
+
+// namesListener answers captured DNS requests for the hosts of services; what is
+// none of them is asked of the servers that the proxy's own system asks.
+func (b *builder) namesListener() *listenerv3.Listener {
+	config := &dnsfilterv3.DnsFilterConfig{
+		StatPrefix: namesListener,
+		ServerConfig: &dnsfilterv3.DnsFilterConfig_ServerContextConfig{
+			ConfigSource: &dnsfilterv3.DnsFilterConfig_ServerContextConfig_InlineDnsTable{
+				InlineDnsTable: &dnsv3.DnsTable{VirtualDomains: b.knownNames()},
+			},
+		},
+		ClientConfig: &dnsfilterv3.DnsFilterConfig_ClientContextConfig{
+			ResolverTimeout: durationpb.New(namesTimeout), MaxPendingLookups: namesPending,
+		},
+	}
+	address := socketAddress("127.0.0.1", namesPort)
+	address.GetSocketAddress().Protocol = corev3.SocketAddress_UDP
+	return &listenerv3.Listener{
+		Name: namesListener, Address: address, TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		ListenerFilters: []*listenerv3.ListenerFilter{{
+			Name: dnsFilter, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: toAny(config)},
+		}},
+	}
+}
+
+// knownNames are the hosts that have addresses of their own, in the order of
+// hosts. Of services of one host the owner's addresses are given.
+func (b *builder) knownNames() []*dnsv3.DnsTable_DnsVirtualDomain {
+	var table []*dnsv3.DnsTable_DnsVirtualDomain
+	for group := range byHostname(b.reader.Specs()) {
+		owner := b.namedBy(group)
+		if owner == nil || !isDomain(string(owner.Key.Hostname)) {
+			continue
+		}
+		addresses := b.addressesOf(owner)
+		if len(addresses) == 0 {
+			continue
+		}
+		table = append(table, &dnsv3.DnsTable_DnsVirtualDomain{
+			Name: string(owner.Key.Hostname), AnswerTtl: durationpb.New(nameLife),
+			Endpoint: &dnsv3.DnsTable_DnsEndpoint{EndpointConfig: &dnsv3.DnsTable_DnsEndpoint_AddressList{
+				AddressList: &dnsv3.DnsTable_AddressList{Address: addresses},
+			}},
+		})
+	}
+	return table
+}
+
+// namedBy is the service whose the host is: one that the proxy's own cluster has
+// comes first, then one that everyone sees, then the first in the order of keys.
+func (b *builder) namedBy(group []*federation.Service) *federation.Service {
+	var owner *federation.Service
+	for _, s := range group {
+		if !b.facet.covers(s) {
+			continue
+		}
+		if owner == nil || b.namedBefore(s, owner) {
+			owner = s
+		}
+	}
+	return owner
+}
+
+func (b *builder) namedBefore(s, t *federation.Service) bool {
+	if here, there := hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster); here != there {
+		return here
+	}
+	return isPublic(s) && !isPublic(t)
+}
+
+// addressesOf are the VIPs that callers in the facet's cluster are told: their
+// own cluster's, of a service of other clusters the automatic ones, and of what is
+// outside of the mesh those that it was given. None: the name is not answered
+// here.
+func (b *builder) addressesOf(s *federation.Service) []string {
+	if s.Resolution == federation.Passthrough || !slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP }) {
+		return nil
+	}
+	vips, local := serviceVIPs(s, b.facet.Cluster)
+	if !local && s.HasAutomaticVIPs() {
+		automatic := s.Key.AutomaticVIPs()
+		vips = automatic[:]
+	}
+	var addresses []string
+	for _, vip := range vips {
+		if vip.Is4() || b.facet.IPv6 {
+			addresses = append(addresses, vip.String())
+		}
+	}
+	return addresses
+}
