@@ -78,7 +78,7 @@ func TestContractIsAnsweredInPagesOf500(t *testing.T) {
 			if _, errs := c.ask(text, variables); errs != "" {
 				t.Errorf("%s: %s", name, errs)
 			}
-		case strings.HasPrefix(text, "query"):
+		case strings.HasPrefix(text, "query") && name != "Explain": // has no pages
 			if _, errs := h.ask(text, variables); errs != "" {
 				t.Errorf("%s: %s", name, errs)
 			}

@@ -32,11 +32,18 @@ type Fleet interface {
 	Latest() *fleet.Value
 }
 
+// Explainer says why proxies send where they do.
+type Explainer interface {
+	// Explain returns false where no such proxy is connected.
+	Explain(s *federation.Snapshot, proxy string, host federation.Hostname, port uint16) ([]federation.Explanation, bool)
+}
+
 // Options are what the contract is answered from. Snapshots is needed.
 type Options struct {
 	Snapshots Snapshots
-	Counters  Counters // nil: unknown.
-	Fleet     Fleet    // nil: no proxies.
+	Counters  Counters  // nil: unknown.
+	Fleet     Fleet     // nil: no proxies.
+	Explainer Explainer // nil: knows no proxy.
 	Config    Config
 	Hub       model.Hub
 	Now       func() time.Time // nil: time.Now.

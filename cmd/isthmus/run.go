@@ -140,7 +140,7 @@ func join(s settings, p parts) (*hub, error) {
 	discovery.Register(grpcServer)
 
 	schema := graph.New(graph.Options{
-		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Config: configuration.graph(delivery{discovery}, statusOf{aggregate, federation.ClusterID(s.clusterID)}),
+		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Explainer: discovery, Config: configuration.graph(delivery{discovery}, statusOf{aggregate, federation.ClusterID(s.clusterID)}),
 		Hub: model.Hub{Version: version, ClusterID: s.clusterID},
 	})
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{})}

@@ -247,9 +247,23 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	EndpointExplanation struct {
+		Cause    func(childComplexity int) int
+		Endpoint func(childComplexity int) int
+		Included func(childComplexity int) int
+		Message  func(childComplexity int) int
+		Reason   func(childComplexity int) int
+		Via      func(childComplexity int) int
+	}
+
 	EndpointPort struct {
 		Name   func(childComplexity int) int
 		Number func(childComplexity int) int
+	}
+
+	Explanation struct {
+		Endpoints func(childComplexity int) int
+		Version   func(childComplexity int) int
 	}
 
 	Finding struct {
@@ -427,6 +441,7 @@ type ComplexityRoot struct {
 		ConfigObject  func(childComplexity int, group string, kind string, namespace *string, name string, at *string) int
 		ConfigObjects func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter) int
 		ConfigSources func(childComplexity int) int
+		Explain       func(childComplexity int, proxy string, hostname string, port int) int
 		History       func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Hub           func(childComplexity int) int
 		Kinds         func(childComplexity int) int
@@ -1415,6 +1430,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EndpointEdge.Node(childComplexity), true
 
+	case "EndpointExplanation.cause":
+		if e.ComplexityRoot.EndpointExplanation.Cause == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointExplanation.Cause(childComplexity), true
+	case "EndpointExplanation.endpoint":
+		if e.ComplexityRoot.EndpointExplanation.Endpoint == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointExplanation.Endpoint(childComplexity), true
+	case "EndpointExplanation.included":
+		if e.ComplexityRoot.EndpointExplanation.Included == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointExplanation.Included(childComplexity), true
+	case "EndpointExplanation.message":
+		if e.ComplexityRoot.EndpointExplanation.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointExplanation.Message(childComplexity), true
+	case "EndpointExplanation.reason":
+		if e.ComplexityRoot.EndpointExplanation.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointExplanation.Reason(childComplexity), true
+	case "EndpointExplanation.via":
+		if e.ComplexityRoot.EndpointExplanation.Via == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointExplanation.Via(childComplexity), true
+
 	case "EndpointPort.name":
 		if e.ComplexityRoot.EndpointPort.Name == nil {
 			break
@@ -1427,6 +1479,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.EndpointPort.Number(childComplexity), true
+
+	case "Explanation.endpoints":
+		if e.ComplexityRoot.Explanation.Endpoints == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Explanation.Endpoints(childComplexity), true
+	case "Explanation.version":
+		if e.ComplexityRoot.Explanation.Version == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Explanation.Version(childComplexity), true
 
 	case "Finding.code":
 		if e.ComplexityRoot.Finding.Code == nil {
@@ -2114,6 +2179,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.ConfigSources(childComplexity), true
+	case "Query.explain":
+		if e.ComplexityRoot.Query.Explain == nil {
+			break
+		}
+
+		args, err := ec.field_Query_explain_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Explain(childComplexity, args["proxy"].(string), args["hostname"].(string), args["port"].(int)), true
 	case "Query.history":
 		if e.ComplexityRoot.Query.History == nil {
 			break
@@ -2833,6 +2909,16 @@ type Query {
     "The node ID, TYPE~IP~ID~DOMAIN."
     nodeID: String!
   ): Proxy
+
+  "Which endpoints of a service a connected proxy sends to, and why: of every cluster that has the hostname."
+  explain(
+    "The proxy's node ID, TYPE~IP~ID~DOMAIN, or its third part where that is one proxy's alone."
+    proxy: String!
+    "The fully qualified name of the service, in whatever case, with or without the dot at its end."
+    hostname: String!
+    "The port of the service that is called."
+    port: Int!
+  ): Explanation
 
   "The configuration objects that are in force, of all sources, in the order of group, kind, namespace and name. Without first and last, a page has 50."
   configObjects(
@@ -3605,6 +3691,40 @@ type ObjectRef {
   name: String!
   "The revision of its source at which it last changed; null where that is unknown or nothing is left of it."
   revision: String
+}
+
+"What a proxy sends to when a service is called, and why."
+type Explanation {
+  "The version of the view that it holds for."
+  version: String!
+  "Each endpoint of each cluster, those that the proxy does not send to included."
+  endpoints: [EndpointExplanation!]!
+}
+
+"Whether a proxy sends to an endpoint, and why."
+type EndpointExplanation {
+  "The endpoint."
+  endpoint: Endpoint!
+  "Whether the proxy sends to it."
+  included: Boolean!
+  "How it is reached."
+  via: Via!
+  "A stable code of the reason."
+  reason: String!
+  "The reason, for people."
+  message: String!
+  "The object because of which it is so, if there is one."
+  cause: ObjectRef
+}
+
+"How a proxy reaches an endpoint."
+enum Via {
+  "At its own address."
+  DIRECT
+  "Through the gateways of its network."
+  GATEWAY
+  "Not at all."
+  NONE
 }
 
 "What names a configuration object, to ask for."
@@ -4695,6 +4815,24 @@ func (ec *executionContext) childFields_EndpointEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type EndpointEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_EndpointExplanation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "endpoint":
+		return ec.fieldContext_EndpointExplanation_endpoint(ctx, field)
+	case "included":
+		return ec.fieldContext_EndpointExplanation_included(ctx, field)
+	case "via":
+		return ec.fieldContext_EndpointExplanation_via(ctx, field)
+	case "reason":
+		return ec.fieldContext_EndpointExplanation_reason(ctx, field)
+	case "message":
+		return ec.fieldContext_EndpointExplanation_message(ctx, field)
+	case "cause":
+		return ec.fieldContext_EndpointExplanation_cause(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EndpointExplanation", field.Name)
+}
+
 func (ec *executionContext) childFields_EndpointPort(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -4703,6 +4841,16 @@ func (ec *executionContext) childFields_EndpointPort(ctx context.Context, field 
 		return ec.fieldContext_EndpointPort_number(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EndpointPort", field.Name)
+}
+
+func (ec *executionContext) childFields_Explanation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "version":
+		return ec.fieldContext_Explanation_version(ctx, field)
+	case "endpoints":
+		return ec.fieldContext_Explanation_endpoints(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Explanation", field.Name)
 }
 
 func (ec *executionContext) childFields_Finding(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

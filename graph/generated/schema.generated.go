@@ -49,6 +49,7 @@ type QueryResolver interface {
 	Service(ctx context.Context, hostname string, namespace *string) (*model.Service, error)
 	Proxies(ctx context.Context, first *int, after *string, last *int, before *string) (model.ProxyConnection, error)
 	Proxy(ctx context.Context, nodeID string) (*model.Proxy, error)
+	Explain(ctx context.Context, proxy string, hostname string, port int) (*model.Explanation, error)
 	ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter) (model.ConfigObjectConnection, error)
 	ConfigObject(ctx context.Context, group string, kind string, namespace *string, name string, at *string) (*model.ConfigObject, error)
 	History(ctx context.Context, first *int, after *string, last *int, before *string) (model.ConfigRevisionConnection, error)
@@ -514,6 +515,36 @@ func (ec *executionContext) field_Query_configObjects_args(ctx context.Context, 
 		return nil, err
 	}
 	args["filter"] = arg4
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_explain_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "proxy",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["proxy"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "hostname",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["hostname"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "port",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["port"] = arg2
 	return args, nil
 }
 
@@ -4359,6 +4390,162 @@ func (ec *executionContext) fieldContext_EndpointEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _EndpointExplanation_endpoint(ctx context.Context, field graphql.CollectedField, obj *model.EndpointExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndpointExplanation_endpoint(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Endpoint, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Endpoint) graphql.Marshaler {
+			return ec.marshalNEndpoint2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpoint(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EndpointExplanation_endpoint(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EndpointExplanation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Endpoint(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EndpointExplanation_included(ctx context.Context, field graphql.CollectedField, obj *model.EndpointExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndpointExplanation_included(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Included, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EndpointExplanation_included(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EndpointExplanation", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _EndpointExplanation_via(ctx context.Context, field graphql.CollectedField, obj *model.EndpointExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndpointExplanation_via(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Via, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Via) graphql.Marshaler {
+			return ec.marshalNVia2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐVia(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EndpointExplanation_via(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EndpointExplanation", field, false, false, errors.New("field of type Via does not have child fields"))
+}
+
+func (ec *executionContext) _EndpointExplanation_reason(ctx context.Context, field graphql.CollectedField, obj *model.EndpointExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndpointExplanation_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EndpointExplanation_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EndpointExplanation", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _EndpointExplanation_message(ctx context.Context, field graphql.CollectedField, obj *model.EndpointExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndpointExplanation_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EndpointExplanation_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EndpointExplanation", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _EndpointExplanation_cause(ctx context.Context, field graphql.CollectedField, obj *model.EndpointExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndpointExplanation_cause(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cause, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ObjectRef) graphql.Marshaler {
+			return ec.marshalOObjectRef2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRef(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EndpointExplanation_cause(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EndpointExplanation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ObjectRef(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _EndpointPort_name(ctx context.Context, field graphql.CollectedField, obj *model.EndpointPort) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4403,6 +4590,61 @@ func (ec *executionContext) _EndpointPort_number(ctx context.Context, field grap
 }
 func (ec *executionContext) fieldContext_EndpointPort_number(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EndpointPort", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Explanation_version(ctx context.Context, field graphql.CollectedField, obj *model.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Explanation_version(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Version, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Explanation_version(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Explanation", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Explanation_endpoints(ctx context.Context, field graphql.CollectedField, obj *model.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Explanation_endpoints(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Endpoints, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.EndpointExplanation) graphql.Marshaler {
+			return ec.marshalNEndpointExplanation2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointExplanationᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Explanation_endpoints(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Explanation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EndpointExplanation(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Finding_code(ctx context.Context, field graphql.CollectedField, obj *model.Finding) (ret graphql.Marshaler) {
@@ -7294,6 +7536,50 @@ func (ec *executionContext) fieldContext_Query_proxy(ctx context.Context, field 
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_proxy_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_explain(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_explain(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Explain(ctx, fc.Args["proxy"].(string), fc.Args["hostname"].(string), fc.Args["port"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Explanation) graphql.Marshaler {
+			return ec.marshalOExplanation2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐExplanation(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_explain(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Explanation(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_explain_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -12190,6 +12476,69 @@ func (ec *executionContext) _EndpointEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var endpointExplanationImplementors = []string{"EndpointExplanation"}
+
+func (ec *executionContext) _EndpointExplanation(ctx context.Context, sel ast.SelectionSet, obj *model.EndpointExplanation) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, endpointExplanationImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EndpointExplanation")
+		case "endpoint":
+			out.Values[i] = ec._EndpointExplanation_endpoint(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "included":
+			out.Values[i] = ec._EndpointExplanation_included(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "via":
+			out.Values[i] = ec._EndpointExplanation_via(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._EndpointExplanation_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._EndpointExplanation_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cause":
+			out.Values[i] = ec._EndpointExplanation_cause(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var endpointPortImplementors = []string{"EndpointPort"}
 
 func (ec *executionContext) _EndpointPort(ctx context.Context, sel ast.SelectionSet, obj *model.EndpointPort) graphql.Marshaler {
@@ -12209,6 +12558,49 @@ func (ec *executionContext) _EndpointPort(ctx context.Context, sel ast.Selection
 			}
 		case "number":
 			out.Values[i] = ec._EndpointPort_number(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var explanationImplementors = []string{"Explanation"}
+
+func (ec *executionContext) _Explanation(ctx context.Context, sel ast.SelectionSet, obj *model.Explanation) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, explanationImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Explanation")
+		case "version":
+			out.Values[i] = ec._Explanation_version(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "endpoints":
+			out.Values[i] = ec._Explanation_endpoints(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -13726,6 +14118,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "explain":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_explain(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "configObjects":
 			field := field
 
@@ -15195,6 +15609,26 @@ func (ec *executionContext) marshalNEndpointEdge2ᚕisthmusᚗdevᚋisthmusᚋgr
 	return ret
 }
 
+func (ec *executionContext) marshalNEndpointExplanation2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointExplanation(ctx context.Context, sel ast.SelectionSet, v model.EndpointExplanation) graphql.Marshaler {
+	return ec._EndpointExplanation(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNEndpointExplanation2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointExplanationᚄ(ctx context.Context, sel ast.SelectionSet, v []model.EndpointExplanation) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNEndpointExplanation2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointExplanation(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNEndpointPort2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointPort(ctx context.Context, sel ast.SelectionSet, v model.EndpointPort) graphql.Marshaler {
 	return ec._EndpointPort(ctx, sel, &v)
 }
@@ -15831,6 +16265,16 @@ func (ec *executionContext) marshalNUserError2ᚕisthmusᚗdevᚋisthmusᚋgraph
 	return ret
 }
 
+func (ec *executionContext) unmarshalNVia2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐVia(ctx context.Context, v any) (model.Via, error) {
+	var res model.Via
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNVia2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐVia(ctx context.Context, sel ast.SelectionSet, v model.Via) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNWaitState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐWaitState(ctx context.Context, v any) (model.WaitState, error) {
 	var res model.WaitState
 	err := res.UnmarshalGQL(v)
@@ -15994,6 +16438,13 @@ func (ec *executionContext) unmarshalOExpectedRevisionInput2ᚕisthmusᚗdevᚋi
 		}
 	}
 	return res, nil
+}
+
+func (ec *executionContext) marshalOExplanation2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐExplanation(ctx context.Context, sel ast.SelectionSet, v *model.Explanation) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Explanation(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOHealth2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHealth(ctx context.Context, v any) (*model.Health, error) {

@@ -257,6 +257,22 @@ type EndpointEdge struct {
 	Node Endpoint `json:"node"`
 }
 
+// Whether a proxy sends to an endpoint, and why.
+type EndpointExplanation struct {
+	// The endpoint.
+	Endpoint Endpoint `json:"endpoint"`
+	// Whether the proxy sends to it.
+	Included bool `json:"included"`
+	// How it is reached.
+	Via Via `json:"via"`
+	// A stable code of the reason.
+	Reason string `json:"reason"`
+	// The reason, for people.
+	Message string `json:"message"`
+	// The object because of which it is so, if there is one.
+	Cause *ObjectRef `json:"cause,omitempty"`
+}
+
 // Which endpoints to list; what is absent or null does not matter.
 type EndpointFilter struct {
 	// Endpoints of this cluster.
@@ -291,6 +307,14 @@ type ExpectedRevisionInput struct {
 	Name string `json:"name"`
 	// The revision at which it last changed; 0: there must be no such object.
 	Revision string `json:"revision"`
+}
+
+// What a proxy sends to when a service is called, and why.
+type Explanation struct {
+	// The version of the view that it holds for.
+	Version string `json:"version"`
+	// Each endpoint of each cluster, those that the proxy does not send to included.
+	Endpoints []EndpointExplanation `json:"endpoints"`
 }
 
 // Something worth knowing of a request or an object.
@@ -1667,6 +1691,67 @@ func (e *SyncState) UnmarshalJSON(b []byte) error {
 }
 
 func (e SyncState) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How a proxy reaches an endpoint.
+type Via string
+
+const (
+	// At its own address.
+	ViaDirect Via = "DIRECT"
+	// Through the gateways of its network.
+	ViaGateway Via = "GATEWAY"
+	// Not at all.
+	ViaNone Via = "NONE"
+)
+
+var AllVia = []Via{
+	ViaDirect,
+	ViaGateway,
+	ViaNone,
+}
+
+func (e Via) IsValid() bool {
+	switch e {
+	case ViaDirect, ViaGateway, ViaNone:
+		return true
+	}
+	return false
+}
+
+func (e Via) String() string {
+	return string(e)
+}
+
+func (e *Via) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = Via(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid Via", str)
+	}
+	return nil
+}
+
+func (e Via) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *Via) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e Via) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -42,7 +42,7 @@ func refusedTLS(tls *networking.ClientTLSSettings) string {
 }
 
 func (b *builder) refuse(d destination, why string) {
-	b.leaveOut(Reason{Code: ReasonTLS, Message: d.ruledBy() + ": trafficPolicy." + why + "; until then nothing is sent to " + d.name})
+	b.leaveOut(Reason{Code: ReasonTLS, Cause: d.rule(), Message: d.ruledBy() + ": trafficPolicy." + why + "; until then nothing is sent to " + d.name})
 }
 
 // ruledBy names the rules that made the destination's policy.

@@ -61,6 +61,7 @@ func (b *builder) horizonOf(d destination, offers []offer) horizon {
 		}
 	}
 	b.yieldToEndpoints(&h)
+	b.notePassages(h)
 	return h
 }
 
@@ -153,6 +154,18 @@ func (b *builder) yieldToEndpoints(h *horizon) {
 			for _, lost := range c.offers {
 				b.leaveOutEndpoint(lost, ReasonDuplicateAddress, fmt.Sprintf("the only gateway of network %s has the address %s of an endpoint of %s", id, at, o.shard))
 			}
+		}
+	}
+}
+
+// notePassages keeps for Explain what is reached through gateways.
+func (b *builder) notePassages(h horizon) {
+	if b.passages == nil {
+		return
+	}
+	for _, c := range h.behind {
+		for _, o := range c.offers {
+			b.passages[o.endpoint] = c
 		}
 	}
 }

@@ -104,6 +104,8 @@ type builder struct {
 	facet   Facet
 	reader  *federation.Reader
 	reasons []Reason
+	// passages are the endpoints behind gateways, for Explain; else nil.
+	passages map[*federation.Endpoint]crowd
 }
 
 func (b *builder) leaveOut(r Reason) { b.reasons = append(b.reasons, r) }

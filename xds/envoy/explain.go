@@ -1,0 +1,175 @@
+package envoy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// The codes of explanations that are no reasons of Build.
+const (
+	ExplainedDirect      = "DIRECT"       // the proxy sends to the endpoint's own address
+	ExplainedGateway     = "GATEWAY"      // the proxy sends to the gateways of its network
+	ExplainedPassthrough = "PASSTHROUGH"  // callers choose the endpoint themselves
+	ExplainedNoPort      = "NO_PORT"      // the service has no such port for TCP
+	ExplainedNotVisible  = "NOT_VISIBLE"  // the service is not exported to the proxy's namespace
+	ExplainedNotImported = "NOT_IMPORTED" // the proxy's Sidecar does not import the service
+	ExplainedNotBuilt    = "NOT_BUILT"    // nothing stands for the service
+)
+
+// Explain says for each endpoint of the services of a hostname whether the proxy
+// sends to it when it is called at that port, and why. It builds what the proxy
+// is given and tells the reasons for it; nothing but the arguments is read.
+func Explain(n Node, host federation.Hostname, port uint16, s *federation.Snapshot) []federation.Explanation {
+	e := explainer{node: n, snapshot: s, bearing: bearingOn(n, s)}
+	var all []federation.Explanation
+	for _, service := range s.ByHostname(host) {
+		all = append(all, e.service(service, port)...)
+	}
+	return all
+}
+
+type explainer struct {
+	node     Node
+	snapshot *federation.Snapshot
+	bearing  bearing
+}
+
+// service explains the endpoints of one service.
+func (e explainer) service(s *federation.Service, port uint16) []federation.Explanation {
+	number, isTCP := tcpPort(s, port)
+	none := federation.Explanation{Via: federation.ViaNone}
+	owner := servedPort{}
+	if isTCP {
+		owner, _ = firstOwner(e.snapshot.ByHostname(s.Key.Hostname), port, e.sees)
+	}
+	switch {
+	case !isTCP:
+		none.Code, none.Message = ExplainedNoPort, fmt.Sprintf("service %s has no TCP port %d", s.Key, port)
+	case !s.VisibleFrom(e.node.Namespace):
+		none.Code, none.Message = ExplainedNotVisible, fmt.Sprintf("service %s is not exported to namespace %q", s.Key, e.node.Namespace)
+	case !e.sees(s):
+		none.Code, none.Message = ExplainedNotImported, fmt.Sprintf("the Sidecar for the proxy does not import service %s", s.Key)
+		if o := sidecarOf(e.node, e.snapshot, e.snapshot.Mesh().Root()); o != nil {
+			none.Cause = o.Key
+		}
+	case owner.service != s:
+		r := hostnameTaken(owner, s)
+		none.Code, none.Message = r.Code, r.Message
+	default:
+		return e.built(servedPort{s, number})
+	}
+	return each(s, func(federation.Explanation) federation.Explanation { return none })
+}
+
+// sees tells that the proxy knows of the service.
+func (e explainer) sees(s *federation.Service) bool {
+	f := Facet{Scope: scopeImported, Namespace: e.node.Namespace, Egress: e.bearing.egress}
+	return f.covers(s)
+}
+
+// each makes an explanation for every endpoint of the service.
+func each(s *federation.Service, explain func(federation.Explanation) federation.Explanation) []federation.Explanation {
+	var all []federation.Explanation
+	for _, group := range s.Endpoints {
+		for i := range group.Endpoints {
+			given := federation.Explanation{Shard: group.Shard, Endpoint: &group.Endpoints[i]}
+			now := explain(given)
+			now.Shard, now.Endpoint = given.Shard, given.Endpoint
+			all = append(all, now)
+		}
+	}
+	return all
+}
+
+// built explains what the proxy is given for the port.
+func (e explainer) built(p servedPort) []federation.Explanation {
+	b := e.build(EndpointType, p)
+	if b == nil {
+		b = e.build(ClusterType, p)
+	}
+	none := federation.Explanation{Via: federation.ViaNone, Code: ExplainedNotBuilt, Message: "the proxy has no cluster for the service"}
+	if b == nil {
+		return each(p.service, func(federation.Explanation) federation.Explanation { return none })
+	}
+	left := map[*federation.Endpoint]Reason{}
+	var refused *Reason
+	for _, r := range slices.Backward(b.reasons) {
+		if r.Endpoint != nil {
+			left[r.Endpoint] = r
+		} else if r.Code == ReasonTLS || r.Code == ReasonSNIConflict {
+			refused = &r
+		}
+	}
+	return each(p.service, func(of federation.Explanation) federation.Explanation {
+		r, isLeft := left[of.Endpoint]
+		switch {
+		case isLeft:
+			return federation.Explanation{Via: federation.ViaNone, Code: r.Code, Message: r.Message, Cause: r.Cause}
+		case refused != nil:
+			return federation.Explanation{Via: federation.ViaNone, Code: refused.Code, Message: refused.Message, Cause: refused.Cause}
+		}
+		return b.included(p, of)
+	})
+}
+
+// build makes the resource of the port that the proxy has; nil where it has none.
+func (e explainer) build(t Type, p servedPort) *builder {
+	name := clusterName(p.service.Key.Hostname, p.port.Number)
+	for _, f := range Facets(t, e.node, e.snapshot) {
+		if !f.offers() || !f.covers(p.service) {
+			continue
+		}
+		b := &builder{facet: f, reader: e.snapshot.Read(), passages: map[*federation.Endpoint]crowd{}}
+		if m := b.offered(t, name); m != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// offered is what Build makes for a facet that stands for services.
+func (b *builder) offered(t Type, name string) (m proto.Message) {
+	switch {
+	case b.facet.GRPC:
+		m, _, _ = b.forGRPCClient(t, name)
+	case t == ClusterType:
+		m = b.cluster(name)
+	default:
+		m = b.assignment(name)
+	}
+	return m
+}
+
+// included explains an endpoint to which the proxy sends.
+func (b *builder) included(p servedPort, of federation.Explanation) federation.Explanation {
+	out := federation.Explanation{Included: true, Via: federation.ViaDirect, Code: ExplainedDirect}
+	c, through := b.passages[of.Endpoint]
+	d, _ := b.destinationOf(clusterName(p.service.Key.Hostname, p.port.Number))
+	switch {
+	case through:
+		out.Via, out.Code, out.Cause = federation.ViaGateway, ExplainedGateway, c.gateways[0].Cause.Object
+		out.Message = fmt.Sprintf("it is in network %s, and network %s enters there by %s", of.Endpoint.Network, b.network(), addressesOf(c.gateways))
+	case d.service != nil && d.passthrough():
+		out.Code, out.Message = ExplainedPassthrough, "callers choose the endpoint by its address"
+	case !d.eds() || d.service.MeshExternal:
+		out.Message = "the service is called by the names or addresses of its endpoints, whatever their network"
+	case of.Endpoint.Network == b.network():
+		out.Message = fmt.Sprintf("it is in the proxy's own network %s", of.Endpoint.Network)
+	default:
+		out.Message = fmt.Sprintf("it is in network %s, which has no gateway and is sent to directly", of.Endpoint.Network)
+	}
+	return out
+}
+
+func addressesOf(gateways []federation.Gateway) string {
+	texts := make([]string, len(gateways))
+	for i, g := range gateways {
+		texts[i] = g.Address.String()
+	}
+	return strings.Join(texts, ", ")
+}

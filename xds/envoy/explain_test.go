@@ -1,0 +1,176 @@
+package envoy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"pgregory.net/rapid"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// explained writes what Explain says of web as ADDRESS@CLUSTER VIA CODE CAUSE.
+func explained(w *world, n envoy.Node, port uint16) []string {
+	var all []string
+	for _, e := range envoy.Explain(n, webKey.Hostname, port, w.snapshot) {
+		text := fmt.Sprintf("%s@%s %s %s", e.Endpoint.Address, e.Cluster(), e.Via, e.Code)
+		if e.Cause != (federation.ObjectKey{}) {
+			text += " " + e.Cause.Title()
+		}
+		if e.Included == (e.Via == federation.ViaNone) {
+			text += " but included is " + fmt.Sprint(e.Included)
+		}
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// explainWorld has an endpoint for most fates that one may have.
+func explainWorld(t testing.TB) *world {
+	plain, sick := meshed("10.2.0.2", "n2", 0), meshed("10.1.0.2", "n1", 0)
+	plain.TLSMode, sick.Health = "", federation.Unhealthy
+	other := web(meshed("10.3.0.1", "n3", 0))
+	other.Ports[0].Number = 81
+	restricted := gatewaysAt("192.0.2.4")
+	restricted.Gateways[0].From = []federation.NetworkID{"n2"}
+	return newWorld().attach("c1", "n1").attach("c2", "n2").attach("c3", "n3").attach("c4", "n4").attach("c5", "n5").
+		network("n2", gatewaysAt("192.0.2.2", "192.0.2.3")).network("n4", restricted).
+		say("c1", webKey, web(meshed("10.1.0.1", "n1", 0), sick, meshed("10.1.0.3", "lost", 0))).
+		say("c2", webKey, web(meshed("10.2.0.1", "n2", 3), plain)).say("c3", webKey, other).
+		say("c4", webKey, web(meshed("10.4.0.1", "n4", 0))).say("c5", webKey, web(meshed("10.5.0.1", "n5", 0)))
+}
+
+func TestExplainSaysWhyOfEveryEndpoint(t *testing.T) {
+	want := []string{
+		"10.1.0.1@c1 DIRECT DIRECT",
+		"10.1.0.2@c1 NONE UNHEALTHY",
+		"10.1.0.3@c1 NONE UNKNOWN_NETWORK",
+		"10.2.0.1@c2 GATEWAY GATEWAY Network n2",
+		"10.2.0.2@c2 NONE NO_MUTUAL_TLS",
+		"10.3.0.1@c3 NONE PORT_NOT_DECLARED",
+		"10.4.0.1@c4 NONE NO_GATEWAY_FOR_NETWORK Network n4",
+		"10.5.0.1@c5 DIRECT DIRECT",
+	}
+	w := explainWorld(t)
+	if got := explained(w, one(t), 80); !slices.Equal(got, want) {
+		t.Errorf("the endpoints are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for name, c := range map[string]struct {
+		rule string
+		port uint16
+		want string // of an endpoint that has nothing else against it
+	}{
+		"no such port":  {"", 82, "10.1.0.1@c1 NONE NO_PORT"},
+		"not imported":  {"kind: Sidecar\nmetadata: {name: few, namespace: shop}\nspec: {egress: [{hosts: [other/*]}]}", 80, "10.1.0.1@c1 NONE NOT_IMPORTED Sidecar shop/few"},
+		"TLS of a rule": {"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: MUTUAL}}}", 80, "10.1.0.1@c1 NONE TLS_NOT_AVAILABLE DestinationRule shop/web"},
+	} {
+		w := explainWorld(t)
+		if c.rule != "" {
+			w.config(t, c.rule)
+		}
+		if got := explained(w, one(t), c.port); len(got) != len(want) || got[0] != c.want {
+			t.Errorf("%s: the endpoints are %q, want the first to be %q", name, got, c.want)
+		}
+	}
+	hidden := web(meshed("10.1.0.1", "n1", 0))
+	hidden.ExportTo = []string{"other"}
+	w = newWorld().attach("c1", "n1").say("c1", webKey, hidden)
+	if got := explained(w, one(t), 80); !slices.Equal(got, []string{"10.1.0.1@c1 NONE NOT_VISIBLE"}) {
+		t.Errorf("of a service that is not exported: %q", got)
+	}
+}
+
+// sockets are the addresses that an explanation promises.
+func sockets(all []federation.Explanation, s *federation.Snapshot, from federation.NetworkID) []string {
+	var found []string
+	for _, e := range all {
+		switch e.Via {
+		case federation.ViaDirect:
+			ip, _ := e.Endpoint.Address.IP()
+			number, _ := e.Endpoint.Port("http")
+			found = append(found, fmt.Sprintf("%s:%d", ip, number))
+		case federation.ViaGateway:
+			n, _ := s.Network(e.Endpoint.Network)
+			for _, g := range n.GatewaysFrom(from) {
+				found = append(found, g.Address.String())
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// TestPropertyExplainAgreesWithWhatIsBuilt: what it promises is in the assignment,
+// and nothing else.
+func TestPropertyExplainAgreesWithWhatIsBuilt(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld()
+		for i, n := range drawNetworks(rt) {
+			n.tell(w, i)
+		}
+		if rapid.Bool().Draw(rt, "identity off") {
+			w.config(t, "kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: DISABLE}}}")
+		}
+		var built []string
+		for address := range weights(t, w, one(t)) {
+			built = append(built, address)
+		}
+		slices.Sort(built)
+		if got := sockets(envoy.Explain(one(t), webKey.Hostname, 80, w.snapshot), w.snapshot, "n1"); !slices.Equal(got, built) {
+			rt.Fatalf("explained are %q, built %q", got, built)
+		}
+	})
+}
+
+// TestExplainAgreesWithARealEnvoy compares with what its /clusters lists.
+func TestExplainAgreesWithARealEnvoy(t *testing.T) {
+	w := explainWorld(t)
+	assignments := build(t, envoy.EndpointType, one(t), w.snapshot)
+	_, _ = find[*endpointv3.ClusterLoadAssignment](t, assignments, "outbound|80||web.shop.svc.cluster.local")
+	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{
+		Name: "explained", Config: bootstrap(t, map[envoy.Type][]resource{envoy.EndpointType: assignments}), Namespace: testbed.NewNamespace(t, "explained"),
+	})
+	proxy.WaitReady(30 * time.Second)
+	var listed struct {
+		Statuses []struct {
+			Name  string `json:"name"`
+			Hosts []struct {
+				Address struct {
+					Socket struct {
+						Address string `json:"address"`
+						Port    int    `json:"port_value"`
+					} `json:"socket_address"`
+				} `json:"address"`
+				Weight int `json:"weight"`
+			} `json:"host_statuses"`
+		} `json:"cluster_statuses"`
+	}
+	if err := json.Unmarshal(proxy.Clusters(), &listed); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	weighs := map[string]int{}
+	for _, c := range listed.Statuses {
+		if strings.HasSuffix(c.Name, "outbound|80||web.shop.svc.cluster.local") {
+			for _, h := range c.Hosts {
+				at := fmt.Sprintf("%s:%d", h.Address.Socket.Address, h.Address.Socket.Port)
+				got, weighs[at] = append(got, at), h.Weight
+			}
+		}
+	}
+	slices.Sort(got)
+	if want := sockets(envoy.Explain(one(t), webKey.Hostname, 80, w.snapshot), w.snapshot, "n1"); !slices.Equal(got, want) || len(got) == 0 {
+		t.Errorf("Envoy has %q, explained are %q", got, want)
+	}
+	if fmt.Sprint(weighs) != "map[10.1.0.1:8080:2 10.5.0.1:8080:2 192.0.2.2:15443:3 192.0.2.3:15443:3]" {
+		t.Errorf("Envoy weighs %v", weighs)
+	}
+}
