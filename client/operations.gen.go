@@ -126,6 +126,49 @@ type ApplyResponse struct {
 // GetApply returns ApplyResponse.Apply, and is useful for accessing the field via an interface.
 func (v *ApplyResponse) GetApply() Applied { return v.Apply }
 
+// A cluster to attach, with one of kubernetes and consul.
+type AttachClusterInput struct {
+	// Its ID: up to 63 lower-case letters, digits and dashes. It stays.
+	ClusterID string `json:"clusterID"`
+	// The network of its endpoints; absent: what the cluster names itself, else default.
+	Network *string `json:"network"`
+	// Who wins when clusters disagree: the lower number; absent: 100.
+	Precedence *int `json:"precedence"`
+	// Only look at the cluster: every check answers one finding.
+	DryRun *bool `json:"dryRun"`
+	// A Kubernetes cluster.
+	Kubernetes *KubernetesAccessInput `json:"kubernetes"`
+	// A Consul datacenter.
+	Consul *ConsulAccessInput `json:"consul"`
+}
+
+// GetClusterID returns AttachClusterInput.ClusterID, and is useful for accessing the field via an interface.
+func (v *AttachClusterInput) GetClusterID() string { return v.ClusterID }
+
+// GetNetwork returns AttachClusterInput.Network, and is useful for accessing the field via an interface.
+func (v *AttachClusterInput) GetNetwork() *string { return v.Network }
+
+// GetPrecedence returns AttachClusterInput.Precedence, and is useful for accessing the field via an interface.
+func (v *AttachClusterInput) GetPrecedence() *int { return v.Precedence }
+
+// GetDryRun returns AttachClusterInput.DryRun, and is useful for accessing the field via an interface.
+func (v *AttachClusterInput) GetDryRun() *bool { return v.DryRun }
+
+// GetKubernetes returns AttachClusterInput.Kubernetes, and is useful for accessing the field via an interface.
+func (v *AttachClusterInput) GetKubernetes() *KubernetesAccessInput { return v.Kubernetes }
+
+// GetConsul returns AttachClusterInput.Consul, and is useful for accessing the field via an interface.
+func (v *AttachClusterInput) GetConsul() *ConsulAccessInput { return v.Consul }
+
+// AttachClusterResponse is returned by AttachCluster on success.
+type AttachClusterResponse struct {
+	// Attaches a cluster: applies a Cluster object, and keeps its credentials encrypted beside it. They are never shown again.
+	AttachCluster ClusterAttached `json:"attachCluster"`
+}
+
+// GetAttachCluster returns AttachClusterResponse.AttachCluster, and is useful for accessing the field via an interface.
+func (v *AttachClusterResponse) GetAttachCluster() ClusterAttached { return v.AttachCluster }
+
 // Change includes the requested fields of the GraphQL type Change.
 // The GraphQL type's documentation follows.
 //
@@ -235,6 +278,28 @@ type ChangesResponse struct {
 // GetChanges returns ChangesResponse.Changes, and is useful for accessing the field via an interface.
 func (v *ChangesResponse) GetChanges() Change { return v.Changes }
 
+// ClusterAttached includes the requested fields of the GraphQL type AttachClusterPayload.
+// The GraphQL type's documentation follows.
+//
+// What became of an attach.
+type ClusterAttached struct {
+	// The cluster; null where it was not attached.
+	Cluster *ClusterSummary `json:"cluster"`
+	// What the look at the cluster found.
+	Findings []Finding `json:"findings"`
+	// Why it was refused; with any, nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// GetCluster returns ClusterAttached.Cluster, and is useful for accessing the field via an interface.
+func (v *ClusterAttached) GetCluster() *ClusterSummary { return v.Cluster }
+
+// GetFindings returns ClusterAttached.Findings, and is useful for accessing the field via an interface.
+func (v *ClusterAttached) GetFindings() []Finding { return v.Findings }
+
+// GetUserErrors returns ClusterAttached.UserErrors, and is useful for accessing the field via an interface.
+func (v *ClusterAttached) GetUserErrors() []UserError { return v.UserErrors }
+
 // ClusterChange includes the requested fields of the GraphQL type ClusterChange.
 // The GraphQL type's documentation follows.
 //
@@ -251,6 +316,40 @@ func (v *ClusterChange) GetAction() ChangeAction { return v.Action }
 
 // GetCluster returns ClusterChange.Cluster, and is useful for accessing the field via an interface.
 func (v *ClusterChange) GetCluster() ClusterSummary { return v.Cluster }
+
+// ClusterConfirmed includes the requested fields of the GraphQL type ConfirmClusterPayload.
+// The GraphQL type's documentation follows.
+//
+// What became of a confirmation.
+type ClusterConfirmed struct {
+	// The cluster; null where there is none.
+	Cluster *ClusterSummary `json:"cluster"`
+	// Why it was refused; with any, nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// GetCluster returns ClusterConfirmed.Cluster, and is useful for accessing the field via an interface.
+func (v *ClusterConfirmed) GetCluster() *ClusterSummary { return v.Cluster }
+
+// GetUserErrors returns ClusterConfirmed.UserErrors, and is useful for accessing the field via an interface.
+func (v *ClusterConfirmed) GetUserErrors() []UserError { return v.UserErrors }
+
+// ClusterDetached includes the requested fields of the GraphQL type DetachClusterPayload.
+// The GraphQL type's documentation follows.
+//
+// What became of a detachment.
+type ClusterDetached struct {
+	// The ID, under which nothing is left; null where it was refused.
+	ClusterID *string `json:"clusterID"`
+	// Why it was refused; with any, nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// GetClusterID returns ClusterDetached.ClusterID, and is useful for accessing the field via an interface.
+func (v *ClusterDetached) GetClusterID() *string { return v.ClusterID }
+
+// GetUserErrors returns ClusterDetached.UserErrors, and is useful for accessing the field via an interface.
+func (v *ClusterDetached) GetUserErrors() []UserError { return v.UserErrors }
 
 // ClusterDetail includes the requested fields of the GraphQL type Cluster.
 // The GraphQL type's documentation follows.
@@ -436,6 +535,28 @@ func (v *ClusterProblems) GetTotalCount() int { return v.TotalCount }
 // GetNodes returns ClusterProblems.Nodes, and is useful for accessing the field via an interface.
 func (v *ClusterProblems) GetNodes() []ClusterProblem { return v.Nodes }
 
+// ClusterRotated includes the requested fields of the GraphQL type RotateClusterPayload.
+// The GraphQL type's documentation follows.
+//
+// What became of a rotation.
+type ClusterRotated struct {
+	// The cluster; null where there is none.
+	Cluster *ClusterSummary `json:"cluster"`
+	// What the look at the cluster found.
+	Findings []Finding `json:"findings"`
+	// Why it was refused; with any, nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// GetCluster returns ClusterRotated.Cluster, and is useful for accessing the field via an interface.
+func (v *ClusterRotated) GetCluster() *ClusterSummary { return v.Cluster }
+
+// GetFindings returns ClusterRotated.Findings, and is useful for accessing the field via an interface.
+func (v *ClusterRotated) GetFindings() []Finding { return v.Findings }
+
+// GetUserErrors returns ClusterRotated.UserErrors, and is useful for accessing the field via an interface.
+func (v *ClusterRotated) GetUserErrors() []UserError { return v.UserErrors }
+
 // ClusterSummary includes the GraphQL fields of Cluster requested by the fragment ClusterSummary.
 // The GraphQL type's documentation follows.
 //
@@ -617,6 +738,67 @@ func (v *ConfigStep) GetTicket() *string { return v.Ticket }
 // GetChanges returns ConfigStep.Changes, and is useful for accessing the field via an interface.
 func (v *ConfigStep) GetChanges() []StepChange { return v.Changes }
 
+// The cluster whose held list, or whose other identity, is believed.
+type ConfirmClusterInput struct {
+	// Which cluster.
+	ClusterID string `json:"clusterID"`
+}
+
+// GetClusterID returns ConfirmClusterInput.ClusterID, and is useful for accessing the field via an interface.
+func (v *ConfirmClusterInput) GetClusterID() string { return v.ClusterID }
+
+// ConfirmClusterResponse is returned by ConfirmCluster on success.
+type ConfirmClusterResponse struct {
+	// Releases a list that is held because it lacks too much, or accepts that another cluster stands behind the address.
+	ConfirmCluster ClusterConfirmed `json:"confirmCluster"`
+}
+
+// GetConfirmCluster returns ConfirmClusterResponse.ConfirmCluster, and is useful for accessing the field via an interface.
+func (v *ConfirmClusterResponse) GetConfirmCluster() ClusterConfirmed { return v.ConfirmCluster }
+
+// How a Consul datacenter is reached.
+type ConsulAccessInput struct {
+	// The URL of an agent or a server.
+	Address string `json:"address"`
+	// The token.
+	Token *string `json:"token"`
+	// The datacenter to read; absent: that of the agent.
+	Datacenter *string `json:"datacenter"`
+	// Certificates.
+	Tls *ConsulTLSInput `json:"tls"`
+}
+
+// GetAddress returns ConsulAccessInput.Address, and is useful for accessing the field via an interface.
+func (v *ConsulAccessInput) GetAddress() string { return v.Address }
+
+// GetToken returns ConsulAccessInput.Token, and is useful for accessing the field via an interface.
+func (v *ConsulAccessInput) GetToken() *string { return v.Token }
+
+// GetDatacenter returns ConsulAccessInput.Datacenter, and is useful for accessing the field via an interface.
+func (v *ConsulAccessInput) GetDatacenter() *string { return v.Datacenter }
+
+// GetTls returns ConsulAccessInput.Tls, and is useful for accessing the field via an interface.
+func (v *ConsulAccessInput) GetTls() *ConsulTLSInput { return v.Tls }
+
+// Certificates and a key, as PEM.
+type ConsulTLSInput struct {
+	// The authorities that sign the server's certificate; absent: those of the system.
+	Ca *string `json:"ca"`
+	// The hub's own certificate.
+	Cert *string `json:"cert"`
+	// Its key.
+	Key *string `json:"key"`
+}
+
+// GetCa returns ConsulTLSInput.Ca, and is useful for accessing the field via an interface.
+func (v *ConsulTLSInput) GetCa() *string { return v.Ca }
+
+// GetCert returns ConsulTLSInput.Cert, and is useful for accessing the field via an interface.
+func (v *ConsulTLSInput) GetCert() *string { return v.Cert }
+
+// GetKey returns ConsulTLSInput.Key, and is useful for accessing the field via an interface.
+func (v *ConsulTLSInput) GetKey() *string { return v.Key }
+
 // What to delete.
 type DeleteInput struct {
 	// The objects.
@@ -711,6 +893,24 @@ var AllDelivery = []Delivery{
 	DeliverySotw,
 	DeliveryDelta,
 }
+
+// The cluster to detach.
+type DetachClusterInput struct {
+	// Which cluster.
+	ClusterID string `json:"clusterID"`
+}
+
+// GetClusterID returns DetachClusterInput.ClusterID, and is useful for accessing the field via an interface.
+func (v *DetachClusterInput) GetClusterID() string { return v.ClusterID }
+
+// DetachClusterResponse is returned by DetachCluster on success.
+type DetachClusterResponse struct {
+	// Detaches a cluster: its object, its credentials and everything that the hub knows of it go.
+	DetachCluster ClusterDetached `json:"detachCluster"`
+}
+
+// GetDetachCluster returns DetachClusterResponse.DetachCluster, and is useful for accessing the field via an interface.
+func (v *DetachClusterResponse) GetDetachCluster() ClusterDetached { return v.DetachCluster }
 
 // EndpointCount includes the requested fields of the GraphQL type EndpointConnection.
 // The GraphQL type's documentation follows.
@@ -1052,6 +1252,20 @@ type KindsResponse struct {
 
 // GetKinds returns KindsResponse.Kinds, and is useful for accessing the field via an interface.
 func (v *KindsResponse) GetKinds() []Kind { return v.Kinds }
+
+// How a Kubernetes cluster is reached.
+type KubernetesAccessInput struct {
+	// The text of a kubeconfig. Only inline certificates and tokens are taken; nothing of it is executed and no file is opened.
+	Kubeconfig string `json:"kubeconfig"`
+	// Which context of it; absent: the current one.
+	Context *string `json:"context"`
+}
+
+// GetKubeconfig returns KubernetesAccessInput.Kubeconfig, and is useful for accessing the field via an interface.
+func (v *KubernetesAccessInput) GetKubeconfig() string { return v.Kubeconfig }
+
+// GetContext returns KubernetesAccessInput.Context, and is useful for accessing the field via an interface.
+func (v *KubernetesAccessInput) GetContext() *string { return v.Context }
 
 // A key with its value, to ask for.
 type LabelInput struct {
@@ -1953,6 +2167,39 @@ var AllRolloutState = []RolloutState{
 	RolloutStateRejected,
 }
 
+// New credentials of an attached cluster: one of kubernetes and consul.
+type RotateClusterInput struct {
+	// Which cluster.
+	ClusterID string `json:"clusterID"`
+	// Only look at the cluster with them: every check answers one finding.
+	DryRun *bool `json:"dryRun"`
+	// A Kubernetes cluster.
+	Kubernetes *KubernetesAccessInput `json:"kubernetes"`
+	// A Consul datacenter.
+	Consul *ConsulAccessInput `json:"consul"`
+}
+
+// GetClusterID returns RotateClusterInput.ClusterID, and is useful for accessing the field via an interface.
+func (v *RotateClusterInput) GetClusterID() string { return v.ClusterID }
+
+// GetDryRun returns RotateClusterInput.DryRun, and is useful for accessing the field via an interface.
+func (v *RotateClusterInput) GetDryRun() *bool { return v.DryRun }
+
+// GetKubernetes returns RotateClusterInput.Kubernetes, and is useful for accessing the field via an interface.
+func (v *RotateClusterInput) GetKubernetes() *KubernetesAccessInput { return v.Kubernetes }
+
+// GetConsul returns RotateClusterInput.Consul, and is useful for accessing the field via an interface.
+func (v *RotateClusterInput) GetConsul() *ConsulAccessInput { return v.Consul }
+
+// RotateClusterResponse is returned by RotateCluster on success.
+type RotateClusterResponse struct {
+	// Gives an attached cluster other credentials. They take over once the cluster was read with them; until then the old ones stay in use.
+	RotateCluster ClusterRotated `json:"rotateCluster"`
+}
+
+// GetRotateCluster returns RotateClusterResponse.RotateCluster, and is useful for accessing the field via an interface.
+func (v *RotateClusterResponse) GetRotateCluster() ClusterRotated { return v.RotateCluster }
+
 // How a router picks where a connection goes.
 type RouterMode string
 
@@ -2245,6 +2492,8 @@ func (v *ServicesResponse) GetServices() ServicePage { return v.Services }
 type Severity string
 
 const (
+	// It is a reason to refuse.
+	SeverityError Severity = "ERROR"
 	// It will hardly do what was meant.
 	SeverityWarning Severity = "WARNING"
 	// Good to know.
@@ -2252,6 +2501,7 @@ const (
 )
 
 var AllSeverity = []Severity{
+	SeverityError,
 	SeverityWarning,
 	SeverityInfo,
 }
@@ -2498,6 +2748,14 @@ type __ApplyInput struct {
 // GetInput returns __ApplyInput.Input, and is useful for accessing the field via an interface.
 func (v *__ApplyInput) GetInput() ApplyInput { return v.Input }
 
+// __AttachClusterInput is used internally by genqlient
+type __AttachClusterInput struct {
+	Input AttachClusterInput `json:"input"`
+}
+
+// GetInput returns __AttachClusterInput.Input, and is useful for accessing the field via an interface.
+func (v *__AttachClusterInput) GetInput() AttachClusterInput { return v.Input }
+
 // __ChangesInput is used internally by genqlient
 type __ChangesInput struct {
 	After  *string       `json:"after"`
@@ -2530,6 +2788,14 @@ func (v *__ClustersInput) GetFirst() int { return v.First }
 // GetAfter returns __ClustersInput.After, and is useful for accessing the field via an interface.
 func (v *__ClustersInput) GetAfter() *string { return v.After }
 
+// __ConfirmClusterInput is used internally by genqlient
+type __ConfirmClusterInput struct {
+	Input ConfirmClusterInput `json:"input"`
+}
+
+// GetInput returns __ConfirmClusterInput.Input, and is useful for accessing the field via an interface.
+func (v *__ConfirmClusterInput) GetInput() ConfirmClusterInput { return v.Input }
+
 // __DeleteInput is used internally by genqlient
 type __DeleteInput struct {
 	Input DeleteInput `json:"input"`
@@ -2537,6 +2803,14 @@ type __DeleteInput struct {
 
 // GetInput returns __DeleteInput.Input, and is useful for accessing the field via an interface.
 func (v *__DeleteInput) GetInput() DeleteInput { return v.Input }
+
+// __DetachClusterInput is used internally by genqlient
+type __DetachClusterInput struct {
+	Input DetachClusterInput `json:"input"`
+}
+
+// GetInput returns __DetachClusterInput.Input, and is useful for accessing the field via an interface.
+func (v *__DetachClusterInput) GetInput() DetachClusterInput { return v.Input }
 
 // __HistoryInput is used internally by genqlient
 type __HistoryInput struct {
@@ -2662,6 +2936,14 @@ type __RollbackInput struct {
 // GetInput returns __RollbackInput.Input, and is useful for accessing the field via an interface.
 func (v *__RollbackInput) GetInput() RollbackInput { return v.Input }
 
+// __RotateClusterInput is used internally by genqlient
+type __RotateClusterInput struct {
+	Input RotateClusterInput `json:"input"`
+}
+
+// GetInput returns __RotateClusterInput.Input, and is useful for accessing the field via an interface.
+func (v *__RotateClusterInput) GetInput() RotateClusterInput { return v.Input }
+
 // __ServiceDetailsInput is used internally by genqlient
 type __ServiceDetailsInput struct {
 	Hostname  string  `json:"hostname"`
@@ -2780,6 +3062,101 @@ func Apply(
 	}
 
 	data_ = &ApplyResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by AttachCluster.
+const AttachCluster_Operation = `
+mutation AttachCluster ($input: AttachClusterInput!) {
+	attachCluster(input: $input) {
+		cluster {
+			... ClusterSummary
+		}
+		findings {
+			... Finding
+		}
+		userErrors {
+			... UserError
+		}
+	}
+}
+fragment ClusterSummary on Cluster {
+	clusterID
+	provider
+	network
+	precedence
+	status {
+		phase
+		since
+		lastEvent
+		lastSync
+		message
+		lastKnownGoodAge
+	}
+	services(first: 1) {
+		totalCount
+	}
+	endpoints(first: 1) {
+		totalCount
+	}
+	problems(first: 1) {
+		totalCount
+	}
+}
+fragment Finding on Finding {
+	code
+	severity
+	message
+	field
+	object {
+		... Ref
+	}
+}
+fragment UserError on UserError {
+	code
+	message
+	field
+	file
+	document
+	line
+	column
+	manager
+	docUrl
+	object {
+		... Ref
+	}
+}
+fragment Ref on ObjectRef {
+	group
+	kind
+	namespace
+	name
+	revision
+}
+`
+
+func AttachCluster(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input AttachClusterInput,
+) (data_ *AttachClusterResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "AttachCluster",
+		Query:  AttachCluster_Operation,
+		Variables: &__AttachClusterInput{
+			Input: input,
+		},
+	}
+
+	data_ = &AttachClusterResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -3046,6 +3423,89 @@ func Clusters(
 	return data_, err_
 }
 
+// The mutation executed by ConfirmCluster.
+const ConfirmCluster_Operation = `
+mutation ConfirmCluster ($input: ConfirmClusterInput!) {
+	confirmCluster(input: $input) {
+		cluster {
+			... ClusterSummary
+		}
+		userErrors {
+			... UserError
+		}
+	}
+}
+fragment ClusterSummary on Cluster {
+	clusterID
+	provider
+	network
+	precedence
+	status {
+		phase
+		since
+		lastEvent
+		lastSync
+		message
+		lastKnownGoodAge
+	}
+	services(first: 1) {
+		totalCount
+	}
+	endpoints(first: 1) {
+		totalCount
+	}
+	problems(first: 1) {
+		totalCount
+	}
+}
+fragment UserError on UserError {
+	code
+	message
+	field
+	file
+	document
+	line
+	column
+	manager
+	docUrl
+	object {
+		... Ref
+	}
+}
+fragment Ref on ObjectRef {
+	group
+	kind
+	namespace
+	name
+	revision
+}
+`
+
+func ConfirmCluster(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input ConfirmClusterInput,
+) (data_ *ConfirmClusterResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ConfirmCluster",
+		Query:  ConfirmCluster_Operation,
+		Variables: &__ConfirmClusterInput{
+			Input: input,
+		},
+	}
+
+	data_ = &ConfirmClusterResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by Delete.
 const Delete_Operation = `
 mutation Delete ($input: DeleteInput!) {
@@ -3136,6 +3596,64 @@ func Delete(
 	}
 
 	data_ = &DeleteResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by DetachCluster.
+const DetachCluster_Operation = `
+mutation DetachCluster ($input: DetachClusterInput!) {
+	detachCluster(input: $input) {
+		clusterID
+		userErrors {
+			... UserError
+		}
+	}
+}
+fragment UserError on UserError {
+	code
+	message
+	field
+	file
+	document
+	line
+	column
+	manager
+	docUrl
+	object {
+		... Ref
+	}
+}
+fragment Ref on ObjectRef {
+	group
+	kind
+	namespace
+	name
+	revision
+}
+`
+
+func DetachCluster(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input DetachClusterInput,
+) (data_ *DetachClusterResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DetachCluster",
+		Query:  DetachCluster_Operation,
+		Variables: &__DetachClusterInput{
+			Input: input,
+		},
+	}
+
+	data_ = &DetachClusterResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -3796,6 +4314,101 @@ func Rollback(
 	}
 
 	data_ = &RollbackResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by RotateCluster.
+const RotateCluster_Operation = `
+mutation RotateCluster ($input: RotateClusterInput!) {
+	rotateCluster(input: $input) {
+		cluster {
+			... ClusterSummary
+		}
+		findings {
+			... Finding
+		}
+		userErrors {
+			... UserError
+		}
+	}
+}
+fragment ClusterSummary on Cluster {
+	clusterID
+	provider
+	network
+	precedence
+	status {
+		phase
+		since
+		lastEvent
+		lastSync
+		message
+		lastKnownGoodAge
+	}
+	services(first: 1) {
+		totalCount
+	}
+	endpoints(first: 1) {
+		totalCount
+	}
+	problems(first: 1) {
+		totalCount
+	}
+}
+fragment Finding on Finding {
+	code
+	severity
+	message
+	field
+	object {
+		... Ref
+	}
+}
+fragment UserError on UserError {
+	code
+	message
+	field
+	file
+	document
+	line
+	column
+	manager
+	docUrl
+	object {
+		... Ref
+	}
+}
+fragment Ref on ObjectRef {
+	group
+	kind
+	namespace
+	name
+	revision
+}
+`
+
+func RotateCluster(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RotateClusterInput,
+) (data_ *RotateClusterResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RotateCluster",
+		Query:  RotateCluster_Operation,
+		Variables: &__RotateClusterInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RotateClusterResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -45,6 +45,7 @@ type Options struct {
 	Fleet     Fleet     // nil: no proxies.
 	Explainer Explainer // nil: knows no proxy.
 	Config    Config
+	Clusters  Clusters // nil: no cluster can be attached.
 	Hub       model.Hub
 	Now       func() time.Time // nil: time.Now.
 	Pace      time.Duration    // least time between two events of a subscription; 0: DefaultPace.
@@ -63,6 +64,9 @@ func New(options Options) graphql.ExecutableSchema {
 	}
 	if options.Fleet == nil {
 		options.Fleet = fleet.New()
+	}
+	if options.Clusters == nil {
+		options.Clusters = noClusters{}
 	}
 	if options.Pace <= 0 {
 		options.Pace = DefaultPace

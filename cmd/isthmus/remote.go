@@ -31,9 +31,12 @@ type remote struct {
 	showQuery, noColor     bool
 }
 
-func (r *remote) bind(f *pflag.FlagSet) {
+func (r *remote) bind(f *pflag.FlagSet) { r.bindAs(f, "context") }
+
+// bindAs is bind where the flag --context is another one's.
+func (r *remote) bindAs(f *pflag.FlagSet, context string) {
 	f.StringVar(&r.server, "server", "", "`URL` of the hub: http://HOST:PORT, https://HOST:PORT or unix:PATH (ISTHMUS_SERVER; default "+defaultServer+")")
-	f.StringVar(&r.context, "context", "", "`NAME` of a context of the config file (ISTHMUS_CONTEXT)")
+	f.StringVar(&r.context, context, "", "`NAME` of a context of the config file (ISTHMUS_CONTEXT)")
 	f.StringVar(&r.tlsCA, "tls-ca", "", "`FILE` of the CAs that sign the hub's certificate (ISTHMUS_TLS_CA)")
 	f.StringVar(&r.tlsCert, "tls-cert", "", "certificate `FILE` of the caller (ISTHMUS_TLS_CERT)")
 	f.StringVar(&r.tlsKey, "tls-key", "", "key `FILE` of the caller (ISTHMUS_TLS_KEY)")

@@ -128,7 +128,7 @@ func join(s settings, p parts) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	attachment.joinObjects(s, p, registering, configuration)
+	attaching := attachment.joinObjects(s, p, registering, configuration)
 	all := whenBoth{clusters: attachment.supervisor.Ready(), mesh: configuration, ready: make(chan struct{})}
 
 	proxyFleet := fleet.New()
@@ -141,7 +141,7 @@ func join(s settings, p parts) (*hub, error) {
 
 	schema := graph.New(graph.Options{
 		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Explainer: discovery, Config: configuration.graph(delivery{discovery}, statusOf{aggregate, federation.ClusterID(s.clusterID)}),
-		Hub: model.Hub{Version: version, ClusterID: s.clusterID},
+		Hub: model.Hub{Version: version, ClusterID: s.clusterID}, Clusters: attaching,
 	})
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{})}
 	health := server.Health(ready.check, counts.Handler())
@@ -236,8 +236,9 @@ func (a attachment) folderLooked() func(readable bool) {
 	}
 }
 
-// joinObjects has the registries follow Cluster objects.
-func (a attachment) joinObjects(s settings, p parts, r registryParts, m *mesh) *attach.Vault {
+// joinObjects has the registries follow Cluster objects, and returns what makes
+// such objects.
+func (a attachment) joinObjects(s settings, p parts, r registryParts, m *mesh) attaching {
 	vault := attach.NewVault(m.stored, p.keys, m.epoch)
 	objects := objectClusters{
 		sources: a.sources, with: r.with, vault: vault, views: m.views, hub: federation.ClusterID(s.clusterID),
@@ -248,7 +249,14 @@ func (a attachment) joinObjects(s settings, p parts, r registryParts, m *mesh) *
 	}
 	a.follow["objects"] = objects.run
 	a.follow["sealing"] = sealing{keys: p.keys, vault: vault, logger: p.logger}.run
-	return vault
+	clusters := attach.New(attach.Options{
+		Engine: m.engine, Views: m.views, Snapshots: r.aggregate, Registries: a.supervisor, Holder: a.sources.holder, Vault: vault, Hub: federation.ClusterID(s.clusterID),
+		Look: map[federation.Provider]attach.Looker{
+			federation.Kubernetes: attach.LookAtKubernetes(attach.KubernetesOptions{Allow: r.with.allow, AllowLoopback: r.with.policy.AllowLoopback}),
+			federation.Consul:     lookAtConsul(r.with),
+		},
+	})
+	return attaching{clusters, r.with.metrics.Clusters}
 }
 
 // webOf is everything behind the GraphQL address.

@@ -47,6 +47,12 @@ type ComplexityRoot struct {
 		UserErrors func(childComplexity int) int
 	}
 
+	AttachClusterPayload struct {
+		Cluster    func(childComplexity int) int
+		Findings   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
 	Change struct {
 		Clusters      func(childComplexity int) int
 		ConfigObjects func(childComplexity int) int
@@ -205,6 +211,11 @@ type ComplexityRoot struct {
 		Trouble  func(childComplexity int) int
 	}
 
+	ConfirmClusterPayload struct {
+		Cluster    func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
 	Conflict struct {
 		ClusterIDs func(childComplexity int) int
 		Kind       func(childComplexity int) int
@@ -218,6 +229,11 @@ type ComplexityRoot struct {
 		Preview    func(childComplexity int) int
 		Revision   func(childComplexity int) int
 		Rollout    func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	DetachClusterPayload struct {
+		ClusterID  func(childComplexity int) int
 		UserErrors func(childComplexity int) int
 	}
 
@@ -298,11 +314,15 @@ type ComplexityRoot struct {
 
 	Mutation struct {
 		Apply            func(childComplexity int, input model.ApplyInput) int
+		AttachCluster    func(childComplexity int, input model.AttachClusterInput) int
+		ConfirmCluster   func(childComplexity int, input model.ConfirmClusterInput) int
 		Delete           func(childComplexity int, input model.DeleteInput) int
+		DetachCluster    func(childComplexity int, input model.DetachClusterInput) int
 		RegisterWorkload func(childComplexity int, input model.RegisterWorkloadInput) int
 		ReleaseWorkload  func(childComplexity int, input model.ReleaseWorkloadInput) int
 		RenewWorkload    func(childComplexity int, input model.RenewWorkloadInput) int
 		Rollback         func(childComplexity int, input model.RollbackInput) int
+		RotateCluster    func(childComplexity int, input model.RotateClusterInput) int
 	}
 
 	NotHonoured struct {
@@ -491,6 +511,12 @@ type ComplexityRoot struct {
 		Rejected  func(childComplexity int) int
 	}
 
+	RotateClusterPayload struct {
+		Cluster    func(childComplexity int) int
+		Findings   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
 	Service struct {
 		ClusterVIPs     func(childComplexity int) int
 		Conflicts       func(childComplexity int) int
@@ -629,6 +655,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ApplyPayload.UserErrors(childComplexity), true
+
+	case "AttachClusterPayload.cluster":
+		if e.ComplexityRoot.AttachClusterPayload.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AttachClusterPayload.Cluster(childComplexity), true
+	case "AttachClusterPayload.findings":
+		if e.ComplexityRoot.AttachClusterPayload.Findings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AttachClusterPayload.Findings(childComplexity), true
+	case "AttachClusterPayload.userErrors":
+		if e.ComplexityRoot.AttachClusterPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AttachClusterPayload.UserErrors(childComplexity), true
 
 	case "Change.clusters":
 		if e.ComplexityRoot.Change.Clusters == nil {
@@ -1263,6 +1308,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ConfigSource.Trouble(childComplexity), true
 
+	case "ConfirmClusterPayload.cluster":
+		if e.ComplexityRoot.ConfirmClusterPayload.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfirmClusterPayload.Cluster(childComplexity), true
+	case "ConfirmClusterPayload.userErrors":
+		if e.ComplexityRoot.ConfirmClusterPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfirmClusterPayload.UserErrors(childComplexity), true
+
 	case "Conflict.clusterIDs":
 		if e.ComplexityRoot.Conflict.ClusterIDs == nil {
 			break
@@ -1324,6 +1382,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DeletePayload.UserErrors(childComplexity), true
+
+	case "DetachClusterPayload.clusterID":
+		if e.ComplexityRoot.DetachClusterPayload.ClusterID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DetachClusterPayload.ClusterID(childComplexity), true
+	case "DetachClusterPayload.userErrors":
+		if e.ComplexityRoot.DetachClusterPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DetachClusterPayload.UserErrors(childComplexity), true
 
 	case "Endpoint.address":
 		if e.ComplexityRoot.Endpoint.Address == nil {
@@ -1599,6 +1670,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.Apply(childComplexity, args["input"].(model.ApplyInput)), true
+	case "Mutation.attachCluster":
+		if e.ComplexityRoot.Mutation.AttachCluster == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_attachCluster_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.AttachCluster(childComplexity, args["input"].(model.AttachClusterInput)), true
+	case "Mutation.confirmCluster":
+		if e.ComplexityRoot.Mutation.ConfirmCluster == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_confirmCluster_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ConfirmCluster(childComplexity, args["input"].(model.ConfirmClusterInput)), true
 	case "Mutation.delete":
 		if e.ComplexityRoot.Mutation.Delete == nil {
 			break
@@ -1610,6 +1703,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.Delete(childComplexity, args["input"].(model.DeleteInput)), true
+	case "Mutation.detachCluster":
+		if e.ComplexityRoot.Mutation.DetachCluster == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_detachCluster_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DetachCluster(childComplexity, args["input"].(model.DetachClusterInput)), true
 	case "Mutation.registerWorkload":
 		if e.ComplexityRoot.Mutation.RegisterWorkload == nil {
 			break
@@ -1654,6 +1758,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.Rollback(childComplexity, args["input"].(model.RollbackInput)), true
+	case "Mutation.rotateCluster":
+		if e.ComplexityRoot.Mutation.RotateCluster == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rotateCluster_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RotateCluster(childComplexity, args["input"].(model.RotateClusterInput)), true
 
 	case "NotHonoured.field":
 		if e.ComplexityRoot.NotHonoured.Field == nil {
@@ -2407,6 +2522,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Rollout.Rejected(childComplexity), true
 
+	case "RotateClusterPayload.cluster":
+		if e.ComplexityRoot.RotateClusterPayload.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateClusterPayload.Cluster(childComplexity), true
+	case "RotateClusterPayload.findings":
+		if e.ComplexityRoot.RotateClusterPayload.Findings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateClusterPayload.Findings(childComplexity), true
+	case "RotateClusterPayload.userErrors":
+		if e.ComplexityRoot.RotateClusterPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateClusterPayload.UserErrors(childComplexity), true
+
 	case "Service.clusterVIPs":
 		if e.ComplexityRoot.Service.ClusterVIPs == nil {
 			break
@@ -2723,11 +2857,17 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
 		ec.unmarshalInputApplyInput,
+		ec.unmarshalInputAttachClusterInput,
 		ec.unmarshalInputChangeFilter,
 		ec.unmarshalInputConfigObjectFilter,
+		ec.unmarshalInputConfirmClusterInput,
+		ec.unmarshalInputConsulAccessInput,
+		ec.unmarshalInputConsulTLSInput,
 		ec.unmarshalInputDeleteInput,
+		ec.unmarshalInputDetachClusterInput,
 		ec.unmarshalInputEndpointFilter,
 		ec.unmarshalInputExpectedRevisionInput,
+		ec.unmarshalInputKubernetesAccessInput,
 		ec.unmarshalInputLabelInput,
 		ec.unmarshalInputLocalityInput,
 		ec.unmarshalInputManifestInput,
@@ -2736,6 +2876,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputReleaseWorkloadInput,
 		ec.unmarshalInputRenewWorkloadInput,
 		ec.unmarshalInputRollbackInput,
+		ec.unmarshalInputRotateClusterInput,
 		ec.unmarshalInputServiceFilter,
 		ec.unmarshalInputWaitInput,
 		ec.unmarshalInputWorkloadPortInput,
@@ -3004,6 +3145,30 @@ type Mutation {
     "Which workload."
     input: ReleaseWorkloadInput!
   ): ReleaseWorkloadPayload!
+
+  "Attaches a cluster: applies a Cluster object, and keeps its credentials encrypted beside it. They are never shown again."
+  attachCluster(
+    "The cluster."
+    input: AttachClusterInput!
+  ): AttachClusterPayload!
+
+  "Gives an attached cluster other credentials. They take over once the cluster was read with them; until then the old ones stay in use."
+  rotateCluster(
+    "The cluster and its new credentials."
+    input: RotateClusterInput!
+  ): RotateClusterPayload!
+
+  "Releases a list that is held because it lacks too much, or accepts that another cluster stands behind the address."
+  confirmCluster(
+    "The cluster."
+    input: ConfirmClusterInput!
+  ): ConfirmClusterPayload!
+
+  "Detaches a cluster: its object, its credentials and everything that the hub knows of it go."
+  detachCluster(
+    "The cluster."
+    input: DetachClusterInput!
+  ): DetachClusterPayload!
 }
 
 "What can be followed."
@@ -3643,6 +3808,8 @@ enum ConfigSourceKind {
 
 "How much a finding matters."
 enum Severity {
+  "It is a reason to refuse."
+  ERROR
   "It will hardly do what was meant."
   WARNING
   "Good to know."
@@ -4385,6 +4552,112 @@ type ConfigObjectChange {
   "The object; its revision is the last one when it is gone."
   object: ObjectRef!
 }
+
+"A cluster to attach, with one of kubernetes and consul."
+input AttachClusterInput {
+  "Its ID: up to 63 lower-case letters, digits and dashes. It stays."
+  clusterID: String!
+  "The network of its endpoints; absent: what the cluster names itself, else default."
+  network: String
+  "Who wins when clusters disagree: the lower number; absent: 100."
+  precedence: Int
+  "Only look at the cluster: every check answers one finding."
+  dryRun: Boolean
+  "A Kubernetes cluster."
+  kubernetes: KubernetesAccessInput
+  "A Consul datacenter."
+  consul: ConsulAccessInput
+}
+
+"How a Kubernetes cluster is reached."
+input KubernetesAccessInput {
+  "The text of a kubeconfig. Only inline certificates and tokens are taken; nothing of it is executed and no file is opened."
+  kubeconfig: String!
+  "Which context of it; absent: the current one."
+  context: String
+}
+
+"How a Consul datacenter is reached."
+input ConsulAccessInput {
+  "The URL of an agent or a server."
+  address: String!
+  "The token."
+  token: String
+  "The datacenter to read; absent: that of the agent."
+  datacenter: String
+  "Certificates."
+  tls: ConsulTLSInput
+}
+
+"Certificates and a key, as PEM."
+input ConsulTLSInput {
+  "The authorities that sign the server's certificate; absent: those of the system."
+  ca: String
+  "The hub's own certificate."
+  cert: String
+  "Its key."
+  key: String
+}
+
+"New credentials of an attached cluster: one of kubernetes and consul."
+input RotateClusterInput {
+  "Which cluster."
+  clusterID: String!
+  "Only look at the cluster with them: every check answers one finding."
+  dryRun: Boolean
+  "A Kubernetes cluster."
+  kubernetes: KubernetesAccessInput
+  "A Consul datacenter."
+  consul: ConsulAccessInput
+}
+
+"The cluster whose held list, or whose other identity, is believed."
+input ConfirmClusterInput {
+  "Which cluster."
+  clusterID: String!
+}
+
+"The cluster to detach."
+input DetachClusterInput {
+  "Which cluster."
+  clusterID: String!
+}
+
+"What became of an attach."
+type AttachClusterPayload {
+  "The cluster; null where it was not attached."
+  cluster: Cluster
+  "What the look at the cluster found."
+  findings: [Finding!]!
+  "Why it was refused; with any, nothing was changed."
+  userErrors: [UserError!]!
+}
+
+"What became of a rotation."
+type RotateClusterPayload {
+  "The cluster; null where there is none."
+  cluster: Cluster
+  "What the look at the cluster found."
+  findings: [Finding!]!
+  "Why it was refused; with any, nothing was changed."
+  userErrors: [UserError!]!
+}
+
+"What became of a confirmation."
+type ConfirmClusterPayload {
+  "The cluster; null where there is none."
+  cluster: Cluster
+  "Why it was refused; with any, nothing was changed."
+  userErrors: [UserError!]!
+}
+
+"What became of a detachment."
+type DetachClusterPayload {
+  "The ID, under which nothing is left; null where it was refused."
+  clusterID: String
+  "Why it was refused; with any, nothing was changed."
+  userErrors: [UserError!]!
+}
 `, BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
@@ -4413,6 +4686,18 @@ func (ec *executionContext) childFields_ApplyPayload(ctx context.Context, field 
 		return ec.fieldContext_ApplyPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ApplyPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_AttachClusterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cluster":
+		return ec.fieldContext_AttachClusterPayload_cluster(ctx, field)
+	case "findings":
+		return ec.fieldContext_AttachClusterPayload_findings(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_AttachClusterPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AttachClusterPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Change(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4731,6 +5016,16 @@ func (ec *executionContext) childFields_ConfigSource(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type ConfigSource", field.Name)
 }
 
+func (ec *executionContext) childFields_ConfirmClusterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cluster":
+		return ec.fieldContext_ConfirmClusterPayload_cluster(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ConfirmClusterPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfirmClusterPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Conflict(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "kind":
@@ -4761,6 +5056,16 @@ func (ec *executionContext) childFields_DeletePayload(ctx context.Context, field
 		return ec.fieldContext_DeletePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DeletePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DetachClusterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "clusterID":
+		return ec.fieldContext_DetachClusterPayload_clusterID(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DetachClusterPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DetachClusterPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Endpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5249,6 +5554,18 @@ func (ec *executionContext) childFields_Rollout(ctx context.Context, field graph
 		return ec.fieldContext_Rollout_proxies(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Rollout", field.Name)
+}
+
+func (ec *executionContext) childFields_RotateClusterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cluster":
+		return ec.fieldContext_RotateClusterPayload_cluster(ctx, field)
+	case "findings":
+		return ec.fieldContext_RotateClusterPayload_findings(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RotateClusterPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RotateClusterPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Service(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -39,6 +39,10 @@ type MutationResolver interface {
 	RegisterWorkload(ctx context.Context, input model.RegisterWorkloadInput) (model.RegisterWorkloadPayload, error)
 	RenewWorkload(ctx context.Context, input model.RenewWorkloadInput) (model.RenewWorkloadPayload, error)
 	ReleaseWorkload(ctx context.Context, input model.ReleaseWorkloadInput) (model.ReleaseWorkloadPayload, error)
+	AttachCluster(ctx context.Context, input model.AttachClusterInput) (model.AttachClusterPayload, error)
+	RotateCluster(ctx context.Context, input model.RotateClusterInput) (model.RotateClusterPayload, error)
+	ConfirmCluster(ctx context.Context, input model.ConfirmClusterInput) (model.ConfirmClusterPayload, error)
+	DetachCluster(ctx context.Context, input model.DetachClusterInput) (model.DetachClusterPayload, error)
 }
 type QueryResolver interface {
 	Hub(ctx context.Context) (model.Hub, error)
@@ -290,12 +294,54 @@ func (ec *executionContext) field_Mutation_apply_args(ctx context.Context, rawAr
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_attachCluster_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.AttachClusterInput, error) {
+			return ec.unmarshalNAttachClusterInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐAttachClusterInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_confirmCluster_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ConfirmClusterInput, error) {
+			return ec.unmarshalNConfirmClusterInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfirmClusterInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_delete_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.DeleteInput, error) {
 			return ec.unmarshalNDeleteInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐDeleteInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_detachCluster_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DetachClusterInput, error) {
+			return ec.unmarshalNDetachClusterInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐDetachClusterInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -352,6 +398,20 @@ func (ec *executionContext) field_Mutation_rollback_args(ctx context.Context, ra
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.RollbackInput, error) {
 			return ec.unmarshalNRollbackInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRollbackInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_rotateCluster_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RotateClusterInput, error) {
+			return ec.unmarshalNRotateClusterInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRotateClusterInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1049,6 +1109,102 @@ func (ec *executionContext) _ApplyPayload_userErrors(ctx context.Context, field 
 func (ec *executionContext) fieldContext_ApplyPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "ApplyPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AttachClusterPayload_cluster(ctx context.Context, field graphql.CollectedField, obj *model.AttachClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AttachClusterPayload_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cluster, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AttachClusterPayload_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AttachClusterPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AttachClusterPayload_findings(ctx context.Context, field graphql.CollectedField, obj *model.AttachClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AttachClusterPayload_findings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Findings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.Finding) graphql.Marshaler {
+			return ec.marshalNFinding2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AttachClusterPayload_findings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AttachClusterPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Finding(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AttachClusterPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.AttachClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AttachClusterPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AttachClusterPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AttachClusterPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -3661,6 +3817,70 @@ func (ec *executionContext) fieldContext_ConfigSource_trouble(_ context.Context,
 	return fc, nil
 }
 
+func (ec *executionContext) _ConfirmClusterPayload_cluster(ctx context.Context, field graphql.CollectedField, obj *model.ConfirmClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfirmClusterPayload_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cluster, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfirmClusterPayload_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfirmClusterPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ConfirmClusterPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ConfirmClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfirmClusterPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfirmClusterPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfirmClusterPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Conflict_kind(ctx context.Context, field graphql.CollectedField, obj *model.Conflict) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3926,6 +4146,61 @@ func (ec *executionContext) _DeletePayload_userErrors(ctx context.Context, field
 func (ec *executionContext) fieldContext_DeletePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "DeletePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DetachClusterPayload_clusterID(ctx context.Context, field graphql.CollectedField, obj *model.DetachClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DetachClusterPayload_clusterID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClusterID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DetachClusterPayload_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DetachClusterPayload", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _DetachClusterPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DetachClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DetachClusterPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DetachClusterPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DetachClusterPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -5259,6 +5534,182 @@ func (ec *executionContext) fieldContext_Mutation_releaseWorkload(ctx context.Co
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_releaseWorkload_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_attachCluster(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_attachCluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().AttachCluster(ctx, fc.Args["input"].(model.AttachClusterInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.AttachClusterPayload) graphql.Marshaler {
+			return ec.marshalNAttachClusterPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐAttachClusterPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_attachCluster(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AttachClusterPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_attachCluster_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_rotateCluster(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_rotateCluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RotateCluster(ctx, fc.Args["input"].(model.RotateClusterInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RotateClusterPayload) graphql.Marshaler {
+			return ec.marshalNRotateClusterPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRotateClusterPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_rotateCluster(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RotateClusterPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_rotateCluster_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_confirmCluster(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_confirmCluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ConfirmCluster(ctx, fc.Args["input"].(model.ConfirmClusterInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ConfirmClusterPayload) graphql.Marshaler {
+			return ec.marshalNConfirmClusterPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfirmClusterPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_confirmCluster(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfirmClusterPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_confirmCluster_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_detachCluster(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_detachCluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DetachCluster(ctx, fc.Args["input"].(model.DetachClusterInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.DetachClusterPayload) graphql.Marshaler {
+			return ec.marshalNDetachClusterPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐDetachClusterPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_detachCluster(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DetachClusterPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_detachCluster_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -8470,6 +8921,102 @@ func (ec *executionContext) fieldContext_Rollout_proxies(ctx context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _RotateClusterPayload_cluster(ctx context.Context, field graphql.CollectedField, obj *model.RotateClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateClusterPayload_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cluster, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RotateClusterPayload_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateClusterPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RotateClusterPayload_findings(ctx context.Context, field graphql.CollectedField, obj *model.RotateClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateClusterPayload_findings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Findings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.Finding) graphql.Marshaler {
+			return ec.marshalNFinding2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RotateClusterPayload_findings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateClusterPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Finding(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RotateClusterPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.RotateClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateClusterPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RotateClusterPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateClusterPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Service_id(ctx context.Context, field graphql.CollectedField, obj *model.Service) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9851,6 +10398,71 @@ func (ec *executionContext) unmarshalInputApplyInput(ctx context.Context, obj an
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputAttachClusterInput(ctx context.Context, obj any) (model.AttachClusterInput, error) {
+	var it model.AttachClusterInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"clusterID", "network", "precedence", "dryRun", "kubernetes", "consul"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "clusterID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clusterID"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClusterID = data
+		case "network":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("network"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Network = data
+		case "precedence":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("precedence"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Precedence = data
+		case "dryRun":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("dryRun"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DryRun = data
+		case "kubernetes":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kubernetes"))
+			data, err := ec.unmarshalOKubernetesAccessInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐKubernetesAccessInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kubernetes = data
+		case "consul":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("consul"))
+			data, err := ec.unmarshalOConsulAccessInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConsulAccessInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Consul = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputChangeFilter(ctx context.Context, obj any) (model.ChangeFilter, error) {
 	var it model.ChangeFilter
 	if obj == nil {
@@ -9974,6 +10586,131 @@ func (ec *executionContext) unmarshalInputConfigObjectFilter(ctx context.Context
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputConfirmClusterInput(ctx context.Context, obj any) (model.ConfirmClusterInput, error) {
+	var it model.ConfirmClusterInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"clusterID"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "clusterID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clusterID"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClusterID = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputConsulAccessInput(ctx context.Context, obj any) (model.ConsulAccessInput, error) {
+	var it model.ConsulAccessInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"address", "token", "datacenter", "tls"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "address":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("address"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Address = data
+		case "token":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("token"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Token = data
+		case "datacenter":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("datacenter"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Datacenter = data
+		case "tls":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tls"))
+			data, err := ec.unmarshalOConsulTLSInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConsulTLSInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TLS = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputConsulTLSInput(ctx context.Context, obj any) (model.ConsulTLSInput, error) {
+	var it model.ConsulTLSInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"ca", "cert", "key"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "ca":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ca"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ca = data
+		case "cert":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("cert"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Cert = data
+		case "key":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("key"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Key = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputDeleteInput(ctx context.Context, obj any) (model.DeleteInput, error) {
 	var it model.DeleteInput
 	if obj == nil {
@@ -10034,6 +10771,36 @@ func (ec *executionContext) unmarshalInputDeleteInput(ctx context.Context, obj a
 				return it, err
 			}
 			it.WaitFor = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputDetachClusterInput(ctx context.Context, obj any) (model.DetachClusterInput, error) {
+	var it model.DetachClusterInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"clusterID"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "clusterID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clusterID"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClusterID = data
 		}
 	}
 	return it, nil
@@ -10150,6 +10917,43 @@ func (ec *executionContext) unmarshalInputExpectedRevisionInput(ctx context.Cont
 				return it, err
 			}
 			it.Revision = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputKubernetesAccessInput(ctx context.Context, obj any) (model.KubernetesAccessInput, error) {
+	var it model.KubernetesAccessInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"kubeconfig", "context"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "kubeconfig":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kubeconfig"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kubeconfig = data
+		case "context":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("context"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Context = data
 		}
 	}
 	return it, nil
@@ -10553,6 +11357,57 @@ func (ec *executionContext) unmarshalInputRollbackInput(ctx context.Context, obj
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputRotateClusterInput(ctx context.Context, obj any) (model.RotateClusterInput, error) {
+	var it model.RotateClusterInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"clusterID", "dryRun", "kubernetes", "consul"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "clusterID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clusterID"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClusterID = data
+		case "dryRun":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("dryRun"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DryRun = data
+		case "kubernetes":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kubernetes"))
+			data, err := ec.unmarshalOKubernetesAccessInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐKubernetesAccessInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kubernetes = data
+		case "consul":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("consul"))
+			data, err := ec.unmarshalOConsulAccessInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConsulAccessInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Consul = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputServiceFilter(ctx context.Context, obj any) (model.ServiceFilter, error) {
 	var it model.ServiceFilter
 	if obj == nil {
@@ -10804,6 +11659,54 @@ func (ec *executionContext) _ApplyPayload(ctx context.Context, sel ast.Selection
 			}
 		case "userErrors":
 			out.Values[i] = ec._ApplyPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var attachClusterPayloadImplementors = []string{"AttachClusterPayload"}
+
+func (ec *executionContext) _AttachClusterPayload(ctx context.Context, sel ast.SelectionSet, obj *model.AttachClusterPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, attachClusterPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AttachClusterPayload")
+		case "cluster":
+			out.Values[i] = ec._AttachClusterPayload_cluster(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "findings":
+			out.Values[i] = ec._AttachClusterPayload_findings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._AttachClusterPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -12176,6 +13079,49 @@ func (ec *executionContext) _ConfigSource(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var confirmClusterPayloadImplementors = []string{"ConfirmClusterPayload"}
+
+func (ec *executionContext) _ConfirmClusterPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ConfirmClusterPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, confirmClusterPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ConfirmClusterPayload")
+		case "cluster":
+			out.Values[i] = ec._ConfirmClusterPayload_cluster(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ConfirmClusterPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var conflictImplementors = []string{"Conflict"}
 
 func (ec *executionContext) _Conflict(ctx context.Context, sel ast.SelectionSet, obj *model.Conflict) graphql.Marshaler {
@@ -12268,6 +13214,49 @@ func (ec *executionContext) _DeletePayload(ctx context.Context, sel ast.Selectio
 			}
 		case "userErrors":
 			out.Values[i] = ec._DeletePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var detachClusterPayloadImplementors = []string{"DetachClusterPayload"}
+
+func (ec *executionContext) _DetachClusterPayload(ctx context.Context, sel ast.SelectionSet, obj *model.DetachClusterPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, detachClusterPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DetachClusterPayload")
+		case "clusterID":
+			out.Values[i] = ec._DetachClusterPayload_clusterID(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DetachClusterPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -12923,6 +13912,34 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "releaseWorkload":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_releaseWorkload(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "attachCluster":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_attachCluster(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rotateCluster":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_rotateCluster(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "confirmCluster":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_confirmCluster(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "detachCluster":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_detachCluster(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -14621,6 +15638,54 @@ func (ec *executionContext) _Rollout(ctx context.Context, sel ast.SelectionSet, 
 	return out
 }
 
+var rotateClusterPayloadImplementors = []string{"RotateClusterPayload"}
+
+func (ec *executionContext) _RotateClusterPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RotateClusterPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, rotateClusterPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RotateClusterPayload")
+		case "cluster":
+			out.Values[i] = ec._RotateClusterPayload_cluster(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "findings":
+			out.Values[i] = ec._RotateClusterPayload_findings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._RotateClusterPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var serviceImplementors = []string{"Service", "Node"}
 
 func (ec *executionContext) _Service(ctx context.Context, sel ast.SelectionSet, obj *model.Service) graphql.Marshaler {
@@ -15186,6 +16251,15 @@ func (ec *executionContext) marshalNApplyPayload2isthmusᚗdevᚋisthmusᚋgraph
 	return ec._ApplyPayload(ctx, sel, &v)
 }
 
+func (ec *executionContext) unmarshalNAttachClusterInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐAttachClusterInput(ctx context.Context, v any) (model.AttachClusterInput, error) {
+	res, err := ec.unmarshalInputAttachClusterInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAttachClusterPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐAttachClusterPayload(ctx context.Context, sel ast.SelectionSet, v model.AttachClusterPayload) graphql.Marshaler {
+	return ec._AttachClusterPayload(ctx, sel, &v)
+}
+
 func (ec *executionContext) marshalNChange2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChange(ctx context.Context, sel ast.SelectionSet, v model.Change) graphql.Marshaler {
 	return ec._Change(ctx, sel, &v)
 }
@@ -15510,6 +16584,15 @@ func (ec *executionContext) marshalNConfigSourceKind2isthmusᚗdevᚋisthmusᚋg
 	return v
 }
 
+func (ec *executionContext) unmarshalNConfirmClusterInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfirmClusterInput(ctx context.Context, v any) (model.ConfirmClusterInput, error) {
+	res, err := ec.unmarshalInputConfirmClusterInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNConfirmClusterPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfirmClusterPayload(ctx context.Context, sel ast.SelectionSet, v model.ConfirmClusterPayload) graphql.Marshaler {
+	return ec._ConfirmClusterPayload(ctx, sel, &v)
+}
+
 func (ec *executionContext) marshalNConflict2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConflict(ctx context.Context, sel ast.SelectionSet, v model.Conflict) graphql.Marshaler {
 	return ec._Conflict(ctx, sel, &v)
 }
@@ -15563,6 +16646,15 @@ func (ec *executionContext) unmarshalNDelivery2isthmusᚗdevᚋisthmusᚋgraph�
 
 func (ec *executionContext) marshalNDelivery2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐDelivery(ctx context.Context, sel ast.SelectionSet, v model.Delivery) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalNDetachClusterInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐDetachClusterInput(ctx context.Context, v any) (model.DetachClusterInput, error) {
+	res, err := ec.unmarshalInputDetachClusterInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDetachClusterPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐDetachClusterPayload(ctx context.Context, sel ast.SelectionSet, v model.DetachClusterPayload) graphql.Marshaler {
+	return ec._DetachClusterPayload(ctx, sel, &v)
 }
 
 func (ec *executionContext) marshalNEndpoint2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpoint(ctx context.Context, sel ast.SelectionSet, v model.Endpoint) graphql.Marshaler {
@@ -16111,6 +17203,15 @@ func (ec *executionContext) marshalNRolloutState2isthmusᚗdevᚋisthmusᚋgraph
 	return v
 }
 
+func (ec *executionContext) unmarshalNRotateClusterInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRotateClusterInput(ctx context.Context, v any) (model.RotateClusterInput, error) {
+	res, err := ec.unmarshalInputRotateClusterInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRotateClusterPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRotateClusterPayload(ctx context.Context, sel ast.SelectionSet, v model.RotateClusterPayload) graphql.Marshaler {
+	return ec._RotateClusterPayload(ctx, sel, &v)
+}
+
 func (ec *executionContext) unmarshalNRouterMode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRouterMode(ctx context.Context, v any) (model.RouterMode, error) {
 	var res model.RouterMode
 	err := res.UnmarshalGQL(v)
@@ -16379,6 +17480,22 @@ func (ec *executionContext) marshalOConfigSourceKind2ᚖisthmusᚗdevᚋisthmus�
 	return v
 }
 
+func (ec *executionContext) unmarshalOConsulAccessInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConsulAccessInput(ctx context.Context, v any) (*model.ConsulAccessInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputConsulAccessInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOConsulTLSInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConsulTLSInput(ctx context.Context, v any) (*model.ConsulTLSInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputConsulTLSInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalODateTime2ᚖtimeᚐTime(ctx context.Context, v any) (*time.Time, error) {
 	if v == nil {
 		return nil, nil
@@ -16461,6 +17578,14 @@ func (ec *executionContext) marshalOHealth2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋ
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) unmarshalOKubernetesAccessInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐKubernetesAccessInput(ctx context.Context, v any) (*model.KubernetesAccessInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputKubernetesAccessInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalOLabelInput2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐLabelInputᚄ(ctx context.Context, v any) ([]model.LabelInput, error) {

@@ -45,6 +45,32 @@ type ApplyInput struct {
 	WaitFor *WaitInput `json:"waitFor,omitempty"`
 }
 
+// A cluster to attach, with one of kubernetes and consul.
+type AttachClusterInput struct {
+	// Its ID: up to 63 lower-case letters, digits and dashes. It stays.
+	ClusterID string `json:"clusterID"`
+	// The network of its endpoints; absent: what the cluster names itself, else default.
+	Network *string `json:"network,omitempty"`
+	// Who wins when clusters disagree: the lower number; absent: 100.
+	Precedence *int `json:"precedence,omitempty"`
+	// Only look at the cluster: every check answers one finding.
+	DryRun *bool `json:"dryRun,omitempty"`
+	// A Kubernetes cluster.
+	Kubernetes *KubernetesAccessInput `json:"kubernetes,omitempty"`
+	// A Consul datacenter.
+	Consul *ConsulAccessInput `json:"consul,omitempty"`
+}
+
+// What became of an attach.
+type AttachClusterPayload struct {
+	// The cluster; null where it was not attached.
+	Cluster *Cluster `json:"cluster,omitempty"`
+	// What the look at the cluster found.
+	Findings []Finding `json:"findings"`
+	// Why it was refused; with any, nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // What changed from one moment to another, each thing named once. Together with what was there before it is what is there now.
 type Change struct {
 	// Go on behind this event with it, on any hub. Null until the last event of a resync.
@@ -223,6 +249,20 @@ type ConfigSource struct {
 	Trouble []Problem `json:"trouble"`
 }
 
+// The cluster whose held list, or whose other identity, is believed.
+type ConfirmClusterInput struct {
+	// Which cluster.
+	ClusterID string `json:"clusterID"`
+}
+
+// What became of a confirmation.
+type ConfirmClusterPayload struct {
+	// The cluster; null where there is none.
+	Cluster *Cluster `json:"cluster,omitempty"`
+	// Why it was refused; with any, nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Something about which clusters disagree.
 type Conflict struct {
 	// A stable code, like PORT_PROTOCOL.
@@ -231,6 +271,28 @@ type Conflict struct {
 	Message string `json:"message"`
 	// The clusters that are concerned, the winner first.
 	ClusterIDs []string `json:"clusterIDs"`
+}
+
+// How a Consul datacenter is reached.
+type ConsulAccessInput struct {
+	// The URL of an agent or a server.
+	Address string `json:"address"`
+	// The token.
+	Token *string `json:"token,omitempty"`
+	// The datacenter to read; absent: that of the agent.
+	Datacenter *string `json:"datacenter,omitempty"`
+	// Certificates.
+	TLS *ConsulTLSInput `json:"tls,omitempty"`
+}
+
+// Certificates and a key, as PEM.
+type ConsulTLSInput struct {
+	// The authorities that sign the server's certificate; absent: those of the system.
+	Ca *string `json:"ca,omitempty"`
+	// The hub's own certificate.
+	Cert *string `json:"cert,omitempty"`
+	// Its key.
+	Key *string `json:"key,omitempty"`
 }
 
 // What to delete.
@@ -247,6 +309,20 @@ type DeleteInput struct {
 	ExpectedRevision *string `json:"expectedRevision,omitempty"`
 	// Answer only when proxies have the change; absent: at once.
 	WaitFor *WaitInput `json:"waitFor,omitempty"`
+}
+
+// The cluster to detach.
+type DetachClusterInput struct {
+	// Which cluster.
+	ClusterID string `json:"clusterID"`
+}
+
+// What became of a detachment.
+type DetachClusterPayload struct {
+	// The ID, under which nothing is left; null where it was refused.
+	ClusterID *string `json:"clusterID,omitempty"`
+	// Why it was refused; with any, nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // An endpoint in a list.
@@ -347,6 +423,14 @@ type Hub struct {
 	ClusterID string `json:"clusterID"`
 	// The version of the snapshot that this answer speaks of. It rises with each change and starts anew with the process.
 	SnapshotVersion string `json:"snapshotVersion"`
+}
+
+// How a Kubernetes cluster is reached.
+type KubernetesAccessInput struct {
+	// The text of a kubeconfig. Only inline certificates and tokens are taken; nothing of it is executed and no file is opened.
+	Kubeconfig string `json:"kubeconfig"`
+	// Which context of it; absent: the current one.
+	Context *string `json:"context,omitempty"`
 }
 
 // A key with its value.
@@ -667,6 +751,28 @@ type RollbackInput struct {
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
 	// Answer only when proxies have the change; absent: at once.
 	WaitFor *WaitInput `json:"waitFor,omitempty"`
+}
+
+// New credentials of an attached cluster: one of kubernetes and consul.
+type RotateClusterInput struct {
+	// Which cluster.
+	ClusterID string `json:"clusterID"`
+	// Only look at the cluster with them: every check answers one finding.
+	DryRun *bool `json:"dryRun,omitempty"`
+	// A Kubernetes cluster.
+	Kubernetes *KubernetesAccessInput `json:"kubernetes,omitempty"`
+	// A Consul datacenter.
+	Consul *ConsulAccessInput `json:"consul,omitempty"`
+}
+
+// What became of a rotation.
+type RotateClusterPayload struct {
+	// The cluster; null where there is none.
+	Cluster *Cluster `json:"cluster,omitempty"`
+	// What the look at the cluster found.
+	Findings []Finding `json:"findings"`
+	// Why it was refused; with any, nothing was changed.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // A service that changed.
@@ -1578,6 +1684,8 @@ func (e RouterMode) MarshalJSON() ([]byte, error) {
 type Severity string
 
 const (
+	// It is a reason to refuse.
+	SeverityError Severity = "ERROR"
 	// It will hardly do what was meant.
 	SeverityWarning Severity = "WARNING"
 	// Good to know.
@@ -1585,13 +1693,14 @@ const (
 )
 
 var AllSeverity = []Severity{
+	SeverityError,
 	SeverityWarning,
 	SeverityInfo,
 }
 
 func (e Severity) IsValid() bool {
 	switch e {
-	case SeverityWarning, SeverityInfo:
+	case SeverityError, SeverityWarning, SeverityInfo:
 		return true
 	}
 	return false

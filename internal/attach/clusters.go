@@ -101,10 +101,8 @@ func (c *Clusters) Attach(ctx context.Context, r Request) (Result, error) {
 	}
 	defer leave()
 	wrong := r.check()
-	if why := c.taken(r.ID); why != "" {
-		wrong = append(wrong, apply.Error{Code: DuplicateClusterID, Field: "clusterID", Message: why})
-	}
-	report := c.look(ctx, r)
+	report := c.look(ctx, r, false)
+	report.judgeID(c.taken(r.ID))
 	result := Result{Findings: report.shown(r.DryRun), Errors: append(wrong, report.refusals()...)}
 	if len(result.Errors) > 0 || r.DryRun {
 		return result, nil
@@ -141,7 +139,7 @@ func (c *Clusters) Rotate(ctx context.Context, r Request) (Result, error) {
 			wrong = append(wrong, apply.Error{Code: OtherProvider, Field: "clusterID", Message: fmt.Sprintf("%s is of provider %s: detach it, and attach the other one", r.ID, now)})
 		}
 	}
-	report := c.look(ctx, r)
+	report := c.look(ctx, r, true)
 	result := Result{Findings: report.shown(r.DryRun), Errors: append(wrong, report.refusals()...)}
 	if len(result.Errors) > 0 || r.DryRun {
 		return result, nil
@@ -175,7 +173,7 @@ func providerOf(o *config.Object) federation.Provider {
 }
 
 // look is the pre-flight of a request that can be looked at.
-func (c *Clusters) look(ctx context.Context, r Request) *Report {
+func (c *Clusters) look(ctx context.Context, r Request, rotating bool) *Report {
 	report := &Report{}
 	looker := c.o.Look[r.Provider()]
 	if looker == nil || (r.Kubernetes == nil) == (r.Consul == nil) {
@@ -193,11 +191,16 @@ func (c *Clusters) look(ctx context.Context, r Request) *Report {
 			known.uids[id] = uid
 		}
 	}
-	report.judge(r, known, c.o.Now())
-	if c.o.Trust != nil {
-		severity, message := c.o.Trust(ctx, r)
-		report.Add(TrustDomain, severity, message)
+	if !rotating {
+		delete(known.uids, r.ID) // whose ID it is, is judged by itself
 	}
+	report.judge(r, known, c.o.Now())
+	if c.o.Trust == nil {
+		report.Add(TrustDomain, apply.Info, "trust domains are not compared")
+		return report
+	}
+	severity, message := c.o.Trust(ctx, r)
+	report.Add(TrustDomain, severity, message)
 	return report
 }
 

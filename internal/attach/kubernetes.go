@@ -47,14 +47,14 @@ func LookAtKubernetes(o KubernetesOptions) Looker {
 		var refused *kube.Refusal
 		if errors.As(err, &refused) {
 			for _, e := range wrongKubeconfig(refused) {
-				report.Findings = append(report.Findings, apply.Finding{Code: string(e.Code), Severity: Refusal, Field: e.Field, Message: e.Message})
+				report.Findings = append(report.Findings, apply.Finding{Code: string(e.Code), Severity: apply.Refusal, Field: e.Field, Message: e.Message})
 			}
 			return report
 		}
 		report.Expires = credentials.Expires
 		client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: o.Allow})
 		if err != nil {
-			report.add(Reachability, Refusal, "%s: %s", credentials.Server, kube.Explain(err))
+			report.add(Reachability, apply.Refusal, "%s: %s", credentials.Server, kube.Explain(err))
 			return report
 		}
 		defer client.Close()
@@ -101,7 +101,7 @@ func (s *server) version(ctx context.Context) bool {
 		if d.Trouble == kube.TroubleUnauthorized {
 			code = Unauthorized
 		}
-		s.report.add(code, Refusal, "%s: %s", s.name, d.Message)
+		s.report.add(code, apply.Refusal, "%s: %s", s.name, d.Message)
 		return false
 	}
 	s.report.add(Reachability, apply.Info, "%s answers", s.name)
@@ -111,7 +111,7 @@ func (s *server) version(ctx context.Context) bool {
 	case err != nil || major != 1:
 		s.report.add(APIVersion, apply.Warning, "the server says no version that is known here")
 	case minor < oldest:
-		s.report.add(APIVersion, Refusal, "the server is Kubernetes %d.%d: 1.%d is the oldest that can be attached", major, minor, oldest)
+		s.report.add(APIVersion, apply.Refusal, "the server is Kubernetes %d.%d: 1.%d is the oldest that can be attached", major, minor, oldest)
 	default:
 		s.report.add(APIVersion, apply.Info, "Kubernetes %d.%d", major, minor)
 	}
@@ -178,9 +178,9 @@ func (s *server) identity(ctx context.Context) {
 	list, err := s.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem, Limit: 1})
 	switch {
 	case err != nil:
-		s.report.add(DuplicateCluster, Refusal, "the cluster cannot be told from others: reading its namespace kube-system: %s", kube.Explain(err))
+		s.report.add(DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: reading its namespace kube-system: %s", kube.Explain(err))
 	case len(list.Items) == 0 || list.Items[0].UID == "":
-		s.report.add(DuplicateCluster, Refusal, "the cluster cannot be told from others: it does not show the namespace kube-system")
+		s.report.add(DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: it does not show the namespace kube-system")
 	default:
 		s.report.UID = string(list.Items[0].UID)
 		s.report.Network = federation.NetworkID(list.Items[0].Labels["topology.istio.io/network"])

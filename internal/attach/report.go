@@ -10,9 +10,6 @@ import (
 	"isthmus.dev/isthmus/federation/config/apply"
 )
 
-// Refusal is the severity of a finding for which a cluster is not attached.
-const Refusal apply.Severity = "ERROR"
-
 // Report is what a look at a cluster found. Its findings have one code each.
 type Report struct {
 	Findings  []apply.Finding
@@ -55,15 +52,24 @@ func (r *Report) judge(request Request, known others, now time.Time) {
 	}
 }
 
+// judgeID adds whether the ID can be had; why says why not.
+func (r *Report) judgeID(why string) {
+	f := apply.Finding{Code: string(DuplicateClusterID), Severity: apply.Refusal, Field: "clusterID", Message: why}
+	if why == "" {
+		f.Severity, f.Message = apply.Info, "the ID is free"
+	}
+	r.Findings = append(r.Findings, f)
+}
+
 func (r *Report) judgeIdentity(request Request, known others) {
 	for id, uid := range known.uids {
 		if uid == r.UID && id != request.ID {
-			r.add(DuplicateCluster, Refusal, "this cluster is attached already, as %s: rotate the credentials of that one, or detach it first", id)
+			r.add(DuplicateCluster, apply.Refusal, "this cluster is attached already, as %s: rotate the credentials of that one, or detach it first", id)
 			return
 		}
 	}
 	if was := known.uids[request.ID]; was != "" && was != r.UID {
-		r.add(OtherCluster, Refusal, "another cluster answers than the one that %s is: attach it under an ID of its own", request.ID)
+		r.add(OtherCluster, apply.Refusal, "another cluster answers than the one that %s is: attach it under an ID of its own", request.ID)
 		return
 	}
 	r.add(DuplicateCluster, apply.Info, "no other ID has this cluster")
@@ -90,7 +96,7 @@ func (r *Report) judgeAddresses(request Request, known others) {
 func (r *Report) refusals() []apply.Error {
 	var all []apply.Error
 	for _, f := range r.Findings {
-		if f.Severity == Refusal {
+		if f.Severity == apply.Refusal {
 			all = append(all, apply.Error{Code: apply.Code(f.Code), Message: f.Message, Field: f.Field})
 		}
 	}

@@ -38,7 +38,7 @@ func (s *server) rights(ctx context.Context) bool {
 		}
 	}
 	if len(missing) > 0 {
-		s.report.add(Rights, Refusal, "%s", denied(missing))
+		s.report.add(Rights, apply.Refusal, "%s", denied(missing))
 	} else {
 		s.report.add(Rights, apply.Info, "the account may list and watch all that is needed")
 	}
@@ -60,7 +60,7 @@ func (s *server) unsaid(err error) bool {
 	if kube.Diagnose(err).Trouble == kube.TroubleUnauthorized {
 		code = Unauthorized
 	}
-	s.report.add(code, Refusal, "%s: asking for the rights of the account: %s", s.name, kube.Explain(err))
+	s.report.add(code, apply.Refusal, "%s: asking for the rights of the account: %s", s.name, kube.Explain(err))
 	return false
 }
 

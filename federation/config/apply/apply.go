@@ -109,6 +109,7 @@ type Severity string
 
 // The severities.
 const (
+	Refusal Severity = "ERROR" // for which a request is refused
 	Warning Severity = "WARNING"
 	Info    Severity = "INFO"
 )

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/client"
+)
+
+func clusterCommand(io streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "cluster", Short: "Attach and detach clusters",
+		Long: `Attach and detach clusters while the hub runs. "isthmus get clusters" lists them.`,
+	}
+	cmd.AddCommand(attachCommand(io), rotateCommand(io), confirmCommand(io), detachCommand(io))
+	return cmd
+}
+
+// clusterFlags are those of attach and rotate.
+type clusterFlags struct {
+	access
+	network    string
+	precedence int
+	dry        bool
+}
+
+func (c *clusterFlags) bind(cmd *cobra.Command, r *remote) {
+	f := cmd.Flags()
+	r.bindAs(f, "hub-context")
+	c.access.bind(f)
+	f.BoolVar(&c.dry, "dry-run", false, "only look at the cluster, and say what was found")
+}
+
+func attachCommand(io streams) *cobra.Command {
+	var r remote
+	var c clusterFlags
+	cmd := &cobra.Command{
+		Use: "attach ID --kubeconfig FILE", Short: "Attach a cluster", Args: exactly(1, "the ID of one cluster"),
+		Long: `Attach a cluster: the hub looks at it, keeps its credentials encrypted, and reads
+it. Of a kubeconfig only inline certificates and tokens are taken; "kubectl config
+view --raw --minify --flatten" makes such a file.`,
+		Example: `  isthmus cluster attach c1 --kubeconfig c1.kubeconfig --network n1
+  isthmus cluster attach c1 --kubeconfig c1.kubeconfig --dry-run
+  isthmus cluster attach dc1 --consul-address https://consul.example:8501 --token-file token`,
+	}
+	c.bind(cmd, &r)
+	cmd.Flags().StringVar(&c.network, "network", "", "`NETWORK` of its endpoints (default: what the cluster names itself, else default)")
+	cmd.Flags().IntVar(&c.precedence, "precedence", 0, "who wins when clusters disagree: the lower `NUMBER` (default 100)")
+	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, args []string) error {
+		kubernetes, consul, err := c.read(io.in)
+		if err != nil {
+			return err
+		}
+		input := client.AttachClusterInput{ClusterID: args[0], Network: orNil(c.network), Kubernetes: kubernetes, Consul: consul, DryRun: &c.dry}
+		if c.precedence != 0 {
+			input.Precedence = &c.precedence
+		}
+		outcome, err := s.AttachCluster(ctx, input)
+		if err != nil {
+			return err
+		}
+		return tellCluster(io, outcome, told{id: args[0], did: "attached", dry: c.dry})
+	})
+	return finish(cmd)
+}
+
+func rotateCommand(io streams) *cobra.Command {
+	var r remote
+	var c clusterFlags
+	cmd := &cobra.Command{
+		Use: "rotate ID --kubeconfig FILE", Short: "Give an attached cluster other credentials", Args: exactly(1, "the ID of one cluster"),
+		Long: `Give an attached cluster other credentials. They take over once the cluster was
+read with them; until then the old ones stay in use.`,
+		Example: "  isthmus cluster rotate c1 --kubeconfig new.kubeconfig\n  isthmus cluster rotate c1 --kubeconfig new.kubeconfig --dry-run",
+	}
+	c.bind(cmd, &r)
+	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, args []string) error {
+		kubernetes, consul, err := c.read(io.in)
+		if err != nil {
+			return err
+		}
+		outcome, err := s.RotateCluster(ctx, client.RotateClusterInput{ClusterID: args[0], Kubernetes: kubernetes, Consul: consul, DryRun: &c.dry})
+		if err != nil {
+			return err
+		}
+		return tellCluster(io, outcome, told{id: args[0], did: "rotated", dry: c.dry})
+	})
+	return finish(cmd)
+}
+
+func confirmCommand(io streams) *cobra.Command {
+	return plainClusterCommand(io, &cobra.Command{
+		Use: "confirm ID", Short: "Believe what a cluster is held for",
+		Long: `Believe what a cluster is held for: a list that lacks much of what was there
+before, or another cluster behind the same address.`,
+		Example: "  isthmus cluster confirm c1",
+	}, "confirmed", (*client.Client).ConfirmCluster)
+}
+
+func detachCommand(io streams) *cobra.Command {
+	return plainClusterCommand(io, &cobra.Command{
+		Use: "detach ID", Short: "Detach a cluster",
+		Long:    "Detach a cluster: its credentials and everything that the hub knows of it go.",
+		Example: "  isthmus cluster detach c1",
+	}, "detached", (*client.Client).DetachCluster)
+}
+
+func plainClusterCommand(io streams, cmd *cobra.Command, did string, do func(*client.Client, context.Context, string) (client.ClusterOutcome, error)) *cobra.Command {
+	var r remote
+	r.bind(cmd.Flags())
+	cmd.Args = exactly(1, "the ID of one cluster")
+	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, args []string) error {
+		outcome, err := do(s.Client, ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return tellCluster(io, outcome, told{id: args[0], did: did})
+	})
+	return finish(cmd)
+}
+
+// told is how a change of a cluster is told.
+type told struct {
+	id, did string
+	dry     bool
+}
+
+// tellCluster writes what became of a request: findings of a dry run are its data,
+// else they are warnings.
+func tellCluster(io streams, o client.ClusterOutcome, t told) error {
+	if t.dry {
+		if err := tellFindings(io, o.Findings); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range o.Findings {
+			if f.Severity == client.SeverityWarning {
+				if _, err := fmt.Fprintf(io.err, "warning: %s [%s]\n", f.Message, f.Code); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, e := range o.UserErrors {
+		field := ""
+		if e.Field != nil {
+			field = *e.Field + ": "
+		}
+		if _, err := fmt.Fprintf(io.err, "%s%s [%s]\n", field, e.Message, e.Code); err != nil {
+			return err
+		}
+	}
+	if len(o.UserErrors) > 0 {
+		return failed{code: exitFailed, text: fmt.Sprintf("cluster %s would not be, or was not, %s; correct this and repeat", t.id, t.did)}
+	}
+	if t.dry {
+		_, err := fmt.Fprintf(io.out, "cluster %s would be %s\n", t.id, t.did)
+		return err
+	}
+	_, err := fmt.Fprintf(io.out, "cluster %s %s\n", t.id, t.did)
+	return err
+}
+
+func tellFindings(io streams, findings []client.Finding) error {
+	table := tabwriter.NewWriter(io.out, 0, 0, 3, ' ', 0)
+	if _, err := fmt.Fprintln(table, "CHECK\tRESULT\tMESSAGE"); err != nil {
+		return err
+	}
+	for _, f := range findings {
+		result := map[client.Severity]string{client.SeverityError: "refused", client.SeverityWarning: "warning", client.SeverityInfo: "ok"}[f.Severity]
+		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\n", f.Code, result, f.Message); err != nil {
+			return err
+		}
+	}
+	return table.Flush()
+}
