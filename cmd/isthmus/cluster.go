@@ -120,7 +120,7 @@ func attachConfigured(to clusterSources, with surroundings, clusters []clusterCo
 
 func duplicateID(id federation.ClusterID, field, by string) *federation.Problem {
 	return &federation.Problem{
-		Code: registries.CodeDuplicateID, Object: "cluster " + string(id), Field: field,
+		Code: "DUPLICATE_CLUSTER_ID", Object: "cluster " + string(id), Field: field,
 		Message: fmt.Sprintf("the ID %s is taken by %s; this cluster is skipped, give it another ID", id, by),
 	}
 }
