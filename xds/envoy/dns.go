@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -50,6 +51,7 @@ func (b *builder) namesListener() *listenerv3.Listener {
 // hosts. Of services of one host the owner's addresses are given.
 func (b *builder) knownNames() []*dnsv3.DnsTable_DnsVirtualDomain {
 	var table []*dnsv3.DnsTable_DnsVirtualDomain
+	known := map[string]bool{}
 	for group := range byHostname(b.reader.Specs()) {
 		owner := b.namedBy(group)
 		if owner == nil || !isDomain(string(owner.Key.Hostname)) {
@@ -59,14 +61,23 @@ func (b *builder) knownNames() []*dnsv3.DnsTable_DnsVirtualDomain {
 		if len(addresses) == 0 {
 			continue
 		}
-		table = append(table, &dnsv3.DnsTable_DnsVirtualDomain{
-			Name: string(owner.Key.Hostname), AnswerTtl: durationpb.New(nameLife),
-			Endpoint: &dnsv3.DnsTable_DnsEndpoint{EndpointConfig: &dnsv3.DnsTable_DnsEndpoint_AddressList{
-				AddressList: &dnsv3.DnsTable_AddressList{Address: addresses},
-			}},
-		})
+		known[string(owner.Key.Hostname)] = true
+		table = append(table, answer(string(owner.Key.Hostname), addresses))
+	}
+	pods := b.podAnswers(known)
+	for _, name := range slices.Sorted(maps.Keys(pods)) {
+		table = append(table, answer(name, pods[name]))
 	}
 	return table
+}
+
+func answer(name string, addresses []string) *dnsv3.DnsTable_DnsVirtualDomain {
+	return &dnsv3.DnsTable_DnsVirtualDomain{
+		Name: name, AnswerTtl: durationpb.New(nameLife),
+		Endpoint: &dnsv3.DnsTable_DnsEndpoint{EndpointConfig: &dnsv3.DnsTable_DnsEndpoint_AddressList{
+			AddressList: &dnsv3.DnsTable_AddressList{Address: addresses},
+		}},
+	}
 }
 
 // namedBy is the service whose the host is: one that the proxy's own cluster has

@@ -28,6 +28,7 @@ const (
 	scopeGateway     Scope = "gateway"     // what Gateways have a proxy listen for
 	scopePassed      Scope = "passed"      // services to which a router in sni-dnat mode passes connections
 	scopeNames       Scope = "names"       // answers to captured DNS requests
+	scopePods        Scope = "pods"        // pods of headless services in other clusters
 	scopeTargets     Scope = "targets"     // what gRPC clients dial, with the short names of a namespace
 )
 
@@ -106,7 +107,7 @@ func (f Facet) covers(s *federation.Service) bool {
 		return !isPublic(s) && s.VisibleFrom(f.Namespace)
 	case scopePassed:
 		return !s.MeshExternal && s.VisibleFrom(f.Namespace)
-	case scopeNames, scopeRoutes, scopeProxyRoutes, scopeTargets, scopeImported, scopeOwn, scopeGateway:
+	case scopeNames, scopePods, scopeRoutes, scopeProxyRoutes, scopeTargets, scopeImported, scopeOwn, scopeGateway:
 		return s.VisibleFrom(f.Namespace) && f.imports(s.Key.Namespace, s.Key.Hostname)
 	}
 	return false
@@ -186,7 +187,7 @@ func (n Node) clusterFacets(c bearing) []Facet {
 	if n.Type == Sidecar {
 		facets = append([]Facet{{Scope: scopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}
-	return append(append(facets, n.gatewayFacets(c)...), n.passedFacets(Facet{})...)
+	return append(append(facets, n.gatewayFacets(c)...), append(n.passedFacets(Facet{}), n.podFacets(c)...)...)
 }
 
 // gatewayFacets are those of a proxy for which Gateways are.
@@ -198,6 +199,14 @@ func (n Node) gatewayFacets(c bearing) []Facet {
 		Scope: scopeGateway, Namespace: n.Namespace, Labels: c.labels, IPv6: n.hasIPv6(),
 		Identity: n.Identity, SNIDNAT: n.RouterMode == SNIDNAT,
 	}}
+}
+
+// podFacets are those of sidecars that may reach pods of other clusters by name.
+func (n Node) podFacets(c bearing) []Facet {
+	if n.Type != Sidecar || !n.Capture || !n.DNSCapture || !n.Identity {
+		return nil
+	}
+	return []Facet{{Scope: scopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress, Identity: true}}
 }
 
 // passedFacets are those of a router in sni-dnat mode for what it passes on.
@@ -213,7 +222,7 @@ func (n Node) endpointFacets(c bearing) []Facet {
 	place := n.endpointFacet(c)
 	facets := n.passedFacets(place)
 	place.Identity = n.Identity
-	return append(n.offering(c, place), facets...)
+	return append(n.offering(c, place), append(facets, n.podFacets(c)...)...)
 }
 
 // endpointFacet names the cluster only where it decides the network.
@@ -240,7 +249,8 @@ func (n Node) listenerFacets(c bearing) []Facet {
 		facets = append(facets, offering...)
 	}
 	if n.DNSCapture {
-		facets = append(facets, Facet{Scope: scopeNames, Cluster: n.Cluster, Namespace: n.Namespace, Egress: c.egress, IPv6: n.hasIPv6(), Automatic: true})
+		facets = append(facets, Facet{Scope: scopeNames, Cluster: n.Cluster, Namespace: n.Namespace, Egress: c.egress, IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity})
+		facets = append(facets, n.podFacets(c)...)
 	}
 	if n.HTTPProxyPort != 0 {
 		facets = append(facets, Facet{Scope: scopeHTTPProxy, Port: n.HTTPProxyPort})

@@ -79,6 +79,7 @@ func drawEndpoint(t *rapid.T) federation.Endpoint {
 		Network:        rapid.SampledFrom([]federation.NetworkID{"", "n1", "n2"}).Draw(t, "endpoint network"),
 		Locality:       federation.Locality{Region: rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(t, "region")},
 		TLSMode:        rapid.SampledFrom([]string{"", "istio", "disabled"}).Draw(t, "tls mode of an endpoint"),
+		Hostname:       rapid.SampledFrom([]string{"", "", "pod-0", "pod-1"}).Draw(t, "hostname"),
 		ServiceAccount: rapid.SampledFrom([]string{"", "shop/web", "spiffe://x/y"}).Draw(t, "account"),
 		Labels:         map[string]string{"version": rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(t, "version")},
 	}
@@ -95,6 +96,7 @@ func drawNode(t *rapid.T) envoy.Node {
 		"NETWORK":         rapid.SampledFrom([]string{"", "n1"}).Draw(t, "proxy network"),
 		"NAMESPACE":       namespace,
 		"IDENTITY_SOURCE": rapid.SampledFrom([]string{"", "ads"}).Draw(t, "identity"),
+		"DNS_CAPTURE":     rapid.Bool().Draw(t, "names"),
 		"ROUTER_MODE":     rapid.SampledFrom([]string{"", "sni-dnat"}).Draw(t, "router mode"),
 		"LABELS":          map[string]any{"istio": "ingress"},
 		"INSTANCE_IPS":    rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2,fd00::a"}).Draw(t, "addresses"),

@@ -33,6 +33,8 @@ func (b *builder) listener(name string) proto.Message {
 		l = b.captureListener()
 	case b.facet.Scope == scopeInbound && name == virtualInbound:
 		l = b.inboundListener()
+	case b.facet.Scope == scopePods:
+		l = b.podsListener(name)
 	case b.facet.Scope == scopeNames && name == namesListener:
 		l = b.namesListener()
 	case b.facet.Scope == scopeHTTPProxy && name == httpProxyListener(b.facet.Port):

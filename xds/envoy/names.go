@@ -44,6 +44,10 @@ func Fixed(t Type, f Facet, r *federation.Reader) []string {
 		return []string{virtualOutbound}
 	case t == ListenerType && f.Scope == scopeInbound:
 		return []string{virtualInbound}
+	case f.Scope == scopePods:
+		return podNames(t, f, r)
+	case f.Scope == scopePassed:
+		return passedPodNames(f, r)
 	case t == ListenerType && f.Scope == scopeNames:
 		return []string{namesListener}
 	case t == ListenerType && f.Scope == scopeHTTPProxy:

@@ -40,6 +40,25 @@ func passedNames(t Type, s *federation.Service, subsets []string) []string {
 	return slices.Compact(names)
 }
 
+// passedPodNames are the names for pods of headless services.
+func passedPodNames(f Facet, r *federation.Reader) []string {
+	b := &builder{facet: f, reader: r}
+	var names []string
+	for _, p := range b.allPods(false) {
+		names = append(names, p.passedNames()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (p pod) passedNames() []string {
+	var names []string
+	for _, port := range p.service.Ports {
+		names = append(names, serverName(p.service.Key.Hostname, port.Number, ""))
+	}
+	return names
+}
+
 // passedTo finds what the name stands for: of hosts and subsets whose names are
 // the same, the first.
 func (b *builder) passedTo(name string) (destination, bool) {
@@ -53,7 +72,11 @@ func (b *builder) passedTo(name string) (destination, bool) {
 		all = append(all, b.shortenedTo(id.port, name)...)
 	}
 	if len(all) == 0 {
-		return destination{}, false
+		p, found := b.podAt(id.host)
+		if !found || id.subset != "" {
+			return destination{}, false
+		}
+		return b.podDestination(p, id.port, name)
 	}
 	for _, d := range all[1:] {
 		b.leaveOut(d.sniConflict(name, all[0].title()))
@@ -130,7 +153,9 @@ func (b *builder) passedAssignment(name string) proto.Message {
 	if !ok {
 		return nil
 	}
-	d.service, _ = b.reader.Endpoints(d.service.Key)
+	if s, known := b.reader.Endpoints(d.service.Key); known {
+		d.service = s // what is not known is a pod, with its endpoint
+	}
 	own := b.network()
 	kept := slices.DeleteFunc(b.offers(d), func(o offer) bool {
 		_, isName := o.endpoint.Address.Host()

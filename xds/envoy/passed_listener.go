@@ -44,6 +44,12 @@ func (b *builder) passable(s *gatewayServer) []string {
 		if !apart.facet.covers(svc) || !s.admits(svc) {
 			continue
 		}
+		if headless(svc) {
+			svc, _ = b.reader.Endpoints(svc.Key)
+			for _, p := range pods(svc) {
+				names = append(names, p.passedNames()...)
+			}
+		}
 		subsets := []string{""}
 		for _, subset := range apart.ruling(svc).subsets {
 			subsets = append(subsets, subset.GetName())

@@ -80,6 +80,10 @@ func Build(t Type, name string, f Facet, r *federation.Reader) (proto.Message, [
 		m = staticCluster(name, f.IPv6)
 	case t == ClusterType && f.Scope == scopeGateway:
 		m = b.gatewayCluster(name)
+	case t == ClusterType && f.Scope == scopePods:
+		m = b.podCluster(name)
+	case t == EndpointType && f.Scope == scopePods:
+		m = b.podAssignment(name)
 	case t == ClusterType && f.Scope == scopePassed:
 		m = b.passedCluster(name)
 	case t == EndpointType && f.Scope == scopePassed:
