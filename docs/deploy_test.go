@@ -59,7 +59,7 @@ func secureSidecar(t *testing.T, ca *testbed.Authority) []byte {
 		t.Fatal(err)
 	}
 	dir := shortDir(t)
-	cert, key := ca.Issue(testbed.Subject{Name: "web-1"})
+	cert, key := ca.Issue(testbed.Subject{Name: "web-1", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}})
 	for name, content := range map[string][]byte{"proxy.crt": cert, "proxy.key": key, "hub-ca.crt": ca.PEM} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			t.Fatal(err)
@@ -82,6 +82,11 @@ func TestEnvoyAcceptsTheSidecar(t *testing.T) {
 	}
 }
 
+// meshRoots has the hub believe the certificates of clients.crt.
+func meshRoots(dir string) string {
+	return "identity: {bundles: [{trustDomain: cluster.local, file: " + filepath.Join(dir, "clients.crt") + ", clusters: [c1]}]}\n"
+}
+
 // TestSidecarConnectsWithMutualTLS runs hub and Envoy as the guide says and
 // wants every field of the node to be understood and every type accepted.
 func TestSidecarConnectsWithMutualTLS(t *testing.T) {
@@ -90,7 +95,7 @@ func TestSidecarConnectsWithMutualTLS(t *testing.T) {
 	at := netip.MustParseAddr("127.0.0.1")
 	graphql := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
 	xds := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
-	config := write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"))
+	config := write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(dir)))
 	h := &hub{url: "https://" + hubHost + ":" + fmt.Sprint(graphql.Port())}
 	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(ca), DialContext: to(graphql.String()), DisableKeepAlives: true}}
 	h.start(t, dir, []string{

@@ -32,7 +32,7 @@ func TestGRPCClientConnectsAsInTheGuide(t *testing.T) {
 	h := &hub{url: "https://" + hubHost + ":" + fmt.Sprint(graphql.Port())}
 	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(ca), DialContext: to(graphql.String()), DisableKeepAlives: true}}
 	h.start(t, dir, []string{
-		"--config", write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n")),
+		"--config", write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(dir))),
 		"--graphql-addr", graphql.String(), "--xds-addr", xds.String(),
 		"--tls-cert", write(t, filepath.Join(dir, "hub.crt"), cert), "--tls-key", write(t, filepath.Join(dir, "hub.key"), key),
 		"--tls-client-ca", write(t, filepath.Join(dir, "clients.crt"), ca.PEM),
@@ -71,7 +71,7 @@ func TestGRPCClientConnectsAsInTheGuide(t *testing.T) {
 func dialAsInTheGuide(t *testing.T, ca *testbed.Authority, hub, target string) *grpc.ClientConn {
 	t.Helper()
 	dir := shortDir(t)
-	cert, key := ca.Issue(testbed.Subject{Name: "client"})
+	cert, key := ca.Issue(testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/client"}})
 	for name, content := range map[string][]byte{"proxy.crt": cert, "proxy.key": key, "hub-ca.crt": ca.PEM} {
 		write(t, filepath.Join(dir, name), content)
 	}

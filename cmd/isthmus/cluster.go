@@ -24,6 +24,7 @@ type surroundings struct {
 	policy  federation.AddressPolicy
 	metrics *metrics.Metrics
 	secrets *identity.Secrets
+	who     *identities
 	logger  *slog.Logger
 }
 

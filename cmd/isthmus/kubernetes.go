@@ -42,6 +42,7 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 	})
 	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error {
 		defer client.Close()
+		defer s.who.attach(c.ID, client)()
 		if c.Kubernetes != nil && c.Kubernetes.Secrets {
 			defer s.secrets.Attach(c.ID, client)()
 		}

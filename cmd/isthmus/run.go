@@ -65,7 +65,7 @@ func serve(ctx context.Context, s settings, io streams) (err error) {
 		}
 		return err
 	}
-	h, err := join(s, parts{dir: dir, doors: doors, certificates: certificates, store: store, keys: keys, logger: logger})
+	h, err := join(ctx, s, parts{dir: dir, doors: doors, certificates: certificates, store: store, keys: keys, logger: logger})
 	if err != nil {
 		return err
 	}
@@ -110,14 +110,21 @@ type hub struct {
 }
 
 // join is the only place that knows every room.
-func join(s settings, p parts) (*hub, error) {
+func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	counts := metrics.New()
 	aggregate := federation.NewAggregate(snapshotMetrics{counts})
-	secrets, err := joinSecrets(s, aggregate, p.logger)
+	who, err := openIdentities(ctx, identityParts{
+		settings: s.identity, hub: federation.ClusterID(s.clusterID), store: p.store.Shared(sharedAuthority), keys: p.keys,
+		snapshots: aggregate, metrics: counts.Identity, logger: p.logger,
+	})
 	if err != nil {
 		return nil, err
 	}
-	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, logger: p.logger}
+	secrets, err := joinSecrets(s, who, aggregate, p.logger)
+	if err != nil {
+		return nil, err
+	}
+	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, who: who, logger: p.logger}
 	setPolicy(aggregate, with.policy)
 	registering := registryParts{with, aggregate}
 	attachment, err := joinRegistries(s, p, registering)
@@ -134,10 +141,13 @@ func join(s settings, p parts) (*hub, error) {
 	proxyFleet := fleet.New()
 	discovery := xds.New(xds.Options{
 		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready, Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS},
-		Logger: p.logger, Secrets: secrets, SecretsOnSocket: s.dev,
+		Logger: p.logger, Secrets: secrets, SecretsOnSocket: s.dev, Access: proxyAccessOf(s, who, aggregate),
 	})
-	grpcServer := grpc.NewServer(append(server.GRPCOptions(p.tls()), discovery.ServerOptions()...)...)
+	grpcServer := grpc.NewServer(append(server.GRPCOptions(who.tls(p.tls())), discovery.ServerOptions()...)...)
 	discovery.Register(grpcServer)
+	if service := who.service(p.logger); service != nil {
+		service.Register(grpcServer)
+	}
 
 	schema := graph.New(graph.Options{
 		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Explainer: discovery, Config: configuration.graph(delivery{discovery}, statusOf{aggregate, federation.ClusterID(s.clusterID)}),
@@ -158,6 +168,7 @@ func join(s settings, p parts) (*hub, error) {
 		"addresses":     configuration.engine.Run,
 		"measures":      func(ctx context.Context) error { return configuration.measure(ctx, counts.Config) },
 		"secrets":       secrets.run,
+		"identities":    who.run,
 		"readiness":     all.run,
 		"health":        func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
 	}, edge: map[string]func(context.Context) error{

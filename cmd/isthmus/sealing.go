@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,18 +12,22 @@ import (
 	"isthmus.dev/isthmus/internal/seal"
 )
 
-// openKeys opens the keys with which credentials are sealed. They are made where
-// nothing is sealed yet.
+// sharedAuthority names the certificate authority among the values that replicas
+// share.
+const sharedAuthority = "authority"
+
+// openKeys opens the keys with which credentials, and the authority's own keys, are
+// sealed. They are made where nothing is sealed yet.
 func openKeys(ctx context.Context, s settings, dir *dataDir, store *etcd.Store) (*seal.Keys, error) {
 	sealed, err := store.Config(etcd.ConfigOptions{Patience: storePatience}).SecretsOf(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("looking for credentials in the store: %w", err)
 	}
-	path := s.sealKey
-	if path == "" {
-		path = dir.sealKey()
+	_, revision, err := store.Shared(sharedAuthority).Load(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the certificate authority in the store: %w", err)
 	}
-	keys, err := seal.OpenKeys(path, len(sealed) == 0)
+	keys, err := seal.OpenKeys(cmp.Or(s.sealKey, dir.sealKey()), len(sealed) == 0 && revision == 0)
 	if err != nil {
 		return nil, fmt.Errorf("--seal-key: %w", err)
 	}

@@ -35,8 +35,8 @@ func (s proxySecrets) Secret(ref xds.SecretRef) (xds.Secret, bool) {
 func (s proxySecrets) Changed() <-chan struct{} { return s.kept.Changed() }
 
 // joinSecrets reads the folder of secrets, if there is one.
-func joinSecrets(s settings, snapshots *federation.Aggregate, logger *slog.Logger) (proxySecrets, error) {
-	p := proxySecrets{kept: identity.New(identity.Options{Logger: logger}), snapshots: snapshots, hub: federation.ClusterID(s.clusterID)}
+func joinSecrets(s settings, who *identities, snapshots *federation.Aggregate, logger *slog.Logger) (proxySecrets, error) {
+	p := proxySecrets{kept: identity.New(identity.Options{Logger: logger, Issuer: who, Roots: who.trust}), snapshots: snapshots, hub: federation.ClusterID(s.clusterID)}
 	if s.secretDir == "" {
 		return p, nil
 	}

@@ -47,6 +47,7 @@ type settings struct {
 	tls           server.CertificateFiles // zero with dev
 	etcd          etcdConfig
 	clusters      []clusterConfig
+	identity      identitySettings
 	sample        bool // the clusters are the embedded sample
 }
 
@@ -84,6 +85,9 @@ func resolve(f flags) (settings, error) {
 		s.clusters, s.sample = sample.Clusters, true
 	}
 	var err error
+	if s.identity, err = c.Identity.settings(); err != nil {
+		return settings{}, err
+	}
 	if s.dataDir, err = dataDirOf(cmp.Or(f.dataDir, c.DataDir)); err != nil {
 		return settings{}, err
 	}

@@ -12,12 +12,15 @@ import (
 	"testing"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/xds/xdstest"
 )
 
 // secureFlags writes a hub's certificate files and returns their flags.
@@ -42,7 +45,7 @@ func TestMutualTLSForGraphQLAndXDS(t *testing.T) {
 	args := append([]string{
 		"serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", graphql, "--xds-addr", discovery,
 		"--health-addr", "unix:" + filepath.Join(dir, "health"),
-		"--config", write(t, filepath.Join(dir, "x.yaml"), "clusters:\n- {id: c1, provider: Mock}\n"),
+		"--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n", filepath.Join(dir, "ca"))),
 	}, secureFlags(t, dir, ca)...)
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &hubUnderTest{client: socketClient(filepath.Join(dir, "health"))}
@@ -57,8 +60,9 @@ func TestMutualTLSForGraphQLAndXDS(t *testing.T) {
 		return err
 	})
 
-	known := ca.TLS(testbed.Subject{Name: "client"})
-	stranger := testbed.NewAuthority(t, "stranger").TLS(testbed.Subject{Name: "client"})
+	web := testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}
+	known := ca.TLS(web)
+	stranger := testbed.NewAuthority(t, "stranger").TLS(web)
 	stranger.RootCAs = ca.Pool()
 	nobody := &tls.Config{RootCAs: ca.Pool()}
 	for name, c := range map[string]struct {
@@ -72,9 +76,12 @@ func TestMutualTLSForGraphQLAndXDS(t *testing.T) {
 		if ok := err == nil && answer.StatusCode == http.StatusOK; ok != c.allowed {
 			t.Errorf("GraphQL: a client %s: %v, want allowed %v", name, err, c.allowed)
 		}
-		if ok := speaksGRPC(t, discovery, c.config); ok != c.allowed {
-			t.Errorf("xDS: a client %s: allowed %v", name, ok)
+		if err := getsClusters(t, discovery, c.config, "c1"); (err == nil) != c.allowed || err != nil && status.Code(err) != codes.Unauthenticated {
+			t.Errorf("xDS: a client %s: %v", name, err)
 		}
+	}
+	if err := getsClusters(t, discovery, known, "c2"); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("xDS: a node of another cluster: %v", err)
 	}
 	if answer, err := http.Get("http://" + graphql + "/graphql?query=%7B__typename%7D"); err == nil {
 		answer.Body.Close()
@@ -87,25 +94,31 @@ func TestMutualTLSForGraphQLAndXDS(t *testing.T) {
 	}
 }
 
-// speaksGRPC tells whether the server answers a call, were it with Unimplemented.
-func speaksGRPC(t *testing.T, address string, config *tls.Config) bool {
+// getsClusters asks as the sidecar of a pod of shop/web, and returns why it gets
+// nothing.
+func getsClusters(t *testing.T, address string, config *tls.Config, cluster string) error {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	return status.Code(conn.Invoke(ctx, "/none.None/None", nil, nil, grpc.ForceCodec(noCodec{}))) == codes.Unimplemented
+	said, err := structpb.NewStruct(map[string]any{"CLUSTER_ID": cluster, "NAMESPACE": "shop", "SERVICE_ACCOUNT": "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local", Metadata: said}
+	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Node: node})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_ = client.Send(xdstest.Request{Type: xdstest.CDS}) // a stream that is over says why below
+	_, err = client.Receive(ctx)
+	return err
 }
-
-// noCodec sends nothing.
-type noCodec struct{}
-
-func (noCodec) Marshal(any) ([]byte, error) { return nil, nil }
-func (noCodec) Unmarshal([]byte, any) error { return nil }
-func (noCodec) Name() string                { return "none" }
 
 func TestBF7BadTLSFiles(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -22,6 +22,7 @@ type Metrics struct {
 	GraphQL    *GraphQL
 	Config     *Config
 	Clusters   *Clusters
+	Identity   *Identity
 
 	registry *prometheus.Registry
 }
@@ -38,6 +39,7 @@ func New() *Metrics {
 		GraphQL:    newGraphQL(registry),
 		Config:     newConfig(registry),
 		Clusters:   newClusters(registry),
+		Identity:   newIdentity(registry),
 		registry:   registry,
 	}
 }

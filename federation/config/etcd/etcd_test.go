@@ -49,6 +49,7 @@ func TestEmbeddedKeepsItsEpochAndValues(t *testing.T) {
 	if err != nil || got.Count != 1 {
 		t.Errorf("after a restart the value is %v, %v", got, err)
 	}
+	testSharedValues(t, second)
 	if second.Epoch() != epoch || epoch == "" {
 		t.Errorf("the epoch was %q and is %q after a restart", epoch, second.Epoch())
 	}
@@ -174,5 +175,36 @@ func TestLogGoesThroughSlog(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "missing term") {
 		t.Errorf("a first start alarms its reader: %s", log.String())
+	}
+}
+
+// Of several who change a shared value at once, one does.
+func testSharedValues(t *testing.T, s *etcd.Store) {
+	t.Helper()
+	one, two := s.Shared("authority"), s.Shared("authority")
+	if value, revision, err := one.Load(t.Context()); err != nil || revision != 0 || value != nil {
+		t.Errorf("before it was stored: %q at %d, %v", value, revision, err)
+	}
+	if saved, err := one.Save(t.Context(), []byte("first"), 0); err != nil || !saved {
+		t.Fatalf("saved %t, %v", saved, err)
+	}
+	if saved, err := two.Save(t.Context(), []byte("late"), 0); err != nil || saved {
+		t.Errorf("a value that came between is overwritten: %t, %v", saved, err)
+	}
+	_, revision, err := two.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if saved, err := two.Save(t.Context(), []byte("second"), revision); err != nil || !saved {
+		t.Errorf("saved %t, %v", saved, err)
+	}
+	if value, _, err := one.Load(t.Context()); err != nil || string(value) != "second" {
+		t.Errorf("it is %q, %v", value, err)
+	}
+	if _, err := s.Client().Put(t.Context(), "/isthmus/v1/shared/authority", "damaged"); err != nil {
+		t.Fatal(err)
+	}
+	if value, _, err := one.Load(t.Context()); err == nil {
+		t.Errorf("a damaged value is read as %q", value)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,10 +31,12 @@ type Options struct {
 	Policy      Policy
 	Store       Store
 	Keys        Sealer
-	Source      Source           // nil: the hub makes its own roots
-	Poll        time.Duration    // how often Run looks at store and source; default 30 s
-	Now         func() time.Time // default time.Now
-	Logger      *slog.Logger     // default slog.Default
+	Stale       func(sealed []byte) bool // tells what is to be sealed anew; nil: nothing is
+	Source      Source                   // nil: the hub makes its own roots
+	Late        bool                     // the source may come after the start; until then nobody signs
+	Poll        time.Duration            // how often Run looks at store and source; default 30 s
+	Now         func() time.Time         // default time.Now
+	Logger      *slog.Logger             // default slog.Default
 }
 
 // Authority signs certificates of workloads. It may be used by several
@@ -68,7 +71,7 @@ func Open(ctx context.Context, o Options) (*Authority, error) {
 	}
 	a := &Authority{o: o, changed: make(chan struct{})}
 	if err := a.look(ctx); err != nil {
-		if _, able := a.state.current(o.Now()); !able {
+		if _, able := a.state.current(o.Now()); !able && (!o.Late || len(a.state.generations) > 0) {
 			return nil, fmt.Errorf("opening the certificate authority: %w", err)
 		}
 		o.Logger.Warn("the certificate authority goes on as it was stored", slog.Any("error", err))
@@ -84,14 +87,15 @@ func (a *Authority) Policy() Policy { return a.o.Policy }
 
 // Run follows store and source until the context ends and then returns nil.
 func (a *Authority) Run(ctx context.Context) error {
-	ticker := time.NewTicker(a.o.Poll)
-	defer ticker.Stop()
+	timer := time.NewTimer(a.pause())
+	defer timer.Stop()
 	warned := ""
 	for {
+		timer.Reset(a.pause())
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-timer.C:
 		}
 		err := a.look(ctx)
 		if ctx.Err() != nil {
@@ -102,6 +106,14 @@ func (a *Authority) Run(ctx context.Context) error {
 		}
 		warned = fmt.Sprint(err)
 	}
+}
+
+// pause is how long until the next look: not long while nobody signs.
+func (a *Authority) pause() time.Duration {
+	if _, able := a.now().current(a.o.Now()); !able {
+		return min(time.Second, a.o.Poll)
+	}
+	return a.o.Poll
 }
 
 // Rotate makes a further root, which signs after the overlap. It fails with a
@@ -181,7 +193,7 @@ func (a *Authority) step(ctx context.Context, change func(state, time.Time) (sta
 		now := a.o.Now()
 		next, failed := change(s, now)
 		next, settled := next.settle(now, a.o.Policy)
-		if !settled && len(next.generations) == len(s.generations) {
+		if !settled && len(next.generations) == len(s.generations) && !a.stale(s) {
 			a.take(s, revision)
 			return failed
 		}
@@ -201,6 +213,10 @@ func (a *Authority) step(ctx context.Context, change func(state, time.Time) (sta
 		}
 	}
 	return errors.New("storing the certificate authority: other replicas changed it all the time; it is tried again")
+}
+
+func (a *Authority) stale(s state) bool {
+	return a.o.Stale != nil && slices.ContainsFunc(s.generations, func(g generation) bool { return len(g.sealed) > 0 && a.o.Stale(g.sealed) })
 }
 
 func (a *Authority) load(ctx context.Context) (state, int64, error) {
@@ -228,11 +244,13 @@ func (a *Authority) take(s state, revision int64) {
 	if revision == a.revision {
 		return
 	}
-	others := !sameCertificates(a.state.roots(), s.roots())
+	first, others := a.revision == 0, !sameCertificates(a.state.roots(), s.roots())
 	a.state, a.revision = s, revision
 	if others {
 		close(a.changed)
 		a.changed = make(chan struct{})
+	}
+	if others && !first {
 		a.o.Logger.Info("the roots of the mesh are others", slog.String("trust_domain", a.o.TrustDomain), slog.Int("roots", len(s.roots())))
 	}
 }

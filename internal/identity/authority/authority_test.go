@@ -179,3 +179,38 @@ func TestKeysPrintAsRedacted(t *testing.T) {
 		t.Errorf("it prints %s, %v", said, err)
 	}
 }
+
+// What was sealed with an older key is sealed anew.
+func TestKeysAreSealedAnew(t *testing.T) {
+	r := newRig(t, nil)
+	before := bytes.Clone(r.store.value)
+	anew := false
+	r.Authority = r.replica(func(o *Options) {
+		o.Keys, o.Stale = turning{old: 90, new: 17}, func(sealed []byte) bool { return anew && sealed[0] == 'a'^90 }
+	})
+	if r.pass(0); !bytes.Equal(r.store.value, before) {
+		t.Error("what is not stale was sealed anew")
+	}
+	anew = true
+	if r.pass(0); bytes.Equal(r.store.value, before) {
+		t.Fatal("it was not sealed anew")
+	}
+	revision := r.store.revision
+	if r.pass(0); r.store.revision != revision {
+		t.Error("it is sealed again and again")
+	}
+	r.Authority = r.replica(func(o *Options) { o.Keys = xor(17) })
+	r.issue(Order{})
+}
+
+// turning seals with the new and opens with both.
+type turning struct{ old, new xor }
+
+func (k turning) Seal(secret []byte, place string) ([]byte, error) { return k.new.Seal(secret, place) }
+
+func (k turning) Open(sealed []byte, place string) ([]byte, error) {
+	if secret, err := k.new.Open(sealed, place); err == nil {
+		return secret, nil
+	}
+	return k.old.Open(sealed, place)
+}

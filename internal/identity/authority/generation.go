@@ -25,6 +25,7 @@ type generation struct {
 	signs   time.Time     // from then on, until the next one does
 	longest time.Duration // that what it signed may live
 	own     bool          // the hub made it
+	sealed  []byte        // the key, as it is stored
 }
 
 func (g generation) signer() *x509.Certificate { return g.chain[0] }

@@ -93,7 +93,7 @@ func (r generationRecord) decode(domain string, keys Sealer) (generation, error)
 	if err != nil {
 		return generation{}, err
 	}
-	g := generation{chain: chain, roots: roots, since: r.Since, signs: r.Signs, longest: r.Longest, own: r.Own}
+	g := generation{chain: chain, roots: roots, since: r.Since, signs: r.Signs, longest: r.Longest, own: r.Own, sealed: r.Key}
 	if len(r.Key) == 0 {
 		return g, nil
 	}

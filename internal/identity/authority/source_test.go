@@ -8,9 +8,15 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 )
 
 // outer is someone else's root with an intermediate.
@@ -152,5 +158,53 @@ func TestASourceThatGoesAway(t *testing.T) {
 	r.issue(Order{})
 	if s := r.Standing(); s.Trouble == nil {
 		t.Error("the trouble is not shown")
+	}
+}
+
+func TestAnIntermediateOfAFolder(t *testing.T) {
+	dir, files := t.TempDir(), newOuter(t, time.Now()).files(t, nil)
+	write := func(name string, text []byte, mode os.FileMode) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), text, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(certificatePart, files.Certificate, 0o644)
+	write(rootPart, files.Root, 0o644)
+	if _, err := Folder(dir).Read(t.Context()); err == nil || !strings.Contains(err.Error(), keyPart) {
+		t.Errorf("without a key: %v", err)
+	}
+	write(keyPart, files.Key, 0o644)
+	if _, err := Folder(dir).Read(t.Context()); err == nil || !strings.Contains(err.Error(), "0600") {
+		t.Errorf("with a key for everybody: %v", err)
+	}
+	if err := os.Chmod(filepath.Join(dir, keyPart), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	newRig(t, func(o *Options) { o.Source = Folder(dir) }).issue(Order{})
+}
+
+// The cluster with the Secret may come after the start, and go.
+func TestAnIntermediateOfASecret(t *testing.T) {
+	files := newOuter(t, time.Now()).files(t, nil)
+	source := NewSecret("istio-system", "cacerts")
+	r := newRig(t, func(o *Options) { o.Source, o.Late = source, true })
+	if _, err := r.Sign(Order{Workload: web, Key: newKey(t).Public()}); !errors.Is(err, ErrNoSigner) {
+		t.Errorf("before the cluster is attached: %v", err)
+	}
+	detach := source.Attach(fake.NewClientset(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "cacerts"},
+		Data:       map[string][]byte{certificatePart: files.Certificate, keyPart: files.Key, rootPart: files.Root, chainPart: files.Chain},
+	}))
+	r.pass(time.Second)
+	r.issue(Order{})
+	detach()
+	if err := r.look(t.Context()); err == nil {
+		t.Error("nothing is wrong when the cluster is gone")
+	}
+	r.issue(Order{})
+	source.Attach(fake.NewClientset())
+	if err := r.look(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no Secret istio-system/cacerts") {
+		t.Errorf("a Secret that is not there: %v", err)
 	}
 }

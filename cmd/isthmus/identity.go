@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/access"
+	"isthmus.dev/isthmus/internal/identity/authority"
+	"isthmus.dev/isthmus/internal/identity/csr"
+	"isthmus.dev/isthmus/internal/metrics"
+	"isthmus.dev/isthmus/internal/seal"
+)
+
+// identities is who signs, who is believed, and who is asked.
+type identities struct {
+	authority *authority.Authority // nil: the hub signs nothing
+	secret    *authority.Secret    // of the cluster caSecret.cluster; nil: none
+	home      federation.ClusterID // of the secret
+	trust     *authority.Trust
+	tokens    *access.Tokens
+	guard     *access.Guard
+	metrics   *metrics.Identity
+}
+
+// identityParts are what identities are made of.
+type identityParts struct {
+	settings  identitySettings
+	hub       federation.ClusterID
+	store     authority.Store
+	keys      *seal.Keys
+	snapshots *federation.Aggregate
+	metrics   *metrics.Identity
+	logger    *slog.Logger
+}
+
+func openIdentities(ctx context.Context, p identityParts) (*identities, error) {
+	i := &identities{metrics: p.metrics}
+	var err error
+	if p.settings.CA != caNone {
+		o := authority.Options{TrustDomain: p.settings.TrustDomain, Policy: p.settings.policy, Store: p.store, Keys: p.keys, Logger: p.logger}
+		o.Stale = func(sealed []byte) bool { id, err := seal.KeyID(sealed); return err == nil && id != p.keys.Newest() }
+		switch p.settings.CA {
+		case caFiles:
+			o.Source = authority.Folder(p.settings.CADir)
+		case caSecret:
+			i.secret, i.home = authority.NewSecret(p.settings.CASecret.Namespace, p.settings.CASecret.Name), p.settings.CASecret.Cluster
+			o.Source, o.Late = i.secret, true
+		}
+		if i.authority, err = authority.Open(ctx, o); err != nil {
+			return nil, fmt.Errorf("identity.ca %s: %w", p.settings.CA, err)
+		}
+	}
+	t := authority.TrustOptions{Authority: i.authority, Logger: p.logger}
+	for _, b := range p.settings.Bundles {
+		t.Files = append(t.Files, authority.BundleFile(b))
+	}
+	if i.trust, err = authority.OpenTrust(t); err != nil {
+		return nil, fmt.Errorf("identity.bundles: %w", err)
+	}
+	now := world{p.snapshots}
+	i.tokens = access.NewTokens(access.TokenOptions{Audiences: p.settings.Audiences, Clusters: now})
+	i.guard = access.New(access.Options{
+		Certificates: i.trust, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: p.hub, Metrics: proofs{p.metrics}, Logger: p.logger,
+	})
+	return i, nil
+}
+
+// attach lets the cluster be asked for what concerns identities.
+func (i *identities) attach(cluster federation.ClusterID, client kubernetes.Interface) (detach func()) {
+	done := i.tokens.Attach(cluster, client)
+	if i.secret == nil || cluster != i.home {
+		return done
+	}
+	let := i.secret.Attach(client)
+	return func() { let(); done() }
+}
+
+// measureEvery is the time between two looks at how the authority is.
+const measureEvery = 5 * time.Second
+
+// run follows store and files until the context ends.
+func (i *identities) run(ctx context.Context) error {
+	var group errgroup.Group
+	group.Go(func() error { return i.trust.Run(ctx) })
+	if i.authority != nil {
+		group.Go(func() error { return i.authority.Run(ctx) })
+		group.Go(func() error { i.measure(ctx); return nil })
+	}
+	return group.Wait()
+}
+
+func (i *identities) measure(ctx context.Context) {
+	tick := time.NewTicker(measureEvery)
+	defer tick.Stop()
+	for {
+		s := i.authority.Standing()
+		i.metrics.Authority(s.Roots, s.Ends, s.Trouble != nil)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sign is part of identity.Issuer: it counts what SDS asks for.
+func (i *identities) Sign(o authority.Order) (authority.Leaf, error) {
+	leaf, err := i.sign(o)
+	if err != nil {
+		i.metrics.Certificate("sds", string(csr.Failed))
+		return leaf, err
+	}
+	i.metrics.Certificate("sds", string(csr.Signed))
+	return leaf, nil
+}
+
+var errSignsNothing = errors.New("this hub signs no certificates (identity.ca is none)")
+
+func (i *identities) sign(o authority.Order) (authority.Leaf, error) {
+	if i.authority == nil {
+		return authority.Leaf{}, errSignsNothing
+	}
+	return i.authority.Sign(o)
+}
+
+// service is Istio's certificate service; nil where the hub signs nothing.
+func (i *identities) service(logger *slog.Logger) *csr.Service {
+	if i.authority == nil {
+		return nil
+	}
+	return csr.New(csr.Options{Callers: i.guard, Signer: i.authority, Roots: i.trust, Metrics: requests{i.metrics}, Logger: logger})
+}
+
+// tls lets clients without a certificate in: they show a token. A certificate
+// must be one of the mesh.
+func (i *identities) tls(base *tls.Config) *tls.Config {
+	if base == nil {
+		return nil
+	}
+	change := func(c *tls.Config, roots *x509.CertPool) *tls.Config {
+		c = c.Clone()
+		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, roots
+		return c
+	}
+	out := change(base, nil)
+	out.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		current, err := base.GetConfigForClient(hello)
+		if err != nil {
+			return nil, err
+		}
+		return change(current, i.trust.Pool()), nil
+	}
+	return out
+}
+
+// world tells access how clusters are attached and who lives where.
+type world struct{ snapshots *federation.Aggregate }
+
+// Standing is part of access.Clusters.
+func (w world) Standing(id federation.ClusterID) access.Standing {
+	snapshot := w.snapshots.Latest()
+	s := access.Standing{TrustDomain: snapshot.Read().TrustDomain(id)}
+	c, attached := snapshot.Cluster(id)
+	if !attached || c.Status.Phase == federation.Detaching {
+		return s
+	}
+	s.Attached, s.UID = true, c.Identity.UID
+	if c.Status.Phase == federation.Held || c.Status.Phase == federation.Failed {
+		s.Frozen = c.Status.Message
+		if s.Frozen == "" {
+			s.Frozen = string(c.Status.Phase)
+		}
+	}
+	return s
+}
+
+// AccountsAt is part of access.Workloads.
+func (w world) AccountsAt(n access.Node) []string {
+	var accounts []string
+	for _, found := range w.snapshots.Latest().WorkloadsAt(federation.Place{Cluster: n.Cluster, Network: n.Network, Addresses: n.Addresses}) {
+		if found.ServiceAccount != "" && !slices.Contains(accounts, found.ServiceAccount) {
+			accounts = append(accounts, found.ServiceAccount)
+		}
+	}
+	return accounts
+}
+
+// proofs counts what access says.
+type proofs struct{ to *metrics.Identity }
+
+// Proof is part of access.Metrics.
+func (p proofs) Proof(by access.Method, outcome access.Outcome) {
+	p.to.Proof(string(by), string(outcome))
+}
+
+// requests counts what the certificate service says.
+type requests struct{ to *metrics.Identity }
+
+// Requested is part of csr.Metrics.
+func (r requests) Requested(o csr.Outcome) { r.to.Certificate("csr", string(o)) }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"cmp"
+	"context"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/access"
+	"isthmus.dev/isthmus/internal/identity/authority"
+	"isthmus.dev/isthmus/xds"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// proxyAccessOf is how xds tells who opens streams.
+func proxyAccessOf(s settings, who *identities, snapshots *federation.Aggregate) xds.Access {
+	if s.dev {
+		return openAccess{snapshots}
+	}
+	return proxyAccess{who.guard}
+}
+
+// proxyAccess has xds serve those who proved who they are.
+type proxyAccess struct{ guard *access.Guard }
+
+// Identify is part of xds.Access.
+func (a proxyAccess) Identify(ctx context.Context) (xds.Caller, error) {
+	who, err := a.guard.Identify(ctx)
+	if err != nil {
+		return xds.Caller{}, err
+	}
+	return xds.Caller{Ends: who.Ends, Certified: who.Certified, Admit: func(n envoy.Node) (string, error) {
+		return who.Workload.String(), a.guard.Allow(who, access.Node{
+			ID: n.ID, Name: n.Name, Cluster: n.Cluster, Network: n.Network, Namespace: n.Namespace,
+			ServiceAccount: n.ServiceAccount, Addresses: n.Addresses,
+		})
+	}}, nil
+}
+
+// openAccess believes everybody, with --dev: whoever reaches a loopback address or
+// the hub's socket is of this machine.
+type openAccess struct{ snapshots *federation.Aggregate }
+
+// Identify is part of xds.Access.
+func (a openAccess) Identify(context.Context) (xds.Caller, error) {
+	return xds.Caller{Admit: func(n envoy.Node) (string, error) {
+		domain := a.snapshots.Latest().Read().TrustDomain(n.Cluster)
+		w, err := authority.NewWorkload(domain, n.Namespace, cmp.Or(n.ServiceAccount, "default"))
+		if err != nil {
+			return "", nil // a node without a namespace has no identity, and gets its configuration
+		}
+		return w.String(), nil
+	}}, nil
+}

@@ -1,0 +1,45 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Identity counts proofs and certificates, and shows how the authority is.
+type Identity struct {
+	proofs, certificates *prometheus.CounterVec
+	roots, signerEnds    prometheus.Gauge
+	trouble              prometheus.Gauge
+}
+
+func newIdentity(r *prometheus.Registry) *Identity {
+	return &Identity{
+		proofs:       counter(r, "access_proofs_total", "Callers who showed who they are, by method (certificate, token, none) and outcome (proven, refused, throttled, unproven).", "method", "outcome"),
+		certificates: counter(r, "certificates_total", "Certificates that were asked for, by method (csr, sds) and outcome (signed, refused, limited, failed).", "method", "outcome"),
+		roots:        gauge(r, "authority_roots", "Roots of the hub's own trust domain.").WithLabelValues(),
+		signerEnds:   gauge(r, "authority_signer_expiry_timestamp_seconds", "When the certificate of the signer ends; 0: nobody signs.").WithLabelValues(),
+		trouble:      gauge(r, "authority_trouble", "1 when the authority's store or source cannot be read.").WithLabelValues(),
+	}
+}
+
+// Proof counts a caller. Both are one of few fixed words.
+func (m *Identity) Proof(method, outcome string) { m.proofs.WithLabelValues(method, outcome).Inc() }
+
+// Certificate counts a certificate that was asked for. Both are one of few fixed words.
+func (m *Identity) Certificate(method, outcome string) {
+	m.certificates.WithLabelValues(method, outcome).Inc()
+}
+
+// Authority shows how the authority is.
+func (m *Identity) Authority(roots int, signerEnds time.Time, trouble bool) {
+	m.roots.Set(float64(roots))
+	m.signerEnds.Set(0)
+	if !signerEnds.IsZero() {
+		m.signerEnds.Set(float64(signerEnds.Unix()))
+	}
+	m.trouble.Set(0)
+	if trouble {
+		m.trouble.Set(1)
+	}
+}
