@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/access"
+	callers "isthmus.dev/isthmus/internal/access"
 	"isthmus.dev/isthmus/internal/identity/authority"
 	"isthmus.dev/isthmus/internal/identity/csr"
 	"isthmus.dev/isthmus/internal/metrics"
@@ -27,8 +27,8 @@ type identities struct {
 	secret    *authority.Secret    // of the cluster caSecret.cluster; nil: none
 	home      federation.ClusterID // of the secret
 	trust     *authority.Trust
-	tokens    *access.Tokens
-	guard     *access.Guard
+	tokens    *callers.Tokens
+	guard     *callers.Guard
 	metrics   *metrics.Identity
 }
 
@@ -68,8 +68,8 @@ func openIdentities(ctx context.Context, p identityParts) (*identities, error) {
 		return nil, fmt.Errorf("identity.bundles: %w", err)
 	}
 	now := world{p.snapshots}
-	i.tokens = access.NewTokens(access.TokenOptions{Audiences: p.settings.Audiences, Clusters: now})
-	i.guard = access.New(access.Options{
+	i.tokens = callers.NewTokens(callers.TokenOptions{Audiences: p.settings.Audiences, Clusters: now})
+	i.guard = callers.New(callers.Options{
 		Certificates: i.trust, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: p.hub, Metrics: proofs{p.metrics}, Logger: p.logger,
 	})
 	return i, nil
@@ -166,10 +166,10 @@ func (i *identities) tls(base *tls.Config) *tls.Config {
 // world tells access how clusters are attached and who lives where.
 type world struct{ snapshots *federation.Aggregate }
 
-// Standing is part of access.Clusters.
-func (w world) Standing(id federation.ClusterID) access.Standing {
+// Standing is part of callers.Clusters.
+func (w world) Standing(id federation.ClusterID) callers.Standing {
 	snapshot := w.snapshots.Latest()
-	s := access.Standing{TrustDomain: snapshot.Read().TrustDomain(id)}
+	s := callers.Standing{TrustDomain: snapshot.Read().TrustDomain(id)}
 	c, attached := snapshot.Cluster(id)
 	if !attached || c.Status.Phase == federation.Detaching {
 		return s
@@ -184,8 +184,8 @@ func (w world) Standing(id federation.ClusterID) access.Standing {
 	return s
 }
 
-// AccountsAt is part of access.Workloads.
-func (w world) AccountsAt(n access.Node) []string {
+// AccountsAt is part of callers.Workloads.
+func (w world) AccountsAt(n callers.Node) []string {
 	var accounts []string
 	for _, found := range w.snapshots.Latest().WorkloadsAt(federation.Place{Cluster: n.Cluster, Network: n.Network, Addresses: n.Addresses}) {
 		if found.ServiceAccount != "" && !slices.Contains(accounts, found.ServiceAccount) {
@@ -198,8 +198,8 @@ func (w world) AccountsAt(n access.Node) []string {
 // proofs counts what access says.
 type proofs struct{ to *metrics.Identity }
 
-// Proof is part of access.Metrics.
-func (p proofs) Proof(by access.Method, outcome access.Outcome) {
+// Proof is part of callers.Metrics.
+func (p proofs) Proof(by callers.Method, outcome callers.Outcome) {
 	p.to.Proof(string(by), string(outcome))
 }
 

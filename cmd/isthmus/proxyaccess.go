@@ -5,7 +5,7 @@ import (
 	"context"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/access"
+	callers "isthmus.dev/isthmus/internal/access"
 	"isthmus.dev/isthmus/internal/identity/authority"
 	"isthmus.dev/isthmus/xds"
 	"isthmus.dev/isthmus/xds/envoy"
@@ -20,7 +20,7 @@ func proxyAccessOf(s settings, who *identities, snapshots *federation.Aggregate)
 }
 
 // proxyAccess has xds serve those who proved who they are.
-type proxyAccess struct{ guard *access.Guard }
+type proxyAccess struct{ guard *callers.Guard }
 
 // Identify is part of xds.Access.
 func (a proxyAccess) Identify(ctx context.Context) (xds.Caller, error) {
@@ -29,7 +29,7 @@ func (a proxyAccess) Identify(ctx context.Context) (xds.Caller, error) {
 		return xds.Caller{}, err
 	}
 	return xds.Caller{Ends: who.Ends, Certified: who.Certified, Admit: func(n envoy.Node) (string, error) {
-		return who.Workload.String(), a.guard.Allow(who, access.Node{
+		return who.Workload.String(), a.guard.Allow(who, callers.Node{
 			ID: n.ID, Name: n.Name, Cluster: n.Cluster, Network: n.Network, Namespace: n.Namespace,
 			ServiceAccount: n.ServiceAccount, Addresses: n.Addresses,
 		})
