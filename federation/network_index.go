@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"bytes"
 	"net/netip"
 	"slices"
 
@@ -97,6 +98,17 @@ func (x *networksTxn) commit() networkIndex {
 func (x *networksTxn) used(kind useKind, of string) {
 	x.uses.Root().WalkPrefix(kind.prefix(of), func(_ []byte, use gatewayUse) bool {
 		x.dirty[use.network] = true
+		return false
+	})
+}
+
+// claimed marks the networks of which services of the cluster say that they are
+// the entry: whether that is believed depends on the cluster's own network.
+func (x *networksTxn) claimed(by ClusterID) {
+	x.claims.Root().Walk(func(k []byte, c claim) bool {
+		if id, _, _ := bytes.Cut(k, []byte(nul)); c.shard.Cluster == by {
+			x.dirty[NetworkID(id)] = true
+		}
 		return false
 	})
 }

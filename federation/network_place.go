@@ -147,6 +147,7 @@ func (d *draft) storeCluster(now *Cluster) {
 	if d.networks.dirty[now.Network()] = true; had {
 		d.networks.dirty[old.Network()] = true
 	}
+	d.networks.claimed(now.ID)
 }
 
 // changeCluster is storeCluster for a change that may move what is placed.

@@ -149,6 +149,19 @@ func TestBO15LabelAloneMakesNoGateway(t *testing.T) {
 	}
 }
 
+// TestRefusedGatewaysFollowTheirCluster: why a label is not believed is told of the
+// network in which the cluster is now.
+func TestRefusedGatewaysFollowTheirCluster(t *testing.T) {
+	s := after(attach("c2", "n1"), attach("c1", "n2"), set(shardOf("c2"), map[ServiceKey]*Shard{gatewayService: eastWest("n2", "192.0.2.7")}))
+	for _, network := range []NetworkID{"n1", "n3"} {
+		s, _ = Next(s, attach("c2", network))
+		problems := slices.Collect(s.Problems("c2"))
+		if want := "is in network " + string(network); len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
+			t.Errorf("the cluster is told %+v, want that it %s", problems, want)
+		}
+	}
+}
+
 // TestNetworkOfAnEndpoint: its label, else the range of a Network, else its
 // cluster's; whatever came first, and again when any of these changes.
 func TestNetworkOfAnEndpoint(t *testing.T) {
