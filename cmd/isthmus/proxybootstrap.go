@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/xds/bootstrap"
+)
+
+// bootstrapFlags are those of proxy bootstrap, as given.
+type bootstrapFlags struct {
+	kind, hub, admin, locality, dir string
+	ips                             []string
+	labels                          map[string]string
+	heapMiB                         uint64
+	options                         bootstrap.Options
+}
+
+func proxyCommand(io streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "proxy", Short: "Make what a proxy starts with", Args: noArguments,
+		Example: "  isthmus proxy bootstrap --help",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(bootstrapCommand(io))
+	return finish(cmd)
+}
+
+func bootstrapCommand(io streams) *cobra.Command {
+	var given bootstrapFlags
+	cmd := &cobra.Command{
+		Use: "bootstrap --name POD --namespace NS --cluster-id ID --ip IP --hub HOST:PORT", Short: "Print the bootstrap of an Envoy", Args: noArguments,
+		Long: `Print the bootstrap of an Envoy: who it is, where its hub is, and limits that keep
+it from being overrun. It is read from no hub, and holds no secret: certificates
+are named by file. With --dir Envoy reads them anew when they become others.`,
+		Example: `  isthmus proxy bootstrap --name web-1 --namespace shop --cluster-id c1 --ip 10.0.0.7 --hub unix:/run/isthmus/xds
+  isthmus proxy bootstrap --type sni-dnat --name gw-1 --namespace infra --cluster-id c1 --network n1 --ip 10.0.0.9 \
+    --hub hub.example:15010 --hub-ca ca.pem --cert gw.pem --key gw-key.pem --dir /etc/isthmus/proxy`,
+		RunE: func(*cobra.Command, []string) error { return writeBootstrap(io, given) },
+	}
+	f, o := cmd.Flags(), &given.options
+	f.StringVar(&given.kind, "type", "sidecar", "`TYPE` of the proxy: sidecar, gateway, or sni-dnat")
+	f.StringVar(&o.Name, "name", "", "`NAME` of the proxy, on Kubernetes that of its pod")
+	f.StringVar(&o.Namespace, "namespace", "", "its `NAMESPACE`")
+	f.StringVar(&o.ServiceAccount, "service-account", "", "its service `ACCOUNT` (default: default)")
+	f.StringVar(&o.Cluster, "cluster-id", "", "the `ID` under which the hub has its cluster")
+	f.StringVar(&o.Network, "network", "", "its `NETWORK` (default: that of the cluster)")
+	f.StringSliceVar(&given.ips, "ip", nil, "its `ADDRESS`es")
+	f.StringToStringVar(&given.labels, "labels", nil, "its labels, `KEY=VALUE` by commas")
+	f.StringVar(&given.locality, "locality", "", "where it is: `REGION/ZONE/SUBZONE`")
+	f.StringVar(&given.hub, "hub", "", "`HOST:PORT` or unix:PATH of the hub's xDS")
+	f.StringVar(&o.HubName, "hub-name", "", "`NAME` that the hub's certificate must have (default: the host of --hub)")
+	f.StringVar(&o.HubCA, "hub-ca", "", "`FILE` of the CAs that sign the hub's certificate")
+	f.StringVar(&o.Certificate, "cert", "", "`FILE` of the proxy's certificate for the hub")
+	f.StringVar(&o.Key, "key", "", "`FILE` of its key")
+	f.StringVar(&given.admin, "admin", "127.0.0.1:15000", "loopback `ADDRESS`:PORT or unix:PATH of Envoy's admin, or none")
+	f.BoolVar(&o.NoCapture, "no-capture", false, "the workload's connections are not redirected to the proxy")
+	f.Uint16Var(&o.HTTPProxyPort, "http-proxy-port", 0, "`PORT` of an HTTP proxy on 127.0.0.1 (default: none)")
+	f.BoolVar(&o.DNSCapture, "dns-capture", false, "the workload's DNS requests are redirected to the proxy")
+	f.BoolVar(&o.NoIdentity, "no-identity", false, "the proxy gets no certificate from the hub and speaks plain text")
+	f.Uint64Var(&given.heapMiB, "max-heap", 1024, "heap in `MiB` at which the proxy sheds load")
+	f.Uint64Var(&o.MaxConnections, "max-connections", 50_000, "`NUMBER` of connections that the proxy takes at once")
+	f.StringVar(&given.dir, "dir", "", "write envoy.yaml, and files by which certificates are followed, into this `DIR`")
+	for _, name := range []string{"ip", "labels"} {
+		f.Lookup(name).DefValue = ""
+	}
+	return finish(cmd)
+}
+
+func (g *bootstrapFlags) read() error {
+	o := &g.options
+	o.Kind, o.Labels, o.MaxHeap, o.Secrets = bootstrap.Kind(g.kind), g.labels, g.heapMiB<<20, g.dir
+	var wrong []error
+	for _, text := range g.ips {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("--ip: %q is no IP address", text))
+		}
+		o.Addresses = append(o.Addresses, ip)
+	}
+	parts := append(strings.Split(g.locality, "/"), "", "")
+	o.Region, o.Zone, o.SubZone = parts[0], parts[1], parts[2]
+	var err error
+	if o.Hub, err = endpoint(g.hub); err != nil {
+		wrong = append(wrong, fmt.Errorf("--hub: %w", err))
+	}
+	if g.admin != "none" {
+		if o.Admin, err = endpoint(g.admin); err != nil {
+			wrong = append(wrong, fmt.Errorf("--admin: %w", err))
+		}
+	}
+	for _, path := range []*string{&o.HubCA, &o.Certificate, &o.Key, &o.Secrets} {
+		if *path != "" {
+			if *path, err = filepath.Abs(*path); err != nil {
+				wrong = append(wrong, err)
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// endpoint reads HOST:PORT or unix:PATH.
+func endpoint(text string) (bootstrap.Endpoint, error) {
+	if path, socket := strings.CutPrefix(text, "unix:"); socket {
+		return bootstrap.Endpoint{Path: path}, nil
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return bootstrap.Endpoint{}, fmt.Errorf("%q is neither HOST:PORT nor unix:PATH", text)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 {
+		return bootstrap.Endpoint{}, fmt.Errorf("%q has no port from 1 to 65535", text)
+	}
+	return bootstrap.Endpoint{Host: host, Port: uint16(number)}, nil
+}
+
+func writeBootstrap(io streams, given bootstrapFlags) error {
+	if err := given.read(); err != nil {
+		return usagef("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	made, err := bootstrap.Build(given.options)
+	if err != nil {
+		return usagef("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	text, err := bootstrap.YAML(made)
+	if err != nil {
+		return err
+	}
+	if given.dir == "" {
+		_, err := io.out.Write(text)
+		return err
+	}
+	files, err := bootstrap.SecretFiles(given.options)
+	if err != nil {
+		return err
+	}
+	if files == nil {
+		files = map[string][]byte{}
+	}
+	files["envoy.yaml"] = text
+	if err := os.MkdirAll(given.dir, 0o755); err != nil {
+		return fmt.Errorf("--dir: %w", err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(given.dir, name), text, 0o644); err != nil {
+			return fmt.Errorf("--dir: %w", err)
+		}
+	}
+	_, err = fmt.Fprintf(io.out, "wrote %d files; start it with: envoy -c %s\n", len(files), filepath.Join(given.dir, "envoy.yaml"))
+	return err
+}
