@@ -26,6 +26,14 @@ help: ## List the targets.
 run: build ## Build the hub and run it with a sample of two clusters.
 	@$(BIN) serve --dev --data-dir .run
 
+.PHONY: demo
+demo: build tools ## Bridge three networks that cannot reach each other, show it, and leave it running (as root).
+	@go build -o bin/demo ./deploy/demo && bin/demo up $(CURDIR)/$(BIN) $(CURDIR)/.demo
+
+.PHONY: demo-down
+demo-down: ## End what make demo left running.
+	@go build -o bin/demo ./deploy/demo && bin/demo down $(CURDIR)/.demo
+
 .PHONY: build
 build: ## Build bin/isthmus.
 	@echo "building $(BIN) (the first build compiles all libraries: a few minutes)"

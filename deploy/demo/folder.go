@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// folder is where a running demo keeps its process ID and its log.
+type folder string
+
+func (f folder) file(name string) string { return filepath.Join(string(f), name) }
+
+// told is the last line of the story: the demo goes on without a listener.
+const told = "The demo goes on; make demo-down ends it."
+
+// up starts the demo in the background and shows its story to the end.
+func up(f folder, program string, out io.Writer) error {
+	if pid, running := f.running(); running {
+		return fmt.Errorf("it runs already, as process %d; make demo-down ends it", pid)
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("it makes network namespaces: run it as root")
+	}
+	if err := os.MkdirAll(string(f), 0o755); err != nil {
+		return err
+	}
+	log, err := os.Create(f.file("log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // only written to by the demo
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	demo := exec.Command(self, "stay", program, string(f))
+	demo.Stdout, demo.Stderr = log, log
+	demo.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := demo.Start(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.file("pid"), []byte(strconv.Itoa(demo.Process.Pid)), 0o600); err != nil {
+		return errors.Join(err, demo.Process.Kill())
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- demo.Wait() }()
+	return f.show(out, ended)
+}
+
+// show copies the log until the story is over or the demo has ended.
+func (f folder) show(out io.Writer, ended <-chan error) error {
+	log, err := os.Open(f.file("log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // only read
+	lines := bufio.NewReader(log)
+	part := ""
+	for {
+		text, err := lines.ReadString('\n')
+		part += text
+		if err == nil {
+			if _, err := io.WriteString(out, part); err != nil || strings.TrimSpace(part) == told {
+				return err
+			}
+			part = ""
+			continue
+		}
+		select {
+		case <-ended:
+			rest, _ := io.ReadAll(lines)
+			_, _ = fmt.Fprintf(out, "%s%s", part, rest) // the error below says more
+			return errors.Join(fmt.Errorf("it ended; %s has all that it said", f.file("log")), os.Remove(f.file("pid")))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// running tells whether the demo of this folder runs.
+func (f folder) running() (pid int, running bool) {
+	text, err := os.ReadFile(f.file("pid"))
+	if err != nil {
+		return 0, false
+	}
+	if pid, err = strconv.Atoi(string(text)); err != nil {
+		return 0, false
+	}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return pid, err == nil && strings.HasSuffix(string(line), "\x00"+string(f)+"\x00")
+}
+
+// down ends the demo; everything that it started ends with it.
+func (f folder) down(out io.Writer) error {
+	pid, running := f.running()
+	if running {
+		if err := end(pid); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(string(f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if !running {
+		_, err := fmt.Fprintln(out, "no demo was running")
+		return err
+	}
+	_, err := fmt.Fprintln(out, "the demo has ended, and nothing of it is left")
+	return err
+}
+
+// end asks the process to end, and waits until it has.
+func end(pid int) error {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	if err := process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	for range 600 {
+		if process.Signal(syscall.Signal(0)) != nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return fmt.Errorf("process %d does not end", pid)
+}
