@@ -3,6 +3,7 @@ package federation
 import (
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // MeshGroup is the API group of the hub's own kinds.
@@ -17,6 +18,8 @@ var (
 	// AllocationKind is for the hub alone: the automatic VIPs of one hostname and
 	// namespace. It is stored like other kinds and never shown.
 	AllocationKind = Kind{MeshGroup, "Allocation"} // *Allocation
+	// GatewayHealthKind is for the hub alone, too: what one hub found of gateways.
+	GatewayHealthKind = Kind{MeshGroup, "GatewayHealth"} // *GatewayHealth
 )
 
 // MeshSettingsKey is where the settings of the whole mesh are.
@@ -89,6 +92,10 @@ const (
 	RegistryOnly OutboundMode = "REGISTRY_ONLY"
 )
 
+// Internal tells that objects of the kind are for the hub alone: nobody applies
+// them and nobody is shown them.
+func (k Kind) Internal() bool { return k == AllocationKind || k == GatewayHealthKind }
+
 // DefaultRootNamespace is where configuration for the whole mesh lies unless
 // MeshSettings name another.
 const DefaultRootNamespace = "istio-system"
@@ -148,6 +155,15 @@ func meshOf(o *Object, ok bool) *MeshSettings {
 	}
 	m, _ := o.Spec.(*MeshSettings)
 	return m
+}
+
+// GatewayHealth is what one hub found of gateways that were probed from a network:
+// those that it found reachable, or those that it did not, each with the time
+// since when.
+type GatewayHealth struct {
+	Observer  NetworkID                    `json:"observer"`
+	Reachable bool                         `json:"reachable,omitempty"`
+	Since     map[netip.AddrPort]time.Time `json:"since,omitempty"`
 }
 
 // Allocation is the automatic VIPs of a service, in an object of the service's

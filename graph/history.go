@@ -118,7 +118,7 @@ func (q query) objectAt(ctx context.Context, key federation.ObjectKey, at string
 		return nil, shown(err)
 	}
 	for i := range all {
-		if all[i].Key != key || key.Of() == federation.AllocationKind {
+		if all[i].Key != key || key.Of().Internal() {
 			continue
 		}
 		found := model.NewConfigObject(&all[i])

@@ -30,7 +30,7 @@ func objects(view *config.View, filter *model.ConfigObjectFilter) iter.Seq[model
 	}
 	return func(yield func(model.ConfigObject) bool) {
 		for of := range all {
-			if of.Key.Of() == federation.AllocationKind || !fitsKey(of.Key, filter) {
+			if of.Key.Of().Internal() || !fitsKey(of.Key, filter) {
 				continue
 			}
 			if shown := configObject(view, of); fitsObject(shown, filter) && !yield(shown) {
@@ -92,7 +92,7 @@ func (q query) ConfigObject(ctx context.Context, group, kind string, namespace *
 // nobody's.
 func (q query) objectNamed(ctx context.Context, key federation.ObjectKey) (found model.ConfigObject, ok bool) {
 	view, err := configured(ctx)
-	if err != nil || key.Of() == federation.AllocationKind {
+	if err != nil || key.Of().Internal() {
 		return found, false
 	}
 	of, ok := view.State.Object(key)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -76,6 +77,23 @@ func makeFolder(path string) error {
 		return errors.New("belongs to another user")
 	}
 	return nil
+}
+
+// replica tells this hub from others over one store, over restarts.
+func (d *dataDir) replica() (string, error) {
+	path := filepath.Join(d.path, "replica")
+	known, err := os.ReadFile(path)
+	if name := strings.TrimSpace(string(known)); err == nil && len(name) == len(rand.Text()) {
+		return name, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("--data-dir %s: replica: %w", d.path, reason(err))
+	}
+	fresh := rand.Text()
+	if err := os.WriteFile(path, []byte(fresh+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("--data-dir %s: replica: %w", d.path, reason(err))
+	}
+	return fresh, nil
 }
 
 // reason is the error without the path, which the caller names.

@@ -56,7 +56,7 @@ func joinMesh(p meshParts) (*mesh, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the schemas of configuration: %w", err)
 	}
-	kinds := []federation.Kind{federation.AllocationKind}
+	kinds := []federation.Kind{federation.AllocationKind, federation.GatewayHealthKind}
 	for _, k := range set.Kinds() {
 		kinds = append(kinds, k.Kind)
 	}

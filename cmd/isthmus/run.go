@@ -21,6 +21,7 @@ import (
 	"isthmus.dev/isthmus/graph/transport"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/metrics"
+	"isthmus.dev/isthmus/internal/probe"
 	"isthmus.dev/isthmus/internal/seal"
 	"isthmus.dev/isthmus/internal/server"
 	"isthmus.dev/isthmus/registries"
@@ -139,9 +140,15 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	all := whenBoth{clusters: attachment.supervisor.Ready(), mesh: configuration, ready: make(chan struct{})}
 
 	proxyFleet := fleet.New()
+	replica, err := p.dir.replica()
+	if err != nil {
+		return nil, err
+	}
+	found := probe.New(probe.Options{Snapshots: aggregate, Store: sheets{replica, configuration.stored}, Logger: p.logger})
 	discovery := xds.New(xds.Options{
 		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready, Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS},
 		Logger: p.logger, Secrets: secrets, SecretsOnSocket: s.dev, Access: proxyAccessOf(s, who, aggregate),
+		Probes: probers{found},
 	})
 	grpcServer := grpc.NewServer(append(server.GRPCOptions(who.tls(p.tls())), discovery.ServerOptions()...)...)
 	discovery.Register(grpcServer)
@@ -166,6 +173,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		"registries":    attachment.supervisor.Run,
 		"configuration": configuration.run,
 		"addresses":     configuration.engine.Run,
+		"probes":        found.Run,
 		"measures":      func(ctx context.Context) error { return configuration.measure(ctx, counts.Config) },
 		"secrets":       secrets.run,
 		"identities":    who.run,

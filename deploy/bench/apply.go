@@ -46,7 +46,7 @@ func openMesh(ctx context.Context, dir string) (*mesh, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := []federation.Kind{federation.AllocationKind}
+	kinds := []federation.Kind{federation.AllocationKind, federation.GatewayHealthKind}
 	for _, k := range set.Kinds() {
 		kinds = append(kinds, k.Kind)
 	}

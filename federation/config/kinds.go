@@ -127,6 +127,8 @@ func newMesh(kind federation.Kind) any {
 		return &federation.MeshSettings{}
 	case federation.AllocationKind:
 		return &federation.Allocation{}
+	case federation.GatewayHealthKind:
+		return &federation.GatewayHealth{}
 	}
 	return nil
 }

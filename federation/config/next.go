@@ -37,10 +37,11 @@ func (s *State) next(changes []Event, revision int64, foreseen *State) (*State, 
 	for _, key := range slices.SortedFunc(maps.Keys(d.touched), federation.ServiceKey.Compare) {
 		d.settle(key)
 	}
+	d.agree()
 	next := d.commit(max(revision, s.revision))
 	return next, federation.Edit{
 		Source: s.Source(), Services: d.services.delta(), Workloads: d.workloads.delta(), Problems: d.problems.delta(),
-		Objects: d.shown.delta(), Revision: next.revision,
+		Objects: d.shown.delta(), Verdicts: d.verdicts.delta(), Revision: next.revision,
 	}
 }
 
@@ -90,6 +91,9 @@ type draft struct {
 	workloads tally[federation.WorkloadKey, *federation.Workload]
 	problems  tally[string, federation.Problem]
 	shown     tally[federation.ObjectKey, *federation.Object]
+	opinions  *iradix.Txn[federation.Verdict]
+	judged    map[federation.VerdictKey]bool // ways of which a hub has another opinion
+	verdicts  tally[federation.VerdictKey, federation.Verdict]
 }
 
 func (s *State) draft() *draft {
@@ -100,6 +104,8 @@ func (s *State) draft() *draft {
 		workloads: newTally[federation.WorkloadKey, *federation.Workload](!s.begun),
 		problems:  newTally[string, federation.Problem](!s.begun),
 		shown:     newTally[federation.ObjectKey, *federation.Object](!s.begun),
+		opinions:  s.opinions.Txn(), judged: map[federation.VerdictKey]bool{},
+		verdicts: newTally[federation.VerdictKey, federation.Verdict](!s.begun),
 	}
 }
 
@@ -139,7 +145,7 @@ func (d *draft) commit(revision int64) *State {
 	return &State{
 		options: d.base.options, revision: revision, begun: true,
 		objects: d.objects.Commit(), entries: d.entries.Commit(), bindings: d.bindings.Commit(), shards: d.shards.Commit(),
-		found: d.found.Commit(), taken: d.taken.Commit(), unsettled: d.unsettled.Commit(),
+		found: d.found.Commit(), taken: d.taken.Commit(), unsettled: d.unsettled.Commit(), opinions: d.opinions.Commit(),
 	}
 }
 
@@ -169,7 +175,7 @@ func (d *draft) set(key federation.ObjectKey, next *held) {
 }
 
 func (d *draft) show(key federation.ObjectKey, old, now *held) {
-	hidden := key.Of() == federation.AllocationKind // never shown
+	hidden := key.Of().Internal()
 	if !hidden && (old.shown != nil || now.shown != nil) && (old.shown == nil || now.shown == nil || !old.shown.Equal(now.shown)) {
 		if now.shown == nil {
 			d.shown.drop(key)
@@ -206,6 +212,7 @@ func (d *draft) index(key federation.ObjectKey, old, now *held) {
 	if key.Of() == federation.AllocationKind {
 		d.allot(key, old, now)
 	}
+	d.findings(key, old, now)
 }
 
 func (h *held) services() []federation.ServiceKey {

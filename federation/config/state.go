@@ -32,6 +32,7 @@ type State struct {
 	shards    *iradix.Tree[*federation.Shard]     // host, namespace
 	found     *iradix.Tree[[]federation.Problem]  // what is wrong with a service: host, namespace
 	taken     *iradix.Tree[federation.ServiceKey] // allocated address, service
+	opinions  *iradix.Tree[federation.Verdict]    // way, object: what each hub found of gateways
 	unsettled *iradix.Tree[federation.ServiceKey] // services whose allocation is missing or left over
 }
 
@@ -43,6 +44,7 @@ func NewState(o Options) *State {
 		options: o, objects: iradix.New[*held](), entries: iradix.New[*external.Reading](), bindings: iradix.New[*binding](),
 		shards: iradix.New[*federation.Shard](), found: iradix.New[[]federation.Problem](),
 		taken: iradix.New[federation.ServiceKey](), unsettled: iradix.New[federation.ServiceKey](),
+		opinions: iradix.New[federation.Verdict](),
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
 )
@@ -28,7 +27,7 @@ func NewConfigRevision(r config.Record) ConfigRevision {
 		Manager: given(r.Manager), Ticket: given(r.Ticket), Changes: make([]RevisedObject, 0, len(r.Changes)),
 	}
 	for _, c := range r.Changes {
-		if c.Key.Of() == federation.AllocationKind {
+		if c.Key.Of().Internal() {
 			continue
 		}
 		object := NewObjectRef(c.Key, r.Revision)

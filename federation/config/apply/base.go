@@ -40,7 +40,7 @@ func (b base) stored(key federation.ObjectKey) (*config.Object, bool) {
 
 func (b base) isStored(o *config.Object) bool {
 	source, _ := b.SourceOf(o.Key)
-	return source == b.Sources[0].Name && o.Expires.IsZero() && o.Key.Of() != federation.AllocationKind
+	return source == b.Sources[0].Name && o.Expires.IsZero() && !o.Key.Of().Internal()
 }
 
 // storedObjects yields all of them in the order of their keys.
@@ -62,6 +62,8 @@ func (b base) readOnly(key federation.ObjectKey) string {
 	switch {
 	case found && key.Of() == federation.AllocationKind:
 		return "keeps an automatic address: it goes with the last ServiceEntry of its host"
+	case found && key.Of().Internal():
+		return "is the hub's own"
 	case found && !o.Expires.IsZero():
 		return "is registered, not applied: it goes when it is not renewed any more"
 	case source != "":

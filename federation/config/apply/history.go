@@ -83,7 +83,7 @@ func (e *Engine) planRollback(v base, then []config.Object) (plan, []Error) {
 	for i := range then {
 		old := &then[i]
 		stays[old.Key] = true
-		if old.Key.Of() == federation.AllocationKind {
+		if old.Key.Of().Internal() {
 			continue
 		}
 		if _, known := e.Schema.Kind(old.Key.Of()); !known {

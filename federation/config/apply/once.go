@@ -50,7 +50,7 @@ func (e *Engine) resultOf(ctx context.Context, o Origin, record *config.Record) 
 	}
 	r := &Result{Revision: record.Revision}
 	for _, c := range record.Changes {
-		if c.Key.Of() != federation.AllocationKind {
+		if !c.Key.Of().Internal() {
 			r.Changes = append(r.Changes, Change{Key: c.Key, Action: c.Action, Object: c.Object})
 		}
 	}
