@@ -27,12 +27,10 @@ type timing struct {
 	removal    time.Duration // of a cluster, for the ACK of what still refers to it
 	proof      time.Duration // of an empty set, for a second proof
 	access     time.Duration // between two looks whether a stream may go on (S11)
-	probes     time.Duration // between two looks at what a gateway is to probe
 }
 
 var defaultTiming = timing{
 	pace: 20 * time.Millisecond, unanswered: time.Second, addition: 5 * time.Second, removal: 15 * time.Second, proof: 5 * time.Second, access: time.Minute,
-	probes: 500 * time.Millisecond,
 }
 
 // emptiness is the moment at which a set became empty.

@@ -29,6 +29,9 @@ type Probes interface {
 	Left(prober string)
 }
 
+// probesPace is between two looks at what a gateway is to probe.
+const probesPace = 500 * time.Millisecond
+
 // healthService serves Envoy's health discovery to gateways.
 type healthService struct {
 	healthv3.UnimplementedHealthDiscoveryServiceServer
@@ -207,7 +210,7 @@ func (h *healthStream) tellProbes(s *federation.Snapshot, now time.Time) (time.T
 	if now.Before(h.paced) {
 		return h.paced, nil
 	}
-	h.seen, h.paced = s.Version(), now.Add(h.server.options.timing.probes)
+	h.seen, h.paced = s.Version(), now.Add(probesPace)
 	next := envoy.ProbesOf(h.node, s, h.service.names.of(s))
 	if h.probes.Specifier != nil && proto.Equal(next.Specifier, h.probes.Specifier) {
 		h.probes.Observer = next.Observer

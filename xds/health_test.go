@@ -26,7 +26,9 @@ type reports struct {
 	moved chan struct{}
 }
 
-func newReports() *reports { return &reports{found: map[string]string{}, moved: make(chan struct{}, 1)} }
+func newReports() *reports {
+	return &reports{found: map[string]string{}, moved: make(chan struct{}, 1)}
+}
 
 func (r *reports) Found(prober string, observer federation.NetworkID, reached map[netip.AddrPort]bool) {
 	r.say(prober, fmt.Sprintf("%s %v", observer, reached))

@@ -124,7 +124,7 @@ func newReal(t *testing.T, delta bool, services ...serviceDelta) *real {
 	return r
 }
 
-var patient = timing{pace: defaultTiming.pace, unanswered: time.Hour, addition: time.Hour, removal: time.Hour, proof: defaultTiming.proof, access: defaultTiming.access, probes: defaultTiming.probes}
+var patient = timing{pace: defaultTiming.pace, unanswered: time.Hour, addition: time.Hour, removal: time.Hour, proof: defaultTiming.proof, access: defaultTiming.access}
 
 // unhealed builds what Envoy awaits for ever, and bad clusters.
 func unhealed() *builder {

@@ -25,12 +25,30 @@ func (m snapshotMetrics) Published(s *federation.Snapshot, c federation.ChangeSe
 			m.Clusters.Detached(id)
 		}
 	}
+	for _, id := range c.Networks {
+		m.Snapshots.Gateways(string(id), verdictsOf(s, id))
+	}
 	clusters, endpoints := 0, 0
 	for cluster := range s.Clusters() {
 		clusters++
 		endpoints += cluster.Endpoints
 	}
 	m.Snapshots.Sizes(clusters, s.CountServices(), endpoints)
+}
+
+func verdictsOf(s *federation.Snapshot, id federation.NetworkID) (all []metrics.Gateway) {
+	n, known := s.Network(id)
+	if !known {
+		return nil
+	}
+	for _, g := range n.Gateways {
+		for _, v := range g.Verdicts {
+			all = append(all, metrics.Gateway{
+				Network: string(id), Gateway: g.Address.String(), Observer: string(v.Observer), Reachable: v.Reachable, Since: v.Since,
+			})
+		}
+	}
+	return all
 }
 
 // xdsMetrics counts what happens on the streams of proxies.

@@ -10,15 +10,25 @@ import (
 type Snapshots struct {
 	version, services, endpoints, clusters prometheus.Gauge
 	next                                   prometheus.Observer
+	gateways, gatewaysSince                *prometheus.GaugeVec
+}
+
+// Gateway is the verdict on one way: from a network to a gateway of another.
+type Gateway struct {
+	Network, Gateway, Observer string
+	Reachable                  bool
+	Since                      time.Time
 }
 
 func newSnapshots(r *prometheus.Registry) *Snapshots {
 	return &Snapshots{
-		version:   gauge(r, "snapshot_version", "Version of the latest snapshot.").WithLabelValues(),
-		services:  gauge(r, "snapshot_services", "Services in the latest snapshot.").WithLabelValues(),
-		endpoints: gauge(r, "snapshot_endpoints", "Endpoints in the latest snapshot.").WithLabelValues(),
-		clusters:  gauge(r, "snapshot_clusters", "Clusters in the latest snapshot.").WithLabelValues(),
-		next:      latency(r, "snapshot_next_seconds", "Time to make a snapshot from the one before.").WithLabelValues(),
+		version:       gauge(r, "snapshot_version", "Version of the latest snapshot.").WithLabelValues(),
+		services:      gauge(r, "snapshot_services", "Services in the latest snapshot.").WithLabelValues(),
+		endpoints:     gauge(r, "snapshot_endpoints", "Endpoints in the latest snapshot.").WithLabelValues(),
+		clusters:      gauge(r, "snapshot_clusters", "Clusters in the latest snapshot.").WithLabelValues(),
+		next:          latency(r, "snapshot_next_seconds", "Time to make a snapshot from the one before.").WithLabelValues(),
+		gateways:      gauge(r, "gateway_reachable", "Whether probes from a network reach a gateway of another one.", "network", "gateway", "observer"),
+		gatewaysSince: gauge(r, "gateway_verdict_since_timestamp_seconds", "Since when a gateway is, or is not, reachable from a network.", "network", "gateway", "observer"),
 	}
 }
 
@@ -26,6 +36,20 @@ func newSnapshots(r *prometheus.Registry) *Snapshots {
 func (m *Snapshots) Published(version uint64, took time.Duration) {
 	m.version.Set(float64(version))
 	m.next.Observe(took.Seconds())
+}
+
+// Gateways replaces what is known of a network's gateways.
+func (m *Snapshots) Gateways(network string, all []Gateway) {
+	m.gateways.DeletePartialMatch(prometheus.Labels{"network": network})
+	m.gatewaysSince.DeletePartialMatch(prometheus.Labels{"network": network})
+	for _, g := range all {
+		value := 0.0
+		if g.Reachable {
+			value = 1
+		}
+		m.gateways.WithLabelValues(g.Network, g.Gateway, g.Observer).Set(value)
+		m.gatewaysSince.WithLabelValues(g.Network, g.Gateway, g.Observer).Set(seconds(g.Since))
+	}
 }
 
 // Sizes says how much the latest snapshot holds.
