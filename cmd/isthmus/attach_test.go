@@ -170,12 +170,12 @@ func TestClusterIsAttachedRotatedAndDetached(t *testing.T) {
 		input map[string]any
 		want  string
 	}{
-		"the same ID":                     {kubernetesInput("c1", reader), "DUPLICATE_CLUSTER_ID"},
-		"B-K16: the same cluster":         {kubernetesInput("other", reader), "DUPLICATE_CLUSTER"},
-		"B-K15: the hub's own ID":         {kubernetesInput("hub", reader), "DUPLICATE_CLUSTER DUPLICATE_CLUSTER_ID"},
-		"B-K15: no ID":                    {kubernetesInput("C1/..", reader), "INVALID_CLUSTER_ID DUPLICATE_CLUSTER"},
+		"the same ID":                      {kubernetesInput("c1", reader), "DUPLICATE_CLUSTER_ID"},
+		"B-K16: the same cluster":          {kubernetesInput("other", reader), "DUPLICATE_CLUSTER"},
+		"B-K15: the hub's own ID":          {kubernetesInput("hub", reader), "DUPLICATE_CLUSTER DUPLICATE_CLUSTER_ID"},
+		"B-K15: no ID":                     {kubernetesInput("C1/..", reader), "INVALID_CLUSTER_ID DUPLICATE_CLUSTER"},
 		"B-K1: a kubeconfig that executes": {map[string]any{"clusterID": "x", "kubernetes": map[string]any{"kubeconfig": fmt.Sprintf(kubeconfig, "exec: {command: /bin/true}")}}, "KUBECONFIG_EXEC"},
-		"nothing":                         {map[string]any{"clusterID": "x"}, "INVALID_REQUEST"},
+		"nothing":                          {map[string]any{"clusterID": "x"}, "INVALID_REQUEST"},
 	} {
 		if got := h.ask(t, "attachCluster", c.input); got.refusals() != c.want || got.Cluster != nil {
 			t.Errorf("%s: refused with %q (%+v), want %q", name, got.refusals(), got.UserErrors, c.want)
