@@ -12,7 +12,7 @@ import (
 
 // following says which things a subscriber follows. Equal ones follow the same.
 type following struct {
-	services, clusters, objects bool
+	services, clusters, objects, networks bool
 	cluster                     federation.ClusterID // "": any
 	hostname                    string               // a part of it, in lower case
 	inNamespace                 bool
@@ -21,11 +21,12 @@ type following struct {
 
 func newFollowing(filter *model.ChangeFilter) following {
 	if filter == nil {
-		return following{services: true, clusters: true, objects: true}
+		return following{services: true, clusters: true, objects: true, networks: true}
 	}
 	has := func(kind model.ChangeKind) bool { return filter.Kinds == nil || slices.Contains(filter.Kinds, kind) }
 	return following{
 		services: has(model.ChangeKindService), clusters: has(model.ChangeKindCluster), objects: has(model.ChangeKindConfigObject),
+		networks: has(model.ChangeKindNetwork),
 		cluster: federation.ClusterID(value(filter.ClusterID)), hostname: strings.ToLower(value(filter.HostnameContains)),
 		inNamespace: filter.Namespace != nil, namespace: value(filter.Namespace),
 	}
@@ -40,6 +41,11 @@ func (f following) hasService(of *federation.Service) bool {
 // hasCluster tells whether the cluster is followed; nil is not.
 func (f following) hasCluster(of *federation.Cluster) bool {
 	return of != nil && f.clusters && (f.cluster == "" || of.ID == f.cluster)
+}
+
+// hasNetwork tells whether the network is followed; nil is not.
+func (f following) hasNetwork(of *federation.Network) bool {
+	return of != nil && f.networks && of.Gated && (f.cluster == "" || slices.Contains(of.Clusters, f.cluster))
 }
 
 // hasObject tells whether the object is followed; nil is not.

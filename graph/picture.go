@@ -40,6 +40,11 @@ func (p picture) next(now *federation.Snapshot) (next picture, change model.Chan
 		after, _ := now.Cluster(id)
 		next.cluster(&change, versions[*federation.Cluster]{before, after}, p.snapshot)
 	}
+	for _, id := range set.Networks {
+		before, _ := p.snapshot.Network(id)
+		after, _ := now.Network(id)
+		next.network(&change, before, after)
+	}
 	for _, c := range set.Objects {
 		before, _ := p.snapshot.Object(c.Key)
 		after, _ := now.Object(c.Key)
@@ -54,7 +59,7 @@ func newChange(of *federation.Snapshot) model.Change {
 
 func isEmpty(c model.Change) bool { return size(c) == 0 }
 
-func size(c model.Change) int { return len(c.Services) + len(c.Clusters) + len(c.ConfigObjects) }
+func size(c model.Change) int { return len(c.Services) + len(c.Clusters) + len(c.ConfigObjects) + len(c.Networks) }
 
 // action is what happened to a thing, by whether it was and is followed.
 func action(was, is bool) model.ChangeAction {
@@ -110,6 +115,23 @@ func sameCluster(a, b federation.Cluster) bool {
 	return a == b
 }
 
+func (p *picture) network(change *model.Change, before, after *federation.Network) {
+	was, is := p.hasNetwork(before), p.hasNetwork(after)
+	if !was && !is || before == after {
+		return
+	}
+	shown := after
+	if was {
+		p.digest = p.digest.Without(model.NetworkDigest(before))
+	}
+	if is {
+		p.digest = p.digest.With(model.NetworkDigest(after))
+	} else {
+		shown = before
+	}
+	change.Networks = append(change.Networks, model.NetworkChange{Action: action(was, is), Network: model.Network{Of: shown}})
+}
+
 func (p *picture) object(change *model.Change, before, after *federation.Object) {
 	was, is := p.hasObject(before), p.hasObject(after)
 	if !was && !is || before == after {
@@ -158,6 +180,9 @@ func (p *picture) chunk() model.Change {
 func divide(chunk model.Change) (full, one model.Change) {
 	full, one = chunk, model.Change{Version: chunk.Version, Resync: chunk.Resync}
 	switch {
+	case len(chunk.Networks) > 0:
+		at := len(chunk.Networks) - 1
+		full.Networks, one.Networks = chunk.Networks[:at], []model.NetworkChange{chunk.Networks[at]}
 	case len(chunk.ConfigObjects) > 0:
 		at := len(chunk.ConfigObjects) - 1
 		full.ConfigObjects, one.ConfigObjects = chunk.ConfigObjects[:at], []model.ConfigObjectChange{chunk.ConfigObjects[at]}
@@ -172,7 +197,7 @@ func divide(chunk model.Change) (full, one model.Change) {
 }
 
 // things adds one thing after the other to the chunk: clusters, services,
-// configuration objects.
+// configuration objects, networks.
 func (p *picture) things(chunk *model.Change) iter.Seq[struct{}] {
 	return func(yield func(struct{}) bool) {
 		for c := range p.snapshot.Clusters() {
@@ -187,6 +212,11 @@ func (p *picture) things(chunk *model.Change) iter.Seq[struct{}] {
 		}
 		for o := range p.snapshot.Objects() {
 			if p.object(chunk, nil, o); !yield(struct{}{}) {
+				return
+			}
+		}
+		for n := range p.snapshot.Networks() {
+			if p.network(chunk, nil, n); !yield(struct{}{}) {
 				return
 			}
 		}

@@ -57,6 +57,7 @@ type ComplexityRoot struct {
 		Clusters      func(childComplexity int) int
 		ConfigObjects func(childComplexity int) int
 		Cursor        func(childComplexity int) int
+		Networks      func(childComplexity int) int
 		Resync        func(childComplexity int) int
 		Services      func(childComplexity int) int
 		Version       func(childComplexity int) int
@@ -290,6 +291,13 @@ type ComplexityRoot struct {
 		Severity func(childComplexity int) int
 	}
 
+	GatewayHealth struct {
+		Observer  func(childComplexity int) int
+		Reachable func(childComplexity int) int
+		Since     func(childComplexity int) int
+		Standing  func(childComplexity int) int
+	}
+
 	HiddenObject struct {
 		Source     func(childComplexity int) int
 		SourceName func(childComplexity int) int
@@ -323,6 +331,27 @@ type ComplexityRoot struct {
 		RenewWorkload    func(childComplexity int, input model.RenewWorkloadInput) int
 		Rollback         func(childComplexity int, input model.RollbackInput) int
 		RotateCluster    func(childComplexity int, input model.RotateClusterInput) int
+	}
+
+	Network struct {
+		Cidrs           func(childComplexity int) int
+		ClusterIDs      func(childComplexity int) int
+		Gated           func(childComplexity int) int
+		Gateways        func(childComplexity int) int
+		NetworkID       func(childComplexity int) int
+		RefusedGateways func(childComplexity int) int
+	}
+
+	NetworkChange struct {
+		Action  func(childComplexity int) int
+		Network func(childComplexity int) int
+	}
+
+	NetworkGateway struct {
+		Address  func(childComplexity int) int
+		From     func(childComplexity int) int
+		Health   func(childComplexity int) int
+		Locality func(childComplexity int) int
 	}
 
 	NotHonoured struct {
@@ -465,11 +494,18 @@ type ComplexityRoot struct {
 		History       func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Hub           func(childComplexity int) int
 		Kinds         func(childComplexity int) int
+		Network       func(childComplexity int, id string) int
+		Networks      func(childComplexity int) int
 		Node          func(childComplexity int, id string) int
 		Proxies       func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Proxy         func(childComplexity int, nodeID string) int
 		Service       func(childComplexity int, hostname string, namespace *string) int
 		Services      func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
+	}
+
+	RefusedGateway struct {
+		Gateway func(childComplexity int) int
+		Why     func(childComplexity int) int
 	}
 
 	RegisterWorkloadPayload struct {
@@ -693,6 +729,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Change.Cursor(childComplexity), true
+	case "Change.networks":
+		if e.ComplexityRoot.Change.Networks == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Networks(childComplexity), true
 	case "Change.resync":
 		if e.ComplexityRoot.Change.Resync == nil {
 			break
@@ -1595,6 +1637,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Finding.Severity(childComplexity), true
 
+	case "GatewayHealth.observer":
+		if e.ComplexityRoot.GatewayHealth.Observer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GatewayHealth.Observer(childComplexity), true
+	case "GatewayHealth.reachable":
+		if e.ComplexityRoot.GatewayHealth.Reachable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GatewayHealth.Reachable(childComplexity), true
+	case "GatewayHealth.since":
+		if e.ComplexityRoot.GatewayHealth.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GatewayHealth.Since(childComplexity), true
+	case "GatewayHealth.standing":
+		if e.ComplexityRoot.GatewayHealth.Standing == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GatewayHealth.Standing(childComplexity), true
+
 	case "HiddenObject.source":
 		if e.ComplexityRoot.HiddenObject.Source == nil {
 			break
@@ -1769,6 +1836,81 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RotateCluster(childComplexity, args["input"].(model.RotateClusterInput)), true
+
+	case "Network.cidrs":
+		if e.ComplexityRoot.Network.Cidrs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Network.Cidrs(childComplexity), true
+	case "Network.clusterIDs":
+		if e.ComplexityRoot.Network.ClusterIDs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Network.ClusterIDs(childComplexity), true
+	case "Network.gated":
+		if e.ComplexityRoot.Network.Gated == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Network.Gated(childComplexity), true
+	case "Network.gateways":
+		if e.ComplexityRoot.Network.Gateways == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Network.Gateways(childComplexity), true
+	case "Network.networkID":
+		if e.ComplexityRoot.Network.NetworkID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Network.NetworkID(childComplexity), true
+	case "Network.refusedGateways":
+		if e.ComplexityRoot.Network.RefusedGateways == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Network.RefusedGateways(childComplexity), true
+
+	case "NetworkChange.action":
+		if e.ComplexityRoot.NetworkChange.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkChange.Action(childComplexity), true
+	case "NetworkChange.network":
+		if e.ComplexityRoot.NetworkChange.Network == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkChange.Network(childComplexity), true
+
+	case "NetworkGateway.address":
+		if e.ComplexityRoot.NetworkGateway.Address == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.Address(childComplexity), true
+	case "NetworkGateway.from":
+		if e.ComplexityRoot.NetworkGateway.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.From(childComplexity), true
+	case "NetworkGateway.health":
+		if e.ComplexityRoot.NetworkGateway.Health == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.Health(childComplexity), true
+	case "NetworkGateway.locality":
+		if e.ComplexityRoot.NetworkGateway.Locality == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.Locality(childComplexity), true
 
 	case "NotHonoured.field":
 		if e.ComplexityRoot.NotHonoured.Field == nil {
@@ -2329,6 +2471,23 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Kinds(childComplexity), true
+	case "Query.network":
+		if e.ComplexityRoot.Query.Network == nil {
+			break
+		}
+
+		args, err := ec.field_Query_network_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Network(childComplexity, args["id"].(string)), true
+	case "Query.networks":
+		if e.ComplexityRoot.Query.Networks == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.Networks(childComplexity), true
 	case "Query.node":
 		if e.ComplexityRoot.Query.Node == nil {
 			break
@@ -2384,6 +2543,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Services(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ServiceFilter)), true
+
+	case "RefusedGateway.gateway":
+		if e.ComplexityRoot.RefusedGateway.Gateway == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefusedGateway.Gateway(childComplexity), true
+	case "RefusedGateway.why":
+		if e.ComplexityRoot.RefusedGateway.Why == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefusedGateway.Why(childComplexity), true
 
 	case "RegisterWorkloadPayload.registration":
 		if e.ComplexityRoot.RegisterWorkloadPayload.Registration == nil {
@@ -3032,6 +3204,15 @@ type Query {
     "The namespace; \"\" is one of its own."
     namespace: String
   ): Service
+
+  "The networks that the hub knows, in the order of their IDs."
+  networks: [Network!]!
+
+  "One network, or null."
+  network(
+    "Its ID."
+    id: String!
+  ): Network
 
   "The connected proxies, one for each stream, in the order of node IDs and of connecting. Without first and last, a page has 50."
   proxies(
@@ -3844,6 +4025,8 @@ enum ChangeKind {
   CLUSTER
   "Configuration objects."
   CONFIG_OBJECT
+  "Networks that are entered through gateways."
+  NETWORK
 }
 
 "What names a configuration object."
@@ -4527,6 +4710,16 @@ type Change {
   clusters: [ClusterChange!]!
   "The configuration objects that changed."
   configObjects: [ConfigObjectChange!]!
+  "The networks entered through gateways that changed: with their gateways, and which of these can be reached."
+  networks: [NetworkChange!]!
+}
+
+"A network that changed."
+type NetworkChange {
+  "What happened to it; CREATE for all of a resync."
+  action: ChangeAction!
+  "The network as it is now; the last that there was when it is gone."
+  network: Network!
 }
 
 "A service that changed."
@@ -4658,6 +4851,68 @@ type DetachClusterPayload {
   "Why it was refused; with any, nothing was changed."
   userErrors: [UserError!]!
 }
+
+"A network: addresses that reach each other."
+type Network {
+  "What it is called."
+  networkID: String!
+  "The ranges that are in it."
+  cidrs: [String!]!
+  "The clusters whose endpoints are in it unless they say otherwise."
+  clusterIDs: [String!]!
+  "Whether it is entered through gateways, also where none has an address now; others are sent to directly."
+  gated: Boolean!
+  "Its gateways, each address and port once, in their order."
+  gateways: [NetworkGateway!]!
+  "Gateways, or addresses of them, that are not used."
+  refusedGateways: [RefusedGateway!]!
+}
+
+"An entry of a network."
+type NetworkGateway {
+  "Its address and port, like 192.0.2.1:15443."
+  address: String!
+  "Where it is."
+  locality: Locality!
+  "The networks whose proxies may enter by it; none: all."
+  from: [String!]!
+  "What it is to the proxies of each network that probed it, in the order of these networks."
+  health: [GatewayHealth!]!
+}
+
+"What a gateway is to the proxies of a network, as far as probes can tell. It is evidence of the data path; that of the control link is the status of clusters."
+type GatewayHealth {
+  "The network from which it was probed."
+  observer: String!
+  "Whether the probes reach it."
+  reachable: Boolean!
+  "Since when that is so."
+  since: DateTime!
+  "Whether proxies of the observer enter by it, and why."
+  standing: GatewayStanding!
+}
+
+"Whether proxies enter by a gateway, and why."
+enum GatewayStanding {
+  "They do: nobody has probed it from there."
+  UNPROBED
+  "They do: it can be reached."
+  REACHABLE
+  "They do not: it cannot be reached, and another one can."
+  UNREACHABLE
+  "They do, although it cannot be reached: none can."
+  LAST_RESORT
+  "They do not: it is for other networks."
+  NOT_SERVING
+}
+
+"A gateway that is not used."
+type RefusedGateway {
+  "An address, a name or a service."
+  gateway: String!
+  "Why it is not used, and what to do."
+  why: String!
+}
 `, BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
@@ -4714,6 +4969,8 @@ func (ec *executionContext) childFields_Change(ctx context.Context, field graphq
 		return ec.fieldContext_Change_clusters(ctx, field)
 	case "configObjects":
 		return ec.fieldContext_Change_configObjects(ctx, field)
+	case "networks":
+		return ec.fieldContext_Change_networks(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Change", field.Name)
 }
@@ -5174,6 +5431,20 @@ func (ec *executionContext) childFields_Finding(ctx context.Context, field graph
 	return nil, fmt.Errorf("no field named %q was found under type Finding", field.Name)
 }
 
+func (ec *executionContext) childFields_GatewayHealth(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "observer":
+		return ec.fieldContext_GatewayHealth_observer(ctx, field)
+	case "reachable":
+		return ec.fieldContext_GatewayHealth_reachable(ctx, field)
+	case "since":
+		return ec.fieldContext_GatewayHealth_since(ctx, field)
+	case "standing":
+		return ec.fieldContext_GatewayHealth_standing(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GatewayHealth", field.Name)
+}
+
 func (ec *executionContext) childFields_HiddenObject(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "source":
@@ -5216,6 +5487,48 @@ func (ec *executionContext) childFields_Locality(ctx context.Context, field grap
 		return ec.fieldContext_Locality_subZone(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Locality", field.Name)
+}
+
+func (ec *executionContext) childFields_Network(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "networkID":
+		return ec.fieldContext_Network_networkID(ctx, field)
+	case "cidrs":
+		return ec.fieldContext_Network_cidrs(ctx, field)
+	case "clusterIDs":
+		return ec.fieldContext_Network_clusterIDs(ctx, field)
+	case "gated":
+		return ec.fieldContext_Network_gated(ctx, field)
+	case "gateways":
+		return ec.fieldContext_Network_gateways(ctx, field)
+	case "refusedGateways":
+		return ec.fieldContext_Network_refusedGateways(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Network", field.Name)
+}
+
+func (ec *executionContext) childFields_NetworkChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "action":
+		return ec.fieldContext_NetworkChange_action(ctx, field)
+	case "network":
+		return ec.fieldContext_NetworkChange_network(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NetworkChange", field.Name)
+}
+
+func (ec *executionContext) childFields_NetworkGateway(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "address":
+		return ec.fieldContext_NetworkGateway_address(ctx, field)
+	case "locality":
+		return ec.fieldContext_NetworkGateway_locality(ctx, field)
+	case "from":
+		return ec.fieldContext_NetworkGateway_from(ctx, field)
+	case "health":
+		return ec.fieldContext_NetworkGateway_health(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NetworkGateway", field.Name)
 }
 
 func (ec *executionContext) childFields_NotHonoured(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5476,6 +5789,16 @@ func (ec *executionContext) childFields_ProxySync(ctx context.Context, field gra
 		return ec.fieldContext_ProxySync_since(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ProxySync", field.Name)
+}
+
+func (ec *executionContext) childFields_RefusedGateway(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "gateway":
+		return ec.fieldContext_RefusedGateway_gateway(ctx, field)
+	case "why":
+		return ec.fieldContext_RefusedGateway_why(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RefusedGateway", field.Name)
 }
 
 func (ec *executionContext) childFields_RegisterWorkloadPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

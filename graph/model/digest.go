@@ -61,6 +61,13 @@ func ClusterDigest(of *federation.Cluster) Digest {
 	return digestOf("cluster", []any{of.ID, of.Spec, of.Identity, of.Status.Phase, of.Status.Message, of.Problems})
 }
 
+// NetworkDigest stands for a network with what is known of its gateways.
+func NetworkDigest(of *federation.Network) Digest {
+	content := *of
+	content.Version = 0
+	return digestOf("network", content)
+}
+
 // ObjectDigest stands for a configuration object at its revision.
 func ObjectDigest(of *federation.Object) Digest {
 	return digestOf("object", []any{of.Key, of.Revision, of.Digest})

@@ -85,6 +85,8 @@ type Change struct {
 	Clusters []ClusterChange `json:"clusters"`
 	// The configuration objects that changed.
 	ConfigObjects []ConfigObjectChange `json:"configObjects"`
+	// The networks entered through gateways that changed: with their gateways, and which of these can be reached.
+	Networks []NetworkChange `json:"networks"`
 }
 
 // Which things to follow. Each field narrows only the things that have what it speaks of; what is absent or null does not matter.
@@ -407,6 +409,18 @@ type Finding struct {
 	Field *string `json:"field,omitempty"`
 }
 
+// What a gateway is to the proxies of a network, as far as probes can tell. It is evidence of the data path; that of the control link is the status of clusters.
+type GatewayHealth struct {
+	// The network from which it was probed.
+	Observer string `json:"observer"`
+	// Whether the probes reach it.
+	Reachable bool `json:"reachable"`
+	// Since when that is so.
+	Since time.Time `json:"since"`
+	// Whether proxies of the observer enter by it, and why.
+	Standing GatewayStanding `json:"standing"`
+}
+
 // An object that is not in force because an earlier source has it too.
 type HiddenObject struct {
 	// The sort of the source that has it.
@@ -475,6 +489,14 @@ type ManifestInput struct {
 	Name string `json:"name"`
 	// YAML or JSON, as many documents as you like.
 	Content string `json:"content"`
+}
+
+// A network that changed.
+type NetworkChange struct {
+	// What happened to it; CREATE for all of a resync.
+	Action ChangeAction `json:"action"`
+	// The network as it is now; the last that there was when it is gone.
+	Network Network `json:"network"`
 }
 
 // Something that an object says and the hub does not carry out.
@@ -665,6 +687,14 @@ type ProxySync struct {
 	LastError *string `json:"lastError,omitempty"`
 	// When that state began.
 	Since *time.Time `json:"since,omitempty"`
+}
+
+// A gateway that is not used.
+type RefusedGateway struct {
+	// An address, a name or a service.
+	Gateway string `json:"gateway"`
+	// Why it is not used, and what to do.
+	Why string `json:"why"`
 }
 
 // A workload that is to be in the mesh for some time.
@@ -965,17 +995,20 @@ const (
 	ChangeKindCluster ChangeKind = "CLUSTER"
 	// Configuration objects.
 	ChangeKindConfigObject ChangeKind = "CONFIG_OBJECT"
+	// Networks that are entered through gateways.
+	ChangeKindNetwork ChangeKind = "NETWORK"
 )
 
 var AllChangeKind = []ChangeKind{
 	ChangeKindService,
 	ChangeKindCluster,
 	ChangeKindConfigObject,
+	ChangeKindNetwork,
 }
 
 func (e ChangeKind) IsValid() bool {
 	switch e {
-	case ChangeKindService, ChangeKindCluster, ChangeKindConfigObject:
+	case ChangeKindService, ChangeKindCluster, ChangeKindConfigObject, ChangeKindNetwork:
 		return true
 	}
 	return false
@@ -1212,6 +1245,73 @@ func (e *Delivery) UnmarshalJSON(b []byte) error {
 }
 
 func (e Delivery) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// Whether proxies enter by a gateway, and why.
+type GatewayStanding string
+
+const (
+	// They do: nobody has probed it from there.
+	GatewayStandingUnprobed GatewayStanding = "UNPROBED"
+	// They do: it can be reached.
+	GatewayStandingReachable GatewayStanding = "REACHABLE"
+	// They do not: it cannot be reached, and another one can.
+	GatewayStandingUnreachable GatewayStanding = "UNREACHABLE"
+	// They do, although it cannot be reached: none can.
+	GatewayStandingLastResort GatewayStanding = "LAST_RESORT"
+	// They do not: it is for other networks.
+	GatewayStandingNotServing GatewayStanding = "NOT_SERVING"
+)
+
+var AllGatewayStanding = []GatewayStanding{
+	GatewayStandingUnprobed,
+	GatewayStandingReachable,
+	GatewayStandingUnreachable,
+	GatewayStandingLastResort,
+	GatewayStandingNotServing,
+}
+
+func (e GatewayStanding) IsValid() bool {
+	switch e {
+	case GatewayStandingUnprobed, GatewayStandingReachable, GatewayStandingUnreachable, GatewayStandingLastResort, GatewayStandingNotServing:
+		return true
+	}
+	return false
+}
+
+func (e GatewayStanding) String() string {
+	return string(e)
+}
+
+func (e *GatewayStanding) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = GatewayStanding(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid GatewayStanding", str)
+	}
+	return nil
+}
+
+func (e GatewayStanding) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *GatewayStanding) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e GatewayStanding) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -1,0 +1,78 @@
+package model
+
+import (
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Network is a network as one snapshot has it.
+type Network struct{ Of *federation.Network }
+
+// NetworkID is what it is called.
+func (n Network) NetworkID() string { return string(n.Of.ID) }
+
+// Gated tells whether it is entered through gateways.
+func (n Network) Gated() bool { return n.Of.Gated }
+
+// Cidrs are the ranges that are in it.
+func (n Network) Cidrs() []string {
+	all := make([]string, len(n.Of.CIDRs))
+	for i, c := range n.Of.CIDRs {
+		all[i] = c.String()
+	}
+	return all
+}
+
+// ClusterIDs are the clusters that are in it.
+func (n Network) ClusterIDs() []string { return texts(n.Of.Clusters) }
+
+// Gateways are its entries.
+func (n Network) Gateways() []NetworkGateway {
+	all := make([]NetworkGateway, len(n.Of.Gateways))
+	for i := range all {
+		all[i] = NetworkGateway{network: n.Of, at: i}
+	}
+	return all
+}
+
+// RefusedGateways are those that are not used.
+func (n Network) RefusedGateways() []RefusedGateway {
+	all := make([]RefusedGateway, len(n.Of.Refused))
+	for i, r := range n.Of.Refused {
+		all[i] = RefusedGateway{Gateway: r.Gateway, Why: r.Why}
+	}
+	return all
+}
+
+// NetworkGateway is an entry of a network.
+type NetworkGateway struct {
+	network *federation.Network
+	at      int
+}
+
+func (g NetworkGateway) of() federation.Gateway { return g.network.Gateways[g.at] }
+
+// Address is its address and port.
+func (g NetworkGateway) Address() string { return g.of().Address.String() }
+
+// Locality is where it is.
+func (g NetworkGateway) Locality() Locality {
+	l := g.of().Locality
+	return Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}
+}
+
+// From are the networks that it is for.
+func (g NetworkGateway) From() []string { return texts(g.of().From) }
+
+// Health is what it is to each observer.
+func (g NetworkGateway) Health() []GatewayHealth {
+	all := make([]GatewayHealth, len(g.of().Verdicts))
+	for i, v := range g.of().Verdicts {
+		all[i] = GatewayHealth{
+			Observer: string(v.Observer), Reachable: v.Reachable, Since: v.Since.UTC().Truncate(time.Millisecond),
+			Standing: GatewayStanding(g.network.StandingsFrom(v.Observer)[g.at]),
+		}
+	}
+	return all
+}
