@@ -261,12 +261,15 @@ const (
 	ChangeKindCluster ChangeKind = "CLUSTER"
 	// Configuration objects.
 	ChangeKindConfigObject ChangeKind = "CONFIG_OBJECT"
+	// Networks that are entered through gateways.
+	ChangeKindNetwork ChangeKind = "NETWORK"
 )
 
 var AllChangeKind = []ChangeKind{
 	ChangeKindService,
 	ChangeKindCluster,
 	ChangeKindConfigObject,
+	ChangeKindNetwork,
 }
 
 // ChangesResponse is returned by Changes on success.
