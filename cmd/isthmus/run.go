@@ -22,6 +22,7 @@ import (
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
+	gatewaynames "isthmus.dev/isthmus/internal/resolve"
 	"isthmus.dev/isthmus/internal/seal"
 	"isthmus.dev/isthmus/internal/server"
 	"isthmus.dev/isthmus/registries"
@@ -178,6 +179,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		"secrets":       secrets.run,
 		"identities":    who.run,
 		"readiness":     all.run,
+		"gatewaynames":  gatewaynames.New(gatewaynames.Options{Snapshots: aggregate, To: aggregate.Open(federation.ShardKey{Provider: "Resolver"}), Logger: p.logger}).Run,
 		"health":        func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
 	}, edge: map[string]func(context.Context) error{
 		"xds":     discovery.Run,

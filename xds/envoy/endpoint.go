@@ -31,7 +31,7 @@ func (o offer) compareSocket(p offer) int {
 // once, one group for each locality. trafficDistribution does not show yet.
 func (b *builder) assignment(name string) proto.Message {
 	p, ok := b.destinationOf(name)
-	if !ok || !p.eds() {
+	if !ok || !p.eds() || !b.facet.hasPlace(p.service.Key.Hostname, b.reader) {
 		return nil
 	}
 	p.service, _ = b.reader.Endpoints(p.service.Key)
@@ -42,11 +42,13 @@ func (b *builder) assignment(name string) proto.Message {
 		}
 		return isName
 	})
-	h := b.horizonOf(p, offers)
+	h := b.horizonOf(p, b.keepClusterLocal(p, offers))
 	if len(h.entries) > 0 {
 		b.reader.Accounts(p.service.Key) // what a gateway's peers are depends on them
 	}
-	return b.assignMembers(p, h.members(p.service))
+	members := h.members(p.service)
+	b.prioritise(p, members)
+	return b.assignMembers(p, members)
 }
 
 // namedEndpoints are those of a service that proxies find by DNS.

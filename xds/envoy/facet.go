@@ -43,11 +43,13 @@ type Facet struct {
 	Domain    string
 	Addresses string // sorted, joined by commas
 	Port      uint16
-	IPv6      bool // the proxies have IPv6 addresses
-	GRPC      bool // there is no proxy: the client's own gRPC asks
-	Identity  bool // the proxies have an identity of the mesh
-	SNIDNAT   bool // the proxies are routers in sni-dnat mode
-	Automatic bool // callers know services of other clusters by automatic VIPs
+	IPv6      bool                // the proxies have IPv6 addresses
+	GRPC      bool                // there is no proxy: the client's own gRPC asks
+	Place     string              // near, far, or empty where places do not matter
+	Locality  federation.Locality // of the proxies
+	Identity  bool                // the proxies have an identity of the mesh
+	SNIDNAT   bool                // the proxies are routers in sni-dnat mode
+	Automatic bool                // callers know services of other clusters by automatic VIPs
 	// What configuration makes of the proxy.
 	Egress   string                  // what a Sidecar imports: NAMESPACE/HOST, sorted, joined by commas; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
@@ -65,6 +67,8 @@ func (f Facet) String() string {
 		{"egress", f.Egress},
 		{"labels", f.Labels},
 		{"outbound", string(f.Outbound)},
+		{"place", f.Place},
+		{"locality", strings.TrimRight(f.Locality.String(), "/")},
 	} {
 		if p.value != "" {
 			parts = append(parts, p.key+"="+p.value)
@@ -219,10 +223,19 @@ func (n Node) passedFacets(base Facet) []Facet {
 }
 
 func (n Node) endpointFacets(c bearing) []Facet {
-	place := n.endpointFacet(c)
-	facets := n.passedFacets(place)
-	place.Identity = n.Identity
-	return append(n.offering(c, place), append(facets, n.podFacets(c)...)...)
+	base := n.endpointFacet(c)
+	facets := n.passedFacets(base)
+	base.Identity = n.Identity
+	return append(n.byPlace(c, base), append(facets, n.podFacets(c)...)...)
+}
+
+// byPlace are the facets of endpoints that stand for services: those of which the
+// proxy's cluster and locality decide, and the others.
+func (n Node) byPlace(c bearing, base Facet) []Facet {
+	here, everywhere := base, base
+	here.Place, here.Cluster, here.Locality = near, n.Cluster, n.Locality
+	everywhere.Place = far
+	return append(n.offering(c, here), n.offering(c, everywhere)...)
 }
 
 // endpointFacet names the cluster only where it decides the network.

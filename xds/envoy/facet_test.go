@@ -14,7 +14,7 @@ func TestProxiesShareFacets(t *testing.T) {
 	other := parse(t, "sidecar~10.0.0.3~c.other~other.svc.cluster.local", map[string]any{"CLUSTER_ID": "c2", "NETWORK": "n1"})
 	for typ, want := range map[envoy.Type]struct{ twin, other int }{
 		envoy.ClusterType:  {0, 1}, // another namespace
-		envoy.EndpointType: {0, 1}, // another namespace; the network is the same
+		envoy.EndpointType: {0, 3}, // another namespace, and another cluster where that matters; the network is the same
 		envoy.ListenerType: {1, 3}, // the workload; another cluster and namespace
 		envoy.RouteType:    {0, 1}, // other short names
 	} {

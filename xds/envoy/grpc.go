@@ -27,7 +27,7 @@ func (n Node) grpcFacets(t Type, c bearing) []Facet {
 	case ClusterType:
 		return append([]Facet{{Scope: scopeStatic, GRPC: true}}, n.offering(c, Facet{GRPC: true})...)
 	case EndpointType:
-		return append([]Facet{{Scope: scopeStatic, GRPC: true}}, n.offering(c, n.endpointFacet(c))...)
+		return append([]Facet{{Scope: scopeStatic, GRPC: true}}, n.byPlace(c, n.endpointFacet(c))...)
 	case ListenerType:
 		return []Facet{{Scope: scopeTargets, GRPC: true, Namespace: n.Namespace, Domain: n.Domain, Egress: c.egress, Labels: c.labels}}
 	case RouteType:

@@ -140,7 +140,7 @@ func (d destination) byDNS() bool {
 // first name alone.
 func (b *builder) grpcOffers(d destination) (found []offer, byName bool) {
 	d.service, _ = b.reader.Endpoints(d.service.Key)
-	h := b.horizonOf(d, b.offers(d))
+	h := b.horizonOf(d, b.keepClusterLocal(d, b.offers(d)))
 	offers := h.direct
 	addresses := slices.ContainsFunc(offers, func(o offer) bool { _, is := o.endpoint.Address.IP(); return is })
 	for _, o := range offers {

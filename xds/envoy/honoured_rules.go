@@ -25,7 +25,7 @@ func destinationRuleFields() fieldTable {
 }
 
 var policyFields = []string{
-	"loadBalancer.simple", "loadBalancer.consistentHash", "connectionPool.tcp",
+	"loadBalancer.simple", "loadBalancer.consistentHash", "loadBalancer.localityLbSetting.enabled", "loadBalancer.localityLbSetting.failover", "connectionPool.tcp",
 	"connectionPool.http.http1MaxPendingRequests", "connectionPool.http.http2MaxRequests", "connectionPool.http.maxRequestsPerConnection",
 	"connectionPool.http.maxRetries", "connectionPool.http.idleTimeout", "connectionPool.http.h2UpgradePolicy",
 	"connectionPool.http.useClientProtocol", "connectionPool.http.maxConcurrentStreams",
@@ -36,7 +36,8 @@ var policyFields = []string{
 }
 
 var refusedPolicyFields = map[string]string{
-	"loadBalancer.localityLbSetting":                  "endpoints are not preferred by locality yet",
+	"loadBalancer.localityLbSetting.distribute":       "requests are not distributed over localities yet",
+	"loadBalancer.localityLbSetting.failoverPriority": "endpoints are preferred by region, zone and sub-zone only",
 	"loadBalancer.zoneAwareLbSetting":                 "endpoints are not preferred by zone yet",
 	"loadBalancer.warmup":                             "new endpoints get their whole share at once",
 	"loadBalancer.warmupDurationSecs":                 "new endpoints get their whole share at once",

@@ -66,7 +66,7 @@ func Fixed(t Type, f Facet, r *federation.Reader) []string {
 // before or contributes now must be built again, even if the name existed and
 // other services contribute it too: who wins a name may have changed.
 func Contributes(t Type, f Facet, s *federation.Service, snapshot *federation.Snapshot) []string {
-	if !f.covers(s) {
+	if !f.covers(s) || !f.hasPlace(s.Key.Hostname, snapshot) {
 		return nil
 	}
 	if f.Scope == scopePassed {
@@ -101,8 +101,11 @@ func appendSubsets(clusters []string, host federation.Hostname, subsets []string
 // Speaks returns the hostnames and wildcards of the services to whose names the
 // object contributes.
 func Speaks(o *federation.Object) []string {
-	if rule, ok := ruleOf(o); ok && len(rule.GetSubsets()) > 0 {
-		return hostsOfRule(o) // subsets have clusters of their own
+	if rule, ok := ruleOf(o); ok && (len(rule.GetSubsets()) > 0 || ejects(rule)) {
+		return hostsOfRule(o) // subsets have clusters of their own, and places may matter
+	}
+	if o.Key == federation.MeshSettingsKey {
+		return []string{"*"} // places may matter anywhere
 	}
 	return nil
 }

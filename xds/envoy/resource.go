@@ -55,6 +55,7 @@ const (
 	ReasonGatewayConflict     = "GATEWAY_CONFLICT"       // an older Gateway, or an earlier server, has the port or the host
 	ReasonOtherNetwork        = "OTHER_NETWORK"          // the endpoint is not of the router's own network
 	ReasonSNIConflict         = "SNI_CONFLICT"           // connections to it would ask for the same server name as others
+	ReasonClusterLocal        = "CLUSTER_LOCAL"          // the host is served by the proxy's own cluster only
 	ReasonUnknownNetwork      = "UNKNOWN_NETWORK"        // the endpoint's label names a network that does not exist
 	ReasonNoMutualTLS         = "NO_MUTUAL_TLS"          // the endpoint does not take mutual TLS, without which nothing comes from other networks
 	ReasonNoIdentity          = "NO_IDENTITY"            // the proxy has no identity with which it could speak mutual TLS to other networks

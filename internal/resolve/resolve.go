@@ -1,0 +1,186 @@
+// Package resolve keeps what the names of networks' gateways stand for.
+package resolve
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+const (
+	// DefaultEvery is how often a name is resolved.
+	DefaultEvery = 30 * time.Second
+	again        = 5 * time.Second // after a failure
+	patience     = 5 * time.Second // with one name
+	atOnce       = 8               // names
+	mostAnswers  = 64              // addresses of a name that are used
+)
+
+// Snapshots has the latest snapshot.
+type Snapshots interface {
+	Latest() *federation.Snapshot
+}
+
+// Sink takes what names stand for.
+type Sink interface {
+	Update(federation.Edit)
+}
+
+// Resolver asks for the addresses of a name.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Options of a Keeper. Snapshots and To are needed.
+type Options struct {
+	Snapshots Snapshots
+	To        Sink
+	Resolver  Resolver      // nil: that of the machine
+	Every     time.Duration // 0: DefaultEvery
+	Logger    *slog.Logger  // nil: nothing is logged
+}
+
+// Keeper resolves the names that the latest snapshot has for gateways, each again
+// and again. What was resolved last stays while a name cannot be resolved.
+type Keeper struct {
+	options Options
+	names   map[federation.Hostname]*known
+}
+
+// known is what is known of a name.
+type known struct {
+	due       time.Time
+	addresses []netip.Addr
+	failing   bool
+}
+
+// New makes a Keeper; Run has it work.
+func New(o Options) *Keeper {
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Every = cmp.Or(o.Every, DefaultEvery)
+	return &Keeper{options: o, names: map[federation.Hostname]*known{}}
+}
+
+// Run resolves until the context ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		s := k.options.Snapshots.Latest()
+		edit := k.follow(s)
+		next := k.resolve(ctx, &edit)
+		if len(edit.Resolved.Set) > 0 || len(edit.Resolved.Gone) > 0 {
+			k.options.To.Update(edit)
+		}
+		timer := time.NewTimer(time.Until(next))
+		select {
+		case <-ctx.Done():
+		case <-s.Superseded():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// follow takes up the names that the snapshot has, and drops others.
+func (k *Keeper) follow(s *federation.Snapshot) federation.Edit {
+	wanted := map[federation.Hostname]bool{}
+	for name := range s.GatewayNames() {
+		wanted[name] = true
+		if k.names[name] == nil {
+			k.names[name] = &known{}
+		}
+	}
+	edit := federation.Edit{}
+	edit.Resolved.Set = map[federation.Hostname][]netip.Addr{}
+	for name, of := range k.names {
+		if wanted[name] {
+			continue
+		}
+		delete(k.names, name)
+		if of.addresses != nil {
+			edit.Resolved.Gone = append(edit.Resolved.Gone, name)
+		}
+	}
+	return edit
+}
+
+// resolve asks for the names that are due and returns when the next one is.
+func (k *Keeper) resolve(ctx context.Context, edit *federation.Edit) time.Time {
+	now := time.Now()
+	next := now.Add(k.options.Every)
+	answers := map[federation.Hostname]*answer{}
+	var asking errgroup.Group
+	asking.SetLimit(atOnce)
+	for name, of := range k.names {
+		if of.due.After(now) {
+			continue
+		}
+		a := &answer{}
+		answers[name] = a
+		asking.Go(func() error { a.addresses, a.err = k.lookup(ctx, name); return nil })
+	}
+	_ = asking.Wait()
+	for name, a := range answers {
+		if ctx.Err() == nil && k.take(name, a) {
+			edit.Resolved.Set[name] = a.addresses
+		}
+	}
+	for _, of := range k.names {
+		if of.due.Before(next) {
+			next = of.due
+		}
+	}
+	return next
+}
+
+type answer struct {
+	addresses []netip.Addr
+	err       error
+}
+
+// take notes the answer and tells whether it says something new.
+func (k *Keeper) take(name federation.Hostname, a *answer) bool {
+	of := k.names[name]
+	if a.err != nil {
+		if !of.failing {
+			k.options.Logger.Warn("resolving a gateway's name; what was resolved last stays", "name", name, "error", a.err)
+		}
+		of.failing, of.due = true, time.Now().Add(again)
+		return false
+	}
+	changed := !slices.Equal(of.addresses, a.addresses)
+	of.failing, of.due, of.addresses = false, time.Now().Add(k.options.Every), a.addresses
+	return changed
+}
+
+// lookup returns the addresses in their order, each once. No address is an error.
+func (k *Keeper) lookup(ctx context.Context, name federation.Hostname) ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found, err := k.options.Resolver.LookupNetIP(ctx, "ip", string(name))
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		found[i] = found[i].Unmap()
+	}
+	slices.SortFunc(found, netip.Addr.Compare)
+	found = slices.Compact(found)
+	if len(found) == 0 {
+		return nil, &net.DNSError{Err: "it has no address", Name: string(name), IsNotFound: true}
+	}
+	return found[:min(len(found), mostAnswers)], nil
+}
