@@ -235,7 +235,7 @@ func (n Node) byPlace(c bearing, base Facet) []Facet {
 	here, everywhere := base, base
 	here.Place, here.Cluster, here.Locality = near, n.Cluster, n.Locality
 	everywhere.Place = far
-	return append(n.offering(c, here), n.offering(c, everywhere)...)
+	return append(n.offering(c, everywhere), n.offering(c, here)...)
 }
 
 // endpointFacet names the cluster only where it decides the network.
