@@ -244,7 +244,7 @@ func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result,
 		return result, nil
 	}
 	c.given[id] = w.uid
-	c.await(ctx, func(s *federation.Snapshot) bool { _, shown := s.Cluster(id); return shown })
+	c.await(ctx, func(s *federation.Snapshot) bool { return c.isThere(s, w.request) })
 	return result, nil
 }
 
@@ -313,6 +313,14 @@ func (c *Clusters) Detach(ctx context.Context, id federation.ClusterID, author s
 		err = errors.New("the cluster is detached, and the hub has not let go of all of it yet")
 	}
 	return Result{}, err
+}
+
+// isThere tells whether the cluster is shown as it was asked for, and not as
+// another source had it before.
+func (c *Clusters) isThere(s *federation.Snapshot, r Request) bool {
+	of, shown := s.Cluster(r.ID)
+	holder, found := c.o.Holder(r.ID)
+	return shown && found && holder == ObjectSource && (r.Network == "" || of.Spec.Network == r.Network)
 }
 
 // shows tells whether the cluster is there as that of its object.

@@ -145,7 +145,8 @@ func (v *version) diagnose(m *manager, wanted, live map[string]any, why error) [
 }
 
 // beside says what else would be wrong with a stored object if wanted had no
-// unknown fields; nothing where other types are wrong too.
+// unknown fields; nothing where other types are wrong too, or where hardly
+// anything is left without those fields.
 func (v *version) beside(m *manager, wanted, live map[string]any, o ApplyOptions) []Problem {
 	c, err := v.schema()
 	if err != nil || live == nil {
@@ -153,6 +154,9 @@ func (v *version) beside(m *manager, wanted, live map[string]any, o ApplyOptions
 	}
 	pruned := runtime.DeepCopyJSON(wanted)
 	c.prune(pruned)
+	if spec, ok := pruned["spec"].(map[string]any); ok && len(spec) == 0 {
+		return nil
+	}
 	merged, err := m.fields.Apply(v.unstructured(live), &unstructured.Unstructured{Object: pruned}, o.Manager, true)
 	if err != nil {
 		return nil
