@@ -138,7 +138,7 @@ func (d *draft) applyPlacement() {
 // storeCluster puts the cluster into the tree and notes the networks that gain
 // or lose it.
 func (d *draft) storeCluster(now *Cluster) {
-	now.Declared = d.networks.placement.clusters[now.ID]
+	now.Declared = d.networks.clusters[now.ID]
 	old, had := d.clusters.Get([]byte(now.ID))
 	d.clusters.Insert([]byte(now.ID), now)
 	if had && old.Network() == now.Network() {

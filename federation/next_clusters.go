@@ -133,7 +133,7 @@ func (d *draft) cluster(source ShardKey) Cluster {
 	if c, ok := d.clusters.Get([]byte(source.Cluster)); ok {
 		return *c
 	}
-	return Cluster{Declared: d.networks.placement.clusters[source.Cluster], ID: source.Cluster, Spec: ClusterSpec{Provider: source.Provider}, Status: RegistryStatus{Phase: Pending}}
+	return Cluster{Declared: d.networks.clusters[source.Cluster], ID: source.Cluster, Spec: ClusterSpec{Provider: source.Provider}, Status: RegistryStatus{Phase: Pending}}
 }
 
 func (d *draft) updateCluster(source ShardKey, change func(*Cluster)) Cluster {

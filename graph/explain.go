@@ -22,8 +22,8 @@ func (q query) Explain(ctx context.Context, proxy, hostname string, port int) (*
 	}
 	var all []federation.Explanation
 	known := false
-	if q.Options.Explainer != nil {
-		all, known = q.Options.Explainer.Explain(from, proxy, host, uint16(port))
+	if q.Explainer != nil {
+		all, known = q.Explainer.Explain(from, proxy, host, uint16(port))
 	}
 	if !known {
 		return nil, transport.Errorf(transport.NotFound, "no proxy %q is connected, or several have that name: give its whole node ID", proxy)
