@@ -62,12 +62,16 @@ func TestF03F04AttachAndDetachOutliveAKill(t *testing.T) {
 
 // TestBE3CredentialsThatDoNotOpen: with another key file than that with which they
 // were sealed the cluster is STALE with what was known of it, and says why; with
-// the right one it is back. Without any the hub does not start.
+// the right one it is back. Without any the hub does not start. Certificates are
+// signed by others: a hub that signs them does not start with another key file.
 func TestBE3CredentialsThatDoNotOpen(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	kube.Apply(strings.Split(attachedService, "---\n")...)
-	p := startProgram(t)
+	dir := shortDir(t)
+	config := filepath.Join(dir, "isthmus.yaml")
+	write(t, config, "identity: {ca: none}\n")
+	p := startProgramIn(t, dir, "--config", config)
 	if got := p.at().ask(t, "attachCluster", kubernetesInput("east", kube.User("reader"))); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
@@ -82,7 +86,7 @@ func TestBE3CredentialsThatDoNotOpen(t *testing.T) {
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, told := command(t, sockets(p.dir)...); code != exitFailed || !strings.Contains(told, "seal.key") || !strings.Contains(told, "put it back") {
+	if code, _, told := command(t, append(sockets(p.dir), "--config", config)...); code != exitFailed || !strings.Contains(told, "seal.key") || !strings.Contains(told, "put it back") {
 		t.Errorf("without a key file: exit %d with %q", code, told)
 	}
 	other := startProgram(t)
@@ -96,7 +100,7 @@ func TestBE3CredentialsThatDoNotOpen(t *testing.T) {
 	if err := os.Chmod(key, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p = startProgramIn(t, p.dir)
+	p = startProgramIn(t, p.dir, "--config", config)
 	c := p.at().awaitPhase(t, "east", "STALE")
 	if !strings.Contains(c.Status.Message, "not in the key file") || !strings.Contains(c.Status.Message, "served as it was") {
 		t.Errorf("the message is %q", c.Status.Message)
