@@ -38,7 +38,9 @@ func TestF85UnreachableGatewaysAreLeftOut(t *testing.T) {
 		"F86 all are dead":  {[]Edit{probed("n1", one, false), probed("n1", two, false)}, []string{one, two}, []string{one, two, three}, []Standing{LastResort, LastResort, NotServing}},
 		"F86 those that serve another are no rest": {
 			[]Edit{probed("n1", one, false), probed("n1", two, false), probed("n1", three, true)},
-			[]string{one, two}, []string{one, two, three}, []Standing{LastResort, LastResort, NotServing},
+			[]string{one, two},
+			[]string{one, two, three},
+			[]Standing{LastResort, LastResort, NotServing},
 		},
 		"seen from elsewhere":    {[]Edit{probed("n3", one, false), probed("n3", three, false)}, []string{one, two}, []string{two}, []Standing{Unprobed, Unprobed, NotServing}},
 		"back again":             {[]Edit{probed("n1", one, false), probed("n1", one, true)}, []string{one, two}, []string{one, two, three}, []Standing{Reachable, Unprobed, NotServing}},

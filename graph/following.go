@@ -13,10 +13,10 @@ import (
 // following says which things a subscriber follows. Equal ones follow the same.
 type following struct {
 	services, clusters, objects, networks bool
-	cluster                     federation.ClusterID // "": any
-	hostname                    string               // a part of it, in lower case
-	inNamespace                 bool
-	namespace                   string // where inNamespace
+	cluster                               federation.ClusterID // "": any
+	hostname                              string               // a part of it, in lower case
+	inNamespace                           bool
+	namespace                             string // where inNamespace
 }
 
 func newFollowing(filter *model.ChangeFilter) following {
@@ -27,7 +27,7 @@ func newFollowing(filter *model.ChangeFilter) following {
 	return following{
 		services: has(model.ChangeKindService), clusters: has(model.ChangeKindCluster), objects: has(model.ChangeKindConfigObject),
 		networks: has(model.ChangeKindNetwork),
-		cluster: federation.ClusterID(value(filter.ClusterID)), hostname: strings.ToLower(value(filter.HostnameContains)),
+		cluster:  federation.ClusterID(value(filter.ClusterID)), hostname: strings.ToLower(value(filter.HostnameContains)),
 		inNamespace: filter.Namespace != nil, namespace: value(filter.Namespace),
 	}
 }

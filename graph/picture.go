@@ -59,7 +59,9 @@ func newChange(of *federation.Snapshot) model.Change {
 
 func isEmpty(c model.Change) bool { return size(c) == 0 }
 
-func size(c model.Change) int { return len(c.Services) + len(c.Clusters) + len(c.ConfigObjects) + len(c.Networks) }
+func size(c model.Change) int {
+	return len(c.Services) + len(c.Clusters) + len(c.ConfigObjects) + len(c.Networks)
+}
 
 // action is what happened to a thing, by whether it was and is followed.
 func action(was, is bool) model.ChangeAction {

@@ -127,7 +127,7 @@ func TestCursorOfAnotherHub(t *testing.T) {
 		"one object less":    {edits: edits[:2], resync: true},
 		"other store":        {edits: edits, epoch: "other", resync: true},
 		"other filter":       {edits: edits, filter: map[string]any{"namespace": "shop"}, resync: true},
-		"same by the filter": {edits: edits, filter: map[string]any{"kinds": []string{"SERVICE", "CLUSTER", "CONFIG_OBJECT"}}},
+		"same by the filter": {edits: edits, filter: map[string]any{"kinds": []string{"SERVICE", "CLUSTER", "CONFIG_OBJECT", "NETWORK"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, edits, func(t *testing.T, _ live, s subscriber) {

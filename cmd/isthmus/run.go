@@ -112,6 +112,8 @@ type hub struct {
 }
 
 // join is the only place that knows every room.
+//
+//nolint:funlen // one list, in the order in which rooms need each other
 func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	counts := metrics.New()
 	aggregate := federation.NewAggregate(snapshotMetrics{counts})

@@ -106,7 +106,7 @@ func transcript(t *testing.T, h *hubUnderTest, old string) string {
 				on.begin(long)
 				continue
 			}
-			printed(&out, shell(t, t.Context(), command))
+			printed(&out, shell(t.Context(), t, command))
 		}
 	}
 	return out.String()
@@ -178,7 +178,7 @@ func words(line string) (args []string) {
 }
 
 // shell runs a command line with quotes and "< FILE".
-func shell(t *testing.T, ctx context.Context, line string) outcome {
+func shell(ctx context.Context, t *testing.T, line string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// lookEvery is how often files and processes are looked at that nobody tells of.
+const lookEvery = 50 * time.Millisecond
+
 // folder is where a running demo keeps its process ID and its log.
 type folder string
 
@@ -65,6 +68,8 @@ func (f folder) show(out io.Writer, ended <-chan error) error {
 	}
 	defer func() { _ = log.Close() }() // only read
 	lines := bufio.NewReader(log)
+	again := time.NewTicker(lookEvery)
+	defer again.Stop()
 	part := ""
 	for {
 		text, err := lines.ReadString('\n')
@@ -81,7 +86,7 @@ func (f folder) show(out io.Writer, ended <-chan error) error {
 			rest, _ := io.ReadAll(lines)
 			_, _ = fmt.Fprintf(out, "%s%s", part, rest) // the error below says more
 			return errors.Join(fmt.Errorf("it ended; %s has all that it said", f.file("log")), os.Remove(f.file("pid")))
-		case <-time.After(50 * time.Millisecond):
+		case <-again.C:
 		}
 	}
 }
@@ -127,11 +132,13 @@ func end(pid int) error {
 	if err := process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
+	again := time.NewTicker(lookEvery)
+	defer again.Stop()
 	for range 600 {
 		if process.Signal(syscall.Signal(0)) != nil {
 			return nil
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-again.C
 	}
 	return fmt.Errorf("process %d does not end", pid)
 }

@@ -15,7 +15,6 @@ import (
 type stage struct {
 	testing.TB // for what the testbed does not use
 	out        io.Writer
-	ctx        context.Context
 
 	mu     sync.Mutex
 	ends   []func()
@@ -24,7 +23,7 @@ type stage struct {
 
 func (s *stage) Helper()                  {}
 func (s *stage) Name() string             { return "demo" }
-func (s *stage) Context() context.Context { return s.ctx }
+func (s *stage) Context() context.Context { return context.Background() }
 func (s *stage) Log(...any)               {}
 func (s *stage) Logf(string, ...any)      {}
 

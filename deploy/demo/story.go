@@ -19,7 +19,7 @@ import (
 func stay(program string, out io.Writer) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
-	s := &stage{out: out, ctx: ctx}
+	s := &stage{out: out}
 	defer s.end()
 	over := make(chan struct{})
 	go func() {

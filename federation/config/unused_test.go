@@ -9,7 +9,7 @@ import (
 
 func TestFieldsWithoutEffectAreSaid(t *testing.T) {
 	for name, c := range map[string]struct{ kind, spec, want string }{
-		"settings":  {"MeshSettings", `{"rootNamespace":"mesh","trustDomain":"td","outboundTrafficPolicy":{"mode":"ALLOW_ANY"},"localityLoadBalancing":{"enabled":true}}`, "[spec.localityLoadBalancing.enabled]"},
+		"settings":  {"MeshSettings", `{"rootNamespace":"mesh","trustDomain":"td","outboundTrafficPolicy":{"mode":"ALLOW_ANY"},"localityLoadBalancing":{"enabled":true,"later":1}}`, "[spec.localityLoadBalancing.later]"},
 		"a cluster": {"Cluster", `{"provider":"Kubernetes","network":"n1"}`, "[]"},
 		"a network": {"Network", `{"cidrs":["10.0.0.0/8"],"gateways":[{"address":"192.0.2.1"}]}`, "[]"},
 		"nothing":   {"MeshSettings", `{}`, "[]"},

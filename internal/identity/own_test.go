@@ -119,12 +119,12 @@ func TestCertificatesAreRenewedAtHalfTheirLife(t *testing.T) {
 	inMesh(t, func(m *mesh) {
 		defer m.secrets.Follow(ownRef("one"))()
 		first := m.leaf(ownRef("one"))
-		time.Sleep(time.Hour - lookEvery)
+		time.Sleep(time.Hour - lookEvery) //nolint:forbidigo // the clock is that of the test
 		if !m.leaf(ownRef("one")).Equal(first) {
 			t.Error("it is renewed before half of its life is over")
 		}
 		changed := m.secrets.Changed()
-		time.Sleep(2 * lookEvery)
+		time.Sleep(2 * lookEvery) //nolint:forbidigo // the clock is that of the test
 		select {
 		case <-changed:
 		default:

@@ -83,22 +83,22 @@ func TestNamesOfGatewaysAreFollowed(t *testing.T) {
 		operator.Update(gateways("gw.example"))
 		expect("[192.0.2.1 192.0.2.2]")
 		z.set("gw.example", "192.0.2.3")
-		<-time.After(DefaultEvery - time.Second)
+		<-time.After(DefaultEvery - time.Second) //nolint:forbidigo // the clock is that of the test
 		expect("[192.0.2.1 192.0.2.2]")
-		<-time.After(2 * time.Second)
+		<-time.After(2 * time.Second) //nolint:forbidigo // the clock is that of the test
 		expect("[192.0.2.3]")
 		z.set("gw.example")
-		<-time.After(3 * DefaultEvery)
+		<-time.After(3 * DefaultEvery) //nolint:forbidigo // the clock is that of the test
 		expect("[192.0.2.3]") // the last good answer stays
 		z.set("gw.example", "192.0.2.4")
-		<-time.After(again + time.Second)
+		<-time.After(again + time.Second) //nolint:forbidigo // the clock is that of the test
 		expect("[192.0.2.4]")
 		operator.Update(gateways("other.example"))
 		expect("[]")
 		synctest.Wait()
 		before := z.asked
 		operator.Update(gateways())
-		<-time.After(10 * DefaultEvery)
+		<-time.After(10 * DefaultEvery) //nolint:forbidigo // the clock is that of the test
 		if synctest.Wait(); z.asked != before {
 			t.Errorf("names that nobody needs were asked for %d times", z.asked-before)
 		}

@@ -203,11 +203,13 @@ func (p Probes) Found(r *healthv3.EndpointHealthResponse) map[netip.AddrPort]boo
 			case corev3.HealthStatus_HEALTHY, corev3.HealthStatus_DEGRADED:
 				found[gateway] = true
 			case corev3.HealthStatus_UNHEALTHY, corev3.HealthStatus_TIMEOUT:
-				found[gateway] = found[gateway]
+				if _, well := found[gateway]; !well {
+					found[gateway] = false
+				}
 			}
 		}
 	}
-	take(r.GetEndpointsHealth())
+	take(r.GetEndpointsHealth()) //nolint:staticcheck // deprecated, and some Envoys say no more
 	for _, c := range r.GetClusterEndpointsHealth() {
 		for _, l := range c.GetLocalityEndpointsHealth() {
 			take(l.GetEndpointsHealth())

@@ -17,17 +17,29 @@ const addressPause = 5 * time.Second
 func (e *Engine) Run(ctx context.Context) error {
 	for {
 		v := e.Views.Latest()
-		var pause <-chan time.Time
-		if v.Synced() && len(wantedAddresses(v)) > 0 && e.giveAddresses(ctx) != nil {
-			pause = time.After(addressPause)
-		}
-		select {
-		case <-v.Superseded():
-		case <-pause:
-		case <-ctx.Done():
+		failed := v.Synced() && len(wantedAddresses(v)) > 0 && e.giveAddresses(ctx) != nil
+		if !e.awaitNext(ctx, v, failed) {
 			return nil
 		}
 	}
+}
+
+// awaitNext waits for another view, after a failure not for long; false: the
+// context has ended.
+func (e *Engine) awaitNext(ctx context.Context, v *config.View, failed bool) bool {
+	var pause <-chan time.Time
+	if failed {
+		timer := time.NewTimer(addressPause)
+		defer timer.Stop()
+		pause = timer.C
+	}
+	select {
+	case <-v.Superseded():
+	case <-pause:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
 
 func wantedAddresses(v *config.View) []config.Change {
