@@ -154,7 +154,9 @@ func TestS31LostRightsToSecretsTakeNothingAway(t *testing.T) {
 
 	kube.Delete("apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: isthmus-gateway-secrets, namespace: edge}\n")
 	kube.Restart()
-	d.await("the lost right to be told", func() bool { return strings.Contains(d.says(ProblemSource), "grant it the verbs list and watch on secrets") })
+	d.await("the lost right to be told", func() bool {
+		return strings.Contains(d.says(ProblemSource), "grant it the verbs list and watch on secrets")
+	})
 	newCert, newKey := d.ca.Issue(long)
 	kube.Apply(secretOf("web", "kubernetes.io/tls", map[string][]byte{"tls.crt": newCert, "tls.key": newKey}))
 	if d.secret("web", false) != string(cert)+string(key) {

@@ -166,7 +166,7 @@ func TestRenewalIsTriedAgain(t *testing.T) {
 		first := m.leaf(ownRef("one"))
 		m.fail(errors.New("no signer"))
 		defer m.secrets.Follow(ownRef("late"))()
-		time.Sleep(90 * time.Minute)
+		time.Sleep(90 * time.Minute) //nolint:forbidigo // the clock is that of the test
 		if !m.leaf(ownRef("one")).Equal(first) {
 			t.Error("the certificate went with the signer")
 		}
@@ -174,7 +174,7 @@ func TestRenewalIsTriedAgain(t *testing.T) {
 			t.Error("a certificate without a signer")
 		}
 		m.fail(nil)
-		time.Sleep(retryEvery + lookEvery)
+		time.Sleep(retryEvery + lookEvery) //nolint:forbidigo // the clock is that of the test
 		if m.leaf(ownRef("one")).Equal(first) {
 			t.Error("it is not tried again")
 		}

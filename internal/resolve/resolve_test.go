@@ -89,7 +89,7 @@ func TestNamesOfGatewaysAreFollowed(t *testing.T) {
 		expect("[192.0.2.3]")
 		z.set("gw.example")
 		<-time.After(3 * DefaultEvery) //nolint:forbidigo // the clock is that of the test
-		expect("[192.0.2.3]") // the last good answer stays
+		expect("[192.0.2.3]")          // the last good answer stays
 		z.set("gw.example", "192.0.2.4")
 		<-time.After(again + time.Second) //nolint:forbidigo // the clock is that of the test
 		expect("[192.0.2.4]")

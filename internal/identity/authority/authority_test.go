@@ -150,7 +150,7 @@ func TestAnAuthorityOutlivesItsStore(t *testing.T) {
 		r.store.mu.Lock()
 		r.store.fails = errors.New("down")
 		r.store.mu.Unlock()
-		time.Sleep(10*time.Minute + time.Second)
+		time.Sleep(10*time.Minute + time.Second) //nolint:forbidigo // the clock is that of the test
 		r.issue(Order{})
 		if s := r.Standing(); s.Trouble == nil || s.Signer == "" {
 			t.Errorf("it stands %+v", s)
@@ -158,7 +158,7 @@ func TestAnAuthorityOutlivesItsStore(t *testing.T) {
 		r.store.mu.Lock()
 		r.store.fails = nil
 		r.store.mu.Unlock()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // the clock is that of the test
 		if s := r.Standing(); s.Trouble != nil {
 			t.Errorf("after the store is back: %v", s.Trouble)
 		}
