@@ -51,8 +51,12 @@ func newConfigured(t *testing.T, change func(*graph.Options)) configured {
 	c.engine.objects = config.NewAggregate(config.Options{Hub: "hub"}, writer, slog.New(slog.DiscardHandler),
 		config.Named{Name: "etcd", Source: c.engine.store}, config.Named{Name: "file /etc/isthmus", Source: file})
 	run(t, c.engine.objects)
-	if _, err := c.engine.objects.WaitSynced(t.Context()); err != nil {
+	v, err := c.engine.objects.WaitSynced(t.Context())
+	if err != nil {
 		t.Fatal(err)
+	}
+	for ; len(v.Sources[1].Trouble) == 0; v = c.engine.objects.Latest() { // it is said after the objects
+		<-v.Superseded()
 	}
 	c.options = graph.Options{
 		Snapshots: c.mesh, Hub: model.Hub{Version: "test", ClusterID: "hub"}, Now: func() time.Time { return time.Now().Add(time.Minute) },
