@@ -131,7 +131,7 @@ func TestBadInput(t *testing.T) {
 	started := time.Now()
 	w.hub = startHub(t, hubOptions{config: config, early: true})
 	t.Run("ready after the grace of the dead cluster", func(t *testing.T) {
-		testbed.WaitFor(t, 15*time.Second, "ready", func() error { return w.hub.ready(t.Context()) })
+		testbed.WaitFor(t, 15*time.Second, "ready", func() error { return w.hub.Ready(t.Context()) })
 		if took := time.Since(started); took < 10*time.Second {
 			t.Errorf("the hub was ready after %s; the silent cluster has a grace of 10 s", took)
 		}
@@ -251,15 +251,15 @@ func testHealthy(t *testing.T, w *badWorld) {
 }
 
 func testSecrets(t *testing.T, w *badWorld) {
-	clusters, err := w.hub.post(`{ clusters(first: 20) { nodes { clusterID status { message } problems(first: 100) { nodes { object field message } } } } }`)
+	clusters, err := w.hub.operate(`{ clusters(first: 20) { nodes { clusterID status { message } problems(first: 100) { nodes { object field message } } } } }`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	services, err := w.hub.post(`{ services(first: 20) { nodes { hostname ports { name } endpoints(first: 100) { nodes { address labels { key value } } } } } }`)
+	services, err := w.hub.operate(`{ services(first: 20) { nodes { hostname ports { name } endpoints(first: 100) { nodes { address labels { key value } } } } } }`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics, err := get(t.Context(), w.hub.plain, w.hub.health+"/metrics")
+	metrics, err := get(t.Context(), w.hub.Plain, w.hub.Health+"/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,12 +18,12 @@ func TestBridge(t *testing.T) {
 	t.Run("no route leads from one network to another", func(t *testing.T) {
 		for _, from := range w.Sites {
 			for _, to := range w.Sites {
-				if from.Workload.Address == to.Workload.Address {
+				if from.Workload.Addresses[0] == to.Workload.Addresses[0] {
 					continue // whoever is at that address here, it is not the other one
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if _, err := from.Gateway.DialContext(ctx, "tcp", to.Workload.Address+":8080"); err == nil {
+				if _, err := from.Gateways[0].DialContext(ctx, "tcp", to.Workload.Addresses[0]+":8080"); err == nil {
 					t.Errorf("%s reaches the workload of %s directly", from.Network, to.Network)
 				}
 			}
@@ -31,6 +31,11 @@ func TestBridge(t *testing.T) {
 	})
 	t.Run("every caller reaches every network", func(t *testing.T) {
 		const marker = "a-word-that-nobody-may-read"
+		wires := map[string]*testbed.Wire{}
+		for _, s := range w.Sites {
+			wires[s.Network] = s.Gateways[0].Sniff()
+			defer wires[s.Network].Close()
+		}
 		for _, from := range w.Sites {
 			for _, to := range w.Sites {
 				answer, err := from.Ask(bridge.HostOf(to.Cluster), "/"+marker)
@@ -47,7 +52,7 @@ func TestBridge(t *testing.T) {
 			}
 		}
 		for _, s := range w.Sites {
-			if s.Gateway.Wire.Saw(marker) {
+			if wires[s.Network].Saw(marker) {
 				t.Errorf("the gateway of %s saw a request in plain text", s.Network)
 			}
 		}
@@ -68,7 +73,7 @@ func TestBridge(t *testing.T) {
 		}
 	})
 	t.Run("a network whose gateway is gone is left out", func(t *testing.T) {
-		w.Site("c2").Gateway.Envoy.Kill()
+		w.Site("c2").Gateways[0].Envoy.Kill()
 		testbed.WaitFor(t, 30*time.Second, "answers of c1 and dc1 alone", func() error {
 			return answeredInWorld(w.Site("c1"), 20, "c1", "dc1")
 		})

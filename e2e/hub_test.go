@@ -6,13 +6,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -20,13 +17,7 @@ import (
 )
 
 // hub is the hub's own program, run as an operator would run it.
-type hub struct {
-	*testbed.Process
-	web          *http.Client // Reaches GraphQL.
-	plain        *http.Client // Reaches the health address.
-	base, health string       // URLs.
-	socket       string       // Of xDS; empty where xDS is on TCP.
-}
+type hub struct{ *testbed.Hub }
 
 type hubOptions struct {
 	config string   // Of the config file; empty: none.
@@ -34,66 +25,28 @@ type hubOptions struct {
 	early  bool     // Return as soon as the program runs.
 }
 
-// startHub runs a hub with --dev on loopback and returns when it is ready.
+// startHub runs a hub with --dev on loopback and returns when it is ready. A race
+// or a panic in it fails the test at its end.
 func startHub(t *testing.T, o hubOptions) *hub {
 	t.Helper()
-	dir := shortDir(t)
-	graphql, health := freeAddress(t), freeAddress(t)
-	var nowhere *testbed.Namespace
-	h := &hub{
-		base: "http://" + graphql, health: "http://" + health, socket: filepath.Join(dir, "xds.sock"),
-		web: nowhere.Client(nil), plain: nowhere.Client(nil),
-	}
-	args := append([]string{
-		"serve", "--dev", "--data-dir", filepath.Join(dir, "data"),
-		"--graphql-addr", graphql, "--health-addr", health, "--xds-addr", "unix:" + h.socket,
-	}, o.args...)
-	if o.config != "" {
-		file := filepath.Join(dir, "isthmus.yaml")
-		write(t, file, o.config)
-		args = append(args, "--config", file)
-	}
-	h.run(t, testbed.ProgramOptions{Args: args}, o.early)
+	h := &hub{}
+	t.Cleanup(func() {
+		if h.Hub != nil {
+			noPanic(t, h.Hub)
+		}
+	})
+	h.Hub = testbed.StartHub(t, testbed.HubOptions{Program: binary.Path(t), Config: o.config, Args: o.args, Early: o.early})
 	return h
 }
 
-// run starts the program. A race or a panic in it fails the test at its end.
-func (h *hub) run(t *testing.T, o testbed.ProgramOptions, early bool) {
+// noPanic fails the test if the hub had a race or a panic.
+func noPanic(t *testing.T, h *testbed.Hub) {
 	t.Helper()
-	o.Name, o.Path = "isthmus", binary.Path(t)
-	if !early {
-		o.Ready = h.ready
-	}
-	t.Cleanup(func() {
-		for _, bad := range []string{"WARNING: DATA RACE", "panic:", "fatal error:"} {
-			if h.Process != nil && bytes.Contains(h.Output(), []byte(bad)) {
-				t.Errorf("the hub printed %q", bad)
-			}
+	for _, bad := range []string{"WARNING: DATA RACE", "panic:", "fatal error:"} {
+		if bytes.Contains(h.Output(), []byte(bad)) {
+			t.Errorf("the hub printed %q", bad)
 		}
-	})
-	h.Process = testbed.StartProgram(t, o)
-}
-
-// freeAddress is one of loopback that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	loopback := netip.MustParseAddr("127.0.0.1")
-	return netip.AddrPortFrom(loopback, uint16(testbed.FreePort(t, nil, loopback))).String()
-}
-
-// shortDir is a folder whose path is short enough for a unix socket and that
-// a sidecar's user may enter.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "isthmus-e2e-")
-	if err != nil {
-		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 func write(t *testing.T, path, content string) {
@@ -121,52 +74,15 @@ func get(ctx context.Context, client *http.Client, url string) (string, error) {
 	return string(body), err
 }
 
-// ready is the hub's own word, and opens the socket to the sidecars' user.
-func (h *hub) ready(ctx context.Context) error {
-	if h.socket != "" { // before the hub is ready, so that no sidecar backs off
-		if err := os.Chmod(h.socket, 0o666); err != nil {
-			return err
-		}
-	}
-	_, err := get(ctx, h.plain, h.health+"/readyz")
-	return err
-}
-
-// post sends a GraphQL query and returns the answer's data.
-func (h *hub) post(query string) (json.RawMessage, error) { return h.operate(query, nil) }
-
-// operate is post for any operation, with variables.
+// operate sends an operation and returns the answer's data.
 func (h *hub) operate(operation string, variables map[string]any) (json.RawMessage, error) {
-	body, err := json.Marshal(map[string]any{"query": operation, "variables": variables})
-	if err != nil {
-		return nil, err
-	}
-	answer, err := h.web.Post(h.base+"/graphql", "application/json", bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	var envelope struct {
-		Data   json.RawMessage
-		Errors []struct{ Message string }
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&envelope); err != nil {
-		return nil, err
-	}
-	if len(envelope.Errors) > 0 {
-		return nil, errors.New(envelope.Errors[0].Message)
-	}
-	return envelope.Data, nil
+	var data json.RawMessage
+	err := h.Query(operation, variables, &data)
+	return data, err
 }
 
 // query asks the GraphQL API and reads its data.
-func (h *hub) query(query string, into any) error {
-	data, err := h.post(query)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, into)
-}
+func (h *hub) query(query string, into any) error { return h.Query(query, nil, into) }
 
 type endpoint struct {
 	Address, ClusterID, Network string

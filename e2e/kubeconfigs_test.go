@@ -20,13 +20,13 @@ func TestKubeconfigs(t *testing.T) {
 	way.Blackhole()
 	admin := c2.Admin
 	admin.URL = "https://" + way.Addr()
-	folder := shortDir(t)
+	folder := testbed.ShortDir(t)
 	file := filepath.Join(folder, "c2.yaml")
 	write(t, file, string(admin.Kubeconfig()))
 
 	stranger := c2.Admin
 	stranger.Cert, stranger.Key, stranger.Token = nil, nil, wrongSecret
-	rotated := filepath.Join(shortDir(t), "c3.kubeconfig")
+	rotated := filepath.Join(testbed.ShortDir(t), "c3.kubeconfig")
 	write(t, rotated, string(stranger.Kubeconfig()))
 	config := fmt.Sprintf("clusters:\n- {id: c1, provider: Mock, network: n1}\n- {id: c3, provider: Kubernetes, network: n2, kubernetes: {kubeconfig: %s}}\n", rotated)
 

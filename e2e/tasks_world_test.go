@@ -87,7 +87,7 @@ func (w *tasks) startApps() {
 func (w *tasks) startIngress() {
 	ns := testbed.NewNamespace(w.t, "ingress")
 	ns.Join(w.mesh, ingressAddress)
-	config := bootstrap("ingress", ingressAddress, "GRPC", w.hub.socket)
+	config := bootstrap("ingress", ingressAddress, "GRPC", strings.TrimPrefix(w.hub.XDS, "unix:"))
 	config = bytes.Replace(config, []byte("id: sidecar~"), []byte("id: router~"), 1)
 	config = bytes.Replace(config, []byte("metadata: {"), []byte("metadata: {LABELS: {istio: ingressgateway}, "), 1)
 	w.ingress = testbed.StartEnvoy(w.t, testbed.EnvoyOptions{Name: "ingress", Namespace: ns, Config: config})

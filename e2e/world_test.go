@@ -159,7 +159,7 @@ func (w *world) startClient(name, address, apiType string) *client {
 	c.Join(w.mesh, address)
 	c.Capture(testbed.ProxyUID)
 	c.envoy = testbed.StartEnvoy(w.t, testbed.EnvoyOptions{
-		Name: name, Namespace: c.Namespace, Config: bootstrap(name, address, apiType, w.hub.socket),
+		Name: name, Namespace: c.Namespace, Config: bootstrap(name, address, apiType, strings.TrimPrefix(w.hub.XDS, "unix:")),
 	})
 	c.envoy.WaitReady(30 * time.Second)
 	return c

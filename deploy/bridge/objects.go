@@ -2,27 +2,55 @@ package bridge
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
-
-	"isthmus.dev/isthmus/deploy/testbed"
 )
 
+// readerAccount is the account that deploy/kubernetes has for hubs: with it one
+// reads what a hub needs, and has tokens reviewed.
+var readerAccount = []string{`apiVersion: v1
+kind: Namespace
+metadata:
+  name: isthmus
+`, `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: isthmus-reader
+rules:
+- {apiGroups: [""], resources: [services, pods, nodes], verbs: [list, watch]}
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
+- {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [list, watch]}
+- {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
+`, `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: isthmus-reader
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: isthmus-reader}
+subjects:
+- {kind: ServiceAccount, name: isthmus-reader, namespace: isthmus}
+`}
+
+// zone is that of a pod: there are three in each site.
+func zone(i int) string { return fmt.Sprint("zone-", i%3) }
+
 // kubernetesObjects are the service that is everywhere, the one that is here
-// alone, and the pod that answers for both.
+// alone, and the pods that answer for both.
 func kubernetesObjects(s *Site, vips string) []string {
 	objects := []string{"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: istio-system\n"}
-	for _, pod := range s.pods() {
+	for _, name := range slices.Sorted(maps.Keys(s.pods())) {
+		account, _, _ := strings.Cut(name, "-")
 		objects = append(objects, fmt.Sprintf(`apiVersion: v1
 kind: Pod
 metadata:
   name: %[1]s
   namespace: shop
-  labels: {app: %[1]s, security.istio.io/tlsMode: istio}
+  labels: {app: %[2]s, security.istio.io/tlsMode: istio}
 spec:
   nodeName: node-1
-  serviceAccountName: %[1]s
+  serviceAccountName: %[2]s
   containers: [{name: main, image: none}]
-`, pod.Name))
+`, name, account))
 	}
 	for i, name := range []string{"web", "only-" + s.Cluster} {
 		objects = append(objects, fmt.Sprintf(`apiVersion: v1
@@ -34,7 +62,13 @@ spec:
   clusterIP: %[2]s.1%[3]d
   selector: {app: web}
   ports: [{name: http, port: %[4]d, targetPort: %[4]d}]
-`, name, vips, i, Port), fmt.Sprintf(`apiVersion: discovery.k8s.io/v1
+`, name, vips, i, Port), endpointSlice(s, name))
+	}
+	return objects
+}
+
+func endpointSlice(s *Site, service string) string {
+	text := fmt.Sprintf(`apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata:
   name: %[1]s-1
@@ -43,29 +77,29 @@ metadata:
 addressType: IPv4
 ports: [{name: http, port: %[2]d, protocol: TCP}]
 endpoints:
-- {addresses: [%[3]s], conditions: {ready: true}, targetRef: {kind: Pod, namespace: shop, name: web}}
-`, name, Port, s.Workload.Address))
+`, service, Port)
+	for i, address := range s.Workload.Addresses {
+		text += fmt.Sprintf("- {addresses: [%s], conditions: {ready: true}, zone: %s, targetRef: {kind: Pod, namespace: shop, name: %s}}\n",
+			address, zone(i), podName(i))
 	}
-	return objects
+	return text
 }
-
-func (s *Site) pods() []*Pod { return []*Pod{s.Caller, s.Workload} }
 
 func podStatuses(s *Site) []string {
 	var all []string
-	for _, pod := range s.pods() {
+	for name, address := range s.pods() {
 		all = append(all, fmt.Sprintf(`apiVersion: v1
 kind: Pod
 metadata:
   name: %s
   namespace: shop
 status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[2]s, podIPs: [{ip: %[2]s}]}
-`, pod.Name, pod.Address))
+`, name, address))
 	}
 	return all
 }
 
-// labelledGateway declares a gateway as Istio's users do, by a Service.
+// labelledGateway declares gateways as Istio's users do, by a Service.
 func labelledGateway(s *Site) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Service
@@ -77,19 +111,30 @@ spec:
   clusterIP: 10.96.0.200
   externalIPs: [%s]
   ports: [{name: tls, port: 15443, targetPort: 15443}]
-`, s.Network, s.Gateway.Address)
+`, s.Network, strings.Join(s.outsides(), ", "))
 }
 
-func registerInConsul(dc *testbed.Consul, s *Site) {
-	for _, service := range []string{"web", "only-" + s.Cluster} {
-		dc.Put("/v1/catalog/register", map[string]any{
-			"Node": "vm-1", "Address": s.Workload.Address,
-			"Service": map[string]any{
-				"ID": service, "Service": service, "Port": Port,
-				"Meta": map[string]string{"protocol": "http"}, "Tags": []string{"security.istio.io/tlsMode|istio"},
-			},
-			"Check": map[string]any{"Node": "vm-1", "CheckID": service, "Name": service, "Status": "passing", "ServiceID": service},
-		})
+func (s *Site) outsides() []string {
+	var all []string
+	for _, g := range s.Gateways {
+		all = append(all, g.Outside)
+	}
+	return all
+}
+
+func registerInConsul(s *Site) {
+	for i, address := range s.Workload.Addresses {
+		for _, service := range []string{"web", "only-" + s.Cluster} {
+			id := fmt.Sprint(service, "-", i)
+			s.Consul.Put("/v1/catalog/register", map[string]any{
+				"Node": fmt.Sprint("vm-", i), "Address": address,
+				"Service": map[string]any{
+					"ID": id, "Service": service, "Port": Port,
+					"Meta": map[string]string{"protocol": "http"}, "Tags": []string{"security.istio.io/tlsMode|istio"},
+				},
+				"Check": map[string]any{"Node": fmt.Sprint("vm-", i), "CheckID": id, "Name": id, "Status": "passing", "ServiceID": id},
+			})
+		}
 	}
 }
 
@@ -105,11 +150,15 @@ spec:
   - {port: {number: 15443, name: tls, protocol: TLS}, hosts: ["*.local"], tls: {mode: AUTO_PASSTHROUGH}}
 `}
 	for _, s := range sites[1:] {
+		var gateways []string
+		for _, address := range s.outsides() {
+			gateways = append(gateways, fmt.Sprintf("{address: %s}", address))
+		}
 		manifests = append(manifests, fmt.Sprintf(`apiVersion: isthmus.dev/v1
 kind: Network
 metadata: {name: %s}
-spec: {clusters: [%s], gateways: [{address: %s}]}
-`, s.Network, s.Cluster, s.Gateway.Address))
+spec: {clusters: [%s], gateways: [%s]}
+`, s.Network, s.Cluster, strings.Join(gateways, ", ")))
 	}
 	return strings.Join(manifests, "---\n")
 }

@@ -1,123 +1,144 @@
 package bridge
 
 import (
-	"encoding/json"
 	"fmt"
-	"net"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// plan is where a site is.
-type plan struct{ cluster, network, prefix string }
+// plan is where a site is: the first three numbers of its own addresses, and the
+// first of its 50 addresses in the network between.
+type plan struct {
+	cluster, network, prefix string
+	outside                  int
+	Shape
+}
 
 // n1 and n2 have the same addresses.
-var plans = []plan{{"c1", "n1", "10.1.0"}, {"c2", "n2", "10.1.0"}, {"dc1", "n3", "10.3.0"}}
+var plans = []plan{
+	{"c1", "n1", "10.1.0", 50, Shape{}},
+	{"c2", "n2", "10.1.0", 100, Shape{}},
+	{"dc1", "n3", "10.3.0", 150, Shape{}},
+}
 
-// Site is one network: a pod with a caller, a pod with a workload, and the
-// gateway, which alone is also in the network between.
+func (p plan) shaped(shapes map[string]Shape) plan {
+	p.Pods, p.Gateways = max(shapes[p.cluster].Pods, 1), max(shapes[p.cluster].Gateways, 1)
+	return p
+}
+
+func (p plan) at(number int) string        { return fmt.Sprintf("%s.%d", p.prefix, number) }
+func (p plan) outsideAt(number int) string { return fmt.Sprintf("192.0.2.%d", p.outside+number) }
+
+// The numbers of addresses within a site, and outside of it.
+const (
+	routerNumber, controlNumber, gatewayNumber = 2, 3, 4
+	callerNumber, podNumber                    = 11, 21
+)
+
+// Site is one network: a control plane, a caller, a workload, and the gateways by
+// which others enter.
 type Site struct {
 	Cluster, Network string
 	Caller           *Pod
-	Workload         *Pod
-	Gateway          *Gateway
-	lan              *testbed.Network
+	Workload         *Pod // all pods of the service: one namespace, an address for each
+	Gateways         []*Gateway
+	Router           *testbed.Namespace // by it the network's own machines leave it
+	Kube             *testbed.Kube      // of c1 and c2
+	Consul           *testbed.Consul    // of dc1
+
+	plan    plan
+	lan     *testbed.Network
+	control *testbed.Namespace
+	reader  testbed.TokenOptions // the account with which the hub reads the cluster
 }
 
-// Pod is a workload with the sidecar that captures its traffic.
+// Pod is what runs behind one proxy: workloads with a sidecar that captures their
+// traffic, or a gateway.
 type Pod struct {
 	*testbed.Namespace
-	Name, Address string
+	Name, Account string
+	Addresses     []string
 	Envoy         *testbed.Envoy
+
+	namespace string // of the cluster
 }
 
 // Gateway is a router in sni-dnat mode.
 type Gateway struct {
 	Pod
-	Address string        // in the network between
-	Wire    *testbed.Wire // what it sees
+	Outside string // its address in the network between
 }
 
-func newSite(t testing.TB, wan *testbed.Network, p plan, number int) *Site {
+func newSite(t testing.TB, wan *testbed.Network, p plan) *Site {
 	t.Helper()
-	s := &Site{Cluster: p.cluster, Network: p.network, lan: testbed.NewNetwork(t, p.network, p.prefix+".0/24")}
-	s.Gateway = &Gateway{Pod: newPod(t, s, "gateway", p.prefix+".2"), Address: fmt.Sprintf("192.0.2.1%d", number)}
-	s.Gateway.Join(wan, s.Gateway.Address)
-	// Pods leave the network by the gateway's machine, as by any router that
-	// translates addresses: they reach what is in the network between, and nobody
-	// there reaches them.
-	s.Gateway.Forward()
-	s.Gateway.Exec("iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "eth1", "-j", "MASQUERADE")
-	s.Gateway.Wire = s.Gateway.Sniff()
-	caller, workload := newPod(t, s, "caller", p.prefix+".11"), newPod(t, s, "web", p.prefix+".21")
+	s := &Site{Cluster: p.cluster, Network: p.network, plan: p, lan: testbed.NewNetwork(t, p.network, p.prefix+".0/24")}
+	s.control = testbed.NewNamespace(t, "control-"+p.cluster)
+	s.control.Join(wan, p.outsideAt(controlNumber))
+	s.control.Join(s.lan, p.at(controlNumber))
+	s.route(t, wan)
+	for i := range p.Gateways {
+		g := &Gateway{Pod: s.newPod(t, "istio-system", fmt.Sprint("gateway-", i), gatewayNumber+i), Outside: p.outsideAt(gatewayNumber + i)}
+		g.Account = "gateway"
+		g.Join(wan, g.Outside)
+		s.Gateways = append(s.Gateways, g)
+	}
+	caller, workload := s.newPod(t, "shop", "caller", callerNumber), s.newPod(t, "shop", "web", podNumber)
 	s.Caller, s.Workload = &caller, &workload
 	for _, pod := range []*Pod{s.Caller, s.Workload} {
-		pod.Exec("ip", "route", "replace", "default", "via", p.prefix+".2")
+		pod.Exec("ip", "route", "replace", "default", "via", p.at(routerNumber))
 	}
-	testbed.StartEcho(t, testbed.EchoOptions{Name: s.Cluster, Namespace: s.Workload.Namespace, HTTP: []int{Port}})
+	for i := range p.Pods {
+		if i > 0 {
+			workload.Addresses = append(workload.Addresses, p.at(podNumber+i))
+			workload.AddLocal(p.at(podNumber + i))
+		}
+		s.echo(t, i)
+	}
 	return s
 }
 
-func newPod(t testing.TB, s *Site, name, address string) Pod {
+// route lets the machines of the site leave it, as any router does that
+// translates addresses: they reach what is in the network between, and nobody
+// there reaches them.
+func (s *Site) route(t testing.TB, wan *testbed.Network) {
 	t.Helper()
-	pod := Pod{Namespace: testbed.NewNamespace(t, name+"-"+s.Cluster), Name: name, Address: address}
-	pod.Join(s.lan, address)
+	s.Router = testbed.NewNamespace(t, "router-"+s.Cluster)
+	s.Router.Join(s.lan, s.plan.at(routerNumber))
+	s.Router.Join(wan, s.Outside())
+	s.Router.Forward()
+	s.Router.Exec("iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "eth1", "-j", "MASQUERADE")
+}
+
+// Outside is the address that requests of the site have in the network between.
+// Probes of its gateways have those of the gateways.
+func (s *Site) Outside() string { return s.plan.outsideAt(routerNumber) }
+
+func (s *Site) newPod(t testing.TB, namespace, name string, number int) Pod {
+	t.Helper()
+	pod := Pod{
+		Namespace: testbed.NewNamespace(t, name+"-"+s.Cluster), namespace: namespace,
+		Name: name, Account: name, Addresses: []string{s.plan.at(number)},
+	}
+	pod.Join(s.lan, pod.Addresses[0])
 	return pod
 }
 
-func (s *Site) startProxies(t testing.TB, hub *Hub) {
-	t.Helper()
-	s.Gateway.start(t, hub, s, "router")
-	for _, pod := range []*Pod{s.Workload, s.Caller} {
-		pod.start(t, hub, s, "sidecar")
-		pod.Capture(testbed.ProxyUID)
+// pods are those of the control plane, by name and address.
+func (s *Site) pods() map[string]string {
+	all := map[string]string{s.Caller.Name: s.Caller.Addresses[0]}
+	for i, address := range s.Workload.Addresses {
+		all[podName(i)] = address
 	}
+	return all
 }
 
-func (p *Pod) start(t testing.TB, hub *Hub, s *Site, nodeType string) {
-	t.Helper()
-	p.Envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{
-		Name: p.Name + "-" + s.Cluster, Namespace: p.Namespace, Config: hub.bootstrap(p, s, nodeType),
-	})
-	p.Envoy.WaitReady(30 * time.Second)
-}
+func podName(i int) string { return fmt.Sprint("web-", i) }
 
-// Answer is who answered a request, and what it was told of the caller.
-type Answer struct {
-	Cluster string
-	Caller  string // the SPIFFE ID that the certificate proved
-}
-
-// Ask sends a request of the site's caller to a service and returns who answered.
-func (s *Site) Ask(host, path string) (Answer, error) {
-	response := s.Caller.Get("http://"+net.JoinHostPort(anywhere, strconv.Itoa(Port))+path, "Host", host)
-	if response.Err != nil {
-		return Answer{}, response.Err
+func (s *Site) proxies() []*Pod {
+	all := []*Pod{s.Workload, s.Caller}
+	for _, g := range s.Gateways {
+		all = append(all, &g.Pod)
 	}
-	if response.Status != 200 {
-		return Answer{}, fmt.Errorf("status %d: %.200s", response.Status, response.Body)
-	}
-	var echo testbed.EchoAnswer
-	if err := json.Unmarshal(response.Body, &echo); err != nil {
-		return Answer{}, err
-	}
-	return Answer{Cluster: echo.Name, Caller: echo.Header.Get("X-Forwarded-Client-Cert")}, nil
-}
-
-// anywhere is where callers send requests: the sidecar takes them, and decides by
-// the host.
-const anywhere = "198.51.100.1"
-
-// Identity is the SPIFFE ID of the caller, without the rest of the header.
-func (a Answer) Identity() string {
-	for part := range strings.SplitSeq(a.Caller, ";") {
-		if id, ok := strings.CutPrefix(part, "URI="); ok {
-			return id
-		}
-	}
-	return "nobody"
+	return all
 }

@@ -1,21 +1,19 @@
 // Package bridge builds what the hub exists for out of real parts: two
 // kube-apiservers and a Consul in three networks that have no route to each
-// other, workloads behind captured sidecars, a gateway in sni-dnat mode at the
-// edge of each network, and the hub that programs them all. The end-to-end tests
-// and `make demo` run it.
+// other, workloads behind captured sidecars, gateways in sni-dnat mode at the
+// edge of each network, and the hub that programs them all. Whoever asks the hub
+// for configuration proves who it is. The end-to-end tests and `make demo` run it.
 package bridge
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// Host is the service that runs in every network, and Only is what HostOf makes
-// of a service that runs in one of them.
+// Host is the service that runs in every network.
 const Host = "web.shop.svc.cluster.local"
 
 // Port is where the services listen.
@@ -30,14 +28,20 @@ type World struct {
 	Sites []*Site // of c1, c2 and dc1
 	Wan   *testbed.Network
 
-	c1, c2 *testbed.Kube
-	dc1    *testbed.Consul
+	machines *testbed.Authority // signs for what runs in dc1
 }
 
 // Options say how a World is built.
 type Options struct {
 	Program string            // of the hub: the path of its binary
 	Told    func(step string) // is told what is done next; nil: nobody
+	Shapes  map[string]Shape  // of the sites, by cluster; default one of each
+}
+
+// Shape is how much there is at a site.
+type Shape struct {
+	Pods     int // of the workload: 1 to 200
+	Gateways int // 1 to 3
 }
 
 // Start builds a World and returns when every proxy has its configuration. It
@@ -49,26 +53,24 @@ func Start(t testing.TB, o Options) *World {
 			o.Told(fmt.Sprintf(format, args...))
 		}
 	}
-	w := &World{Wan: testbed.NewNetwork(t, "wan", "192.0.2.0/24")}
-	told("two kube-apiservers and a Consul, each with a registry of its own")
-	w.c1 = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", ServiceCIDR: "10.96.0.0/16"})
-	w.c2 = testbed.StartKube(t, testbed.KubeOptions{Name: "c2", ServiceCIDR: "10.97.0.0/16"})
-	w.dc1 = testbed.StartConsul(t, testbed.ConsulOptions{Name: "dc1"})
+	w := &World{Wan: testbed.NewNetwork(t, "wan", "192.0.2.0/24"), machines: testbed.NewAuthority(t, "machines")}
 	told("three networks: n1 and n2 have the same addresses, and none has a route to another")
-	for i, plan := range plans {
-		w.Sites = append(w.Sites, newSite(t, w.Wan, plan, i+1))
+	for _, plan := range plans {
+		w.Sites = append(w.Sites, newSite(t, w.Wan, plan.shaped(o.Shapes)))
 	}
-	w.c1.Apply(append(kubernetesObjects(w.Sites[0], "10.96.0"), labelledGateway(w.Sites[0]))...)
-	w.c1.ApplyStatus(podStatuses(w.Sites[0])...)
-	w.c2.Apply(kubernetesObjects(w.Sites[1], "10.97.0")...)
-	w.c2.ApplyStatus(podStatuses(w.Sites[1])...)
-	registerInConsul(w.dc1, w.Sites[2])
+	told("in each a control plane: two kube-apiservers and a Consul")
+	for _, s := range w.Sites {
+		s.startControl(t)
+	}
 	told("the hub, which attaches the three clusters")
-	w.Hub = startHub(t, o.Program, w.config(t))
+	w.Hub = startHub(t, w, o.Program)
+	for _, s := range w.Sites {
+		w.attach(t, s)
+	}
 	w.Hub.Apply(t, meshManifests(w.Sites))
 	for _, s := range w.Sites {
-		told("%s: a gateway at %s, a workload and a caller, each behind a sidecar that captures its traffic", s.Network, s.Gateway.Address)
-		s.startProxies(t, w.Hub)
+		told("%s: a gateway at %s, a workload and a caller, each behind a sidecar that captures its traffic", s.Network, s.Gateways[0].Outside)
+		w.startProxies(t, s)
 	}
 	told("waiting until every proxy has what the hub built for it")
 	w.awaitSync(t)
@@ -85,23 +87,15 @@ func (w *World) Site(cluster string) *Site {
 	return nil
 }
 
-func (w *World) config(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, kube := range map[string]*testbed.Kube{"c1": w.c1, "c2": w.c2} {
-		writeFile(t, filepath.Join(dir, name), string(kube.Kubeconfig()))
-	}
-	return fmt.Sprintf(`clusters:
-- {id: c1, provider: Kubernetes, network: n1, kubernetes: {kubeconfig: %[1]s/c1}}
-- {id: c2, provider: Kubernetes, network: n2, kubernetes: {kubeconfig: %[1]s/c2}}
-- {id: dc1, provider: Consul, network: n3, consul: {address: %[2]q, datacenter: dc1, hostname: "{{.Service}}.shop.svc.cluster.local"}}
-`, dir, w.dc1.URL)
-}
-
-// awaitSync waits until every caller gets an answer of the service in its own
-// network and of the one in each other.
+// awaitSync waits until every proxy is live and every caller gets an answer of the
+// service in its own network and of the one in each other.
 func (w *World) awaitSync(t testing.TB) {
 	t.Helper()
+	for _, s := range w.Sites {
+		for _, p := range s.proxies() {
+			p.Envoy.WaitReady(30 * time.Second)
+		}
+	}
 	for _, from := range w.Sites {
 		for _, to := range w.Sites {
 			testbed.WaitFor(t, time.Minute, fmt.Sprintf("an answer of %s to %s", to.Cluster, from.Cluster), func() error {

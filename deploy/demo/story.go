@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/deploy/bridge"
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 // stay builds the world, tells the story and keeps everything running until a
@@ -50,13 +51,15 @@ func (t teller) say(format string, args ...any) {
 }
 
 func (t teller) tell(program string) {
+	began := time.Now()
 	t.say("Building three networks that cannot reach each other:")
 	t.world = bridge.Start(t.stage, bridge.Options{Program: program, Told: func(step string) { t.say("  - %s", step) }})
 	t.crossings()
 	t.shares("\nThe service %s runs in all three. 60 requests from each network were answered by:")
 	t.failover()
-	t.say("\nGraphiQL: %s/graphiql", t.world.Hub.URL)
-	t.say("Try:  { clusters { nodes { clusterID network status { phase } } } }")
+	t.say("\nGraphiQL: %s/graphiql  (a door to the hub with the operator's certificate)", openDoor(t.stage, t.world.Hub))
+	t.say("Try:  { networks { networkID gateways { address health { observer standing since } } } }")
+	t.say("This took %v.", time.Since(began).Round(time.Second))
 	t.say("%s", told)
 }
 
@@ -65,6 +68,11 @@ func (t teller) tell(program string) {
 func (t teller) crossings() {
 	const word = "a-word-that-nobody-may-read"
 	t.say("\nA request over each bridge:")
+	wires := map[*bridge.Site]*testbed.Wire{}
+	for _, s := range t.world.Sites {
+		wires[s] = s.Gateways[0].Sniff()
+		defer wires[s].Close()
+	}
 	for _, from := range t.world.Sites {
 		for _, to := range t.world.Sites {
 			if from == to {
@@ -75,12 +83,12 @@ func (t teller) crossings() {
 				t.stage.Fatalf("%s asks %s: %v", from.Cluster, to.Cluster, err)
 			}
 			t.say("  %-3s in %s  →  gateway %s  →  %s in %s:  answered by %s, which saw the caller %s",
-				from.Cluster, from.Network, to.Gateway.Address, bridge.HostOf(to.Cluster), to.Network, answer.Cluster, answer.Identity())
+				from.Cluster, from.Network, to.Gateways[0].Outside, bridge.HostOf(to.Cluster), to.Network, answer.Cluster, answer.Identity())
 		}
 	}
 	for _, s := range t.world.Sites {
 		seen := "TLS only"
-		if s.Gateway.Wire.Saw(word) {
+		if wires[s].Saw(word) {
 			seen = "the request in plain text"
 			t.stage.Errorf("the gateway of %s saw a request in plain text", s.Network)
 		}
@@ -131,7 +139,7 @@ func (t teller) failover() {
 	dead, from := t.world.Site("c2"), t.world.Site("c1")
 	t.say("\nThe gateway of %s is killed.", dead.Network)
 	began := time.Now()
-	dead.Gateway.Envoy.Kill()
+	dead.Gateways[0].Envoy.Kill()
 	for time.Since(began) < time.Minute {
 		if counts, failed := t.count(from, 20); failed == 0 && counts[dead.Cluster] == 0 {
 			t.say("  After %v, %s is left out and no request fails: %s", time.Since(began).Round(100*time.Millisecond), dead.Network, list(counts))

@@ -22,8 +22,8 @@ type Wire struct {
 	closed    bool
 }
 
-// Sniff reads all packets on all links of the namespace, loopback included, until
-// the end of the test.
+// Sniff reads all packets on all links of the namespace, loopback included, and
+// keeps them, until Close or the end of the test.
 func (n *Namespace) Sniff() *Wire {
 	n.t.Helper()
 	w := &Wire{namespace: n}
@@ -39,7 +39,7 @@ func (n *Namespace) Sniff() *Wire {
 		n.t.Fatalf("reading the packets of %s: %v", n, err)
 	}
 	w.ended.Go(w.read)
-	n.t.Cleanup(w.close)
+	n.t.Cleanup(w.Close)
 	return w
 }
 
@@ -94,10 +94,16 @@ func (w *Wire) holds(text string) bool {
 	return bytes.Contains(w.seen.Bytes(), []byte(text))
 }
 
-func (w *Wire) close() {
+// Close ends the reading; what was seen is forgotten.
+func (w *Wire) Close() {
 	w.mu.Lock()
+	again := w.closed
 	w.closed = true
 	w.mu.Unlock()
+	if again {
+		return
+	}
 	w.ended.Wait()
+	w.seen = bytes.Buffer{}
 	syscall.Close(w.socket)
 }

@@ -82,6 +82,7 @@ func Build(o Options) (*bootstrapv3.Bootstrap, error) {
 	b := &bootstrapv3.Bootstrap{
 		Node:             o.node(),
 		DynamicResources: dynamicResources(),
+		HdsConfig:        o.healthService(),
 		StaticResources:  o.staticResources(),
 		OverloadManager:  o.overloadManager(),
 		LayeredRuntime:   runtime(),

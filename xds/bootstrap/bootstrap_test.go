@@ -118,6 +118,20 @@ func TestS55BootstrapsAreHardened(t *testing.T) {
 	}
 }
 
+// P29: gateways probe for the hub, and sidecars do not.
+func TestP29GatewaysProbe(t *testing.T) {
+	for kind, want := range map[Kind]bool{Sidecar: false, Gateway: true, SNIDNAT: true} {
+		b, err := Build(options(t, kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		services := b.GetHdsConfig().GetGrpcServices()
+		if got := len(services) == 1 && services[0].GetEnvoyGrpc().GetClusterName() == b.GetStaticResources().GetClusters()[0].GetName(); got != want {
+			t.Errorf("%s probes: %t, want %t", kind, got, want)
+		}
+	}
+}
+
 func TestBootstrapsThatAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"type: use":             func(o *Options) { o.Kind = "ingress" },

@@ -39,12 +39,26 @@ func dynamicResources() *bootstrapv3.Bootstrap_DynamicResources {
 		ResourceApiVersion:    corev3.ApiVersion_V3, InitialFetchTimeout: durationpb.New(0),
 	}
 	return &bootstrapv3.Bootstrap_DynamicResources{
-		AdsConfig: &corev3.ApiConfigSource{
-			ApiType: corev3.ApiConfigSource_DELTA_GRPC, TransportApiVersion: corev3.ApiVersion_V3, SetNodeOnFirstMessageOnly: true,
-			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: hubCluster}}}},
-		},
+		AdsConfig: hubService(corev3.ApiConfigSource_DELTA_GRPC),
 		CdsConfig: ads, LdsConfig: ads,
 	}
+}
+
+// hubService is a stream with the hub.
+func hubService(kind corev3.ApiConfigSource_ApiType) *corev3.ApiConfigSource {
+	return &corev3.ApiConfigSource{
+		ApiType: kind, TransportApiVersion: corev3.ApiVersion_V3, SetNodeOnFirstMessageOnly: true,
+		GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: hubCluster}}}},
+	}
+}
+
+// healthService has gateways probe those of other networks for the hub; nil for
+// sidecars.
+func (o *Options) healthService() *corev3.ApiConfigSource {
+	if o.Kind == Sidecar {
+		return nil
+	}
+	return hubService(corev3.ApiConfigSource_GRPC)
 }
 
 func (o *Options) staticResources() *bootstrapv3.Bootstrap_StaticResources {
