@@ -141,17 +141,23 @@ func setMetadata(object map[string]any, meta *metav1.ObjectMeta) error {
 // defect of the definition.
 func (v *version) validate(c *compiled, object, old map[string]any) ([]Problem, error) {
 	var errs field.ErrorList
-	var options []validation.ValidationOption
 	var ratchet []cel.Option
-	if old == nil {
-		errs = validation.ValidateCustomResource(nil, object, c.validator)
-	} else {
-		same := common.NewCorrelatedObject(object, old, &model.Structural{Structural: c.structural})
-		options, ratchet = append(options, validation.WithRatcheting(same)), append(ratchet, cel.WithRatcheting(same))
-		errs = validation.ValidateCustomResourceUpdate(nil, object, old, c.validator, options...)
+	var same *common.CorrelatedObject
+	if old != nil {
+		same = common.NewCorrelatedObject(object, old, &model.Structural{Structural: c.structural})
+		ratchet = append(ratchet, cel.WithRatcheting(same))
 	}
-	errs = append(errs, c.embedded(object)...)
-	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, c.structural, old)) == 0 {
+	switch {
+	case c.whole().conforms(object):
+	case old == nil:
+		errs = validation.ValidateCustomResource(nil, object, c.validator)
+	default:
+		errs = validation.ValidateCustomResourceUpdate(nil, object, old, c.validator, validation.WithRatcheting(same))
+	}
+	if c.embeds {
+		errs = append(errs, c.embedded(object)...)
+	}
+	if c.lists && (old == nil || len(listtype.ValidateListSetsAndMaps(nil, c.structural, old)) == 0) {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
 	}
 	rules, err := v.rules()
@@ -210,4 +216,8 @@ func (v *version) toStorage(object map[string]any) (map[string]any, []Problem) {
 	return object, nil
 }
 
-func fillIn(c *compiled, object map[string]any) { defaulting.Default(object, c.structural) }
+func fillIn(c *compiled, object map[string]any) {
+	if c.defaults {
+		defaulting.Default(object, c.structural)
+	}
+}

@@ -95,6 +95,8 @@ var metadataValidator = sync.OnceValue(func() validation.SchemaValidator {
 	return validation.NewSchemaValidatorFromOpenAPI(metadataSchema())
 })
 
+var metadataLevel = sync.OnceValue(func() *level { return newLevel(*metadataSchema()) })
+
 // checkMetadata reads the metadata of an object and says what is wrong with it.
 func (v *version) checkMetadata(o map[string]any) (*metav1.ObjectMeta, []Problem) {
 	at := field.NewPath("metadata")
@@ -102,8 +104,8 @@ func (v *version) checkMetadata(o map[string]any) (*metav1.ObjectMeta, []Problem
 	if !ok || raw == nil {
 		return nil, []Problem{{Required, "metadata.name", "Required value: an object has a name"}}
 	}
-	if errs := validation.ValidateCustomResource(at, raw, metadataValidator()); len(errs) > 0 {
-		return nil, problemsOf(errs)
+	if !metadataLevel().conforms(raw) {
+		return nil, problemsOf(validation.ValidateCustomResource(at, raw, metadataValidator()))
 	}
 	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(o, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {

@@ -31,6 +31,10 @@ type version struct {
 type compiled struct {
 	structural *structural.Structural
 	validator  validation.SchemaValidator
+	whole      levelOf // tells fast that the validator would find nothing
+
+	// Of most kinds, no version has any of these.
+	defaults, embeds, lists bool
 }
 
 func newVersion(d *definition, h versionHeader) *version {
@@ -66,11 +70,19 @@ func (v *version) compile() (*compiled, error) {
 	if err := defaulting.PruneDefaults(s); err != nil {
 		return nil, fmt.Errorf("the defaults of %s: %w", v.GroupVersionKind, err)
 	}
-	validator, _, err := validation.NewSchemaValidator(internal.OpenAPIV3Schema)
+	validator, open, err := validation.NewSchemaValidator(internal.OpenAPIV3Schema)
 	if err != nil {
 		return nil, fmt.Errorf("the schema of %s: %w", v.GroupVersionKind, err)
 	}
-	return &compiled{s, validator}, nil
+	c := &compiled{structural: s, validator: validator, whole: levelFor(open)}
+	features := structural.Visitor{Structural: func(at *structural.Structural) bool {
+		c.defaults = c.defaults || at.Default.Object != nil
+		c.embeds = c.embeds || at.XEmbeddedResource
+		c.lists = c.lists || at.XListType != nil
+		return false
+	}}
+	features.Visit(s)
+	return c, nil
 }
 
 // compileRules compiles the CEL rules; without any it gives nil.

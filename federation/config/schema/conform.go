@@ -1,0 +1,77 @@
+package schema
+
+import (
+	"sync"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// level is one level of a schema: what it says of a value apart from the value's
+// own members, which have levels of their own. The library makes its validators
+// anew for each member of each object, and copies the schema of each member that
+// an object could have; here both are made once, when they are first needed.
+//
+// It only tells whether a value conforms. What is wrong with one that does not,
+// and whether that is forgiven because it was so before, the library says.
+type level struct {
+	here       *validate.SchemaValidator
+	properties map[string]levelOf
+	additional levelOf // of the members that are no properties; nil: they may be anything
+	items      levelOf
+}
+
+// levelOf gives a level, which it makes when it is first asked.
+type levelOf func() *level
+
+func levelFor(s *spec.Schema) levelOf {
+	return sync.OnceValue(func() *level { return newLevel(*s) })
+}
+
+// newLevel leaves to the library, whole, what a structural schema cannot have.
+func newLevel(here spec.Schema) *level {
+	l := &level{}
+	if a := here.AdditionalProperties; a == nil || a.Schema != nil {
+		l.properties = make(map[string]levelOf, len(here.Properties))
+		for name, property := range here.Properties {
+			l.properties[name] = levelFor(&property)
+		}
+		if a != nil {
+			l.additional = levelFor(a.Schema)
+		}
+		here.Properties, here.AdditionalProperties = nil, nil
+	}
+	if i := here.Items; i != nil && i.Schema != nil && here.AdditionalItems == nil {
+		l.items = levelFor(i.Schema)
+		here.Items = nil
+	}
+	l.here = validate.NewSchemaValidator(&here, nil, "", strfmt.Default)
+	return l
+}
+
+// conforms tells that the library would find nothing wrong with a value.
+func (l *level) conforms(value any) bool {
+	if !l.here.Validate(value).IsValid() {
+		return false
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			at, known := l.properties[name]
+			if !known {
+				at = l.additional
+			}
+			if at != nil && !at().conforms(member) {
+				return false
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if l.items != nil && !l.items().conforms(item) {
+				return false
+			}
+		}
+	}
+	return true
+}
