@@ -23,12 +23,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/tools/txtar"
+	"isthmus.dev/isthmus/deploy/testbed/toolset"
 	"isthmus.dev/isthmus/federation"
 	"sigs.k8s.io/yaml"
 )
@@ -55,8 +55,11 @@ type Scenario struct {
 // Files returns the paths of all scenarios.
 func Files(t testing.TB) []string {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(here), "..", "testdata", "scenarios", "*.txtar"))
+	root, err := toolset.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "federation", "testdata", "scenarios", "*.txtar"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("finding the scenarios: %v, %d files", err, len(files))
 	}
