@@ -72,6 +72,12 @@ func (n *Network) StandingsFrom(observer NetworkID) []Standing {
 	return all
 }
 
+// Unreachable tells that the observer reaches none of the gateways that serve it,
+// which are its last resort.
+func (n *Network) Unreachable(observer NetworkID) bool {
+	return slices.Contains(n.StandingsFrom(observer), LastResort)
+}
+
 func (g Gateway) standing(observer NetworkID) Standing {
 	if !g.Serves(observer) {
 		return NotServing

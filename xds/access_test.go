@@ -24,6 +24,7 @@ type gatekeeper struct {
 	nobody  error // of Identify
 	refused error // of Admit
 	asked   int
+	after   int // so many are admitted although refused is set
 }
 
 func (g *gatekeeper) Identify(context.Context) (Caller, error) {
@@ -38,13 +39,20 @@ func (g *gatekeeper) admit(n envoy.Node) (string, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asked++
-	return "spiffe://mesh.example/ns/" + n.Namespace + "/sa/" + n.ServiceAccount, g.refused
+	workload := "spiffe://mesh.example/ns/" + n.Namespace + "/sa/" + n.ServiceAccount
+	if g.asked <= g.after {
+		return workload, nil
+	}
+	return workload, g.refused
 }
 
-func (g *gatekeeper) refuse(err error) {
+func (g *gatekeeper) refuse(err error) { g.refuseAfter(0, err) }
+
+// refuseAfter refuses whoever comes after so many.
+func (g *gatekeeper) refuseAfter(asked int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.refused = err
+	g.refused, g.after = err, asked
 }
 
 // guarded is a hub with a gatekeeper; secrets go to its unix socket.

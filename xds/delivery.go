@@ -30,7 +30,7 @@ type timing struct {
 }
 
 var defaultTiming = timing{
-	pace: 20 * time.Millisecond, unanswered: time.Second, addition: 5 * time.Second, removal: 15 * time.Second, proof: 5 * time.Second, access: time.Minute,
+	pace: 20 * time.Millisecond, unanswered: time.Second, addition: 5 * time.Second, removal: 15 * time.Second, proof: 5 * time.Second, access: 25 * time.Second,
 }
 
 // emptiness is the moment at which a set became empty.

@@ -26,7 +26,7 @@ func (m snapshotMetrics) Published(s *federation.Snapshot, c federation.ChangeSe
 		}
 	}
 	for _, id := range c.Networks {
-		m.Snapshots.Gateways(string(id), verdictsOf(s, id))
+		m.Snapshots.Gateways(string(id), gatewaysOf(s, id))
 	}
 	clusters, endpoints := 0, 0
 	for cluster := range s.Clusters() {
@@ -36,14 +36,17 @@ func (m snapshotMetrics) Published(s *federation.Snapshot, c federation.ChangeSe
 	m.Snapshots.Sizes(clusters, s.CountServices(), endpoints)
 }
 
-func verdictsOf(s *federation.Snapshot, id federation.NetworkID) (all []metrics.Gateway) {
+// gatewaysOf is what is known of the network's gateways; nil: the network is gone.
+func gatewaysOf(s *federation.Snapshot, id federation.NetworkID) *metrics.Network {
 	n, known := s.Network(id)
 	if !known {
 		return nil
 	}
+	all := &metrics.Network{Refused: len(n.Refused), CutOff: map[string]bool{}}
 	for _, g := range n.Gateways {
 		for _, v := range g.Verdicts {
-			all = append(all, metrics.Gateway{
+			all.CutOff[string(v.Observer)] = n.Unreachable(v.Observer)
+			all.Verdicts = append(all.Verdicts, metrics.Gateway{
 				Network: string(id), Gateway: g.Address.String(), Observer: string(v.Observer), Reachable: v.Reachable, Since: v.Since,
 			})
 		}

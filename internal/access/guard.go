@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -95,6 +97,8 @@ func (g *Guard) identify(ctx context.Context) (Identity, Method, error) {
 		return Identity{}, ByToken, refusal{"the client certificate and the token are of different workloads"}
 	}
 	tokened.Certified = true
+	byToken := tokened.again
+	tokened.again = func(cluster federation.ClusterID) error { return errors.Join(byToken(cluster), certified.again("")) }
 	if certified.Ends.Before(tokened.Ends) {
 		tokened.Ends = certified.Ends
 	}
@@ -111,7 +115,24 @@ func (g *Guard) byCertificate(ctx context.Context) (Identity, bool, error) {
 	if err != nil {
 		return Identity{}, false, refusal{err.Error()}
 	}
-	return Identity{Workload: proof.Workload, Clusters: proof.Clusters, Ends: proof.Ends, Certified: true}, true, nil
+	i := Identity{Workload: proof.Workload, Clusters: proof.Clusters, Ends: proof.Ends, Certified: true}
+	i.again = func(cluster federation.ClusterID) error {
+		return g.certifiesStill(secure.State.PeerCertificates, proof.Workload, cluster)
+	}
+	return i, true, nil
+}
+
+// certifiesStill verifies a certificate with the roots as they are now (F84). It
+// must be of the cluster, unless that is empty.
+func (g *Guard) certifiesStill(presented []*x509.Certificate, w authority.Workload, cluster federation.ClusterID) error {
+	proof, err := g.o.Certificates.Verify(presented)
+	switch {
+	case err != nil:
+		return fmt.Errorf("what you proved yourself with counts no more: %w", err)
+	case proof.Workload != w || cluster != "" && !slices.Contains(proof.Clusters, cluster):
+		return fmt.Errorf("the certificate of %s does not prove any more that it is of the cluster %q", w, cluster)
+	}
+	return nil
 }
 
 func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, bearer Token) (Identity, error) {
@@ -126,7 +147,13 @@ func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, beare
 	if err != nil {
 		return Identity{}, refusal{err.Error()}
 	}
-	return Identity{Workload: w, Clusters: []federation.ClusterID{cluster}, Pod: found.pod, Ends: ends}, nil
+	again := func(federation.ClusterID) error {
+		if err := g.o.Tokens.still(cluster, bearer); err != nil {
+			return fmt.Errorf("the token that you proved yourself with counts no more: %w", err)
+		}
+		return nil
+	}
+	return Identity{Workload: w, Clusters: []federation.ClusterID{cluster}, Pod: found.pod, Ends: ends, again: again}, nil
 }
 
 // credentialsOf reads what a caller says of itself, as Istio's agents do.

@@ -19,6 +19,9 @@ type Identity struct {
 	Ends     time.Time // of the proof
 	// Certified: proven by the certificate of the connection.
 	Certified bool
+	// again tells why the proof counts no more, for a node of the cluster. It does
+	// not block. nil: there is nothing to look at again.
+	again func(federation.ClusterID) error
 }
 
 // Cluster is the one cluster of the caller; false: it may be of several.

@@ -27,14 +27,21 @@ type Workloads interface {
 	AccountsAt(n Node) []string
 }
 
-// Allow tells whether the caller may be the node; the error is the reason, fit for
-// the caller (S18).
+// Allow tells whether the caller may be the node, with what it proved looked at
+// anew (F84): a certificate with the roots as they are now, a token as its cluster
+// judged it last. The error is the reason, fit for the caller (S18). It does not
+// block.
 func (g *Guard) Allow(i Identity, n Node) error {
 	if err := i.mayBe(n); err != nil {
 		return err
 	}
 	if err := g.belongs(i, n.Cluster); err != nil {
 		return err
+	}
+	if i.again != nil {
+		if err := i.again(n.Cluster); err != nil {
+			return err
+		}
 	}
 	own := i.Workload.Namespace + "/" + i.Workload.ServiceAccount
 	if accounts := g.o.Workloads.AccountsAt(n); len(accounts) > 0 && !slices.Contains(accounts, own) {

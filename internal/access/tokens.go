@@ -24,6 +24,9 @@ const (
 	failures      = 10 // of a source in a minute
 	reviewTimeout = 5 * time.Second
 	maxReviews    = 16 // at a time
+	// reviewAgain is the least time between two reviews of the token of a stream
+	// that goes on.
+	reviewAgain = 20 * time.Second
 )
 
 // TokenOptions are what Tokens work with. Audiences and Clusters are required.
@@ -53,6 +56,7 @@ type answer struct {
 	cluster federation.ClusterID
 	account account
 	refused error
+	at      time.Time
 	until   time.Time
 }
 
@@ -145,26 +149,7 @@ func (t *Tokens) remembered(ctx context.Context, cluster federation.ClusterID, u
 	if by == nil {
 		return answer{}, fmt.Errorf("the cluster %s cannot review tokens: the hub has no link to a Kubernetes API server of it", cluster)
 	}
-	flight := t.flights.DoChan(string(q[:]), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
-		defer cancel()
-		select {
-		case t.slots <- struct{}{}:
-			defer func() { <-t.slots }()
-		case <-ctx.Done():
-			return answer{}, errors.New("too many tokens are being reviewed")
-		}
-		a, err := t.decide(review(ctx, by.client, uid, token, t.o.Audiences))
-		if err != nil {
-			return answer{}, fmt.Errorf("the cluster %s cannot review the token: %w", cluster, err)
-		}
-		a.cluster = cluster
-		if ends.Before(a.until) {
-			a.until = ends
-		}
-		t.remember(q, a, by)
-		return a, nil
-	})
+	flight := t.ask(ctx, inquiry{by: by, cluster: cluster, uid: uid, token: token, ends: ends})
 	select {
 	case r := <-flight:
 		if r.Err != nil {
@@ -176,14 +161,70 @@ func (t *Tokens) remembered(ctx context.Context, cluster federation.ClusterID, u
 	}
 }
 
+// inquiry is a token and who reviews it.
+type inquiry struct {
+	by      *attached
+	cluster federation.ClusterID
+	uid     string // of kube-system
+	token   Token
+	ends    time.Time // of the token
+}
+
+// ask begins a review, or joins the one that is under way; it does not wait. The
+// review is remembered, and outlives the context.
+func (t *Tokens) ask(ctx context.Context, in inquiry) <-chan singleflight.Result {
+	q := ask(in.cluster, in.token)
+	return t.flights.DoChan(string(q[:]), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
+		defer cancel()
+		select {
+		case t.slots <- struct{}{}:
+			defer func() { <-t.slots }()
+		case <-ctx.Done():
+			return answer{}, errors.New("too many tokens are being reviewed")
+		}
+		a, err := t.decide(review(ctx, in.by.client, in.uid, in.token, t.o.Audiences))
+		if err != nil {
+			return answer{}, fmt.Errorf("the cluster %s cannot review the token: %w", in.cluster, err)
+		}
+		a.cluster = in.cluster
+		if in.ends.Before(a.until) {
+			a.until = in.ends
+		}
+		t.remember(q, a, in.by)
+		return a, nil
+	})
+}
+
+// still returns why the token was refused when it was looked at last. It does not
+// wait: where that was long ago, the token is reviewed meanwhile, for the next
+// call. While its cluster cannot tell, what was found before stays.
+func (t *Tokens) still(cluster federation.ClusterID, token Token) error {
+	now := t.o.Now()
+	t.mu.Lock()
+	known, is := t.known[ask(cluster, token)]
+	by := t.clients[cluster]
+	t.mu.Unlock()
+	if is && known.refused != nil && now.Before(known.until) {
+		return known.refused
+	}
+	c, err := token.read()
+	standing := t.o.Clusters.Standing(cluster)
+	if err != nil || by == nil || standing.Frozen != "" || is && now.Sub(known.at) < reviewAgain {
+		return nil // what it claims was checked before
+	}
+	t.ask(context.Background(), inquiry{by: by, cluster: cluster, uid: standing.UID, token: token, ends: c.ends()})
+	return nil
+}
+
 // decide tells what is remembered, and for how long.
 func (t *Tokens) decide(found account, err error) (answer, error) {
 	no := refusal{}
 	switch {
 	case err == nil:
-		return answer{account: found, until: t.o.Now().Add(rememberGood)}, nil
+		return answer{account: found, at: t.o.Now(), until: t.o.Now().Add(rememberGood)}, nil
 	case errors.As(err, &no):
-		return answer{refused: err, until: t.o.Now().Add(rememberBad)}, nil
+		return answer{refused: err, at: t.o.Now(), until: t.o.Now().Add(rememberBad)}, nil
 	}
 	return answer{}, err
 }

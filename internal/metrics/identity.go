@@ -38,8 +38,5 @@ func (m *Identity) Authority(roots int, signerEnds time.Time, trouble bool) {
 	if !signerEnds.IsZero() {
 		m.signerEnds.Set(float64(signerEnds.Unix()))
 	}
-	m.trouble.Set(0)
-	if trouble {
-		m.trouble.Set(1)
-	}
+	m.trouble.Set(oneIf(trouble))
 }

@@ -11,6 +11,16 @@ type Snapshots struct {
 	version, services, endpoints, clusters prometheus.Gauge
 	next                                   prometheus.Observer
 	gateways, gatewaysSince                *prometheus.GaugeVec
+	refused, cutOff                        *prometheus.GaugeVec
+}
+
+// Network is what is known of a network's gateways.
+type Network struct {
+	Verdicts []Gateway
+	Refused  int // gateways, or addresses of them, that are not used
+	// CutOff has every network that probes it, and whether it reaches none of the
+	// gateways.
+	CutOff map[string]bool
 }
 
 // Gateway is the verdict on one way: from a network to a gateway of another.
@@ -29,6 +39,8 @@ func newSnapshots(r *prometheus.Registry) *Snapshots {
 		next:          latency(r, "snapshot_next_seconds", "Time to make a snapshot from the one before.").WithLabelValues(),
 		gateways:      gauge(r, "gateway_reachable", "Whether probes from a network reach a gateway of another one.", "network", "gateway", "observer"),
 		gatewaysSince: gauge(r, "gateway_verdict_since_timestamp_seconds", "Since when a gateway is, or is not, reachable from a network.", "network", "gateway", "observer"),
+		refused:       gauge(r, "network_gateways_refused", "Gateways of a network, or addresses of them, that are not used.", "network"),
+		cutOff:        gauge(r, "network_cut_off", "Whether probes from a network reach no gateway of another one.", "network", "observer"),
 	}
 }
 
@@ -38,18 +50,30 @@ func (m *Snapshots) Published(version uint64, took time.Duration) {
 	m.next.Observe(took.Seconds())
 }
 
-// Gateways replaces what is known of a network's gateways.
-func (m *Snapshots) Gateways(network string, all []Gateway) {
-	m.gateways.DeletePartialMatch(prometheus.Labels{"network": network})
-	m.gatewaysSince.DeletePartialMatch(prometheus.Labels{"network": network})
-	for _, g := range all {
-		value := 0.0
-		if g.Reachable {
-			value = 1
-		}
-		m.gateways.WithLabelValues(g.Network, g.Gateway, g.Observer).Set(value)
+// Gateways replaces what is known of a network's gateways; nil: there is no such
+// network.
+func (m *Snapshots) Gateways(network string, now *Network) {
+	for _, of := range []*prometheus.GaugeVec{m.gateways, m.gatewaysSince, m.refused, m.cutOff} {
+		of.DeletePartialMatch(prometheus.Labels{"network": network})
+	}
+	if now == nil {
+		return
+	}
+	m.refused.WithLabelValues(network).Set(float64(now.Refused))
+	for observer, cutOff := range now.CutOff {
+		m.cutOff.WithLabelValues(network, observer).Set(oneIf(cutOff))
+	}
+	for _, g := range now.Verdicts {
+		m.gateways.WithLabelValues(g.Network, g.Gateway, g.Observer).Set(oneIf(g.Reachable))
 		m.gatewaysSince.WithLabelValues(g.Network, g.Gateway, g.Observer).Set(seconds(g.Since))
 	}
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // Sizes says how much the latest snapshot holds.

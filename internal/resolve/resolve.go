@@ -49,7 +49,8 @@ type Options struct {
 }
 
 // Keeper resolves the names that the latest snapshot has for gateways, each again
-// and again. What was resolved last stays while a name cannot be resolved.
+// and again. What was resolved last stays while a name cannot be resolved, and
+// while it stands for nothing that may be used (F87).
 type Keeper struct {
 	options Options
 	names   map[federation.Hostname]*known
@@ -58,8 +59,10 @@ type Keeper struct {
 // known is what is known of a name.
 type known struct {
 	due       time.Time
-	addresses []netip.Addr
+	good      []netip.Addr // what was resolved last and may be used
+	addresses []netip.Addr // what is told: the good, and those of the last answer that are refused
 	failing   bool
+	refusing  bool
 }
 
 // New makes a Keeper; Run has it work.
@@ -79,7 +82,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		s := k.options.Snapshots.Latest()
 		edit := k.follow(s)
-		next := k.resolve(ctx, &edit)
+		next := k.resolve(ctx, &edit, s.Settings().Addresses)
 		if len(edit.Resolved.Set) > 0 || len(edit.Resolved.Gone) > 0 {
 			k.options.To.Update(edit)
 		}
@@ -118,7 +121,7 @@ func (k *Keeper) follow(s *federation.Snapshot) federation.Edit {
 }
 
 // resolve asks for the names that are due and returns when the next one is.
-func (k *Keeper) resolve(ctx context.Context, edit *federation.Edit) time.Time {
+func (k *Keeper) resolve(ctx context.Context, edit *federation.Edit, policy federation.AddressPolicy) time.Time {
 	now := time.Now()
 	next := now.Add(k.options.Every)
 	answers := map[federation.Hostname]*answer{}
@@ -134,8 +137,8 @@ func (k *Keeper) resolve(ctx context.Context, edit *federation.Edit) time.Time {
 	}
 	_ = asking.Wait()
 	for name, a := range answers {
-		if ctx.Err() == nil && k.take(name, a) {
-			edit.Resolved.Set[name] = a.addresses
+		if ctx.Err() == nil && k.take(name, a, policy) {
+			edit.Resolved.Set[name] = k.names[name].addresses
 		}
 	}
 	for _, of := range k.names {
@@ -151,8 +154,10 @@ type answer struct {
 	err       error
 }
 
-// take notes the answer and tells whether it says something new.
-func (k *Keeper) take(name federation.Hostname, a *answer) bool {
+// take notes the answer and tells whether there is something new to say. Addresses
+// that the policy refuses are told too, so that the network shows them as refused;
+// where an answer has no others, they take no good one's place.
+func (k *Keeper) take(name federation.Hostname, a *answer, policy federation.AddressPolicy) bool {
 	of := k.names[name]
 	if a.err != nil {
 		if !of.failing {
@@ -161,8 +166,24 @@ func (k *Keeper) take(name federation.Hostname, a *answer) bool {
 		of.failing, of.due = true, time.Now().Add(again)
 		return false
 	}
-	changed := !slices.Equal(of.addresses, a.addresses)
-	of.failing, of.due, of.addresses = false, time.Now().Add(k.options.Every), a.addresses
+	var good, refused []netip.Addr
+	for _, address := range a.addresses {
+		if policy.Refuse(address, 0) == "" {
+			good = append(good, address)
+		} else {
+			refused = append(refused, address)
+		}
+	}
+	if len(refused) > 0 && !of.refusing {
+		k.options.Logger.Warn("a gateway's name stands for addresses that may not be used", "name", name, "refused", refused, "kept", len(good) == 0 && len(of.good) > 0)
+	}
+	of.failing, of.refusing, of.due = false, len(refused) > 0, time.Now().Add(k.options.Every)
+	if len(good) > 0 {
+		of.good = good
+	}
+	now := slices.SortedFunc(slices.Values(slices.Concat(of.good, refused)), netip.Addr.Compare)
+	changed := !slices.Equal(of.addresses, now)
+	of.addresses = now
 	return changed
 }
 

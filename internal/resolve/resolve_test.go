@@ -1,10 +1,13 @@
 package resolve
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -57,54 +60,117 @@ func gateways(names ...string) federation.Edit {
 	return e
 }
 
-func TestNamesOfGatewaysAreFollowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		z := &zone{names: map[string][]netip.Addr{}}
-		z.set("gw.example", "192.0.2.2", "192.0.2.1", "192.0.2.2")
-		a := federation.NewAggregate(nil)
-		operator := a.Open(federation.ShardKey{Provider: federation.Operator})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			done <- New(Options{Snapshots: a, To: a.Open(federation.ShardKey{Provider: "Resolver"}), Resolver: z}).Run(ctx)
-		}()
-		expect := func(want string) {
-			t.Helper()
-			synctest.Wait()
-			n, _ := a.Latest().Network("n2")
-			var got []string
-			for _, g := range n.Gateways {
-				got = append(got, g.Address.Addr().String())
-			}
-			if fmt.Sprint(got) != want {
-				t.Errorf("the gateways are %v, want %s", got, want)
-			}
-		}
-		operator.Update(gateways("gw.example"))
-		expect("[192.0.2.1 192.0.2.2]")
-		z.set("gw.example", "192.0.2.3")
-		<-time.After(DefaultEvery - time.Second) //nolint:forbidigo // the clock is that of the test
-		expect("[192.0.2.1 192.0.2.2]")
-		<-time.After(2 * time.Second) //nolint:forbidigo // the clock is that of the test
-		expect("[192.0.2.3]")
-		z.set("gw.example")
-		<-time.After(3 * DefaultEvery) //nolint:forbidigo // the clock is that of the test
-		expect("[192.0.2.3]")          // the last good answer stays
-		z.set("gw.example", "192.0.2.4")
-		<-time.After(again + time.Second) //nolint:forbidigo // the clock is that of the test
-		expect("[192.0.2.4]")
-		operator.Update(gateways("other.example"))
-		expect("[]")
-		synctest.Wait()
-		before := z.asked
-		operator.Update(gateways())
-		<-time.After(10 * DefaultEvery) //nolint:forbidigo // the clock is that of the test
-		if synctest.Wait(); z.asked != before {
-			t.Errorf("names that nobody needs were asked for %d times", z.asked-before)
-		}
+// follower is a Keeper over an aggregate, inside a bubble of synctest.
+type follower struct {
+	t         *testing.T
+	zone      *zone
+	aggregate *federation.Aggregate
+	operator  *federation.Writer
+	log       bytes.Buffer
+	end       func()
+}
+
+func follow(t *testing.T) *follower {
+	a := federation.NewAggregate(nil)
+	f := &follower{t: t, zone: &zone{names: map[string][]netip.Addr{}}, aggregate: a, operator: a.Open(federation.ShardKey{Provider: federation.Operator})}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	keeper := New(Options{Snapshots: a, To: a.Open(federation.ShardKey{Provider: "Resolver"}), Resolver: f.zone, Logger: slog.New(slog.NewTextHandler(&f.log, nil))})
+	go func() { done <- keeper.Run(ctx) }()
+	f.end = func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+	return f
+}
+
+// pass lets time pass on the bubble's clock.
+func (f *follower) pass(d time.Duration) {
+	<-time.After(d) //nolint:forbidigo // the clock is that of the test
+	synctest.Wait()
+}
+
+func (f *follower) expect(gateways, refused string) {
+	f.t.Helper()
+	synctest.Wait()
+	n, _ := f.aggregate.Latest().Network("n2")
+	var got, not []string
+	for _, g := range n.Gateways {
+		got = append(got, g.Address.Addr().String())
+	}
+	for _, r := range n.Refused {
+		not = append(not, r.Gateway+" "+r.Why)
+	}
+	if fmt.Sprint(got) != gateways || fmt.Sprint(not) != refused {
+		f.t.Errorf("the gateways are %v and %q refused, want %s and %s", got, not, gateways, refused)
+	}
+}
+
+func TestNamesOfGatewaysAreFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := follow(t)
+		defer f.end()
+		f.zone.set("gw.example", "192.0.2.2", "192.0.2.1", "192.0.2.2")
+		f.operator.Update(gateways("gw.example"))
+		f.expect("[192.0.2.1 192.0.2.2]", "[]")
+		f.zone.set("gw.example", "192.0.2.3")
+		f.pass(DefaultEvery - time.Second)
+		f.expect("[192.0.2.1 192.0.2.2]", "[]")
+		f.pass(2 * time.Second)
+		f.expect("[192.0.2.3]", "[]")
+		f.zone.set("other.example", "192.0.2.7")
+		f.operator.Update(gateways("other.example"))
+		f.expect("[192.0.2.7]", "[]")
+		before := f.zone.asked
+		f.operator.Update(gateways())
+		if f.pass(10 * DefaultEvery); f.zone.asked != before {
+			t.Errorf("names that nobody needs were asked for %d times", f.zone.asked-before)
+		}
 	})
+}
+
+// TestF87NamesThatStandForNothingGood: the last good answer stays, whatever the
+// name stands for now, and what is refused is shown.
+func TestF87NamesThatStandForNothingGood(t *testing.T) {
+	const good = "[192.0.2.3]"
+	for name, c := range map[string]struct {
+		answer  []string // none: there is no such name
+		empty   bool     // the name exists without an address
+		want    string
+		refused string
+		logged  string
+	}{
+		"gone":                    {nil, false, good, "[]", "what was resolved last stays"},
+		"no address":              {nil, true, good, "[]", "it has no address"},
+		"loopback":                {[]string{"127.0.0.1"}, false, good, "[127.0.0.1:15443 is a loopback address]", "may not be used"},
+		"loopback, IPv6":          {[]string{"::1"}, false, good, "[[::1]:15443 is a loopback address]", "may not be used"},
+		"metadata":                {[]string{"169.254.169.254"}, false, good, "[169.254.169.254:15443 is a link-local address]", "may not be used"},
+		"metadata, elsewhere":     {[]string{"100.100.100.200", "fd00:ec2::254"}, false, good, "[100.100.100.200:15443 is a cloud metadata address [fd00:ec2::254]:15443 is a cloud metadata address]", "may not be used"},
+		"loopback beside another": {[]string{"127.0.0.1", "192.0.2.4"}, false, "[192.0.2.4]", "[127.0.0.1:15443 is a loopback address]", "may not be used"},
+		"another":                 {[]string{"192.0.2.4"}, false, "[192.0.2.4]", "[]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := follow(t)
+				defer f.end()
+				f.zone.set("gw.example", "192.0.2.3")
+				f.operator.Update(gateways("gw.example"))
+				f.expect(good, "[]")
+				f.zone.set("gw.example", c.answer...)
+				if c.empty {
+					f.zone.names["gw.example"] = []netip.Addr{}
+				}
+				f.pass(3 * DefaultEvery)
+				f.expect(c.want, c.refused)
+				if said := f.log.String(); c.logged == "" && said != "" || !strings.Contains(said, c.logged) || strings.Count(said, "\n") > 1 {
+					t.Errorf("the log has %q, want %q once", said, c.logged)
+				}
+				f.zone.set("gw.example", "192.0.2.5")
+				f.pass(DefaultEvery + time.Second)
+				f.expect("[192.0.2.5]", "[]")
+			})
+		})
+	}
 }

@@ -154,6 +154,9 @@ func (b *builder) included(p servedPort, of federation.Explanation) federation.E
 	case through:
 		out.Via, out.Code, out.Cause = federation.ViaGateway, ExplainedGateway, c.gateways[0].Cause.Object
 		out.Message = fmt.Sprintf("it is in network %s, and network %s enters there by %s", of.Endpoint.Network, b.network(), addressesOf(c.gateways))
+		if c.dead {
+			out.Message += "; no probe reaches them, so that they are used where nothing else is left"
+		}
 	case d.service != nil && d.passthrough():
 		out.Code, out.Message = ExplainedPassthrough, "callers choose the endpoint by its address"
 	case !d.eds() || d.service.MeshExternal:

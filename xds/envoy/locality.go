@@ -116,15 +116,27 @@ func (b *builder) prefersNear(d destination) bool {
 }
 
 // prioritise orders the members by how near they are, endpoints and gateways
-// alike, with priorities that have no gap from 0 on.
+// alike, with priorities that have no gap from 0 on. Gateways of a network none of
+// whose gateways can be reached come behind everything else (F86).
 func (b *builder) prioritise(d destination, all []member) {
-	if !b.prefersNear(d) {
+	isDead := func(m member) bool { return m.dead }
+	near := b.prefersNear(d)
+	if !near && !slices.ContainsFunc(all, isDead) {
 		return
 	}
-	takesOver := b.takesOver(d)
+	takesOver := ""
+	if near {
+		takesOver = b.takesOver(d)
+	}
+	const beyond = 100 // farther than any distance
 	var ranks []uint32
 	for i, m := range all {
-		all[i].priority = distance(b.facet.Locality, m.locality, takesOver)
+		if near {
+			all[i].priority = distance(b.facet.Locality, m.locality, takesOver)
+		}
+		if m.dead {
+			all[i].priority += beyond
+		}
 		ranks = append(ranks, all[i].priority)
 	}
 	slices.Sort(ranks)

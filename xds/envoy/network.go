@@ -24,6 +24,7 @@ type horizon struct {
 type crowd struct {
 	offers   []offer
 	gateways []federation.Gateway
+	dead     bool // probes reach none of the gateways
 }
 
 // entry is one address of gateways, of one network or of several.
@@ -49,7 +50,7 @@ func (b *builder) horizonOf(d destination, offers []offer) horizon {
 		case !n.Gated:
 			h.direct = append(h.direct, o)
 		default:
-			b.through(&h, d, o, n.GatewaysFrom(own))
+			b.through(&h, d, o, crowd{gateways: n.GatewaysFrom(own), dead: n.Unreachable(own)})
 		}
 	}
 	h.direct = b.withoutDuplicates(h.direct)
@@ -80,10 +81,10 @@ func (b *builder) networks() func(federation.NetworkID) *federation.Network {
 
 // through has the proxies reach the endpoint by the gateways of its network, if
 // anything of it can pass there.
-func (b *builder) through(h *horizon, d destination, o offer, gateways []federation.Gateway) {
+func (b *builder) through(h *horizon, d destination, o offer, by crowd) {
 	id := o.endpoint.Network
 	switch {
-	case len(gateways) == 0:
+	case len(by.gateways) == 0:
 		b.noGateway(o)
 	case !o.endpoint.TakesMutualTLS():
 		b.leaveOutEndpoint(o, ReasonNoMutualTLS, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and does not take it: it needs a sidecar, and the label security.istio.io/tlsMode: istio", o.endpoint.Address, id))
@@ -95,8 +96,8 @@ func (b *builder) through(h *horizon, d destination, o offer, gateways []federat
 	case !d.identity:
 		b.leaveOutEndpoint(o, ReasonNoIdentity, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and the proxy has no identity of the mesh: it needs IDENTITY_SOURCE in its metadata, as isthmus proxy bootstrap writes it", o.endpoint.Address, id))
 	default:
-		c := h.behind[id]
-		h.behind[id] = crowd{offers: append(c.offers, o), gateways: gateways}
+		by.offers = append(h.behind[id].offers, o)
+		h.behind[id] = by
 	}
 }
 

@@ -23,6 +23,7 @@ type member struct {
 	draining bool
 	locality federation.Locality
 	priority uint32
+	dead     bool     // an entry that probes do not reach, kept for want of another of its network
 	exact    *big.Int // weight, before it is made to fit
 	weight   uint32
 }
@@ -45,12 +46,12 @@ func (h *horizon) members(of *federation.Service) []member {
 		all = append(all, member{offer: o, draining: o.endpoint.Health == federation.Draining, locality: o.endpoint.Locality, exact: weight})
 	}
 	for _, e := range h.entered() {
-		m := member{entry: e, draining: true, locality: e.gateway.Locality, exact: new(big.Int)}
+		m := member{entry: e, draining: true, dead: true, locality: e.gateway.Locality, exact: new(big.Int)}
 		m.peer = peerBehind(of, e.networks...)
 		for _, id := range e.networks {
 			c := h.behind[id]
 			weight, draining := c.weight()
-			m.draining = m.draining && draining
+			m.draining, m.dead = m.draining && draining, m.dead && c.dead
 			part := new(big.Int).Div(common, big.NewInt(int64(len(c.gateways))))
 			m.exact.Add(m.exact, part.Mul(part, weight))
 		}
