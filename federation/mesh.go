@@ -134,9 +134,9 @@ func (m *MeshSettings) Root() string {
 	return m.RootNamespace
 }
 
-// allowsGateways tells that Services of the namespace may become gateways of
-// networks by their labels.
-func (m *MeshSettings) allowsGateways(namespace string) bool {
+// AllowsGateways tells that gateways of networks may be in the namespace: Services
+// by their labels, and routers that serve.
+func (m *MeshSettings) AllowsGateways(namespace string) bool {
 	if m == nil || len(m.GatewayNamespaces) == 0 {
 		return namespace == m.Root()
 	}

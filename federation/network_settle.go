@@ -149,7 +149,7 @@ func (m *networkMaker) labelled() {
 // a network.
 func (d *draft) refuseClaim(id NetworkID, c claim) string {
 	mesh := meshOf(d.objects.byKey.Get(MeshSettingsKey.bytes()))
-	if !mesh.allowsGateways(c.service.Namespace) {
+	if !mesh.AllowsGateways(c.service.Namespace) {
 		return fmt.Sprintf("has the label %s, but gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", labelGatewayNetwork, c.service.Namespace)
 	}
 	if cluster, _ := d.clusters.Get([]byte(c.shard.Cluster)); cluster.Network() != id {

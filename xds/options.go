@@ -32,7 +32,9 @@ const (
 	// SecretRefused: a name that is not the proxy's own was asked for, or on a
 	// stream that carries no secrets.
 	SecretRefused Event = "secret_refused"
-	Denied        Event = "denied" // a stream of someone who may not have it, or no longer
+	// NotServing: a router asks for sni-dnat mode that is no gateway of its network.
+	NotServing Event = "not_serving"
+	Denied     Event = "denied" // a stream of someone who may not have it, or no longer
 )
 
 // Events that end a stream because of what the client did.

@@ -23,6 +23,10 @@ type session struct {
 	sent     uint64 // responses
 	snapshot uint64 // version that was last collected
 	objects  uint64 // version of the objects for which the sources were opened
+	// known is what registries say of the node; sources were opened for known as it
+	// was in registered. nil: nothing.
+	known      func(*federation.Snapshot) federation.Registration
+	registered federation.Registration
 	now      time.Time
 	subs     map[envoy.Type]*subscription
 	needs    needs               // of the names that are being decided on
@@ -100,8 +104,7 @@ func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
 		return
 	}
 	s.snapshot = snapshot.Version()
-	if at := snapshot.ObjectsVersion(); at != s.objects {
-		s.objects = at
+	if s.movedOn(snapshot) {
 		s.redirect(now)
 	}
 	for i := len(servedTypes) - 1; i >= 0; i-- {
@@ -109,6 +112,18 @@ func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
 			sub.collect(snapshot, now)
 		}
 	}
+}
+
+// movedOn tells that the sources may be others now: because of objects, or of what
+// registries say of the node.
+func (s *session) movedOn(snapshot *federation.Snapshot) bool {
+	at, registered := snapshot.ObjectsVersion(), federation.Registration{}
+	if s.known != nil {
+		registered = s.known(snapshot)
+	}
+	moved := at != s.objects || registered != s.registered
+	s.objects, s.registered = at, registered
+	return moved
 }
 
 // renew notes which secrets changed, whatever the snapshot.

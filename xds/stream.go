@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
@@ -151,11 +152,23 @@ func (st *stream) run(ctx context.Context) error {
 	if st.trusted {
 		st.renewed = st.server.options.Secrets.Changed()
 	}
+	st.noteMode()
 	if err := st.take(first); err != nil {
 		return err
 	}
 	defer st.server.enlist(st)()
 	return st.loop(ctx)
+}
+
+// noteMode says of a router in sni-dnat mode why it gets what a standard one does.
+func (st *stream) noteMode() {
+	if st.node.RouterMode != envoy.SNIDNAT {
+		return
+	}
+	if err := envoy.Serves(st.node, st.session.latest()); err != nil {
+		st.server.options.Metrics.Count(NotServing, "")
+		st.log.Warn("a router in sni-dnat mode passes nothing on", slog.Any("error", err))
+	}
 }
 
 var errDraining = status.Error(codes.Unavailable, "the hub is shutting down: connect again")
@@ -202,6 +215,7 @@ func (st *stream) newSession() *session {
 	var random [5]byte
 	rand.Read(random[:])
 	return &session{
+		known: func(s *federation.Snapshot) federation.Registration { return envoy.Registered(st.node, s) },
 		delta: st.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
 		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: hex.EncodeToString(random[:]) + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
 	}

@@ -25,6 +25,7 @@ const (
 // sends to it when it is called at that port, and why. It builds what the proxy
 // is given and tells the reasons for it; nothing but the arguments is read.
 func Explain(n Node, host federation.Hostname, port uint16, s *federation.Snapshot) []federation.Explanation {
+	n = n.registered(s)
 	e := explainer{node: n, snapshot: s, bearing: bearingOn(n, s)}
 	var all []federation.Explanation
 	for _, service := range s.ByHostname(host) {

@@ -60,7 +60,7 @@ func newBridge(t *testing.T) *bridge {
 	pod.Join(far, "10.1.0.8")
 	pod.Join(b.wan, gateway)
 	b.between = pod.Sniff()
-	b.router = b.start(pod, "router~10.1.0.8~gw.edge~edge.svc.cluster.local", "c2", "spiffe://cluster.local/ns/edge/sa/gw")
+	b.router = b.start(pod, "router~10.1.0.8~gw.istio-system~istio-system.svc.cluster.local", "c2", "spiffe://cluster.local/ns/istio-system/sa/gw")
 
 	b.client = testbed.NewNamespace(t, "client")
 	b.client.Join(near, "10.1.0.9")

@@ -14,7 +14,7 @@ import (
 // finds no chain.
 func (b *builder) passBySNI(p *gatewayPort, s *gatewayServer) []*listenerv3.FilterChain {
 	if !b.facet.SNIDNAT {
-		b.leaveOut(Reason{Code: ReasonTLS, Message: s.title() + ".tls.mode: AUTO_PASSTHROUGH needs a router in sni-dnat mode; nothing listens for the server's hosts"})
+		b.leaveOut(Reason{Code: ReasonTLS, Message: s.title() + ".tls.mode: AUTO_PASSTHROUGH needs a router in sni-dnat mode, in a namespace where gateways may be (gatewayNamespaces of MeshSettings); nothing listens for the server's hosts"})
 		return nil
 	}
 	var chains []*listenerv3.FilterChain

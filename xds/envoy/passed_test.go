@@ -23,7 +23,7 @@ spec:
 `
 
 func router(t testing.TB, mode string) envoy.Node {
-	return parse(t, "router~10.0.0.9~gw.edge~edge.svc.cluster.local", map[string]any{
+	return parse(t, "router~10.0.0.9~gw.istio-system~istio-system.svc.cluster.local", map[string]any{
 		"CLUSTER_ID": "c1", "ROUTER_MODE": mode, "LABELS": map[string]any{"istio": "eastwest"},
 	})
 }

@@ -1,0 +1,63 @@
+package federation
+
+import "net/netip"
+
+// Registration is what a registry knows of a workload that is in its cluster.
+type Registration struct {
+	Workload *Workload
+	Network  NetworkID // in which it is
+}
+
+// Registered returns the registry's entry of the workload at the place, whatever
+// network the place names: the one of that name in its cluster if it lives at one
+// of the addresses, else the only one that lives at them.
+func (s *Snapshot) Registered(p Place, name WorkloadKey) (Registration, bool) {
+	c, attached := s.Cluster(p.Cluster)
+	if !attached {
+		return Registration{}, false
+	}
+	shard := ShardKey{Cluster: c.ID, Provider: c.Spec.Provider}
+	if w, known := s.workloads.Get(workloadBytes(shard, name)); known && w.livesAt(p.Addresses) {
+		return Registration{w, s.workloadNetwork(c, w)}, true
+	}
+	return s.registeredAt(c, p.Addresses)
+}
+
+// registeredAt looks in every network, since it is not known in which the
+// addresses are.
+func (s *Snapshot) registeredAt(c *Cluster, addresses []netip.Addr) (found Registration, ok bool) {
+	for n := range s.Networks() {
+		for _, addr := range addresses {
+			for _, r := range s.residents(AddressKey{Network: n.ID, Addr: addr}) {
+				if !r.isPod || r.shard.Cluster != c.ID {
+					continue
+				}
+				w, _ := s.workloads.Get(workloadBytes(r.shard, r.workload))
+				if ok && found.Workload != w {
+					return Registration{}, false // several: pods of a node's own network
+				}
+				found, ok = Registration{w, s.workloadNetwork(c, w)}, true
+			}
+		}
+	}
+	return found, ok
+}
+
+func (s *Snapshot) workloadNetwork(c *Cluster, w *Workload) NetworkID {
+	var at Address
+	if len(w.Addresses) > 0 {
+		at = IPAddress(w.Addresses[0])
+	}
+	return s.networks.networkOf(c, w.Network, at)
+}
+
+func (w *Workload) livesAt(addresses []netip.Addr) bool {
+	for _, a := range w.Addresses {
+		for _, at := range addresses {
+			if a.Unmap() == at.Unmap() {
+				return true
+			}
+		}
+	}
+	return false
+}
