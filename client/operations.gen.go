@@ -169,6 +169,54 @@ type AttachClusterResponse struct {
 // GetAttachCluster returns AttachClusterResponse.AttachCluster, and is useful for accessing the field via an interface.
 func (v *AttachClusterResponse) GetAttachCluster() ClusterAttached { return v.AttachCluster }
 
+// AuthoritySummary includes the GraphQL fields of CertificateAuthority requested by the fragment AuthoritySummary.
+// The GraphQL type's documentation follows.
+//
+// Who signs certificates of workloads, and whom the hub believes.
+type AuthoritySummary struct {
+	// The trust domain of the certificates that the hub signs.
+	TrustDomain string `json:"trustDomain"`
+	// Where signers come from.
+	Source SignerSource `json:"source"`
+	// Whether the hub can sign now.
+	Signs bool `json:"signs"`
+	// What is wrong, and what to do; null when nothing is.
+	Message *string `json:"message"`
+	// The signers, in the order in which they take turns.
+	Signers []Signer `json:"signers"`
+	// The roots that are trusted, for each trust domain.
+	Bundles []TrustBundle `json:"bundles"`
+}
+
+// GetTrustDomain returns AuthoritySummary.TrustDomain, and is useful for accessing the field via an interface.
+func (v *AuthoritySummary) GetTrustDomain() string { return v.TrustDomain }
+
+// GetSource returns AuthoritySummary.Source, and is useful for accessing the field via an interface.
+func (v *AuthoritySummary) GetSource() SignerSource { return v.Source }
+
+// GetSigns returns AuthoritySummary.Signs, and is useful for accessing the field via an interface.
+func (v *AuthoritySummary) GetSigns() bool { return v.Signs }
+
+// GetMessage returns AuthoritySummary.Message, and is useful for accessing the field via an interface.
+func (v *AuthoritySummary) GetMessage() *string { return v.Message }
+
+// GetSigners returns AuthoritySummary.Signers, and is useful for accessing the field via an interface.
+func (v *AuthoritySummary) GetSigners() []Signer { return v.Signers }
+
+// GetBundles returns AuthoritySummary.Bundles, and is useful for accessing the field via an interface.
+func (v *AuthoritySummary) GetBundles() []TrustBundle { return v.Bundles }
+
+// CertificateAuthorityResponse is returned by CertificateAuthority on success.
+type CertificateAuthorityResponse struct {
+	// Who signs certificates of workloads, and whom the hub believes.
+	CertificateAuthority AuthoritySummary `json:"certificateAuthority"`
+}
+
+// GetCertificateAuthority returns CertificateAuthorityResponse.CertificateAuthority, and is useful for accessing the field via an interface.
+func (v *CertificateAuthorityResponse) GetCertificateAuthority() AuthoritySummary {
+	return v.CertificateAuthority
+}
+
 // Change includes the requested fields of the GraphQL type Change.
 // The GraphQL type's documentation follows.
 //
@@ -2170,6 +2218,45 @@ var AllRolloutState = []RolloutState{
 	RolloutStateRejected,
 }
 
+// RotateAuthorityPayload includes the requested fields of the GraphQL type RotateCertificateAuthorityPayload.
+// The GraphQL type's documentation follows.
+//
+// What became of a rotation.
+type RotateAuthorityPayload struct {
+	// The authority after it; null where the hub could not be asked.
+	CertificateAuthority *AuthoritySummary `json:"certificateAuthority"`
+	// What is wrong with the request.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// GetCertificateAuthority returns RotateAuthorityPayload.CertificateAuthority, and is useful for accessing the field via an interface.
+func (v *RotateAuthorityPayload) GetCertificateAuthority() *AuthoritySummary {
+	return v.CertificateAuthority
+}
+
+// GetUserErrors returns RotateAuthorityPayload.UserErrors, and is useful for accessing the field via an interface.
+func (v *RotateAuthorityPayload) GetUserErrors() []UserError { return v.UserErrors }
+
+// How to rotate the certificate authority.
+type RotateCertificateAuthorityInput struct {
+	// Make a root although the key of one cannot be opened, and may never be again. Such a new root signs at once: proxies trust it when they have heard of it, within seconds.
+	Force *bool `json:"force"`
+}
+
+// GetForce returns RotateCertificateAuthorityInput.Force, and is useful for accessing the field via an interface.
+func (v *RotateCertificateAuthorityInput) GetForce() *bool { return v.Force }
+
+// RotateCertificateAuthorityResponse is returned by RotateCertificateAuthority on success.
+type RotateCertificateAuthorityResponse struct {
+	// Makes a further root, which is trusted at once and signs after the overlap. Only for a hub that makes its own roots.
+	RotateCertificateAuthority RotateAuthorityPayload `json:"rotateCertificateAuthority"`
+}
+
+// GetRotateCertificateAuthority returns RotateCertificateAuthorityResponse.RotateCertificateAuthority, and is useful for accessing the field via an interface.
+func (v *RotateCertificateAuthorityResponse) GetRotateCertificateAuthority() RotateAuthorityPayload {
+	return v.RotateCertificateAuthority
+}
+
 // New credentials of an attached cluster: one of kubernetes and consul.
 type RotateClusterInput struct {
 	// Which cluster.
@@ -2509,6 +2596,85 @@ var AllSeverity = []Severity{
 	SeverityInfo,
 }
 
+// Signer includes the requested fields of the GraphQL type Signer.
+// The GraphQL type's documentation follows.
+//
+// One that signs certificates, in its turn.
+type Signer struct {
+	// SHA-256 of its certificate.
+	Fingerprint string `json:"fingerprint"`
+	// The subject of its certificate.
+	Subject string `json:"subject"`
+	// What it does now.
+	Turn SignerTurn `json:"turn"`
+	// Since when its roots are trusted.
+	TrustedSince time.Time `json:"trustedSince"`
+	// From when on it signs.
+	SignsFrom time.Time `json:"signsFrom"`
+	// When the first certificate that leads to its root ends.
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// GetFingerprint returns Signer.Fingerprint, and is useful for accessing the field via an interface.
+func (v *Signer) GetFingerprint() string { return v.Fingerprint }
+
+// GetSubject returns Signer.Subject, and is useful for accessing the field via an interface.
+func (v *Signer) GetSubject() string { return v.Subject }
+
+// GetTurn returns Signer.Turn, and is useful for accessing the field via an interface.
+func (v *Signer) GetTurn() SignerTurn { return v.Turn }
+
+// GetTrustedSince returns Signer.TrustedSince, and is useful for accessing the field via an interface.
+func (v *Signer) GetTrustedSince() time.Time { return v.TrustedSince }
+
+// GetSignsFrom returns Signer.SignsFrom, and is useful for accessing the field via an interface.
+func (v *Signer) GetSignsFrom() time.Time { return v.SignsFrom }
+
+// GetExpiresAt returns Signer.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *Signer) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// Where signers come from.
+type SignerSource string
+
+const (
+	// The hub makes its own roots.
+	SignerSourceOwn SignerSource = "OWN"
+	// An intermediate, from files.
+	SignerSourceFiles SignerSource = "FILES"
+	// An intermediate, from a Secret of a cluster.
+	SignerSourceSecret SignerSource = "SECRET"
+	// Others sign; the hub does not.
+	SignerSourceNone SignerSource = "NONE"
+)
+
+var AllSignerSource = []SignerSource{
+	SignerSourceOwn,
+	SignerSourceFiles,
+	SignerSourceSecret,
+	SignerSourceNone,
+}
+
+// What a signer does.
+type SignerTurn string
+
+const (
+	// Its roots are trusted; it signs later.
+	SignerTurnWaiting SignerTurn = "WAITING"
+	// It signs.
+	SignerTurnSigning SignerTurn = "SIGNING"
+	// What it signed is still in use.
+	SignerTurnRetired SignerTurn = "RETIRED"
+	// Its key cannot be opened, or its certificate has ended.
+	SignerTurnUnusable SignerTurn = "UNUSABLE"
+)
+
+var AllSignerTurn = []SignerTurn{
+	SignerTurnWaiting,
+	SignerTurnSigning,
+	SignerTurnRetired,
+	SignerTurnUnusable,
+}
+
 // Source includes the GraphQL fields of ConfigSource requested by the fragment Source.
 // The GraphQL type's documentation follows.
 //
@@ -2614,6 +2780,50 @@ var AllSyncState = []SyncState{
 	SyncStateNacked,
 	SyncStateNotRequested,
 }
+
+// TrustBundle includes the requested fields of the GraphQL type TrustBundle.
+// The GraphQL type's documentation follows.
+//
+// The roots that are trusted for certificates of one trust domain.
+type TrustBundle struct {
+	// The trust domain.
+	TrustDomain string `json:"trustDomain"`
+	// Its roots.
+	Roots []TrustRoot `json:"roots"`
+}
+
+// GetTrustDomain returns TrustBundle.TrustDomain, and is useful for accessing the field via an interface.
+func (v *TrustBundle) GetTrustDomain() string { return v.TrustDomain }
+
+// GetRoots returns TrustBundle.Roots, and is useful for accessing the field via an interface.
+func (v *TrustBundle) GetRoots() []TrustRoot { return v.Roots }
+
+// TrustRoot includes the requested fields of the GraphQL type TrustRoot.
+// The GraphQL type's documentation follows.
+//
+// A root that is trusted.
+type TrustRoot struct {
+	// SHA-256 of its certificate.
+	Fingerprint string `json:"fingerprint"`
+	// The subject of its certificate.
+	Subject string `json:"subject"`
+	// When it ends.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// The clusters for which it was said to stand; none: certificates of the hub's own signers say it.
+	ClusterIDs []string `json:"clusterIDs"`
+}
+
+// GetFingerprint returns TrustRoot.Fingerprint, and is useful for accessing the field via an interface.
+func (v *TrustRoot) GetFingerprint() string { return v.Fingerprint }
+
+// GetSubject returns TrustRoot.Subject, and is useful for accessing the field via an interface.
+func (v *TrustRoot) GetSubject() string { return v.Subject }
+
+// GetExpiresAt returns TrustRoot.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *TrustRoot) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// GetClusterIDs returns TrustRoot.ClusterIDs, and is useful for accessing the field via an interface.
+func (v *TrustRoot) GetClusterIDs() []string { return v.ClusterIDs }
 
 // TypeSync includes the requested fields of the GraphQL type ProxySync.
 // The GraphQL type's documentation follows.
@@ -2939,6 +3149,16 @@ type __RollbackInput struct {
 // GetInput returns __RollbackInput.Input, and is useful for accessing the field via an interface.
 func (v *__RollbackInput) GetInput() RollbackInput { return v.Input }
 
+// __RotateCertificateAuthorityInput is used internally by genqlient
+type __RotateCertificateAuthorityInput struct {
+	Input RotateCertificateAuthorityInput `json:"input"`
+}
+
+// GetInput returns __RotateCertificateAuthorityInput.Input, and is useful for accessing the field via an interface.
+func (v *__RotateCertificateAuthorityInput) GetInput() RotateCertificateAuthorityInput {
+	return v.Input
+}
+
 // __RotateClusterInput is used internally by genqlient
 type __RotateClusterInput struct {
 	Input RotateClusterInput `json:"input"`
@@ -3160,6 +3380,59 @@ func AttachCluster(
 	}
 
 	data_ = &AttachClusterResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by CertificateAuthority.
+const CertificateAuthority_Operation = `
+query CertificateAuthority {
+	certificateAuthority {
+		... AuthoritySummary
+	}
+}
+fragment AuthoritySummary on CertificateAuthority {
+	trustDomain
+	source
+	signs
+	message
+	signers {
+		fingerprint
+		subject
+		turn
+		trustedSince
+		signsFrom
+		expiresAt
+	}
+	bundles {
+		trustDomain
+		roots {
+			fingerprint
+			subject
+			expiresAt
+			clusterIDs
+		}
+	}
+}
+`
+
+func CertificateAuthority(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *CertificateAuthorityResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CertificateAuthority",
+		Query:  CertificateAuthority_Operation,
+	}
+
+	data_ = &CertificateAuthorityResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -4317,6 +4590,89 @@ func Rollback(
 	}
 
 	data_ = &RollbackResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by RotateCertificateAuthority.
+const RotateCertificateAuthority_Operation = `
+mutation RotateCertificateAuthority ($input: RotateCertificateAuthorityInput!) {
+	rotateCertificateAuthority(input: $input) {
+		certificateAuthority {
+			... AuthoritySummary
+		}
+		userErrors {
+			... UserError
+		}
+	}
+}
+fragment AuthoritySummary on CertificateAuthority {
+	trustDomain
+	source
+	signs
+	message
+	signers {
+		fingerprint
+		subject
+		turn
+		trustedSince
+		signsFrom
+		expiresAt
+	}
+	bundles {
+		trustDomain
+		roots {
+			fingerprint
+			subject
+			expiresAt
+			clusterIDs
+		}
+	}
+}
+fragment UserError on UserError {
+	code
+	message
+	field
+	file
+	document
+	line
+	column
+	manager
+	docUrl
+	object {
+		... Ref
+	}
+}
+fragment Ref on ObjectRef {
+	group
+	kind
+	namespace
+	name
+	revision
+}
+`
+
+func RotateCertificateAuthority(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RotateCertificateAuthorityInput,
+) (data_ *RotateCertificateAuthorityResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RotateCertificateAuthority",
+		Query:  RotateCertificateAuthority_Operation,
+		Variables: &__RotateCertificateAuthorityInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RotateCertificateAuthorityResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -45,7 +45,8 @@ type Options struct {
 	Fleet     Fleet     // nil: no proxies.
 	Explainer Explainer // nil: knows no proxy.
 	Config    Config
-	Clusters  Clusters // nil: no cluster can be attached.
+	Clusters  Clusters  // nil: no cluster can be attached.
+	Authority Authority // nil: nobody signs.
 	Hub       model.Hub
 	Now       func() time.Time // nil: time.Now.
 	Pace      time.Duration    // least time between two events of a subscription; 0: DefaultPace.
@@ -67,6 +68,9 @@ func New(options Options) graphql.ExecutableSchema {
 	}
 	if options.Clusters == nil {
 		options.Clusters = noClusters{}
+	}
+	if options.Authority == nil {
+		options.Authority = noAuthority{}
 	}
 	if options.Pace <= 0 {
 		options.Pace = DefaultPace

@@ -62,8 +62,7 @@ func TestF03F04AttachAndDetachOutliveAKill(t *testing.T) {
 
 // TestBE3CredentialsThatDoNotOpen: with another key file than that with which they
 // were sealed the cluster is STALE with what was known of it, and says why; with
-// the right one it is back. Without any the hub does not start. Certificates are
-// signed by others: a hub that signs them does not start with another key file.
+// the right one it is back. Without any the hub does not start.
 func TestBE3CredentialsThatDoNotOpen(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")

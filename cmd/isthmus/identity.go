@@ -30,6 +30,9 @@ type identities struct {
 	tokens    *callers.Tokens
 	guard     *callers.Guard
 	metrics   *metrics.Identity
+	logger    *slog.Logger
+
+	source, trustDomain string // as the settings say
 }
 
 // identityParts are what identities are made of.
@@ -44,7 +47,7 @@ type identityParts struct {
 }
 
 func openIdentities(ctx context.Context, p identityParts) (*identities, error) {
-	i := &identities{metrics: p.metrics}
+	i := &identities{metrics: p.metrics, logger: p.logger, source: p.settings.CA, trustDomain: p.settings.TrustDomain}
 	var err error
 	if p.settings.CA != caNone {
 		o := authority.Options{TrustDomain: p.settings.TrustDomain, Policy: p.settings.policy, Store: p.store, Keys: p.keys, Logger: p.logger}

@@ -11,6 +11,7 @@ type readiness struct {
 	snapshots interface{ Latest() *federation.Snapshot }
 	synced    <-chan struct{}
 	draining  chan struct{}
+	warnings  func() []string // that do not keep the hub from serving
 }
 
 // drain makes the hub not ready for good.
@@ -24,7 +25,7 @@ func (r *readiness) check() (bool, []string) {
 	}
 	select {
 	case <-r.synced:
-		return true, nil
+		return true, r.warnings()
 	default:
 	}
 	reasons := []string{"the hub waits for its clusters and its configuration"}

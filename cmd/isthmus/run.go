@@ -161,9 +161,9 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 
 	schema := graph.New(graph.Options{
 		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Explainer: discovery, Config: configuration.graph(delivery{discovery}, statusOf{aggregate, federation.ClusterID(s.clusterID)}),
-		Hub: model.Hub{Version: version, ClusterID: s.clusterID}, Clusters: attaching,
+		Hub: model.Hub{Version: version, ClusterID: s.clusterID}, Clusters: attaching, Authority: who,
 	})
-	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{})}
+	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{}), warnings: who.warnings}
 	health := server.Health(ready.check, counts.Handler())
 	api := transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL})
 	web, err := webOf(s, withCaller(api), health)

@@ -53,6 +53,15 @@ type ComplexityRoot struct {
 		UserErrors func(childComplexity int) int
 	}
 
+	CertificateAuthority struct {
+		Bundles     func(childComplexity int) int
+		Message     func(childComplexity int) int
+		Signers     func(childComplexity int) int
+		Signs       func(childComplexity int) int
+		Source      func(childComplexity int) int
+		TrustDomain func(childComplexity int) int
+	}
+
 	Change struct {
 		Clusters      func(childComplexity int) int
 		ConfigObjects func(childComplexity int) int
@@ -321,16 +330,17 @@ type ComplexityRoot struct {
 	}
 
 	Mutation struct {
-		Apply            func(childComplexity int, input model.ApplyInput) int
-		AttachCluster    func(childComplexity int, input model.AttachClusterInput) int
-		ConfirmCluster   func(childComplexity int, input model.ConfirmClusterInput) int
-		Delete           func(childComplexity int, input model.DeleteInput) int
-		DetachCluster    func(childComplexity int, input model.DetachClusterInput) int
-		RegisterWorkload func(childComplexity int, input model.RegisterWorkloadInput) int
-		ReleaseWorkload  func(childComplexity int, input model.ReleaseWorkloadInput) int
-		RenewWorkload    func(childComplexity int, input model.RenewWorkloadInput) int
-		Rollback         func(childComplexity int, input model.RollbackInput) int
-		RotateCluster    func(childComplexity int, input model.RotateClusterInput) int
+		Apply                      func(childComplexity int, input model.ApplyInput) int
+		AttachCluster              func(childComplexity int, input model.AttachClusterInput) int
+		ConfirmCluster             func(childComplexity int, input model.ConfirmClusterInput) int
+		Delete                     func(childComplexity int, input model.DeleteInput) int
+		DetachCluster              func(childComplexity int, input model.DetachClusterInput) int
+		RegisterWorkload           func(childComplexity int, input model.RegisterWorkloadInput) int
+		ReleaseWorkload            func(childComplexity int, input model.ReleaseWorkloadInput) int
+		RenewWorkload              func(childComplexity int, input model.RenewWorkloadInput) int
+		Rollback                   func(childComplexity int, input model.RollbackInput) int
+		RotateCertificateAuthority func(childComplexity int, input model.RotateCertificateAuthorityInput) int
+		RotateCluster              func(childComplexity int, input model.RotateClusterInput) int
 	}
 
 	Network struct {
@@ -485,22 +495,23 @@ type ComplexityRoot struct {
 	}
 
 	Query struct {
-		Cluster       func(childComplexity int, clusterID string) int
-		Clusters      func(childComplexity int, first *int, after *string, last *int, before *string) int
-		ConfigObject  func(childComplexity int, group string, kind string, namespace *string, name string, at *string) int
-		ConfigObjects func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter) int
-		ConfigSources func(childComplexity int) int
-		Explain       func(childComplexity int, proxy string, hostname string, port int) int
-		History       func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Hub           func(childComplexity int) int
-		Kinds         func(childComplexity int) int
-		Network       func(childComplexity int, id string) int
-		Networks      func(childComplexity int) int
-		Node          func(childComplexity int, id string) int
-		Proxies       func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Proxy         func(childComplexity int, nodeID string) int
-		Service       func(childComplexity int, hostname string, namespace *string) int
-		Services      func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
+		CertificateAuthority func(childComplexity int) int
+		Cluster              func(childComplexity int, clusterID string) int
+		Clusters             func(childComplexity int, first *int, after *string, last *int, before *string) int
+		ConfigObject         func(childComplexity int, group string, kind string, namespace *string, name string, at *string) int
+		ConfigObjects        func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter) int
+		ConfigSources        func(childComplexity int) int
+		Explain              func(childComplexity int, proxy string, hostname string, port int) int
+		History              func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Hub                  func(childComplexity int) int
+		Kinds                func(childComplexity int) int
+		Network              func(childComplexity int, id string) int
+		Networks             func(childComplexity int) int
+		Node                 func(childComplexity int, id string) int
+		Proxies              func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Proxy                func(childComplexity int, nodeID string) int
+		Service              func(childComplexity int, hostname string, namespace *string) int
+		Services             func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
 	}
 
 	RefusedGateway struct {
@@ -545,6 +556,11 @@ type ComplexityRoot struct {
 		Proxies   func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Reached   func(childComplexity int) int
 		Rejected  func(childComplexity int) int
+	}
+
+	RotateCertificateAuthorityPayload struct {
+		CertificateAuthority func(childComplexity int) int
+		UserErrors           func(childComplexity int) int
 	}
 
 	RotateClusterPayload struct {
@@ -606,8 +622,29 @@ type ComplexityRoot struct {
 		UID           func(childComplexity int) int
 	}
 
+	Signer struct {
+		ExpiresAt    func(childComplexity int) int
+		Fingerprint  func(childComplexity int) int
+		SignsFrom    func(childComplexity int) int
+		Subject      func(childComplexity int) int
+		TrustedSince func(childComplexity int) int
+		Turn         func(childComplexity int) int
+	}
+
 	Subscription struct {
 		Changes func(childComplexity int, after *string, filter *model.ChangeFilter) int
+	}
+
+	TrustBundle struct {
+		Roots       func(childComplexity int) int
+		TrustDomain func(childComplexity int) int
+	}
+
+	TrustRoot struct {
+		ClusterIDs  func(childComplexity int) int
+		ExpiresAt   func(childComplexity int) int
+		Fingerprint func(childComplexity int) int
+		Subject     func(childComplexity int) int
 	}
 
 	UserError struct {
@@ -710,6 +747,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AttachClusterPayload.UserErrors(childComplexity), true
+
+	case "CertificateAuthority.bundles":
+		if e.ComplexityRoot.CertificateAuthority.Bundles == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CertificateAuthority.Bundles(childComplexity), true
+	case "CertificateAuthority.message":
+		if e.ComplexityRoot.CertificateAuthority.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CertificateAuthority.Message(childComplexity), true
+	case "CertificateAuthority.signers":
+		if e.ComplexityRoot.CertificateAuthority.Signers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CertificateAuthority.Signers(childComplexity), true
+	case "CertificateAuthority.signs":
+		if e.ComplexityRoot.CertificateAuthority.Signs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CertificateAuthority.Signs(childComplexity), true
+	case "CertificateAuthority.source":
+		if e.ComplexityRoot.CertificateAuthority.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CertificateAuthority.Source(childComplexity), true
+	case "CertificateAuthority.trustDomain":
+		if e.ComplexityRoot.CertificateAuthority.TrustDomain == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CertificateAuthority.TrustDomain(childComplexity), true
 
 	case "Change.clusters":
 		if e.ComplexityRoot.Change.Clusters == nil {
@@ -1825,6 +1899,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.Rollback(childComplexity, args["input"].(model.RollbackInput)), true
+	case "Mutation.rotateCertificateAuthority":
+		if e.ComplexityRoot.Mutation.RotateCertificateAuthority == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rotateCertificateAuthority_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RotateCertificateAuthority(childComplexity, args["input"].(model.RotateCertificateAuthorityInput)), true
 	case "Mutation.rotateCluster":
 		if e.ComplexityRoot.Mutation.RotateCluster == nil {
 			break
@@ -2386,6 +2471,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ProxySync.VersionSent(childComplexity), true
 
+	case "Query.certificateAuthority":
+		if e.ComplexityRoot.Query.CertificateAuthority == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.CertificateAuthority(childComplexity), true
 	case "Query.cluster":
 		if e.ComplexityRoot.Query.Cluster == nil {
 			break
@@ -2694,6 +2785,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Rollout.Rejected(childComplexity), true
 
+	case "RotateCertificateAuthorityPayload.certificateAuthority":
+		if e.ComplexityRoot.RotateCertificateAuthorityPayload.CertificateAuthority == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateCertificateAuthorityPayload.CertificateAuthority(childComplexity), true
+	case "RotateCertificateAuthorityPayload.userErrors":
+		if e.ComplexityRoot.RotateCertificateAuthorityPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateCertificateAuthorityPayload.UserErrors(childComplexity), true
+
 	case "RotateClusterPayload.cluster":
 		if e.ComplexityRoot.RotateClusterPayload.Cluster == nil {
 			break
@@ -2934,6 +3038,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Shard.UID(childComplexity), true
 
+	case "Signer.expiresAt":
+		if e.ComplexityRoot.Signer.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Signer.ExpiresAt(childComplexity), true
+	case "Signer.fingerprint":
+		if e.ComplexityRoot.Signer.Fingerprint == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Signer.Fingerprint(childComplexity), true
+	case "Signer.signsFrom":
+		if e.ComplexityRoot.Signer.SignsFrom == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Signer.SignsFrom(childComplexity), true
+	case "Signer.subject":
+		if e.ComplexityRoot.Signer.Subject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Signer.Subject(childComplexity), true
+	case "Signer.trustedSince":
+		if e.ComplexityRoot.Signer.TrustedSince == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Signer.TrustedSince(childComplexity), true
+	case "Signer.turn":
+		if e.ComplexityRoot.Signer.Turn == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Signer.Turn(childComplexity), true
+
 	case "Subscription.changes":
 		if e.ComplexityRoot.Subscription.Changes == nil {
 			break
@@ -2945,6 +3086,44 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Subscription.Changes(childComplexity, args["after"].(*string), args["filter"].(*model.ChangeFilter)), true
+
+	case "TrustBundle.roots":
+		if e.ComplexityRoot.TrustBundle.Roots == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TrustBundle.Roots(childComplexity), true
+	case "TrustBundle.trustDomain":
+		if e.ComplexityRoot.TrustBundle.TrustDomain == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TrustBundle.TrustDomain(childComplexity), true
+
+	case "TrustRoot.clusterIDs":
+		if e.ComplexityRoot.TrustRoot.ClusterIDs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TrustRoot.ClusterIDs(childComplexity), true
+	case "TrustRoot.expiresAt":
+		if e.ComplexityRoot.TrustRoot.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TrustRoot.ExpiresAt(childComplexity), true
+	case "TrustRoot.fingerprint":
+		if e.ComplexityRoot.TrustRoot.Fingerprint == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TrustRoot.Fingerprint(childComplexity), true
+	case "TrustRoot.subject":
+		if e.ComplexityRoot.TrustRoot.Subject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TrustRoot.Subject(childComplexity), true
 
 	case "UserError.code":
 		if e.ComplexityRoot.UserError.Code == nil {
@@ -3048,6 +3227,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputReleaseWorkloadInput,
 		ec.unmarshalInputRenewWorkloadInput,
 		ec.unmarshalInputRollbackInput,
+		ec.unmarshalInputRotateCertificateAuthorityInput,
 		ec.unmarshalInputRotateClusterInput,
 		ec.unmarshalInputServiceFilter,
 		ec.unmarshalInputWaitInput,
@@ -3208,6 +3388,9 @@ type Query {
   "The networks that the hub knows, in the order of their IDs."
   networks: [Network!]!
 
+  "Who signs certificates of workloads, and whom the hub believes."
+  certificateAuthority: CertificateAuthority!
+
   "One network, or null."
   network(
     "Its ID."
@@ -3338,6 +3521,12 @@ type Mutation {
     "The cluster and its new credentials."
     input: RotateClusterInput!
   ): RotateClusterPayload!
+
+  "Makes a further root, which is trusted at once and signs after the overlap. Only for a hub that makes its own roots."
+  rotateCertificateAuthority(
+    "How."
+    input: RotateCertificateAuthorityInput!
+  ): RotateCertificateAuthorityPayload!
 
   "Releases a list that is held because it lacks too much, or accepts that another cluster stands behind the address."
   confirmCluster(
@@ -4913,6 +5102,96 @@ type RefusedGateway {
   "Why it is not used, and what to do."
   why: String!
 }
+
+"Who signs certificates of workloads, and whom the hub believes."
+type CertificateAuthority {
+  "The trust domain of the certificates that the hub signs."
+  trustDomain: String!
+  "Where signers come from."
+  source: SignerSource!
+  "Whether the hub can sign now."
+  signs: Boolean!
+  "What is wrong, and what to do; null when nothing is."
+  message: String
+  "The signers, in the order in which they take turns."
+  signers: [Signer!]!
+  "The roots that are trusted, for each trust domain."
+  bundles: [TrustBundle!]!
+}
+
+"Where signers come from."
+enum SignerSource {
+  "The hub makes its own roots."
+  OWN
+  "An intermediate, from files."
+  FILES
+  "An intermediate, from a Secret of a cluster."
+  SECRET
+  "Others sign; the hub does not."
+  NONE
+}
+
+"One that signs certificates, in its turn."
+type Signer {
+  "SHA-256 of its certificate."
+  fingerprint: String!
+  "The subject of its certificate."
+  subject: String!
+  "What it does now."
+  turn: SignerTurn!
+  "Since when its roots are trusted."
+  trustedSince: DateTime!
+  "From when on it signs."
+  signsFrom: DateTime!
+  "When the first certificate that leads to its root ends."
+  expiresAt: DateTime!
+}
+
+"What a signer does."
+enum SignerTurn {
+  "Its roots are trusted; it signs later."
+  WAITING
+  "It signs."
+  SIGNING
+  "What it signed is still in use."
+  RETIRED
+  "Its key cannot be opened, or its certificate has ended."
+  UNUSABLE
+}
+
+"The roots that are trusted for certificates of one trust domain."
+type TrustBundle {
+  "The trust domain."
+  trustDomain: String!
+  "Its roots."
+  roots: [TrustRoot!]!
+}
+
+"A root that is trusted."
+type TrustRoot {
+  "SHA-256 of its certificate."
+  fingerprint: String!
+  "The subject of its certificate."
+  subject: String!
+  "When it ends."
+  expiresAt: DateTime!
+  "The clusters for which it was said to stand; none: certificates of the hub's own signers say it."
+  clusterIDs: [String!]!
+}
+
+"How to rotate the certificate authority."
+input RotateCertificateAuthorityInput {
+  "Make a root although the key of one cannot be opened, and may never be again. Such a new root signs at once: proxies trust it when they have heard of it, within seconds."
+  force: Boolean
+}
+
+"What became of a rotation."
+type RotateCertificateAuthorityPayload {
+  "The authority after it; null where the hub could not be asked."
+  certificateAuthority: CertificateAuthority
+  "What is wrong with the request."
+  userErrors: [UserError!]!
+}
 `, BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
@@ -4953,6 +5232,24 @@ func (ec *executionContext) childFields_AttachClusterPayload(ctx context.Context
 		return ec.fieldContext_AttachClusterPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AttachClusterPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CertificateAuthority(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trustDomain":
+		return ec.fieldContext_CertificateAuthority_trustDomain(ctx, field)
+	case "source":
+		return ec.fieldContext_CertificateAuthority_source(ctx, field)
+	case "signs":
+		return ec.fieldContext_CertificateAuthority_signs(ctx, field)
+	case "message":
+		return ec.fieldContext_CertificateAuthority_message(ctx, field)
+	case "signers":
+		return ec.fieldContext_CertificateAuthority_signers(ctx, field)
+	case "bundles":
+		return ec.fieldContext_CertificateAuthority_bundles(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CertificateAuthority", field.Name)
 }
 
 func (ec *executionContext) childFields_Change(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5879,6 +6176,16 @@ func (ec *executionContext) childFields_Rollout(ctx context.Context, field graph
 	return nil, fmt.Errorf("no field named %q was found under type Rollout", field.Name)
 }
 
+func (ec *executionContext) childFields_RotateCertificateAuthorityPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "certificateAuthority":
+		return ec.fieldContext_RotateCertificateAuthorityPayload_certificateAuthority(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RotateCertificateAuthorityPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RotateCertificateAuthorityPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RotateClusterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "cluster":
@@ -5995,6 +6302,48 @@ func (ec *executionContext) childFields_Shard(ctx context.Context, field graphql
 		return ec.fieldContext_Shard_endpointCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Shard", field.Name)
+}
+
+func (ec *executionContext) childFields_Signer(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "fingerprint":
+		return ec.fieldContext_Signer_fingerprint(ctx, field)
+	case "subject":
+		return ec.fieldContext_Signer_subject(ctx, field)
+	case "turn":
+		return ec.fieldContext_Signer_turn(ctx, field)
+	case "trustedSince":
+		return ec.fieldContext_Signer_trustedSince(ctx, field)
+	case "signsFrom":
+		return ec.fieldContext_Signer_signsFrom(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_Signer_expiresAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Signer", field.Name)
+}
+
+func (ec *executionContext) childFields_TrustBundle(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "trustDomain":
+		return ec.fieldContext_TrustBundle_trustDomain(ctx, field)
+	case "roots":
+		return ec.fieldContext_TrustBundle_roots(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TrustBundle", field.Name)
+}
+
+func (ec *executionContext) childFields_TrustRoot(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "fingerprint":
+		return ec.fieldContext_TrustRoot_fingerprint(ctx, field)
+	case "subject":
+		return ec.fieldContext_TrustRoot_subject(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_TrustRoot_expiresAt(ctx, field)
+	case "clusterIDs":
+		return ec.fieldContext_TrustRoot_clusterIDs(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TrustRoot", field.Name)
 }
 
 func (ec *executionContext) childFields_UserError(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -41,6 +41,7 @@ type MutationResolver interface {
 	ReleaseWorkload(ctx context.Context, input model.ReleaseWorkloadInput) (model.ReleaseWorkloadPayload, error)
 	AttachCluster(ctx context.Context, input model.AttachClusterInput) (model.AttachClusterPayload, error)
 	RotateCluster(ctx context.Context, input model.RotateClusterInput) (model.RotateClusterPayload, error)
+	RotateCertificateAuthority(ctx context.Context, input model.RotateCertificateAuthorityInput) (model.RotateCertificateAuthorityPayload, error)
 	ConfirmCluster(ctx context.Context, input model.ConfirmClusterInput) (model.ConfirmClusterPayload, error)
 	DetachCluster(ctx context.Context, input model.DetachClusterInput) (model.DetachClusterPayload, error)
 }
@@ -52,6 +53,7 @@ type QueryResolver interface {
 	Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error)
 	Service(ctx context.Context, hostname string, namespace *string) (*model.Service, error)
 	Networks(ctx context.Context) ([]model.Network, error)
+	CertificateAuthority(ctx context.Context) (model.CertificateAuthority, error)
 	Network(ctx context.Context, id string) (*model.Network, error)
 	Proxies(ctx context.Context, first *int, after *string, last *int, before *string) (model.ProxyConnection, error)
 	Proxy(ctx context.Context, nodeID string) (*model.Proxy, error)
@@ -400,6 +402,20 @@ func (ec *executionContext) field_Mutation_rollback_args(ctx context.Context, ra
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.RollbackInput, error) {
 			return ec.unmarshalNRollbackInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRollbackInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_rotateCertificateAuthority_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RotateCertificateAuthorityInput, error) {
+			return ec.unmarshalNRotateCertificateAuthorityInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRotateCertificateAuthorityInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1226,6 +1242,162 @@ func (ec *executionContext) fieldContext_AttachClusterPayload_userErrors(_ conte
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CertificateAuthority_trustDomain(ctx context.Context, field graphql.CollectedField, obj *model.CertificateAuthority) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CertificateAuthority_trustDomain(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TrustDomain, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CertificateAuthority_trustDomain(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CertificateAuthority", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _CertificateAuthority_source(ctx context.Context, field graphql.CollectedField, obj *model.CertificateAuthority) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CertificateAuthority_source(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Source, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.SignerSource) graphql.Marshaler {
+			return ec.marshalNSignerSource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerSource(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CertificateAuthority_source(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CertificateAuthority", field, false, false, errors.New("field of type SignerSource does not have child fields"))
+}
+
+func (ec *executionContext) _CertificateAuthority_signs(ctx context.Context, field graphql.CollectedField, obj *model.CertificateAuthority) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CertificateAuthority_signs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Signs, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CertificateAuthority_signs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CertificateAuthority", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _CertificateAuthority_message(ctx context.Context, field graphql.CollectedField, obj *model.CertificateAuthority) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CertificateAuthority_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CertificateAuthority_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CertificateAuthority", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _CertificateAuthority_signers(ctx context.Context, field graphql.CollectedField, obj *model.CertificateAuthority) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CertificateAuthority_signers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Signers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.Signer) graphql.Marshaler {
+			return ec.marshalNSigner2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CertificateAuthority_signers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CertificateAuthority",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Signer(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CertificateAuthority_bundles(ctx context.Context, field graphql.CollectedField, obj *model.CertificateAuthority) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CertificateAuthority_bundles(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Bundles, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.TrustBundle) graphql.Marshaler {
+			return ec.marshalNTrustBundle2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustBundleᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CertificateAuthority_bundles(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CertificateAuthority",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TrustBundle(ctx, field)
 		},
 	}
 	return fc, nil
@@ -5768,6 +5940,50 @@ func (ec *executionContext) fieldContext_Mutation_rotateCluster(ctx context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_rotateCertificateAuthority(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_rotateCertificateAuthority(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RotateCertificateAuthority(ctx, fc.Args["input"].(model.RotateCertificateAuthorityInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RotateCertificateAuthorityPayload) graphql.Marshaler {
+			return ec.marshalNRotateCertificateAuthorityPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRotateCertificateAuthorityPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_rotateCertificateAuthority(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RotateCertificateAuthorityPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_rotateCertificateAuthority_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_confirmCluster(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8398,6 +8614,38 @@ func (ec *executionContext) fieldContext_Query_networks(_ context.Context, field
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_certificateAuthority(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_certificateAuthority(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Query().CertificateAuthority(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.CertificateAuthority) graphql.Marshaler {
+			return ec.marshalNCertificateAuthority2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCertificateAuthority(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_certificateAuthority(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CertificateAuthority(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_network(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9504,6 +9752,70 @@ func (ec *executionContext) fieldContext_Rollout_proxies(ctx context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _RotateCertificateAuthorityPayload_certificateAuthority(ctx context.Context, field graphql.CollectedField, obj *model.RotateCertificateAuthorityPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateCertificateAuthorityPayload_certificateAuthority(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CertificateAuthority, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CertificateAuthority) graphql.Marshaler {
+			return ec.marshalOCertificateAuthority2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCertificateAuthority(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RotateCertificateAuthorityPayload_certificateAuthority(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateCertificateAuthorityPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CertificateAuthority(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RotateCertificateAuthorityPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.RotateCertificateAuthorityPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RotateCertificateAuthorityPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RotateCertificateAuthorityPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RotateCertificateAuthorityPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RotateClusterPayload_cluster(ctx context.Context, field graphql.CollectedField, obj *model.RotateClusterPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10525,6 +10837,144 @@ func (ec *executionContext) fieldContext_Shard_endpointCount(_ context.Context, 
 	return graphql.NewScalarFieldContext("Shard", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _Signer_fingerprint(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Signer_fingerprint(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Fingerprint, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Signer_fingerprint(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Signer_subject(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Signer_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Subject, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Signer_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Signer_turn(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Signer_turn(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Turn, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.SignerTurn) graphql.Marshaler {
+			return ec.marshalNSignerTurn2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerTurn(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Signer_turn(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type SignerTurn does not have child fields"))
+}
+
+func (ec *executionContext) _Signer_trustedSince(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Signer_trustedSince(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TrustedSince, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Signer_trustedSince(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _Signer_signsFrom(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Signer_signsFrom(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SignsFrom, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Signer_signsFrom(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _Signer_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Signer_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Signer_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
 func (ec *executionContext) _Subscription_changes(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -10567,6 +11017,153 @@ func (ec *executionContext) fieldContext_Subscription_changes(ctx context.Contex
 		return fc, err
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _TrustBundle_trustDomain(ctx context.Context, field graphql.CollectedField, obj *model.TrustBundle) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TrustBundle_trustDomain(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TrustDomain, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TrustBundle_trustDomain(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TrustBundle", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _TrustBundle_roots(ctx context.Context, field graphql.CollectedField, obj *model.TrustBundle) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TrustBundle_roots(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Roots, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.TrustRoot) graphql.Marshaler {
+			return ec.marshalNTrustRoot2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustRootᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TrustBundle_roots(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TrustBundle",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TrustRoot(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _TrustRoot_fingerprint(ctx context.Context, field graphql.CollectedField, obj *model.TrustRoot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TrustRoot_fingerprint(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Fingerprint, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TrustRoot_fingerprint(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TrustRoot", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _TrustRoot_subject(ctx context.Context, field graphql.CollectedField, obj *model.TrustRoot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TrustRoot_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Subject, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TrustRoot_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TrustRoot", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _TrustRoot_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.TrustRoot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TrustRoot_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TrustRoot_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TrustRoot", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _TrustRoot_clusterIDs(ctx context.Context, field graphql.CollectedField, obj *model.TrustRoot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TrustRoot_clusterIDs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClusterIDs, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TrustRoot_clusterIDs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TrustRoot", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _UserError_code(ctx context.Context, field graphql.CollectedField, obj *model.UserError) (ret graphql.Marshaler) {
@@ -11940,6 +12537,36 @@ func (ec *executionContext) unmarshalInputRollbackInput(ctx context.Context, obj
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputRotateCertificateAuthorityInput(ctx context.Context, obj any) (model.RotateCertificateAuthorityInput, error) {
+	var it model.RotateCertificateAuthorityInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"force"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "force":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("force"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Force = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputRotateClusterInput(ctx context.Context, obj any) (model.RotateClusterInput, error) {
 	var it model.RotateClusterInput
 	if obj == nil {
@@ -12290,6 +12917,69 @@ func (ec *executionContext) _AttachClusterPayload(ctx context.Context, sel ast.S
 			}
 		case "userErrors":
 			out.Values[i] = ec._AttachClusterPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var certificateAuthorityImplementors = []string{"CertificateAuthority"}
+
+func (ec *executionContext) _CertificateAuthority(ctx context.Context, sel ast.SelectionSet, obj *model.CertificateAuthority) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, certificateAuthorityImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CertificateAuthority")
+		case "trustDomain":
+			out.Values[i] = ec._CertificateAuthority_trustDomain(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "source":
+			out.Values[i] = ec._CertificateAuthority_source(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "signs":
+			out.Values[i] = ec._CertificateAuthority_signs(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._CertificateAuthority_message(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "signers":
+			out.Values[i] = ec._CertificateAuthority_signers(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "bundles":
+			out.Values[i] = ec._CertificateAuthority_bundles(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -14571,6 +15261,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "rotateCertificateAuthority":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_rotateCertificateAuthority(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "confirmCluster":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_confirmCluster(ctx, field)
@@ -15913,6 +16610,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "certificateAuthority":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_certificateAuthority(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "network":
 			field := field
 
@@ -16525,6 +17244,49 @@ func (ec *executionContext) _Rollout(ctx context.Context, sel ast.SelectionSet, 
 	return out
 }
 
+var rotateCertificateAuthorityPayloadImplementors = []string{"RotateCertificateAuthorityPayload"}
+
+func (ec *executionContext) _RotateCertificateAuthorityPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RotateCertificateAuthorityPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, rotateCertificateAuthorityPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RotateCertificateAuthorityPayload")
+		case "certificateAuthority":
+			out.Values[i] = ec._RotateCertificateAuthorityPayload_certificateAuthority(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._RotateCertificateAuthorityPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var rotateClusterPayloadImplementors = []string{"RotateClusterPayload"}
 
 func (ec *executionContext) _RotateClusterPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RotateClusterPayload) graphql.Marshaler {
@@ -16979,6 +17741,69 @@ func (ec *executionContext) _Shard(ctx context.Context, sel ast.SelectionSet, ob
 	return out
 }
 
+var signerImplementors = []string{"Signer"}
+
+func (ec *executionContext) _Signer(ctx context.Context, sel ast.SelectionSet, obj *model.Signer) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, signerImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Signer")
+		case "fingerprint":
+			out.Values[i] = ec._Signer_fingerprint(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "subject":
+			out.Values[i] = ec._Signer_subject(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "turn":
+			out.Values[i] = ec._Signer_turn(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "trustedSince":
+			out.Values[i] = ec._Signer_trustedSince(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "signsFrom":
+			out.Values[i] = ec._Signer_signsFrom(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "expiresAt":
+			out.Values[i] = ec._Signer_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var subscriptionImplementors = []string{"Subscription"}
 
 func (ec *executionContext) _Subscription(ctx context.Context, sel ast.SelectionSet) func(ctx context.Context) graphql.Marshaler {
@@ -16997,6 +17822,102 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 	default:
 		panic("unknown field " + strconv.Quote(fields[0].Name))
 	}
+}
+
+var trustBundleImplementors = []string{"TrustBundle"}
+
+func (ec *executionContext) _TrustBundle(ctx context.Context, sel ast.SelectionSet, obj *model.TrustBundle) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, trustBundleImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TrustBundle")
+		case "trustDomain":
+			out.Values[i] = ec._TrustBundle_trustDomain(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "roots":
+			out.Values[i] = ec._TrustBundle_roots(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var trustRootImplementors = []string{"TrustRoot"}
+
+func (ec *executionContext) _TrustRoot(ctx context.Context, sel ast.SelectionSet, obj *model.TrustRoot) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, trustRootImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TrustRoot")
+		case "fingerprint":
+			out.Values[i] = ec._TrustRoot_fingerprint(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "subject":
+			out.Values[i] = ec._TrustRoot_subject(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "expiresAt":
+			out.Values[i] = ec._TrustRoot_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "clusterIDs":
+			out.Values[i] = ec._TrustRoot_clusterIDs(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
 }
 
 var userErrorImplementors = []string{"UserError"}
@@ -17145,6 +18066,10 @@ func (ec *executionContext) unmarshalNAttachClusterInput2isthmusᚗdevᚋisthmus
 
 func (ec *executionContext) marshalNAttachClusterPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐAttachClusterPayload(ctx context.Context, sel ast.SelectionSet, v model.AttachClusterPayload) graphql.Marshaler {
 	return ec._AttachClusterPayload(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNCertificateAuthority2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCertificateAuthority(ctx context.Context, sel ast.SelectionSet, v model.CertificateAuthority) graphql.Marshaler {
+	return ec._CertificateAuthority(ctx, sel, &v)
 }
 
 func (ec *executionContext) marshalNChange2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChange(ctx context.Context, sel ast.SelectionSet, v model.Change) graphql.Marshaler {
@@ -18200,6 +19125,15 @@ func (ec *executionContext) marshalNRolloutState2isthmusᚗdevᚋisthmusᚋgraph
 	return v
 }
 
+func (ec *executionContext) unmarshalNRotateCertificateAuthorityInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRotateCertificateAuthorityInput(ctx context.Context, v any) (model.RotateCertificateAuthorityInput, error) {
+	res, err := ec.unmarshalInputRotateCertificateAuthorityInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRotateCertificateAuthorityPayload2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRotateCertificateAuthorityPayload(ctx context.Context, sel ast.SelectionSet, v model.RotateCertificateAuthorityPayload) graphql.Marshaler {
+	return ec._RotateCertificateAuthorityPayload(ctx, sel, &v)
+}
+
 func (ec *executionContext) unmarshalNRotateClusterInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRotateClusterInput(ctx context.Context, v any) (model.RotateClusterInput, error) {
 	res, err := ec.unmarshalInputRotateClusterInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -18333,6 +19267,46 @@ func (ec *executionContext) marshalNShard2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋm
 	return ret
 }
 
+func (ec *executionContext) marshalNSigner2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSigner(ctx context.Context, sel ast.SelectionSet, v model.Signer) graphql.Marshaler {
+	return ec._Signer(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNSigner2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Signer) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSigner2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSigner(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalNSignerSource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerSource(ctx context.Context, v any) (model.SignerSource, error) {
+	var res model.SignerSource
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSignerSource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerSource(ctx context.Context, sel ast.SelectionSet, v model.SignerSource) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNSignerTurn2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerTurn(ctx context.Context, v any) (model.SignerTurn, error) {
+	var res model.SignerTurn
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSignerTurn2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerTurn(ctx context.Context, sel ast.SelectionSet, v model.SignerTurn) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNSyncState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncState(ctx context.Context, v any) (model.SyncState, error) {
 	var res model.SyncState
 	err := res.UnmarshalGQL(v)
@@ -18341,6 +19315,46 @@ func (ec *executionContext) unmarshalNSyncState2isthmusᚗdevᚋisthmusᚋgraph�
 
 func (ec *executionContext) marshalNSyncState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncState(ctx context.Context, sel ast.SelectionSet, v model.SyncState) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNTrustBundle2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustBundle(ctx context.Context, sel ast.SelectionSet, v model.TrustBundle) graphql.Marshaler {
+	return ec._TrustBundle(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNTrustBundle2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustBundleᚄ(ctx context.Context, sel ast.SelectionSet, v []model.TrustBundle) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNTrustBundle2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustBundle(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNTrustRoot2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustRoot(ctx context.Context, sel ast.SelectionSet, v model.TrustRoot) graphql.Marshaler {
+	return ec._TrustRoot(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNTrustRoot2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustRootᚄ(ctx context.Context, sel ast.SelectionSet, v []model.TrustRoot) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNTrustRoot2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustRoot(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNUserError2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐUserError(ctx context.Context, sel ast.SelectionSet, v model.UserError) graphql.Marshaler {
@@ -18386,6 +19400,13 @@ func (ec *executionContext) marshalNWaitState2isthmusᚗdevᚋisthmusᚋgraphᚋ
 func (ec *executionContext) unmarshalNWorkloadPortInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐWorkloadPortInput(ctx context.Context, v any) (model.WorkloadPortInput, error) {
 	res, err := ec.unmarshalInputWorkloadPortInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOCertificateAuthority2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCertificateAuthority(ctx context.Context, sel ast.SelectionSet, v *model.CertificateAuthority) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CertificateAuthority(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOChangeFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChangeFilter(ctx context.Context, v any) (*model.ChangeFilter, error) {

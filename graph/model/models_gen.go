@@ -71,6 +71,22 @@ type AttachClusterPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Who signs certificates of workloads, and whom the hub believes.
+type CertificateAuthority struct {
+	// The trust domain of the certificates that the hub signs.
+	TrustDomain string `json:"trustDomain"`
+	// Where signers come from.
+	Source SignerSource `json:"source"`
+	// Whether the hub can sign now.
+	Signs bool `json:"signs"`
+	// What is wrong, and what to do; null when nothing is.
+	Message *string `json:"message,omitempty"`
+	// The signers, in the order in which they take turns.
+	Signers []Signer `json:"signers"`
+	// The roots that are trusted, for each trust domain.
+	Bundles []TrustBundle `json:"bundles"`
+}
+
 // What changed from one moment to another, each thing named once. Together with what was there before it is what is there now.
 type Change struct {
 	// Go on behind this event with it, on any hub. Null until the last event of a resync.
@@ -783,6 +799,20 @@ type RollbackInput struct {
 	WaitFor *WaitInput `json:"waitFor,omitempty"`
 }
 
+// How to rotate the certificate authority.
+type RotateCertificateAuthorityInput struct {
+	// Make a root although the key of one cannot be opened, and may never be again. Such a new root signs at once: proxies trust it when they have heard of it, within seconds.
+	Force *bool `json:"force,omitempty"`
+}
+
+// What became of a rotation.
+type RotateCertificateAuthorityPayload struct {
+	// The authority after it; null where the hub could not be asked.
+	CertificateAuthority *CertificateAuthority `json:"certificateAuthority,omitempty"`
+	// What is wrong with the request.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // New credentials of an attached cluster: one of kubernetes and consul.
 type RotateClusterInput struct {
 	// Which cluster.
@@ -869,6 +899,42 @@ type Shard struct {
 	Labels []Label `json:"labels"`
 	// How many endpoints it brings.
 	EndpointCount int `json:"endpointCount"`
+}
+
+// One that signs certificates, in its turn.
+type Signer struct {
+	// SHA-256 of its certificate.
+	Fingerprint string `json:"fingerprint"`
+	// The subject of its certificate.
+	Subject string `json:"subject"`
+	// What it does now.
+	Turn SignerTurn `json:"turn"`
+	// Since when its roots are trusted.
+	TrustedSince time.Time `json:"trustedSince"`
+	// From when on it signs.
+	SignsFrom time.Time `json:"signsFrom"`
+	// When the first certificate that leads to its root ends.
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// The roots that are trusted for certificates of one trust domain.
+type TrustBundle struct {
+	// The trust domain.
+	TrustDomain string `json:"trustDomain"`
+	// Its roots.
+	Roots []TrustRoot `json:"roots"`
+}
+
+// A root that is trusted.
+type TrustRoot struct {
+	// SHA-256 of its certificate.
+	Fingerprint string `json:"fingerprint"`
+	// The subject of its certificate.
+	Subject string `json:"subject"`
+	// When it ends.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// The clusters for which it was said to stand; none: certificates of the hub's own signers say it.
+	ClusterIDs []string `json:"clusterIDs"`
 }
 
 // A reason why a request was refused.
@@ -1836,6 +1902,134 @@ func (e *Severity) UnmarshalJSON(b []byte) error {
 }
 
 func (e Severity) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// Where signers come from.
+type SignerSource string
+
+const (
+	// The hub makes its own roots.
+	SignerSourceOwn SignerSource = "OWN"
+	// An intermediate, from files.
+	SignerSourceFiles SignerSource = "FILES"
+	// An intermediate, from a Secret of a cluster.
+	SignerSourceSecret SignerSource = "SECRET"
+	// Others sign; the hub does not.
+	SignerSourceNone SignerSource = "NONE"
+)
+
+var AllSignerSource = []SignerSource{
+	SignerSourceOwn,
+	SignerSourceFiles,
+	SignerSourceSecret,
+	SignerSourceNone,
+}
+
+func (e SignerSource) IsValid() bool {
+	switch e {
+	case SignerSourceOwn, SignerSourceFiles, SignerSourceSecret, SignerSourceNone:
+		return true
+	}
+	return false
+}
+
+func (e SignerSource) String() string {
+	return string(e)
+}
+
+func (e *SignerSource) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = SignerSource(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid SignerSource", str)
+	}
+	return nil
+}
+
+func (e SignerSource) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *SignerSource) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e SignerSource) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What a signer does.
+type SignerTurn string
+
+const (
+	// Its roots are trusted; it signs later.
+	SignerTurnWaiting SignerTurn = "WAITING"
+	// It signs.
+	SignerTurnSigning SignerTurn = "SIGNING"
+	// What it signed is still in use.
+	SignerTurnRetired SignerTurn = "RETIRED"
+	// Its key cannot be opened, or its certificate has ended.
+	SignerTurnUnusable SignerTurn = "UNUSABLE"
+)
+
+var AllSignerTurn = []SignerTurn{
+	SignerTurnWaiting,
+	SignerTurnSigning,
+	SignerTurnRetired,
+	SignerTurnUnusable,
+}
+
+func (e SignerTurn) IsValid() bool {
+	switch e {
+	case SignerTurnWaiting, SignerTurnSigning, SignerTurnRetired, SignerTurnUnusable:
+		return true
+	}
+	return false
+}
+
+func (e SignerTurn) String() string {
+	return string(e)
+}
+
+func (e *SignerTurn) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = SignerTurn(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid SignerTurn", str)
+	}
+	return nil
+}
+
+func (e SignerTurn) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *SignerTurn) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e SignerTurn) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

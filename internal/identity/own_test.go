@@ -192,7 +192,7 @@ func TestNewRootsReachProxies(t *testing.T) {
 			t.Fatalf("the roots are %v, %t", before, ok)
 		}
 		changed := m.secrets.Changed()
-		if err := m.authority.Rotate(t.Context()); err != nil {
+		if err := m.authority.Rotate(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -9,6 +9,7 @@ import (
 // Identity counts proofs and certificates, and shows how the authority is.
 type Identity struct {
 	proofs, certificates *prometheus.CounterVec
+	rotations            *prometheus.CounterVec
 	roots, signerEnds    prometheus.Gauge
 	trouble              prometheus.Gauge
 }
@@ -17,9 +18,10 @@ func newIdentity(r *prometheus.Registry) *Identity {
 	return &Identity{
 		proofs:       counter(r, "access_proofs_total", "Callers who showed who they are, by method (certificate, token, none) and outcome (proven, refused, throttled, unproven).", "method", "outcome"),
 		certificates: counter(r, "certificates_total", "Certificates that were asked for, by method (csr, sds) and outcome (signed, refused, limited, failed).", "method", "outcome"),
+		rotations:    counter(r, "authority_rotations_total", "Rotations of the certificate authority that were asked for, by outcome (done, refused, failed).", "outcome"),
 		roots:        gauge(r, "authority_roots", "Roots of the hub's own trust domain.").WithLabelValues(),
 		signerEnds:   gauge(r, "authority_signer_expiry_timestamp_seconds", "When the certificate of the signer ends; 0: nobody signs.").WithLabelValues(),
-		trouble:      gauge(r, "authority_trouble", "1 when the authority's store or source cannot be read.").WithLabelValues(),
+		trouble:      gauge(r, "authority_trouble", "1 when the authority's store, source or keys cannot be used.").WithLabelValues(),
 	}
 }
 
@@ -30,6 +32,9 @@ func (m *Identity) Proof(method, outcome string) { m.proofs.WithLabelValues(meth
 func (m *Identity) Certificate(method, outcome string) {
 	m.certificates.WithLabelValues(method, outcome).Inc()
 }
+
+// Rotation counts a rotation that was asked for. The outcome is one of few fixed words.
+func (m *Identity) Rotation(outcome string) { m.rotations.WithLabelValues(outcome).Inc() }
 
 // Authority shows how the authority is.
 func (m *Identity) Authority(roots int, signerEnds time.Time, trouble bool) {

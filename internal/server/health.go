@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Readiness says whether the hub can serve, and otherwise why not. It must not block.
+// Readiness says whether the hub can serve, and otherwise why not; of one that can, what is wrong all the same. It must not block.
 type Readiness func() (ready bool, reasons []string)
 
-// Health answers /healthz (alive), /readyz (200, or 503 with a reason a line) and /metrics. metrics may be nil.
+// Health answers /healthz (alive), /readyz (200, or 503; with a reason a line) and /metrics. metrics may be nil.
 func Health(ready Readiness, metrics http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		ok, reasons := ready()
 		if ok {
-			plain(w, http.StatusOK, "ok\n")
+			plain(w, http.StatusOK, "ok\n"+reasonLines(reasons))
 			return
 		}
 		plain(w, http.StatusServiceUnavailable, "not ready\n"+reasonLines(reasons))

@@ -55,6 +55,8 @@ type Authority struct {
 
 // Open reads the stored state, and makes a first signer where there is none.
 // With a source that cannot be read it opens without, if there is a stored state.
+// Where what is stored cannot be used it opens too: it signs nothing until it can
+// be, and Standing says why.
 func Open(ctx context.Context, o Options) (*Authority, error) {
 	o.Policy = o.Policy.withDefaults()
 	if o.Poll <= 0 {
@@ -71,10 +73,15 @@ func Open(ctx context.Context, o Options) (*Authority, error) {
 	}
 	a := &Authority{o: o, changed: make(chan struct{})}
 	if err := a.look(ctx); err != nil {
-		if _, able := a.state.current(o.Now()); !able && (!o.Late || len(a.state.generations) > 0) {
+		unusable := errors.Is(err, ErrUnusable)
+		if _, able := a.state.current(o.Now()); !able && !unusable && (!o.Late || len(a.state.generations) > 0) {
 			return nil, fmt.Errorf("opening the certificate authority: %w", err)
 		}
-		o.Logger.Warn("the certificate authority goes on as it was stored", slog.Any("error", err))
+		if unusable {
+			o.Logger.Error("the certificate authority cannot be used as it is stored", slog.Any("error", err))
+		} else {
+			o.Logger.Warn("the certificate authority goes on as it was stored", slog.Any("error", err))
+		}
 	}
 	return a, nil
 }
@@ -116,13 +123,41 @@ func (a *Authority) pause() time.Duration {
 	return a.o.Poll
 }
 
+// ErrFromOutside is the error of Rotate where signers come from a source.
+var ErrFromOutside = errors.New("the signer comes from outside; put the new one there, and the hub follows")
+
+// ErrRotating is the error of Rotate while a signer waits for its turn.
+var ErrRotating = errors.New("a new root waits for its turn already")
+
 // Rotate makes a further root, which signs after the overlap. It fails with a
-// source, which is to be changed instead.
-func (a *Authority) Rotate(ctx context.Context) error {
+// source, which is to be changed instead; while a new root waits for its turn; and,
+// unless forced, where a key cannot be used that may be opened again (ErrUnusable).
+// With none that signs, the new root does at once.
+func (a *Authority) Rotate(ctx context.Context, force bool) error {
 	if a.o.Source != nil {
-		return errors.New("rotating the root: it comes from outside; put the new one there")
+		return ErrFromOutside
 	}
-	return a.step(ctx, func(s state, now time.Time) (state, error) { return a.withRoot(s, now) })
+	rotated := false
+	err := a.step(ctx, func(s state, now time.Time) (state, error) {
+		rotated = false
+		last, some := s.newest()
+		switch broken := s.broken(); {
+		case broken != nil && !force:
+			return s, broken
+		case broken == nil && some && last.signs.After(now):
+			return s, fmt.Errorf("%w, from %s on", ErrRotating, last.signs.UTC().Format(time.RFC3339))
+		}
+		next, err := a.withRoot(s, now)
+		rotated = err == nil
+		return next, err
+	})
+	if rotated && err == nil {
+		a.mu.Lock()
+		a.trouble = a.state.broken()
+		a.mu.Unlock()
+		a.o.Logger.Info("a new root was made", slog.String("trust_domain", a.o.TrustDomain), slog.Bool("forced", force))
+	}
+	return err
 }
 
 // look takes up what is stored and does what is due.
@@ -138,6 +173,9 @@ func (a *Authority) look(ctx context.Context) error {
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err == nil {
+		err = a.state.broken()
+	}
 	a.trouble = err
 	return err
 }
@@ -216,7 +254,7 @@ func (a *Authority) step(ctx context.Context, change func(state, time.Time) (sta
 }
 
 func (a *Authority) stale(s state) bool {
-	return a.o.Stale != nil && slices.ContainsFunc(s.generations, func(g generation) bool { return len(g.sealed) > 0 && a.o.Stale(g.sealed) })
+	return a.o.Stale != nil && slices.ContainsFunc(s.generations, func(g generation) bool { return len(g.sealed) > 0 && g.broken == nil && a.o.Stale(g.sealed) })
 }
 
 func (a *Authority) load(ctx context.Context) (state, int64, error) {
@@ -230,7 +268,7 @@ func (a *Authority) load(ctx context.Context) (state, int64, error) {
 	a.mu.Lock()
 	known, at := a.state, a.revision
 	a.mu.Unlock()
-	if at == revision {
+	if at == revision && known.broken() == nil {
 		return known, at, nil
 	}
 	s, err := decode(stored, a.o.TrustDomain, a.o.Keys)
@@ -241,7 +279,7 @@ func (a *Authority) load(ctx context.Context) (state, int64, error) {
 func (a *Authority) take(s state, revision int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if revision == a.revision {
+	if revision == a.revision && a.state.broken() == nil {
 		return
 	}
 	first, others := a.revision == 0, !sameCertificates(a.state.roots(), s.roots())
@@ -272,6 +310,11 @@ func (a *Authority) Sign(o Order) (Leaf, error) {
 	now := a.o.Now()
 	g, able := a.now().current(now)
 	if !able {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.trouble != nil {
+			return Leaf{}, fmt.Errorf("%w: %w", ErrNoSigner, a.trouble)
+		}
 		return Leaf{}, ErrNoSigner
 	}
 	return g.sign(o, now, a.o.Policy.Leaf)
@@ -285,23 +328,4 @@ func (a *Authority) Changed() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.changed
-}
-
-// Standing is how the authority is.
-type Standing struct {
-	Signer  string    // fingerprint; empty: nobody signs
-	Ends    time.Time // when the signer's certificate does
-	Roots   int
-	Trouble error // of the latest look at store and source
-}
-
-// Standing tells how the authority is now.
-func (a *Authority) Standing() Standing {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := Standing{Roots: len(a.state.roots()), Trouble: a.trouble}
-	if g, able := a.state.current(a.o.Now()); able {
-		s.Signer, s.Ends = fingerprint(g.signer()), g.ends()
-	}
-	return s
 }

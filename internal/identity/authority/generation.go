@@ -26,6 +26,7 @@ type generation struct {
 	longest time.Duration // that what it signed may live
 	own     bool          // the hub made it
 	sealed  []byte        // the key, as it is stored
+	broken  error         // why the stored key cannot be used; key is nil
 }
 
 func (g generation) signer() *x509.Certificate { return g.chain[0] }

@@ -46,6 +46,9 @@ func (s state) encode(domain string, keys Sealer) ([]byte, error) {
 			Chain: string(encodeAll(g.chain)), Roots: string(encodeAll(g.roots)),
 			Since: g.since.UTC(), Signs: g.signs.UTC(), Longest: g.longest, Own: g.own,
 		}
+		if g.broken != nil {
+			one.Key = g.sealed // it may be opened again with the right keys
+		}
 		if g.key != nil {
 			der, err := x509.MarshalPKCS8PrivateKey(g.key)
 			if err != nil {
@@ -60,15 +63,20 @@ func (s state) encode(domain string, keys Sealer) ([]byte, error) {
 	return json.Marshal(r)
 }
 
+// ErrUnusable is the error of a stored authority, or of its keys, that cannot be
+// opened. Nothing is written over it.
+var ErrUnusable = errors.New("the stored certificate authority cannot be used")
+
 // decode reads what encode made. A record of another trust domain is an error:
-// its certificates would be worth nothing.
+// its certificates would be worth nothing. A key that cannot be opened is no error:
+// its signer's roots are trusted all the same.
 func decode(stored []byte, domain string, keys Sealer) (state, error) {
 	if len(stored) > maxRecord {
-		return state{}, fmt.Errorf("the stored authority has %d bytes, at most %d are read", len(stored), maxRecord)
+		return state{}, fmt.Errorf("%w: it has %d bytes, at most %d are read", ErrUnusable, len(stored), maxRecord)
 	}
 	var r record
 	if err := json.Unmarshal(stored, &r); err != nil {
-		return state{}, errors.New("the stored authority cannot be read; restore it from a backup, or remove it to begin anew")
+		return state{}, fmt.Errorf("%w: it is no record of one; restore the store from a backup", ErrUnusable)
 	}
 	if r.TrustDomain != domain {
 		return state{}, fmt.Errorf("the stored authority is that of the trust domain %q, not of %q; set the trust domain back, or remove it to begin anew", r.TrustDomain, domain)
@@ -77,7 +85,7 @@ func decode(stored []byte, domain string, keys Sealer) (state, error) {
 	for i, one := range r.Generations {
 		g, err := one.decode(domain, keys)
 		if err != nil {
-			return state{}, fmt.Errorf("the stored authority, signer %d: %w", i+1, err)
+			return state{}, fmt.Errorf("%w: signer %d: %w; restore the store from a backup", ErrUnusable, i+1, err)
 		}
 		s.generations = append(s.generations, g)
 	}
@@ -99,10 +107,14 @@ func (r generationRecord) decode(domain string, keys Sealer) (generation, error)
 	}
 	der, err := keys.Open(r.Key, place(domain, g.signer()))
 	if err != nil {
-		return generation{}, err
+		g.broken = fmt.Errorf("%w: the key of the signer %s: %w; give the hub the key file with which it was sealed (--seal-key), or rotate with force", ErrUnusable, short(g.signer()), err)
+		return g, nil
 	}
 	if g.key, err = parseKey(der); err != nil || !sameKey(g.signer().PublicKey, g.key.Public()) {
-		return generation{}, errors.New("its key is not that of its certificate")
+		g.key, g.broken = nil, fmt.Errorf("%w: the key of the signer %s is not that of its certificate", ErrUnusable, short(g.signer()))
 	}
 	return g, nil
 }
+
+// short is enough of a fingerprint for people.
+func short(c *x509.Certificate) string { return fingerprint(c)[:16] }

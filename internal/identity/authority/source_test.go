@@ -95,7 +95,7 @@ func TestAnIntermediateOfSomeoneElseSigns(t *testing.T) {
 	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: poolOf(o.root.roots), Intermediates: poolOf(chain[1:])}); err != nil {
 		t.Error(err)
 	}
-	if r.Rotate(t.Context()) == nil {
+	if r.Rotate(t.Context(), false) == nil {
 		t.Error("a root of someone else was rotated")
 	}
 	source.files = o.files(t, nil) // of the root that is trusted for long

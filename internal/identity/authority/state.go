@@ -2,6 +2,7 @@ package authority
 
 import (
 	"crypto/x509"
+	"errors"
 	"slices"
 	"time"
 )
@@ -37,6 +38,16 @@ func (s state) current(now time.Time) (generation, bool) {
 		}
 	}
 	return generation{}, false
+}
+
+// broken is why a key cannot be used of a signer that has not had its turn; nil: all
+// can.
+func (s state) broken() error {
+	var all []error
+	for _, g := range s.generations {
+		all = append(all, g.broken)
+	}
+	return errors.Join(all...)
 }
 
 // newest is the last in the order.
@@ -110,8 +121,8 @@ func (s state) settle(now time.Time, p Policy) (next state, changed bool) {
 		case over && !now.Before(s.generations[i+1].signs.Add(g.longest+2*skew)):
 			changed = true
 			continue
-		case over && g.key != nil:
-			g.key, changed = nil, true
+		case over && (g.key != nil || g.broken != nil):
+			g.key, g.sealed, g.broken, changed = nil, nil, nil, true
 		case !over && g.longest < p.Leaf:
 			g.longest, changed = p.Leaf, true
 		}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/client"
+)
+
+func caCommand(io streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "ca", Short: "Show and rotate the certificate authority",
+		Long: "Show who signs certificates of workloads and which roots are trusted, and make a new root.",
+	}
+	cmd.AddCommand(caShowCommand(io), caRotateCommand(io))
+	return cmd
+}
+
+func caShowCommand(io streams) *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use: "show", Short: "Show signers and trusted roots", Args: exactly(0, "nothing"),
+		Long:    "Show the signers in the order in which they take turns, and the roots that are trusted for each trust domain.",
+		Example: "  isthmus ca show",
+	}
+	r.bind(cmd.Flags())
+	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, _ []string) error {
+		a, err := s.CertificateAuthority(ctx)
+		if err != nil {
+			return err
+		}
+		return showAuthority(io, a)
+	})
+	return finish(cmd)
+}
+
+func caRotateCommand(io streams) *cobra.Command {
+	var r remote
+	var force bool
+	cmd := &cobra.Command{
+		Use: "rotate", Short: "Make a new root", Args: exactly(0, "nothing"),
+		Long: `Make a new root. It is trusted at once and signs after the overlap
+(identity.overlap of the hub's config file); the old one is trusted until the last
+certificate that it signed has ended. Signers from files or a Secret are rotated there.`,
+		Example: "  isthmus ca rotate",
+	}
+	r.bind(cmd.Flags())
+	cmd.Flags().BoolVar(&force, "force", false, "also where the key of a signer cannot be opened and is given up; the new root signs at once")
+	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, _ []string) error {
+		outcome, err := s.RotateCertificateAuthority(ctx, force)
+		if err != nil {
+			return err
+		}
+		for _, e := range outcome.UserErrors {
+			if _, err := fmt.Fprintf(io.err, "%s [%s]\n", e.Message, e.Code); err != nil {
+				return err
+			}
+		}
+		if len(outcome.UserErrors) > 0 || outcome.Authority == nil {
+			return failed{code: exitFailed, text: "the certificate authority was not rotated; correct this and repeat"}
+		}
+		return tellRotation(io, *outcome.Authority)
+	})
+	return finish(cmd)
+}
+
+// tellRotation says from when on the newest signer signs.
+func tellRotation(io streams, a client.AuthoritySummary) error {
+	last := a.Signers[len(a.Signers)-1]
+	when := "signs now"
+	if last.Turn == client.SignerTurnWaiting {
+		when = "signs from " + last.SignsFrom.UTC().Format(time.RFC3339) + " on"
+	}
+	_, err := fmt.Fprintf(io.out, "new root %s is trusted and %s\n", short(last.Fingerprint), when)
+	return err
+}
+
+func showAuthority(io streams, a client.AuthoritySummary) error {
+	signs := "no"
+	if a.Signs {
+		signs = "yes"
+	}
+	if _, err := fmt.Fprintf(io.out, "trust domain: %s\nsource:       %s\nsigns:        %s\n", a.TrustDomain, strings.ToLower(string(a.Source)), signs); err != nil {
+		return err
+	}
+	if a.Message != nil {
+		if _, err := fmt.Fprintf(io.out, "message:      %s\n", *a.Message); err != nil {
+			return err
+		}
+	}
+	table := tabwriter.NewWriter(io.out, 0, 0, 3, ' ', 0)
+	if len(a.Signers) > 0 {
+		if _, err := fmt.Fprintln(table, "\nSIGNER\tTURN\tTRUSTED SINCE\tSIGNS FROM\tENDS"); err != nil {
+			return err
+		}
+	}
+	for _, s := range a.Signers {
+		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", short(s.Fingerprint), s.Turn, onDay(s.TrustedSince), onDay(s.SignsFrom), onDay(s.ExpiresAt)); err != nil {
+			return err
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(table, "\nTRUST DOMAIN\tROOT\tENDS\tCLUSTERS"); err != nil {
+		return err
+	}
+	for _, b := range a.Bundles {
+		for _, root := range b.Roots {
+			if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.TrustDomain, short(root.Fingerprint), onDay(root.ExpiresAt), strings.Join(root.ClusterIDs, ",")); err != nil {
+				return err
+			}
+		}
+	}
+	return table.Flush()
+}
+
+// short is enough of a fingerprint for people.
+func short(fingerprint string) string { return fingerprint[:min(16, len(fingerprint))] }
+
+func onDay(t time.Time) string { return t.UTC().Format(time.RFC3339) }
