@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// TestBY6KeysThatOthersCanReadAreRefused: the hub's own ends the start, a
+// TestBY6KeysThatOthersCanReadAreRefused, and those that belong to others: the hub's own ends the start, a
 // gateway's is not used and shown as a problem.
 func TestBY6KeysThatOthersCanReadAreRefused(t *testing.T) {
 	dir, ca := shortDir(t), testbed.NewAuthority(t, "ca")
@@ -21,6 +21,18 @@ func TestBY6KeysThatOthersCanReadAreRefused(t *testing.T) {
 	code, _, errText := command(t, append([]string{"serve", "--data-dir", filepath.Join(dir, "data")}, flags...)...)
 	if code != exitFailed || !strings.Contains(errText, "--tls-key") || !strings.Contains(errText, "0600") || strings.Contains(errText, "BEGIN") {
 		t.Errorf("exit %d with %q", code, errText)
+	}
+	write(t, filepath.Join(dir, "key"), "") // to be written anew
+	secureFlags(t, dir, ca)
+	if err := os.Chmod(filepath.Join(dir, "key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(filepath.Join(dir, "key"), 1000, -1); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errText = command(t, append([]string{"serve", "--data-dir", filepath.Join(dir, "data")}, flags...)...)
+	if code != exitFailed || !strings.Contains(errText, "--tls-key") || !strings.Contains(errText, "belongs to another user (number 1000)") {
+		t.Errorf("of another user: exit %d with %q", code, errText)
 	}
 	secrets := filepath.Join(dir, "secrets")
 	if err := os.MkdirAll(filepath.Join(secrets, "web"), 0o700); err != nil {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"syscall"
+
+	"isthmus.dev/isthmus/internal/keyfile"
 )
 
 // maxPart bounds one file, in bytes.
@@ -63,8 +65,9 @@ func (f *Folder) readPart(path string, key bool) ([]byte, error) {
 		return nil, errors.New("cannot be read")
 	case !info.Mode().IsRegular():
 		return nil, errors.New("is not a regular file")
-	case key && info.Mode().Perm()&0o027 != 0:
-		return nil, fmt.Errorf("can be read or changed by others (mode %04o); make it 0600 or 0640", info.Mode().Perm())
+	}
+	if err := keyfile.Check(info); err != nil && key {
+		return nil, fmt.Errorf("may not be used: %w", err)
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxPart+1))
 	switch {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tink-crypto/tink-go/v2/aead"
 	"github.com/tink-crypto/tink-go/v2/keyset"
+
+	"isthmus.dev/isthmus/internal/keyfile"
 )
 
 // maxKeyFile is the largest key file in bytes.
@@ -29,10 +31,11 @@ func readKeyFile(path string) ([]byte, error) {
 		return nil, reason(err)
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a regular file")
-	case info.Mode().Perm()&0o027 != 0:
-		return nil, fmt.Errorf("others may read or change it (mode %04o); take that right from them (chmod 600)", info.Mode().Perm())
 	case info.Size() > maxKeyFile:
 		return nil, fmt.Errorf("it has more than %d bytes", maxKeyFile)
+	}
+	if err := keyfile.Check(info); err != nil {
+		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
 	return text, reason(err)

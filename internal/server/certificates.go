@@ -14,6 +14,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"isthmus.dev/isthmus/internal/keyfile"
 )
 
 // CertificateFiles are the three files of mutual TLS. All are needed.
@@ -185,8 +187,10 @@ func (c *Certificates) pool(data []byte) (*x509.CertPool, error) {
 
 func readKey(path string) ([]byte, error) {
 	info, err := os.Stat(path)
-	if err == nil && info.Mode().Perm()&0o027 != 0 {
-		return nil, fmt.Errorf("--tls-key %s: others can read or change the key (mode %04o); make it 0600", path, info.Mode().Perm())
+	if err == nil {
+		if err := keyfile.Check(info); err != nil {
+			return nil, fmt.Errorf("--tls-key %s: %w", path, err)
+		}
 	}
 	return readLimited("--tls-key", path)
 }

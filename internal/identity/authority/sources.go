@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/internal/keyfile"
 )
 
 // The names of an intermediate's parts, as Istio's cacerts has them.
@@ -50,8 +52,9 @@ func (f Folder) part(name string) ([]byte, error) {
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", file.Name())
-	case name == keyPart && info.Mode().Perm()&0o027 != 0:
-		return nil, fmt.Errorf("%s: others can read or change the key (mode %04o); make it 0600 or 0640", file.Name(), info.Mode().Perm())
+	}
+	if err := keyfile.Check(info); err != nil && name == keyPart {
+		return nil, fmt.Errorf("%s: %w", file.Name(), err)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxBundle+1))
 	if err == nil && len(text) > maxBundle {
