@@ -103,14 +103,17 @@ func (b *builder) namedBefore(s, t *federation.Service) bool {
 }
 
 // addressesOf are the VIPs that callers in the facet's cluster are told: their
-// own cluster's, of a service of other clusters the automatic ones, and of what is
-// outside of the mesh those that it was given. None: the name is not answered
+// own cluster's, of a service of other clusters the automatic ones (unless it is
+// cluster-local there), and of what is outside of the mesh those that it was given. None: the name is not answered
 // here.
 func (b *builder) addressesOf(s *federation.Service) []string {
 	if s.Resolution == federation.Passthrough || !slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP }) {
 		return nil
 	}
 	vips, local := serviceVIPs(s, b.facet.Cluster)
+	if !local && !s.MeshExternal && isClusterLocal(s.Key.Hostname, b.reader.Mesh()) {
+		return nil // nothing of other clusters serves it
+	}
 	if !local && s.HasAutomaticVIPs() {
 		automatic := s.Key.AutomaticVIPs()
 		vips = automatic[:]

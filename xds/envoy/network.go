@@ -93,6 +93,8 @@ func (b *builder) through(h *horizon, d destination, o offer, by crowd) {
 			Code: ReasonMutualTLSOff, Shard: o.shard, Address: o.endpoint.Address, Endpoint: o.endpoint, Cause: d.rule(),
 			Message: fmt.Sprintf("%s has tls.mode %s, and the gateways of network %s pass mutual TLS of the mesh on and nothing else", d.ruledBy(), d.policy.GetTls().GetMode(), id),
 		})
+	case b.facet.GRPC:
+		b.leaveOutEndpoint(o, ReasonNoIdentity, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and gRPC clients without a proxy speak plain text here: give the client a sidecar", o.endpoint.Address, id))
 	case !d.identity:
 		b.leaveOutEndpoint(o, ReasonNoIdentity, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and the proxy has no identity of the mesh: it needs IDENTITY_SOURCE in its metadata, as isthmus proxy bootstrap writes it", o.endpoint.Address, id))
 	default:
