@@ -49,6 +49,13 @@ func (z *zone) set(name string, to ...string) {
 	}
 }
 
+// empty has the name stand for no address.
+func (z *zone) empty(name string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.names[name] = []netip.Addr{}
+}
+
 func gateways(names ...string) federation.Edit {
 	spec := &federation.NetworkObject{}
 	for _, n := range names {
@@ -160,7 +167,7 @@ func TestF87NamesThatStandForNothingGood(t *testing.T) {
 				f.expect(good, "[]")
 				f.zone.set("gw.example", c.answer...)
 				if c.empty {
-					f.zone.names["gw.example"] = []netip.Addr{}
+					f.zone.empty("gw.example")
 				}
 				f.pass(3 * DefaultEvery)
 				f.expect(c.want, c.refused)
