@@ -34,6 +34,14 @@ demo: build tools ## Bridge three networks that cannot reach each other, show it
 demo-down: ## End what make demo left running.
 	@go build -o bin/demo ./deploy/demo && bin/demo down $(CURDIR)/.demo
 
+.PHONY: lab
+lab: build tools ## Make two networks that cannot reach each other, for docs/bridge-two-networks.md (as root).
+	@go build -o bin/demo ./deploy/demo && bin/demo lab $(CURDIR)/.lab
+
+.PHONY: lab-down
+lab-down: ## End what make lab left running.
+	@go build -o bin/demo ./deploy/demo && bin/demo down $(CURDIR)/.lab
+
 .PHONY: build
 build: ## Build bin/isthmus.
 	@echo "building $(BIN) (the first build compiles all libraries: a few minutes)"
@@ -65,6 +73,8 @@ soak: race ## Run every test three times, properties with thousands of cases, 10
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -p 1 -timeout 60m \
 	  -run '^Test(F01KilledHubLosesNoAcknowledgedApply|KilledAtRandomMoments)$$' ./cmd/isthmus ./federation/config/etcd -crashes $(SOAK_KILLS)
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 20m -run TestLargestRequestIsBounded ./federation/config/apply -documents 12000
+	@echo "three networks: shares of 20,000 requests, 100 rotations and a minute of a frozen API server under load, a link that flaps"
+	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 60m -run '^TestBridge$$' ./e2e -requests 20000 -rounds 3 -frozen 60s -rotations 100 -flaps 10
 	@echo "properties, $(SOAK_CASES) cases each"
 	@$(TOOL) gotestsum --format pkgname -- -count 1 -p $(JOBS) -timeout 60m \
 	  $$(grep -rl --include='*_test.go' -E '^\s"pgregory.net/rapid"$$' . | xargs -n1 dirname | sort -u) -rapid.checks $(SOAK_CASES)

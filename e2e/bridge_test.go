@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,92 +12,143 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// TestBridge has three networks without a route to each other, and requests that
-// cross between them, encrypted from sidecar to sidecar.
+var (
+	bridgeRequests  = flag.Int("requests", 1500, "how many requests a look at shares sends")
+	bridgeRounds    = flag.Int("rounds", 1, "how many looks at shares there are, each with other pods and gateways")
+	bridgeFrozen    = flag.Duration("frozen", 5*time.Second, "how long an API server is frozen under load")
+	bridgeRotations = flag.Int("rotations", 2, "how often credentials are rotated under load")
+	bridgeFlaps     = flag.Int("flaps", 4, "how often a link goes up and down, every 3 s")
+)
+
+// bridgeRules have every request make a connection of its own, so that each is one
+// choice of the sidecar and one of the gateway.
+const bridgeRules = `apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: web, namespace: shop}
+spec:
+  host: web.shop.svc.cluster.local
+  trafficPolicy:
+    connectionPool: {http: {maxRequestsPerConnection: 1}}
+`
+
+// TestBridge has three networks without a route to each other, whose proxies prove
+// to the hub who they are, and requests that cross between them, encrypted from
+// sidecar to sidecar.
 func TestBridge(t *testing.T) {
-	w := bridge.Start(t, bridge.Options{Program: binary.Path(t), Told: func(step string) { t.Log(step) }})
-	t.Run("no route leads from one network to another", func(t *testing.T) {
-		for _, from := range w.Sites {
-			for _, to := range w.Sites {
-				if from.Workload.Addresses[0] == to.Workload.Addresses[0] {
-					continue // whoever is at that address here, it is not the other one
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if _, err := from.Gateways[0].DialContext(ctx, "tcp", to.Workload.Addresses[0]+":8080"); err == nil {
-					t.Errorf("%s reaches the workload of %s directly", from.Network, to.Network)
-				}
-			}
-		}
+	w := bridge.Start(t, bridge.Options{
+		Program: binary.Path(t), Told: func(step string) { t.Log(step) },
+		Shapes: map[string]bridge.Shape{"c1": {Pods: 4, Gateways: 2}, "c2": {Pods: 5, Gateways: 3}, "dc1": {Pods: 4, Gateways: 1}},
 	})
-	t.Run("every caller reaches every network", func(t *testing.T) {
-		const marker = "a-word-that-nobody-may-read"
-		wires := map[string]*testbed.Wire{}
-		for _, s := range w.Sites {
-			wires[s.Network] = s.Gateways[0].Sniff()
-			defer wires[s.Network].Close()
-		}
-		for _, from := range w.Sites {
-			for _, to := range w.Sites {
-				answer, err := from.Ask(bridge.HostOf(to.Cluster), "/"+marker)
-				if err != nil {
-					t.Errorf("%s to %s: %v", from.Cluster, to.Cluster, err)
-					continue
-				}
-				if answer.Cluster != to.Cluster {
-					t.Errorf("%s asks %s and %s answers", from.Cluster, to.Cluster, answer.Cluster)
-				}
-				if want := "spiffe://cluster.local/ns/shop/sa/caller"; !strings.Contains(answer.Caller, want) {
-					t.Errorf("%s is told that the caller is %q, not %s", to.Cluster, answer.Caller, want)
-				}
-			}
-		}
-		for _, s := range w.Sites {
-			if wires[s.Network].Saw(marker) {
-				t.Errorf("the gateway of %s saw a request in plain text", s.Network)
-			}
-		}
-	})
-	t.Run("a service of all networks is answered by all", func(t *testing.T) {
-		for _, from := range w.Sites {
-			counts := map[string]int{}
-			for range 60 {
-				answer, err := from.Ask(bridge.Host, "/")
-				if err != nil {
-					t.Fatalf("%s: %v", from.Cluster, err)
-				}
-				counts[answer.Cluster]++
-			}
-			if len(counts) != len(w.Sites) {
-				t.Errorf("%s is answered by %v", from.Cluster, counts)
-			}
-		}
-	})
-	t.Run("a network whose gateway is gone is left out", func(t *testing.T) {
-		w.Site("c2").Gateways[0].Envoy.Kill()
-		testbed.WaitFor(t, 30*time.Second, "answers of c1 and dc1 alone", func() error {
-			return answeredInWorld(w.Site("c1"), 20, "c1", "dc1")
-		})
-	})
+	t.Cleanup(func() { noPanic(t, w.Hub.Hub) })
+	w.Hub.Apply(t, bridgeRules)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *bridge.World)
+	}{
+		{"NoRouteLeadsFromOneNetworkToAnother", testNoRoute},
+		{"EveryCallerReachesEveryNetwork", testCrossings},
+		{"SharesAreThoseOfThePods", testShares},
+		{"BadInputAtAGatewayReachesNobody", testBadCallers},
+		{"FrozenAPIServerFailsNoRequest", testFrozenAPIServer},
+		{"RotationsMissNoEndpoint", testRotations},
+		{"F85DeadGatewaysGetNoNewRequests", testDeadGateways},
+		{"F85FlappingLinkChangesLittle", testFlappingLink},
+		{"F89LinkAndDataPathAreToldApart", testTwoKindsOfEvidence},
+		{"F86AllGatewaysOfANetworkDown", testNoGatewayLeft},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, w) })
+	}
 }
 
-// answeredInWorld is an error unless the clusters answer n requests, and no other.
-func answeredInWorld(from *bridge.Site, n int, clusters ...string) error {
-	counts := map[string]int{}
-	for range n {
-		answer, err := from.Ask(bridge.Host, "/")
-		if err != nil {
-			return err
+func testNoRoute(t *testing.T, w *bridge.World) {
+	for _, from := range w.Sites {
+		for _, to := range w.Sites {
+			at := to.Workload.Addresses[0]
+			if from.Workload.Addresses[0] == at {
+				continue // whoever is at that address here, it is not the other one
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if _, err := from.Router.DialContext(ctx, "tcp", at+":8080"); err == nil {
+				t.Errorf("%s reaches the workload of %s directly", from.Network, to.Network)
+			}
 		}
-		counts[answer.Cluster]++
 	}
-	for _, c := range clusters {
-		if counts[c] == 0 {
-			return fmt.Errorf("%s does not answer: %v", c, counts)
+}
+
+// testCrossings also looks at who the workload is told that the caller is: what the
+// hub signed, for a key that it made for the caller alone.
+func testCrossings(t *testing.T, w *bridge.World) {
+	const marker = "a-word-that-nobody-may-read"
+	wires := map[string]*testbed.Wire{}
+	for _, s := range w.Sites {
+		for _, g := range s.Gateways {
+			wires[s.Network+" "+g.Outside] = g.Sniff()
 		}
 	}
-	if len(counts) != len(clusters) {
-		return fmt.Errorf("answers are %v", counts)
+	for _, from := range w.Sites {
+		for _, to := range w.Sites {
+			answer, err := from.Ask(bridge.HostOf(to.Cluster), "/"+marker)
+			if err != nil {
+				t.Errorf("%s to %s: %v", from.Cluster, to.Cluster, err)
+				continue
+			}
+			if answer.Cluster != to.Cluster {
+				t.Errorf("%s asks %s and %s answers", from.Cluster, to.Cluster, answer.Cluster)
+			}
+			if want := bridge.SPIFFE(from.Caller); answer.Identity() != want {
+				t.Errorf("%s is told that the caller is %q, not %s", to.Cluster, answer.Caller, want)
+			}
+		}
 	}
-	return nil
+	for name, wire := range wires {
+		if wire.Saw(marker) {
+			t.Errorf("the gateway of %s saw a request in plain text", name)
+		}
+		wire.Close()
+	}
+}
+
+func testFrozenAPIServer(t *testing.T, w *bridge.World) {
+	frozen := w.Site("c2")
+	frozen.Kube.Pause()
+	defer frozen.Kube.Resume()
+	load := startTraffic(w.Site("c1"), w.Site("c2"), w.Site("dc1"))
+	wait(t.Context(), *bridgeFrozen)
+	load.stop()
+	frozen.Kube.Resume()
+	load.wantNoFailure(t)
+	if load.answers["c2"] == 0 {
+		t.Error("the cluster of the frozen API server answered nothing")
+	}
+	t.Logf("the API server of c2 is frozen for %v: %s", *bridgeFrozen, load)
+	testbed.WaitFor(t, time.Minute, "c2 is READY", func() error { return inPhase(w, "c2", "READY") })
+}
+
+// testRotations also looks whether the sidecar's endpoints stay all the time.
+func testRotations(t *testing.T, w *bridge.World) {
+	s, from := w.Site("c2"), w.Site("c1")
+	before := endpointsOf(t, from.Caller, bridge.Host)
+	load := startTraffic(from, s)
+	looks := startLooks(from.Caller, bridge.Host)
+	for i := range *bridgeRotations {
+		if err := w.Rotate(s); err != nil {
+			t.Fatalf("rotation %d: %v", i, err)
+		}
+		testbed.WaitFor(t, 30*time.Second, "the rotation", func() error {
+			if n := strings.Count(string(w.Hub.Output()), "a registry was replaced"); n != i+1 {
+				return fmt.Errorf("%d registries were replaced, want %d", n, i+1)
+			}
+			return nil
+		})
+	}
+	load.stop()
+	looks.stop()
+	load.wantNoFailure(t)
+	for address := range before {
+		if looks.absent(address) > 0 {
+			t.Errorf("%s was missing in %d of %d looks", address, looks.absent(address), looks.count)
+		}
+	}
+	t.Logf("%d rotations: %s; %d looks at the endpoints", *bridgeRotations, load, looks.count)
 }

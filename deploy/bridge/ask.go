@@ -57,38 +57,3 @@ func (a Answer) Identity() string {
 	}
 	return "nobody"
 }
-
-// Endpoints are the addresses that a sidecar has for a service, with their ports.
-func (p *Pod) Endpoints(host string) ([]string, error) {
-	body, err := p.Envoy.Admin("/clusters?format=json")
-	if err != nil {
-		return nil, err
-	}
-	var answer struct {
-		ClusterStatuses []struct {
-			Name         string
-			HostStatuses []struct {
-				Address struct {
-					SocketAddress struct {
-						Address   string
-						PortValue int `json:"port_value"`
-					} `json:"socket_address"`
-				}
-			} `json:"host_statuses"`
-		} `json:"cluster_statuses"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, err
-	}
-	var all []string
-	for _, c := range answer.ClusterStatuses {
-		if c.Name != fmt.Sprintf("outbound|%d||%s", Port, host) {
-			continue
-		}
-		for _, h := range c.HostStatuses {
-			at := h.Address.SocketAddress
-			all = append(all, net.JoinHostPort(at.Address, strconv.Itoa(at.PortValue)))
-		}
-	}
-	return all, nil
-}

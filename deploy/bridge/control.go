@@ -12,7 +12,7 @@ func (s *Site) startControl(t testing.TB) {
 	t.Helper()
 	if s.Network == "n3" {
 		s.Consul = testbed.StartConsul(t, testbed.ConsulOptions{Name: s.Cluster, Datacenter: s.Cluster, Namespace: s.control})
-		registerInConsul(s)
+		s.Scale(len(s.Workload.Addresses))
 		return
 	}
 	vips := map[string]string{"n1": "10.96.0", "n2": "10.97.0"}[s.Network]
@@ -22,7 +22,7 @@ func (s *Site) startControl(t testing.TB) {
 	s.Kube.Apply(kubernetesObjects(s, vips)...)
 	s.Kube.ApplyStatus(podStatuses(s)...)
 	if s.Network == "n1" {
-		s.Kube.Apply(labelledGateway(s))
+		s.Kube.Apply(labelledGateway(s, len(s.Gateways)))
 	}
 }
 

@@ -42,7 +42,9 @@ func (w *World) certify(t testing.TB, s *Site, p *Pod) (chain, key []byte) {
 func SPIFFE(p *Pod) string { return "spiffe://cluster.local/ns/" + p.namespace + "/sa/" + p.Account }
 
 // Certificate is one of the authority of the machines in dc1, which the mesh trusts.
-func (w *World) Certificate(subject testbed.Subject) (chain, key []byte) { return w.machines.Issue(subject) }
+func (w *World) Certificate(subject testbed.Subject) (chain, key []byte) {
+	return w.machines.Issue(subject)
+}
 
 // sign asks the hub's certificate service.
 func (h *Hub) sign(cluster, token string) (chain, key []byte, err error) {
@@ -61,7 +63,9 @@ func (h *Hub) sign(cluster, token string) (chain, key []byte, err error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(h.CA)
 	conn, err := grpc.NewClient("passthrough:///"+h.XDS, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots})),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return h.at.DialContext(ctx, "tcp", address) }))
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return h.at.DialContext(ctx, "tcp", address)
+		}))
 	if err != nil {
 		return nil, nil, err
 	}

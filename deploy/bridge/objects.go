@@ -62,12 +62,12 @@ spec:
   clusterIP: %[2]s.1%[3]d
   selector: {app: web}
   ports: [{name: http, port: %[4]d, targetPort: %[4]d}]
-`, name, vips, i, Port), endpointSlice(s, name))
+`, name, vips, i, Port), endpointSlice(s, name, len(s.Workload.Addresses)))
 	}
 	return objects
 }
 
-func endpointSlice(s *Site, service string) string {
+func endpointSlice(s *Site, service string, pods int) string {
 	text := fmt.Sprintf(`apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata:
@@ -78,7 +78,7 @@ addressType: IPv4
 ports: [{name: http, port: %[2]d, protocol: TCP}]
 endpoints:
 `, service, Port)
-	for i, address := range s.Workload.Addresses {
+	for i, address := range s.Workload.Addresses[:pods] {
 		text += fmt.Sprintf("- {addresses: [%s], conditions: {ready: true}, zone: %s, targetRef: {kind: Pod, namespace: shop, name: %s}}\n",
 			address, zone(i), podName(i))
 	}
@@ -100,7 +100,7 @@ status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[2
 }
 
 // labelledGateway declares gateways as Istio's users do, by a Service.
-func labelledGateway(s *Site) string {
+func labelledGateway(s *Site, gateways int) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Service
 metadata:
@@ -111,31 +111,27 @@ spec:
   clusterIP: 10.96.0.200
   externalIPs: [%s]
   ports: [{name: tls, port: 15443, targetPort: 15443}]
-`, s.Network, strings.Join(s.outsides(), ", "))
+`, s.Network, strings.Join(s.outsides(gateways), ", "))
 }
 
-func (s *Site) outsides() []string {
+func (s *Site) outsides(gateways int) []string {
 	var all []string
-	for _, g := range s.Gateways {
+	for _, g := range s.Gateways[:gateways] {
 		all = append(all, g.Outside)
 	}
 	return all
 }
 
-func registerInConsul(s *Site) {
-	for i, address := range s.Workload.Addresses {
-		for _, service := range []string{"web", "only-" + s.Cluster} {
-			id := fmt.Sprint(service, "-", i)
-			s.Consul.Put("/v1/catalog/register", map[string]any{
-				"Node": fmt.Sprint("vm-", i), "Address": address,
-				"Service": map[string]any{
-					"ID": id, "Service": service, "Port": Port,
-					"Meta": map[string]string{"protocol": "http"}, "Tags": []string{"security.istio.io/tlsMode|istio"},
-				},
-				"Check": map[string]any{"Node": fmt.Sprint("vm-", i), "CheckID": id, "Name": id, "Status": "passing", "ServiceID": id},
-			})
-		}
-	}
+func registerInConsul(s *Site, service string, pod int) {
+	id, node := fmt.Sprint(service, "-", pod), fmt.Sprint("vm-", pod)
+	s.Consul.Put("/v1/catalog/register", map[string]any{
+		"Node": node, "Address": s.Workload.Addresses[pod],
+		"Service": map[string]any{
+			"ID": id, "Service": service, "Port": Port,
+			"Meta": map[string]string{"protocol": "http"}, "Tags": []string{"security.istio.io/tlsMode|istio"},
+		},
+		"Check": map[string]any{"Node": node, "CheckID": id, "Name": id, "Status": "passing", "ServiceID": id},
+	})
 }
 
 // meshManifests declare the gateways that no Service does, and what every
@@ -150,15 +146,19 @@ spec:
   - {port: {number: 15443, name: tls, protocol: TLS}, hosts: ["*.local"], tls: {mode: AUTO_PASSTHROUGH}}
 `}
 	for _, s := range sites[1:] {
-		var gateways []string
-		for _, address := range s.outsides() {
-			gateways = append(gateways, fmt.Sprintf("{address: %s}", address))
-		}
-		manifests = append(manifests, fmt.Sprintf(`apiVersion: isthmus.dev/v1
+		manifests = append(manifests, networkManifest(s, len(s.Gateways)))
+	}
+	return strings.Join(manifests, "---\n")
+}
+
+func networkManifest(s *Site, gateways int) string {
+	var all []string
+	for _, address := range s.outsides(gateways) {
+		all = append(all, fmt.Sprintf("{address: %s}", address))
+	}
+	return fmt.Sprintf(`apiVersion: isthmus.dev/v1
 kind: Network
 metadata: {name: %s}
 spec: {clusters: [%s], gateways: [%s]}
-`, s.Network, s.Cluster, strings.Join(gateways, ", ")))
-	}
-	return strings.Join(manifests, "---\n")
+`, s.Network, s.Cluster, strings.Join(all, ", "))
 }

@@ -15,8 +15,8 @@ func (w *World) startProxies(t testing.TB, s *Site) {
 		w.start(t, s, &g.Pod, bootstrap.SNIDNAT)
 	}
 	for _, pod := range []*Pod{s.Workload, s.Caller} {
+		pod.Capture(testbed.ProxyUID) // before the sidecar has connections
 		w.start(t, s, pod, bootstrap.Sidecar)
-		pod.Capture(testbed.ProxyUID)
 	}
 }
 

@@ -7,6 +7,7 @@ package bridge
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,7 +70,8 @@ func Start(t testing.TB, o Options) *World {
 	}
 	w.Hub.Apply(t, meshManifests(w.Sites))
 	for _, s := range w.Sites {
-		told("%s: a gateway at %s, a workload and a caller, each behind a sidecar that captures its traffic", s.Network, s.Gateways[0].Outside)
+		told("%s: gateways at %s; a workload and a caller, each behind a sidecar that captures its traffic",
+			s.Network, strings.Join(s.outsides(len(s.Gateways)), ", "))
 		w.startProxies(t, s)
 	}
 	told("waiting until every proxy has what the hub built for it")

@@ -24,12 +24,16 @@ type folder string
 func (f folder) file(name string) string { return filepath.Join(string(f), name) }
 
 // told is the last line of the story: the demo goes on without a listener.
-const told = "The demo goes on; make demo-down ends it."
+const (
+	told    = "The demo goes on; make demo-down ends it."
+	toldLab = "The networks stay; make lab-down ends them."
+)
 
-// up starts the demo in the background and shows its story to the end.
-func up(f folder, program string, out io.Writer) error {
+// up starts the program again in the background, with these arguments, and shows
+// its story to the end.
+func up(f folder, args []string, out io.Writer) error {
 	if pid, running := f.running(); running {
-		return fmt.Errorf("it runs already, as process %d; make demo-down ends it", pid)
+		return fmt.Errorf("it runs already, as process %d; end that first (make demo-down, make lab-down)", pid)
 	}
 	if os.Geteuid() != 0 {
 		return errors.New("it makes network namespaces: run it as root")
@@ -46,7 +50,7 @@ func up(f folder, program string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	demo := exec.Command(self, "stay", program, string(f))
+	demo := exec.Command(self, append(args, string(f))...)
 	demo.Stdout, demo.Stderr = log, log
 	demo.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := demo.Start(); err != nil {
@@ -75,7 +79,7 @@ func (f folder) show(out io.Writer, ended <-chan error) error {
 		text, err := lines.ReadString('\n')
 		part += text
 		if err == nil {
-			if _, err := io.WriteString(out, part); err != nil || strings.TrimSpace(part) == told {
+			if _, err := io.WriteString(out, part); err != nil || strings.TrimSpace(part) == told || strings.TrimSpace(part) == toldLab {
 				return err
 			}
 			part = ""
@@ -116,10 +120,10 @@ func (f folder) down(out io.Writer) error {
 		return err
 	}
 	if !running {
-		_, err := fmt.Fprintln(out, "no demo was running")
+		_, err := fmt.Fprintln(out, "nothing was running")
 		return err
 	}
-	_, err := fmt.Fprintln(out, "the demo has ended, and nothing of it is left")
+	_, err := fmt.Fprintln(out, "it has ended, and nothing of it is left")
 	return err
 }
 

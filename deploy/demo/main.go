@@ -1,7 +1,8 @@
 // Command demo shows the hub bridging three networks, and leaves them running:
 //
 //	demo up PROGRAM FOLDER    builds the world, tells the story and returns
-//	demo down FOLDER          ends what up left running
+//	demo lab FOLDER           makes two networks for a reader to bridge, and returns
+//	demo down FOLDER          ends what up or lab left running
 package main
 
 import (
@@ -20,11 +21,15 @@ func main() {
 func run(args []string) error {
 	switch {
 	case len(args) == 3 && args[0] == "up":
-		return up(folder(args[2]), args[1], os.Stdout)
+		return up(folder(args[2]), []string{"stay", args[1]}, os.Stdout)
 	case len(args) == 3 && args[0] == "stay":
-		return stay(args[1], os.Stdout)
+		return stay(os.Stdout, func(s *stage) { teller{stage: s, out: os.Stdout}.tell(args[1]) })
+	case len(args) == 2 && args[0] == "lab":
+		return up(folder(args[1]), []string{"stay-lab"}, os.Stdout)
+	case len(args) == 2 && args[0] == "stay-lab":
+		return stay(os.Stdout, func(s *stage) { lab(s, folder(args[1])) })
 	case len(args) == 2 && args[0] == "down":
 		return folder(args[1]).down(os.Stdout)
 	}
-	return errors.New("use demo up PROGRAM FOLDER, or demo down FOLDER")
+	return errors.New("use demo up PROGRAM FOLDER, demo lab FOLDER, or demo down FOLDER")
 }

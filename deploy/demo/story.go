@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -15,9 +16,8 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// stay builds the world, tells the story and keeps everything running until a
-// signal comes.
-func stay(program string, out io.Writer) error {
+// stay tells a story and keeps everything running until a signal comes.
+func stay(out io.Writer, tell func(*stage)) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	s := &stage{out: out}
@@ -25,7 +25,7 @@ func stay(program string, out io.Writer) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		teller{stage: s, out: out}.tell(program)
+		tell(s)
 	}()
 	select {
 	case <-over:
@@ -37,6 +37,21 @@ func stay(program string, out io.Writer) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// lab makes the networks that the guide bridges; the folder gets a link to their
+// files.
+func lab(s *stage, f folder) {
+	files := bridge.StartLab(s)
+	if err := os.Symlink(files, f.file("files")); err != nil {
+		s.Fatal(err)
+	}
+	_, _ = fmt.Fprintf(s.out, `Two networks without a route to each other, with the same addresses:
+  n1 with the cluster c1: the workload web-c1, the client caller-c1, and gateway-c1, a machine for a gateway
+  n2 with the cluster c2: the workload web-c2, the client caller-c2, and gateway-c2, a machine for a gateway
+.lab/files has the kubeconfigs, and the program at, which runs a command at one of these places.
+%s
+`, toldLab) // the log is the only listener
 }
 
 // teller prints what happens.
@@ -53,7 +68,9 @@ func (t teller) say(format string, args ...any) {
 func (t teller) tell(program string) {
 	began := time.Now()
 	t.say("Building three networks that cannot reach each other:")
-	t.world = bridge.Start(t.stage, bridge.Options{Program: program, Told: func(step string) { t.say("  - %s", step) }})
+	t.world = bridge.Start(t.stage, bridge.Options{
+		Program: program, Told: func(step string) { t.say("  - %s", step) }, Shapes: map[string]bridge.Shape{"c2": {Gateways: 2}},
+	})
 	t.crossings()
 	t.shares("\nThe service %s runs in all three. 60 requests from each network were answered by:")
 	t.failover()
@@ -134,17 +151,32 @@ func failures(n int) string {
 	return fmt.Sprintf(" (%d failed)", n)
 }
 
-// failover kills a gateway and waits until nobody is sent to it.
+// failover kills the gateways of a network, one after the other.
 func (t teller) failover() {
 	dead, from := t.world.Site("c2"), t.world.Site("c1")
-	t.say("\nThe gateway of %s is killed.", dead.Network)
-	began := time.Now()
-	dead.Gateways[0].Envoy.Kill()
-	for time.Since(began) < time.Minute {
-		if counts, failed := t.count(from, 20); failed == 0 && counts[dead.Cluster] == 0 {
-			t.say("  After %v, %s is left out and no request fails: %s", time.Since(began).Round(100*time.Millisecond), dead.Network, list(counts))
-			return
-		}
+	for i, g := range dead.Gateways {
+		t.say("\nThe gateway %s of %s is killed.", g.Outside, dead.Network)
+		began := time.Now()
+		g.Envoy.Kill()
+		want := []string{"UNREACHABLE", "LAST_RESORT"}[i]
+		testbed.WaitFor(t.stage, time.Minute, "the hub to tell that it is "+want, func() error { return t.stands(from, g, want) })
+		t.say("  After %v it is %s to %s.", time.Since(began).Round(100*time.Millisecond), want, from.Network)
+		testbed.WaitFor(t.stage, time.Minute, "requests that do not fail", func() error {
+			counts, failed := t.count(from, 30)
+			if failed > 0 || (counts[dead.Cluster] == 0) != (want == "LAST_RESORT") {
+				return fmt.Errorf("%d failed, the others were answered by %v", failed, counts)
+			}
+			t.say("  30 requests from %s, none failed: %s", from.Network, list(counts))
+			return nil
+		})
 	}
-	t.stage.Fatalf("requests of %s still go to the dead gateway of %s", from.Network, dead.Network)
+}
+
+// stands is an error unless the gateway is that to the proxies of a site.
+func (t teller) stands(from *bridge.Site, g *bridge.Gateway, want string) error {
+	all, err := t.world.Hub.Standing(from.Network)
+	if err == nil && all[g.Entry()] != want {
+		err = fmt.Errorf("it is %s", all[g.Entry()])
+	}
+	return err
 }

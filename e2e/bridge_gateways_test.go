@@ -1,0 +1,258 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/bridge"
+	"isthmus.dev/isthmus/deploy/testbed"
+)
+
+// fault is one way for a gateway to die, and back.
+type fault struct {
+	name         string
+	bound        time.Duration // after which no new request goes to it
+	begin, mend  func()
+	gateway      *bridge.Gateway
+	lastRequest  time.Duration // after the beginning
+	leftEndpoint time.Duration
+}
+
+// testDeadGateways: no new request goes to a gateway that was killed after 3 s, to
+// one behind a link that swallows everything, or that accepts connections and does
+// not pass them on, after 6 s. The times are those of the defaults.
+func testDeadGateways(t *testing.T, w *bridge.World) {
+	from, dead := w.Site("c1"), w.Site("c2")
+	g := dead.Gateways
+	drop := []string{"OUTPUT", "-p", "tcp", "--sport", "15443", "-j", "DROP"}
+	silent := testbed.StartProxyWith(t, testbed.ProxyOptions{
+		Namespace: g[2].Namespace, Address: netip.IPv4Unspecified(), Port: 15444, Target: "127.0.0.1:9", TargetIn: g[2].Namespace,
+	})
+	silent.Blackhole()
+	away := []string{"PREROUTING", "-p", "tcp", "--dport", "15443", "-j", "REDIRECT", "--to-ports", "15444"}
+	for _, f := range []*fault{
+		{name: "killed", bound: 3 * time.Second, gateway: g[0], begin: g[0].Envoy.Kill, mend: g[0].Envoy.Restart},
+		{
+			name: "behind a black hole", bound: 6 * time.Second, gateway: g[1],
+			begin: func() { g[1].Exec(append([]string{"iptables", "-A"}, drop...)...) },
+			mend:  func() { g[1].Exec(append([]string{"iptables", "-D"}, drop...)...) },
+		},
+		{
+			name: "accepting and not passing on", bound: 6 * time.Second, gateway: g[2],
+			begin: func() { g[2].Exec(append([]string{"iptables", "-t", "nat", "-A"}, away...)...) },
+			mend:  func() { g[2].Exec(append([]string{"iptables", "-t", "nat", "-D"}, away...)...) },
+		},
+	} {
+		suffer(t, from, f)
+	}
+}
+
+// suffer counts the connections that requests make to the gateway from when it dies.
+func suffer(t *testing.T, from *bridge.Site, f *fault) {
+	t.Helper()
+	requests := countEntries(f.gateway, from.Outside())
+	load, seen := startSteadyTraffic(from), startLooks(from.Caller, bridge.Host)
+	testbed.WaitFor(t, 10*time.Second, "requests over "+f.gateway.Outside, func() error {
+		if requests() < 5 {
+			return errors.New("there are few")
+		}
+		return nil
+	})
+	f.begin()
+	began, last := time.Now(), requests()
+	enough := 0 // requests that must have ended
+	testbed.WaitFor(t, 30*time.Second, "60 requests after the bound", func() error {
+		now := time.Since(began)
+		if n := requests(); n != last {
+			last, f.lastRequest = n, now
+		}
+		if f.leftEndpoint == 0 && !seen.has(f.gateway.Entry()) {
+			f.leftEndpoint = now
+		}
+		if now < f.bound {
+			return errors.New("it is not over")
+		}
+		if enough == 0 {
+			enough = load.total() + 60
+		}
+		if n := load.total(); n < enough {
+			return fmt.Errorf("%d of %d", n, enough)
+		}
+		return nil
+	})
+	load.stop()
+	if f.lastRequest > f.bound || f.leftEndpoint == 0 {
+		t.Errorf("a gateway %s: the last request goes to it after %v, more than %v", f.name, f.lastRequest, f.bound)
+	}
+	if after := load.lastFailed.Sub(began); after > f.bound {
+		t.Errorf("a gateway %s: a request that was sent after %v failed: %v", f.name, after, load.first)
+	}
+	t.Logf("a gateway %s: out of EDS after %v, the last request to it after %v; %s", f.name,
+		f.leftEndpoint.Round(10*time.Millisecond), f.lastRequest.Round(10*time.Millisecond), load)
+	f.mend()
+	testbed.WaitFor(t, time.Minute, "the gateway to be back", func() error {
+		if !seen.has(f.gateway.Entry()) {
+			return errors.New("it is out of EDS")
+		}
+		return nil
+	})
+	seen.stop()
+}
+
+// countEntries counts the connections that reach a gateway's machine with the
+// requests of a site; probes have other addresses. One that is tried again for want
+// of an answer is the same.
+func countEntries(g *bridge.Gateway, from string) func() int {
+	g.Exec("iptables", "-t", "mangle", "-A", "PREROUTING", "-p", "tcp", "--dport", "15443", "-s", from, "-m", "conntrack", "--ctstate", "NEW")
+	return func() int {
+		for line := range strings.Lines(g.Exec("iptables", "-t", "mangle", "-nvxL", "PREROUTING")) {
+			if fields := strings.Fields(line); len(fields) > 0 && strings.Contains(line, from) {
+				n, _ := strconv.Atoi(fields[0])
+				return n
+			}
+		}
+		return 0
+	}
+}
+
+// testFlappingLink: a link that comes and goes makes at most two changes.
+func testFlappingLink(t *testing.T, w *bridge.World) {
+	from, g := w.Site("dc1"), w.Site("c1").Gateways[1]
+	seen, load := startLooks(from.Caller, bridge.Host), startTraffic(from)
+	tick := time.NewTicker(1500 * time.Millisecond)
+	defer tick.Stop()
+	for range *bridgeFlaps {
+		g.Cut(w.Wan)
+		<-tick.C
+		g.Mend(w.Wan)
+		<-tick.C
+	}
+	testbed.WaitFor(t, time.Minute, "the gateway to be back", func() error {
+		if !seen.has(g.Entry()) {
+			return errors.New("it is out of EDS")
+		}
+		return nil
+	})
+	load.stop()
+	seen.stop()
+	if n := seen.moves[g.Entry()]; n > 2 {
+		t.Errorf("a link that flaps %d times makes %d changes", *bridgeFlaps, n)
+	}
+	t.Logf("a link flaps %d times: %d changes; %s", *bridgeFlaps, seen.moves[g.Entry()], load)
+}
+
+// testTwoKindsOfEvidence: gateways that do not reach each other say nothing of the
+// hub's link to a cluster, and the other way round. Only the former takes endpoints.
+func testTwoKindsOfEvidence(t *testing.T, w *bridge.World) {
+	near, far, other := w.Site("c1"), w.Site("c2"), w.Site("dc1")
+	g := far.Gateways[0]
+	cut := []string{"INPUT", "-m", "iprange", "--src-range", "192.0.2.50-192.0.2.99", "-j", "DROP"}
+	g.Exec(append([]string{"iptables", "-A"}, cut...)...)
+	testbed.WaitFor(t, 20*time.Second, "the partition to be seen from n1 alone", func() error {
+		return errors.Join(standing(w, "n1", g, "UNREACHABLE"), standing(w, "n3", g, "REACHABLE"), inPhase(w, "c2", "READY"),
+			offered(near.Caller, g, false), offered(other.Caller, g, true))
+	})
+	g.Exec(append([]string{"iptables", "-D"}, cut...)...)
+	testbed.WaitFor(t, time.Minute, "the partition to be over", func() error {
+		return errors.Join(standing(w, "n1", g, "REACHABLE"), offered(near.Caller, g, true))
+	})
+
+	before := endpointsOf(t, near.Caller, bridge.Host)
+	looks, load := startLooks(near.Caller, bridge.Host), startTraffic(near)
+	far.Kube.Stop()
+	testbed.WaitFor(t, 30*time.Second, "c2 to be STALE", func() error { return inPhase(w, "c2", "STALE") })
+	if err := errors.Join(standing(w, "n1", g, "REACHABLE"), standing(w, "n3", g, "REACHABLE")); err != nil {
+		t.Error(err)
+	}
+	far.Kube.Restart()
+	testbed.WaitFor(t, 30*time.Second, "c2 to be READY", func() error { return inPhase(w, "c2", "READY") })
+	load.stop()
+	looks.stop()
+	load.wantNoFailure(t)
+	for address := range before {
+		if looks.absent(address) > 0 {
+			t.Errorf("%s was withdrawn because the hub lost its link to c2", address)
+		}
+	}
+	t.Logf("the link to c2 is lost and comes back: %s", load)
+}
+
+// testNoGatewayLeft: the gateways of a network all die. They stay, and are shown as
+// what they are; with a policy of outlier detection, requests go to other networks.
+func testNoGatewayLeft(t *testing.T, w *bridge.World) {
+	near, dead := w.Site("c1"), w.Site("c2")
+	looks := startLooks(near.Caller, bridge.HostOf("c2"))
+	for _, g := range dead.Gateways {
+		g.Envoy.Kill()
+	}
+	testbed.WaitFor(t, 20*time.Second, "the gateways of n2 to be a last resort", func() error {
+		var wrong []error
+		for _, g := range dead.Gateways {
+			wrong = append(wrong, standing(w, "n1", g, "LAST_RESORT"), standing(w, "n3", g, "LAST_RESORT"), offered(near.Caller, g, true))
+		}
+		return errors.Join(wrong...)
+	})
+	looks.stop()
+	metrics, err := get(t.Context(), w.Hub.Plain, w.Hub.Health+"/metrics")
+	for _, g := range dead.Gateways {
+		if !strings.Contains(metrics, fmt.Sprintf("gateway=%q", g.Entry())) {
+			t.Errorf("metrics have nothing of %s, %v", g.Entry(), err)
+		}
+	}
+	if len(looks.now) == 0 || looks.count == 0 {
+		t.Errorf("of %d looks the last has no endpoint for the service of n2 alone", looks.count)
+	}
+	w.Hub.Apply(t, bridgeRules+"    outlierDetection: {consecutive5xxErrors: 1, interval: 1s, baseEjectionTime: 60s, maxEjectionPercent: 100}\n")
+	testbed.WaitFor(t, 30*time.Second, "answers of the other networks alone", func() error {
+		return answeredInWorld(near, 40, "c1", "dc1")
+	})
+	w.Hub.Apply(t, bridgeRules)
+	for _, g := range dead.Gateways {
+		g.Envoy.Restart()
+	}
+	testbed.WaitFor(t, time.Minute, "answers of all networks", func() error {
+		return answeredInWorld(near, 40, "c1", "c2", "dc1")
+	})
+}
+
+func standing(w *bridge.World, observer string, g *bridge.Gateway, want string) error {
+	all, err := w.Hub.Standing(observer)
+	if err == nil && all[g.Entry()] != want {
+		err = fmt.Errorf("to %s %s is %q, not %s", observer, g.Entry(), all[g.Entry()], want)
+	}
+	return err
+}
+
+func offered(p *bridge.Pod, g *bridge.Gateway, want bool) error {
+	found, err := p.Endpoints(bridge.Host)
+	if _, there := found[g.Entry()]; err == nil && there != want {
+		err = fmt.Errorf("%s has %v", p.Namespace, found)
+	}
+	return err
+}
+
+// answeredInWorld is an error unless the clusters answer n requests, and no other.
+func answeredInWorld(from *bridge.Site, n int, clusters ...string) error {
+	counts := map[string]int{}
+	for range n {
+		answer, err := from.Ask(bridge.Host, "/")
+		if err != nil {
+			return err
+		}
+		counts[answer.Cluster]++
+	}
+	for _, c := range clusters {
+		if counts[c] == 0 {
+			return fmt.Errorf("%s does not answer: %v", c, counts)
+		}
+	}
+	if len(counts) != len(clusters) {
+		return fmt.Errorf("answers are %v", counts)
+	}
+	return nil
+}
