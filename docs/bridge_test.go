@@ -71,7 +71,7 @@ func TestTheBridgeIsAsTold(t *testing.T) {
 	if out := run("lab-down"); !strings.Contains(out, "nothing of it is left") {
 		t.Errorf("make lab-down prints\n%s", out)
 	}
-	for _, path := range []string{files, filepath.Join(checkout, ".lab")} {
+	for _, path := range []string{files, filepath.Dir(files), filepath.Join(checkout, ".lab")} {
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Errorf("make lab-down leaves %s: %v", path, err)
 		}

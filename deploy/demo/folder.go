@@ -18,7 +18,8 @@ import (
 // lookEvery is how often files and processes are looked at that nobody tells of.
 const lookEvery = 50 * time.Millisecond
 
-// folder is where a running demo keeps its process ID and its log.
+// folder is where a running demo keeps its process ID, its log, and a link to a
+// folder for all else that it writes, which the users of proxies may enter.
 type folder string
 
 func (f folder) file(name string) string { return filepath.Join(string(f), name) }
@@ -38,7 +39,7 @@ func up(f folder, args []string, out io.Writer) error {
 	if os.Geteuid() != 0 {
 		return errors.New("it makes network namespaces: run it as root")
 	}
-	if err := os.MkdirAll(string(f), 0o755); err != nil {
+	if err := errors.Join(f.clear(), os.MkdirAll(string(f), 0o755)); err != nil {
 		return err
 	}
 	log, err := os.Create(f.file("log"))
@@ -50,8 +51,12 @@ func up(f folder, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	files, err := f.files()
+	if err != nil {
+		return err
+	}
 	demo := exec.Command(self, append(args, string(f))...)
-	demo.Stdout, demo.Stderr = log, log
+	demo.Stdout, demo.Stderr, demo.Env = log, log, append(os.Environ(), "TMPDIR="+files)
 	demo.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := demo.Start(); err != nil {
 		return err
@@ -62,6 +67,30 @@ func up(f folder, args []string, out io.Writer) error {
 	ended := make(chan error, 1)
 	go func() { ended <- demo.Wait() }()
 	return f.show(out, ended)
+}
+
+// files makes the folder for files.
+func (f folder) files() (string, error) {
+	dir, err := os.MkdirTemp("", tempName)
+	if err != nil {
+		return "", err
+	}
+	return dir, errors.Join(os.Chmod(dir, 0o755), os.Symlink(dir, f.file("tmp")))
+}
+
+// tempName begins the name of the folder for files.
+const tempName = "isthmus-demo-"
+
+// clear removes the folder and that for files.
+func (f folder) clear() error {
+	dir, err := os.Readlink(f.file("tmp"))
+	if err == nil && strings.HasPrefix(filepath.Base(dir), tempName) {
+		err = os.RemoveAll(dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, os.RemoveAll(string(f)))
 }
 
 // show copies the log until the story is over or the demo has ended.
@@ -116,7 +145,7 @@ func (f folder) down(out io.Writer) error {
 			return err
 		}
 	}
-	if err := os.RemoveAll(string(f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := f.clear(); err != nil {
 		return err
 	}
 	if !running {
