@@ -54,9 +54,11 @@ func awaitShape(t *testing.T, w *bridge.World, shape map[string]bridge.Shape) {
 			}
 			wrong = append(wrong, weighed(w, from, shape, found))
 			for _, g := range from.Gateways {
-				if behind, err := g.Behind(bridge.Host); err != nil || len(behind) != shape[from.Cluster].Pods {
-					wrong = append(wrong, fmt.Errorf("behind the gateway %s are %v (%v)", g.Outside, behind, err))
+				behind, err := g.Behind(bridge.Host)
+				if err == nil && len(behind) != shape[from.Cluster].Pods {
+					err = fmt.Errorf("behind the gateway %s are %v", g.Outside, behind)
 				}
+				wrong = append(wrong, err)
 			}
 		}
 		return errors.Join(wrong...)
