@@ -27,10 +27,11 @@ type session struct {
 	// was in registered. nil: nothing.
 	known      func(*federation.Snapshot) federation.Registration
 	registered federation.Registration
-	now      time.Time
-	subs     map[envoy.Type]*subscription
-	needs    needs               // of the names that are being decided on
-	warming  map[string]struct{} // endpoints of the clusters that were sent before anybody asked for endpoints
+
+	now     time.Time
+	subs    map[envoy.Type]*subscription
+	needs   needs               // of the names that are being decided on
+	warming map[string]struct{} // endpoints of the clusters that were sent before anybody asked for endpoints
 }
 
 func (s *session) nonce() string {

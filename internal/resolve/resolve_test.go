@@ -95,7 +95,7 @@ func follow(t *testing.T) *follower {
 
 // pass lets time pass on the bubble's clock.
 func (f *follower) pass(d time.Duration) {
-	<-time.After(d) //nolint:forbidigo // the clock is that of the test
+	<-time.NewTimer(d).C
 	synctest.Wait()
 }
 
