@@ -38,6 +38,7 @@ type Source struct {
 	rank   int
 	name   string
 	owner  string
+	yields bool
 }
 
 // Source makes a source of that rank; the lower number comes first. The name is
@@ -47,20 +48,37 @@ func (c *Claims) Source(rank int, name, owner string) *Source {
 	return &Source{claims: c, rank: rank, name: name, owner: owner}
 }
 
-// Holder names the source that has the ID.
-func (c *Claims) Holder(id federation.ClusterID) (name string, found bool) {
+// Yielding makes a source that is no operator's: where one of an operator takes an
+// ID from it, whatever cluster that one leads to is believed.
+func (c *Claims) Yielding(rank int, name, owner string) *Source {
+	s := c.Source(rank, name, owner)
+	s.yields = true
+	return s
+}
+
+// Holder names the source that has the ID, and tells whether that one yields.
+func (c *Claims) Holder(id federation.ClusterID) (name string, yields, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.of[id]) == 0 {
-		return "", false
+		return "", false, false
 	}
-	return c.of[id][0].by.name, true
+	first := c.of[id][0].by
+	return first.name, first.yields, true
+}
+
+// Holds tells whether the source has the ID.
+func (s *Source) Holds(id federation.ClusterID) bool {
+	s.claims.mu.Lock()
+	defer s.claims.mu.Unlock()
+	all := s.claims.of[id]
+	return len(all) > 0 && all[0].by == s
 }
 
 // Attach attaches the cluster, or takes up what is new about it, if the source
 // has its ID; see Supervisor.Attach.
 func (s *Source) Attach(cluster Cluster) {
-	cluster.Owner = s.owner
+	cluster.Owner, cluster.rank = s.owner, s.rank
 	s.claims.put(claim{by: s, cluster: cluster})
 }
 
@@ -84,6 +102,7 @@ func (s *Source) Detach(id federation.ClusterID) {
 		c.to.Detach(id)
 	default:
 		c.to.Problem(id, problemOf(s), nil)
+		c.to.Leaving(id, false)
 		c.settle(id)
 	}
 }
@@ -96,6 +115,9 @@ func (c *Claims) put(new claim) {
 	at, _ := slices.BinarySearchFunc(all, new, func(a, b claim) int {
 		return cmp.Or(cmp.Compare(a.by.rank, b.by.rank), cmp.Compare(a.by.name, b.by.name))
 	})
+	if at == 0 && len(all) > 0 && all[0].by.yields && !new.by.yields {
+		new.cluster.Believe = true
+	}
 	c.of[id] = slices.Insert(all, at, new)
 	c.settle(id)
 }
@@ -103,6 +125,7 @@ func (c *Claims) put(new claim) {
 // settle lets the first claim count and shows the others. The caller holds mu.
 func (c *Claims) settle(id federation.ClusterID) {
 	first := c.of[id][0]
+	defer func() { c.of[id][0].cluster.Believe = false }() // it counts once
 	if first.refused != "" {
 		c.to.Refuse(id, first.cluster.Spec, first.refused)
 	} else {

@@ -52,7 +52,7 @@ func TestClaimsFirstSourceHasTheID(t *testing.T) {
 			if got, want := h.problems("c1"), "DUPLICATE_CLUSTER_ID objects; DUPLICATE_CLUSTER_ID the folder"; got != want {
 				t.Errorf("problems %q, want %q", got, want)
 			}
-			if holder, ok := claims.Holder("c1"); !ok || holder != "the config file" {
+			if holder, _, ok := claims.Holder("c1"); !ok || holder != "the config file" {
 				t.Errorf("%q (%v) has the ID", holder, ok)
 			}
 			before := len(h.history.snapshots())

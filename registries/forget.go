@@ -40,6 +40,35 @@ func (d *savedStates) forget(owner string, stays func(federation.ShardKey) bool)
 	return wrong
 }
 
+// Saved is a cluster whose last known good state is on disk.
+type Saved struct {
+	Shard federation.ShardKey
+	Owner string // see Cluster.Owner
+}
+
+// Saved are the clusters of which a state is on disk, attached or not.
+func (s *Supervisor) Saved() ([]Saved, error) {
+	return s.saved.all()
+}
+
+func (d *savedStates) all() (all []Saved, err error) {
+	if d.dir == "" {
+		return nil, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	files, err := os.ReadDir(d.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, f := range files {
+		if shard, ours := shardOfFile(f.Name()); ours && f.Type().IsRegular() {
+			all = append(all, Saved{Shard: shard, Owner: ownerOf(filepath.Join(d.dir, f.Name()))})
+		}
+	}
+	return all, nil
+}
+
 // shardOfFile is the reverse of savedStates.path.
 func shardOfFile(name string) (federation.ShardKey, bool) {
 	rest, json := strings.CutSuffix(name, ".json")

@@ -25,6 +25,7 @@ type instance struct {
 	synced   bool // read everything at least once
 	stopped  bool
 	foreign  bool // another cluster answers: it waits for a confirmation
+	twin     bool // the cluster is served under another ID
 	// confirmed: an operator believes whatever the cluster says next.
 	confirmed bool
 	attempt   *attempt           // the latest
@@ -141,6 +142,10 @@ func (r *attempt) ended(err error, pauses *backoff.ExponentialBackOff) time.Dura
 	}
 	if r.synced {
 		pauses.Reset()
+	}
+	if r.instance.twin {
+		r.instance.twin = false
+		return twinPause
 	}
 	if heldBack {
 		return r.instance.hold.rest(m.options.Now(), m.options.HoldFor)

@@ -26,6 +26,7 @@ type member struct {
 	synced    bool      // a registry has read the cluster since the start
 	detached  bool
 	leaving   bool                      // it is being detached
+	twin      federation.ClusterID      // the ID under which the cluster is served instead; empty: this one
 	owner     string                    // see Cluster.Owner
 	reported  federation.RegistryStatus // by the current instance
 	notice    string                    // why a newer configuration is not in use
@@ -109,7 +110,7 @@ func (m *member) startInstead(c Cluster) {
 }
 
 func (m *member) newInstance(c Cluster) *instance {
-	i := &instance{member: m, cluster: c, writer: m.options.Aggregate.Open(m.shard), kick: make(chan struct{}, 1)}
+	i := &instance{member: m, cluster: c, writer: m.options.Aggregate.Open(m.shard), kick: make(chan struct{}, 1), confirmed: c.Believe}
 	m.start(i.run)
 	return i
 }

@@ -41,6 +41,9 @@ type Cluster struct {
 	// Fingerprint is a content hash of all that Open depends on: another one
 	// replaces the running registry. It reveals no secret.
 	Fingerprint string
+	// Believe: whoever attaches it says who it is, and not what was known of the ID.
+	Believe bool
+	rank    int // of the source that names it
 	// Open makes a new, not yet running registry; it does not block. The identity
 	// is that of the cluster as it was known before, zero if it never was: a
 	// registry that finds another cluster applies nothing and says so. An error

@@ -17,6 +17,9 @@ func (r *attempt) Update(e federation.Edit) {
 	m.lastEvent = now
 	m.options.Metrics.Event(m.shard.Cluster, now)
 	if e.Services.Full {
+		if r.isTwin(e) {
+			return
+		}
 		if why := suspicious(m.baseline(), e); why != "" && !r.instance.confirmed && !r.instance.hold.proves(e, now, m.options.HoldFor) {
 			r.keepBack(e, why)
 			return

@@ -15,6 +15,7 @@ import (
 type Supervisor struct {
 	options Options
 	saved   *savedStates
+	twins   *twins
 	wake    chan struct{} // something to start
 	dirty   chan struct{} // something to save
 	ready   chan struct{}
@@ -31,7 +32,7 @@ type Supervisor struct {
 func New(options Options) *Supervisor {
 	options = options.withDefaults()
 	return &Supervisor{
-		options: options, saved: &savedStates{dir: options.Dir},
+		options: options, saved: &savedStates{dir: options.Dir}, twins: &twins{of: map[string][]twin{}},
 		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1), ready: make(chan struct{}),
 		members: map[federation.ClusterID]*member{},
 	}
@@ -172,6 +173,9 @@ func (s *Supervisor) remove(id federation.ClusterID) {
 		return
 	}
 	m.detach()
+	for _, other := range s.twins.leave(m) {
+		other.later(other.retry)
+	}
 	s.checkReady()
 }
 

@@ -47,13 +47,14 @@ func TestSourcesThatNameOneIDAreShown(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	reader := kube.User("reader")
+	away := startAway(t)
 	dir := shortDir(t)
 	h := startHub(t, "--kubeconfig-dir", dir)
 	if got := h.ask(t, "attachCluster", kubernetesInput("east", reader)); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
 	h.awaitPhase(t, "east", "READY")
-	write(t, filepath.Join(dir, "west.yaml"), string(reader.Kubeconfig()))
+	write(t, filepath.Join(dir, "west.yaml"), string(away.User("first").Kubeconfig()))
 	h.awaitPhase(t, "west", "READY")
 	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "west"}); got.refusals() != "ATTACHED_ELSEWHERE" || !strings.Contains(got.UserErrors[0].Message, "--kubeconfig-dir") {
 		t.Errorf("a cluster of the folder is detached: %+v", got)

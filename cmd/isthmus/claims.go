@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/registries"
 )
@@ -41,14 +40,8 @@ func newClusterSources(s *registries.Supervisor) clusterSources {
 	return clusterSources{
 		supervisor: s, claims: c,
 		config: c.Source(configRank, configSource, "config"), folder: c.Source(folderRank, folderSource, "folder"),
-		objects: c.Source(objectRank, attach.ObjectSource, "object"), sample: c.Source(sampleRank, sampleSource, ""),
+		objects: c.Source(objectRank, attach.ObjectSource, "object"), sample: c.Yielding(sampleRank, sampleSource, ""),
 	}
-}
-
-// holder names the source that has an ID. The sample gives way to whoever comes.
-func (c clusterSources) holder(id federation.ClusterID) (string, bool) {
-	name, found := c.claims.Holder(id)
-	return name, found && name != sampleSource
 }
 
 // firstLooks closes a channel once everyone who attaches clusters at the start

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/identity"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/metrics"
@@ -25,6 +26,7 @@ type surroundings struct {
 	metrics *metrics.Metrics
 	secrets *identity.Secrets
 	who     *identities
+	remotes *attach.Remotes // nil: Secrets of the cluster name no clusters
 	logger  *slog.Logger
 }
 

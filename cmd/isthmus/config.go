@@ -30,6 +30,13 @@ type configFile struct {
 	Identity  identityConfig  `yaml:"identity"`
 	Etcd      etcdConfig      `yaml:"etcd"`
 	Clusters  []clusterConfig `yaml:"clusters"`
+	// RemoteSecrets are those of attached clusters that name further clusters.
+	RemoteSecrets remoteSecretsConfig `yaml:"remoteSecrets"`
+}
+
+type remoteSecretsConfig struct {
+	Namespace string `yaml:"namespace"`
+	Ignore    bool   `yaml:"ignore"`
 }
 
 type addrConfig struct {

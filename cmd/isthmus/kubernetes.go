@@ -46,8 +46,31 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 		if c.Kubernetes != nil && c.Kubernetes.Secrets {
 			defer s.secrets.Attach(c.ID, client)()
 		}
-		return r.Run(ctx, to)
+		return s.beside(ctx, func(ctx context.Context) {
+			if s.remotes != nil {
+				s.remotes.Follow(ctx, c.ID, client)
+			}
+		}, func(ctx context.Context) error { return r.Run(ctx, to) })
 	}}, nil
+}
+
+// beside runs the function as long as what follows a cluster. A panic of it is one
+// of the registry.
+func (s surroundings) beside(ctx context.Context, what func(context.Context), run func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan any, 1)
+	go func() {
+		defer cancel()
+		defer func() { ended <- recover() }()
+		what(ctx)
+		<-ctx.Done()
+	}()
+	err := run(ctx)
+	cancel()
+	if p := <-ended; p != nil {
+		panic(p)
+	}
+	return err
 }
 
 // allow is the address policy as a check of one connection.

@@ -130,7 +130,9 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	}
 	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, who: who, logger: p.logger}
 	setPolicy(aggregate, with.policy)
-	registering := registryParts{with, aggregate}
+	named := newRemoteClusters(s, with, aggregate)
+	with.remotes = named.reader()
+	registering := registryParts{with, aggregate, named}
 	attachment, err := joinRegistries(s, p, registering)
 	if err != nil {
 		return nil, err
@@ -204,6 +206,7 @@ func setPolicy(aggregate *federation.Aggregate, policy federation.AddressPolicy)
 type registryParts struct {
 	with      surroundings
 	aggregate *federation.Aggregate
+	named     *remoteClusters // by Secrets of attached clusters
 }
 
 // attachment is the registries, and what follows the places that name them.
@@ -217,9 +220,13 @@ type attachment struct {
 func joinRegistries(s settings, p parts, r registryParts) (attachment, error) {
 	starting := newFirstLooks(lookAtObjects, lookAtFolder)
 	supervisor := registries.New(registries.Options{
-		Aggregate: r.aggregate, Dir: p.dir.lastKnownGood(), Attached: starting.done, Logger: p.logger, Metrics: r.with.metrics.Registries,
+		Aggregate: r.aggregate, Dir: p.dir.lastKnownGood(), Attached: r.named.looked, Logger: p.logger, Metrics: r.with.metrics.Registries,
 	})
 	a := attachment{supervisor: supervisor, sources: newClusterSources(supervisor), starting: starting, follow: map[string]func(context.Context) error{}}
+	if err := r.named.join(a.sources, starting.done); err != nil {
+		return a, err
+	}
+	a.follow["remotes"] = r.named.run
 	if !s.sample {
 		kubeconfigs := newRotation(a.sources.config, r.with, s.clusters)
 		if err := attachConfigured(a.sources, r.with, s.clusters); err != nil {
@@ -231,11 +238,12 @@ func joinRegistries(s settings, p parts, r registryParts) (attachment, error) {
 		supervisor.Forget("config")
 	}
 	if s.kubeconfigDir == "" {
+		r.named.know()
 		starting.looked(lookAtFolder)
 		return a, nil
 	}
 	a.follow["kubeconfigs"] = watchFolder(s.kubeconfigDir, folderClusters{
-		to: a.sources.folder, with: r.with, hub: federation.ClusterID(s.clusterID), first: a.folderLooked(),
+		to: a.sources.folder, with: r.with, hub: federation.ClusterID(s.clusterID), first: a.folderLooked(r.named),
 	})
 	return a, nil
 }
@@ -248,12 +256,13 @@ const (
 
 // folderLooked takes the looks at the folder of kubeconfigs: what was saved of
 // clusters whose file went while nobody ran is forgotten after the first good one.
-func (a attachment) folderLooked() func(readable bool) {
+func (a attachment) folderLooked(named *remoteClusters) func(readable bool) {
 	forgotten := false
 	return func(readable bool) {
 		if readable && !forgotten {
 			forgotten = true
 			a.supervisor.Forget("folder")
+			named.know()
 		}
 		a.starting.looked(lookAtFolder)
 	}
@@ -273,9 +282,9 @@ func (a attachment) joinObjects(s settings, p parts, r registryParts, m *mesh) a
 	a.follow["objects"] = objects.run
 	a.follow["sealing"] = sealing{keys: p.keys, vault: vault, logger: p.logger}.run
 	clusters := attach.New(attach.Options{
-		Engine: m.engine, Views: m.views, Snapshots: r.aggregate, Registries: a.supervisor, Holder: a.sources.holder, Vault: vault, Hub: federation.ClusterID(s.clusterID),
+		Engine: m.engine, Views: m.views, Snapshots: r.aggregate, Registries: a.supervisor, Holder: a.sources.claims.Holder, Vault: vault, Hub: federation.ClusterID(s.clusterID),
 		Look: map[federation.Provider]attach.Looker{
-			federation.Kubernetes: attach.LookAtKubernetes(attach.KubernetesOptions{Allow: r.with.allow, AllowLoopback: r.with.policy.AllowLoopback}),
+			federation.Kubernetes: attach.LookAtKubernetes(attach.KubernetesOptions{Allow: r.with.allow, AllowLoopback: r.with.policy.AllowLoopback, Trusted: r.with.who.trust}),
 			federation.Consul:     lookAtConsul(r.with),
 		},
 	})

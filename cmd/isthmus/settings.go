@@ -19,6 +19,8 @@ const (
 	defaultXDS       = "127.0.0.1:15010"
 	defaultHealth    = "127.0.0.1:8081"
 	defaultClusterID = "hub"
+	// defaultRemoteNamespace is where Istio has such Secrets.
+	defaultRemoteNamespace = "istio-system"
 )
 
 // flags are those of serve, as given.
@@ -49,6 +51,8 @@ type settings struct {
 	clusters      []clusterConfig
 	identity      identitySettings
 	sample        bool // the clusters are the embedded sample
+	// remoteNamespace is where Secrets name further clusters; empty: they are not read.
+	remoteNamespace string
 }
 
 // resolve reads the config file and joins everything; it opens nothing else.
@@ -73,6 +77,10 @@ func resolve(f flags) (settings, error) {
 			Cert: cmp.Or(f.tlsCert, c.TLS.Cert), Key: cmp.Or(f.tlsKey, c.TLS.Key), ClientCA: cmp.Or(f.tlsClientCA, c.TLS.ClientCA),
 		},
 		etcd: c.Etcd, clusters: c.Clusters,
+		remoteNamespace: cmp.Or(c.RemoteSecrets.Namespace, defaultRemoteNamespace),
+	}
+	if c.RemoteSecrets.Ignore {
+		s.remoteNamespace = ""
 	}
 	if len(f.etcdEndpoints) > 0 {
 		s.etcd.Endpoints = f.etcdEndpoints

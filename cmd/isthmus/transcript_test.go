@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/tools/txtar"
+
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts of testdata/cli")
@@ -39,16 +41,42 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			unpack(t, archive)
-			got := transcript(t, atHub(t), string(archive.Comment))
-			if *update {
-				archive.Comment = []byte(got)
-				write(t, path, string(txtar.Format(archive)))
-			}
-			if got != string(archive.Comment) {
-				t.Errorf("the transcript differs (run with -update to accept):\n%s", got)
-			}
+			compareTranscript(t, path, archive, transcript(t, atHub(t), string(archive.Comment)))
 		})
 	}
+}
+
+func compareTranscript(t *testing.T, path string, archive *txtar.Archive, got string) {
+	t.Helper()
+	if *update {
+		archive.Comment = []byte(got)
+		write(t, path, string(txtar.Format(archive)))
+	}
+	if got != string(archive.Comment) {
+		t.Errorf("the transcript differs (run with -update to accept):\n%s", got)
+	}
+}
+
+// TestTranscriptOfClusters is the same for the commands that attach clusters, with
+// kubeconfigs of a real API server.
+func TestTranscriptOfClusters(t *testing.T) {
+	path, err := filepath.Abs("testdata/cluster/attach.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}, {Name: "nobody"}, {Name: "wide", Groups: []string{"system:masters"}}}})
+	kube.GrantRead("reader")
+	unpack(t, archive)
+	for _, user := range []string{"reader", "nobody", "wide"} {
+		write(t, user+".yaml", string(kube.User(user).Kubeconfig()))
+	}
+	write(t, "exec.yaml", fmt.Sprintf(kubeconfig, "exec: {command: /bin/true}"))
+	got := transcript(t, atHub(t), string(archive.Comment))
+	compareTranscript(t, path, archive, strings.ReplaceAll(got, kube.URL, "https://SERVER"))
 }
 
 // unpack goes to a new folder with the files of an archive.

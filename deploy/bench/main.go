@@ -20,7 +20,7 @@ func main() {
 	flag.IntVar(&o.changes, "changes", 40, "endpoint changes measured at each size")
 	flag.IntVar(&o.small, "small", 250, "services at the small size")
 	flag.IntVar(&o.large, "large", 4000, "services at the large size")
-	flag.StringVar(&o.only, "only", "", "measure this alone: xds, apply or route")
+	flag.StringVar(&o.only, "only", "", "measure this alone: xds, apply, attach or route")
 	flag.IntVar(&o.objects, "objects", 10_000, "objects that are applied at once")
 	flag.StringVar(&o.profile, "profile", "", "`FILE` for a CPU profile of apply")
 	services := flag.Int("services", 0, "internal: services of the server")
@@ -57,7 +57,7 @@ func (o options) compareAll(ctx context.Context) error {
 	for _, m := range []struct {
 		name string
 		run  func(context.Context, options) error
-	}{{"apply", printApply}, {"route", printRoute}, {"xds", compare}} {
+	}{{"apply", printApply}, {"route", printRoute}, {"attach", printAttach}, {"xds", compare}} {
 		if o.only != "" && o.only != m.name {
 			continue
 		}

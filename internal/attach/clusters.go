@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -26,21 +27,18 @@ type Registries interface {
 	Leaving(id federation.ClusterID, leaving bool)
 }
 
-// Options are what Clusters works with. All but the last three are needed.
+// Options are what Clusters works with. All but the last two are needed.
 type Options struct {
 	Engine     Engine
 	Views      interface{ Latest() *config.View }
 	Snapshots  interface{ Latest() *federation.Snapshot }
 	Registries Registries
 	// Holder names the source that has an ID: ObjectSource where it is a Cluster
-	// object.
-	Holder func(federation.ClusterID) (source string, found bool)
-	Vault  *Vault
-	Look   map[federation.Provider]Looker
-	Hub    federation.ClusterID
-	// Trust compares the trust domain of the cluster with the mesh's; nil: it is not
-	// compared.
-	Trust    func(context.Context, Request) (apply.Severity, string)
+	// object. One that yields lets a Cluster object have it.
+	Holder   func(federation.ClusterID) (source string, yields, found bool)
+	Vault    *Vault
+	Look     map[federation.Provider]Looker
+	Hub      federation.ClusterID
 	Patience time.Duration // how long a look may take, and how long an answer waits; 0: 10 s
 	Now      func() time.Time
 }
@@ -115,11 +113,11 @@ func (c *Clusters) taken(id federation.ClusterID) string {
 		return fmt.Sprintf("%s is the hub's own ID, under which external services stand: give the cluster another one", id)
 	}
 	_, exists := c.object(id)
-	holder, found := c.o.Holder(id)
+	holder, yields, found := c.o.Holder(id)
 	switch {
 	case exists:
 		return fmt.Sprintf("the ID %s is taken by %s: give this cluster another one, or rotate the credentials of that one", id, ObjectSource)
-	case found:
+	case found && !yields:
 		return fmt.Sprintf("the ID %s is taken by %s: give this cluster another one", id, holder)
 	}
 	return ""
@@ -156,7 +154,7 @@ func (c *Clusters) notOurs(id federation.ClusterID) []apply.Error {
 	if _, exists := c.object(id); exists {
 		return nil
 	}
-	if holder, found := c.o.Holder(id); found {
+	if holder, _, found := c.o.Holder(id); found {
 		return []apply.Error{{Code: AttachedElsewhere, Field: "clusterID", Message: fmt.Sprintf("%s comes from %s: change it there", id, holder)}}
 	}
 	return []apply.Error{{Code: NotAttached, Field: "clusterID", Message: fmt.Sprintf("no cluster %s is attached", id)}}
@@ -194,13 +192,13 @@ func (c *Clusters) look(ctx context.Context, r Request, rotating bool) *Report {
 	if !rotating {
 		delete(known.uids, r.ID) // whose ID it is, is judged by itself
 	}
-	report.judge(r, known, c.o.Now())
-	if c.o.Trust == nil {
-		report.Add(TrustDomain, apply.Info, "trust domains are not compared")
-		return report
+	if of, shown := c.o.Snapshots.Latest().Cluster(r.ID); rotating && shown {
+		r.Network = of.Network()
 	}
-	severity, message := c.o.Trust(ctx, r)
-	report.Add(TrustDomain, severity, message)
+	report.judge(r, known, c.o.Now())
+	if !slices.ContainsFunc(report.Findings, func(f apply.Finding) bool { return f.Code == string(TrustDomain) }) {
+		report.Add(TrustDomain, apply.Info, "trust domains are not compared")
+	}
 	return report
 }
 
@@ -319,7 +317,7 @@ func (c *Clusters) Detach(ctx context.Context, id federation.ClusterID, author s
 // another source had it before.
 func (c *Clusters) isThere(s *federation.Snapshot, r Request) bool {
 	of, shown := s.Cluster(r.ID)
-	holder, found := c.o.Holder(r.ID)
+	holder, _, found := c.o.Holder(r.ID)
 	return shown && found && holder == ObjectSource && (r.Network == "" || of.Spec.Network == r.Network)
 }
 
@@ -328,6 +326,6 @@ func (c *Clusters) shows(s *federation.Snapshot, id federation.ClusterID) bool {
 	if _, shown := s.Cluster(id); !shown {
 		return false
 	}
-	holder, found := c.o.Holder(id)
+	holder, _, found := c.o.Holder(id)
 	return !found || holder == ObjectSource
 }

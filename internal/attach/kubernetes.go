@@ -24,6 +24,7 @@ import (
 type KubernetesOptions struct {
 	Allow         kube.AddressPolicy
 	AllowLoopback bool
+	Trusted       Trusted          // nil: trust domains are not compared
 	Now           func() time.Time // nil: time.Now
 }
 
@@ -59,7 +60,9 @@ func LookAtKubernetes(o KubernetesOptions) Looker {
 		}
 		defer client.Close()
 		s := server{Client: client, name: credentials.Server, report: &report, now: o.Now}
-		s.look(ctx)
+		if s.look(ctx) {
+			s.trust(ctx, o.Trusted)
+		}
 		return report
 	}
 }
@@ -72,15 +75,14 @@ type server struct {
 	now    func() time.Time
 }
 
-func (s *server) look(ctx context.Context) {
-	if !s.version(ctx) {
-		return
-	}
-	if !s.rights(ctx) {
-		return
+// look tells whether the server let itself be looked at.
+func (s *server) look(ctx context.Context) bool {
+	if !s.version(ctx) || !s.rights(ctx) {
+		return false
 	}
 	s.identity(ctx)
 	s.addresses(ctx)
+	return true
 }
 
 // oldest is the oldest minor version of Kubernetes 1 that serves all that a
@@ -96,15 +98,11 @@ func (s *server) version(ctx context.Context) bool {
 	asked := s.now()
 	version, date, err := s.getVersion(ctx)
 	if err != nil {
-		d := kube.Diagnose(err)
-		code := Reachability
-		if d.Trouble == kube.TroubleUnauthorized {
-			code = Unauthorized
-		}
-		s.report.add(code, apply.Refusal, "%s: %s", s.name, d.Message)
+		s.unanswered(kube.Diagnose(err))
 		return false
 	}
 	s.report.add(Reachability, apply.Info, "%s answers", s.name)
+	s.report.add(ServerCertificate, apply.Info, "the server's certificate is verified")
 	major, _ := strconv.Atoi(version.Major)
 	minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	switch {
@@ -115,8 +113,27 @@ func (s *server) version(ctx context.Context) bool {
 	default:
 		s.report.add(APIVersion, apply.Info, "Kubernetes %d.%d", major, minor)
 	}
+	if again, _, err := s.getVersion(ctx); err != nil || again != version {
+		s.report.add(APIUnstable, apply.Refusal, "the server says another version each time it is asked: attach the cluster when its upgrade is over")
+	}
 	s.clock(asked, date)
 	return true
+}
+
+// unanswered notes why there is no answer to be used.
+func (s *server) unanswered(d kube.Diagnosis) {
+	code, known := map[kube.Trouble]apply.Code{
+		kube.TroubleTLS: ServerCertificate, kube.TroubleUnauthorized: Unauthorized,
+		kube.TroubleNotAPIServer: NotAPIServer, kube.TroubleNotFound: NotAPIServer,
+		kube.TroubleRefused: CodeOfKubeconfig(kube.CodeServerAddress),
+	}[d.Trouble]
+	if !known {
+		code = Reachability
+	}
+	if code == ServerCertificate || code == Unauthorized {
+		s.report.add(Reachability, apply.Info, "%s answers", s.name)
+	}
+	s.report.add(code, apply.Refusal, "%s: %s", s.name, d.Message)
 }
 
 func (s *server) clock(asked, date time.Time) {

@@ -23,9 +23,18 @@ func othersIn(s *federation.Snapshot) others {
 	return o
 }
 
+// overlapping is how addresses of two clusters on one network are alike.
+type overlapping int
+
+const (
+	apart overlapping = iota
+	sameAddress
+	inRange // one has an address that the other gives to its pods
+)
+
 // overlap finds an address of another cluster on the network that the reported
 // one has, or may give, too.
-func (o others) overlap(id federation.ClusterID, network federation.NetworkID, r *Report) (at netip.Addr, of federation.ClusterID, found bool) {
+func (o others) overlap(id federation.ClusterID, network federation.NetworkID, r *Report) (at netip.Addr, of federation.ClusterID, worst overlapping) {
 	has := map[netip.Addr]bool{}
 	for _, a := range r.Addresses {
 		has[a] = true
@@ -38,14 +47,18 @@ func (o others) overlap(id federation.ClusterID, network federation.NetworkID, r
 			for i := range group.Endpoints {
 				e := &group.Endpoints[i]
 				ip, isIP := e.Address.IP()
-				if !isIP || e.Network != network || group.ClusterOf(e) == id {
+				other := group.ClusterOf(e)
+				if !isIP || e.Network != network || other == id || r.UID != "" && o.uids[other] == r.UID {
 					continue
 				}
-				if has[ip] || slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return p.Contains(ip) }) {
-					return ip, group.ClusterOf(e), true
+				if slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+					return ip, other, inRange
+				}
+				if has[ip] && worst == apart {
+					at, of, worst = ip, other, sameAddress
 				}
 			}
 		}
 	}
-	return netip.Addr{}, "", false
+	return at, of, worst
 }

@@ -83,8 +83,13 @@ func (r *Report) judgeAddresses(request Request, known others) {
 	if network == "" {
 		network = federation.DefaultNetwork
 	}
-	at, of, overlaps := known.overlap(request.ID, network, r)
-	if overlaps {
+	at, of, overlap := known.overlap(request.ID, network, r)
+	switch overlap {
+	case inRange: // B-K20
+		r.add(NetworkClash, apply.Refusal,
+			"the name %s stands for another network already: the pod ranges of this cluster hold %s, which is a workload of %s there; give this cluster a network of its own", network, at, of)
+		return
+	case sameAddress:
 		r.add(AddressOverlap, apply.Warning,
 			"workloads of this cluster and of %s have the same addresses on network %s, such as %s: give one of them a network of its own", of, network, at)
 		return

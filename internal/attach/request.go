@@ -57,13 +57,17 @@ const (
 	DuplicateClusterID apply.Code = "DUPLICATE_CLUSTER_ID" // the ID is taken
 	InvalidConsul      apply.Code = "INVALID_CONSUL"
 	Reachability       apply.Code = "REACHABILITY"
+	ServerCertificate  apply.Code = "SERVER_CERTIFICATE"
+	NotAPIServer       apply.Code = "NOT_API_SERVER"
 	Unauthorized       apply.Code = "UNAUTHORIZED"
 	APIVersion         apply.Code = "API_VERSION"
+	APIUnstable        apply.Code = "API_UNSTABLE"
 	Clock              apply.Code = "CLOCK"
 	Rights             apply.Code = "RIGHTS"
 	RightsTooWide      apply.Code = "RIGHTS_TOO_WIDE"
 	DuplicateCluster   apply.Code = "DUPLICATE_CLUSTER" // the same cluster under another ID
 	OtherCluster       apply.Code = "OTHER_CLUSTER"     // not the one that is to be rotated
+	NetworkClash       apply.Code = "NETWORK_CLASH"     // one name for two networks
 	AddressOverlap     apply.Code = "ADDRESS_OVERLAP"
 	CredentialsExpiry  apply.Code = "CREDENTIALS_EXPIRY"
 	TrustDomain        apply.Code = "TRUST_DOMAIN"

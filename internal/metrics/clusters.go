@@ -10,16 +10,20 @@ import (
 
 // Clusters counts how clusters are attached, and says how their credentials are.
 type Clusters struct {
-	changes  *prometheus.CounterVec
-	unusable *prometheus.CounterVec
-	expires  *prometheus.GaugeVec
+	changes    *prometheus.CounterVec
+	unusable   *prometheus.CounterVec
+	expires    *prometheus.GaugeVec
+	remotes    *prometheus.GaugeVec
+	unreadable *prometheus.CounterVec
 }
 
 func newClusters(r *prometheus.Registry) *Clusters {
 	return &Clusters{
-		changes:  counter(r, "cluster_changes_total", "Requests to attach, rotate, confirm or detach a cluster, by what became of them.", "action", "outcome"),
-		unusable: counter(r, "cluster_credentials_unusable_total", "Times that the kept credentials of a cluster could not be opened.", "cluster"),
-		expires:  gauge(r, "cluster_credentials_expiry_timestamp_seconds", "When the kept credentials of a cluster end.", "cluster"),
+		changes:    counter(r, "cluster_changes_total", "Requests to attach, rotate, confirm or detach a cluster, by what became of them.", "action", "outcome"),
+		unusable:   counter(r, "cluster_credentials_unusable_total", "Times that the kept credentials of a cluster could not be opened.", "cluster"),
+		expires:    gauge(r, "cluster_credentials_expiry_timestamp_seconds", "When the kept credentials of a cluster end.", "cluster"),
+		remotes:    gauge(r, "cluster_remote_secrets", "Clusters that Secrets of a cluster name.", "cluster"),
+		unreadable: counter(r, "cluster_remote_secrets_unreadable_total", "Times that the Secrets of a cluster that name others could not be read.", "cluster"),
 	}
 }
 
@@ -40,8 +44,25 @@ func (m *Clusters) Expires(cluster federation.ClusterID, at time.Time) {
 	m.expires.WithLabelValues(string(cluster)).Set(seconds(at))
 }
 
+// Remotes says how many clusters the Secrets of a cluster name; fewer than 0: none
+// are read.
+func (m *Clusters) Remotes(cluster federation.ClusterID, n int) {
+	if n < 0 {
+		m.remotes.DeleteLabelValues(string(cluster))
+		return
+	}
+	m.remotes.WithLabelValues(string(cluster)).Set(float64(n))
+}
+
+// RemotesUnreadable counts that the Secrets of a cluster could not be read.
+func (m *Clusters) RemotesUnreadable(cluster federation.ClusterID) {
+	m.unreadable.WithLabelValues(string(cluster)).Inc()
+}
+
 // Detached forgets a cluster.
 func (m *Clusters) Detached(cluster federation.ClusterID) {
 	m.expires.DeleteLabelValues(string(cluster))
 	m.unusable.DeleteLabelValues(string(cluster))
+	m.remotes.DeleteLabelValues(string(cluster))
+	m.unreadable.DeleteLabelValues(string(cluster))
 }

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/kubernetes"
+	"isthmus.dev/isthmus/xds"
+	"isthmus.dev/isthmus/xds/xdstest"
+)
+
+const (
+	attachServices = 1000
+	attachRounds   = 7
+)
+
+// printAttach measures a cluster of 1,000 services from its registry's start to the
+// first endpoints at a connected proxy, against reading the same objects with
+// client-go. Both take turns.
+func printAttach(ctx context.Context, o options) error {
+	return on(func(s *stage) error {
+		server := testbed.StartKube(s, testbed.KubeOptions{Name: "attach", ServiceCIDR: "10.96.0.0/12"})
+		fmt.Fprintf(os.Stderr, "filling a cluster with %d services\n", attachServices)
+		fillCluster(server)
+		var attached, serial, parallel []time.Duration
+		for range attachRounds {
+			took, err := readBare(ctx, server, 1)
+			if err != nil {
+				return err
+			}
+			serial = append(serial, took)
+			if took, err = readBare(ctx, server, len(listsOf(nil))); err != nil {
+				return err
+			}
+			parallel = append(parallel, took)
+			if took, err = attachOnce(ctx, server); err != nil {
+				return err
+			}
+			attached = append(attached, took)
+		}
+		slices.Sort(attached)
+		slices.Sort(serial)
+		slices.Sort(parallel)
+		mid := attachRounds / 2
+		fmt.Printf("attach of %d services, first list to first EDS\t%v\tbare list and decode %v, all kinds at once %v\tratio %.2f, %.2f (goal 2)\n",
+			attachServices, attached[mid], serial[mid], parallel[mid], ratio(attached[mid], serial[mid]), ratio(attached[mid], parallel[mid]))
+		return nil
+	})
+}
+
+// fillCluster makes nodes, and services of three pods each.
+func fillCluster(k *testbed.Kube) {
+	for n := range 20 {
+		k.Apply(fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n%d","labels":{"topology.kubernetes.io/region":"r1","topology.kubernetes.io/zone":"z%d"}}}`, n, n%3))
+	}
+	k.Apply(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`)
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i := range attachServices {
+		group.Go(func() error {
+			for _, o := range objectsOf(i) {
+				if answer := k.Do("POST", o.path, []byte(o.body)); answer.Err != nil || answer.Status >= 300 {
+					return fmt.Errorf("making %s: %d, %w", o.path, answer.Status, answer.Err)
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // what is missing shows in what is read
+}
+
+type posted struct{ path, body string }
+
+func objectsOf(i int) []posted {
+	name, endpoints := fmt.Sprintf("s%04d", i), make([]string, 0, 3)
+	all := []posted{{"/api/v1/namespaces/shop/services", fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":%[1]q,"labels":{"app":%[1]q}},"spec":{"selector":{"app":%[1]q},"ports":[{"name":"http","port":80,"targetPort":8080},{"name":"grpc","port":90,"targetPort":9090}]}}`, name)}}
+	for p := range 3 {
+		pod, ip, node := fmt.Sprintf("%s-%d", name, p), fmt.Sprintf("10.%d.%d.%d", 128+p, i>>8, i&255), fmt.Sprintf("n%d", (i+p)%20)
+		all = append(all, posted{"/api/v1/namespaces/shop/pods", fmt.Sprintf(
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"labels":{"app":%q,"pod-template-hash":"7d9f8c6b5"},"annotations":{"prometheus.io/scrape":"true","checksum/config":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}},
+			"spec":{"nodeName":%q,"serviceAccountName":"default","containers":[{"name":"app","image":"registry.example/shop/app:1.2.3","ports":[{"containerPort":8080,"name":"http"}],"resources":{"requests":{"cpu":"100m","memory":"128Mi"}},"env":[{"name":"MODE","value":"production"},{"name":"PEERS","value":"cart,web,pay"}],"readinessProbe":{"httpGet":{"path":"/healthz","port":8080}}},{"name":"proxy","image":"registry.example/mesh/proxy:1.40.0","args":["proxy","sidecar","--domain","shop.svc.cluster.local"]}]}}`, pod, name, node)})
+		endpoints = append(endpoints, fmt.Sprintf(
+			`{"addresses":[%q],"conditions":{"ready":true,"serving":true},"nodeName":%q,"zone":"z%d","targetRef":{"kind":"Pod","namespace":"shop","name":%q}}`, ip, node, (i+p)%3, pod))
+	}
+	return append(all, posted{"/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices", fmt.Sprintf(
+		`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"name":"%[1]s-x","labels":{"kubernetes.io/service-name":%[1]q}},"addressType":"IPv4","ports":[{"name":"http","port":8080},{"name":"grpc","port":9090}],"endpoints":[%[2]s]}`,
+		name, strings.Join(endpoints, ","))})
+}
+
+func connect(k *testbed.Kube) (*kube.Client, error) {
+	credentials, err := kube.Parse(k.Kubeconfig(), kube.ParseOptions{AllowLoopback: true})
+	if err != nil {
+		return nil, err
+	}
+	return kube.Connect(credentials, kube.ConnectOptions{Allow: func(netip.AddrPort) error { return nil }})
+}
+
+// listsOf are the lists that a registry begins with.
+func listsOf(c *kube.Client) []func(context.Context) error {
+	all := metav1.ListOptions{}
+	return []func(context.Context) error{
+		func(ctx context.Context) error { _, err := c.CoreV1().Services("").List(ctx, all); return err },
+		func(ctx context.Context) error {
+			_, err := c.DiscoveryV1().EndpointSlices("").List(ctx, all)
+			return err
+		},
+		func(ctx context.Context) error { _, err := c.CoreV1().Pods("").List(ctx, all); return err },
+		func(ctx context.Context) error { _, err := c.CoreV1().Nodes().List(ctx, all); return err },
+		func(ctx context.Context) error { _, err := c.CoreV1().Namespaces().List(ctx, all); return err },
+	}
+}
+
+// readBare lists and decodes everything once, so many kinds at a time.
+func readBare(ctx context.Context, k *testbed.Kube, atOnce int) (time.Duration, error) {
+	client, err := connect(k)
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	began := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, list := range listsOf(client) {
+		group.Go(func() error { return list(ctx) })
+	}
+	err = group.Wait()
+	return time.Since(began), err
+}
+
+// attachOnce attaches the cluster to a new hub with one connected proxy.
+func attachOnce(ctx context.Context, k *testbed.Kube) (time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var group errgroup.Group
+	defer func() { cancel(); _ = group.Wait() }()
+	quiet := slog.New(slog.DiscardHandler)
+	aggregate := federation.NewAggregate(nil)
+	supervisor := registries.New(registries.Options{Aggregate: aggregate, Logger: quiet})
+	ads := xds.New(xds.Options{Snapshots: aggregate, Fleet: fleet.New(), Logger: quiet})
+	server := grpc.NewServer(ads.ServerOptions()...)
+	ads.Register(server)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	group.Go(func() error { return server.Serve(listener) })
+	defer server.Stop()
+	group.Go(func() error { return supervisor.Run(ctx) })
+	group.Go(func() error { return ads.Run(ctx) })
+	proxy, err := newWatcher(ctx, listener.Addr().String())
+	if err != nil {
+		return 0, err
+	}
+	defer proxy.close()
+	began := time.Now()
+	supervisor.Attach(registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Open: func(federation.Identity) (registries.Registry, error) {
+		client, err := connect(k)
+		if err != nil {
+			return nil, err
+		}
+		return following{client}, nil
+	}})
+	if err := proxy.firstEndpoints(ctx); err != nil {
+		return 0, err
+	}
+	return time.Since(began), nil
+}
+
+// following is the registry of the cluster.
+type following struct{ client *kube.Client }
+
+func (f following) Run(ctx context.Context, to registries.Sink) error {
+	defer f.client.Close()
+	return kubernetes.New(kubernetes.Options{Cluster: "c1", Client: f.client, Logger: slog.New(slog.DiscardHandler)}).Run(ctx, to)
+}
+
+// watcher is a connected proxy that has no clusters yet.
+type watcher struct {
+	conn   *grpc.ClientConn
+	client *xdstest.Client
+}
+
+func newWatcher(ctx context.Context, address string) (*watcher, error) {
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{conn: conn}
+	w.client, err = xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Buffer: 16, Node: &corev3.Node{Id: "sidecar~10.128.0.0~s0000-0.shop~shop.svc.cluster.local"}})
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if err := w.client.Send(xdstest.Request{Type: xdstest.CDS, Names: []string{"*"}}); err != nil {
+		return nil, err
+	}
+	r, err := w.client.Receive(ctx)
+	if err == nil {
+		err = w.client.Ack(r)
+	}
+	return w, err
+}
+
+func (w *watcher) close() {
+	w.client.Close()
+	_ = w.conn.Close() // it is of no use any more
+}
+
+// firstEndpoints returns when endpoints of the services have come.
+func (w *watcher) firstEndpoints(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		r, err := w.client.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		if r.Type == xdstest.EDS && len(r.Resources) > 0 {
+			return nil
+		}
+		if err := w.client.Ack(r); err != nil {
+			return err
+		}
+		var names []string
+		for name := range r.Resources {
+			if r.Type == xdstest.CDS && strings.HasPrefix(name, "outbound|") {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			if err := w.client.Send(xdstest.Request{Type: xdstest.EDS, Names: names}); err != nil {
+				return err
+			}
+		}
+	}
+}

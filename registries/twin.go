@@ -1,0 +1,181 @@
+package registries
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// twins keeps one cluster from being served under several IDs (B-K16). Of those
+// that lead to it one is served: the first by rank, then by ID, never by arrival.
+type twins struct {
+	mu sync.Mutex
+	of map[string][]twin // by the UID of the cluster
+}
+
+type twin struct {
+	member *member
+	rank   int
+}
+
+// join notes that the member leads to the cluster of that UID. It returns who is to
+// be served, and who was noted behind the member.
+func (t *twins) join(m *member, uid string, rank int) (first *member, behind []*member) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for other := range t.of {
+		if other != uid {
+			t.drop(m, other)
+		}
+	}
+	all := slices.DeleteFunc(t.of[uid], func(o twin) bool { return o.member == m })
+	all = append(all, twin{m, rank})
+	slices.SortFunc(all, func(a, b twin) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.member.shard.Cluster, b.member.shard.Cluster))
+	})
+	t.of[uid] = all
+	at := slices.IndexFunc(all, func(o twin) bool { return o.member == m })
+	for _, o := range all[at+1:] {
+		behind = append(behind, o.member)
+	}
+	return all[0].member, behind
+}
+
+// leave notes that the member leads nowhere any more, and returns who may be served
+// now.
+func (t *twins) leave(m *member) (next []*member) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for uid := range t.of {
+		next = append(next, t.drop(m, uid)...)
+	}
+	return next
+}
+
+// drop takes the member from those of a UID. The caller holds mu.
+func (t *twins) drop(m *member, uid string) (left []*member) {
+	before := len(t.of[uid])
+	t.of[uid] = slices.DeleteFunc(t.of[uid], func(o twin) bool { return o.member == m })
+	if len(t.of[uid]) == before {
+		return nil
+	}
+	for _, o := range t.of[uid] {
+		left = append(left, o.member)
+	}
+	if len(left) == 0 {
+		delete(t.of, uid)
+	}
+	return left
+}
+
+// firstOf is who is to be served of those among whom the member is.
+func (t *twins) firstOf(m *member) *member {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, all := range t.of {
+		if slices.ContainsFunc(all, func(o twin) bool { return o.member == m }) {
+			return all[0].member
+		}
+	}
+	return m
+}
+
+// twinPause is the time between two looks whether a cluster still is one that
+// another ID has; the end of that one ends it sooner.
+const twinPause = 5 * time.Minute
+
+// isTwin tells whether the cluster that the edit is of is served under another ID.
+// Those that come after this one let go of it. The caller holds member.mu.
+func (r *attempt) isTwin(e federation.Edit) bool {
+	m := r.instance.member
+	if m.shard.Provider != federation.Kubernetes || e.Identity == nil || e.Identity.UID == "" {
+		return false
+	}
+	first, behind := m.twins.join(m, e.Identity.UID, r.instance.cluster.rank)
+	for _, other := range behind {
+		other.later(other.yield)
+	}
+	if first == m {
+		m.showTwin("")
+		return false
+	}
+	r.refuseTwin(first.shard.Cluster)
+	return true
+}
+
+// later has Run call the function with mu held, unless the member is detached then.
+func (m *member) later(what func()) {
+	m.start(func(context.Context) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if !m.detached {
+			what()
+		}
+	})
+}
+
+// yield lets go of a cluster that another ID has now.
+func (m *member) yield() {
+	first := m.twins.firstOf(m)
+	if first == m || m.current == nil || m.current.attempt == nil || m.twin == first.shard.Cluster {
+		return
+	}
+	m.current.attempt.refuseTwin(first.shard.Cluster)
+}
+
+// retry has the member look again at once.
+func (m *member) retry() {
+	if m.twin != "" && m.current != nil {
+		signal(m.current.kick)
+	}
+}
+
+// refuseTwin does not serve the cluster, which another ID has.
+func (r *attempt) refuseTwin(by federation.ClusterID) {
+	m := r.instance.member
+	r.over, r.instance.twin = true, true
+	if r.cancel != nil {
+		r.cancel()
+	}
+	why := fmt.Sprintf("this cluster is attached already, as %s: detach one of the two", by)
+	m.options.Logger.Error("a cluster is not served: another ID has it", "cluster", m.shard.Cluster, "by", by)
+	if r.instance == m.candidate {
+		m.notice = "the newer configuration is not in use: " + why
+		m.publishStatus()
+		return
+	}
+	if m.synced || m.served {
+		m.update(federation.Edit{
+			Services:  federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true},
+			Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true},
+			Problems:  federation.Delta[string, federation.Problem]{Full: true},
+		})
+	}
+	m.restored, m.served = nil, false
+	m.touched.Store(true)
+	signal(m.dirty)
+	m.showTwin(by)
+	m.fail(why)
+}
+
+// showTwin shows the ID that has the cluster; empty: no other has it.
+func (m *member) showTwin(by federation.ClusterID) {
+	if m.twin == by {
+		return
+	}
+	m.twin = by
+	name := "twin"
+	e := federation.Edit{Problems: federation.Delta[string, federation.Problem]{Gone: []string{name}}}
+	if by != "" {
+		e.Problems = federation.Delta[string, federation.Problem]{Set: map[string]federation.Problem{name: {
+			Code: "DUPLICATE_CLUSTER", Object: "cluster " + string(m.shard.Cluster),
+			Message: fmt.Sprintf("it is the cluster that is attached as %s: it is served under that ID; detach one of the two", by),
+		}}}
+	}
+	m.operator.Update(e)
+}

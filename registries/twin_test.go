@@ -1,0 +1,106 @@
+package registries_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries"
+)
+
+func kubernetes(id string, n byte) registries.Cluster {
+	c := cluster(id, id, says(full(n, 5)))
+	c.Spec.Provider = federation.Kubernetes
+	return c
+}
+
+func (h *hub) wantServed(t *testing.T, id federation.ClusterID, endpoints int) {
+	t.Helper()
+	if c, ok := h.Latest().Cluster(id); !ok || c.Endpoints != endpoints {
+		t.Errorf("of %s %+v endpoints are offered (%v), want %d", id, c, ok, endpoints)
+	}
+}
+
+// TestBK16OneClusterUnderSeveralIDs: whatever the order in which several sources
+// name one cluster, one ID has it: the first by source, then by name. The others
+// offer nothing and say so; when the first one goes, the next has it.
+func TestBK16OneClusterUnderSeveralIDs(t *testing.T) {
+	for seed := range uint64(8) {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			h := start(t, dir)
+			defer h.stop()
+			claims := registries.NewClaims(h.Supervisor)
+			operator, secret := claims.Source(0, "the folder", "folder"), claims.Yielding(3, "a Secret", "Secrets of a")
+			attach := []func(){
+				func() { operator.Attach(kubernetes("m", 1)) },
+				func() { operator.Attach(kubernetes("n", 1)) },
+				func() { secret.Attach(kubernetes("a", 1)) },
+				func() { secret.Attach(kubernetes("b", 2)) },
+			}
+			for _, i := range rand.New(rand.NewPCG(seed, 0)).Perm(len(attach)) {
+				attach[i]()
+				synctest.Wait()
+			}
+			h.wantPhase(t, "m", federation.Ready)
+			h.wantPhase(t, "b", federation.Ready)
+			h.wantServed(t, "m", 10)
+			h.wantServed(t, "b", 10)
+			for _, id := range []federation.ClusterID{"n", "a"} {
+				if s := h.wantPhase(t, id, federation.Failed); !strings.Contains(s.Message, "attached already, as m") {
+					t.Errorf("%s says %q", id, s.Message)
+				}
+				h.wantServed(t, id, 0)
+				if got := h.problems(id); got != "DUPLICATE_CLUSTER " {
+					t.Errorf("problems of %s: %q", id, got)
+				}
+			}
+			after(2 * time.Second)
+			if data, err := os.ReadFile(filepath.Join(dir, "n.Kubernetes.json")); err == nil && strings.Contains(string(data), "s0.shop") {
+				t.Error("what is not served is on disk")
+			}
+			operator.Detach("m")
+			after(time.Minute)
+			h.wantPhase(t, "n", federation.Ready)
+			h.wantServed(t, "n", 10)
+			if got := h.problems("n"); got != "" {
+				t.Errorf("problems of n: %q", got)
+			}
+			h.wantPhase(t, "a", federation.Failed)
+		})
+	}
+}
+
+// TestSecretsYieldToOperators: an operator who takes an ID from a Secret is
+// believed, whatever cluster is behind it; the other way round nothing changes.
+func TestSecretsYieldToOperators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := start(t, "")
+		defer h.stop()
+		claims := registries.NewClaims(h.Supervisor)
+		operator, secret := claims.Source(0, "objects", "object"), claims.Yielding(3, "a Secret", "Secrets of c0")
+		numbers, services := [2]byte{1, 2}, 5
+		named := func(i int) registries.Cluster {
+			return registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Fingerprint: string(rune('a' + i)), Open: identified(&numbers[i], &services)}
+		}
+		secret.Attach(named(0))
+		synctest.Wait()
+		h.wantIdentity(t, "c1", "uid-1")
+		operator.Attach(named(1))
+		synctest.Wait()
+		h.wantIdentity(t, "c1", "uid-2")
+		if name, yields, ok := claims.Holder("c1"); !ok || yields || name != "objects" {
+			t.Errorf("%q (%v, %v) has the ID", name, yields, ok)
+		}
+		secret.Detach("c1")
+		secret.Attach(named(0))
+		after(time.Minute)
+		h.wantIdentity(t, "c1", "uid-2")
+		h.wantPhase(t, "c1", federation.Ready)
+	})
+}
