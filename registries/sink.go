@@ -16,10 +16,11 @@ func (r *attempt) Update(e federation.Edit) {
 	now := m.options.Now()
 	m.lastEvent = now
 	m.options.Metrics.Event(m.shard.Cluster, now)
+	twin, behind := r.isTwin(e)
+	if twin {
+		return
+	}
 	if e.Services.Full {
-		if r.isTwin(e) {
-			return
-		}
 		if why := suspicious(m.baseline(), e); why != "" && !r.instance.confirmed && !r.instance.hold.proves(e, now, m.options.HoldFor) {
 			r.keepBack(e, why)
 			return
@@ -28,6 +29,9 @@ func (r *attempt) Update(e federation.Edit) {
 		m.options.Metrics.Synced(m.shard.Cluster, now)
 	}
 	r.apply(e)
+	for _, other := range behind {
+		other.later(other.yield)
+	}
 	m.options.Metrics.Edit(m.shard.Cluster)
 }
 

@@ -90,22 +90,20 @@ func (t *twins) firstOf(m *member) *member {
 const twinPause = 5 * time.Minute
 
 // isTwin tells whether the cluster that the edit is of is served under another ID.
-// Those that come after this one let go of it. The caller holds member.mu.
-func (r *attempt) isTwin(e federation.Edit) bool {
+// Those behind this one are to let go of it once the edit is published. The caller
+// holds member.mu.
+func (r *attempt) isTwin(e federation.Edit) (is bool, behind []*member) {
 	m := r.instance.member
-	if m.shard.Provider != federation.Kubernetes || e.Identity == nil || e.Identity.UID == "" {
-		return false
+	if m.shard.Provider != federation.Kubernetes || !e.Services.Full || e.Identity == nil || e.Identity.UID == "" {
+		return false, nil
 	}
 	first, behind := m.twins.join(m, e.Identity.UID, r.instance.cluster.rank)
-	for _, other := range behind {
-		other.later(other.yield)
-	}
 	if first == m {
 		m.showTwin("")
-		return false
+		return false, behind
 	}
 	r.refuseTwin(first.shard.Cluster)
-	return true
+	return true, nil
 }
 
 // later has Run call the function with mu held, unless the member is detached then.

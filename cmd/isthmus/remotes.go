@@ -136,18 +136,32 @@ func (r *remoteClusters) run(ctx context.Context) error {
 // know notes that a cluster that is not attached now is none.
 func (r *remoteClusters) know() {
 	r.certain.Store(true)
+	r.look()
+}
+
+// ask notes that the Secrets of a cluster were asked for. The caller holds mu.
+func (r *remoteClusters) ask(h *holding) {
+	if !h.asked {
+		h.asked = true
+		r.look()
+	}
+}
+
+// look has run look again.
+func (r *remoteClusters) look() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// drop takes back what clusters named that are not attached any more.
+// drop takes back what clusters named that no operator has attached any more.
 func (r *remoteClusters) drop(s *federation.Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for holder, h := range r.of {
-		if _, attached := s.Cluster(holder); attached || len(h.waiting) > 0 && !r.certain.Load() {
+		_, attached := s.Cluster(holder)
+		if attached && !r.remote(holder) || len(h.waiting) > 0 && !r.certain.Load() {
 			continue
 		}
 		for _, c := range h.claims {
@@ -195,7 +209,9 @@ func (r *remoteClusters) Unreadable(holder federation.ClusterID, why string, una
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.holding(holder)
-	h.asked = h.asked || unasked
+	if unasked {
+		r.ask(h)
+	}
 	if unasked && len(h.waiting) == 0 {
 		return // most accounts may not, and need not
 	}
@@ -212,7 +228,7 @@ func (r *remoteClusters) Named(holder federation.ClusterID, all []attach.Remote)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.holding(holder)
-	h.asked = true
+	r.ask(h)
 	wrong, wanted := map[string]federation.Problem{}, map[remoteKey]bool{}
 	for i, named := range all {
 		p, ok := r.problem(named, i)

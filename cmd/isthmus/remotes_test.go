@@ -134,6 +134,7 @@ func TestRemoteSecretsAttachRotateAndDetach(t *testing.T) {
 		t.Errorf("detached: %+v", got)
 	}
 	h.awaitGone(t, "west")
+	h.awaitGone(t, "home") // a Secret of its own had the ID too
 	h.stop()
 	nowhere(t, filepath.Join(h.dir, "data"), secrets)
 	notIn(t, "the log", []byte(h.log.String()), secrets)
