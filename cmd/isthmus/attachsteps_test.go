@@ -54,9 +54,11 @@ func TestF03AttachIsKilledAtEveryStep(t *testing.T) {
 func (c *crashing) dies(dead <-chan error) {
 	c.t.Helper()
 	_, _ = c.p.at().tell("attachCluster", kubernetesInput("east", c.gate.access)) // there may be no answer
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
 	select {
 	case <-dead:
-	case <-time.After(20 * time.Second):
+	case <-limit.C:
 		c.t.Fatalf("the hub lives on; the steps were %q", c.gate.taken())
 	}
 	c.gate.arm(0, nil)
