@@ -25,12 +25,12 @@ type timing struct {
 	unanswered time.Duration // for an answer, before the next push goes anyway
 	addition   time.Duration // of what refers to a new cluster, for the cluster's ACK
 	removal    time.Duration // of a cluster, for the ACK of what still refers to it
-	proof      time.Duration // of an empty set, for a second proof
+	proof      time.Duration // of an empty set, for a second proof; a detach has 5 s in all
 	access     time.Duration // between two looks whether a stream may go on (S11)
 }
 
 var defaultTiming = timing{
-	pace: 20 * time.Millisecond, unanswered: time.Second, addition: 5 * time.Second, removal: 15 * time.Second, proof: 5 * time.Second, access: 25 * time.Second,
+	pace: 20 * time.Millisecond, unanswered: time.Second, addition: 5 * time.Second, removal: 15 * time.Second, proof: 4 * time.Second, access: 25 * time.Second,
 }
 
 // emptiness is the moment at which a set became empty.
