@@ -95,7 +95,7 @@ func TestX21EmptySetsNeedASecondProof(t *testing.T) {
 			for proof, prove := range proofs {
 				t.Run(what+"/"+proof, func(t *testing.T) {
 					d := emptiedDrive()
-					d.none(d.after(4900 * time.Millisecond))
+					d.none(d.after(3900 * time.Millisecond))
 					if d.events[EmptyHeld] == 0 {
 						t.Error("nobody counted it")
 					}
