@@ -46,9 +46,9 @@ func payload(value []byte) ([]byte, error) {
 	}
 	head, marked := strings.CutPrefix(string(value[:min(len(value), sealLength)]), sealMark)
 	number, sum, both := strings.Cut(head, " ")
-	n, err := strconv.Atoi(number)
+	n, err := strconv.ParseUint(number, 10, 16) // no sign: a value has one way to be written
 	switch {
-	case !marked || !both || err != nil || n < 1 || len(number) != 4:
+	case !marked || !both || err != nil || n == 0 || len(number) != 4:
 		return nil, errForeign
 	case n > format:
 		return nil, fmt.Errorf("%w: format %d, and this one reads up to %d", errNewer, n, format)
