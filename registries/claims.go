@@ -67,14 +67,6 @@ func (c *Claims) Holder(id federation.ClusterID) (name string, yields, found boo
 	return first.name, first.yields, true
 }
 
-// Holds tells whether the source has the ID.
-func (s *Source) Holds(id federation.ClusterID) bool {
-	s.claims.mu.Lock()
-	defer s.claims.mu.Unlock()
-	all := s.claims.of[id]
-	return len(all) > 0 && all[0].by == s
-}
-
 // Attach attaches the cluster, or takes up what is new about it, if the source
 // has its ID; see Supervisor.Attach.
 func (s *Source) Attach(cluster Cluster) {
