@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -246,24 +247,32 @@ func TestBG19SubscriberThatNeverReads(t *testing.T) {
 }
 
 func TestUnansweredPingsEndAConnection(t *testing.T) {
-	_, server := serve(t, transport.Options{Streams: transport.StreamLimits{KeepAlive: 20 * time.Millisecond}})
+	every := func(d time.Duration) *httptest.Server {
+		_, server := serve(t, transport.Options{Streams: transport.StreamLimits{KeepAlive: d}})
+		return server
+	}
 	pings := make(chan struct{}, 100)
-	silent := dial(t, server, websocket.DialOptions{Subprotocols: []string{wsProtocol}, OnPingReceived: func(context.Context, []byte) bool {
+	silent := dial(t, every(20*time.Millisecond), websocket.DialOptions{Subprotocols: []string{wsProtocol}, OnPingReceived: func(context.Context, []byte) bool {
 		pings <- struct{}{}
 		return false
 	}})
 	if got := silent.end(); got.Code != websocket.StatusTryAgainLater || !strings.Contains(got.Reason, "pings") || len(pings) == 0 {
 		t.Errorf("closed with %v after %d pings", got, len(pings))
 	}
-	answering := dial(t, server, websocket.DialOptions{Subprotocols: []string{wsProtocol}, OnPingReceived: func(context.Context, []byte) bool {
+	answering := dial(t, every(time.Second), websocket.DialOptions{Subprotocols: []string{wsProtocol}, OnPingReceived: func(context.Context, []byte) bool {
 		pings <- struct{}{}
 		return true
 	}})
 	answering.say(initMessage)
 	answering.hears(`{"type":"connection_ack"}`)
-	ended := make(chan websocket.CloseError, 1)
-	go func() { ended <- answering.end() }()
-	for range 5 {
+	ended := make(chan struct{})
+	go func() { // only a reader answers pings
+		defer close(ended)
+		for err := error(nil); err == nil; {
+			_, err = answering.hear()
+		}
+	}()
+	for range len(pings) + 2 {
 		<-pings
 	}
 	answering.ws.Close(websocket.StatusNormalClosure, "")

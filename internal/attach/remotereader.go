@@ -60,8 +60,30 @@ func (f *remoteReader) run(ctx context.Context) {
 		if d.Definite {
 			wait = remoteLongest
 		}
-		pauseFor(ctx, wait/2+rand.N(wait))
+		f.rest(ctx, wait/2+rand.N(wait))
 		wait = min(2*wait, remoteLongest)
+	}
+}
+
+// rest waits, at most until the cluster, which was in trouble, is READY again.
+func (f *remoteReader) rest(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for first, trouble := true, false; ; first = false {
+		s := f.o.Snapshots.Latest()
+		c, shown := s.Cluster(f.holder)
+		ready := shown && c.Status.Phase == federation.Ready
+		switch {
+		case first:
+			trouble = !ready
+		case trouble && ready:
+			return
+		}
+		select {
+		case <-s.Superseded():
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
