@@ -219,6 +219,57 @@ func TestWhatCannotBeBuiltKeepsItsLastGoodBytes(t *testing.T) {
 	}
 }
 
+// TestTrafficDistributionCostsItsService: when one service of many asks for what
+// is nearby, its endpoints move from the group of everyone to that of the place.
+func TestTrafficDistributionCostsItsService(t *testing.T) {
+	a := federation.NewAggregate(nil)
+	w := a.Open(source1)
+	all := serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{}}
+	for i := range 100 {
+		all.Set[key(fmt.Sprint("s", i))] = httpShard(1)
+	}
+	w.Update(federation.Edit{Services: all})
+	made, built, contributed := envoyBuilder, 0, 0
+	made.build = func(t envoy.Type, name string, f envoy.Facet, r *federation.Reader) (proto.Message, []envoy.Reason, error) {
+		built++
+		return envoy.Build(t, name, f, r)
+	}
+	made.contributes = func(t envoy.Type, f envoy.Facet, svc *federation.Service, s *federation.Snapshot) []string {
+		contributed++
+		return envoy.Contributes(t, f, svc, s)
+	}
+	groups := map[string]*group{}
+	for _, f := range envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1", Namespace: "shop", Locality: federation.Locality{Region: "eu"}}, a.Latest()) {
+		if f.Namespace == "" { // what everyone sees
+			groups[f.Place] = newGroup(envoy.EndpointType, f, made)
+		}
+	}
+	have := func() map[string]int {
+		names := map[string]int{}
+		for place, g := range groups {
+			g.sync(a.Latest())
+			names[place] = len(g.list())
+			for _, name := range g.list() {
+				g.get(name)
+			}
+		}
+		return names
+	}
+	if got := have(); got["far"] != 100 || got["near"] != 0 {
+		t.Fatalf("at first there are %v", got)
+	}
+	built, contributed = 0, 0
+	nearby := httpShard(1)
+	nearby.TrafficDistribution = "PreferSameZone"
+	w.Update(federation.Edit{Services: serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{key("s7"): nearby}}})
+	if got := have(); got["far"] != 99 || got["near"] != 1 {
+		t.Errorf("then there are %v", got)
+	}
+	if built > 2 || contributed > 2 {
+		t.Errorf("built %d, asked %d services for names", built, contributed)
+	}
+}
+
 func TestGroupsCostWhatChanged(t *testing.T) {
 	a := federation.NewAggregate(nil)
 	w := a.Open(source1)

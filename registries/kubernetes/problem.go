@@ -20,6 +20,7 @@ const (
 	codeLocality    = "LOCALITY_INVALID"
 	codeNetwork     = "NETWORK_INVALID"
 	codeProbe       = "PROBE_INVALID"
+	codeDistribute  = "TRAFFIC_DISTRIBUTION_NOT_HONOURED"
 	codeMore        = "MORE_PROBLEMS"
 )
 

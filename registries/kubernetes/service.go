@@ -47,7 +47,7 @@ func parseService(in *corev1.Service, domain string) *service {
 		},
 	}
 	if in.Spec.TrafficDistribution != nil {
-		out.shard.TrafficDistribution = *in.Spec.TrafficDistribution
+		out.distribution(*in.Spec.TrafficDistribution, &n)
 	}
 	if in.Spec.Type == corev1.ServiceTypeExternalName {
 		out.external(in.Spec.ExternalName, &n)
@@ -58,6 +58,19 @@ func parseService(in *corev1.Service, domain string) *service {
 	}
 	out.record = record{k: k, version: in.ResourceVersion, problems: n.all()}
 	return out
+}
+
+// distribution takes how near the endpoints are to be to their callers.
+func (s *service) distribution(wish string, n *notes) {
+	s.shard.TrafficDistribution = wish
+	const field = "spec.trafficDistribution"
+	switch wish {
+	case "", corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone:
+	case corev1.ServiceTrafficDistributionPreferSameNode:
+		n.add(codeDistribute, field, "nodes are not told apart: %s is taken as PreferSameZone", wish)
+	default:
+		n.add(codeDistribute, field, "%s is not known: use PreferSameZone", quote(wish))
+	}
 }
 
 // addresses takes the service's own addresses. External IPs and the status of a

@@ -240,6 +240,23 @@ func TestExportTo(t *testing.T) {
 	}
 }
 
+func TestTrafficDistribution(t *testing.T) {
+	for wish, part := range map[string]string{
+		"PreferClose": "", "PreferSameZone": "", "PreferSameNode": "taken as PreferSameZone", "PreferFar": `"PreferFar" is not known`,
+	} {
+		m := newModel("")
+		world(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], trafficDistribution: "+wish+", ports: [{name: http, port: 80}]}")
+		e, want := full(m), map[string]string{}
+		if part != "" {
+			want["Service shop/Web spec.trafficDistribution"] = part
+		}
+		if got := shardOf(t, e, "web.shop.svc.cluster.local").TrafficDistribution; got != wish {
+			t.Errorf("%s is shown as %q", wish, got)
+		}
+		wantProblems(t, e, want)
+	}
+}
+
 const serviceYAML = `apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop, annotations: {networking.istio.io/exportTo: "., blue"}}

@@ -28,10 +28,10 @@ func (o offer) compareSocket(p offer) int {
 
 // assignment builds the endpoints of a service port: those of all clusters that
 // declare the port, or the gateways of their networks, each address and port
-// once, one group for each locality. trafficDistribution does not show yet.
+// once, one group for each locality.
 func (b *builder) assignment(name string) proto.Message {
 	p, ok := b.destinationOf(name)
-	if !ok || !p.eds() || !b.facet.hasPlace(p.service.Key.Hostname, b.reader) {
+	if !ok || !p.eds() || !b.facet.hasPlace(p.service, b.reader) {
 		return nil
 	}
 	p.service, _ = b.reader.Endpoints(p.service.Key)

@@ -24,7 +24,7 @@ func (b *builder) grpcAssignment(name string) proto.Message {
 		return &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	}
 	d, ok := b.destinationOf(name)
-	if !ok || !b.facet.hasPlace(d.service.Key.Hostname, b.reader) {
+	if !ok || !b.facet.hasPlace(d.service, b.reader) {
 		return nil
 	}
 	if d.grpcRefusal() != "" {

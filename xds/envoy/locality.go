@@ -27,17 +27,27 @@ type objects interface {
 
 // dependsOnPlace tells whether the facets near have the service: not whether
 // anything is different for a proxy there, which takes a look at its rules.
-func dependsOnPlace(host federation.Hostname, in objects) bool {
+func dependsOnPlace(s *federation.Service, in objects) bool {
 	mesh := in.Mesh()
-	if isClusterLocal(host, mesh) || mesh != nil && mesh.LocalityLoadBalancing.Enabled {
+	if staysClose(s) || isClusterLocal(s.Key.Hostname, mesh) || mesh != nil && mesh.LocalityLoadBalancing.Enabled {
 		return true
 	}
-	for _, name := range federation.Wildcards(host) {
+	for _, name := range federation.Wildcards(s.Key.Hostname) {
 		for o := range in.ObjectsNamed(destinationRuleKind, name) {
 			if rule, ok := ruleOf(o); ok && ejects(rule) {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// staysClose tells that the service itself wants what is nearby to come first.
+// Nodes are not told apart: PreferSameNode is taken as PreferSameZone.
+func staysClose(s *federation.Service) bool {
+	switch s.TrafficDistribution {
+	case "PreferClose", "PreferSameZone", "PreferSameNode":
+		return true
 	}
 	return false
 }
@@ -56,8 +66,8 @@ func ejects(rule *networking.DestinationRule) bool {
 }
 
 // hasPlace tells that the facet is one of those that have the service's endpoints.
-func (f Facet) hasPlace(host federation.Hostname, in objects) bool {
-	return f.Place == "" || (f.Place == near) == dependsOnPlace(host, in)
+func (f Facet) hasPlace(s *federation.Service, in objects) bool {
+	return f.Place == "" || (f.Place == near) == dependsOnPlace(s, in)
 }
 
 // isClusterLocal tells that the host is served by the caller's own cluster only:
@@ -103,7 +113,8 @@ func (b *builder) keepClusterLocal(d destination, offers []offer) []offer {
 }
 
 // prefersNear tells that the destination's endpoints have priorities by locality:
-// where they are ejected when they fail, or the settings want it.
+// where they are ejected when they fail, or the service or the settings want it,
+// unless a rule turns that off.
 func (b *builder) prefersNear(d destination) bool {
 	if b.facet.Place != near || b.facet.Locality == (federation.Locality{}) {
 		return false
@@ -112,7 +123,7 @@ func (b *builder) prefersNear(d destination) bool {
 		return false
 	}
 	mesh := b.reader.Mesh()
-	return d.policy.GetOutlierDetection() != nil || mesh != nil && mesh.LocalityLoadBalancing.Enabled
+	return d.policy.GetOutlierDetection() != nil || staysClose(d.service) || mesh != nil && mesh.LocalityLoadBalancing.Enabled
 }
 
 // prioritise orders the members by how near they are, endpoints and gateways

@@ -85,6 +85,44 @@ func TestEndpointsNearbyComeFirst(t *testing.T) {
 	}
 }
 
+// TestServicesAskForWhatIsNearby by trafficDistribution, which needs no other
+// configuration; rules come first, and services beside it are as they were.
+func TestServicesAskForWhatIsNearby(t *testing.T) {
+	const none, near, toAsia = "0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 0:192.0.2.1", "0:10.0.0.1 1:192.0.2.1 2:10.0.0.2 2:10.0.0.3", "0:10.0.0.1 1:192.0.2.1 2:10.0.0.3 3:10.0.0.2"
+	rule := func(setting string) string {
+		return "kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {localityLbSetting: {" + setting + "}}}}"
+	}
+	for name, c := range map[string]struct{ wish, config, want string }{
+		"nothing":                      {"", "", none},
+		"its first name":               {"PreferClose", "", near},
+		"zone":                         {"PreferSameZone", "", near},
+		"node, taken as zone":          {"PreferSameNode", "", near},
+		"a word that nobody knows":     {"PreferFar", "", none},
+		"turned off by a rule":         {"PreferSameZone", rule("enabled: false"), none},
+		"another region by a rule":     {"PreferSameZone", rule("failover: [{from: eu, to: asia}]"), toAsia},
+		"a rule about something else":  {"PreferSameZone", "kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: RANDOM}}}", near},
+		"a rule alone asks for nobody": {"", rule("failover: [{from: eu, to: asia}]"), none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := gatewaysAt("192.0.2.1")
+			spec.Gateways[0].Locality = "eu/eu-2"
+			w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", spec)
+			local := web(located("10.0.0.1", "n1", "eu/eu-1/a"), located("10.0.0.2", "n1", "us/us-1"), located("10.0.0.3", "n1", "asia/asia-1"))
+			local.TrafficDistribution = c.wish
+			w.say("c1", webKey, local).say("c2", webKey, web(located("10.0.0.1", "n2", "us/us-1")))
+			if c.config != "" {
+				w.config(t, c.config)
+			}
+			if got := priorities(t, w, placed(t)); got != c.want {
+				t.Errorf("priorities are %s, want %s", got, c.want)
+			}
+			if got := priorities(t, w, one(t)); got != none {
+				t.Errorf("of a proxy without locality, priorities are %s", got)
+			}
+		})
+	}
+}
+
 // TestPrioritiesHaveNoGap: gRPC refuses a gap, and Envoy waits for nobody there.
 func TestPrioritiesHaveNoGap(t *testing.T) {
 	w := newWorld().attach("c1", "n1").say("c1", webKey, web(located("10.0.0.3", "n1", "eu/eu-2"), located("10.0.0.4", "n1", "us/us-1"))).

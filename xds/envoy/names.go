@@ -66,7 +66,7 @@ func Fixed(t Type, f Facet, r *federation.Reader) []string {
 // before or contributes now must be built again, even if the name existed and
 // other services contribute it too: who wins a name may have changed.
 func Contributes(t Type, f Facet, s *federation.Service, snapshot *federation.Snapshot) []string {
-	if !f.covers(s) || !f.hasPlace(s.Key.Hostname, snapshot) {
+	if !f.covers(s) || !f.hasPlace(s, snapshot) {
 		return nil
 	}
 	if f.Scope == scopePassed {
