@@ -33,8 +33,15 @@ func objectKeyOf(key string) ObjectKey {
 	return ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
 }
 
-func (n ObjectName) bytes(key ObjectKey) []byte {
-	return append([]byte(n.prefix()+n.Name+nul), key.bytes()...)
+func (n ObjectName) bytes(key ObjectKey) []byte { return append(n.start(), key.bytes()...) }
+
+// start is what the keys of all objects of that kind and name begin with.
+func (n ObjectName) start() []byte {
+	b := make([]byte, 0, len(n.Group)+len(n.Kind.Name)+len(n.Name)+3*len(nul))
+	for _, part := range []string{n.Group, n.Kind.Name, n.Name} {
+		b = append(append(b, part...), nul...)
+	}
+	return b
 }
 
 func (s ObjectSet) bytes() []byte { return []byte(s.prefix() + s.Namespace + nul) }
@@ -79,7 +86,7 @@ func (s *Snapshot) ObjectsIn(kind Kind, namespace string) iter.Seq[*Object] {
 // ObjectsNamed yields the objects of a kind that have the name among their
 // Names, in the order of their keys.
 func (s *Snapshot) ObjectsNamed(kind Kind, name string) iter.Seq[*Object] {
-	return walkObjects(s.objects.byName, ObjectName{kind, name}.bytes(ObjectKey{})[:len(kind.prefix())+len(name)+1])
+	return walkObjects(s.objects.byName, ObjectName{kind, name}.start())
 }
 
 // ProxyLabels returns the keys of proxies' labels that decide about objects,

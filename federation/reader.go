@@ -2,7 +2,6 @@ package federation
 
 import (
 	"iter"
-	"maps"
 )
 
 // Deps are the things of a snapshot that a resource was made from: what must
@@ -38,14 +37,8 @@ func (s *Snapshot) Read() *Reader {
 	}}
 }
 
-// Deps returns what was read so far.
-func (r *Reader) Deps() Deps {
-	return Deps{
-		Services: maps.Clone(r.deps.Services), Ports: maps.Clone(r.deps.Ports), Hostnames: maps.Clone(r.deps.Hostnames),
-		Addresses: maps.Clone(r.deps.Addresses), Clusters: maps.Clone(r.deps.Clusters),
-		Objects: maps.Clone(r.deps.Objects), Names: maps.Clone(r.deps.Names), Sets: maps.Clone(r.deps.Sets), Networks: maps.Clone(r.deps.Networks), Settings: r.deps.Settings, AllSpecs: r.deps.AllSpecs,
-	}
-}
+// Deps returns what was read. The reading is over with it.
+func (r *Reader) Deps() Deps { return r.deps }
 
 // Spec returns the service for a look at everything but its endpoints and
 // accounts.

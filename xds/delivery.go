@@ -104,6 +104,7 @@ func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Tim
 func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 	var b batch
 	s.needs = needs{}
+	sub.prepare(!free)
 	for name, w := range sub.pending {
 		if !free && !w.urgent {
 			continue

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/parallel"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -243,30 +244,60 @@ func (g *group) get(name string) *resource {
 	if g.names[name] == 0 {
 		return nil
 	}
-	c := g.cells[name]
-	if c == nil {
-		c = &cell{dirty: true}
-		g.cells[name] = c
+	if c := g.cells[name]; c == nil || c.dirty {
+		g.take(name, g.build(name))
 	}
-	if c.dirty {
-		g.rebuild(name, c)
-	}
-	return c.resource
+	return g.cells[name].resource
 }
 
-func (g *group) rebuild(name string, c *cell) {
+// prepare builds those of the names that are not built yet, on all processors:
+// get finds them then.
+func (g *group) prepare(names []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.kind == envoy.RouteType {
+		return // the builds share parts
+	}
+	missing := slices.DeleteFunc(names, func(name string) bool {
+		c := g.cells[name]
+		return g.names[name] == 0 || c != nil && !c.dirty
+	})
+	made := make([]built, len(missing))
+	parallel.Each(len(missing), func(i int) { made[i] = g.build(missing[i]) })
+	for i, name := range missing {
+		g.take(name, made[i])
+	}
+}
+
+// built is the outcome of a build, and what it was made from.
+type built struct {
+	resource *resource // nil: does not exist
+	err      error
+	deps     federation.Deps
+}
+
+// build changes nothing in the group unless its type is one with parts.
+func (g *group) build(name string) built {
 	reader := g.snapshot.Read()
 	r, err := g.buildOne(name, reader)
-	deps := reader.Deps()
-	g.index.replace(name, c.deps, deps)
-	c.deps, c.dirty, c.err = deps, false, err
-	if err != nil {
-		g.failed(g.kind, name, err)
+	return built{r, err, reader.Deps()}
+}
+
+func (g *group) take(name string, b built) {
+	c := g.cells[name]
+	if c == nil {
+		c = &cell{}
+		g.cells[name] = c
+	}
+	g.index.replace(name, c.deps, b.deps)
+	c.deps, c.dirty, c.err = b.deps, false, b.err
+	if b.err != nil {
+		g.failed(g.kind, name, b.err)
 		return
 	}
 	g.built()
-	if r == nil || c.resource == nil || r.hash != c.resource.hash {
-		c.resource = r
+	if b.resource == nil || c.resource == nil || b.resource.hash != c.resource.hash {
+		c.resource = b.resource
 	}
 }
 

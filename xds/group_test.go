@@ -65,6 +65,9 @@ func (w *world) openFor(id string, fields map[string]any) {
 func (w *world) look() {
 	for _, g := range w.groups {
 		g.sync(w.s)
+		if rapid.Bool().Draw(w.t, "prepare") {
+			g.prepare(g.list())
+		}
 		shown := w.shown[g]
 		update := func(name string) {
 			if r := g.get(name); r != nil {
@@ -267,6 +270,42 @@ func TestTrafficDistributionCostsItsService(t *testing.T) {
 	}
 	if built > 2 || contributed > 2 {
 		t.Errorf("built %d, asked %d services for names", built, contributed)
+	}
+}
+
+func TestOneThatCannotBeBuiltSpoilsNoOther(t *testing.T) {
+	for _, why := range []string{"error", "panic", "invalid"} {
+		a := federation.NewAggregate(nil)
+		a.Open(source1).Update(federation.Edit{Services: serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{
+			key("a"): httpShard(1), key("bad"): httpShard(2), key("c"): httpShard(3),
+		}}})
+		made := envoyBuilder
+		made.build = func(t envoy.Type, name string, f envoy.Facet, r *federation.Reader) (proto.Message, []envoy.Reason, error) {
+			b := breakable{}
+			if name == cluster("bad") {
+				b.why = why
+			}
+			return b.builder().build(t, name, f, r)
+		}
+		made.validate = func(m proto.Message) error {
+			if why == "invalid" && nameOf(m) == cluster("bad") {
+				return fmt.Errorf("invalid")
+			}
+			return envoy.Validate(m)
+		}
+		g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"}, federation.Empty())[0], made)
+		var failures []string
+		g.failed = func(_ envoy.Type, name string, _ error) { failures = append(failures, name) }
+		g.sync(a.Latest())
+		g.prepare(append(g.list(), "unknown"))
+		for _, name := range []string{"a", "bad", "c"} {
+			if got := g.get(cluster(name)); (got == nil) != (name == "bad") {
+				t.Errorf("%s: %s is %v", why, name, got)
+			}
+		}
+		if !slices.Equal(failures, []string{cluster("bad")}) || g.get("unknown") != nil {
+			t.Errorf("%s: failures = %v", why, failures)
+		}
 	}
 }
 

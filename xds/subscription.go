@@ -16,6 +16,7 @@ const everything = "*"
 type source interface {
 	sync(s *federation.Snapshot) uint64
 	get(name string) *resource
+	prepare(names []string) // that will be asked for soon; it owns the slice
 	list() []string
 	since(version uint64) (changed []logEntry, now uint64, ok bool)
 }
@@ -176,6 +177,23 @@ func (s *subscription) lookAtAll(w want) {
 	for _, c := range s.cursors {
 		for _, name := range c.source.list() {
 			s.look(name, w)
+		}
+	}
+}
+
+// prepare has the sources make what will be judged.
+func (s *subscription) prepare(urgentOnly bool) {
+	names := make([]string, 0, len(s.pending))
+	for name, w := range s.pending {
+		if s.wants(name) && (w.urgent || !urgentOnly) {
+			names = append(names, name)
+		}
+	}
+	for i, c := range s.cursors {
+		if i == len(s.cursors)-1 {
+			c.source.prepare(names)
+		} else {
+			c.source.prepare(slices.Clone(names))
 		}
 	}
 }

@@ -75,22 +75,40 @@ func (b *builder) ruledHere(s *federation.Service) bool {
 // namespace itself its rules for everyone are not the callers' own.
 func (b *builder) rulesFor(s *federation.Service, c callers) []*federation.Object {
 	root := b.reader.Mesh().Root()
+	hosts := federation.Wildcards(s.Key.Hostname)
+	seen := make([][]*federation.Object, 0, len(hosts)) // of each host that was looked up
 	for i, namespace := range []string{c.namespace, s.Key.Namespace, root} {
 		if namespace == "" {
 			continue
 		}
 		shared := i == 0 && namespace == root
-		for _, host := range federation.Wildcards(s.Key.Hostname) {
-			rules := slices.Collect(b.reader.ObjectsNamed(destinationRuleKind, host))
-			rules = slices.DeleteFunc(rules, func(o *federation.Object) bool {
-				return !c.see(o) || o.Key.Namespace != namespace || shared && forEveryone(o)
-			})
+		for h, host := range hosts {
+			if h == len(seen) {
+				seen = append(seen, b.rulesSeen(host, c))
+			}
+			var rules []*federation.Object
+			for _, o := range seen[h] {
+				if o.Key.Namespace == namespace && !(shared && forEveryone(o)) {
+					rules = append(rules, o)
+				}
+			}
 			if len(rules) > 0 {
 				return firstRules(rules)
 			}
 		}
 	}
 	return nil
+}
+
+// rulesSeen are the rules of exactly that host that the callers see.
+func (b *builder) rulesSeen(host string, c callers) []*federation.Object {
+	var rules []*federation.Object
+	for o := range b.reader.ObjectsNamed(destinationRuleKind, host) {
+		if c.see(o) {
+			rules = append(rules, o)
+		}
+	}
+	return rules
 }
 
 // see tells that the rule is for the callers: those that select anybody do so in

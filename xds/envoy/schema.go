@@ -3,6 +3,7 @@ package envoy
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
@@ -52,35 +53,39 @@ func (c schemaCheck) unpack(packed *anypb.Any) error {
 	return c.message(inner)
 }
 
-// walk finds the packed messages; a part that is in several places is looked at
-// once.
+// walk finds the packed messages and durations; a part that is in several places
+// is looked at once.
 func (c schemaCheck) walk(m protoreflect.Message) error {
+	ways := waysFrom(m.Descriptor())
+	if len(ways) > 0 {
+		return c.follow(m, ways)
+	}
+	switch part := m.Interface().(type) {
+	case *anypb.Any:
+		return c.unpack(part)
+	case *durationpb.Duration:
+		if part.GetSeconds() > maxSeconds || part.GetSeconds() < 0 || part.GetNanos() < 0 {
+			return fmt.Errorf("a duration of %d seconds and %d nanoseconds is less than nothing, or more than Envoy can count", part.GetSeconds(), part.GetNanos())
+		}
+	}
+	return nil
+}
+
+func (c schemaCheck) follow(m protoreflect.Message, ways []protoreflect.FieldDescriptor) error {
 	part := m.Interface()
-	if packed, ok := part.(*anypb.Any); ok {
-		return c.unpack(packed)
-	}
-	if d, ok := part.(*durationpb.Duration); ok && (d.GetSeconds() > maxSeconds || d.GetSeconds() < 0 || d.GetNanos() < 0) {
-		return fmt.Errorf("a duration of %d seconds and %d nanoseconds is less than nothing, or more than Envoy can count", d.GetSeconds(), d.GetNanos())
-	}
 	if c.seen[part] {
 		return nil
 	}
 	c.seen[part] = true
-	var err error
-	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if holdsMessages(field) {
-			err = c.field(field, v)
+	for _, field := range ways {
+		if !m.Has(field) {
+			continue
 		}
-		return err == nil
-	})
-	return err
-}
-
-func holdsMessages(field protoreflect.FieldDescriptor) bool {
-	if field.IsMap() {
-		return field.MapValue().Message() != nil
+		if err := c.field(field, m.Get(field)); err != nil {
+			return err
+		}
 	}
-	return field.Message() != nil
+	return nil
 }
 
 func (c schemaCheck) field(field protoreflect.FieldDescriptor, v protoreflect.Value) error {
@@ -99,4 +104,50 @@ func (c schemaCheck) field(field protoreflect.FieldDescriptor, v protoreflect.Va
 		err = c.walk(v.Message())
 	}
 	return err
+}
+
+// knownWays remembers waysFrom: descriptors never change.
+var knownWays sync.Map //nolint:gochecknoglobals // by protoreflect.MessageDescriptor
+
+// waysFrom are the fields by which packed messages and durations can be reached;
+// most of a resource needs no look.
+func waysFrom(d protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
+	if known, ok := knownWays.Load(d); ok {
+		return known.([]protoreflect.FieldDescriptor)
+	}
+	var found []protoreflect.FieldDescriptor
+	for i := range d.Fields().Len() {
+		field := d.Fields().Get(i)
+		if inner := messageOf(field); inner != nil && leads(inner, map[protoreflect.FullName]bool{}) {
+			found = append(found, field)
+		}
+	}
+	knownWays.Store(d, found)
+	return found
+}
+
+// leads tells whether messages of the type are, or may hold, what is looked at.
+func leads(d protoreflect.MessageDescriptor, been map[protoreflect.FullName]bool) bool {
+	switch d.FullName() {
+	case "google.protobuf.Any", "google.protobuf.Duration":
+		return true
+	}
+	if been[d.FullName()] {
+		return false
+	}
+	been[d.FullName()] = true
+	for i := range d.Fields().Len() {
+		if inner := messageOf(d.Fields().Get(i)); inner != nil && leads(inner, been) {
+			return true
+		}
+	}
+	return false
+}
+
+// messageOf is the type of the messages in the field, nil where it has none.
+func messageOf(field protoreflect.FieldDescriptor) protoreflect.MessageDescriptor {
+	if field.IsMap() {
+		return field.MapValue().Message()
+	}
+	return field.Message()
 }

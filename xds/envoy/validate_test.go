@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -79,6 +81,12 @@ var spoils = map[string]spoil{
 		second.Locality.Region = "elsewhere"
 		second.GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().Address = "10.0.0.77"
 		a.Endpoints = append(a.Endpoints, second)
+	})},
+	"packed metadata": {envoy.EndpointType, webCluster, "invalid Cluster.Name", false, spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
+		l.GetLbEndpoints()[0].Metadata = &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{"x": {TypeUrl: string(envoy.ClusterType)}}}
+	})},
+	"a duration deep inside": {envoy.ClusterType, webCluster, "duration", true, spoilCluster(func(c *clusterv3.Cluster) {
+		c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{UpdateMergeWindow: &durationpb.Duration{Seconds: -1}}
 	})},
 	"chain twice": {envoy.ListenerType, "virtualInbound", "same match", true, spoilListener(func(l *listenerv3.Listener) {
 		l.FilterChains = append(l.FilterChains, l.GetFilterChains()[0])
