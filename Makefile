@@ -73,6 +73,8 @@ soak: race ## Run every test three times, properties with thousands of cases, 10
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -p 1 -timeout 60m \
 	  -run '^Test(F01KilledHubLosesNoAcknowledgedApply|KilledAtRandomMoments)$$' ./cmd/isthmus ./federation/config/etcd -crashes $(SOAK_KILLS)
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 20m -run TestLargestRequestIsBounded ./federation/config/apply -documents 12000
+	@echo "the hub, killed at every step of an attach"
+	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 30m -run '^TestF03' ./cmd/isthmus -attachsteps 0
 	@echo "three networks: shares of 20,000 requests, 100 rotations and a minute of a frozen API server under load, a link that flaps"
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 60m -run '^TestBridge$$' ./e2e -requests 20000 -rounds 3 -frozen 60s -rotations 100 -flaps 10
 	@echo "properties, $(SOAK_CASES) cases each"
