@@ -3,6 +3,7 @@ package transport_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -193,28 +194,31 @@ func TestCommentsKeepAStreamAlive(t *testing.T) {
 // TestStreamsOutliveTheLimitOfAnswers: a server's write limit is for answers that
 // end. A stream sets its own for each event; so does one over HTTP/2.
 func TestStreamsOutliveTheLimitOfAnswers(t *testing.T) {
+	const limit = 3 * time.Second // It counts for the handshake and the first event, too.
 	for _, http2 := range []bool{false, true} {
-		schema := newFakeSchema(t)
-		server := httptest.NewUnstartedServer(transport.New(schema, transport.Options{Streams: transport.StreamLimits{KeepAlive: 10 * time.Millisecond}}))
-		server.Config.WriteTimeout = 100 * time.Millisecond
-		server.EnableHTTP2 = http2
-		if http2 {
-			server.StartTLS()
-		} else {
-			server.Start()
-		}
-		began := time.Now()
-		response := ask(t, server, post("subscription{feed}").with("Accept", eventsType))
-		for time.Since(began) < 300*time.Millisecond {
-			lineOf(t, io.LimitReader(response.Body, 3), ":")
-		}
-		schema.feed <- "late"
-		if line := lineOf(t, response.Body, "data: "); !strings.Contains(line, "late") || (response.ProtoMajor == 2) != http2 {
-			t.Errorf("%s: got %s", response.Proto, line)
-		}
-		response.Body.Close()
-		<-schema.ended
-		server.Close()
+		t.Run(fmt.Sprintf("http2 %t", http2), func(t *testing.T) {
+			t.Parallel()
+			schema := newFakeSchema(t)
+			server := httptest.NewUnstartedServer(transport.New(schema, transport.Options{Streams: transport.StreamLimits{KeepAlive: 10 * time.Millisecond}}))
+			server.Config.WriteTimeout = limit
+			server.EnableHTTP2 = http2
+			if http2 {
+				server.StartTLS()
+			} else {
+				server.Start()
+			}
+			t.Cleanup(server.Close)
+			response := ask(t, server, post("subscription{feed}").with("Accept", eventsType))
+			for began := time.Now(); time.Since(began) < limit+limit/10; {
+				lineOf(t, io.LimitReader(response.Body, 3), ":")
+			}
+			schema.feed <- "late"
+			if line := lineOf(t, response.Body, "data: "); !strings.Contains(line, "late") || (response.ProtoMajor == 2) != http2 {
+				t.Errorf("%s: got %s", response.Proto, line)
+			}
+			response.Body.Close()
+			<-schema.ended
+		})
 	}
 }
 
@@ -265,15 +269,22 @@ func TestTheHubsEndEndsStreams(t *testing.T) {
 }
 
 func TestRunWaitsForClientsNoLongerThanItsLimit(t *testing.T) {
-	handler := transport.New(newFakeSchema(t), transport.Options{Streams: transport.StreamLimits{Drain: 50 * time.Millisecond}})
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	silent := connect(t, server) // Never reads, and so never answers a close frame.
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	began := time.Now()
-	if err := handler.Run(ctx); err != nil || time.Since(began) > time.Second {
-		t.Errorf("it took %s: %v", time.Since(began), err)
+	took := time.Hour
+	for try := 0; try < 3 && took > time.Second; try++ { // A machine may stop for a moment.
+		handler := transport.New(newFakeSchema(t), transport.Options{Streams: transport.StreamLimits{Drain: 50 * time.Millisecond}})
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		silent := connect(t, server) // Never reads, and so never answers a close frame.
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		if err := handler.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		took = min(took, time.Since(began))
+		silent.ws.CloseNow()
 	}
-	silent.ws.CloseNow()
+	if took > time.Second {
+		t.Errorf("it took %s", took)
+	}
 }

@@ -132,6 +132,10 @@ func (f *fakeSchema) subscribe(ctx context.Context, field *ast.Field) graphql.Re
 				if !open {
 					return nil
 				}
+				if event.Err() != nil {
+					f.feed <- text // Nobody hears this one any more: it is for the next.
+					return nil
+				}
 				return data(field, text)
 			case <-event.Done():
 				return nil
