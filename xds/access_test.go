@@ -109,12 +109,21 @@ func TestS11StreamsAreLookedAtAgain(t *testing.T) {
 	if err := c.ends(); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "the cluster is gone") {
 		t.Errorf("it ends with %v", err)
 	}
-	ends := &gatekeeper{caller: Caller{Ends: time.Now().Add(300 * time.Millisecond)}}
-	over := guarded(t, ends).client(xdstest.Options{Delta: true})
-	over.get(xdstest.Request{Type: xdstest.CDS})
-	if err := over.ends(); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "connect again") {
-		t.Errorf("after the proof's end: %v", err)
-	}
+}
+
+func TestS11StreamsEndWithTheirProof(t *testing.T) {
+	inBubbles(t, func(t *testing.T, delta bool) {
+		ends := time.Now().Add(300 * time.Millisecond)
+		b := newBubbleWith(func(o *Options) { o.Access = &gatekeeper{caller: Caller{Ends: ends}} }, delta, service("web", 1))
+		b.ask()
+		b.ack(<-b.toPeer)
+		if err := <-b.ended; status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "connect again") {
+			t.Errorf("after the proof's end: %v", err)
+		}
+		if now := time.Now(); now.Before(ends) || now.After(ends.Add(time.Second)) {
+			t.Errorf("it ends %s after the proof", now.Sub(ends))
+		}
+	})
 }
 
 func ownRef(authorities bool) SecretRef {

@@ -31,7 +31,7 @@ func TestConsulServesItsCatalog(t *testing.T) {
 	}
 	group := consul.PID()
 	consul.Stop()
-	WaitFor(t, 5*time.Second, "Consul to end", func() error { return gone(group) })
+	WaitFor(t, time.Minute, "Consul to end", func() error { return gone(group) })
 }
 
 func TestConsulWithTokensTLSAndDisk(t *testing.T) {

@@ -52,7 +52,7 @@ func startPod(t *testing.T, network *Network, name, address string) (*Namespace,
 	pod.Capture(ProxyUID)
 	StartEcho(t, EchoOptions{Name: name, Namespace: pod, HTTP: []int{8080}})
 	envoy := StartEnvoy(t, EnvoyOptions{Name: name, Namespace: pod, Config: []byte(strings.ReplaceAll(sidecarConfig, "WEB", "10.244.1.3"))})
-	envoy.WaitReady(10 * time.Second)
+	envoy.WaitReady(time.Minute)
 	return pod, envoy
 }
 
@@ -75,7 +75,7 @@ func TestEnvoyCapturesTheTrafficOfAPod(t *testing.T) {
 	if got := clientProxy.Stat("tcp.pass.downstream_cx_total"); got != 1 {
 		t.Errorf("the client's sidecar passed %d connections by address, want 1", got)
 	}
-	WaitFor(t, 5*time.Second, "the access log", func() error {
+	WaitFor(t, time.Minute, "the access log", func() error {
 		if log := clientProxy.ReadFile("access.log"); !strings.Contains(string(log), "10.244.1.3:8080") {
 			return fmt.Errorf("it holds %q", log)
 		}
@@ -91,7 +91,7 @@ func TestEnvoyRestartsAndShowsItself(t *testing.T) {
 			options.Config = []byte(`{"static_resources":{"clusters":[{"name":"only","type":"STATIC"}]}}`)
 			options.Args = []string{"--service-node", "node-1", "--service-cluster", "test"}
 			envoy := StartEnvoy(t, options)
-			envoy.WaitReady(10 * time.Second)
+			envoy.WaitReady(time.Minute)
 			envoy.Kill()
 			if body, err := envoy.Admin("/ready"); err == nil {
 				t.Errorf("a killed Envoy answers %s", body)

@@ -14,7 +14,7 @@ import (
 func wantAnswer(t *testing.T, from *Namespace, url, name string) EchoAnswer {
 	t.Helper()
 	var answer EchoAnswer
-	WaitFor(t, 10*time.Second, name+" to answer "+url, func() error {
+	WaitFor(t, time.Minute, name+" to answer "+url, func() error {
 		response := from.Get(url)
 		if err := response.failed(); err != nil {
 			return err

@@ -38,7 +38,7 @@ func TestProcessStopsWithAllItsChildren(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sleeper := startSleeper(t)
 			end(sleeper)
-			WaitFor(t, 5*time.Second, "the process to end", func() error { return gone(sleeper.PID()) })
+			WaitFor(t, time.Minute, "the process to end", func() error { return gone(sleeper.PID()) })
 		})
 	}
 }
@@ -47,14 +47,14 @@ func TestProcessPausesAndRestarts(t *testing.T) {
 	sleeper := startSleeper(t)
 	first := sleeper.PID()
 	sleeper.Pause()
-	WaitFor(t, 5*time.Second, "the process to be frozen", func() error { return inState(first, "T") })
+	WaitFor(t, time.Minute, "the process to be frozen", func() error { return inState(first, "T") })
 	sleeper.Resume()
-	WaitFor(t, 5*time.Second, "the process to go on", func() error { return inState(first, "S") })
+	WaitFor(t, time.Minute, "the process to go on", func() error { return inState(first, "S") })
 	sleeper.Restart()
 	if sleeper.PID() == first {
 		t.Errorf("after a restart the process still has the id %d", first)
 	}
-	WaitFor(t, 5*time.Second, "the second greeting", func() error {
+	WaitFor(t, time.Minute, "the second greeting", func() error {
 		if got := strings.Count(string(sleeper.Output()), "hello"); got != 2 {
 			return fmt.Errorf("%d greetings, want one of each run", got)
 		}
@@ -98,7 +98,8 @@ func TestProcessEndsWithATestThatPanics(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the child did not name a process: %v\n%s", err, printed)
 	}
-	WaitFor(t, 5*time.Second, "the process to end", func() error {
+	t.Cleanup(func() { syscall.Kill(-pid, syscall.SIGKILL) }) // its own child outlives it
+	WaitFor(t, time.Minute, "the process to end", func() error {
 		if err := syscall.Kill(pid, 0); err == nil {
 			return inState(pid, "Z")
 		}
@@ -109,7 +110,7 @@ func TestProcessEndsWithATestThatPanics(t *testing.T) {
 func TestProcessKeepsItsLogWhenTheTestFails(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
 		sleeper := startSleeper(t)
-		WaitFor(t, 5*time.Second, "the greeting", func() error {
+		WaitFor(t, time.Minute, "the greeting", func() error {
 			if len(sleeper.Output()) == 0 {
 				return errors.New("no output")
 			}

@@ -15,7 +15,7 @@ import (
 // exchange sends a line and returns the line that comes back.
 func exchange(t *testing.T, conn net.Conn, line string) string {
 	t.Helper()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := fmt.Fprintln(conn, line); err != nil {

@@ -172,7 +172,7 @@ func TestS02TheRightToReview(t *testing.T) {
 
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	testbed.WaitFor(t, 20*time.Second, what, func() error {
+	testbed.WaitFor(t, time.Minute, what, func() error {
 		if !ok() {
 			return fmt.Errorf("not yet")
 		}

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -27,11 +29,19 @@ func (d *drawer) run() {
 
 func (d *drawer) await(what string, ok func() bool) {
 	d.t.Helper()
-	testbed.WaitFor(d.t, 20*time.Second, what, func() error {
+	testbed.WaitFor(d.t, time.Minute, what, func() error {
 		if !ok() {
 			return context.DeadlineExceeded
 		}
 		return nil
+	})
+}
+
+// watches tells whether the object of that name is watched.
+func watches(client *fake.Clientset, name string) bool {
+	return slices.ContainsFunc(client.Actions(), func(a kubetesting.Action) bool {
+		w, ok := a.(kubetesting.WatchAction)
+		return ok && w.GetWatchRestrictions().Fields.String() == "metadata.name="+name
 	})
 }
 
@@ -60,6 +70,7 @@ func TestX23SecretsOfAClusterAreFollowedByName(t *testing.T) {
 	if _, ok := d.secrets.Secret(Ref{Cluster: "c1", Namespace: "shop", Name: "web"}); ok {
 		t.Error("it is there for another namespace")
 	}
+	d.await("the watch", func() bool { return watches(client, "web") }) // this client tells a watch nothing of what was before
 	newCert, newKey := d.ca.Issue(long)
 	put := func(data map[string][]byte) {
 		if _, err := client.CoreV1().Secrets("edge").Update(t.Context(), kubeSecret("web", corev1.SecretTypeTLS, data), metav1.UpdateOptions{}); err != nil {
