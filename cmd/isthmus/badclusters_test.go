@@ -102,38 +102,52 @@ func TestBK18WhatIsNoAPIServer(t *testing.T) {
 }
 
 // TestBK19ServerThatIsAnotherEachTime: what says another version each time is not
-// attached; where an API group comes and goes, the cluster stays as it was.
+// attached; where it begins to later, or an API group comes and goes, the cluster is
+// frozen as it was, in GraphQL and in the metrics, until it is steady.
 func TestBK19ServerThatIsAnotherEachTime(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	kube.Apply(strings.Split(attachedService, "---\n")...)
 	gate := startTollgate(t, kube.User("reader"))
 	h := startHub(t)
-	gate.odd(func(w http.ResponseWriter, r *http.Request, n int) bool {
+	versions := func(w http.ResponseWriter, r *http.Request, n int) bool {
 		if r.URL.Path != "/version" {
 			return false
 		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"major":"1","minor":"%d"}`, 30+n%7)
 		return true
-	})
+	}
+	gate.odd(versions)
 	h.wantRefused(t, kubernetesInput("east", gate.access), "API_UNSTABLE")
 	gate.odd(nil)
 	if got := h.ask(t, "attachCluster", kubernetesInput("east", gate.access)); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
 	services := h.awaitPhase(t, "east", "READY").Services.TotalCount
-	gate.odd(func(w http.ResponseWriter, r *http.Request, n int) bool {
-		if !strings.Contains(r.URL.Path, "discovery.k8s.io") || n%3 == 0 {
+	frozen := func(why string) {
+		t.Helper()
+		c := h.awaitPhase(t, "east", "HELD")
+		if c.Services.TotalCount != services || !strings.Contains(c.Status.Message, why) {
+			t.Errorf("it is %+v, want %d services and %q", c, services, why)
+		}
+		if _, text, err := h.get("/metrics"); err != nil || !strings.Contains(text, `isthmus_cluster_phase{cluster="east",phase="HELD"} 1`) {
+			t.Errorf("the metrics do not say that it is held: %v", err)
+		}
+	}
+	gate.odd(versions)
+	frozen("another version each time")
+	gate.odd(nil)
+	h.awaitPhase(t, "east", "READY")
+	gate.odd(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if !strings.Contains(r.URL.Path, "discovery.k8s.io") {
 			return false
 		}
 		w.WriteHeader(http.StatusNotFound)
 		return true
 	})
 	gate.cut()
-	if c := h.awaitPhase(t, "east", "STALE"); c.Services.TotalCount != services || c.Status.Message == "" {
-		t.Errorf("while a group is missing it is %+v, want %d services", c, services)
-	}
+	frozen("does not offer endpointslices.discovery.k8s.io")
 	gate.odd(nil)
 	if c := h.awaitPhase(t, "east", "READY"); c.Services.TotalCount != services {
 		t.Errorf("afterwards it is %+v", c)

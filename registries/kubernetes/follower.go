@@ -3,6 +3,8 @@ package kubernetes
 import (
 	"context"
 	"time"
+
+	"isthmus.dev/isthmus/federation"
 )
 
 // event is what reflectors and gate tell the follower: listed, changed,
@@ -111,10 +113,10 @@ func (f *follower) take(e event) {
 	}
 }
 
-// flush says what changed. While lists of different epochs are mixed nothing is
-// said: stale beats partial.
+// flush says what changed. While lists of different epochs are mixed, or what
+// answers is not what was followed, nothing is said: stale beats partial.
 func (f *follower) flush() {
-	if f.whole() {
+	if f.whole() && !f.link.frozen() {
 		full := f.epochs[0] > f.full || f.relist
 		if edit, ok := f.model.edit(full); ok {
 			f.to.Update(edit)
@@ -126,7 +128,11 @@ func (f *follower) flush() {
 		}
 	}
 	if status, ok := f.link.status(); ok {
-		f.log.Info("cluster status", "phase", string(status.Phase), "message", status.Message)
+		log := f.log.Info
+		if status.Phase == federation.Held {
+			log = f.log.Warn
+		}
+		log("cluster status", "phase", string(status.Phase), "message", status.Message)
 		f.to.Status(status)
 	}
 }

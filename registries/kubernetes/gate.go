@@ -33,8 +33,9 @@ type gate struct {
 	wake   chan struct{}
 
 	mu      sync.Mutex
-	uid     string        // of kube-system; empty until the first proof
-	trouble error         // why the gate is closed; nil is open
+	uid     string // of kube-system; empty until the first proof
+	trouble error  // why the gate is closed; nil is open
+	steady  steadiness
 	epoch   uint64        // of the server's history; everything is listed once in each
 	highest uint64        // version seen last
 	started uint64        // rounds of the probe
@@ -60,11 +61,11 @@ func newGate(client clientset.Interface, uid string, every time.Duration) *gate 
 func (g *gate) run(ctx context.Context, report func(uid string, trouble error)) {
 	for ctx.Err() == nil {
 		g.begin()
-		uid, version, err := g.probe(ctx)
+		round := g.probe(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		report(g.end(uid, version, err))
+		report(g.end(round))
 		pause := time.NewTimer(g.pause())
 		select {
 		case <-ctx.Done():
@@ -87,18 +88,27 @@ func (g *gate) pause() time.Duration {
 	return pause*9/10 + rand.N(pause/5+1)
 }
 
-func (g *gate) probe(ctx context.Context) (uid string, version uint64, err error) {
+// round is what a probe found.
+type round struct {
+	uid     string
+	version uint64 // of the server's objects
+	server  string // version of the server itself; empty: it does not say
+	err     error
+}
+
+func (g *gate) probe(ctx context.Context) (found round) {
 	ctx, cancel := context.WithTimeout(ctx, g.every)
 	defer cancel()
 	list, err := g.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: only(system), Limit: 1})
 	switch {
 	case err != nil:
-		return "", 0, accessError{verb: "list", resource: "namespaces", err: err}
+		return round{err: accessError{verb: "list", resource: "namespaces", err: err}}
 	case len(list.Items) == 0 || list.Items[0].Name != system || list.Items[0].UID == "":
-		return "", 0, errors.New("the server answers and does not show the namespace kube-system, by which a cluster is known")
+		return round{err: errors.New("the server answers and does not show the namespace kube-system, by which a cluster is known")}
 	}
-	version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64)
-	return string(list.Items[0].UID), version, nil
+	found.version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64)
+	found.uid, found.server = string(list.Items[0].UID), g.version(ctx)
+	return found
 }
 
 func (g *gate) begin() {
@@ -108,12 +118,10 @@ func (g *gate) begin() {
 }
 
 // end judges a round.
-func (g *gate) end(uid string, version uint64, err error) (string, error) {
+func (g *gate) end(found round) (string, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err == nil && g.uid != "" && g.uid != uid {
-		err = foreignError{want: g.uid, have: uid}
-	}
+	err := g.judge(found)
 	switch {
 	case err != nil && overloaded(err) && g.trouble == nil:
 		// The server lives and asks for patience; what is open stays open.
@@ -126,11 +134,11 @@ func (g *gate) end(uid string, version uint64, err error) (string, error) {
 		if g.trouble != nil {
 			g.lost = make(chan struct{})
 		}
-		g.uid, g.trouble = uid, nil
-		if version < g.highest {
+		g.uid, g.trouble = found.uid, nil
+		if found.version < g.highest {
 			g.nextEpoch()
 		}
-		g.highest = version
+		g.highest = found.version
 	}
 	if err == nil {
 		g.proved = g.started
@@ -138,6 +146,23 @@ func (g *gate) end(uid string, version uint64, err error) (string, error) {
 	close(g.changed)
 	g.changed = make(chan struct{})
 	return g.uid, err
+}
+
+// judge says what is wrong with the round. The caller holds the lock.
+func (g *gate) judge(found round) error {
+	switch {
+	case found.err != nil && lasting(g.trouble):
+		return g.trouble
+	case found.err != nil:
+		return found.err
+	case g.uid != "" && g.uid != found.uid:
+		return foreignError{want: g.uid, have: found.uid}
+	}
+	err := g.steady.hear(found.server)
+	if said := (unsteadyError{}); err != nil && errors.As(g.trouble, &said) {
+		return said
+	}
+	return err
 }
 
 // nextEpoch makes everyone list everything again. The caller holds the lock.

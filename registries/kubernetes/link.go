@@ -47,10 +47,11 @@ func (l *link) follows() bool {
 func (l *link) status() (federation.RegistryStatus, bool) {
 	now := l.said
 	err := l.worst()
-	var foreign foreignError
 	switch {
-	case errors.As(err, &foreign):
+	case lasting(err):
 		now = federation.RegistryStatus{Phase: federation.Held, Message: err.Error()}
+	case err != nil && l.strange(err):
+		now = federation.RegistryStatus{Phase: federation.Held, Message: message(err, l.explain) + "; it did before: nothing of it is used until it does again, or an operator confirms the cluster"}
 	case err != nil && !l.synced && definite(err):
 		now = federation.RegistryStatus{Phase: federation.Failed, Message: message(err, l.explain)}
 	case err != nil:
