@@ -52,8 +52,9 @@ func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	query := request.URL.Query()
-	watching, probing := query.Get("watch") != "", query.Get("limit") == "1"
+	watching, probing, versions := query.Get("watch") != "", query.Get("limit") == "1", request.URL.Path == "/version"
 	switch {
+	case versions: // part of a probe
 	case watching:
 		p.watches++
 	case probing:
