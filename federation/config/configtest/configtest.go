@@ -25,8 +25,9 @@ type Store interface {
 	config.Secrets
 }
 
-// Patience is how long the suite waits for what must come.
-const Patience = 30 * time.Second
+// Patience is how long the suite waits for what must come: long enough for a
+// machine that has other work.
+const Patience = 90 * time.Second
 
 // Written is a source and who writes what it gives.
 type Written interface {

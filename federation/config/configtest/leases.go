@@ -2,6 +2,7 @@ package configtest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,11 +67,12 @@ func leases(t *testing.T, s Store) {
 func renewal(t *testing.T, s Store) {
 	heard, _ := Listen(t, s)
 	heard.WaitRevision(t, 0)
-	first, err := s.Register(t.Context(), *Object("kept", 1), 3*time.Second)
+	first, err := s.Register(t.Context(), *Object("kept", 1), 6*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"clock-1", "clock-2", "clock-3", "clock-4"} {
+	for i := 1; time.Now().Before(first.Add(time.Second)); i++ {
+		name := fmt.Sprint("clock-", i)
 		if _, err := s.Register(t.Context(), *Object(name, 1), time.Second); err != nil {
 			t.Fatal(err)
 		}

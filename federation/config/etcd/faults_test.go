@@ -119,7 +119,7 @@ func TestF19CommitOfManyValuesIsOneUpdate(t *testing.T) {
 func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
 	s := opened(t, etcd.Options{Quota: 16 << 20})
 	o := eager()
-	o.Retain, o.CheckpointRecords = 2, 2
+	o.Retain, o.CheckpointRecords, o.Patience = 2, 2, time.Minute
 	c := s.Config(o)
 	heard, _ := configtest.Listen(t, c)
 	large := strings.Repeat("x", 900<<10)
@@ -191,10 +191,10 @@ func TestF27SilentStoreFailsInTimeWithoutAPileUp(t *testing.T) {
 	startAll(t, members...)
 	k := linkTo(t, members[0])
 	s := reach(t, k.endpoint())
+	base := configtest.Must(t, s.Config(eager()), configtest.Set(0, configtest.Object("a", 1)))
 	o := eager()
 	o.Patience = 300 * time.Millisecond
 	c := s.Config(o)
-	base := configtest.Must(t, c, configtest.Set(0, configtest.Object("a", 1)))
 	heard, _ := configtest.Listen(t, c)
 	heard.WaitRevision(t, base)
 	k.set(false, true)

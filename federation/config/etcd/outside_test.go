@@ -3,6 +3,7 @@ package etcd_test
 import (
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"sync"
@@ -11,17 +12,14 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation/config/etcd"
 )
 
 func loopback(t *testing.T) url.URL {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return url.URL{Scheme: "http", Host: l.Addr().String()}
+	at := netip.MustParseAddr("127.0.0.1")
+	return url.URL{Scheme: "http", Host: netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at))).String()}
 }
 
 // member is an etcd outside, which can be stopped and started again.
@@ -41,7 +39,6 @@ func cluster(t *testing.T, n int) []*member {
 		c.Name, c.Dir = string(rune('a'+i)), filepath.Join(t.TempDir(), "member")
 		c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 		c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
-		c.TickMs, c.ElectionMs = 20, 200
 		c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 		c.UnsafeNoFsync = true
 		initial += "," + c.Name + "=" + peer.String()

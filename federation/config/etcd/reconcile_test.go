@@ -327,7 +327,7 @@ func TestBE10ForeignAndTruncatedSnapshotsAreRefused(t *testing.T) {
 			}
 			s, err := etcd.Open(t.Context(), etcd.Options{DataDir: filepath.Dir(filepath.Dir(filepath.Dir(mine))), Patience: 3 * time.Second})
 			if err == nil {
-				reading, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				reading, cancel := context.WithTimeout(t.Context(), time.Minute)
 				err = s.Config(etcd.ConfigOptions{}).Run(reading, ignored{})
 				cancel()
 				s.Close()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/configtest"
@@ -156,7 +157,10 @@ func swap(t *testing.T, dir, version string, files map[string]string) {
 }
 
 func TestBY4ConfigMapSwapIsOneUpdate(t *testing.T) {
-	f := follow(t, t.TempDir())
+	o := options(t, t.TempDir())
+	o.Settle = time.Second // a swap takes several steps, between which the machine may stop
+	heard, _ := configtest.Listen(t, file.New(o))
+	f := &folder{heard, t, o.Dir}
 	f.objects("")
 	swap(t, f.dir, "..1", map[string]string{"a.yaml": entry("a", 1), "b.yaml": entry("b", 1), "moves.yaml": entry("c", 1)})
 	before := f.objects("a=1 b=1 c=1")
