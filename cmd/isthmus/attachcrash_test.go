@@ -44,7 +44,6 @@ func TestF03F04AttachAndDetachOutliveAKill(t *testing.T) {
 	}
 	p.kill()
 	write(t, saved, string(state)) // as if the kill had come before it went
-	began := time.Now()
 	p = startProgramIn(t, p.dir)
 	p.at().await(t, "nothing of the cluster to be left", func() error {
 		if _, err := os.Stat(saved); err == nil {
@@ -55,8 +54,8 @@ func TestF03F04AttachAndDetachOutliveAKill(t *testing.T) {
 		}
 		return nil
 	})
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v from the restart", took)
+	if took := time.Since(p.up); took > 5*time.Second {
+		t.Errorf("it took %v from the moment when the hub was back", took)
 	}
 }
 
@@ -76,7 +75,7 @@ func TestBE3CredentialsThatDoNotOpen(t *testing.T) {
 	}
 	p.at().awaitPhase(t, "east", "READY")
 	p.signal(t)
-	p.wantExit(t, 10*time.Second, exitDone)
+	p.wantExit(t, patience, exitDone)
 	key := filepath.Join(p.dir, "data", "seal.key")
 	right, err := os.ReadFile(key)
 	if err != nil {
@@ -90,7 +89,7 @@ func TestBE3CredentialsThatDoNotOpen(t *testing.T) {
 	}
 	other := startProgram(t)
 	other.signal(t)
-	other.wantExit(t, 10*time.Second, exitDone)
+	other.wantExit(t, patience, exitDone)
 	wrong, err := os.ReadFile(filepath.Join(other.dir, "data", "seal.key"))
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func TestF03AttachIsKilledAtEveryStep(t *testing.T) {
 func (c *crashing) dies(dead <-chan error) {
 	c.t.Helper()
 	_, _ = c.p.at().tell("attachCluster", kubernetesInput("east", c.gate.access)) // there may be no answer
-	limit := time.NewTimer(20 * time.Second)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	select {
 	case <-dead:
@@ -121,8 +121,8 @@ func TestF04DetachIsKilledAtEveryStep(t *testing.T) {
 			if step.left {
 				write(t, c.saved(), string(state))
 			}
-			began := time.Now()
 			c.start()
+			began := c.p.up
 			if c.secrets() == 1 {
 				c.wantWhole()
 				c.detach()

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // ca runs a ca command against the program's hub.
@@ -41,7 +40,7 @@ func TestTheAuthorityIsShownAndRotated(t *testing.T) {
 func TestBE3AHubWhoseAuthorityDoesNotOpen(t *testing.T) {
 	p := startProgram(t)
 	p.signal(t)
-	p.wantExit(t, 10*time.Second, exitDone)
+	p.wantExit(t, patience, exitDone)
 	key := filepath.Join(p.dir, "data", "seal.key")
 	right, err := os.ReadFile(key)
 	if err != nil {
@@ -49,7 +48,7 @@ func TestBE3AHubWhoseAuthorityDoesNotOpen(t *testing.T) {
 	}
 	other := startProgram(t)
 	other.signal(t)
-	other.wantExit(t, 10*time.Second, exitDone)
+	other.wantExit(t, patience, exitDone)
 	wrong, err := os.ReadFile(filepath.Join(other.dir, "data", "seal.key"))
 	if err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ func FuzzParseConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		began := time.Now()
 		c, err := parseConfig("x.yaml", data)
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("it takes %v", took)
 		}
 		if err != nil && strings.Contains(err.Error(), "\n") {

@@ -133,8 +133,11 @@ func TestDetachLeavesNothing(t *testing.T) {
 			proxy, done := newConnected(), make(chan struct{})
 			go func() {
 				defer close(done)
+				again := time.NewTicker(20 * time.Millisecond)
+				defer again.Stop()
 				for ctx.Err() == nil {
 					_ = proxy.follow(ctx, &hubUnderTest{dir: c.dir}) // it comes again
+					<-again.C
 				}
 			}()
 			defer func() { stop(); <-done }()
@@ -150,8 +153,8 @@ func TestDetachLeavesNothing(t *testing.T) {
 				defer stopped()
 				_, _ = c.p.at().tell("detachCluster", map[string]any{"clusterID": "east"})
 				<-c.p.done
-				began = time.Now()
 				c.start()
+				began = c.p.up
 			} else {
 				c.detach()
 			}

@@ -118,7 +118,8 @@ func TestHubsOfOneStoreShareVerdicts(t *testing.T) {
 	put(one, sheet(false, "192.0.2.1", "192.0.2.2"), time.Hour)
 	all("[{[{n1 LAST_RESORT}]} {[{n1 LAST_RESORT}]}]")
 	hubs[1].awaitMetrics(t, `isthmus_network_cut_off{network="n2",observer="n1"} 1`)
-	put(two, sheet(true, "192.0.2.2"), 2*time.Second) // and then its hub is gone
+	put(two, sheet(true, "192.0.2.2"), time.Hour)
 	all("[{[{n1 UNREACHABLE}]} {[{n1 REACHABLE}]}]")
+	put(two, sheet(true, "192.0.2.2"), 2*time.Second) // and then its hub is gone
 	all("[{[{n1 LAST_RESORT}]} {[{n1 LAST_RESORT}]}]")
 }

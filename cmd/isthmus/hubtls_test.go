@@ -84,7 +84,7 @@ func (h secureHub) stream(t *testing.T) *xdstest.Client {
 // answered takes the next response and accepts it.
 func (h secureHub) answered(t *testing.T, c *xdstest.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := c.Receive(ctx)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
@@ -19,6 +18,7 @@ import (
 func TestMetricsCountWhatClientsDo(t *testing.T) {
 	h := startHub(t)
 	h.awaitPhase(t, "c1", "READY")
+	h.awaitPhase(t, "c2", "READY") // what comes later is another push
 	for _, query := range []string{"%7B__typename%7D", "%7Bnothing%7D"} {
 		if _, _, err := h.get("/graphql?query=" + query); err != nil {
 			t.Fatal(err)
@@ -29,7 +29,7 @@ func TestMetricsCountWhatClientsDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Node: &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}})
 	if err != nil {

