@@ -67,7 +67,7 @@ func follow(t *testing.T, o testbed.ProgramOptions, all []step) []string {
 	o.Name, o.Path = "reader", "/bin/bash"
 	o.Args = []string{write(t, filepath.Join(o.Dir, "steps.sh"), []byte(script.String()))}
 	reader := testbed.StartProgram(t, o)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	select {
 	case <-reader.Exited():

@@ -45,7 +45,7 @@ func identity(t *testing.T, credentials *Credentials, allow AddressPolicy) (stri
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return Identity(ctx, client)
 }

@@ -26,7 +26,7 @@ func (r recorder) FilesChanged(ctx context.Context, events []FileEvent) {
 
 func (r recorder) next(t *testing.T) string {
 	t.Helper()
-	patience := time.NewTimer(20 * time.Second)
+	patience := time.NewTimer(time.Minute)
 	defer patience.Stop()
 	select {
 	case events := <-r:

@@ -27,7 +27,7 @@ func lookup(from *testbed.Namespace, network, name string) ([]netip.Addr, error)
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return from.DialContext(ctx, network, "10.7.0.53:53")
 	}}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return resolver.LookupNetIP(ctx, network, name)
 }
@@ -44,7 +44,7 @@ func TestHostsOfOtherClustersResolve(t *testing.T) {
 	caller.Join(network, "10.7.0.9")
 	n := parse(t, "sidecar~10.7.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "DNS_CAPTURE": true})
 	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "caller", Config: sidecarConfig(t, n, namesWorld()), Namespace: caller})
-	proxy.WaitReady(20 * time.Second)
+	proxy.WaitReady(time.Minute)
 	caller.Capture(testbed.ProxyUID)
 	caller.CaptureDNS(testbed.ProxyUID)
 

@@ -121,14 +121,14 @@ func callNobody(t *testing.T, bootstrap []byte, target string) error {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return conn.Invoke(ctx, "/shop.Web/Get", &emptypb.Empty{}, &emptypb.Empty{})
 }
 
 func awaitAnswered(t *testing.T, proxies *fleet.Fleet) {
 	t.Helper()
-	testbed.WaitFor(t, 10*time.Second, "every response is answered", func() error {
+	testbed.WaitFor(t, time.Minute, "every response is answered", func() error {
 		for proxy := range proxies.Latest().Proxies() {
 			for typ, s := range proxy.Sync {
 				if s.State == fleet.Pending {

@@ -98,7 +98,7 @@ func (b *bridge) start(ns *testbed.Namespace, id string, cluster federation.Clus
 	chain, key := b.authority.Issue(testbed.Subject{Hosts: []string{identity}})
 	config := withSecrets(b.t, sidecarConfig(b.t, n, bridgeWorld(b.t, cluster)), envoy.KeyMaterial{Chain: chain, Key: key, Bundles: map[string][]byte{"cluster.local": b.authority.PEM, "other": b.authority.PEM}})
 	proxy := testbed.StartEnvoy(b.t, testbed.EnvoyOptions{Name: strings.ReplaceAll(id[:12], "~", "-") + string(cluster), Config: config, Namespace: ns})
-	proxy.WaitReady(20 * time.Second)
+	proxy.WaitReady(time.Minute)
 	return proxy
 }
 
@@ -234,7 +234,7 @@ func TestStrangersAreRefusedAtTheGateway(t *testing.T) {
 			if got := b.call(outside, s.config, "stranger"); got != "" {
 				t.Errorf("it is answered %q", got)
 			}
-			testbed.WaitFor(t, 10*time.Second, s.counted+" to rise", func() error {
+			testbed.WaitFor(t, time.Minute, s.counted+" to rise", func() error {
 				if now := b.router.Stat(s.counted) + b.sidecar.Stat(s.counted); now <= before {
 					return fmt.Errorf("it is %d", now)
 				}

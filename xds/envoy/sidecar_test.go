@@ -69,7 +69,7 @@ func pod(t *testing.T, network *testbed.Network, address string, s *federation.S
 	}
 	n := parse(t, "sidecar~"+address+"~pod.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "HTTP_PROXY_PORT": 15080})
 	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "sidecar-" + address, Config: sidecarConfig(t, n, s), Namespace: ns})
-	proxy.WaitReady(20 * time.Second)
+	proxy.WaitReady(time.Minute)
 	ns.Capture(testbed.ProxyUID)
 	return ns, proxy
 }
@@ -193,7 +193,7 @@ func TestExplicitHTTPProxyServesKnownHosts(t *testing.T) {
 
 func statusThroughProxy(t *testing.T, from *testbed.Namespace, url string) int {
 	t.Helper()
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		Proxy: http.ProxyURL(&neturl.URL{Scheme: "http", Host: "127.0.0.1:15080"}), DialContext: from.DialContext, DisableKeepAlives: true,
 	}}
 	response, err := client.Get(url)

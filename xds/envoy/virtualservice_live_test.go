@@ -84,7 +84,7 @@ func ask(t *testing.T, from *testbed.Namespace, url, user string) answer {
 		request.Header.Set("End-User", user)
 	}
 	client := &http.Client{
-		Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: from.DialContext, DisableKeepAlives: true},
+		Timeout: time.Minute, Transport: &http.Transport{DialContext: from.DialContext, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	start := time.Now()

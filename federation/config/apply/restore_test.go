@@ -134,7 +134,7 @@ func damage(t *testing.T, s *etcd.Store) {
 // troubled waits until the store has just these troubles.
 func (w *world) troubled(want string) {
 	w.t.Helper()
-	limit := time.NewTimer(20 * time.Second)
+	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for {
 		v := w.views.Latest()

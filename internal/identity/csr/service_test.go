@@ -153,7 +153,7 @@ func (h *hub) create(c caller, r *security.IstioCertificateRequest) ([]string, e
 		h.t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	defer cancel()
 	if c.token != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token, "clusterid", c.cluster)
