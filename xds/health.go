@@ -63,6 +63,7 @@ type healthStream struct {
 	received chan *healthv3.HealthCheckRequestOrEndpointHealthResponse
 	prober   string
 	probes   envoy.Probes
+	refused  bool      // it is no gateway of its network
 	seen     uint64    // version of the snapshot for which they are
 	paced    time.Time // before which they are not made anew
 }
@@ -84,7 +85,22 @@ func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_Stre
 		s.options.Metrics.Count(e, "")
 		h.log.Warn("closing a stream of health checks", slog.Any("error", err))
 	}
+	if h.refused {
+		h.linger(ctx)
+	}
 	return err
+}
+
+// linger keeps a stream on which nothing is heard any more, since an Envoy that is
+// refused asks again within a second.
+func (h *healthStream) linger(ctx context.Context) {
+	timer := time.NewTimer(h.server.options.timing.refusal)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-h.server.drain:
+	}
 }
 
 func (h *healthStream) serve(ctx context.Context) error {
@@ -202,7 +218,8 @@ func (h *healthStream) loop(ctx context.Context) error {
 }
 
 // tellProbes sends what is to be probed if it is not what was sent last, and
-// returns when to look at a newer snapshot.
+// returns when to look at a newer snapshot. Who is no gateway of its network, or no
+// longer, is told why and heard no more.
 func (h *healthStream) tellProbes(s *federation.Snapshot, now time.Time) (time.Time, error) {
 	if h.seen == s.Version() {
 		return time.Time{}, nil
@@ -211,6 +228,11 @@ func (h *healthStream) tellProbes(s *federation.Snapshot, now time.Time) (time.T
 		return h.paced, nil
 	}
 	h.seen, h.paced = s.Version(), now.Add(probesPace)
+	if err := envoy.Serves(h.node, s); err != nil {
+		h.refused = true
+		h.server.options.Metrics.Count(ReportsRefused, "")
+		return time.Time{}, status.Errorf(codes.PermissionDenied, "health checks are for gateways of networks: %s", printable(err.Error()))
+	}
 	next := envoy.ProbesOf(h.node, s, h.service.names.of(s))
 	if h.probes.Specifier != nil && proto.Equal(next.Specifier, h.probes.Specifier) {
 		h.probes.Observer = next.Observer

@@ -72,6 +72,12 @@ func newBridge(t *testing.T) *bridge {
 		}
 	}
 	b.behind(authority)
+	(&hub{aggregate: a}).gatewaysIn("shop")
+	operator := a.Open(federation.ShardKey{Provider: federation.Operator})
+	operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+		Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Kubernetes, Network: "n1"}},
+	}})
+	operator.Close()
 	network := (&hub{aggregate: a}).gatewaysOf
 	network("n2", "192.0.2.11", "192.0.2.12")
 	b.server = New(Options{

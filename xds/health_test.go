@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -83,6 +85,14 @@ func (h *hub) gatewaysOf(id federation.NetworkID, addresses ...string) {
 	w.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
 }
 
+// gatewaysIn allows gateways in the namespaces.
+func (h *hub) gatewaysIn(namespaces ...string) {
+	o := &federation.Object{Key: federation.MeshSettingsKey, Digest: strings.Join(namespaces, " "), Spec: &federation.MeshSettings{GatewayNamespaces: namespaces}}
+	w := h.aggregate.Open(federation.ShardKey{Provider: federation.Operator})
+	defer w.Close()
+	w.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
+}
+
 // checker is a raw stream of health checks.
 type checker struct {
 	t *testing.T
@@ -142,6 +152,7 @@ func (c checker) report(address string, is corev3.HealthStatus) {
 func TestHealthDiscovery(t *testing.T) {
 	found := newReports()
 	h := newHub(t, func(o *Options) { o.Probes = found })
+	h.gatewaysIn("shop")
 	h.gatewaysOf("n2", "192.0.2.1")
 	c := h.checker(router())
 	want := func(c checker, addresses ...string) {
@@ -196,6 +207,7 @@ func TestHealthDiscoveryIsForGatewaysThatAreProven(t *testing.T) {
 					c.change(o)
 				}
 			})
+			h.gatewaysIn("shop")
 			h.gatewaysOf("n2", "192.0.2.1")
 			if s, err := h.checker(c.node).Recv(); status.Code(err) != c.want {
 				t.Errorf("it hears %v, %v", s, err)
@@ -207,6 +219,7 @@ func TestHealthDiscoveryIsForGatewaysThatAreProven(t *testing.T) {
 	}
 	t.Run("another node later", func(t *testing.T) {
 		h := newHub(t, func(o *Options) { o.Probes = newReports() })
+		h.gatewaysIn("shop")
 		c := h.checker(router())
 		c.told()
 		other := proto.Clone(router()).(*corev3.Node)
@@ -215,5 +228,70 @@ func TestHealthDiscoveryIsForGatewaysThatAreProven(t *testing.T) {
 		if _, err := c.Recv(); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("it hears %v", err)
 		}
+	})
+}
+
+// TestReportsAreThoseOfGateways of the network for which they speak; others are
+// counted and told why, also when that changes while they report.
+func TestReportsAreThoseOfGateways(t *testing.T) {
+	soon := func(o *Options) { now := defaultTiming; now.refusal = 50 * time.Millisecond; o.timing = &now }
+	elsewhere := router()
+	elsewhere.Metadata.Fields["NETWORK"] = structpb.NewStringValue("n3")
+	named := func(h *hub) {
+		gateway := federation.NetworkGateway{}
+		gateway.Service.Hostname = "gw.shop.svc.cluster.local"
+		o := &federation.Object{
+			Key:  federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: "default"},
+			Spec: &federation.NetworkObject{Gateways: []federation.NetworkGateway{gateway}},
+		}
+		w := h.aggregate.Open(federation.ShardKey{Provider: federation.Operator})
+		defer w.Close()
+		w.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
+	}
+	for name, c := range map[string]struct {
+		node    *corev3.Node
+		allow   func(*hub)
+		refused string
+	}{
+		"where gateways may be":          {router(), func(h *hub) { h.gatewaysIn("shop") }, ""},
+		"a service that a Network names": {router(), named, ""},
+		"nobody declares it":             {router(), func(*hub) {}, `gateways may not be in namespace "shop"`},
+		"in another network by its word": {elsewhere, func(h *hub) { h.gatewaysIn("shop") }, `"n3"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, counts := newReports(), &tally{events: map[Event]int{}}
+			h := newHub(t, soon, func(o *Options) { o.Probes, o.Metrics = found, counts })
+			h.gatewaysOf("n2", "192.0.2.1")
+			c.allow(h)
+			reporter := h.checker(c.node)
+			if c.refused == "" {
+				reporter.told()
+				reporter.report("192.0.2.1", corev3.HealthStatus_UNHEALTHY)
+				found.await(t, 1, "default map[192.0.2.1:15443:false]")
+				return
+			}
+			_, err := reporter.Recv()
+			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("it hears %v, want %q", err, c.refused)
+			}
+			if counts.of(ReportsRefused) != 1 || counts.of(Denied) != 1 {
+				t.Errorf("counted: %v", counts.events)
+			}
+		})
+	}
+	t.Run("not any more", func(t *testing.T) {
+		found := newReports()
+		h := newHub(t, soon, func(o *Options) { o.Probes = found })
+		h.gatewaysIn("shop")
+		h.gatewaysOf("n2", "192.0.2.1")
+		c := h.checker(router())
+		c.told()
+		c.report("192.0.2.1", corev3.HealthStatus_HEALTHY)
+		found.await(t, 1, "default map[192.0.2.1:15443:true]")
+		h.gatewaysIn("elsewhere")
+		if _, err := c.Recv(); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("it hears %v", err)
+		}
+		found.await(t, 1, "left")
 	})
 }

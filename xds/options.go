@@ -34,7 +34,9 @@ const (
 	SecretRefused Event = "secret_refused"
 	// NotServing: a router asks for sni-dnat mode that is no gateway of its network.
 	NotServing Event = "not_serving"
-	Denied     Event = "denied" // a stream of someone who may not have it, or no longer
+	// ReportsRefused: who is no gateway of its network wants to report of others'.
+	ReportsRefused Event = "reports_refused"
+	Denied         Event = "denied" // a stream of someone who may not have it, or no longer
 )
 
 // Events that end a stream because of what the client did.

@@ -31,7 +31,7 @@ func newXDS(r *prometheus.Registry) *XDS {
 		nacks:   counter(r, "xds_nacks_total", "Responses that proxies refused.", "type"),
 		answers: latency(r, "xds_ack_seconds", "Time from sending a response to the proxy's accepting it.", "type"),
 		built:   counter(r, "xds_resources_built_total", "Resources that were built, not found ready.", "type"),
-		events:  counter(r, "xds_events_total", "Rare events (stale_request, unknown_type, empty_held, build_failed, secret_refused, not_serving); the type is empty where none is meant.", "event", "type"),
+		events:  counter(r, "xds_events_total", "Rare events (stale_request, unknown_type, empty_held, build_failed, secret_refused, not_serving, reports_refused); the type is empty where none is meant.", "event", "type"),
 	}
 }
 

@@ -31,8 +31,8 @@ func (n Node) registered(s *federation.Snapshot) Node {
 	return n
 }
 
-// Serves tells why the node is no gateway of its network that may be in sni-dnat
-// mode (S22): it must be in a namespace where gateways may be, or in that of a
+// Serves tells why the node is no gateway of its network (S22), that may be in
+// sni-dnat mode or say which gateways of others it reaches: it must be in a namespace where gateways may be, or in that of a
 // service that the Network object names; and in that network by what registries
 // and Network objects say, not by its own word alone.
 func Serves(n Node, s *federation.Snapshot) error {
