@@ -1965,7 +1965,7 @@ type ProxySummary struct {
 	RouterMode RouterMode `json:"routerMode"`
 	// The cluster that it runs in.
 	ClusterID string `json:"clusterID"`
-	// The network that it is in: its own, else that of its cluster.
+	// The network that it is in, as the registry knows its workload, else by its own word, else that of its cluster.
 	Network string `json:"network"`
 	// The namespace of its workload.
 	Namespace string `json:"namespace"`
@@ -1975,7 +1975,7 @@ type ProxySummary struct {
 	UserAgent *string `json:"userAgent"`
 	// How it speaks with the hub.
 	Delivery Delivery `json:"delivery"`
-	// Where it runs, by its own word, else by that of its cluster.
+	// Where it runs, as the registry knows its workload, else by its own word, else by that of its cluster.
 	Locality ProxyPlace `json:"locality"`
 	// How far it is, type by type: clusters, endpoints, listeners and routes first, others when it asked for them.
 	Sync []TypeSync `json:"sync"`

@@ -1,8 +1,11 @@
 package graph_test
 
 import (
+	"net/netip"
+	"strings"
 	"testing"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 )
 
@@ -33,6 +36,41 @@ func TestProxyShowsWhereItIsAndWhatItCan(t *testing.T) {
 		"network": "edge", "locality": map[string]any{"region": "r2", "zone": "z1", "subZone": ""}, "addresses": []any{}, "labels": []any{},
 		"httpProxyPort": nil, "dnsCapture": false, "userAgent": nil, "delivery": "SOTW", "namespace": "",
 	}, "proxy")
+}
+
+// TestProxiesAreShownAsTheirRegistryKnowsThem: what a proxy says of its network,
+// locality and labels counts where no registry has an entry of its workload.
+func TestProxiesAreShownAsTheirRegistryKnowsThem(t *testing.T) {
+	h := newHub(t)
+	known := federation.WorkloadKey{Namespace: "shop", Name: "known-1"}
+	h.source.next(federation.Edit{Source: first, Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{
+		Set: map[federation.WorkloadKey]*federation.Workload{known: {
+			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.7")}, Network: "n1", Locality: federation.Locality{Region: "r1", Zone: "z7"}, Labels: map[string]string{"app": "known"},
+		}},
+	}})
+	for name, c := range map[string]struct {
+		address         string
+		cluster         federation.ClusterID
+		network, locale string
+	}{
+		"known":             {"10.0.0.7", "c1", "n1", "r1/z7/known"},
+		"by another's name": {"10.0.0.8", "c1", "n2", "r9/z9/said"},
+		"elsewhere":         {"10.0.0.7", "c2", "n2", "r9/z9/said"},
+	} {
+		id := "sidecar~" + c.address + "~known-1.shop~shop"
+		stream := h.fleet.Connect(fleet.Proxy{
+			NodeID: id, Type: "sidecar", Cluster: c.cluster, Network: "n2", Addresses: []netip.Addr{netip.MustParseAddr(c.address)}, Namespace: "shop", Workload: known,
+			Locality: federation.Locality{Region: "r9", Zone: "z9"}, Labels: map[string]string{"app": "said"},
+		})
+		data := h.answer("query($n:String!){proxy(nodeID:$n){network locality{region zone} labels{value}}}", map[string]any{"n": id})
+		is := strings.Join([]string{
+			at(data, "proxy", "locality", "region").(string), at(data, "proxy", "locality", "zone").(string), at(data, "proxy", "labels", 0, "value").(string),
+		}, "/")
+		if network := at(data, "proxy", "network"); network != c.network || is != c.locale {
+			t.Errorf("%s: it is shown in %v as %s, want %s and %s", name, network, is, c.network, c.locale)
+		}
+		stream.Close()
+	}
 }
 
 func TestFleetIsReadAnewByEachOperation(t *testing.T) {

@@ -13,7 +13,7 @@ func (st *stream) proxy() fleet.Proxy {
 	n := st.node
 	p := fleet.Proxy{
 		NodeID: n.ID, Type: string(n.Type), RouterMode: string(n.RouterMode), Cluster: n.Cluster, Network: n.Network,
-		Locality: n.Locality, Addresses: n.Addresses, Namespace: n.Namespace, Labels: n.Labels, Version: n.Version,
+		Locality: n.Locality, Addresses: n.Addresses, Namespace: n.Namespace, Workload: n.Workload(), Labels: n.Labels, Version: n.Version,
 		UserAgent: n.UserAgent, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture,
 		Protocol: protocolOf(st.delta), ConnectedAt: time.Now(), Sync: map[string]fleet.Sync{},
 	}

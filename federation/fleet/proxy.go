@@ -42,7 +42,8 @@ type Sync struct {
 	Since         time.Time // when the state began
 }
 
-// Proxy is one live stream of a proxy. It is read-only.
+// Proxy is one live stream of a proxy, as the proxy describes itself. It is
+// read-only.
 type Proxy struct {
 	NodeID      string
 	StreamID    string // given by Connect; rises with the order of connecting
@@ -53,6 +54,7 @@ type Proxy struct {
 	Locality    federation.Locality
 	Addresses   []netip.Addr
 	Namespace   string
+	Workload    federation.WorkloadKey // as which it runs
 	Labels      map[string]string
 	UserAgent   string // the proxy's program
 	Version     string // of the proxy's program

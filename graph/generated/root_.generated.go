@@ -4096,15 +4096,15 @@ type Proxy implements Node {
   routerMode: RouterMode!
   "The cluster that it runs in."
   clusterID: String!
-  "The network that it is in: its own, else that of its cluster."
+  "The network that it is in, as the registry knows its workload, else by its own word, else that of its cluster."
   network: String!
   "The namespace of its workload."
   namespace: String!
-  "Where it runs, by its own word, else by that of its cluster."
+  "Where it runs, as the registry knows its workload, else by its own word, else by that of its cluster."
   locality: Locality!
   "The addresses of its workload."
   addresses: [String!]!
-  "The labels of its workload, by key."
+  "The labels of its workload, by key, as the registry knows it, else by the word of the proxy."
   labels: [Label!]!
   "The port on which it takes HTTP proxy requests, if it does."
   httpProxyPort: Int

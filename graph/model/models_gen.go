@@ -637,15 +637,15 @@ type Proxy struct {
 	RouterMode RouterMode `json:"routerMode"`
 	// The cluster that it runs in.
 	ClusterID string `json:"clusterID"`
-	// The network that it is in: its own, else that of its cluster.
+	// The network that it is in, as the registry knows its workload, else by its own word, else that of its cluster.
 	Network string `json:"network"`
 	// The namespace of its workload.
 	Namespace string `json:"namespace"`
-	// Where it runs, by its own word, else by that of its cluster.
+	// Where it runs, as the registry knows its workload, else by its own word, else by that of its cluster.
 	Locality Locality `json:"locality"`
 	// The addresses of its workload.
 	Addresses []string `json:"addresses"`
-	// The labels of its workload, by key.
+	// The labels of its workload, by key, as the registry knows it, else by the word of the proxy.
 	Labels []Label `json:"labels"`
 	// The port on which it takes HTTP proxy requests, if it does.
 	HTTPProxyPort *int `json:"httpProxyPort,omitempty"`

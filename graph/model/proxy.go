@@ -10,18 +10,23 @@ import (
 	"isthmus.dev/isthmus/federation/fleet"
 )
 
-// NewProxy shows one stream of a proxy as the fleet has it. The snapshot knows
-// where its cluster and workload are, where the proxy does not say.
+// NewProxy shows one stream of a proxy as the fleet has it. What registries know of
+// its workload goes before what it says of itself, as in what it is sent; the
+// snapshot knows where its cluster and workload are, where neither says.
 func NewProxy(from *federation.Snapshot, of *fleet.Proxy) Proxy {
 	place := federation.Place{Cluster: of.Cluster, Network: of.Network, Addresses: of.Addresses}
-	is := of.Locality
+	is, marks := of.Locality, of.Labels
+	if registered, ok := from.Registered(place, of.Workload); ok {
+		place.Network, marks = registered.Network, registered.Workload.Labels
+		is = cmp.Or(registered.Workload.Locality, is)
+	}
 	if is == (federation.Locality{}) {
 		is, _ = from.LocalityAt(place)
 	}
 	shown := Proxy{
 		ID: ID(KindProxy, proxyKey(of.Key())), NodeID: of.NodeID, Type: capital(of.Type, ProxyTypeSidecar), RouterMode: capital(of.RouterMode, RouterModeStandard),
 		ClusterID: string(of.Cluster), Network: string(from.NetworkOf(place)), Namespace: of.Namespace, Locality: locality(is),
-		Labels: labels(of.Labels), DNSCapture: of.DNSCapture, UserAgent: userAgent(of), Delivery: capital(string(of.Protocol), DeliverySotw),
+		Labels: labels(marks), DNSCapture: of.DNSCapture, UserAgent: userAgent(of), Delivery: capital(string(of.Protocol), DeliverySotw),
 		ConnectedAt: of.ConnectedAt, Sync: syncs(of),
 	}
 	for _, address := range of.Addresses {

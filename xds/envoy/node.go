@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"net/netip"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -47,6 +48,12 @@ type Node struct {
 	UserAgent      string // "envoy"
 	Version        string // of the user agent
 	MeshVersion    string // ISTIO_VERSION
+}
+
+// Workload is as which the proxy says that it runs.
+func (n Node) Workload() federation.WorkloadKey {
+	name, _ := strings.CutSuffix(n.Name, "."+n.Namespace)
+	return federation.WorkloadKey{Namespace: n.Namespace, Name: name}
 }
 
 // Place is where the proxy is, for the queries of a snapshot.

@@ -13,8 +13,7 @@ import (
 // Registered is what the snapshot's registries know of the node's workload. It can
 // be compared: when it becomes another, the node's facets may.
 func Registered(n Node, s *federation.Snapshot) federation.Registration {
-	name, _ := strings.CutSuffix(n.Name, "."+n.Namespace)
-	r, _ := s.Registered(n.Place(), federation.WorkloadKey{Namespace: n.Namespace, Name: name})
+	r, _ := s.Registered(n.Place(), n.Workload())
 	return r
 }
 
