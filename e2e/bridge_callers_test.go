@@ -49,7 +49,7 @@ func testBadCallers(t *testing.T, w *bridge.World) {
 		if answer != "" || err == nil {
 			t.Errorf("%s: is answered %q", c.name, answer)
 		}
-		testbed.WaitFor(t, 10*time.Second, "the refusal of "+c.name, func() error {
+		testbed.WaitFor(t, patience, "the refusal of "+c.name, func() error {
 			if n := c.at.Envoy.Stat(c.stat); n <= before {
 				return fmt.Errorf("%s is %d", c.stat, n)
 			}

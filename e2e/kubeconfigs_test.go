@@ -51,7 +51,7 @@ func TestKubeconfigs(t *testing.T) {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
-		testbed.WaitFor(t, 15*time.Second, "c2 is gone", func() error {
+		testbed.WaitFor(t, patience, "c2 is gone", func() error {
 			s, err := h.service(webHost)
 			if err == nil && s != nil {
 				err = fmt.Errorf("%s is still served: %+v", webHost, s)
@@ -70,7 +70,7 @@ func TestKubeconfigs(t *testing.T) {
 			t.Error(err)
 		}
 		write(t, rotated, string(c2.Kubeconfig()))
-		testbed.WaitFor(t, 30*time.Second, "c3 is READY", func() error { return h.inPhase("c3", "READY") })
+		testbed.WaitFor(t, patience, "c3 is READY", func() error { return h.inPhase("c3", "READY") })
 		found, err := h.endpoints(webHost)
 		if err != nil || !found[pods["c2"]+"@c3"] {
 			t.Errorf("%s has the endpoints %v, %v; want that of c3", webHost, found, err)

@@ -133,6 +133,7 @@ func testRegisteredWorkload(t *testing.T, w *tasks) {
 		return counts
 	}
 	testbed.WaitFor(t, within, "answers of the registered workload", func() error {
+		w.register(t, "renewWorkload", who)
 		if counts := answers(4); counts["ratings-v2"] == 0 {
 			return fmt.Errorf("answers are %v", counts)
 		}
@@ -148,7 +149,7 @@ func testRegisteredWorkload(t *testing.T, w *tasks) {
 			t.Errorf("while it is renewed, answers are %v", counts)
 		}
 	}
-	testbed.WaitFor(t, time.Until(last)+10*time.Second, "the workload to be gone", func() error {
+	testbed.WaitFor(t, time.Until(last)+patience, "the workload to be gone", func() error {
 		if counts := answers(6); counts["ratings-v2"] > 0 {
 			return fmt.Errorf("answers are %v", counts)
 		}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -68,7 +67,7 @@ func (h *hub) change(t *testing.T, mutation string, input map[string]any) outcom
 	return out
 }
 
-var untilAcked = map[string]any{"state": "ACKED", "timeout": "10s"}
+var untilAcked = map[string]any{"state": "ACKED", "timeout": "20s"}
 
 // complete wants every proxy concerned to have taken the change.
 func (o outcome) complete(t *testing.T) outcome {
@@ -142,4 +141,4 @@ func (h *hub) honoured(t *testing.T, o objectRef) {
 
 // within is how long a change that every proxy has may take to reach the threads
 // that serve requests.
-const within = 10 * time.Second
+const within = patience
