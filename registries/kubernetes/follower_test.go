@@ -123,10 +123,10 @@ func TestBK19VersionsOfAServer(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"1.34", "1.35", "1.36"`) {
 		t.Fatalf("another one each time: %v", err)
 	}
-	if again := ask(3, "1.37", "1.38"); again != err {
+	if again := ask(3, "1.37", "1.38"); !errors.Is(again, err) {
 		t.Errorf("and on: %v", again)
 	}
-	if _, cut := g.end(round{err: errors.New("the link is cut")}); cut != err {
+	if _, cut := g.end(round{err: errors.New("the link is cut")}); !errors.Is(cut, err) {
 		t.Errorf("without a link: %v", cut)
 	}
 	if err := ask(12, "1.36"); err != nil {

@@ -88,7 +88,7 @@ func (b *builder) rulesFor(s *federation.Service, c callers) []*federation.Objec
 			}
 			var rules []*federation.Object
 			for _, o := range seen[h] {
-				if o.Key.Namespace == namespace && !(shared && forEveryone(o)) {
+				if o.Key.Namespace == namespace && (!shared || !forEveryone(o)) {
 					rules = append(rules, o)
 				}
 			}
