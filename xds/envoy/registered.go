@@ -30,10 +30,11 @@ func (n Node) registered(s *federation.Snapshot) Node {
 	return n
 }
 
-// Serves tells why the node is no gateway of its network (S22), that may be in
-// sni-dnat mode or say which gateways of others it reaches: it must be in a namespace where gateways may be, or in that of a
-// service that the Network object names; and in that network by what registries
-// and Network objects say, not by its own word alone.
+// Serves tells why the node is no gateway of its network (S22), as those are that
+// may be in sni-dnat mode or say which gateways of others they reach: it must be in
+// a namespace where gateways may be, or in that of a service that the Network object
+// names; and in that network by what registries and Network objects say, not by its
+// own word alone.
 func Serves(n Node, s *federation.Snapshot) error {
 	claimed := n.Network
 	n = n.registered(s)
