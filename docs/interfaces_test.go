@@ -170,7 +170,7 @@ func TestWaitsOfXDS(t *testing.T) {
 	names := map[string]string{
 		"pace": "between two pushes of a type", "unanswered": "for the answer to the last push",
 		"addition": "of a listener or route for its new cluster", "removal": "of a removed cluster for what refers to it", "proof": "of a set without any service",
-		"access": "between two looks whether a stream may go on",
+		"access": "between two looks whether a stream may go on", "refusal": "until a stream of probes that is refused ends, so that Envoy asks again later",
 	}
 	documented, found := limits(t, read(t, "xds.md"), "wait"), 0
 	walk(t, "../xds", func(n ast.Node) {
