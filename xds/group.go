@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/parallel"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -248,101 +246,6 @@ func (g *group) get(name string) *resource {
 		g.take(name, g.build(name))
 	}
 	return g.cells[name].resource
-}
-
-// prepare builds those of the names that are not built yet, on all processors:
-// get finds them then.
-func (g *group) prepare(names []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.kind == envoy.RouteType {
-		return // the builds share parts
-	}
-	missing := slices.DeleteFunc(names, func(name string) bool {
-		c := g.cells[name]
-		return g.names[name] == 0 || c != nil && !c.dirty
-	})
-	made := make([]built, len(missing))
-	parallel.Each(len(missing), func(i int) { made[i] = g.build(missing[i]) })
-	for i, name := range missing {
-		g.take(name, made[i])
-	}
-}
-
-// built is the outcome of a build, and what it was made from.
-type built struct {
-	resource *resource // nil: does not exist
-	err      error
-	deps     federation.Deps
-}
-
-// build changes nothing in the group unless its type is one with parts.
-func (g *group) build(name string) built {
-	reader := g.snapshot.Read()
-	r, err := g.buildOne(name, reader)
-	return built{r, err, reader.Deps()}
-}
-
-func (g *group) take(name string, b built) {
-	c := g.cells[name]
-	if c == nil {
-		c = &cell{}
-		g.cells[name] = c
-	}
-	g.index.replace(name, c.deps, b.deps)
-	c.deps, c.dirty, c.err = b.deps, false, b.err
-	if b.err != nil {
-		g.failed(g.kind, name, b.err)
-		return
-	}
-	g.built()
-	if b.resource == nil || c.resource == nil || b.resource.hash != c.resource.hash {
-		c.resource = b.resource
-	}
-}
-
-// buildOne builds, validates and serialises; a panic is an error like others.
-func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r, err = nil, fmt.Errorf("building %s %q: panic: %v", g.kind, name, p)
-		}
-	}()
-	if g.kind == envoy.RouteType {
-		return g.assembleOne(name, reader)
-	}
-	m, _, err := g.make.build(g.kind, name, g.facet, reader)
-	if err != nil || m == nil {
-		return nil, err
-	}
-	if got := nameOf(m); got != name {
-		return nil, fmt.Errorf("building %s %q: the resource calls itself %q", g.kind, name, got)
-	}
-	if err := g.make.validate(m); err != nil {
-		return nil, fmt.Errorf("validating %s %q: %w", g.kind, name, err)
-	}
-	if r, err = newResource(g.kind, name, m); err == nil {
-		r.fixed = slices.Contains(g.fixed, name)
-	}
-	return r, err
-}
-
-// assembleOne builds a resource of parts, of which it builds those that are not
-// as they were.
-func (g *group) assembleOne(name string, reader *federation.Reader) (*resource, error) {
-	parts := partBuild{g.parts.of(name), name, &g.index}
-	a, _, err := g.make.assemble(name, g.facet, reader, parts)
-	if err != nil {
-		return nil, err
-	}
-	parts.sweep()
-	if a == nil {
-		return nil, nil //nolint:nilnil // nil is a resource that does not exist
-	}
-	r := serialised(g.kind, name, a.Bytes)
-	r.refs = references{clusters: a.Clusters}
-	r.fixed = slices.Contains(g.fixed, name)
-	return r, nil
 }
 
 // list returns every name that may exist, in no order.
