@@ -222,6 +222,20 @@ func TestWhatCannotBeBuiltKeepsItsLastGoodBytes(t *testing.T) {
 	}
 }
 
+// counting builds like xds/envoy, and counts.
+func counting(built, contributed *int) builder {
+	made := envoyBuilder
+	made.build = func(t envoy.Type, name string, f envoy.Facet, r *federation.Reader) (proto.Message, []envoy.Reason, error) {
+		*built++
+		return envoy.Build(t, name, f, r)
+	}
+	made.contributes = func(t envoy.Type, f envoy.Facet, svc *federation.Service, s *federation.Snapshot) []string {
+		*contributed++
+		return envoy.Contributes(t, f, svc, s)
+	}
+	return made
+}
+
 // TestTrafficDistributionCostsItsService: when one service of many asks for what
 // is nearby, its endpoints move from the group of everyone to that of the place.
 func TestTrafficDistributionCostsItsService(t *testing.T) {
@@ -232,15 +246,8 @@ func TestTrafficDistributionCostsItsService(t *testing.T) {
 		all.Set[key(fmt.Sprint("s", i))] = httpShard(1)
 	}
 	w.Update(federation.Edit{Services: all})
-	made, built, contributed := envoyBuilder, 0, 0
-	made.build = func(t envoy.Type, name string, f envoy.Facet, r *federation.Reader) (proto.Message, []envoy.Reason, error) {
-		built++
-		return envoy.Build(t, name, f, r)
-	}
-	made.contributes = func(t envoy.Type, f envoy.Facet, svc *federation.Service, s *federation.Snapshot) []string {
-		contributed++
-		return envoy.Contributes(t, f, svc, s)
-	}
+	var built, contributed int
+	made := counting(&built, &contributed)
 	groups := map[string]*group{}
 	for _, f := range envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1", Namespace: "shop", Locality: federation.Locality{Region: "eu"}}, a.Latest()) {
 		if f.Namespace == "" { // what everyone sees
@@ -317,15 +324,8 @@ func TestGroupsCostWhatChanged(t *testing.T) {
 		all.Set[key(fmt.Sprint("s", i))] = httpShard(1)
 	}
 	w.Update(federation.Edit{Services: all})
-	made, built, contributed := envoyBuilder, 0, 0
-	made.build = func(t envoy.Type, name string, f envoy.Facet, r *federation.Reader) (proto.Message, []envoy.Reason, error) {
-		built++
-		return envoy.Build(t, name, f, r)
-	}
-	made.contributes = func(t envoy.Type, f envoy.Facet, svc *federation.Service, s *federation.Snapshot) []string {
-		contributed++
-		return envoy.Contributes(t, f, svc, s)
-	}
+	var built, contributed int
+	made := counting(&built, &contributed)
 	g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"}, federation.Empty())[0], made)
 	g.sync(a.Latest())
 	for _, name := range g.list() {

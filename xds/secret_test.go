@@ -192,14 +192,12 @@ func TestX23RotationIsPushedWithinASecond(t *testing.T) {
 	v.vault.keep(webSecret(false), "one")
 	c := v.client(xdstest.Options{Delta: true, Node: ingress()})
 	c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{web}})
-	quickest := time.Hour
-	for try := 0; try < 3 && quickest > time.Second; try++ { // a machine may stop for a moment
+	number := "number i"
+	testbed.Within(t, time.Second, func() time.Duration {
 		start := time.Now()
-		v.vault.keep(webSecret(false), "number "+strings.Repeat("i", try+2))
+		number += "i"
+		v.vault.keep(webSecret(false), number)
 		c.accept(xdstest.SDS)
-		quickest = min(quickest, time.Since(start))
-	}
-	if quickest > time.Second {
-		t.Errorf("it took %s", quickest)
-	}
+		return time.Since(start)
+	})
 }

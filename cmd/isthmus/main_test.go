@@ -147,21 +147,6 @@ func (h *hubUnderTest) await(t *testing.T, what string, condition func() error) 
 	}
 }
 
-// within wants one of three tries to take no longer than what is promised: the
-// machine may stop for a moment.
-func within(t *testing.T, promised time.Duration, try func()) {
-	t.Helper()
-	quickest := time.Hour
-	for n := 0; n < 3 && quickest > promised; n++ {
-		began := time.Now()
-		try()
-		quickest = min(quickest, time.Since(began))
-	}
-	if quickest > promised {
-		t.Errorf("it took %v, promised are %v", quickest, promised)
-	}
-}
-
 func (h *hubUnderTest) get(path string) (status int, body string, err error) {
 	answer, err := h.client.Get("http://localhost" + path)
 	if err != nil {

@@ -47,11 +47,13 @@ func (h *hubUnderTest) firstClusters(t *testing.T) (xdstest.Response, error) {
 // wantUnavailable applies something that the store cannot take.
 func (h *hubUnderTest) wantUnavailable(t *testing.T, name string) {
 	t.Helper()
-	within(t, 5*time.Second, func() {
+	testbed.Within(t, 5*time.Second, func() time.Duration {
+		began := time.Now()
 		refused, err := h.applyEntry(name, 1)
 		if err != nil || len(refused.Apply.UserErrors) != 1 || refused.Apply.UserErrors[0].Code != "UNAVAILABLE" || !strings.Contains(refused.Apply.UserErrors[0].Message, "repeat") {
 			t.Errorf("a change without a store is answered %+v, %v", refused, err)
 		}
+		return time.Since(began)
 	})
 }
 

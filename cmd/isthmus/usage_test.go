@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 func TestVersion(t *testing.T) {
@@ -125,11 +127,13 @@ func TestF30SecondHubOnOneFolderEndsSoon(t *testing.T) {
 	h := startHub(t)
 	args := sockets(shortDir(t))
 	args[3] = filepath.Join(h.dir, "data")
-	within(t, 2*time.Second, func() {
+	testbed.Within(t, 2*time.Second, func() time.Duration {
+		began := time.Now()
 		code, _, errText := command(t, args...)
 		if code != exitFailed || !strings.Contains(errText, "another isthmus") || !strings.Contains(errText, args[3]) {
 			t.Errorf("exit %d with %q", code, errText)
 		}
+		return time.Since(began)
 	})
 }
 
