@@ -17,10 +17,12 @@ func (g *group) prepare(names []string) {
 	if g.kind == envoy.RouteType {
 		return // the builds share parts
 	}
-	missing := slices.DeleteFunc(names, func(name string) bool {
-		c := g.cells[name]
-		return g.names[name] == 0 || c != nil && !c.dirty
-	})
+	var missing []string
+	for _, name := range names {
+		if c := g.cells[name]; g.names[name] > 0 && (c == nil || c.dirty) {
+			missing = append(missing, name)
+		}
+	}
 	made := make([]built, len(missing))
 	parallel.Each(len(missing), func(i int) { made[i] = g.build(missing[i]) })
 	for i, name := range missing {

@@ -16,7 +16,7 @@ const everything = "*"
 type source interface {
 	sync(s *federation.Snapshot) uint64
 	get(name string) *resource
-	prepare(names []string) // that will be asked for soon; it owns the slice
+	prepare(names []string) // that will be asked for soon
 	list() []string
 	since(version uint64) (changed []logEntry, now uint64, ok bool)
 }
@@ -189,12 +189,8 @@ func (s *subscription) prepare(urgentOnly bool) {
 			names = append(names, name)
 		}
 	}
-	for i, c := range s.cursors {
-		if i == len(s.cursors)-1 {
-			c.source.prepare(names)
-		} else {
-			c.source.prepare(slices.Clone(names))
-		}
+	for _, c := range s.cursors {
+		c.source.prepare(names)
 	}
 }
 
