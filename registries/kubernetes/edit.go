@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"maps"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -38,6 +39,7 @@ func (m *model) editService(k key, in surroundings, d *federation.Delta[federati
 	s := m.services[k]
 	if s == nil {
 		m.problems.set("endpoints of "+k.String(), nil)
+		m.keepAbsent(k, nil, time.Time{})
 		if name, ok := m.sent.names[k]; ok {
 			delete(m.sent.names, k)
 			delete(m.sent.services, name)
@@ -45,8 +47,11 @@ func (m *model) editService(k key, in surroundings, d *federation.Delta[federati
 		}
 		return
 	}
-	shard, problems := join(s, m.slicesFor(k), in)
-	m.problems.set("endpoints of "+k.String(), problems)
+	in.absent = m.absent[k]
+	made := join(s, m.slicesFor(k), in)
+	shard := made.shard
+	m.problems.set("endpoints of "+k.String(), made.problems)
+	m.keepAbsent(k, made.absent, made.due)
 	if old := m.sent.services[s.service]; old != nil && old.Equal(shard) {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -11,21 +12,33 @@ import (
 // surroundings is what a service's endpoints are joined with.
 type surroundings struct {
 	pods    map[key]*pod
+	podsAt  references[netip.Addr, key]
+	absent  map[endpointID]absence // the service's endpoints whose pods are missing
+	now     time.Time
 	nodes   map[string]*node
 	vips    map[netip.Addr]key   // the cluster's own service addresses
 	network federation.NetworkID // of endpoints that name none
 }
 
+// joined is a service's contribution, and what to keep for the next time.
+type joined struct {
+	shard    *federation.Shard
+	problems []federation.Problem
+	absent   map[endpointID]absence
+	due      time.Time // when a missing pod becomes a problem; zero: none is missing
+}
+
 // join makes the service's contribution out of its own words and its slices.
 // It is pure: the order of the slices does not matter.
-func join(s *service, of []*slice, in surroundings) (*federation.Shard, []federation.Problem) {
+func join(s *service, of []*slice, in surroundings) joined {
 	shard := s.shard
+	out := joined{shard: &shard}
 	if shard.Resolution == federation.DNSLB {
 		shard.Endpoints = slices.Clone(shard.Endpoints)
 		for i := range shard.Endpoints {
 			shard.Endpoints[i].Network = in.network
 		}
-		return &shard, nil
+		return out
 	}
 	slices.SortFunc(of, func(a, b *slice) int { return cmp.Compare(a.k.Name, b.k.Name) })
 	size := 0
@@ -33,27 +46,34 @@ func join(s *service, of []*slice, in surroundings) (*federation.Shard, []federa
 		size += len(sl.endpoints)
 	}
 	if size == 0 {
-		return &shard, nil
+		return out
 	}
 	shard.Endpoints = make([]federation.Endpoint, 0, size)
-	var problems []federation.Problem
 	for _, sl := range of {
 		n := notesOn("EndpointSlice", sl.k)
 		n.part = "endpoints"
 		for i := range sl.endpoints {
-			if e, ok := joinEndpoint(s, sl, &sl.endpoints[i], in, &n); ok {
+			if e, ok := out.endpoint(s, sl, &sl.endpoints[i], in, &n); ok {
 				shard.Endpoints = append(shard.Endpoints, e)
 			}
 		}
-		problems = append(problems, n.all()...)
+		out.problems = append(out.problems, n.all()...)
 	}
-	return &shard, problems
+	return out
 }
 
-func joinEndpoint(s *service, sl *slice, e *sliceEndpoint, in surroundings, n *notes) (federation.Endpoint, bool) {
+func (j *joined) endpoint(s *service, sl *slice, e *sliceEndpoint, in surroundings, n *notes) (federation.Endpoint, bool) {
 	if vip, ok := in.vips[e.ip]; ok {
 		n.add(codeAddress, index("endpoints", e.place)+".addresses[0]", "%s is the address of service %s itself; this endpoint is left out", e.ip, vip)
 		return federation.Endpoint{}, false
+	}
+	p, known := e.backing(sl, in, n)
+	if known == backedByMissing {
+		j.withhold(e, in, n)
+		return federation.Endpoint{}, false
+	}
+	if in.pods[podKey(p)] != p {
+		j.keep(e, absence{last: p})
 	}
 	out := federation.Endpoint{
 		Address: federation.IPAddress(e.ip),
@@ -65,32 +85,65 @@ func joinEndpoint(s *service, sl *slice, e *sliceEndpoint, in surroundings, n *n
 		out.Hostname = e.hostname
 	}
 	where := e.node
-	if p := e.backing(sl, in.pods, n); p != nil {
-		out.Labels, out.ServiceAccount, out.TLSMode, out.UID = p.labels, p.account, p.tlsMode, p.uid
-		out.Workload = p.k.String()
-		out.Network = cmp.Or(p.network, out.Network)
-		where = cmp.Or(p.node, where)
+	if p != nil {
+		where = e.take(p, &out)
 	}
 	out.Locality = in.locality(where)
 	out.Locality.Zone = cmp.Or(out.Locality.Zone, e.zone)
 	return out, true
 }
 
-// backing finds the pod behind the endpoint: the one that it refers to, unless
-// the pod was replaced or has other addresses.
-func (e *sliceEndpoint) backing(sl *slice, pods map[key]*pod, n *notes) *pod {
-	if e.pod == "" {
-		return nil
+// take fills in what the pod says, and returns the node.
+func (e *sliceEndpoint) take(p *pod, out *federation.Endpoint) (node string) {
+	// Whoever answers must prove to be the pod that is referred to. That is all
+	// that an address which is not the pod's gets of it: it demands more, never less.
+	out.TLSMode, out.ServiceAccount = p.tlsMode, p.account
+	if !p.mayHave(e.ip) {
+		return e.node
 	}
-	p := pods[key{Namespace: sl.k.Namespace, Name: e.pod}]
-	if p == nil || e.podUID != "" && p.uid != "" && e.podUID != p.uid {
-		return nil
+	out.Labels, out.UID, out.Workload = p.labels, p.uid, p.k.String()
+	out.Network = cmp.Or(p.network, out.Network)
+	return cmp.Or(p.node, e.node)
+}
+
+// withhold leaves an endpoint out until its pod is seen: it may take mutual TLS,
+// and its account is not known. After a while that is a problem.
+func (j *joined) withhold(e *sliceEndpoint, in surroundings, n *notes) {
+	since := in.absent[e.id()].since
+	if since.IsZero() {
+		since = in.now
 	}
-	if len(p.ips) > 0 && !slices.Contains(p.ips, e.ip) {
-		n.add(codeTarget, index("endpoints", e.place)+".targetRef", "pod %s does not have the address %s; its labels and service account are not used", p.k, e.ip)
-		return nil
+	j.keep(e, absence{since: since})
+	due := since.Add(podPatience)
+	if in.now.Before(due) {
+		if j.due.IsZero() || due.Before(j.due) {
+			j.due = due
+		}
+		return
 	}
-	return p
+	n.add(codePod, index("endpoints", e.place)+".targetRef", "the cluster shows no running pod %s%s, so it is not known whether %s takes mutual TLS; this endpoint is left out; correct or remove the reference", quote(e.pod), withUID(e.podUID), e.ip)
+}
+
+func withUID(uid string) string {
+	if uid == "" {
+		return ""
+	}
+	return " with the UID " + quote(uid)
+}
+
+func (j *joined) keep(e *sliceEndpoint, a absence) {
+	if j.absent == nil {
+		j.absent = map[endpointID]absence{}
+	}
+	j.absent[e.id()] = a
+}
+
+// podKey is the key of a pod; of none that of nothing.
+func podKey(p *pod) key {
+	if p == nil {
+		return key{}
+	}
+	return p.k
 }
 
 func (in surroundings) locality(name string) federation.Locality {

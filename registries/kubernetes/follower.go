@@ -55,14 +55,19 @@ func newFollower(r *Registry, to Sink) *follower {
 }
 
 // run takes events until the context ends. Events that wait already become one
-// edit; nothing waits for more.
+// edit; nothing waits for more. What becomes a problem by lasting is looked at
+// when its time has come.
 func (f *follower) run(ctx context.Context, events <-chan event) {
+	due := time.NewTimer(podPatience)
+	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case e := <-events:
 			f.take(e)
+		case <-due.C:
+			f.model.overdue()
 		}
 		for n := 1; n < mostEvents && f.takeWaiting(events); n++ {
 		}
@@ -70,6 +75,11 @@ func (f *follower) run(ctx context.Context, events <-chan event) {
 			return
 		}
 		f.flush()
+		if at, ok := f.model.nextDue(); ok {
+			due.Reset(time.Until(at))
+		} else {
+			due.Stop()
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"net/netip"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -25,6 +26,11 @@ type model struct {
 	nodePods   references[string, key]     // node → pods
 	nodeSlices references[string, key]     // node → slices
 	ipSlices   references[netip.Addr, key] // endpoint's address → slices
+	podsAt     references[netip.Addr, key] // pod's address → pods
+
+	absent map[key]map[endpointID]absence // service → its endpoints whose pods are missing
+	due    map[key]time.Time              // service → when a missing pod becomes a problem
+	now    func() time.Time
 
 	dirtyServices map[key]struct{}
 	dirtyPods     map[key]struct{}
@@ -45,7 +51,8 @@ func newModel(configured federation.NetworkID) *model {
 		configured: configured,
 		services:   map[key]*service{}, slices: map[key]*slice{}, pods: map[key]*pod{}, nodes: map[string]*node{}, vips: map[netip.Addr]key{},
 		slicesOf: references[key, key]{}, podSlices: references[key, key]{}, nodePods: references[string, key]{},
-		nodeSlices: references[string, key]{}, ipSlices: references[netip.Addr, key]{},
+		nodeSlices: references[string, key]{}, ipSlices: references[netip.Addr, key]{}, podsAt: references[netip.Addr, key]{},
+		absent: map[key]map[endpointID]absence{}, due: map[key]time.Time{}, now: time.Now,
 		dirtyServices: map[key]struct{}{}, dirtyPods: map[key]struct{}{},
 		problems: newLedger(),
 		sent: sent{
@@ -61,7 +68,7 @@ func (m *model) network() federation.NetworkID {
 }
 
 func (m *model) surroundings() surroundings {
-	return surroundings{pods: m.pods, nodes: m.nodes, vips: m.vips, network: m.network()}
+	return surroundings{pods: m.pods, podsAt: m.podsAt, now: m.now(), nodes: m.nodes, vips: m.vips, network: m.network()}
 }
 
 // set takes a new or changed object.
@@ -147,8 +154,13 @@ func (m *model) putPod(k key, p *pod) {
 	old := m.pods[k]
 	if old != nil {
 		m.nodePods.remove(old.node, k)
+		if !old.staysBehind(p) {
+			m.remember(old)
+		}
 	}
+	m.unindexAddresses(old)
 	put(m.pods, k, p)
+	m.indexAddresses(p)
 	if p != nil {
 		m.nodePods.add(p.node, k)
 	}

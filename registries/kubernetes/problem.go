@@ -17,6 +17,7 @@ const (
 	codeExport      = "EXPORT_TO_INVALID"
 	codeExternal    = "EXTERNAL_NAME_REFUSED"
 	codeTarget      = "TARGET_MISMATCH"
+	codePod         = "POD_UNKNOWN"
 	codeLocality    = "LOCALITY_INVALID"
 	codeNetwork     = "NETWORK_INVALID"
 	codeProbe       = "PROBE_INVALID"

@@ -1,0 +1,187 @@
+package kubernetes
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// podPatience is how long the pod behind an endpoint may be missing before that
+// is a problem. Watches of slices and pods are independent: a slice may be seen
+// before its pods.
+const podPatience = 10 * time.Second
+
+// endpointID names an endpoint of a service across versions of its slices.
+type endpointID struct {
+	ip       netip.Addr
+	pod, uid string
+}
+
+func (e *sliceEndpoint) id() endpointID { return endpointID{e.ip, e.pod, e.podUID} }
+
+// absence is why the pod behind an endpoint is not among those of the cluster.
+type absence struct {
+	last  *pod      // what was known of it; nil: it was never seen
+	since time.Time // of an endpoint whose pod was never seen
+}
+
+// backing says what is known of the workload behind an endpoint. That it is not
+// known whether a workload takes mutual TLS must never look like "it does not":
+// traffic would leave in plain text (R80).
+type backing int
+
+const (
+	backedByPod     backing = iota // by a known pod, or by one that was known
+	backedByMissing                // by a pod that was never seen: nothing is known
+	backedByNoPod                  // by something that is not a pod of this cluster
+)
+
+// backing finds the pod behind the endpoint: the one that it refers to, else the
+// one that has its address, else the one that was there before.
+func (e *sliceEndpoint) backing(sl *slice, in surroundings, n *notes) (*pod, backing) {
+	p := in.pods[key{Namespace: sl.k.Namespace, Name: e.pod}]
+	named := p != nil && e.names(p)
+	if named && p.mayHave(e.ip) {
+		return p, backedByPod
+	}
+	if named {
+		n.add(codeTarget, index("endpoints", e.place)+".targetRef", "pod %s does not have the address %s; its labels are not used", p.k, e.ip)
+	}
+	if at := in.podAt(sl.k.Namespace, e.ip); at != nil {
+		return at, backedByPod
+	}
+	before := in.absent[e.id()]
+	switch {
+	case named:
+		return p, backedByPod
+	case before.last != nil:
+		return before.last, backedByPod
+	case e.pod == "":
+		return nil, backedByNoPod
+	}
+	return nil, backedByMissing
+}
+
+// names tells whether the endpoint refers to that pod, and not to an earlier or
+// later one of its name.
+func (e *sliceEndpoint) names(p *pod) bool {
+	return e.pod == p.k.Name && (e.podUID == "" || p.uid == "" || e.podUID == p.uid)
+}
+
+// mayHave tells whether the address can be the pod's; the API server may not show
+// its addresses yet.
+func (p *pod) mayHave(ip netip.Addr) bool { return len(p.ips) == 0 || slices.Contains(p.ips, ip) }
+
+// addressable tells whether the pod can be found by its addresses: those of a pod
+// on its host's network are shared, those of one that is over may be reused.
+func (p *pod) addressable() bool { return !p.hostNetwork && !p.over }
+
+// podAt is the pod of the namespace that has the address.
+func (in surroundings) podAt(namespace string, ip netip.Addr) *pod {
+	var found *pod
+	for k := range in.podsAt[ip].all() {
+		if k.Namespace == namespace && (found == nil || cmp.Compare(k.Name, found.k.Name) < 0) {
+			found = in.pods[k]
+		}
+	}
+	return found
+}
+
+// staysBehind tells whether the later version of the pod is behind the same
+// endpoints.
+func (p *pod) staysBehind(later *pod) bool {
+	return later != nil && p.uid == later.uid && slices.Equal(p.ips, later.ips) && p.addressable() == later.addressable()
+}
+
+// indexAddresses notes at which addresses the pod is.
+func (m *model) indexAddresses(p *pod) {
+	if p == nil || !p.addressable() {
+		return
+	}
+	for _, ip := range p.ips {
+		m.podsAt.add(ip, p.k)
+		m.touchSlices(m.ipSlices[ip])
+	}
+}
+
+// unindexAddresses forgets what indexAddresses noted.
+func (m *model) unindexAddresses(p *pod) {
+	if p == nil || !p.addressable() {
+		return
+	}
+	for _, ip := range p.ips {
+		m.podsAt.remove(ip, p.k)
+		m.touchSlices(m.ipSlices[ip])
+	}
+}
+
+// remember keeps what is known of a pod that goes, or that another one of its
+// name replaces, for the endpoints that it is behind: they are used until their
+// slices drop them, and must not fall back to plain text meanwhile.
+func (m *model) remember(old *pod) {
+	m.rememberIn(m.podSlices[old.k], old)
+	if !old.addressable() {
+		return
+	}
+	for _, ip := range old.ips {
+		m.rememberIn(m.ipSlices[ip], old)
+	}
+}
+
+func (m *model) rememberIn(of set[key], old *pod) {
+	for k := range of.all() {
+		sl := m.slices[k]
+		if sl.k.Namespace != old.k.Namespace {
+			continue
+		}
+		for i := range sl.endpoints {
+			e := &sl.endpoints[i]
+			if e.names(old) || old.addressable() && slices.Contains(old.ips, e.ip) {
+				m.missing(sl.owner())[e.id()] = absence{last: old}
+			}
+		}
+	}
+}
+
+// missing are the endpoints of the service whose pods the cluster does not show.
+func (m *model) missing(service key) map[endpointID]absence {
+	if m.absent[service] == nil {
+		m.absent[service] = map[endpointID]absence{}
+	}
+	return m.absent[service]
+}
+
+// keepAbsent replaces what is kept of the service's missing pods, and notes when
+// it is to be joined again because a pod is missing for too long.
+func (m *model) keepAbsent(service key, absent map[endpointID]absence, due time.Time) {
+	delete(m.absent, service)
+	if len(absent) > 0 {
+		m.absent[service] = absent
+	}
+	delete(m.due, service)
+	if !due.IsZero() {
+		m.due[service] = due
+	}
+}
+
+// nextDue is when the next service is to be joined again though nothing changed.
+func (m *model) nextDue() (at time.Time, ok bool) {
+	for _, d := range m.due {
+		if !ok || d.Before(at) {
+			at, ok = d, true
+		}
+	}
+	return at, ok
+}
+
+// overdue has those services joined again whose time has come.
+func (m *model) overdue() {
+	now := m.now()
+	for k, d := range m.due {
+		if !now.Before(d) {
+			delete(m.due, k)
+			m.dirtyServices[k] = struct{}{}
+		}
+	}
+}
