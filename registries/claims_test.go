@@ -127,7 +127,7 @@ func TestF04ForgetRemovesWhatADetachLeftOnDisk(t *testing.T) {
 	for _, f := range files {
 		left = append(left, f.Name())
 	}
-	if got, want := strings.Join(left, " "), "c2.Mock.json c3.Mock.json c4.Mock.json foreign.json"; got != want || err != nil {
+	if got, want := strings.Join(left, " "), "c2.Mock.db c3.Mock.db c4.Mock.db foreign.json"; got != want || err != nil {
 		t.Errorf("the folder holds %q (%v), want %q", got, err, want)
 	}
 }

@@ -1,10 +1,7 @@
 package registries
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -71,30 +68,12 @@ func (d *savedStates) all() (all []Saved, err error) {
 
 // shardOfFile is the reverse of savedStates.path.
 func shardOfFile(name string) (federation.ShardKey, bool) {
-	rest, json := strings.CutSuffix(name, ".json")
+	rest, ours := strings.CutSuffix(name, savedSuffix)
 	at := strings.LastIndexByte(rest, '.')
-	if !json || at < 0 {
+	if !ours || at < 0 {
 		return federation.ShardKey{}, false
 	}
 	id, err := url.PathUnescape(rest[:at])
 	provider, err2 := url.PathUnescape(rest[at+1:])
 	return federation.ShardKey{Cluster: federation.ClusterID(id), Provider: federation.Provider(provider)}, err == nil && err2 == nil
-}
-
-// maxHeader bounds the first line of a file in bytes.
-const maxHeader = 4 << 10
-
-// ownerOf reads the owner of a file; "" where there is none to be read.
-func ownerOf(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = f.Close() }()
-	line, err := bufio.NewReader(io.LimitReader(f, maxHeader)).ReadBytes('\n')
-	var header savedHeader
-	if err != nil || json.Unmarshal(line, &header) != nil {
-		return ""
-	}
-	return header.Owner
 }

@@ -1,10 +1,6 @@
 package registries
 
 import (
-	"bytes"
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,141 +8,99 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
 )
 
-// savedFormat is the version of the files; a higher one is refused. A file is a
-// line of savedHeader and the JSON of saved.
-const savedFormat = 1
-
-// maxSaved is the largest file that is read, in bytes.
-const maxSaved = 1 << 30
-
-type savedHeader struct {
-	Format int    `json:"lastKnownGood"`
-	SHA256 string `json:"sha256"` // of what follows the line
-	Owner  string `json:"owner,omitempty"`
-}
-
 // saved is the last known good state of one cluster.
 type saved struct {
-	Cluster   federation.ClusterID `json:"cluster"`
-	Provider  federation.Provider  `json:"provider"`
-	UID       string               `json:"uid,omitempty"`
-	Network   federation.NetworkID `json:"network,omitempty"`
-	Saved     time.Time            `json:"saved"`
-	Services  []savedService       `json:"services"`
-	Workloads []savedWorkload      `json:"workloads"`
-	owner     string               // in the header
-}
-
-type savedService struct {
-	Hostname  federation.Hostname `json:"hostname"`
-	Namespace string              `json:"namespace,omitempty"`
-	Shard     *federation.Shard   `json:"shard"`
-}
-
-type savedWorkload struct {
-	Key      federation.WorkloadKey `json:"key"`
-	Workload *federation.Workload   `json:"workload"`
-}
-
-// stateOf is what the snapshot holds of the shard.
-func stateOf(s *federation.Snapshot, shard federation.ShardKey, now time.Time) saved {
-	state := saved{Cluster: shard.Cluster, Provider: shard.Provider, Saved: now.UTC().Truncate(time.Second)}
-	if c, ok := s.Cluster(shard.Cluster); ok {
-		state.UID, state.Network = c.Identity.UID, c.Identity.Network
-	}
-	content := s.Contribution(shard)
-	for key, shard := range content.Services.Set {
-		state.Services = append(state.Services, savedService{Hostname: key.Hostname, Namespace: key.Namespace, Shard: shard})
-	}
-	for key, w := range content.Workloads.Set {
-		state.Workloads = append(state.Workloads, savedWorkload{Key: key, Workload: w})
-	}
-	slices.SortFunc(state.Services, func(a, b savedService) int {
-		return cmp.Or(cmp.Compare(a.Hostname, b.Hostname), cmp.Compare(a.Namespace, b.Namespace))
-	})
-	slices.SortFunc(state.Workloads, func(a, b savedWorkload) int {
-		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
-	})
-	return state
+	savedHeader
+	services  map[federation.ServiceKey]*federation.Shard
+	workloads map[federation.WorkloadKey]*federation.Workload
 }
 
 // edit is the state as the full edit that restores it.
 func (s *saved) edit() federation.Edit {
 	identity := s.identity()
-	e := federation.Edit{
-		Services:  federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: map[federation.ServiceKey]*federation.Shard{}},
-		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true, Set: map[federation.WorkloadKey]*federation.Workload{}},
+	return federation.Edit{
+		Services:  federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: s.services},
+		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true, Set: s.workloads},
 		Identity:  &identity,
 	}
-	for _, svc := range s.Services {
-		e.Services.Set[federation.ServiceKey{Hostname: svc.Hostname, Namespace: svc.Namespace}] = svc.Shard
-	}
-	for _, w := range s.Workloads {
-		e.Workloads.Set[w.Key] = w.Workload
-	}
-	return e
 }
 
 func (s *saved) identity() federation.Identity {
 	return federation.Identity{UID: s.UID, Network: s.Network}
 }
 
-func (s *saved) encode() ([]byte, error) {
-	body, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
+// add decodes one record of the file.
+func (s *saved) add(bucket string, key, value []byte) error {
+	if bucket == serviceBucket {
+		k, err := serviceOf(key)
+		if err != nil {
+			return err
+		}
+		s.services[k], err = decode[federation.Shard](key, value)
+		return err
 	}
-	sum := sha256.Sum256(body)
-	header, err := json.Marshal(savedHeader{Format: savedFormat, SHA256: hex.EncodeToString(sum[:]), Owner: s.owner})
+	k, err := workloadOf(key)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return append(append(header, '\n'), body...), nil
+	s.workloads[k], err = decode[federation.Workload](key, value)
+	return err
 }
 
-// decodeSaved refuses whatever encode did not write for this very shard.
-func decodeSaved(data []byte, shard federation.ShardKey) (*saved, error) {
-	line, body, _ := bytes.Cut(data, []byte("\n"))
-	var header savedHeader
-	if err := json.Unmarshal(line, &header); err != nil || header.Format < 1 {
-		return nil, errors.New("it is no last known good state")
+func decode[T any](key, value []byte) (*T, error) {
+	var v *T
+	if err := json.Unmarshal(value, &v); err != nil {
+		return nil, fmt.Errorf("reading %q: %w", key, err)
 	}
-	if header.Format > savedFormat {
-		return nil, fmt.Errorf("its format %d is newer than %d, which this version knows", header.Format, savedFormat)
+	if v == nil {
+		return nil, fmt.Errorf("%q is empty", key)
 	}
-	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != header.SHA256 {
-		return nil, errors.New("its checksum does not fit: it is damaged")
-	}
-	var s saved
-	if err := json.Unmarshal(body, &s); err != nil {
-		return nil, fmt.Errorf("reading its content: %w", err)
-	}
-	if s.Cluster != shard.Cluster || s.Provider != shard.Provider {
-		return nil, fmt.Errorf("it is that of %s/%s", s.Cluster, s.Provider)
-	}
-	incomplete := slices.ContainsFunc(s.Services, func(v savedService) bool { return v.Shard == nil }) ||
-		slices.ContainsFunc(s.Workloads, func(v savedWorkload) bool { return v.Workload == nil })
-	if incomplete {
-		return nil, errors.New("an entry of it is empty")
-	}
-	return &s, nil
+	return v, nil
 }
 
-// savedStates are the files of one folder, one a cluster.
+// The keys of records: NUL is part of no name.
+func serviceKey(k federation.ServiceKey) []byte {
+	return []byte(k.Namespace + "\x00" + string(k.Hostname))
+}
+
+func workloadKey(k federation.WorkloadKey) []byte {
+	return []byte(k.Namespace + "\x00" + k.Name)
+}
+
+func serviceOf(key []byte) (federation.ServiceKey, error) {
+	namespace, host, ok := strings.Cut(string(key), "\x00")
+	if !ok {
+		return federation.ServiceKey{}, fmt.Errorf("%q is not the key of a service", key)
+	}
+	return federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: namespace}, nil
+}
+
+func workloadOf(key []byte) (federation.WorkloadKey, error) {
+	namespace, name, ok := strings.Cut(string(key), "\x00")
+	if !ok {
+		return federation.WorkloadKey{}, fmt.Errorf("%q is not the key of a workload", key)
+	}
+	return federation.WorkloadKey{Namespace: namespace, Name: name}, nil
+}
+
+// savedStates are the files of one folder, one per cluster.
 type savedStates struct {
 	dir string // empty: nothing is kept
 	mu  sync.Mutex
 }
 
+// savedSuffix ends the name of every file.
+const savedSuffix = ".db"
+
 func (d *savedStates) path(shard federation.ShardKey) string {
-	return filepath.Join(d.dir, url.PathEscape(string(shard.Cluster))+"."+url.PathEscape(string(shard.Provider))+".json")
+	return filepath.Join(d.dir, url.PathEscape(string(shard.Cluster))+"."+url.PathEscape(string(shard.Provider))+savedSuffix)
 }
 
 // load returns nil where nothing was saved.
@@ -156,25 +110,27 @@ func (d *savedStates) load(shard federation.ShardKey) (*saved, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	info, err := os.Lstat(d.path(shard))
+	s, err := readSaved(d.path(shard), shard)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSaved) {
-		err = errors.New("it is no regular file of at most 1 GiB")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(d.path(shard))
-	}
-	var s *saved
-	if err == nil {
-		s, err = decodeSaved(data, shard)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", d.path(shard), err)
 	}
 	return s, nil
+}
+
+// write brings the file of the shard to the state: by the changed records alone
+// if the process wrote the file before, else as a new file in its place.
+func (d *savedStates) write(shard federation.ShardKey, c savedChange, now time.Time) error {
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return err
+	}
+	c.header.Saved = now.UTC().Truncate(time.Second)
+	if c.whole {
+		return createSaved(d.path(shard), c)
+	}
+	return inSaved(d.path(shard), false, c.apply)
 }
 
 // remove deletes the file, if there is one.

@@ -160,7 +160,7 @@ func TestSavedStateFollowsWithinASecondAndGoesWithItsCluster(t *testing.T) {
 		after(time.Second)
 		sink.Update(set("new-one", shard(1, 1)))
 		after(time.Second)
-		file := filepath.Join(dir, "c1.Mock.json")
+		file := filepath.Join(dir, "c1.Mock.db")
 		data, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(data, []byte("new-one")) {
 			t.Errorf("a second after the change the file is %.200s (%v)", data, err)
@@ -180,14 +180,17 @@ func TestSavedStateFollowsWithinASecondAndGoesWithItsCluster(t *testing.T) {
 func TestRefusedSavedStates(t *testing.T) {
 	for name, spoil := range map[string]func([]byte) []byte{
 		"empty":   func([]byte) []byte { return nil },
-		"cut":     func(b []byte) []byte { return b[:len(b)-10] },
-		"flipped": func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
+		"cut":     func(b []byte) []byte { return b[:3*os.Getpagesize()+100] },
+		"half":    func(b []byte) []byte { return b[:len(b)/2] },
+		"flipped": func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("10.1.1.2"), []byte("10.1.1.3")) },
+		"renamed": func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("s1.shop"), []byte("s9.shop")) },
 		"foreign": func([]byte) []byte { return []byte("#!/bin/sh\nexit 1\n") },
 		"newer": func(b []byte) []byte {
-			return bytes.Replace(b, []byte(`"lastKnownGood":1`), []byte(`"lastKnownGood":2`), 1)
+			return bytes.ReplaceAll(b, []byte(`"format":2`), []byte(`"format":3`))
 		},
-		"no body":   func(b []byte) []byte { return b[:bytes.IndexByte(b, '\n')] },
-		"only null": func([]byte) []byte { return []byte("null\nnull") },
+		"no pages":   func(b []byte) []byte { clear(b[2*os.Getpagesize():]); return b },
+		"wild pages": func(b []byte) []byte { scribble(b[2*os.Getpagesize():]); return b },
+		"no file":    func(b []byte) []byte { clear(b); return b },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, file := savedBy(t, full(1, 3))
@@ -203,18 +206,24 @@ func TestRefusedSavedStates(t *testing.T) {
 	}
 	t.Run("of another cluster", func(t *testing.T) {
 		dir, file := savedBy(t, full(1, 3))
-		if err := os.Rename(file, filepath.Join(dir, "c2.Mock.json")); err != nil {
+		if err := os.Rename(file, filepath.Join(dir, "c2.Mock.db")); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) { wantUnused(t, dir, "c2") })
 	})
 	t.Run("a folder", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := os.Mkdir(filepath.Join(dir, "c1.Mock.json"), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(dir, "c1.Mock.db"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) { wantUnused(t, dir, "c1") })
 	})
+}
+
+func scribble(b []byte) {
+	for i := range b {
+		b[i] = byte(i*7 + i/251)
+	}
 }
 
 func wantUnused(t *testing.T, dir, id string) {

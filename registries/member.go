@@ -15,7 +15,6 @@ type member struct {
 	shard    federation.ShardKey
 	operator *federation.Writer // what operators say of this cluster
 	settled  atomic.Bool        // the start need not wait for it
-	touched  atomic.Bool        // changed since it was saved
 	gone     atomic.Bool        // detached: it is not saved any more
 
 	mu        sync.Mutex
@@ -33,6 +32,8 @@ type member struct {
 	published federation.RegistryStatus
 	lastEvent time.Time
 	lastSync  time.Time
+	unsaved   unsaved
+	written   bool // by this process, so that the file can be changed in place
 }
 
 func newMember(s *Supervisor, shard federation.ShardKey) *member {
@@ -88,8 +89,7 @@ func (m *member) own(owner string) {
 	}
 	m.owner = owner
 	if m.synced {
-		m.touched.Store(true)
-		signal(m.dirty)
+		m.mark(func(u *unsaved) { u.header = true })
 	}
 }
 

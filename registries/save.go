@@ -2,100 +2,109 @@ package registries
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"time"
+
+	"isthmus.dev/isthmus/federation"
 )
 
-// saveDelay is how long changes are collected before they are written; a change
-// is on disk within 1 s.
-const saveDelay = 300 * time.Millisecond
+// saveDelay is how long changes are collected before they are written, in one
+// transaction per cluster: a change is on disk within 1 s.
+const saveDelay = 800 * time.Millisecond
+
+// saveAgain is the pause after a write that failed.
+const saveAgain = 5 * time.Second
 
 // save writes what changed until the context ends.
 func (s *Supervisor) save(ctx context.Context) {
 	timer := time.NewTimer(saveDelay)
 	timer.Stop()
 	defer timer.Stop()
+	waiting := false
 	for {
 		select {
 		case <-s.dirty:
-			timer.Reset(saveDelay)
-		case <-ctx.Done():
-			return
-		}
-		select {
+			if !waiting {
+				waiting = true
+				timer.Reset(saveDelay)
+			}
 		case <-timer.C:
-			s.saveDirty()
+			waiting = !s.saveDirty()
+			if waiting {
+				timer.Reset(saveAgain)
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// saveDirty writes the state of every cluster that changed.
-func (s *Supervisor) saveDirty() {
+// saveDirty writes the state of every cluster that changed, and tells whether
+// all of it is on disk.
+func (s *Supervisor) saveDirty() (all bool) {
 	if s.options.Dir == "" {
-		return
+		return true
 	}
 	s.mu.Lock()
-	var changed []*member
+	members := make([]*member, 0, len(s.members))
 	for _, m := range s.members {
-		if m.touched.Swap(false) {
-			changed = append(changed, m)
-		}
+		members = append(members, m)
 	}
 	s.mu.Unlock()
-	for _, m := range changed {
+	all = true
+	for _, m := range members {
 		if err := m.saveState(); err != nil {
-			m.touched.Store(true) // the next change, or the end, tries again
-			s.options.Logger.Warn("the last known good state was not saved", "cluster", m.shard.Cluster, "err", err)
+			all = false
+			s.options.Logger.Warn("the last known good state was not saved", "cluster", m.shard.Cluster, "err", err, "again", saveAgain)
 		}
 	}
+	return all
 }
 
+// saveState writes what is not on disk yet. After a failure the file is written
+// anew as a whole.
 func (m *member) saveState() error {
-	state := stateOf(m.options.Aggregate.Latest(), m.shard, m.options.Now())
 	m.mu.Lock()
-	state.owner = m.owner
+	what, owner := m.unsaved, m.owner
+	m.unsaved = unsaved{}
 	m.mu.Unlock()
-	data, err := state.encode()
+	if what.empty() {
+		return nil
+	}
+	err := m.writeState(&what, owner)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.written = err == nil
+	m.unsaved.whole = m.unsaved.whole || err != nil
+	return err
+}
+
+// mark notes what is to be written. The first write of a process is a new file,
+// whatever the old one holds. The caller holds mu.
+func (m *member) mark(note func(*unsaved)) {
+	note(&m.unsaved)
+	m.unsaved.whole = m.unsaved.whole || !m.written
+	signal(m.dirty)
+}
+
+func (m *member) writeState(what *unsaved, owner string) error {
+	snapshot := m.options.Aggregate.Latest()
+	records, err := what.records(snapshot, m.shard)
 	if err != nil {
 		return err
 	}
+	c := savedChange{whole: what.whole, header: m.savedHeader(snapshot, owner), records: records}
 	m.saved.mu.Lock()
 	defer m.saved.mu.Unlock()
 	if m.gone.Load() {
 		return nil
 	}
-	return replaceFile(m.saved.path(m.shard), data)
+	return m.saved.write(m.shard, c, m.options.Now())
 }
 
-// replaceFile makes the file hold the data: after a crash it has the old content
-// or the new one. Only its owner may read it.
-func replaceFile(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+func (m *member) savedHeader(s *federation.Snapshot, owner string) savedHeader {
+	h := savedHeader{Cluster: m.shard.Cluster, Provider: m.shard.Provider, Owner: owner}
+	if c, ok := s.Cluster(m.shard.Cluster); ok {
+		h.UID, h.Network = c.Identity.UID, c.Identity.Network
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return h
 }

@@ -99,9 +99,8 @@ func (r *attempt) apply(e federation.Edit) {
 	if e.Services.Full && !m.settled.Load() {
 		m.settle()
 	}
-	if m.synced && m.options.Aggregate.Latest() != before {
-		m.touched.Store(true)
-		signal(m.dirty)
+	if after := m.options.Aggregate.Latest(); m.synced && after != before {
+		m.mark(func(u *unsaved) { u.note(e, m.shard, before, after) })
 	}
 }
 

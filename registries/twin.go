@@ -155,8 +155,7 @@ func (r *attempt) refuseTwin(by federation.ClusterID) {
 		})
 	}
 	m.restored, m.served = nil, false
-	m.touched.Store(true)
-	signal(m.dirty)
+	m.mark(func(u *unsaved) { u.whole = true })
 	m.showTwin(by)
 	m.fail(why)
 }

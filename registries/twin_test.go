@@ -1,6 +1,7 @@
 package registries_test
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -61,7 +62,7 @@ func TestBK16OneClusterUnderSeveralIDs(t *testing.T) {
 				}
 			}
 			after(2 * time.Second)
-			if data, err := os.ReadFile(filepath.Join(dir, "n.Kubernetes.json")); err == nil && strings.Contains(string(data), "s0.shop") {
+			if data, err := os.ReadFile(filepath.Join(dir, "n.Kubernetes.db")); err != nil || bytes.Contains(data, []byte("s0.shop")) {
 				t.Error("what is not served is on disk")
 			}
 			operator.Detach("m")

@@ -58,7 +58,7 @@ func (c *crashing) start() {
 
 // saved is the file with what was last known of the cluster.
 func (c *crashing) saved() string {
-	return filepath.Join(c.dir, "data", "last-known-good", "east.Kubernetes.json")
+	return filepath.Join(c.dir, "data", "last-known-good", "east.Kubernetes.db")
 }
 
 // attach tries until the cluster is attached, as somebody does who got no answer.

@@ -36,7 +36,7 @@ func TestF03F04AttachAndDetachOutliveAKill(t *testing.T) {
 	p.kill()
 	p = startProgramIn(t, p.dir)
 	p.at().awaitPhase(t, "east", "READY")
-	saved := filepath.Join(p.dir, "data", "last-known-good", "east.Kubernetes.json")
+	saved := filepath.Join(p.dir, "data", "last-known-good", "east.Kubernetes.db")
 	var state []byte
 	p.at().await(t, "the saved state", func() (err error) { state, err = os.ReadFile(saved); return err })
 	if got := p.at().ask(t, "detachCluster", map[string]any{"clusterID": "east"}); got.refusals() != "" {

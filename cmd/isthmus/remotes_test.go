@@ -152,7 +152,7 @@ func TestRemoteSecretsOutliveTheirCluster(t *testing.T) {
 	}
 	home.Apply(remoteSecret("remote-west", "west", away.User("first").Kubeconfig()))
 	services := p.at().awaitPhase(t, "west", "READY").Services.TotalCount
-	saved := filepath.Join(p.dir, "data", "last-known-good", "west.Kubernetes.json")
+	saved := filepath.Join(p.dir, "data", "last-known-good", "west.Kubernetes.db")
 	p.at().await(t, "the saved state", func() error { _, err := os.Stat(saved); return err })
 	home.Stop()
 	p.at().awaitPhase(t, "home", "STALE")

@@ -66,5 +66,5 @@ func TestTwoHubsAttachAndDetach(t *testing.T) {
 }
 
 func (p *program) savedEast() string {
-	return filepath.Join(p.dir, "data", "last-known-good", "east.Kubernetes.json")
+	return filepath.Join(p.dir, "data", "last-known-good", "east.Kubernetes.db")
 }
