@@ -23,6 +23,18 @@ func (k ServiceKey) AutomaticVIPs() [2]netip.Addr {
 	return [2]netip.Addr{netip.AddrFrom4(v4), netip.AddrFrom16(v6)}
 }
 
+// The addresses that the hub allocates to ServiceEntries without addresses.
+var (
+	allocatedIPv4 = netip.MustParsePrefix("240.240.0.0/16")
+	allocatedIPv6 = netip.MustParsePrefix("2001:2::/112")
+)
+
+// IsAllocatedVIP tells that the address is from the ranges of which the hub
+// allocates VIPs. Only callers whose DNS requests are captured learn of them.
+func IsAllocatedVIP(vip netip.Addr) bool {
+	return allocatedIPv4.Contains(vip) || allocatedIPv6.Contains(vip)
+}
+
 // HasAutomaticVIPs tells that callers of other clusters know the service by
 // automatic VIPs: it is of the mesh, and the proxy chooses its endpoint.
 func (s *Service) HasAutomaticVIPs() bool { return !s.MeshExternal && s.Resolution != Passthrough }

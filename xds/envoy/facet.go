@@ -49,7 +49,7 @@ type Facet struct {
 	Locality  federation.Locality // of the proxies
 	Identity  bool                // the proxies have an identity of the mesh
 	SNIDNAT   bool                // the proxies are routers in sni-dnat mode
-	Automatic bool                // callers know services of other clusters by automatic VIPs
+	Automatic bool                // DNS capture: callers know services by automatic VIPs
 	// What configuration makes of the proxy.
 	Egress   string                  // what a Sidecar imports: NAMESPACE/HOST, sorted, joined by commas; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas

@@ -108,14 +108,15 @@ func (b *builder) serviceListener(name string) *listenerv3.Listener {
 // portListener gives HTTP what is HTTP, and TLS to the services that are told
 // apart by the name of the server. Other connections of the port are not for its
 // services and go on; a caller that lets the server speak first waits for
-// detection.
+// detection. The chain for HTTP names its transport: the ALPN of a ClientHello
+// counts as an application protocol, too.
 func (b *builder) portListener(l *listenerv3.Listener, number uint16) *listenerv3.Listener {
 	addNamed(l, b.servers(number))
 	if f := b.portFilter(number); f != nil {
 		l.ListenerFilters = append(l.ListenerFilters, httpInspectorFilter())
 		l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
 		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
-			FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: []string{"http/1.0", "http/1.1", "h2c"}},
+			FilterChainMatch: &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer", ApplicationProtocols: []string{"http/1.0", "http/1.1", "h2c"}},
 			Filters:          []*listenerv3.Filter{f},
 		})
 	}

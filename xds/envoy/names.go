@@ -216,7 +216,8 @@ func parseListener(name string) (vip netip.Addr, port uint16, ok bool) {
 // listenerVIPs are the addresses at which a proxy of the cluster catches the
 // service's TCP connections. A range has no listener of its own, and neither has
 // a service whose callers choose the instance: these connections go where the
-// caller wanted. IPv6 addresses are for proxies that have one.
+// caller wanted. IPv6 addresses are for proxies that have one, allocated ones for
+// proxies with DNS capture: no other caller learns of them.
 func listenerVIPs(s *federation.Service, f Facet) []netip.Addr {
 	if s.Resolution == federation.Passthrough {
 		return nil
@@ -226,7 +227,9 @@ func listenerVIPs(s *federation.Service, f Facet) []netip.Addr {
 		automatic := s.Key.AutomaticVIPs()
 		vips = append(vips, automatic[:]...)
 	}
-	return slices.DeleteFunc(vips, func(vip netip.Addr) bool { return vip.Is6() && !f.IPv6 })
+	return slices.DeleteFunc(vips, func(vip netip.Addr) bool {
+		return vip.Is6() && !f.IPv6 || federation.IsAllocatedVIP(vip) && !f.Automatic
+	})
 }
 
 // serviceVIPs returns the single addresses under which callers in the cluster
