@@ -19,8 +19,8 @@ var sampleConfig []byte
 
 // config is the config file. What it does not name is a mistake in the file.
 type configFile struct {
-	GraphQL   addrConfig      `yaml:"graphql"`
-	XDS       addrConfig      `yaml:"xds"`
+	GraphQL   graphqlConfig   `yaml:"graphql"`
+	XDS       xdsConfig       `yaml:"xds"`
 	TLS       serverTLSConfig `yaml:"tls"`
 	DataDir   string          `yaml:"dataDir"`
 	ConfigDir string          `yaml:"configDir"`
@@ -39,8 +39,17 @@ type remoteSecretsConfig struct {
 	Ignore    bool   `yaml:"ignore"`
 }
 
-type addrConfig struct {
-	Addr string `yaml:"addr"`
+type graphqlConfig struct {
+	Addr                    string `yaml:"addr"`
+	MaxConnections          int    `yaml:"maxConnections"`
+	MaxConnectionsPerSource int    `yaml:"maxConnectionsPerSource"`
+}
+
+type xdsConfig struct {
+	Addr                    string `yaml:"addr"`
+	MaxConnections          int    `yaml:"maxConnections"`
+	MaxConnectionsPerSource int    `yaml:"maxConnectionsPerSource"`
+	IdleTimeout             string `yaml:"idleTimeout"`
 }
 
 type serverTLSConfig struct {

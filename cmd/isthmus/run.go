@@ -25,6 +25,7 @@ import (
 	gatewaynames "isthmus.dev/isthmus/internal/resolve"
 	"isthmus.dev/isthmus/internal/seal"
 	"isthmus.dev/isthmus/internal/server"
+	"isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/registries"
 	"isthmus.dev/isthmus/xds"
 )
@@ -116,6 +117,8 @@ type hub struct {
 //nolint:funlen // one list, in the order in which rooms need each other
 func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	counts := metrics.New()
+	callers := source.NewLog(p.logger)
+	p.doors = p.doors.limited(s.connections, counts.Server, callers)
 	aggregate := federation.NewAggregate(snapshotMetrics{counts})
 	who, err := openIdentities(ctx, identityParts{
 		settings: s.identity, hub: federation.ClusterID(s.clusterID), store: p.store.Shared(sharedAuthority), keys: p.keys,
@@ -155,7 +158,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		Logger: p.logger, Secrets: secrets, SecretsOnSocket: s.dev, Access: proxyAccessOf(s, who, aggregate),
 		Probes: probers{found},
 	})
-	grpcServer := grpc.NewServer(append(server.GRPCOptions(who.tls(p.tls())), discovery.ServerOptions()...)...)
+	grpcServer := grpc.NewServer(append(server.GRPCOptions(who.tls(p.tls()), s.connections.xdsIdle), discovery.ServerOptions()...)...)
 	discovery.Register(grpcServer)
 	if service := who.service(p.logger); service != nil {
 		service.Register(grpcServer)

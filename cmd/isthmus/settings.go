@@ -50,6 +50,7 @@ type settings struct {
 	etcd          etcdConfig
 	clusters      []clusterConfig
 	identity      identitySettings
+	connections   connectionSettings
 	sample        bool // the clusters are the embedded sample
 	// remoteNamespace is where Secrets name further clusters; empty: they are not read.
 	remoteNamespace string
@@ -94,6 +95,9 @@ func resolve(f flags) (settings, error) {
 	}
 	var err error
 	if s.identity, err = c.Identity.settings(); err != nil {
+		return settings{}, err
+	}
+	if s.connections, err = c.connections(server.Descriptors()); err != nil {
 		return settings{}, err
 	}
 	if s.dataDir, err = dataDirOf(cmp.Or(f.dataDir, c.DataDir)); err != nil {

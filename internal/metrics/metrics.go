@@ -23,6 +23,7 @@ type Metrics struct {
 	Config     *Config
 	Clusters   *Clusters
 	Identity   *Identity
+	Server     *Server
 
 	registry *prometheus.Registry
 }
@@ -40,6 +41,7 @@ func New() *Metrics {
 		Config:     newConfig(registry),
 		Clusters:   newClusters(registry),
 		Identity:   newIdentity(registry),
+		Server:     newServer(registry),
 		registry:   registry,
 	}
 }

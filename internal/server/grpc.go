@@ -24,19 +24,28 @@ const (
 	grpcConnectionAge  = 30 * time.Minute
 	grpcAgeGrace       = 30 * time.Second
 	grpcConnectTimeout = 10 * time.Second
+
+	grpcWindow           = 64 << 10
+	grpcConnectionWindow = 256 << 10
 )
 
+// DefaultGRPCIdle is how long a gRPC connection may stay open without a stream.
+const DefaultGRPCIdle = 15 * time.Second
+
 // GRPCOptions are the transport limits of a gRPC server; config nil means plaintext. gRPC spreads the connection age by
-// a tenth, so that clients do not come back all at once.
-func GRPCOptions(config *tls.Config) []grpc.ServerOption {
+// a tenth, so that clients do not come back all at once. A connection without a stream is closed after idle: nobody has
+// said who they are on it. The windows do not grow: what arrives on a stream before its caller is known is bounded.
+func GRPCOptions(config *tls.Config, idle time.Duration) []grpc.ServerOption {
 	options := []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(grpcMaxStreams),
 		grpc.MaxRecvMsgSize(grpcMaxReceive),
 		grpc.MaxHeaderListSize(grpcMaxHeaderList),
 		grpc.ConnectionTimeout(grpcConnectTimeout),
+		grpc.StaticStreamWindowSize(grpcWindow),
+		grpc.StaticConnWindowSize(grpcConnectionWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time: grpcPingAfter, Timeout: grpcPingTimeout,
-			MaxConnectionAge: grpcConnectionAge, MaxConnectionAgeGrace: grpcAgeGrace,
+			MaxConnectionIdle: idle, MaxConnectionAge: grpcConnectionAge, MaxConnectionAgeGrace: grpcAgeGrace,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: grpcMinPing, PermitWithoutStream: true}),
 	}

@@ -221,7 +221,7 @@ func TestGRPCDrainEndsStreams(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	listener, err := Listen(t.Context(), "127.0.0.1:0", ListenOptions{AnyPort: true})
 	must(t, err)
-	server := grpc.NewServer(GRPCOptions(nil)...)
+	server := grpc.NewServer(GRPCOptions(nil, DefaultGRPCIdle)...)
 	service := staying{entered: make(chan struct{}, 100)}
 	healthpb.RegisterHealthServer(server, service)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"isthmus.dev/isthmus/internal/server"
+	"isthmus.dev/isthmus/internal/source"
+)
+
+// connectionSettings bound the connections of each listener.
+type connectionSettings struct {
+	graphql, xds, health server.ConnectionLimits
+	xdsIdle              time.Duration
+}
+
+// Shares of the file descriptors that the process may have. What connections do not get stays for the hub itself: the
+// store, the links to clusters, certificates.
+const (
+	forConnections = 80 // percent, of all listeners together
+	forXDS         = 60
+	forGraphQL     = 20
+	forHealth      = 5
+
+	mostXDS     = 10_000
+	mostGraphQL = 1000
+	mostHealth  = 200
+
+	minIdle, maxIdle = time.Second, time.Hour
+)
+
+// connections are the settings for a process that may have so many file descriptors; 0: it is not known.
+func (c configFile) connections(descriptors int) (connectionSettings, error) {
+	share := func(percent, most int) int {
+		if descriptors == 0 {
+			return most
+		}
+		return max(1, min(most, descriptors*percent/100))
+	}
+	limits := func(total, perSource, percent, most int) server.ConnectionLimits {
+		total = cmp.Or(total, share(percent, most))
+		return server.ConnectionLimits{
+			Total: total, PerSource: cmp.Or(perSource, max(1, total/4)), Descriptor: descriptors * forConnections / 100,
+		}
+	}
+	s := connectionSettings{
+		graphql: limits(c.GraphQL.MaxConnections, c.GraphQL.MaxConnectionsPerSource, forGraphQL, mostGraphQL),
+		xds:     limits(c.XDS.MaxConnections, c.XDS.MaxConnectionsPerSource, forXDS, mostXDS),
+		health:  limits(0, 0, forHealth, mostHealth),
+		xdsIdle: server.DefaultGRPCIdle,
+	}
+	err := errors.Join(
+		notNegative("graphql.maxConnections", c.GraphQL.MaxConnections), notNegative("graphql.maxConnectionsPerSource", c.GraphQL.MaxConnectionsPerSource),
+		notNegative("xds.maxConnections", c.XDS.MaxConnections), notNegative("xds.maxConnectionsPerSource", c.XDS.MaxConnectionsPerSource),
+	)
+	if c.XDS.IdleTimeout == "" {
+		return s, err
+	}
+	idle, wrong := time.ParseDuration(c.XDS.IdleTimeout)
+	if wrong != nil || idle < minIdle || idle > maxIdle {
+		return s, errors.Join(err, fmt.Errorf("xds.idleTimeout %q: use a duration from 1s to 1h, such as 15s", c.XDS.IdleTimeout))
+	}
+	s.xdsIdle = idle
+	return s, err
+}
+
+func notNegative(field string, value int) error {
+	if value < 0 {
+		return fmt.Errorf("%s: %d is negative; use 1 or more, or leave it out for the default", field, value)
+	}
+	return nil
+}
+
+// limited bounds the connections of the listeners.
+func (l listeners) limited(s connectionSettings, to server.ConnectionMetrics, log *source.Log) listeners {
+	bound := func(listener net.Listener, name string, limits server.ConnectionLimits) net.Listener {
+		return server.Limit(listener, server.LimitOptions{Name: name, Limits: limits, Metrics: to, Log: log})
+	}
+	return listeners{
+		graphql: bound(l.graphql, "graphql", s.graphql), xds: bound(l.xds, "xds", s.xds), health: bound(l.health, "health", s.health),
+	}
+}

@@ -1,0 +1,33 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Server counts the connections of the hub's listeners.
+type Server struct {
+	open    *prometheus.GaugeVec
+	refused *prometheus.CounterVec
+}
+
+func newServer(r *prometheus.Registry) *Server {
+	s := &Server{
+		open:    gauge(r, "connections", "Open connections, by listener (graphql, xds, health).", "listener"),
+		refused: counter(r, "connections_refused_total", "Connections that were closed before TLS, by listener and reason (total, source, descriptors).", "listener", "reason"),
+	}
+	for _, listener := range []string{"graphql", "xds", "health"} {
+		s.open.WithLabelValues(listener)
+		for _, reason := range []string{"total", "source", "descriptors"} {
+			s.refused.WithLabelValues(listener, reason)
+		}
+	}
+	return s
+}
+
+// Connections counts connections that were opened (1) or have ended (-1). The listener is one of few fixed words.
+func (m *Server) Connections(listener string, change int) {
+	m.open.WithLabelValues(listener).Add(float64(change))
+}
+
+// ConnectionRefused counts a connection that was closed at once. Both are one of few fixed words.
+func (m *Server) ConnectionRefused(listener, why string) {
+	m.refused.WithLabelValues(listener, why).Inc()
+}

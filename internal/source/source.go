@@ -1,0 +1,33 @@
+// Package source tells which callers count as one, and keeps them from flooding the log.
+package source
+
+import (
+	"net"
+	"net/netip"
+)
+
+// ipv6Bits is the network that one IPv6 host usually has for itself.
+const ipv6Bits = 64
+
+// Of returns the source of an address: the address itself for IPv4, its /64 for IPv6. The zero value stands for
+// callers without an address, such as those of a unix socket.
+func Of(address netip.Addr) netip.Prefix {
+	address = address.Unmap().WithZone("")
+	bits := address.BitLen()
+	if address.Is6() {
+		bits = ipv6Bits
+	}
+	prefix, err := address.Prefix(bits)
+	if err != nil || !address.IsValid() {
+		return netip.Prefix{}
+	}
+	return prefix
+}
+
+// OfNet returns the source of a connection's remote address.
+func OfNet(address net.Addr) netip.Prefix {
+	if tcp, is := address.(*net.TCPAddr); is {
+		return Of(tcp.AddrPort().Addr())
+	}
+	return netip.Prefix{}
+}
