@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -69,7 +68,6 @@ type Options struct {
 
 // Service is istio.v1.auth.IstioCertificateService.
 type Service struct {
-	security.UnimplementedIstioCertificateServiceServer
 	o      Options
 	limits *limits
 }
@@ -88,22 +86,13 @@ func New(o Options) *Service {
 	return &Service{o: o, limits: newLimits(o.Limits)}
 }
 
-// Register adds the service to a gRPC server.
-func (s *Service) Register(r grpc.ServiceRegistrar) {
-	security.RegisterIstioCertificateServiceServer(r, s)
-}
-
 // impersonates is the key with which Istio's node proxies ask for certificates of
 // others.
 const impersonates = "ImpersonatedIdentity"
 
-// CreateCertificate signs the request of whoever proved who it is, for nobody
-// else. Every outcome is logged, without what is secret.
-func (s *Service) CreateCertificate(ctx context.Context, r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {
-	caller, err := s.o.Callers.Identify(ctx)
-	if err != nil {
-		return nil, err
-	}
+// create signs the request of whoever proved who it is, for nobody else. Every
+// outcome is logged, without what is secret.
+func (s *Service) create(ctx context.Context, caller access.Identity, r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {
 	log := s.o.Logger.With(slog.String("method", "csr"), slog.String("workload", caller.Workload.String()), slog.String("pod", caller.Pod), slog.String("from", from(ctx)))
 	cluster, leaf, err := s.sign(caller, r)
 	if err != nil {

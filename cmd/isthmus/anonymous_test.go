@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+	security "istio.io/api/security/v1alpha1"
+)
+
+// memory is a figure of /proc/PID/status in MiB.
+func (p *secureProgram) memory(t *testing.T, figure string) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
+	if err != nil {
+		t.Fatalf("the hub is gone: %v\n%s", err, p.log.String())
+	}
+	_, after, _ := strings.Cut(string(text), figure+":")
+	kib := 0
+	if _, err := fmt.Sscan(after, &kib); err != nil {
+		t.Fatal(err)
+	}
+	return kib >> 10
+}
+
+// TestR02MemoryOfAnonymousCallers: 80 anonymous connections ask for a certificate with messages of nearly 4 MiB, which
+// would be more than 300 MiB at once.
+func TestR02MemoryOfAnonymousCallers(t *testing.T) {
+	p := startSecureProgram(t, "true", "")
+	before := p.memory(t, "VmRSS")
+	request := &security.IstioCertificateRequest{Csr: strings.Repeat("x", 4<<20-1024)}
+	var all sync.WaitGroup
+	for range 80 {
+		all.Go(func() {
+			conn, err := grpc.NewClient(p.xdsAddr, grpc.WithTransportCredentials(credentials.NewTLS(p.anonymous())))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, err = security.NewIstioCertificateServiceClient(conn).CreateCertificate(t.Context(), request)
+			if code := status.Code(err); code != codes.Unauthenticated {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if grown := p.memory(t, "VmHWM") - before; grown > 100 {
+		t.Errorf("the memory of the hub grew by %d MiB from %d", grown, before)
+	}
+}
