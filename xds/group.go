@@ -86,8 +86,7 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 	}
 	for _, change := range changes.Services {
 		if change.Reasons&federation.ReasonSpec != 0 {
-			svc, _ := s.Service(change.Key)
-			g.contribute(change.Key, svc)
+			g.respecify(change.Key)
 		}
 	}
 	for _, change := range changes.Objects {
@@ -124,6 +123,18 @@ func (g *group) resync() {
 		all.spoil()
 	}
 	g.log.reset(g.snapshot.Version())
+}
+
+// respecify takes up that the spec of a service changed. Services of one hostname
+// compete for it, so that the others contribute anew, too.
+func (g *group) respecify(key federation.ServiceKey) {
+	svc, _ := g.snapshot.Service(key)
+	g.contribute(key, svc)
+	for _, other := range g.snapshot.ByHostname(key.Hostname) {
+		if other.Key != key {
+			g.contribute(other.Key, other)
+		}
+	}
 }
 
 // contribute replaces what the service contributes; nil is gone.

@@ -197,7 +197,7 @@ func TestWhatCannotBeBuiltKeepsItsLastGoodBytes(t *testing.T) {
 			a := federation.NewAggregate(nil)
 			w := a.Open(source1)
 			w.Update(federation.Edit{Services: service("web", 1)})
-			g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"}, federation.Empty())[0], *b.builder())
+			g := newGroup(envoy.EndpointType, everyones(envoy.EndpointType), *b.builder())
 			var failures []string
 			g.failed = func(_ envoy.Type, name string, _ error) { failures = append(failures, name) }
 			g.sync(a.Latest())
@@ -220,6 +220,12 @@ func TestWhatCannotBeBuiltKeepsItsLastGoodBytes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// everyones is the facet of the services that everyone sees, wherever the proxy is.
+func everyones(t envoy.Type) envoy.Facet {
+	all := envoy.Facets(t, envoy.Node{Cluster: "c1"}, federation.Empty())
+	return all[slices.IndexFunc(all, func(f envoy.Facet) bool { return f.Scope == "public" })]
 }
 
 // counting builds like xds/envoy, and counts.
@@ -250,7 +256,7 @@ func TestTrafficDistributionCostsItsService(t *testing.T) {
 	made := counting(&built, &contributed)
 	groups := map[string]*group{}
 	for _, f := range envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1", Namespace: "shop", Locality: federation.Locality{Region: "eu"}}, a.Latest()) {
-		if f.Namespace == "" { // what everyone sees
+		if f.Scope == everyones(envoy.EndpointType).Scope {
 			groups[f.Place] = newGroup(envoy.EndpointType, f, made)
 		}
 	}
@@ -300,7 +306,7 @@ func TestOneThatCannotBeBuiltSpoilsNoOther(t *testing.T) {
 			}
 			return envoy.Validate(m)
 		}
-		g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"}, federation.Empty())[0], made)
+		g := newGroup(envoy.EndpointType, everyones(envoy.EndpointType), made)
 		var failures []string
 		g.failed = func(_ envoy.Type, name string, _ error) { failures = append(failures, name) }
 		g.sync(a.Latest())
@@ -326,7 +332,7 @@ func TestGroupsCostWhatChanged(t *testing.T) {
 	w.Update(federation.Edit{Services: all})
 	var built, contributed int
 	made := counting(&built, &contributed)
-	g := newGroup(envoy.EndpointType, envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1"}, federation.Empty())[0], made)
+	g := newGroup(envoy.EndpointType, everyones(envoy.EndpointType), made)
 	g.sync(a.Latest())
 	for _, name := range g.list() {
 		g.get(name)

@@ -80,8 +80,8 @@ func answer(name string, addresses []string) *dnsv3.DnsTable_DnsVirtualDomain {
 	}
 }
 
-// namedBy is the service whose the host is: one that the proxy's own cluster has
-// comes first, then one that everyone sees, then the first in the order of keys.
+// namedBy is the service whose the host is: that of the proxy's own namespace, else
+// one that the proxy's own cluster has, else the oldest.
 func (b *builder) namedBy(group []*federation.Service) *federation.Service {
 	var owner *federation.Service
 	for _, s := range group {
@@ -96,10 +96,11 @@ func (b *builder) namedBy(group []*federation.Service) *federation.Service {
 }
 
 func (b *builder) namedBefore(s, t *federation.Service) bool {
-	if here, there := hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster); here != there {
+	own := b.facet.ownNamespace()
+	if here, there := hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster); here != there && !isOwn(s, own) && !isOwn(t, own) {
 		return here
 	}
-	return isPublic(s) && !isPublic(t)
+	return comesBefore(s, t, own)
 }
 
 // addressesOf are the VIPs that callers in the facet's cluster are told: their

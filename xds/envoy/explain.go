@@ -46,7 +46,7 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 	none := federation.Explanation{Via: federation.ViaNone}
 	owner := servedPort{}
 	if isTCP {
-		owner, _ = firstOwner(e.snapshot.ByHostname(s.Key.Hostname), port, e.sees)
+		owner, _ = firstOwner(e.snapshot.ByHostname(s.Key.Hostname), port, e.node.Namespace, e.sees)
 	}
 	switch {
 	case !isTCP:
@@ -59,7 +59,7 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 			none.Cause = o.Key
 		}
 	case owner.service != s:
-		r := hostnameTaken(owner, s)
+		r := hostnameTaken(owner, s, e.node.Namespace)
 		none.Code, none.Message = r.Code, r.Message
 	default:
 		return e.built(servedPort{s, number})

@@ -17,7 +17,7 @@ type Scope string
 const (
 	scopeStatic      Scope = "static"      // what is the same for every sidecar
 	scopePublic      Scope = "public"      // services that every namespace sees
-	scopePrivate     Scope = "private"     // services that not every namespace sees, but this one does
+	scopePrivate     Scope = "private"     // what of services is another for this namespace than for everyone; comes before public
 	scopeImported    Scope = "imported"    // services that a Sidecar imports; takes the place of the two before
 	scopeOwn         Scope = "own"         // what a namespace's own rules make of services; comes before the three
 	scopeCapture     Scope = "capture"     // the entry of captured outbound connections
@@ -101,14 +101,13 @@ func (f Facet) offers() bool {
 	return false
 }
 
-// covers tells that the service belongs to a facet that stands for services. No
-// service belongs to two such facets of one proxy.
+// covers tells that the facet's resources may stand for the service.
 func (f Facet) covers(s *federation.Service) bool {
 	switch f.Scope {
 	case scopePublic:
 		return isPublic(s)
 	case scopePrivate:
-		return !isPublic(s) && s.VisibleFrom(f.Namespace)
+		return s.VisibleFrom(f.Namespace)
 	case scopePassed:
 		return !s.MeshExternal && s.VisibleFrom(f.Namespace)
 	case scopeNames, scopePods, scopeRoutes, scopeProxyRoutes, scopeTargets, scopeImported, scopeOwn, scopeGateway:
@@ -172,8 +171,8 @@ func Facets(t Type, n Node, s *federation.Snapshot) []Facet {
 	return nil
 }
 
-// offering are the facets that stand for services: what the namespace's own
-// rules make of them first.
+// offering are the facets that stand for services; what is for fewer proxies comes
+// first.
 func (n Node) offering(c bearing, base Facet) []Facet {
 	var facets []Facet
 	if c.own {
@@ -188,7 +187,7 @@ func (n Node) offering(c bearing, base Facet) []Facet {
 	}
 	public, private := base, base
 	public.Scope, private.Scope, private.Namespace = scopePublic, scopePrivate, n.Namespace
-	return append(facets, public, private)
+	return append(facets, private, public)
 }
 
 func (n Node) clusterFacets(c bearing) []Facet {
@@ -240,7 +239,14 @@ func (n Node) byPlace(c bearing, base Facet) []Facet {
 	here, everywhere := base, base
 	here.Place, here.Cluster, here.Locality = near, n.Cluster, n.Locality
 	everywhere.Place = far
-	return append(n.offering(c, everywhere), n.offering(c, here)...)
+	// The order of scopes holds whatever the place: two owners of one hostname may
+	// have different ones.
+	facets, nearby := n.offering(c, everywhere), n.offering(c, here)
+	both := make([]Facet, 0, 2*len(facets))
+	for i := range facets {
+		both = append(both, facets[i], nearby[i])
+	}
+	return both
 }
 
 // endpointFacet names the cluster only where it decides the network.
@@ -260,11 +266,7 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	if n.Capture {
 		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity}
 		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
-		offering := n.offering(c, Facet{Cluster: n.Cluster, IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture})
-		if last := len(offering) - 1; offering[last].Scope == scopePrivate {
-			offering[last-1], offering[last] = offering[last], offering[last-1] // what is for fewer proxies comes first
-		}
-		facets = append(facets, offering...)
+		facets = append(facets, n.offering(c, Facet{Cluster: n.Cluster, IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture})...)
 	}
 	if n.DNSCapture {
 		facets = append(facets, Facet{Scope: scopeNames, Cluster: n.Cluster, Namespace: n.Namespace, Egress: c.egress, IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity})

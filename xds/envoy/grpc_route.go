@@ -25,7 +25,7 @@ func (b *builder) grpcRoutes(name string) proto.Message {
 		return nil
 	}
 	for _, s := range losers {
-		b.leaveOut(hostnameTaken(servedPort{service: h.service}, s))
+		b.leaveOut(b.hostnameTaken(servedPort{service: h.service}, s))
 	}
 	routes := b.hostRoutes(h)
 	if len(routes) == 0 {
@@ -46,7 +46,7 @@ func (b *builder) targetHost(host federation.Hostname, number uint16) (h *httpHo
 		return nil, nil
 	}
 	services := b.reader.ByHostname(host)
-	owner, losers := firstOwner(services, number, b.facet.covers)
+	owner, losers := firstOwner(services, number, b.facet.ownNamespace(), b.facet.covers)
 	if owner.service == nil && (number != ruledPort || slices.ContainsFunc(services, b.sees) || !b.isRuled(host)) {
 		return nil, nil
 	}

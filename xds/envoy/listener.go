@@ -131,7 +131,7 @@ func (b *builder) portListener(l *listenerv3.Listener, number uint16) *listenerv
 // services of that port keep their VIPs' own listeners.
 func (b *builder) portFilter(number uint16) *listenerv3.Filter {
 	for group := range byHostname(b.reader.SpecsOnPort(number)) {
-		if owner, _ := firstOwner(group, number, b.sees); owner.service != nil && owner.port.Protocol.IsHTTP() {
+		if owner, _ := b.firstOwner(group, number); owner.service != nil && owner.port.Protocol.IsHTTP() {
 			return routedHTTP("outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
 		}
 	}

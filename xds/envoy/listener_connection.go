@@ -9,6 +9,7 @@ import (
 	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -62,7 +63,7 @@ func (b *builder) servers(number uint16) []namedConnections {
 		return ok && b.sees(s) && byServerName(servedPort{s, p}, b.facet)
 	})
 	for group := range byHostname(slices.Values(services)) {
-		owner, _ := firstOwner(b.reader.ByHostname(group[0].Key.Hostname), number, b.sees)
+		owner, _ := b.firstOwner(b.reader.ByHostname(group[0].Key.Hostname), number)
 		if owner.service == nil || !byServerName(owner, b.facet) {
 			continue
 		}
@@ -89,19 +90,42 @@ func byServerName(p servedPort, f Facet) bool {
 }
 
 // ownListener is the listener as the facet makes it, where that is another than
-// those of the facets that more proxies share.
+// that of the facets that more proxies share. A VIP that has a listener for
+// everyone, but none for the namespace, belongs to a service whose hostname is
+// another's there: connections to it go on.
 func (b *builder) ownListener(name string) *listenerv3.Listener {
-	whole := b.serviceListener(name)
-	if whole == nil {
+	whole, shared := b.serviceListener(name), b.sharedListener(name)
+	switch {
+	case shared == nil:
+		return whole
+	case whole == nil && b.facet.Scope == scopePrivate:
+		return b.emptyListener(name)
+	case whole == nil || proto.Equal(shared, whole):
 		return nil
 	}
-	for _, shared := range b.facet.shared() {
-		other := &builder{facet: shared, reader: b.reader}
-		if l := other.listener(name); l != nil && proto.Equal(l, whole) {
-			return nil
+	return whole
+}
+
+// sharedListener is what proxies have that the facet gives no listener.
+func (b *builder) sharedListener(name string) *listenerv3.Listener {
+	for _, f := range b.facet.shared() {
+		other := &builder{facet: f, reader: b.reader}
+		if l, _ := other.listener(name).(*listenerv3.Listener); l != nil {
+			return l
 		}
 	}
-	return whole
+	return nil
+}
+
+// emptyListener has connections go on.
+func (b *builder) emptyListener(name string) *listenerv3.Listener {
+	vip, number, _ := parseListener(name)
+	l := newListener(name, vip.String(), number)
+	l.BindToPort = wrapperspb.Bool(false)
+	if vip.IsUnspecified() && b.facet.IPv6 {
+		alsoIPv6(l, number)
+	}
+	return withConnections(l, connections{rest: b.passOn()})
 }
 
 // shared are the facets that give way to this one.

@@ -117,7 +117,10 @@ func TestAVIPDoesNotLeadToAnotherServiceOfTheSameHostname(t *testing.T) {
 	w := twins(first, second)
 	expectListeners(t, w.snapshot, client(t), "10.1.0.1_99")
 	w = twins(private(tcp(99, federation.TCP, "10.1.0.1/32")), second)
-	expectListeners(t, w.snapshot, client(t), "10.1.0.2_99")
+	expectListeners(t, w.snapshot, client(t), "10.1.0.1_99", "10.1.0.2_99")
+	if got := leadsTo(t, w.snapshot, client(t), "10.1.0.2_99"); got != "PassthroughCluster" {
+		t.Errorf("the VIP of a service whose hostname is another's leads to %s", got)
+	}
 	w = twins(private(tcp(99, federation.TCP, "10.1.0.1/32")), private(tcp(99, federation.TCP, "10.1.0.2/32")))
 	expectListeners(t, w.snapshot, client(t), "10.1.0.1_99")
 }

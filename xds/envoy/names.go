@@ -59,8 +59,8 @@ func Fixed(t Type, f Facet, r *federation.Reader) []string {
 }
 
 // Contributes returns the names that exist because of one service, sorted. It
-// depends on the service's spec and on the objects that Speaks tells of, never
-// on endpoints and other services.
+// depends on the service's spec, on the objects that Speaks tells of, and on the
+// specs of other services of the hostname; never on endpoints.
 //
 // When a service comes, goes or changes its spec, every name that it contributed
 // before or contributes now must be built again, even if the name existed and
@@ -68,6 +68,9 @@ func Fixed(t Type, f Facet, r *federation.Reader) []string {
 func Contributes(t Type, f Facet, s *federation.Service, snapshot *federation.Snapshot) []string {
 	if !f.covers(s) || !f.hasPlace(s, snapshot) {
 		return nil
+	}
+	if f.Scope == scopePrivate && isPublic(s) && !f.mayDiffer(s.Key.Hostname, snapshot) {
+		return nil // as everyone has it
 	}
 	if f.Scope == scopePassed {
 		return passedNames(t, s, subsetNames(s.Key.Hostname, snapshot))

@@ -2,14 +2,19 @@ package envoy
 
 import (
 	"iter"
+	"slices"
 
 	"isthmus.dev/isthmus/federation"
 )
 
 // Where services of several namespaces share a hostname and a port, the name of
-// the cluster stands for one of them, its owner: those that everyone sees come
-// first, then the first in the order of keys. The others have no clusters, and
-// nothing that is theirs leads to the owner's.
+// the cluster stands for one of them, its owner: that of the proxy's own namespace,
+// else the oldest that the proxy sees, else the first in the order of namespaces.
+// The others have no clusters, and nothing that is theirs leads to the owner's.
+//
+// Most hostnames have the same owner for every namespace, and their resources are
+// built once, for everyone (scopePublic). A namespace builds those of the others
+// itself (scopePrivate); they come before the ones for everyone.
 
 // ownerOf finds the service that a cluster's name stands for; false where that
 // is not one of the facet's.
@@ -17,18 +22,26 @@ func (b *builder) ownerOf(id clusterID) (servedPort, bool) {
 	if b.facet.Scope != scopePublic {
 		b.reader.SpecsOnPort(id.port) // a service that everyone sees may come
 	}
-	owner, losers := firstOwner(b.reader.ByHostname(id.host), id.port, b.sees)
+	services := b.reader.ByHostname(id.host)
+	owner, losers := b.firstOwner(services, id.port)
 	for _, s := range losers {
-		b.leaveOut(hostnameTaken(owner, s))
+		b.leaveOut(b.hostnameTaken(owner, s))
 	}
-	return owner, owner.service != nil && b.facet.covers(owner.service)
+	if owner.service == nil || !b.facet.covers(owner.service) {
+		return owner, false
+	}
+	if b.facet.Scope == scopePrivate && isPublic(owner.service) {
+		everyones, _ := firstOwner(services, id.port, "", isPublic)
+		return owner, everyones.service != owner.service
+	}
+	return owner, true
 }
 
 // owns tells that the name of the service's cluster stands for the service.
 func (b *builder) owns(s *federation.Service, number uint16) bool {
-	owner, _ := firstOwner(b.reader.ByHostname(s.Key.Hostname), number, b.sees)
+	owner, _ := b.firstOwner(b.reader.ByHostname(s.Key.Hostname), number)
 	if owner.service != s {
-		b.leaveOut(hostnameTaken(owner, s))
+		b.leaveOut(b.hostnameTaken(owner, s))
 	}
 	return owner.service == s
 }
@@ -39,21 +52,60 @@ func (b *builder) sees(s *federation.Service) bool {
 	return everyone || b.facet.covers(s)
 }
 
-// firstOwner picks among services of one hostname, given in the order of keys.
-func firstOwner(services []*federation.Service, number uint16, sees func(*federation.Service) bool) (owner servedPort, losers []*federation.Service) {
-	for _, wantPublic := range []bool{true, false} {
-		for _, s := range services {
-			port, ok := tcpPort(s, number)
-			switch {
-			case !ok || isPublic(s) != wantPublic || !sees(s):
-			case owner.service == nil:
-				owner = servedPort{s, port}
-			default:
-				losers = append(losers, s)
-			}
+// firstOwner picks the owner among the services of one hostname, given in the
+// order of keys, that the facet's proxies see.
+func (b *builder) firstOwner(services []*federation.Service, number uint16) (owner servedPort, losers []*federation.Service) {
+	return firstOwner(services, number, b.facet.ownNamespace(), b.sees)
+}
+
+// firstOwner picks for proxies of the namespace own, the empty one standing for
+// any.
+func firstOwner(services []*federation.Service, number uint16, own string, sees func(*federation.Service) bool) (owner servedPort, losers []*federation.Service) {
+	for _, s := range services {
+		port, ok := tcpPort(s, number)
+		switch {
+		case !ok || !sees(s):
+		case owner.service == nil:
+			owner = servedPort{s, port}
+		case comesBefore(s, owner.service, own):
+			losers = append(losers, owner.service)
+			owner = servedPort{s, port}
+		default:
+			losers = append(losers, s)
 		}
 	}
 	return owner, losers
+}
+
+// comesBefore tells that the hostname is s's rather than t's for proxies of the
+// namespace own. Of services of equal age neither comes before the other.
+func comesBefore(s, t *federation.Service, own string) bool {
+	if ours, theirs := isOwn(s, own), isOwn(t, own); ours != theirs {
+		return ours
+	}
+	return s.Created.Before(t.Created)
+}
+
+func isOwn(s *federation.Service, namespace string) bool {
+	return namespace != "" && s.Key.Namespace == namespace
+}
+
+// ownNamespace is the one whose services come first for the facet's proxies. A
+// router passes connections on for callers of any namespace.
+func (f Facet) ownNamespace() string {
+	if f.Scope == scopePassed {
+		return ""
+	}
+	return f.Namespace
+}
+
+// mayDiffer tells that the hostname may have another owner for the facet's
+// namespace than for everyone.
+func (f Facet) mayDiffer(host federation.Hostname, s *federation.Snapshot) bool {
+	services := s.ByHostname(host)
+	return len(services) > 1 && slices.ContainsFunc(services, func(s *federation.Service) bool {
+		return isOwn(s, f.Namespace) || !isPublic(s) && s.VisibleFrom(f.Namespace)
+	})
 }
 
 // byHostname yields services, given in the order of keys, by hostname. What it
@@ -81,7 +133,14 @@ func tcpPort(s *federation.Service, number uint16) (federation.ServicePort, bool
 	return p, ok && p.Protocol.Transport() == federation.TransportTCP
 }
 
-func hostnameTaken(owner servedPort, loser *federation.Service) Reason {
-	return Reason{Code: ReasonHostnameTaken, Message: "service " + loser.Key.String() + " is left out: " +
-		owner.service.Key.String() + " has the same hostname and comes first; give one of them another name"}
+func (b *builder) hostnameTaken(owner servedPort, loser *federation.Service) Reason {
+	return hostnameTaken(owner, loser, b.facet.ownNamespace())
+}
+
+func hostnameTaken(owner servedPort, loser *federation.Service, own string) Reason {
+	why := " has the same hostname and is older; give one of them another name"
+	if isOwn(owner.service, own) {
+		why = " has the same hostname and is of the proxies' own namespace; give one of them another name"
+	}
+	return Reason{Code: ReasonHostnameTaken, Message: "service " + loser.Key.String() + " is left out: " + owner.service.Key.String() + why}
 }

@@ -66,7 +66,7 @@ func (b *builder) passedTo(name string) (destination, bool) {
 	if !ok {
 		return destination{}, false
 	}
-	owner, _ := firstOwner(b.reader.ByHostname(id.host), id.port, b.facet.covers)
+	owner, _ := firstOwner(b.reader.ByHostname(id.host), id.port, b.facet.ownNamespace(), b.facet.covers)
 	all := b.destinationsOf(owner, name)
 	if strings.HasSuffix(string(id.host), shortened) {
 		all = append(all, b.shortenedTo(id.port, name)...)
@@ -117,7 +117,7 @@ func (b *builder) shortenedTo(port uint16, name string) []destination {
 	})
 	var all []destination
 	for group := range byHostname(slices.Values(services)) {
-		owner, _ := firstOwner(group, port, b.facet.covers)
+		owner, _ := firstOwner(group, port, b.facet.ownNamespace(), b.facet.covers)
 		all = append(all, b.destinationsOf(owner, name)...)
 	}
 	return all

@@ -32,7 +32,7 @@ type resource struct {
 var allTypes = []envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType}
 
 // build makes all resources of a type for a node, by name. What is built must
-// be valid, and no name may exist in two facets but for a namespace's own rules.
+// be valid, and no name may exist in two facets but for what is a namespace's own.
 func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []resource {
 	t.Helper()
 	var found []resource
@@ -51,7 +51,7 @@ func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []re
 				t.Fatalf("%s: %v\n%s", facet, err, protojson.Format(m))
 			}
 			other, twice := facets[name]
-			if twice && (other.Scope == "own" || typ == envoy.ListenerType && other.Scope == "private") {
+			if twice && (other.Scope == "own" || other.Scope == "private") {
 				continue // what is for fewer proxies comes first
 			}
 			if twice {

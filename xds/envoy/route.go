@@ -151,10 +151,10 @@ func (b *builder) httpHosts(services iter.Seq[*federation.Service], numbers func
 	var hosts []*httpHost
 	for group := range byHostname(services) {
 		for _, number := range numbers(group) {
-			owner, losers := firstOwner(group, number, b.facet.covers)
+			owner, losers := firstOwner(group, number, b.facet.ownNamespace(), b.facet.covers)
 			for _, s := range losers {
 				if p, _ := tcpPort(s, number); p.Protocol.IsHTTP() {
-					b.leaveOut(hostnameTaken(owner, s))
+					b.leaveOut(b.hostnameTaken(owner, s))
 				}
 			}
 			if owner.service != nil && owner.port.Protocol.IsHTTP() {

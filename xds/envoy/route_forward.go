@@ -127,7 +127,7 @@ func (r *rule) target(d *networking.Destination) (to target, missing string) {
 	} else if numbers := portNumbers(services); len(numbers) == 1 {
 		number = numbers[0]
 	}
-	owner, _ := firstOwner(services, number, r.sees)
+	owner, _ := r.firstOwner(services, number)
 	if owner.service == nil {
 		return to, fmt.Sprintf("the destination %s has no port %d; name one of its ports", host, number)
 	}
