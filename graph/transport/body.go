@@ -13,6 +13,9 @@ import (
 	"github.com/vektah/gqlparser/v2/parser"
 )
 
+// firstRead is what a body has room for at first, in bytes.
+const firstRead = 16 << 10
+
 // fromRequestBody reads a body in two steps. Up to Limits.Body every operation
 // is taken. What is larger has to be a mutation: its variables may hold manifests,
 // while its document stays as bounded as any other. Few such bodies are held at
@@ -20,7 +23,8 @@ import (
 func (h *Handler) fromRequestBody(w http.ResponseWriter, r *http.Request) (_ *graphql.RawParams, done func(), fault *refusal) {
 	limits := h.options.Limits
 	limited := http.MaxBytesReader(w, r.Body, max(limits.Body, limits.LargeBody))
-	body := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0)+bytes.MinRead, limits.Body+bytes.MinRead)))
+	// What a client says it will send is not believed: memory grows with what arrives.
+	body := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), firstRead)+bytes.MinRead))
 	done = func() {}
 	_, err := io.CopyN(body, limited, limits.Body+1)
 	large := int64(body.Len()) > limits.Body

@@ -16,8 +16,8 @@ const (
 	eventStream = "sse"
 )
 
-// callers count the open streams of each caller, and tell all of them when the
-// hub ends.
+// callers count the open streams of each caller and its operations in flight, and
+// tell the streams when the hub ends.
 type callers struct {
 	limits StreamLimits
 	ending chan struct{} // Closed when every stream is to end.
@@ -27,13 +27,14 @@ type callers struct {
 	ended bool
 	total int
 	open  map[place]int
+	busy  map[string]int // operations in flight, by caller
 }
 
 // place is a caller on one transport.
 type place struct{ transport, caller string }
 
 func newCallers(limits StreamLimits) *callers {
-	return &callers{limits: limits, ending: make(chan struct{}), gone: make(chan struct{}), open: make(map[place]int)}
+	return &callers{limits: limits, ending: make(chan struct{}), gone: make(chan struct{}), open: make(map[place]int), busy: make(map[string]int)}
 }
 
 // enter counts a stream until leave is called, or says why it may not be opened.
@@ -60,6 +61,23 @@ func (c *callers) enter(transport string, r *http.Request) (leave func(), fault 
 	c.total++
 	c.open[at]++
 	return sync.OnceFunc(func() { c.leave(at) }), nil
+}
+
+// begin counts an operation until end is called, which must happen once.
+func (c *callers) begin(caller string, most int) (end func(), fault *refusal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy[caller] >= most {
+		return nil, refuse(http.StatusTooManyRequests, RateLimited, fmt.Sprintf("a caller has at most %d operations in flight; try again", most))
+	}
+	c.busy[caller]++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.busy[caller]--; c.busy[caller] == 0 {
+			delete(c.busy, caller)
+		}
+	}, nil
 }
 
 func (c *callers) leave(at place) {

@@ -23,6 +23,7 @@ type streaming struct {
 func (h *Handler) stream(r *http.Request, reply *replier, s streaming) {
 	leave, fault := h.callers.enter(eventStream, r)
 	if fault != nil {
+		s.release()
 		reply.fault(fault)
 		return
 	}

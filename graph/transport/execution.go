@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -12,14 +13,19 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// slot takes one of the places for operations in flight until release is called,
-// which may happen more than once.
-func (h *Handler) slot() (release func(), ok bool) {
+// slot takes one of the places for operations in flight, of all and of the caller, until release is called, which may
+// happen more than once.
+func (h *Handler) slot(caller string) (release func(), fault *refusal) {
+	leave, fault := h.callers.begin(caller, h.options.Limits.InFlightPerCaller)
+	if fault != nil {
+		return nil, fault
+	}
 	select {
 	case h.inFlight <- struct{}{}:
-		return sync.OnceFunc(func() { <-h.inFlight }), true
+		return sync.OnceFunc(func() { <-h.inFlight; leave() }), nil
 	default:
-		return nil, false
+		leave()
+		return nil, refuse(http.StatusServiceUnavailable, Unavailable, "the hub answers as many operations as it may; try again")
 	}
 }
 
@@ -47,8 +53,8 @@ func (h *Handler) failed(ctx context.Context, err error) *graphql.Response {
 // drive executes a validated operation and gives each of its answers to emit,
 // until there are no more or emit returns false. A last answer without data ends
 // the operation. release is called as soon as the operation does not count as in
-// flight any more: a subscription does not, once it is set up. The context's end
-// ends it.
+// flight any more: a subscription does not, once it is set up, nor what is being
+// written. The context's end ends it.
 func (h *Handler) drive(ctx context.Context, operation *graphql.OperationContext, job job) {
 	defer job.release()
 	ctx = graphql.WithOperationContext(ctx, operation)
@@ -61,6 +67,7 @@ func (h *Handler) drive(ctx context.Context, operation *graphql.OperationContext
 	if kind != ast.Subscription {
 		answer, _ := h.once(ctx, operation)
 		h.observe(kind, began, len(answer.Errors) > 0)
+		job.release()
 		job.emit(answer)
 		return
 	}

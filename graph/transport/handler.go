@@ -109,36 +109,38 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply.mediaType = accepts.mediaType
-	release, ok := h.slot()
-	if !ok {
-		w.Header().Set("Retry-After", "1")
-		reply.fault(busy())
-		return
-	}
-	defer release()
-	h.answer(r, &reply, answering{accepts: accepts, release: release})
-}
-
-// answering is what an admitted request has got so far.
-type answering struct {
-	accepts accepted
-	release func() // Gives the place in flight back; may be called more than once.
-}
-
-func busy() *refusal {
-	return refuse(http.StatusServiceUnavailable, Unavailable, "the hub answers as many operations as it may; try again")
-}
-
-func (h *Handler) answer(r *http.Request, reply *replier, a answering) {
-	params, done, fault := h.read(reply.w, r)
+	// A place in flight is taken after the body was read and given back before the answer is written, so that it is not
+	// held for as long as a client likes.
+	params, done, fault := h.read(w, r)
 	if fault != nil {
 		reply.fault(fault)
 		return
 	}
 	defer done()
+	caller, _ := callerOf(r)
+	leave, fault := h.slot(caller)
+	if fault != nil {
+		w.Header().Set("Retry-After", "1")
+		reply.fault(fault)
+		return
+	}
+	release := func() { leave(); done() }
+	defer release()
+	h.answer(r, &reply, answering{accepts: accepts, params: params, release: release})
+}
+
+// answering is what an admitted request has got so far.
+type answering struct {
+	accepts accepted
+	params  *graphql.RawParams
+	release func() // Gives the place in flight back; may be called more than once.
+}
+
+func (h *Handler) answer(r *http.Request, reply *replier, a answering) {
 	ctx := r.Context()
-	operation, errs := h.exec.CreateOperationContext(ctx, params)
+	operation, errs := h.exec.CreateOperationContext(ctx, a.params)
 	if len(errs) > 0 {
+		a.release()
 		answer := h.exec.DispatchError(graphql.WithOperationContext(ctx, operation), errs)
 		if a.accepts.plain {
 			reply.send(statusOf(answer.Errors), answer)
@@ -149,6 +151,7 @@ func (h *Handler) answer(r *http.Request, reply *replier, a answering) {
 	}
 	reply.operation = operation.Operation.Operation
 	if fault := suits(r, operation.Operation.Operation, a.accepts); fault != nil {
+		a.release()
 		reply.fault(fault)
 		return
 	}
@@ -157,6 +160,7 @@ func (h *Handler) answer(r *http.Request, reply *replier, a answering) {
 		return
 	}
 	answer, executed := h.once(ctx, operation)
+	a.release()
 	if !executed {
 		reply.send(http.StatusServiceUnavailable, answer)
 		return

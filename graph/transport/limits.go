@@ -25,7 +25,8 @@ type Limits struct {
 	PageMax            int           // Largest size of a page.
 	Time               time.Duration // Until a query is given up.
 	Change             time.Duration // Until a mutation is given up: it may change much, and wait for proxies.
-	InFlight           int           // Operations answered at the same time.
+	InFlight           int           // Operations executed at the same time.
+	InFlightPerCaller  int           // Of these, of one caller: of one certificate or, without one, of one address.
 	Documents          int           // Bytes of documents that are remembered as valid.
 }
 
@@ -35,7 +36,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Body: 1 << 20, LargeBody: 17 << 20, LargeBodies: 2, QueryString: 16 << 10, Tokens: 10_000, Operations: 10, Fragments: 50, Depth: 12,
 		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 600, Cost: 10_000,
-		PageDefault: 50, PageMax: 500, Time: 10 * time.Second, Change: 2 * time.Minute, InFlight: 100, Documents: 4 << 20,
+		PageDefault: 50, PageMax: 500, Time: 10 * time.Second, Change: 2 * time.Minute, InFlight: 100, InFlightPerCaller: 50, Documents: 4 << 20,
 	}
 }
 
@@ -51,6 +52,6 @@ func (l Limits) withDefaults() Limits {
 		Directives: cmp.Or(l.Directives, d.Directives), Fields: cmp.Or(l.Fields, d.Fields),
 		Cost: cmp.Or(l.Cost, d.Cost), PageDefault: cmp.Or(l.PageDefault, d.PageDefault),
 		PageMax: cmp.Or(l.PageMax, d.PageMax), Time: cmp.Or(l.Time, d.Time), Change: cmp.Or(l.Change, d.Change),
-		InFlight: cmp.Or(l.InFlight, d.InFlight), Documents: cmp.Or(l.Documents, d.Documents),
+		InFlight: cmp.Or(l.InFlight, d.InFlight), InFlightPerCaller: cmp.Or(l.InFlightPerCaller, d.InFlightPerCaller), Documents: cmp.Or(l.Documents, d.Documents),
 	}
 }

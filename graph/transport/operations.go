@@ -141,10 +141,10 @@ func (s *socket) execute(ctx context.Context, made *operation, m received) {
 // perform takes an operation through every limit and executes it.
 func (s *socket) perform(ctx context.Context, params *graphql.RawParams, emit func(*graphql.Response) bool) {
 	h, began := s.handler, graphql.Now()
-	release, ok := h.slot()
-	if !ok {
+	release, fault := h.slot(s.caller)
+	if fault != nil {
 		h.observe(ast.Operation(""), began, true)
-		emit(&graphql.Response{Errors: s.refusal(ctx, busy())})
+		emit(&graphql.Response{Errors: s.refusal(ctx, fault)})
 		return
 	}
 	defer release()
@@ -153,6 +153,7 @@ func (s *socket) perform(ctx context.Context, params *graphql.RawParams, emit fu
 	operation, errs := h.exec.CreateOperationContext(ctx, params)
 	if len(errs) > 0 {
 		h.observe(ast.Operation(""), began, true)
+		release()
 		emit(h.exec.DispatchError(graphql.WithOperationContext(ctx, operation), errs))
 		return
 	}

@@ -23,6 +23,7 @@ type socket struct {
 	handler    *Handler
 	limits     StreamLimits
 	header     http.Header
+	caller     string
 	ws         *websocket.Conn
 	cut        func() // Ends the connection at once.
 	rate       *rate
@@ -33,10 +34,11 @@ type socket struct {
 	ready   bool         // connection_init was acknowledged. For the reader only.
 }
 
-func newSocket(h *Handler, header http.Header) *socket {
+func newSocket(h *Handler, r *http.Request) *socket {
 	limits := h.options.Streams
+	caller, _ := callerOf(r)
 	return &socket{
-		handler: h, limits: limits, header: header, rate: newRate(limits.Messages),
+		handler: h, limits: limits, header: r.Header, caller: caller, rate: newRate(limits.Messages),
 		operations: newOperations(limits.Subscriptions), failing: make(chan closing, 1),
 	}
 }

@@ -41,7 +41,7 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 		return
 	}
 	defer leave()
-	s := newSocket(h, r.Header)
+	s := newSocket(h, r)
 	wire := &hijacked{ResponseWriter: reply.w}
 	ws, err := websocket.Accept(wire, r, &websocket.AcceptOptions{
 		Subprotocols: []string{subprotocolName}, OnPingReceived: s.pinged,

@@ -16,7 +16,10 @@ type HTTPOptions struct {
 	TLS         *tls.Config   // nil: plaintext
 	Drain       time.Duration // how long requests may go on after the context ended; default 10 s
 	BodyTimeout time.Duration // how long a request body may take to arrive; default 10 s
-	Logger      *slog.Logger  // default slog.Default
+	// WriteTimeout is how long a client may take to read what one Write has for it; default 30 s. It bounds no answer as
+	// a whole: subscriptions last.
+	WriteTimeout time.Duration
+	Logger       *slog.Logger // default slog.Default
 }
 
 const (
@@ -25,7 +28,8 @@ const (
 	maxHeader         = 64 << 10
 )
 
-// HTTP serves one handler. Answers may take as long as they like (subscriptions); requests may not.
+// HTTP serves one handler. Answers may take as long as they like (subscriptions); requests, and clients that do not read
+// what was written, may not.
 type HTTP struct {
 	handler  http.Handler
 	options  HTTPOptions
@@ -39,6 +43,9 @@ func NewHTTP(handler http.Handler, options HTTPOptions) *HTTP {
 	}
 	if options.BodyTimeout <= 0 {
 		options.BodyTimeout = 10 * time.Second
+	}
+	if options.WriteTimeout <= 0 {
+		options.WriteTimeout = 30 * time.Second
 	}
 	if options.Logger == nil {
 		options.Logger = slog.Default()
@@ -55,7 +62,7 @@ func (s *HTTP) Run(ctx context.Context, listener net.Listener) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
-		Handler:           timelyBody(s.handler, s.options.BodyTimeout),
+		Handler:           timelyAnswer(timelyBody(s.handler, s.options.BodyTimeout), s.options.WriteTimeout),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
