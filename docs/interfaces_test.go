@@ -114,7 +114,8 @@ func sameLimits(t *testing.T, real any, names, documented map[string]string) {
 
 func TestLimitsOfXDS(t *testing.T) {
 	names := map[string]string{
-		"Names": "names subscribed to, of one type", "NameBytes": "bytes of a name", "NodeBytes": "bytes of the node",
+		"Streams": "open streams of one identity (`xds.maxStreamsPerIdentity`); with `--dev` there is no limit",
+		"Names":   "names subscribed to, of one type; also `initial_resource_versions`", "NameBytes": "bytes of a name", "NodeBytes": "bytes of the node",
 		"Requests": "requests a second, answers apart", "Burst": "requests at once",
 		"FirstRequest": "until the first request", "Send": "until a response is taken",
 	}
@@ -130,7 +131,7 @@ func TestLimitsOfGraphQL(t *testing.T) {
 		"Fragments": "fragments", "Depth": "levels of fields", "IntrospectionDepth": "levels of introspection", "Aliases": "aliases",
 		"RootFields": "fields at the top", "Directives": "directives", "Fields": "fields of a document, fragments resolved",
 		"Cost": "objects that an answer can hold", "PageDefault": "size of a page that names none", "PageMax": "size of a page",
-		"Time": "seconds until a query is given up", "Change": "seconds until a mutation is given up", "InFlight": "operations at the same time",
+		"Time": "seconds until a query is given up", "Change": "seconds until a mutation is given up", "InFlight": "operations at the same time", "InFlightPerCaller": "of these, of one certificate or, without one, of one address",
 		"LargeBody": "bytes of a mutation's body", "LargeBodies": "bodies above that of a query at the same time",
 	}
 	if n := reflect.TypeFor[transport.Limits]().NumField(); n != len(names)+1 { // Documents is the hub's own affair

@@ -3,6 +3,7 @@ package xds
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,6 +21,9 @@ type Access interface {
 
 // Caller is who opened a stream.
 type Caller struct {
+	// Identity is the same for all streams that count together: those of one workload of a cluster. Empty: streams of
+	// the caller are not counted.
+	Identity  string
 	Ends      time.Time // of what it was proven with; zero: it does not end
 	Certified bool      // proven by the certificate of the connection
 	// Admit tells whether the caller may be the node, with everything as it is now,
@@ -28,7 +32,33 @@ type Caller struct {
 	Admit func(envoy.Node) (workload string, err error)
 }
 
-// identify tells who opened the stream. Clusters must be known for that.
+// callers counts the open streams of each identity.
+type callers struct {
+	mu   sync.Mutex
+	open map[string]int
+}
+
+// enter counts a stream until leave is called, which must happen once.
+func (c *callers) enter(identity string, most int) (leave func(), err error) {
+	if identity == "" {
+		return func() {}, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[identity] >= most {
+		return nil, status.Errorf(codes.ResourceExhausted, "%s has %d streams open: the limit is %d (xds.maxStreamsPerIdentity)", identity, c.open[identity], most)
+	}
+	c.open[identity]++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.open[identity]--; c.open[identity] == 0 {
+			delete(c.open, identity)
+		}
+	}, nil
+}
+
+// identify tells who opened the stream, and counts it until the stream is left. Clusters must be known for that.
 func (st *stream) identify(ctx context.Context) error {
 	if access := st.server.options.Access; access != nil {
 		select {
@@ -42,6 +72,9 @@ func (st *stream) identify(ctx context.Context) error {
 		defer cancel()
 		var err error
 		if st.caller, err = access.Identify(ctx); err != nil {
+			return err
+		}
+		if st.leave, err = st.server.callers.enter(st.caller.Identity, st.server.options.Limits.Streams); err != nil {
 			return err
 		}
 	}
@@ -65,6 +98,13 @@ func (st *stream) admit(now time.Time) error {
 	}
 	st.workload = workload
 	return nil
+}
+
+// end gives back the place of a stream that was identified.
+func (st *stream) end() {
+	if st.leave != nil {
+		st.leave()
+	}
 }
 
 // stillAdmitted looks again when it is time.

@@ -80,6 +80,7 @@ func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_Stre
 	}
 	ctx, cancel := context.WithCancel(g.Context())
 	defer cancel()
+	defer h.end()
 	err := h.serve(ctx)
 	if e := refusal(err); e != "" {
 		s.options.Metrics.Count(e, "")

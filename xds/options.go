@@ -62,9 +62,10 @@ type Traffic interface {
 	Pushed(t envoy.Type, bytes int, waited time.Duration)
 }
 
-// Limits bounds what one stream may do.
+// Limits bounds what one stream may do, and how many streams a caller may have.
 type Limits struct {
-	Names        int           // subscribed to, of one type
+	Streams      int           // open at the same time, of callers with one identity
+	Names        int           // subscribed to, of one type; also those that the client says it has
 	NameBytes    int           // of one name
 	NodeBytes    int           // of the node message
 	Requests     float64       // in a second, those apart that answer a response
@@ -75,7 +76,7 @@ type Limits struct {
 
 // DefaultLimits are those of a hub that says nothing else.
 var DefaultLimits = Limits{
-	Names: 10_000, NameBytes: 512, NodeBytes: 64 << 10, Requests: 100, Burst: 200,
+	Streams: 2000, Names: 10_000, NameBytes: 512, NodeBytes: 64 << 10, Requests: 100, Burst: 200,
 	FirstRequest: 10 * time.Second, Send: 30 * time.Second,
 }
 
@@ -133,6 +134,7 @@ func (o Options) withDefaults() Options {
 
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits
+	setDefault(&l.Streams, d.Streams)
 	setDefault(&l.Names, d.Names)
 	setDefault(&l.NameBytes, d.NameBytes)
 	setDefault(&l.NodeBytes, d.NodeBytes)

@@ -43,6 +43,9 @@ func (r request) check(limits Limits) error {
 	if n := len(r.names) + len(r.unsubscribe); n > 2*limits.Names || len(r.names) > limits.Names {
 		return status.Errorf(codes.ResourceExhausted, "request for %s names %d resources: the limit is %d", r.kind, n, limits.Names)
 	}
+	if n := len(r.initial); n > limits.Names {
+		return status.Errorf(codes.ResourceExhausted, "request for %s names %d resources that the client has (initial_resource_versions): the limit is %d", r.kind, n, limits.Names)
+	}
 	for _, list := range [][]string{r.names, r.unsubscribe} {
 		for _, name := range list {
 			if len(name) > limits.NameBytes {

@@ -18,6 +18,7 @@ type Server struct {
 	options Options
 	drain   chan struct{} // closed when Run ends
 	once    sync.Once
+	callers callers
 
 	mu      sync.Mutex
 	groups  map[groupKey]*sharedGroup
@@ -37,7 +38,7 @@ type sharedGroup struct {
 
 // New makes a server; it starts nothing.
 func New(o Options) *Server {
-	return &Server{options: o.withDefaults(), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{}}
+	return &Server{options: o.withDefaults(), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{}, callers: callers{open: map[string]int{}}}
 }
 
 // Register adds the discovery services, that of health among them, to a gRPC server that was made with

@@ -49,6 +49,7 @@ type stream struct {
 	over     chan struct{} // closed when nobody answers any more
 
 	caller   Caller
+	leave    func()    // gives the place of the caller's stream back; nil: it has none
 	workload string    // its SPIFFE ID; empty: it is not known
 	proven   time.Time // when that was looked at last
 	trusted  bool      // with secrets
@@ -70,6 +71,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 	ctx, cancel := context.WithCancel(g.Context())
 	defer cancel()
 	err := st.identify(ctx)
+	defer st.end()
 	if err == nil {
 		go st.receive(ctx)
 		go st.write(ctx)

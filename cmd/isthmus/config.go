@@ -50,6 +50,7 @@ type xdsConfig struct {
 	MaxConnections          int    `yaml:"maxConnections"`
 	MaxConnectionsPerSource int    `yaml:"maxConnectionsPerSource"`
 	IdleTimeout             string `yaml:"idleTimeout"`
+	MaxStreamsPerIdentity   int    `yaml:"maxStreamsPerIdentity"`
 }
 
 type serverTLSConfig struct {

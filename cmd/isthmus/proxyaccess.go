@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"isthmus.dev/isthmus/federation"
 	callers "isthmus.dev/isthmus/internal/access"
@@ -28,12 +29,18 @@ func (a proxyAccess) Identify(ctx context.Context) (xds.Caller, error) {
 	if err != nil {
 		return xds.Caller{}, err
 	}
-	return xds.Caller{Ends: who.Ends, Certified: who.Certified, Admit: func(n envoy.Node) (string, error) {
+	return xds.Caller{Identity: identityOf(who), Ends: who.Ends, Certified: who.Certified, Admit: func(n envoy.Node) (string, error) {
 		return who.Workload.String(), a.guard.Allow(who, callers.Node{
 			ID: n.ID, Name: n.Name, Cluster: n.Cluster, Network: n.Network, Namespace: n.Namespace,
 			ServiceAccount: n.ServiceAccount, Addresses: n.Addresses,
 		})
 	}}, nil
+}
+
+// identityOf names a workload of a cluster, all of its pods together.
+func identityOf(who callers.Identity) string {
+	cluster, _ := who.Cluster()
+	return fmt.Sprintf("%s of cluster %q", who.Workload, cluster)
 }
 
 // openAccess believes everybody, with --dev: whoever reaches a loopback address or
