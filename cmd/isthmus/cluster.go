@@ -27,6 +27,7 @@ type surroundings struct {
 	secrets *identity.Secrets
 	who     *identities
 	remotes *attach.Remotes // nil: Secrets of the cluster name no clusters
+	limits  federation.Limits
 	logger  *slog.Logger
 }
 
@@ -62,6 +63,9 @@ func (c clusterConfig) check(field string) error {
 	}
 	if strings.ContainsFunc(c.TrustDomain, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-._", r) }) || len(c.TrustDomain) > 253 {
 		add("trustDomain", "%q is none; it has lower-case letters, digits, -, . and _", c.TrustDomain)
+	}
+	if _, err := c.Limits.limits(field + ".limits"); err != nil {
+		wrong = append(wrong, err)
 	}
 	k, err := kindOf(c.Provider)
 	if err != nil {

@@ -30,6 +30,8 @@ type configFile struct {
 	Identity  identityConfig  `yaml:"identity"`
 	Etcd      etcdConfig      `yaml:"etcd"`
 	Clusters  []clusterConfig `yaml:"clusters"`
+	// ClusterLimits are those of clusters that name none themselves.
+	ClusterLimits limitsConfig `yaml:"clusterLimits"`
 	// RemoteSecrets are those of attached clusters that name further clusters.
 	RemoteSecrets remoteSecretsConfig `yaml:"remoteSecrets"`
 }
@@ -78,6 +80,7 @@ type clusterConfig struct {
 	Precedence *int                 `yaml:"precedence"`
 	// TrustDomain is that of the identities of the cluster's workloads.
 	TrustDomain string            `yaml:"trustDomain"`
+	Limits      limitsConfig      `yaml:"limits"`
 	Kubernetes  *kubernetesConfig `yaml:"kubernetes"`
 	Consul      *consulConfig     `yaml:"consul"`
 }
@@ -146,7 +149,8 @@ func parseConfig(name string, data []byte) (c configFile, err error) {
 	if err := decoder.Decode(new(configFile)); !errors.Is(err, io.EOF) {
 		return configFile{}, fmt.Errorf("reading %s: it holds more than one document", name)
 	}
-	var wrong []error
+	_, err = c.ClusterLimits.limits("clusterLimits")
+	wrong := []error{err}
 	for i, cluster := range c.Clusters {
 		wrong = append(wrong, cluster.check(fmt.Sprintf("clusters[%d]", i)))
 	}

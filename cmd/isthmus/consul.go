@@ -36,7 +36,9 @@ type consulAccess struct {
 }
 
 func (s surroundings) followConsul(c clusterConfig, with consulAccess, known federation.Identity) (registries.Registry, error) {
+	limits := s.limitsOf(c)
 	r, err := consul.New(consul.Options{
+		Limits: limits, Used: func(used federation.Usage) { s.metrics.Registries.Used(c.ID, used, limits) },
 		Cluster: c.ID, Network: c.Network, Address: c.Consul.Address, Datacenter: c.Consul.Datacenter,
 		Token: with.token, TLS: with.tls, Hostname: c.Consul.Hostname, Namespace: c.Consul.Namespace,
 		Dial: s.dial, Expect: known.UID, Logger: s.logger,

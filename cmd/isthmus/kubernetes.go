@@ -36,8 +36,10 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 	if err != nil {
 		return nil, err
 	}
+	limits := s.limitsOf(c)
 	r := kubernetes.New(kubernetes.Options{
 		Cluster: c.ID, Network: c.Network, Client: client, Expect: known.UID, Logger: s.logger,
+		Limits: limits, Used: func(used federation.Usage) { s.metrics.Registries.Used(c.ID, used, limits) },
 		Explain: func(err error) string { return fmt.Sprintf("%s: %s", credentials.Server, kube.Explain(err)) },
 	})
 	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
@@ -37,6 +38,7 @@ const drain = 5 * time.Second
 // ends. A context that ends during the start is no error.
 func serve(ctx context.Context, s settings, io streams) (err error) {
 	logger := newLogger(io.err)
+	limitMemory(memlimit.FromCgroup, logger)
 	dir, err := openDataDir(s.dataDir)
 	if err != nil {
 		return err
@@ -131,7 +133,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, who: who, logger: p.logger}
+	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, who: who, limits: s.limits, logger: p.logger}
 	setPolicy(aggregate, with.policy)
 	named := newRemoteClusters(s, with, aggregate)
 	with.remotes = named.reader()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/server"
 )
@@ -54,6 +55,7 @@ type settings struct {
 	sample        bool // the clusters are the embedded sample
 	// remoteNamespace is where Secrets name further clusters; empty: they are not read.
 	remoteNamespace string
+	limits          federation.Limits // of clusters that name none themselves
 }
 
 // resolve reads the config file and joins everything; it opens nothing else.
@@ -94,6 +96,9 @@ func resolve(f flags) (settings, error) {
 		s.clusters, s.sample = sample.Clusters, true
 	}
 	var err error
+	if s.limits, err = c.ClusterLimits.limits("clusterLimits"); err != nil {
+		return settings{}, err
+	}
 	if s.identity, err = c.Identity.settings(); err != nil {
 		return settings{}, err
 	}

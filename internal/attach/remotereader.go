@@ -24,6 +24,9 @@ const (
 	// remoteRenew is how long a watch is used before everything is listed again.
 	remoteRenew = 5 * time.Minute
 	remotePage  = 100
+	// What one cluster may name, whatever its API server answers (R06).
+	maxRemotePages = 100
+	maxRemoteBytes = 128 << 20
 )
 
 // remoteReader follows the Secrets of one cluster with one client.
@@ -37,6 +40,7 @@ type remoteReader struct {
 
 var (
 	errEndsAtOnce = errors.New("the server ends the watch at once")
+	errEndless    = errors.New("the list of Secrets has no end, or is larger than 128 MiB; nothing of it is used")
 	errOtherHolds = errors.New("another cluster answers; its Secrets are not read")
 )
 
@@ -91,7 +95,7 @@ func (f *remoteReader) reason(err error, d kube.Diagnosis) string {
 	switch {
 	case errors.Is(err, errEndsAtOnce):
 		return "" // what was read stays, and is read again
-	case errors.Is(err, errOtherHolds):
+	case errors.Is(err, errOtherHolds), errors.Is(err, errEndless):
 		return err.Error()
 	case d.Trouble == kube.TroubleForbidden:
 		return fmt.Sprintf("the hub may not read the Secrets that name clusters: grant it the verbs list and watch on secrets in the namespace %s, as deploy/kubernetes/remote-secrets.yaml does", f.o.Namespace)
@@ -155,6 +159,7 @@ func (f *remoteReader) expected(ctx context.Context) (uid string, err error) {
 func (f *remoteReader) list(ctx context.Context) (found map[string]map[string]kube.Secret, version string, err error) {
 	found = map[string]map[string]kube.Secret{}
 	options := metav1.ListOptions{LabelSelector: RemoteLabel, Limit: remotePage}
+	tokens, bytes := map[string]bool{}, 0
 	for {
 		page, err := f.client.CoreV1().Secrets(f.o.Namespace).List(ctx, options)
 		if err != nil {
@@ -162,10 +167,16 @@ func (f *remoteReader) list(ctx context.Context) (found map[string]map[string]ku
 		}
 		for i := range page.Items {
 			found[page.Items[i].Name] = dataOf(&page.Items[i])
+			bytes += page.Items[i].Size()
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
+		options.Continue = page.Continue
+		switch {
+		case options.Continue == "":
 			return found, page.ResourceVersion, nil
+		case tokens[options.Continue], len(tokens) >= maxRemotePages, bytes > maxRemoteBytes:
+			return nil, "", errEndless
 		}
+		tokens[options.Continue] = true
 	}
 }
 

@@ -17,6 +17,10 @@ type Registries struct {
 	phase     *prometheus.GaugeVec
 	lastEvent *prometheus.GaugeVec
 	lastSync  *prometheus.GaugeVec
+	objects   *prometheus.GaugeVec
+	bytes     *prometheus.GaugeVec
+	most      *prometheus.GaugeVec
+	mostBytes *prometheus.GaugeVec
 }
 
 func newRegistries(r *prometheus.Registry) *Registries {
@@ -28,6 +32,10 @@ func newRegistries(r *prometheus.Registry) *Registries {
 		phase:     gauge(r, "cluster_phase", "1 for the phase that a cluster is in.", "cluster", "phase"),
 		lastEvent: gauge(r, "registry_last_event_timestamp_seconds", "When the last event of a cluster came.", "cluster"),
 		lastSync:  gauge(r, "registry_last_sync_timestamp_seconds", "When the last complete list of a cluster came.", "cluster"),
+		objects:   gauge(r, "registry_objects", "Objects of a cluster that its registry keeps.", "cluster"),
+		bytes:     gauge(r, "registry_bytes", "Memory for the objects of a cluster that its registry keeps, estimated.", "cluster"),
+		most:      gauge(r, "registry_objects_limit", "The most objects of a cluster that its registry keeps.", "cluster"),
+		mostBytes: gauge(r, "registry_bytes_limit", "The most memory for the objects of a cluster that its registry keeps.", "cluster"),
 	}
 }
 
@@ -40,6 +48,14 @@ func (m *Registries) Event(cluster federation.ClusterID, at time.Time) {
 // Synced notes a complete list.
 func (m *Registries) Synced(cluster federation.ClusterID, at time.Time) {
 	m.lastSync.WithLabelValues(string(cluster)).Set(seconds(at))
+}
+
+// Used says what is kept of a cluster, and how much of it may be.
+func (m *Registries) Used(cluster federation.ClusterID, used federation.Usage, limits federation.Limits) {
+	m.objects.WithLabelValues(string(cluster)).Set(float64(used.Objects))
+	m.bytes.WithLabelValues(string(cluster)).Set(float64(used.Bytes))
+	m.most.WithLabelValues(string(cluster)).Set(float64(limits.Objects))
+	m.mostBytes.WithLabelValues(string(cluster)).Set(float64(limits.Bytes))
 }
 
 // Edit counts an Edit of a cluster.
@@ -68,7 +84,7 @@ func (m *Registries) Detached(cluster federation.ClusterID) {
 	labels := prometheus.Labels{"cluster": string(cluster)}
 	for _, vec := range []interface {
 		DeletePartialMatch(prometheus.Labels) int
-	}{m.events, m.edits, m.restarts, m.panics, m.phase, m.lastEvent, m.lastSync} {
+	}{m.events, m.edits, m.restarts, m.panics, m.phase, m.lastEvent, m.lastSync, m.objects, m.bytes, m.most, m.mostBytes} {
 		vec.DeletePartialMatch(labels)
 	}
 }

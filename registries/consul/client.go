@@ -31,6 +31,7 @@ type client struct {
 	http     *http.Client
 	token    func() (string, error)
 	count    func(string)
+	budget   *budget
 	hadToken atomic.Bool
 	starting chan struct{} // holds a place for each request that is not on its way yet
 }
@@ -156,11 +157,11 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	ctx, done, err := c.start(ctx)
+	ctx, started, err := c.start(ctx)
 	if err != nil {
 		return answer{}, fmt.Errorf("reading from consul: %w", err)
 	}
-	defer done()
+	defer started()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url(q), nil)
 	if err != nil {
 		return answer{}, &unreadable{msg: "its name makes no request"}
@@ -180,11 +181,13 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 	if res.StatusCode != http.StatusOK {
 		return answer{}, c.status(res)
 	}
-	return read(res, v)
+	counted, done := c.budget.body(res.Body)
+	defer done()
+	return read(res, counted, v)
 }
 
-func read(res *http.Response, v any) (answer, error) {
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+func read(res *http.Response, counted io.Reader, v any) (answer, error) {
+	body, err := io.ReadAll(io.LimitReader(counted, maxAnswer+1))
 	if err != nil {
 		return answer{}, fmt.Errorf("reading an answer of consul: %w", err)
 	}

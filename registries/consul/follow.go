@@ -132,6 +132,9 @@ func (w *watch) apply(ctx context.Context, batch []news) error {
 		}
 		latest[n.name] = n.offer
 	}
+	if err := w.fits(latest); err != nil {
+		return err
+	}
 	if shrinks {
 		if err := w.guard.prove(ctx, true); err != nil {
 			return err
@@ -162,6 +165,7 @@ func (w *watch) say(set map[string]*offer, gone []string) {
 	if differs {
 		w.update(e)
 	}
+	w.r.o.Used(w.model.used)
 }
 
 // applyList starts to follow what is new and drops what is gone. A list that

@@ -14,6 +14,7 @@ import (
 type model struct {
 	offers map[string]*offer
 	claims map[federation.ServiceKey]map[string]bool
+	used   federation.Usage
 }
 
 // content is what some services come to, as the hub is told.
@@ -39,6 +40,7 @@ func newContent() content {
 func (m *model) set(name string, o *offer) {
 	m.remove(name)
 	m.offers[name] = o
+	m.used = m.used.Add(o.usage())
 	if o.shard == nil {
 		return
 	}
@@ -54,6 +56,7 @@ func (m *model) remove(name string) {
 		return
 	}
 	delete(m.offers, name)
+	m.used = m.used.Add(minus(old.usage()))
 	delete(m.claims[old.key], name)
 	if len(m.claims[old.key]) == 0 {
 		delete(m.claims, old.key)

@@ -37,10 +37,12 @@ type Options struct {
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error) // carries the address policy
 	Expect    string                                                               // Identity.UID known from before; another Consul is refused
 
-	MaxPolls    int           // requests open at once over HTTP/1; default 150
-	MaxServices int           // services looked at; default 10,000
-	Wait        time.Duration // of a long poll; default 30 s
-	SweepEvery  time.Duration // all services that have no long poll are read once in this time; default 10 s
+	MaxPolls    int                    // requests open at once over HTTP/1; default 150
+	MaxServices int                    // services looked at; default 10,000
+	Wait        time.Duration          // of a long poll; default 30 s
+	SweepEvery  time.Duration          // all services that have no long poll are read once in this time; default 10 s
+	Limits      federation.Limits      // of what the datacenter may have; zero: the defaults
+	Used        func(federation.Usage) // is told what is kept; it must not block
 	Logger      *slog.Logger
 	Count       func(requestKind string) // called before every request: services, health, canary, token
 }
@@ -69,6 +71,9 @@ func (o *Options) setDefaults() {
 	o.Hostname = cmp.Or(o.Hostname, DefaultHostname)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Used == nil {
+		o.Used = func(federation.Usage) {}
 	}
 	if o.Count == nil {
 		o.Count = func(string) {}
@@ -120,7 +125,7 @@ func New(o Options) (*Registry, error) {
 		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
 	}
 	r := &Registry{o: o, names: names, expect: id, log: o.Logger.With("cluster", o.Cluster, "registry", federation.Consul)}
-	r.client = &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
+	r.client = &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, budget: &budget{limits: o.Limits.WithDefaults()}, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
 		Transport: newTransport(o, base.Scheme == "https"),
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"isthmus.dev/isthmus/federation"
 )
 
 const (
@@ -90,12 +92,13 @@ func (w *watch) complain(ctx context.Context, name string, err error) bool {
 	var r *refusal
 	var odd *unreadable
 	var full *busy
+	var limit federation.LimitError
 	if ctx.Err() != nil {
 		return false
 	}
 	w.r.log.Debug("a read failed", "service", name, "err", err)
 	switch {
-	case errors.As(err, &r):
+	case errors.As(err, &r), errors.As(err, &limit):
 		send(ctx, w.trouble, err)
 		return false
 	case errors.As(err, &odd):

@@ -105,7 +105,10 @@ const steadyAfter = 20 * time.Second
 // report says a trouble as the cluster's status.
 func (s *session) report(err error) {
 	var r *refusal
+	var limit federation.LimitError
 	switch {
+	case errors.As(err, &limit) && !s.synced:
+		s.status(federation.Failed, err.Error())
 	case errors.As(err, &r) && r.other:
 		s.status(federation.Held, r.msg)
 	case errors.As(err, &r) && !s.synced:
@@ -139,7 +142,10 @@ func (b *backoff) next(err error) time.Duration {
 	first, longest := 250*time.Millisecond, 4*time.Second
 	var r *refusal
 	var full *busy
+	var limit federation.LimitError
 	switch {
+	case errors.As(err, &limit):
+		first, longest = time.Second, 30*time.Second
 	case errors.As(err, &full):
 		first, longest = max(full.after, 2*time.Second), max(full.after, 15*time.Second)
 	case errors.As(err, &r):

@@ -104,6 +104,7 @@ func (s *session) sync(ctx context.Context) error {
 	e := next.full()
 	e.Identity = s.proven.edit()
 	s.update(e)
+	s.r.o.Used(next.used)
 	s.r.lastSync.Store(time.Now().UnixNano())
 	s.synced = true
 	return nil
@@ -149,6 +150,7 @@ func (s *session) readAll(ctx context.Context, names []string) (map[string]readi
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	next, out := make(chan string), map[string]reading{}
+	var used federation.Usage
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	one := func(name string) {
@@ -160,6 +162,10 @@ func (s *session) readAll(ctx context.Context, names []string) (map[string]readi
 		mu.Lock()
 		defer mu.Unlock()
 		out[name] = got
+		used = used.Add(got.offer.usage())
+		if err := s.r.client.budget.limits.Check(used); err != nil {
+			cancel(err)
+		}
 	}
 	for range readers {
 		wg.Go(func() {

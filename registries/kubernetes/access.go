@@ -42,7 +42,7 @@ func message(err error, explain func(error) string) string {
 		return err.Error()
 	}
 	text := access.err.Error()
-	if own := ownError(""); !errors.As(access.err, &own) {
+	if own := ownError(""); !errors.As(access.err, &own) && !limited(err) {
 		text = explain(access.err)
 	}
 	switch {

@@ -100,6 +100,8 @@ func (f *follower) take(e event) {
 		if f.model.replace(e.kind, e.items, afresh) {
 			f.relist = true
 		}
+		f.budget.hold(e.kind, f.model.used[e.kind])
+		f.budget.unlist(e.kind)
 		f.epochs[e.kind] = e.epoch
 		f.link.trouble[e.kind] = nil
 		f.log.Debug("listed", "kind", int(e.kind), "objects", len(e.items))
@@ -107,9 +109,11 @@ func (f *follower) take(e event) {
 		f.lastEvent.Store(time.Now().UnixNano())
 		if e.set != nil {
 			f.model.set(e.set)
+			f.budget.unqueue(e.set, e.kind)
 		} else {
 			f.model.remove(e.kind, e.gone)
 		}
+		f.budget.hold(e.kind, f.model.used[e.kind])
 	case followed:
 		f.link.follow(e)
 	case probed:
@@ -137,6 +141,7 @@ func (f *follower) flush() {
 			f.lastSync.Store(time.Now().UnixNano())
 		}
 	}
+	f.options.Used(f.budget.use())
 	if status, ok := f.link.status(); ok {
 		log := f.log.Info
 		if status.Phase == federation.Held {

@@ -52,7 +52,7 @@ func (l *link) status() (federation.RegistryStatus, bool) {
 		now = federation.RegistryStatus{Phase: federation.Held, Message: err.Error()}
 	case err != nil && l.strange(err):
 		now = federation.RegistryStatus{Phase: federation.Held, Message: message(err, l.explain) + "; it did before: nothing of it is used until it does again, or an operator confirms the cluster"}
-	case err != nil && !l.synced && definite(err):
+	case err != nil && !l.synced && (definite(err) || limited(err)):
 		now = federation.RegistryStatus{Phase: federation.Failed, Message: message(err, l.explain)}
 	case err != nil:
 		now = federation.RegistryStatus{Phase: federation.Stale, Message: message(err, l.explain)}
@@ -76,7 +76,7 @@ func (l *link) worst() error {
 	}
 	var first error
 	for _, err := range l.trouble {
-		if definite(err) {
+		if definite(err) || limited(err) {
 			return err
 		}
 		if first == nil {

@@ -31,6 +31,7 @@ type model struct {
 	absent map[key]map[endpointID]absence // service → its endpoints whose pods are missing
 	due    map[key]time.Time              // service → when a missing pod becomes a problem
 	now    func() time.Time
+	used   [kinds]federation.Usage
 
 	dirtyServices map[key]struct{}
 	dirtyPods     map[key]struct{}
@@ -111,6 +112,7 @@ func (m *model) remove(kind kind, k key) {
 }
 
 func (m *model) putService(k key, s *service) {
+	swap(&m.used[kindServices], m.services[k], s)
 	if old := m.services[k]; old != nil {
 		for _, vip := range old.shard.VIPs {
 			if m.vips[vip.Addr()] == k {
@@ -134,6 +136,7 @@ func (m *model) putSlice(k key, s *slice) {
 		s = nil
 	}
 	old := m.slices[k]
+	swap(&m.used[kindSlices], old, s)
 	put(m.slices, k, s)
 	again := old != nil && s != nil && s.refersAs(old)
 	if old != nil {
@@ -152,6 +155,7 @@ func (m *model) putSlice(k key, s *slice) {
 
 func (m *model) putPod(k key, p *pod) {
 	old := m.pods[k]
+	swap(&m.used[kindPods], old, p)
 	if old != nil {
 		m.nodePods.remove(old.node, k)
 		if !old.staysBehind(p) {
@@ -171,6 +175,7 @@ func (m *model) putPod(k key, p *pod) {
 // putNode ignores what changes nothing, such as a heartbeat.
 func (m *model) putNode(name string, n *node) {
 	old := m.nodes[name]
+	swap(&m.used[kindNodes], old, n)
 	put(m.nodes, name, n)
 	if old != nil && n != nil && old.locality == n.locality {
 		return

@@ -30,12 +30,13 @@ const (
 // not used: with paging the memory is bounded on servers of every age.
 type reflector struct {
 	resource
-	gate  *gate
-	tries flowcontrol.RateLimiter // of all reflectors of the cluster
-	page  int64
-	renew time.Duration                     // of a watch, at the latest
-	check bool                              // list again when a watch is renewed
-	say   func(context.Context, event) bool // false when the context ended
+	gate   *gate
+	budget *budget
+	tries  flowcontrol.RateLimiter // of all reflectors of the cluster
+	page   int64
+	renew  time.Duration                     // of a watch, at the latest
+	check  bool                              // list again when a watch is renewed
+	say    func(context.Context, event) bool // false when the context ended
 
 	version  string // to go on from; "" needs a list
 	epoch    uint64
@@ -93,12 +94,15 @@ func (r *reflector) follow(ctx context.Context, s session) error {
 	if r.version == "" {
 		items, version, err := r.listAll(ctx)
 		if err != nil {
+			r.budget.unlist(r.kind)
 			return accessError{verb: "list", resource: r.name, err: err}
 		}
 		if err := r.gate.prove(ctx, s); err != nil {
+			r.budget.unlist(r.kind)
 			return err
 		}
 		if !r.say(ctx, listed{kind: r.kind, items: items, epoch: r.epoch}) {
+			r.budget.unlist(r.kind)
 			return ctx.Err()
 		}
 		r.version = version
@@ -150,6 +154,9 @@ func (r *reflector) consume(ctx context.Context, w watch.Interface) error {
 			case expired(err):
 				r.version = ""
 				return nil
+			case limited(err):
+				r.version = "" // what was not taken is missing: only a list can heal that
+				return accessError{verb: "watch", resource: r.name, err: err}
 			case err != nil:
 				return r.ended(began, err)
 			}
@@ -180,7 +187,11 @@ func (r *reflector) event(ctx context.Context, e watch.Event) error {
 		if o == nil {
 			return ownError(fmt.Sprintf("the watch sent an object of type %T", e.Object))
 		}
+		if err := r.budget.queue(o, r.kind); err != nil {
+			return err
+		}
 		if !r.say(ctx, changed{kind: r.kind, set: o}) {
+			r.budget.unqueue(o, r.kind)
 			return ctx.Err()
 		}
 	case watch.Deleted:
@@ -199,10 +210,12 @@ func (r *reflector) event(ctx context.Context, e watch.Event) error {
 // first page expires underway, one request reads the list whole.
 func (r *reflector) listAll(ctx context.Context) ([]object, string, error) {
 	var items []object
-	options := metav1.ListOptions{Limit: r.page, FieldSelector: r.fields}
+	r.budget.unlist(r.kind)
+	options, count := metav1.ListOptions{Limit: r.page, FieldSelector: r.fields}, pages{limit: r.budget.limits.Pages}
 	for {
 		page, next, version, err := r.listPage(ctx, options)
 		if expired(err) && options.Continue != "" {
+			r.budget.unlist(r.kind)
 			items, options.Continue, options.Limit = nil, "", 0
 			continue
 		}
@@ -212,6 +225,9 @@ func (r *reflector) listAll(ctx context.Context) ([]object, string, error) {
 		items = append(items, page...)
 		if next == "" {
 			return items, version, nil
+		}
+		if err := count.next(next); err != nil {
+			return nil, "", err
 		}
 		options.Continue = next
 	}
@@ -237,7 +253,7 @@ func (r *reflector) listPage(ctx context.Context, options metav1.ListOptions) (i
 			return ownError(fmt.Sprintf("the list holds an object of type %T", in))
 		}
 		items = append(items, o)
-		return nil
+		return r.budget.list(o, r.kind)
 	})
 	return items, about.GetContinue(), about.GetResourceVersion(), err
 }

@@ -41,13 +41,16 @@ type Options struct {
 	// never came; 0: 5 min, negative: never. Lists that bring nothing new say
 	// nothing.
 	Reconcile time.Duration
-	Logger    *slog.Logger // nil: the default logger
+	Limits    federation.Limits      // of what the cluster may have; zero: the defaults
+	Used      func(federation.Usage) // is told what is kept; it must not block; nil: nobody
+	Logger    *slog.Logger           // nil: the default logger
 }
 
 // Registry follows one cluster. It is made by New and used for one Run.
 type Registry struct {
 	options Options
 	gate    *gate
+	budget  *budget
 	tries   flowcontrol.RateLimiter
 	log     *slog.Logger
 
@@ -63,11 +66,15 @@ func New(o Options) *Registry {
 	if o.Explain == nil {
 		o.Explain = error.Error
 	}
+	if o.Used == nil {
+		o.Used = func(federation.Usage) {}
+	}
 	log := cmp.Or(o.Logger, slog.Default()).With("cluster", string(o.Cluster), "registry", string(federation.Kubernetes))
 	return &Registry{
 		options: o, log: log,
-		gate:  newGate(o.Client, o.Expect, o.Canary),
-		tries: flowcontrol.NewTokenBucketRateLimiter(1, 2*int(kinds)), // F42
+		gate:   newGate(o.Client, o.Expect, o.Canary),
+		budget: newBudget(o.Limits),
+		tries:  flowcontrol.NewTokenBucketRateLimiter(1, 2*int(kinds)), // F42
 	}
 }
 
@@ -93,7 +100,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 	})
 	for _, res := range resources(r.options.Client, r.options.DomainSuffix) {
 		f := &reflector{
-			resource: res, gate: r.gate, tries: r.tries, page: r.options.PageSize, say: say,
+			resource: res, gate: r.gate, budget: r.budget, tries: r.tries, page: r.options.PageSize, say: say,
 			renew: r.options.Reconcile, check: r.options.Reconcile > 0,
 		}
 		if !f.check {

@@ -18,7 +18,10 @@ type record struct {
 func (r *record) base() *record { return r }
 
 // object is something that the registry keeps of an API object.
-type object interface{ base() *record }
+type object interface {
+	base() *record
+	size() int64 // about what it takes in memory
+}
 
 var (
 	errNoIP   = errors.New("no IP address in its usual form")

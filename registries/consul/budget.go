@@ -1,0 +1,75 @@
+package consul
+
+import (
+	"io"
+	"sync/atomic"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// budget bounds what a Consul makes the registry keep and read at once (R06).
+type budget struct {
+	limits  federation.Limits
+	reading atomic.Int64 // bytes of answers that are being read
+}
+
+// body counts the answer while it is read; done ends that.
+func (b *budget) body(of io.Reader) (counted io.Reader, done func()) {
+	c := &countedBody{body: of, budget: b}
+	return c, func() { b.reading.Add(-c.read) }
+}
+
+type countedBody struct {
+	body   io.Reader
+	budget *budget
+	read   int64
+}
+
+func (c *countedBody) Read(p []byte) (int, error) {
+	n, err := c.body.Read(p)
+	c.read += int64(n)
+	if c.budget.reading.Add(int64(n)) > c.budget.limits.Bytes {
+		return 0, federation.LimitError{Limit: "bytes", Most: c.budget.limits.Bytes}
+	}
+	return n, err
+}
+
+// instanceSize is what an instance takes beside its texts, roughly: it is an
+// endpoint and a workload.
+const instanceSize = 1024
+
+// usage is what keeping the offer takes: its instances, and about how many bytes.
+func (o *offer) usage() federation.Usage {
+	if o == nil {
+		return federation.Usage{}
+	}
+	u := federation.Usage{Objects: 1, Bytes: instanceSize}
+	for _, p := range o.problems {
+		u.Bytes += int64(len(p.Object) + len(p.Field) + len(p.Message))
+	}
+	if o.shard == nil {
+		return u
+	}
+	for i := range o.shard.Endpoints {
+		e := &o.shard.Endpoints[i]
+		u.Objects++
+		u.Bytes += instanceSize + int64(len(e.UID)+len(e.Workload))
+		for k, v := range e.Labels {
+			u.Bytes += int64(len(k) + len(v) + 48)
+		}
+	}
+	return u
+}
+
+func minus(u federation.Usage) federation.Usage {
+	return federation.Usage{Objects: -u.Objects, Bytes: -u.Bytes}
+}
+
+// fits tells whether the offers may be kept beside, or in the place of, what is.
+func (s *session) fits(offers map[string]*offer) error {
+	all := s.model.used
+	for name, o := range offers {
+		all = all.Add(minus(s.model.offers[name].usage())).Add(o.usage())
+	}
+	return s.r.client.budget.limits.Check(all)
+}

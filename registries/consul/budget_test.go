@@ -1,0 +1,86 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries/registrytest"
+)
+
+// many answers with that many instances of web, each with a meta of that size.
+func many(n, size int) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, q *http.Request) {
+		if index := q.URL.Query().Get("index"); index != "" && index == w.Header().Get("X-Consul-Index") {
+			sleep(q.Context(), 200*time.Millisecond)
+		}
+		_, _ = fmt.Fprint(w, "[")
+		for i := range n {
+			if i > 0 {
+				_, _ = fmt.Fprint(w, ",")
+			}
+			_, err := fmt.Fprintf(w, `{"Node":{"ID":"n-1","Node":"n1","Address":"10.0.0.1","Datacenter":"dc1"},"Service":{"ID":"web-%d","Service":"web","Port":80,"Address":"10.1.%d.%d","Meta":{"a":%q},"Weights":{"Passing":1,"Warning":1}},"Checks":[]}`,
+				i, i/250, i%250+1, strings.Repeat("x", size))
+			if err != nil {
+				return // the client hangs up
+			}
+		}
+		_, _ = fmt.Fprint(w, "]")
+	}
+}
+
+// TestR06AnswersWithoutEnd: what a Consul says beyond its limits is not used; what
+// was known stays, and the status says why, until the answers are smaller.
+func TestR06AnswersWithoutEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		limits federation.Limits
+		flood  func(http.ResponseWriter, *http.Request)
+		says   string
+	}{
+		"Instances": {federation.Limits{Objects: 50}, many(200, 1), "more than 50 objects, its limit"},
+		"Kept":      {federation.Limits{Bytes: 1 << 20}, many(1020, 1), "more than 1048576 bytes, its limit"},
+		"OneAnswer": {federation.Limits{Bytes: 1 << 20}, many(1<<30, 1000), "more than 1048576 bytes, its limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &scripted{asked: map[string]int{}, index: 100}
+			s.health = test.flood
+			server := httptest.NewServer(s)
+			t.Cleanup(server.Close)
+			registry, err := New(Options{Cluster: "c1", Address: server.URL, Wait: time.Second, Limits: test.limits})
+			if err != nil {
+				t.Fatal(err)
+			}
+			heard := &registrytest.Recorder{}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- registry.Run(ctx, heard) }()
+			t.Cleanup(func() {
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				heard.Check(t)
+			})
+			refused := func(v registrytest.View) bool { return strings.Contains(v.Status.Message, test.says) }
+			if v := heard.Wait(t, "the first answer to be refused", refused); v.Status.Phase != federation.Failed || v.Edits != 0 {
+				t.Errorf("after %d edits it is %+v", v.Edits, v.Status)
+			}
+			s.set(101, s.web("10.0.0.1"))
+			heard.WaitPhase(t, federation.Ready)
+			s.set(102, test.flood)
+			v := heard.Wait(t, "a later answer to be refused", refused)
+			if v.Status.Phase != federation.Stale || !webAt("10.0.0.1")(v) {
+				t.Errorf("it is %+v, with %v", v.Status, v.Services)
+			}
+			s.set(103, s.web("10.0.0.2"))
+			heard.Wait(t, "the next good answer", webAt("10.0.0.2"))
+			heard.WaitPhase(t, federation.Ready)
+		})
+	}
+}
