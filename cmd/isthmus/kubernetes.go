@@ -46,7 +46,7 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 		defer client.Close()
 		defer s.who.attach(c.ID, client)()
 		if c.Kubernetes != nil && c.Kubernetes.Secrets {
-			defer s.secrets.Attach(c.ID, client)()
+			defer s.secrets.Attach(c.ID, client, r)()
 		}
 		return s.beside(ctx, func(ctx context.Context) {
 			if s.remotes != nil {

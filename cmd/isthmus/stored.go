@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,12 +54,60 @@ func (s *storedRegistry) Run(ctx context.Context, to registries.Sink) error {
 }
 
 func (s *storedRegistry) follow(ctx context.Context, credentials attach.Credentials, to registries.Sink) error {
-	inner, err := s.open(s.with, s.cluster, credentials, s.known)
+	known := s.known
+	if credentials.UID != "" {
+		known.UID = credentials.UID // the record of it; the other one is a cache
+	}
+	inner, err := s.open(s.with, s.cluster, credentials, known)
 	if err != nil {
 		return err
 	}
 	s.inner.Store(&inner)
-	return inner.Run(ctx, to)
+	if credentials.UID != "" || s.cluster.Provider != federation.Kubernetes {
+		return inner.Run(ctx, to)
+	}
+	learn := &learningSink{Sink: to, learnt: make(chan string, 1)}
+	return s.with.beside(ctx, func(ctx context.Context) { s.learn(ctx, learn.learnt) }, func(ctx context.Context) error { return inner.Run(ctx, learn) })
+}
+
+// learningSink tells who the cluster is once its registry knows.
+type learningSink struct {
+	registries.Sink
+	learnt chan string
+	once   sync.Once
+}
+
+// Update is part of registries.Sink.
+func (s *learningSink) Update(e federation.Edit) {
+	s.Sink.Update(e)
+	if e.Identity != nil && e.Identity.UID != "" {
+		s.once.Do(func() { s.learnt <- e.Identity.UID })
+	}
+}
+
+// learn has it kept with the credentials who the cluster is: of credentials of an
+// earlier version of the hub, and after an operator confirmed another cluster.
+func (s *storedRegistry) learn(ctx context.Context, learnt <-chan string) {
+	uid := ""
+	select {
+	case uid = <-learnt:
+	case <-ctx.Done():
+		return
+	}
+	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+		err := s.vault.Learn(ctx, s.cluster.ID, uid)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		s.with.logger.Warn("who a cluster is cannot be kept with its credentials", "cluster", s.cluster.ID, "err", err)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
 }
 
 // Activity is part of registries.Active.

@@ -192,14 +192,29 @@ func (c *Clusters) look(ctx context.Context, r Request, rotating bool) *Report {
 	if !rotating {
 		delete(known.uids, r.ID) // whose ID it is, is judged by itself
 	}
-	if of, shown := c.o.Snapshots.Latest().Cluster(r.ID); rotating && shown {
-		r.Network = of.Network()
+	if rotating {
+		c.rotates(ctx, &r, known)
 	}
 	report.judge(r, known, c.o.Now())
 	if !slices.ContainsFunc(report.Findings, func(f apply.Finding) bool { return f.Code == string(TrustDomain) }) {
 		report.Add(TrustDomain, apply.Info, "trust domains are not compared")
 	}
 	return report
+}
+
+// rotates adds what is known of a cluster that is to have other credentials. Who it
+// is, is kept with the old ones; that they cannot be opened is a reason to rotate.
+func (c *Clusters) rotates(ctx context.Context, r *Request, known others) {
+	if of, shown := c.o.Snapshots.Latest().Cluster(r.ID); shown {
+		r.Network = of.Network()
+	}
+	o, found := c.object(r.ID)
+	if !found {
+		return
+	}
+	if kept, err := c.o.Vault.Open(ctx, r.ID, VersionOf(o)); err == nil && kept.UID != "" {
+		known.uids[r.ID] = kept.UID
+	}
 }
 
 // writing is a request that may be carried out.
@@ -215,7 +230,11 @@ const manager = "isthmus-credentials"
 
 func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result, error) {
 	id := w.request.ID
-	credentials, err := c.o.Vault.Seal(id, credentialsOf(w.request))
+	given := credentialsOf(w.request)
+	if w.request.Kubernetes != nil {
+		given.UID = w.uid
+	}
+	credentials, err := c.o.Vault.Seal(id, given)
 	if err != nil {
 		return Result{}, err
 	}
@@ -277,9 +296,17 @@ func (c *Clusters) await(ctx context.Context, holds func(*federation.Snapshot) b
 }
 
 // Confirm believes what a cluster is held for.
-func (c *Clusters) Confirm(_ context.Context, id federation.ClusterID) (Result, error) {
-	if _, shown := c.o.Snapshots.Latest().Cluster(id); !shown {
+func (c *Clusters) Confirm(ctx context.Context, id federation.ClusterID) (Result, error) {
+	of, shown := c.o.Snapshots.Latest().Cluster(id)
+	if !shown {
 		return refuse(NotAttached, "clusterID", "no cluster %s is attached", id), nil
+	}
+	if _, exists := c.object(id); exists && of.Status.Phase == federation.Held {
+		// Its registry finds out anew who it is, and has that kept.
+		if err := c.o.Vault.Unlearn(ctx, id); err != nil {
+			return Result{}, fmt.Errorf("confirming cluster %s: %w", id, err)
+		}
+		delete(c.given, id)
 	}
 	if err := c.o.Registries.Confirm(id); err != nil {
 		return refuse(NothingHeld, "clusterID", "nothing of cluster %s waits for a confirmation", id), nil //nolint:nilerr // it is the caller's mistake

@@ -14,6 +14,10 @@ type Credentials struct {
 	Token      kube.Secret
 	CA, Cert   string
 	Key        kube.Secret
+	// UID is that of kube-system in the Kubernetes cluster that they were given for.
+	// Empty: nobody has seen it yet, or it is a Consul, whose servers come and go. It is kept with the credentials because whoever
+	// can put another cluster behind their address must not be able to change it.
+	UID string
 }
 
 // LogValue keeps logs from showing anything of it.
@@ -39,13 +43,14 @@ type document struct {
 	CA         string `json:"ca,omitempty"`
 	Cert       string `json:"cert,omitempty"`
 	Key        string `json:"key,omitempty"`
+	UID        string `json:"uid,omitempty"`
 }
 
 const documentFormat = 1
 
 func (c Credentials) encode() ([]byte, error) {
 	return json.Marshal(document{
-		Format: documentFormat, Kubeconfig: c.Kubeconfig.Reveal(), Token: c.Token.Reveal(), CA: c.CA, Cert: c.Cert, Key: c.Key.Reveal(),
+		Format: documentFormat, Kubeconfig: c.Kubeconfig.Reveal(), Token: c.Token.Reveal(), CA: c.CA, Cert: c.Cert, Key: c.Key.Reveal(), UID: c.UID,
 	})
 }
 
@@ -57,6 +62,6 @@ func decodeCredentials(data []byte) (Credentials, error) {
 		return Credentials{}, errDocument // the library's error may repeat them
 	}
 	return Credentials{
-		Kubeconfig: kube.NewSecret(d.Kubeconfig), Token: kube.NewSecret(d.Token), CA: d.CA, Cert: d.Cert, Key: kube.NewSecret(d.Key),
+		Kubeconfig: kube.NewSecret(d.Kubeconfig), Token: kube.NewSecret(d.Token), CA: d.CA, Cert: d.Cert, Key: kube.NewSecret(d.Key), UID: d.UID,
 	}, nil
 }

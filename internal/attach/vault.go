@@ -2,6 +2,7 @@ package attach
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -82,6 +83,48 @@ func (v *Vault) Open(ctx context.Context, id federation.ClusterID, version strin
 		return Credentials{}, fmt.Errorf("opening the credentials of cluster %s: %w", id, err)
 	}
 	return c, nil
+}
+
+// Learn keeps with the credentials who the cluster is, unless that is known.
+func (v *Vault) Learn(ctx context.Context, id federation.ClusterID, uid string) error {
+	return v.setUID(ctx, id, func(known string) string { return cmp.Or(known, uid) })
+}
+
+// Unlearn forgets who the cluster is: an operator confirms that it is another one.
+func (v *Vault) Unlearn(ctx context.Context, id federation.ClusterID) error {
+	return v.setUID(ctx, id, func(string) string { return "" })
+}
+
+// setUID changes nothing but the UID, and nothing if the credentials were replaced
+// meanwhile.
+func (v *Vault) setUID(ctx context.Context, id federation.ClusterID, change func(string) string) error {
+	key := KeyOf(id)
+	value, err := v.secrets.Secret(ctx, key)
+	if err != nil || value == nil {
+		return err
+	}
+	version, sealed, _ := bytes.Cut(value, []byte("\n"))
+	plain, err := v.keys.Open(sealed, v.place(key, string(version)))
+	if err != nil {
+		return err
+	}
+	c, err := decodeCredentials(plain)
+	if err != nil || c.UID == change(c.UID) {
+		return err
+	}
+	c.UID = change(c.UID)
+	if plain, err = c.encode(); err != nil {
+		return err
+	}
+	fresh, err := v.seal(key, string(version), plain)
+	if err != nil {
+		return err
+	}
+	done, err := v.secrets.Reseal(ctx, config.Secret{Of: key, Sealed: value}, config.Secret{Of: key, Sealed: fresh})
+	if err == nil && !done {
+		err = fmt.Errorf("the credentials of cluster %s were changed meanwhile; try again", id)
+	}
+	return err
 }
 
 // Reseal seals everything anew that was not sealed with the newest key, and

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -23,16 +24,26 @@ type object struct {
 	namespace, name string
 }
 
+// Gate proves that the cluster that answers is the one that is known; the
+// cluster's registry does. Enter blocks until it is. What is read from then on
+// counts if prove returns nil afterwards; a watch ends when lost is closed.
+type Gate interface {
+	Enter(ctx context.Context) (lost <-chan struct{}, prove func(context.Context) error, err error)
+}
+
 // attached is a client of a cluster, for as long as it is the latest.
-type attached struct{ client kubernetes.Interface }
+type attached struct {
+	client kubernetes.Interface
+	gate   Gate
+}
 
 // Attach lets secrets of the cluster be read, by name and only those that are
 // followed, until detach is called. A later client of the same cluster takes the
 // place of an earlier one; what was read stays.
-func (s *Secrets) Attach(cluster federation.ClusterID, client kubernetes.Interface) (detach func()) {
+func (s *Secrets) Attach(cluster federation.ClusterID, client kubernetes.Interface, gate Gate) (detach func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	mine := &attached{client}
+	mine := &attached{client, gate}
 	s.clients[cluster] = mine
 	s.notify()
 	return func() {
@@ -87,7 +98,7 @@ func (s *Secrets) adjust(ctx context.Context, running map[object]following, grou
 		}
 		mine, cancel := context.WithCancel(ctx)
 		running[o] = following{by, cancel}
-		group.Go(func() { s.read(mine, o, by.client) })
+		group.Go(func() { s.read(mine, o, by) })
 	}
 }
 
@@ -117,15 +128,15 @@ const (
 )
 
 // read follows one object until the context ends. On trouble what was read stays.
-func (s *Secrets) read(ctx context.Context, o object, client kubernetes.Interface) {
+func (s *Secrets) read(ctx context.Context, o object, by *attached) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := s.readOnce(ctx, o, client)
+		err := s.readOnce(ctx, o, by)
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errUnproven) {
 			s.options.Logger.Warn("a secret cannot be read; what was read before stays in use",
 				slog.String("cluster", string(o.cluster)), slog.String("secret", o.namespace+"/"+o.name), slog.Any("error", err))
 			s.complain(o, err)
@@ -162,32 +173,43 @@ func (o object) unreadable(err error) string {
 	return fmt.Sprintf("it cannot be read: %v; it is tried again", err)
 }
 
-// readOnce lists and watches the object by name. It returns nil when the watch
-// ended in the usual way.
-func (s *Secrets) readOnce(ctx context.Context, o object, client kubernetes.Interface) error {
-	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.name).String()}
-	list, err := client.CoreV1().Secrets(o.namespace).List(ctx, named)
+// errUnproven says that the cluster did not prove who it is after it was read: the
+// registry's status says why.
+var errUnproven = errors.New("the cluster did not prove who it is")
+
+// readOnce lists and watches the object by name, once the cluster has proven who it
+// is, and until it does no more (R08). It returns nil when the watch ended in the
+// usual way.
+func (s *Secrets) readOnce(ctx context.Context, o object, by *attached) error {
+	lost, prove, err := by.gate.Enter(ctx)
 	if err != nil {
 		return err
 	}
-	var found *corev1.Secret
-	for i := range list.Items {
-		if list.Items[i].Name == o.name {
-			found = &list.Items[i]
-		}
+	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.name).String()}
+	found, version, err := list(ctx, o, by.client, named)
+	if err != nil {
+		return err
+	}
+	if err := prove(ctx); err != nil {
+		return errUnproven
 	}
 	s.take(o, found)
-	named.ResourceVersion = list.ResourceVersion
-	watcher, err := client.CoreV1().Secrets(o.namespace).Watch(ctx, named)
+	named.ResourceVersion = version
+	watcher, err := by.client.CoreV1().Secrets(o.namespace).Watch(ctx, named)
 	if err != nil {
 		return err
 	}
 	defer watcher.Stop()
+	if err := prove(ctx); err != nil {
+		return errUnproven
+	}
 	s.shelf.complain("source "+o.String(), nil)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-lost:
+			return nil // listed again once it is proven again
 		case event, more := <-watcher.ResultChan():
 			if !more || event.Type == watch.Error {
 				return nil // listed again
@@ -195,6 +217,20 @@ func (s *Secrets) readOnce(ctx context.Context, o object, client kubernetes.Inte
 			s.hear(o, event)
 		}
 	}
+}
+
+// list returns the object, nil if there is none, and the version of the list.
+func list(ctx context.Context, o object, client kubernetes.Interface, named metav1.ListOptions) (*corev1.Secret, string, error) {
+	all, err := client.CoreV1().Secrets(o.namespace).List(ctx, named)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range all.Items {
+		if all.Items[i].Name == o.name {
+			return &all.Items[i], all.ResourceVersion, nil
+		}
+	}
+	return nil, all.ResourceVersion, nil
 }
 
 func (s *Secrets) hear(o object, event watch.Event) {

@@ -61,7 +61,7 @@ func TestX23SecretsOfAClusterAreFollowedByName(t *testing.T) {
 	if !strings.Contains(d.problems(), ProblemMissing+" secret c1/edge/web") {
 		t.Errorf("before a cluster is attached: %q", d.problems())
 	}
-	detach := d.secrets.Attach("c1", client)
+	detach := d.secrets.Attach("c1", client, newProven())
 	d.await("the secret", func() bool { return d.secret("web", false) == string(cert)+string(key) })
 	d.await("the authorities", func() bool { return d.secret("web", true) == string(d.ca.PEM) })
 	if d.secret("other", false) != "" || d.secret("token", false) != "" {
@@ -102,7 +102,7 @@ func TestFilesComeBeforeClusters(t *testing.T) {
 	d.run()
 	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "web"})()
 	changed := d.secrets.Changed()
-	defer d.secrets.Attach("c1", fake.NewClientset(kubeSecret("web", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": other, "tls.key": otherKey})))()
+	defer d.secrets.Attach("c1", fake.NewClientset(kubeSecret("web", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": other, "tls.key": otherKey})), newProven())()
 	await(t, changed)
 	if d.secret("web", false) != string(cert)+string(key) {
 		t.Error("the cluster's came first")

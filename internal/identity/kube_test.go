@@ -101,7 +101,7 @@ func TestX23SecretsOfARealCluster(t *testing.T) {
 	d.run()
 	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "web"})()
 	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "web", Authorities: true})()
-	defer d.secrets.Attach("c1", client)()
+	defer d.secrets.Attach("c1", client, newProven())()
 
 	kube.Apply(tls(cert, key))
 	d.await("the missing right to be told", func() bool {
@@ -149,7 +149,7 @@ func TestS31LostRightsToSecretsTakeNothingAway(t *testing.T) {
 	kube.Apply(secretsManifest(t), secretOf("web", "kubernetes.io/tls", map[string][]byte{"tls.crt": cert, "tls.key": key}))
 	d.run()
 	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "web"})()
-	defer d.secrets.Attach("c1", client)()
+	defer d.secrets.Attach("c1", client, newProven())()
 	d.await("the secret", func() bool { return d.secret("web", false) == string(cert)+string(key) })
 
 	kube.Delete("apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: isthmus-gateway-secrets, namespace: edge}\n")

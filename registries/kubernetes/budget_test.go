@@ -109,20 +109,20 @@ func startHostile(t *testing.T, server *hostile, limits federation.Limits, used 
 // READY.
 func TestR06EndlessLists(t *testing.T) {
 	for name, test := range map[string]struct {
-		server hostile
+		server *hostile
 		limits federation.Limits
 		says   string
 		pages  int // at most, in the first list
 	}{
-		"Objects":       {hostile{pages: -1, onPage: 20}, federation.Limits{Objects: 1000}, "more than 1000 objects, its limit", 51},
-		"Bytes":         {hostile{pages: -1, onPage: 1, label: strings.Repeat("x", 10_000)}, federation.Limits{Bytes: 1 << 20}, "more than 1048576 bytes, its limit", 110},
-		"EmptyPages":    {hostile{pages: -1}, federation.Limits{Pages: 40}, "more than 40 pages, its limit", 41},
-		"TheSameToken":  {hostile{pages: -1, tokens: []string{"again"}}, federation.Limits{}, "the same continue token twice", 2},
-		"TokensInTurns": {hostile{pages: -1, tokens: []string{"a", "b", "c"}}, federation.Limits{}, "the same continue token twice", 4},
+		"Objects":       {&hostile{pages: -1, onPage: 20}, federation.Limits{Objects: 1000}, "more than 1000 objects, its limit", 51},
+		"Bytes":         {&hostile{pages: -1, onPage: 1, label: strings.Repeat("x", 10_000)}, federation.Limits{Bytes: 1 << 20}, "more than 1048576 bytes, its limit", 110},
+		"EmptyPages":    {&hostile{pages: -1}, federation.Limits{Pages: 40}, "more than 40 pages, its limit", 41},
+		"TheSameToken":  {&hostile{pages: -1, tokens: []string{"again"}}, federation.Limits{}, "the same continue token twice", 2},
+		"TokensInTurns": {&hostile{pages: -1, tokens: []string{"a", "b", "c"}}, federation.Limits{}, "the same continue token twice", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				heard := startHostile(t, &test.server, test.limits, func(federation.Usage) {})
+				heard := startHostile(t, test.server, test.limits, func(federation.Usage) {})
 				v := heard.Wait(t, "the list to be refused", func(v registrytest.View) bool { return strings.Contains(v.Status.Message, test.says) })
 				if test.says[:4] == "more" && v.Status.Phase != federation.Failed || v.Edits != 0 {
 					t.Errorf("after %d edits it is %+v", v.Edits, v.Status)

@@ -198,6 +198,17 @@ func (g *gate) enter(ctx context.Context) (session, error) {
 	}
 }
 
+// Enter is for others that read the cluster: it blocks until the cluster has proven
+// itself. What is read from then on counts if prove, called after the reading,
+// returns nil; what lasts, such as a watch, ends when lost is closed.
+func (r *Registry) Enter(ctx context.Context) (lost <-chan struct{}, prove func(context.Context) error, err error) {
+	s, err := r.gate.enter(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.lost, func(ctx context.Context) error { return r.gate.prove(ctx, s) }, nil
+}
+
 // ask makes the next round of the probe begin without delay.
 func (g *gate) ask() {
 	select {
