@@ -87,7 +87,7 @@ soak: race ## Run every test three times, properties with thousands of cases, 10
 	  done; done
 
 .PHONY: bench
-bench: ## Measure what the hub costs, as ratios within one run.
+bench: build tools ## Measure what the hub costs, as ratios within one run.
 	@go run ./deploy/bench
 
 .PHONY: lint

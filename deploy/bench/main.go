@@ -20,7 +20,9 @@ func main() {
 	flag.IntVar(&o.changes, "changes", 40, "endpoint changes measured at each size")
 	flag.IntVar(&o.small, "small", 250, "services at the small size")
 	flag.IntVar(&o.large, "large", 4000, "services at the large size")
-	flag.StringVar(&o.only, "only", "", "measure this alone: xds, apply, attach or route")
+	flag.IntVar(&o.middle, "middle", 1000, "services at the size between, for the hub as a whole")
+	flag.StringVar(&o.only, "only", "", "measure this alone: xds, apply, attach, route or hub")
+	flag.StringVar(&o.program, "program", "bin/isthmus", "`FILE` of the hub's program, for the hub as a whole")
 	flag.IntVar(&o.objects, "objects", 10_000, "objects that are applied at once")
 	flag.StringVar(&o.profile, "profile", "", "`FILE` for a CPU profile of apply")
 	services := flag.Int("services", 0, "internal: services of the server")
@@ -36,8 +38,8 @@ func main() {
 }
 
 type options struct {
-	clients, changes, small, large, objects int
-	only, profile                           string
+	clients, changes, small, middle, large, objects int
+	only, profile, program                          string
 }
 
 func run(ctx context.Context, role string, s server, o options) error {
@@ -57,7 +59,7 @@ func (o options) compareAll(ctx context.Context) error {
 	for _, m := range []struct {
 		name string
 		run  func(context.Context, options) error
-	}{{"apply", printApply}, {"route", printRoute}, {"attach", printAttach}, {"xds", compare}} {
+	}{{"apply", printApply}, {"route", printRoute}, {"attach", printAttach}, {"xds", compare}, {"hub", printHub}} {
 		if o.only != "" && o.only != m.name {
 			continue
 		}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -26,6 +24,13 @@ func (r result) print(out io.Writer, name string, services, clients int) {
 		time.Duration(r.cpuPerChange).Round(10*time.Microsecond), r.rss/1024)
 }
 
+// subject is a process that serves xDS, and a way to change one endpoint of what
+// it serves.
+type subject interface {
+	usage() (cpu time.Duration, rss int64, err error) // so far; the largest resident size in KiB
+	change(turn int) (at time.Time, err error)
+}
+
 // measure runs one server at one size. Of the hub it also returns the folder
 // with what it sent, for rawfan.
 func measure(ctx context.Context, role string, services int, recording string, o options) (r result, recorded string, err error) {
@@ -34,12 +39,17 @@ func measure(ctx context.Context, role string, services int, recording string, o
 		return r, "", err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
+	return measureSubject(ctx, c, c.address, services, role == "hub", o)
+}
+
+// measureSubject connects the clients to the subject, then changes endpoints.
+func measureSubject(ctx context.Context, c subject, address string, services int, record bool, o options) (r result, recorded string, err error) {
 	before, _, err := c.usage()
 	if err != nil {
 		return r, "", err
 	}
 	began := time.Now()
-	f, err := openFleet(ctx, c.address, services, o)
+	f, err := openFleet(ctx, address, services, o)
 	if err != nil {
 		return r, "", err
 	}
@@ -53,7 +63,7 @@ func measure(ctx context.Context, role string, services int, recording string, o
 	if err := r.changes(c, f, o); err != nil {
 		return r, "", err
 	}
-	if role == "hub" {
+	if record {
 		recorded, err = f.record()
 	}
 	return r, recorded, err
@@ -61,7 +71,7 @@ func measure(ctx context.Context, role string, services int, recording string, o
 
 // changes applies one endpoint change after the other, each when the one before
 // has reached every client.
-func (r *result) changes(c *child, f *clients, o options) error {
+func (r *result) changes(c subject, f *clients, o options) error {
 	const warmUp = 5
 	const rest = 40 * time.Millisecond // beyond the pace of pushes, so that waiting for it is not measured
 	var last []time.Duration
@@ -74,11 +84,7 @@ func (r *result) changes(c *child, f *clients, o options) error {
 			}
 		}
 		<-time.NewTimer(rest).C
-		line, err := c.ask("change %d", turn)
-		if err != nil {
-			return err
-		}
-		at, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		at, err := c.change(turn)
 		if err != nil {
 			return err
 		}
@@ -87,7 +93,7 @@ func (r *result) changes(c *child, f *clients, o options) error {
 			return err
 		}
 		if turn >= warmUp {
-			last = append(last, arrived.Sub(time.Unix(0, at)))
+			last = append(last, arrived.Sub(at))
 		}
 	}
 	after, rss, err := c.usage()

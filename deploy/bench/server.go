@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -116,6 +117,15 @@ func (c *child) ask(format string, args ...any) (string, error) {
 		return "", err
 	}
 	return c.out.ReadString('\n')
+}
+
+func (c *child) change(turn int) (time.Time, error) {
+	line, err := c.ask("change %d", turn)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	return time.Unix(0, at), err
 }
 
 func (c *child) usage() (cpu time.Duration, rss int64, err error) {
