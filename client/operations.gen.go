@@ -1044,8 +1044,8 @@ type EndpointSummary struct {
 	Provider Provider `json:"provider"`
 	// The network that it is reached in.
 	Network string `json:"network"`
-	// Its share of the requests, beside those of the others.
-	Weight int `json:"weight"`
+	// Its share of the requests in proportion to those of the others: an integer from 1 to 4294967295, which GraphQL's Int cannot hold.
+	Weight float64 `json:"weight"`
 	// Whether requests go to it.
 	Health Health `json:"health"`
 	// The service account under which it runs.
@@ -1071,7 +1071,7 @@ func (v *EndpointSummary) GetProvider() Provider { return v.Provider }
 func (v *EndpointSummary) GetNetwork() string { return v.Network }
 
 // GetWeight returns EndpointSummary.Weight, and is useful for accessing the field via an interface.
-func (v *EndpointSummary) GetWeight() int { return v.Weight }
+func (v *EndpointSummary) GetWeight() float64 { return v.Weight }
 
 // GetHealth returns EndpointSummary.Health, and is useful for accessing the field via an interface.
 func (v *EndpointSummary) GetHealth() Health { return v.Health }
@@ -2883,7 +2883,7 @@ type UserError struct {
 	Column *int `json:"column"`
 	// The field manager that owns the field, of a CONFLICT.
 	Manager *string `json:"manager"`
-	// Where to read more.
+	// The section about the code in the documentation.
 	DocUrl *string `json:"docUrl"`
 	// The object that has it.
 	Object *Ref `json:"object"`

@@ -44,7 +44,7 @@ func TestTheCertificateAuthorityIsShownAndRotated(t *testing.T) {
 	h.want(now, true, "certificateAuthority", "signs")
 	h.want(now, "the key does not open", "certificateAuthority", "message")
 	h.want(now, "c1", "certificateAuthority", "bundles", 0, "roots", 0, "clusterIDs", 0)
-	h.want(now, "2026-11-21T10:00:00Z", "certificateAuthority", "bundles", 0, "roots", 0, "expiresAt")
+	h.want(now, "2026-11-21T10:00:00.000Z", "certificateAuthority", "bundles", 0, "roots", 0, "expiresAt")
 
 	const rotate = "mutation($force: Boolean) { rotateCertificateAuthority(input: {force: $force}) { certificateAuthority " + shownAuthority + " userErrors { code message } } }"
 	after := h.answer(rotate, nil)

@@ -12,10 +12,10 @@ func TestClusterShowsItsStateAndProblems(t *testing.T) {
 	h.want(data, 10.0, "c1", "precedence")
 	h.want(data, nil, "cluster", "identity")
 	h.want(data, map[string]any{
-		"lastEvent": nil, "lastSync": nil, "message": "the link is lost", "lastKnownGood": "2026-11-21T09:00:00Z", "lastKnownGoodAge": "1m30s",
+		"lastEvent": nil, "lastSync": nil, "message": "the link is lost", "lastKnownGood": "2026-11-21T09:00:00.000Z", "lastKnownGoodAge": "1m30s",
 	}, "cluster", "status")
 	h.want(data, map[string]any{
-		"lastEvent": "2026-11-21T10:00:02Z", "lastSync": "2026-11-21T10:00:01Z", "message": nil, "lastKnownGood": nil, "lastKnownGoodAge": nil,
+		"lastEvent": "2026-11-21T10:00:02.000Z", "lastSync": "2026-11-21T10:00:01.000Z", "message": nil, "lastKnownGood": nil, "lastKnownGoodAge": nil,
 	}, "c1", "status")
 	h.want(data, map[string]any{"totalCount": 1.0, "nodes": []any{
 		map[string]any{"code": "PORT_RANGE", "object": "Service load/x", "field": "spec.ports[0]", "message": "port 70000"},

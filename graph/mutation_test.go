@@ -43,7 +43,7 @@ func TestRefusedContentIsToldAsUserErrors(t *testing.T) {
 	data := c.answer(applying, input(map[string]any{"manifests": []string{route("shop", "a", "x"), route("shop", "b", "BAD")}}))
 	c.want(data, []any{map[string]any{
 		"code": "INVALID", "message": "this is bad", "field": "spec.hosts[0]", "file": "manifests[1]", "document": 1.0, "line": 7.0, "column": 3.0,
-		"manager": "someone", "docUrl": nil, "object": map[string]any{"name": "b"},
+		"manager": "someone", "docUrl": "https://isthmus.dev/docs/errors#invalid", "object": map[string]any{"name": "b"},
 	}}, "apply", "userErrors")
 	c.want(data, []any{}, "apply", "changes")
 }
@@ -183,7 +183,7 @@ func TestWorkloadsAreRegisteredRenewedAndReleased(t *testing.T) {
 		"weight": 3, "serviceAccount": "vm", "ttl": "30s",
 	}
 	data := c.answer(register, input(full))
-	c.want(data, "2026-11-21T12:00:30Z", "registerWorkload", "registration", "expires")
+	c.want(data, "2026-11-21T12:00:30.000Z", "registerWorkload", "registration", "expires")
 	const manifest = `{"apiVersion":"networking.istio.io/v1","kind":"WorkloadEntry","metadata":{"labels":{"app":"vm"},"name":"vm-1","namespace":"shop"},` +
 		`"spec":{"address":"192.0.2.7","labels":{"app":"vm"},"locality":"r1/z1","network":"n1","ports":{"http":8080},"serviceAccount":"vm","weight":3}}`
 	if got := string(c.engine.registered); got != manifest || c.engine.ttl != 30*time.Second {

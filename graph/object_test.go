@@ -48,7 +48,7 @@ func TestConfigObjectSaysWhatItIs(t *testing.T) {
 	  apiVersion revision labels{key value} created expires set source sourceName hidden{source sourceName} yaml json}}`
 	got := at(c.answer(query, map[string]any{"name": "hidden"}), "configObject")
 	for field, want := range map[string]any{
-		"apiVersion": "networking.istio.io/v1", "revision": "1", "created": "2026-11-20T00:00:00Z", "expires": nil, "set": "of-a", "source": "ETCD", "sourceName": "etcd",
+		"apiVersion": "networking.istio.io/v1", "revision": "1", "created": "2026-11-20T00:00:00.000Z", "expires": nil, "set": "of-a", "source": "ETCD", "sourceName": "etcd",
 		"labels": []any{map[string]any{"key": "app", "value": "a"}, map[string]any{"key": "isthmus.dev/set", "value": "of-a"}},
 		"hidden": []any{map[string]any{"source": "FILE", "sourceName": "file /etc/isthmus"}},
 	} {
@@ -94,7 +94,7 @@ func TestHistorySaysWhoDidWhat(t *testing.T) {
 	c.delete("shop", "a")
 	data := c.answer(`{history(first:1){totalCount pageInfo{hasNextPage} nodes{revision author time message manager ticket changes{action object{name revision}}}}}`, nil)
 	c.want(data, map[string]any{
-		"revision": "2", "author": "", "time": "2026-11-21T12:00:00Z", "message": nil, "manager": "ops", "ticket": nil,
+		"revision": "2", "author": "", "time": "2026-11-21T12:00:00.000Z", "message": nil, "manager": "ops", "ticket": nil,
 		"changes": []any{map[string]any{"action": "DELETE", "object": map[string]any{"name": "a", "revision": nil}}},
 	}, "history", "nodes", 0)
 	c.want(data, 2.0, "history", "totalCount")

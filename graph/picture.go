@@ -17,6 +17,7 @@ type picture struct {
 	following
 	snapshot *federation.Snapshot
 	digest   model.Digest
+	bytes    int // that it does not share with the picture before it; see bytesOf
 	show     func(*federation.Snapshot, *federation.Cluster) model.Cluster
 }
 
@@ -28,7 +29,7 @@ func (p picture) next(now *federation.Snapshot) (next picture, change model.Chan
 		return p, change, false
 	}
 	next = p
-	next.snapshot = now
+	next.snapshot, next.bytes = now, bytesOf(set, p.snapshot)
 	change = newChange(now)
 	for _, c := range set.Services {
 		before, _ := p.snapshot.Service(c.Key)

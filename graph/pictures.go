@@ -6,16 +6,21 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"sync"
+	"time"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/graph/model"
 )
 
 const (
 	// changesList names the cursors of changes among others.
 	changesList = "changes"
-	// mostPictures is how many pictures are kept for subscribers that come back.
-	// Each keeps its snapshot, which shares what did not change with others.
-	mostPictures = 1024
+	// What is kept for subscribers that come back is bounded by count, by the bytes
+	// that its snapshots do not share with each other, and by the time since its last
+	// use. Who comes back later gets everything again.
+	mostPictures     = 1024
+	mostPictureBytes = 64 << 20
+	pictureLife      = 5 * time.Minute
 )
 
 // pictures are what subscribers have seen last, by their cursors. It is safe for
@@ -25,11 +30,14 @@ type pictures struct {
 	mu      sync.Mutex
 	byUse   *list.List // of kept, the latest first
 	found   map[string]*list.Element
+	bytes   int         // of all that is kept
+	expiry  *time.Timer // runs while something is kept
 }
 
 type kept struct {
 	cursor string
 	picture
+	used time.Time
 }
 
 func newPictures() *pictures {
@@ -60,25 +68,67 @@ func (p *pictures) keep(cursor string, of picture) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e, known := p.found[cursor]; known {
-		e.Value = kept{cursor, of}
-		p.byUse.MoveToFront(e)
-		return
+		p.drop(e)
 	}
-	p.found[cursor] = p.byUse.PushFront(kept{cursor, of})
-	if p.byUse.Len() > mostPictures {
-		oldest := p.byUse.Remove(p.byUse.Back()).(kept)
-		delete(p.found, oldest.cursor)
-	}
+	p.found[cursor] = p.byUse.PushFront(kept{cursor, of, time.Now()})
+	p.bytes += of.bytes
+	p.prune()
 }
 
 // get returns the picture of a subscriber that follows the same things.
 func (p *pictures) get(cursor string, f following) (picture, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.prune()
 	e, ok := p.found[cursor]
 	if !ok || e.Value.(kept).following != f {
 		return picture{}, false
 	}
+	k := e.Value.(kept)
+	k.used = time.Now()
+	e.Value = k
 	p.byUse.MoveToFront(e)
-	return e.Value.(kept).picture, true
+	return k.picture, true
+}
+
+// prune drops what is too much or too old, and comes back for the rest. The
+// caller holds mu.
+func (p *pictures) prune() {
+	for oldest := p.byUse.Back(); oldest != nil; oldest = p.byUse.Back() {
+		tooMany := p.byUse.Len() > mostPictures || p.bytes > mostPictureBytes && p.byUse.Len() > 1
+		if !tooMany && time.Since(oldest.Value.(kept).used) < pictureLife {
+			break
+		}
+		p.drop(oldest)
+	}
+	if p.expiry != nil {
+		p.expiry.Stop()
+		p.expiry = nil
+	}
+	if oldest := p.byUse.Back(); oldest != nil {
+		p.expiry = time.AfterFunc(pictureLife-time.Since(oldest.Value.(kept).used), func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.prune()
+		})
+	}
+}
+
+func (p *pictures) drop(e *list.Element) {
+	k := p.byUse.Remove(e).(kept)
+	delete(p.found, k.cursor)
+	p.bytes -= k.bytes
+}
+
+// bytesOf estimates what a snapshot holds alone when these changes lead away from
+// it: the values that they replaced.
+func bytesOf(set federation.ChangeSet, replaced *federation.Snapshot) int {
+	const perThing, perEndpoint = 1 << 10, 300
+	n := perThing * (len(set.Services) + len(set.Clusters) + len(set.Networks) + len(set.Objects))
+	for _, c := range set.Services {
+		if svc, ok := replaced.Service(c.Key); ok {
+			n += perEndpoint * svc.CountEndpoints()
+		}
+	}
+	return n
 }

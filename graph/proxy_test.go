@@ -20,7 +20,7 @@ func TestX40StreamsOfOneNodeAreShownEach(t *testing.T) {
 	}
 	latest := h.answer("query($n:String!){proxy(nodeID:$n){id connectedAt}}", map[string]any{"n": routerID})
 	h.want(latest, at(data, "proxies", "nodes", 1, "id"), "proxy", "id")
-	h.want(latest, "2026-11-21T10:00:01Z", "proxy", "connectedAt")
+	h.want(latest, "2026-11-21T10:00:01.000Z", "proxy", "connectedAt")
 	h.want(h.answer(`{proxy(nodeID:"router"){id}}`, nil), nil, "proxy")
 }
 

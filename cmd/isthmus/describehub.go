@@ -48,7 +48,7 @@ func endpointText(e client.EndpointSummary) string {
 	for _, p := range e.Ports {
 		ports = append(ports, fmt.Sprint(p.Number))
 	}
-	text := fmt.Sprintf("%s:%s  %s  cluster %s  network %s  weight %d", e.Address, strings.Join(ports, "+"), e.Health, e.ClusterID, e.Network, e.Weight)
+	text := fmt.Sprintf("%s:%s  %s  cluster %s  network %s  weight %.0f", e.Address, strings.Join(ports, "+"), e.Health, e.ClusterID, e.Network, e.Weight)
 	if place := placeText(e.Locality.Region, e.Locality.Zone, e.Locality.SubZone); place != "" {
 		text += "  " + place
 	}

@@ -94,3 +94,18 @@ func TestRefusalsEndWithWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// TestR43EveryCodeHasASectionThatDocURLNames: docUrl leads to a section.
+func TestR43EveryCodeHasASectionThatDocURLNames(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "errors.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range []string{"federation/config/apply", "federation/config/schema", "federation/config/manifest", "graph/transport"} {
+		for code := range codesIn(t, room) {
+			if !strings.Contains(string(page), "\n## "+code+"\n") {
+				t.Errorf("docs/errors.md has no section for %s, which %s has", code, room)
+			}
+		}
+	}
+}

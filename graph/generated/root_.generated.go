@@ -3325,7 +3325,7 @@ func newExecutionContext(
 
 var sources = []*ast.Source{
 	{Name: "../../schema.graphql", Input: `"""
-A moment as RFC 3339 writes it, in UTC, like "2026-11-21T10:00:00Z".
+A moment in UTC, in the form of RFC 3339 with milliseconds, like "2026-11-21T10:00:00.000Z".
 """
 scalar DateTime @specifiedBy(url: "https://scalars.graphql.org/andimarek/date-time.html")
 
@@ -4018,8 +4018,8 @@ type Endpoint {
   network: String!
   "Where it runs."
   locality: Locality!
-  "Its share of the requests, beside those of the others."
-  weight: Int!
+  "Its share of the requests in proportion to those of the others: an integer from 1 to 4294967295, which GraphQL's Int cannot hold."
+  weight: Float!
   "Whether requests go to it."
   health: Health!
   "Its labels, by key."
@@ -4470,7 +4470,7 @@ type UserError {
   column: Int
   "The field manager that owns the field, of a CONFLICT."
   manager: String
-  "Where to read more."
+  "The section about the code in the documentation."
   docUrl: String
 }
 

@@ -60,7 +60,7 @@ func (e Endpoint) Provider() Provider { return provider(e.Source.Provider) }
 func (e Endpoint) Network() string { return string(e.Of.Network) }
 
 // Weight is its share of the requests, beside those of the others.
-func (e Endpoint) Weight() int { return int(e.Of.LoadBalancingWeight()) }
+func (e Endpoint) Weight() float64 { return float64(e.Of.LoadBalancingWeight()) }
 
 // Health tells whether requests go to it.
 func (e Endpoint) Health() Health { return Health(e.Of.Health) }

@@ -957,7 +957,7 @@ type UserError struct {
 	Column *int `json:"column,omitempty"`
 	// The field manager that owns the field, of a CONFLICT.
 	Manager *string `json:"manager,omitempty"`
-	// Where to read more.
+	// The section about the code in the documentation.
 	DocURL *string `json:"docUrl,omitempty"`
 }
 

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"strings"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 )
@@ -65,12 +67,16 @@ func Findings(all []apply.Finding) []Finding {
 	return out
 }
 
+// errorPage is docs/errors.md, where each code has a section.
+const errorPage = "https://isthmus.dev/docs/errors#"
+
 // UserErrors shows why a request is refused.
 func UserErrors(all []apply.Error) []UserError {
 	out := make([]UserError, len(all))
 	for i, e := range all {
+		doc := errorPage + strings.ToLower(string(e.Code))
 		out[i] = UserError{
-			Code: string(e.Code), Message: e.Message, Field: given(e.Field), Object: reference(e.Key), Manager: given(e.Manager),
+			Code: string(e.Code), DocURL: &doc, Message: e.Message, Field: given(e.Field), Object: reference(e.Key), Manager: given(e.Manager),
 			File: given(e.Place.File), Document: counted(e.Place.Document), Line: counted(e.Place.Line), Column: counted(e.Place.Column),
 		}
 	}

@@ -11,12 +11,16 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 )
 
-// MarshalDateTime writes t as RFC 3339 in UTC; the zero time is null.
+// dateTime is RFC 3339 with exactly three digits of a second, as the
+// specification of the scalar that the schema cites requires.
+const dateTime = "2006-01-02T15:04:05.000Z07:00"
+
+// MarshalDateTime writes t in UTC, cut to the millisecond; the zero time is null.
 func MarshalDateTime(t time.Time) graphql.Marshaler {
 	if t.IsZero() {
 		return graphql.Null
 	}
-	return quoted(t.UTC().Format(time.RFC3339Nano))
+	return quoted(t.UTC().Format(dateTime))
 }
 
 // UnmarshalDateTime reads RFC 3339.

@@ -8,11 +8,12 @@ import (
 	"isthmus.dev/isthmus/graph/scalar"
 )
 
-func TestDateTimeIsUTCAndNullWhenUnknown(t *testing.T) {
+// R43: three digits of a second, always.
+func TestR43DateTimeIsUTCAndNullWhenUnknown(t *testing.T) {
 	var out strings.Builder
 	scalar.MarshalDateTime(time.Date(2026, 11, 21, 12, 0, 0, 500_000_000, time.FixedZone("", 7200))).MarshalGQL(&out)
 	scalar.MarshalDateTime(time.Time{}).MarshalGQL(&out)
-	if out.String() != `"2026-11-21T10:00:00.5Z"null` {
+	if out.String() != `"2026-11-21T10:00:00.500Z"null` {
 		t.Errorf("got %s", out.String())
 	}
 	back, err := scalar.UnmarshalDateTime("2026-11-21T10:00:00.5Z")
