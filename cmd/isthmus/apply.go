@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -128,14 +129,14 @@ func orNil(text string) *string {
 
 // checkAlone is a dry run without a hub: the manifests are read and validated.
 func checkAlone(io streams, o output, files []client.ManifestInput) error {
-	found, problems, err := inspect(files)
+	seen, err := inspect(files)
 	if err != nil {
 		return err
 	}
-	if err := tellProblems(io, problems); err != nil {
+	if err := errors.Join(seen.tellFindings(io), tellProblems(io, seen.problems)); err != nil {
 		return err
 	}
-	for _, object := range found {
+	for _, object := range seen.objects {
 		text := refName(object.ref)
 		if o.sort != "name" {
 			text += " valid (client dry run)"

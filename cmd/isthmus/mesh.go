@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/etcd"
 	"isthmus.dev/isthmus/federation/config/file"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/federation/config/validation"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/internal/metrics"
 )
@@ -45,7 +46,7 @@ func configSources(p meshParts, set *schema.Set) []config.Named {
 		for _, k := range set.Kinds() {
 			kinds = append(kinds, k.Kind)
 		}
-		folder := file.New(file.Options{Dir: p.configDir, Kinds: kinds, Schema: set, Logger: p.logger})
+		folder := file.New(file.Options{Dir: p.configDir, Kinds: kinds, Schema: validation.Schema{Set: set}, Logger: p.logger})
 		all = append(all, config.Named{Name: "FILE", Source: folder})
 	}
 	return all

@@ -79,7 +79,7 @@ func TestDeletingWhatHidesAnotherBringsThatIntoForce(t *testing.T) {
 // changes the configuration: its addresses would have no key in the store.
 func TestUnusableHostnameIsAFinding(t *testing.T) {
 	w := newWorld(t)
-	r := w.must(strings.Replace(external("a.example.com"), "hosts: [a.example.com]", `hosts: ["a\tb.c"]`, 1))
+	r := w.must(strings.Replace(external("a.example.com"), "hosts: [a.example.com]", `hosts: ["*a.example.com"]`, 1))
 	if len(r.Findings) != 1 || r.Findings[0].Code != "INVALID_HOSTNAME" {
 		t.Errorf("findings %+v", r.Findings)
 	}

@@ -395,9 +395,9 @@ spec: {address: 192.0.2.7, labels: {app: web}}`)
 	refused("INVALID_REQUEST", []byte(route("web", "v1")), apply.MinTTL)
 	refused("UNKNOWN_FIELD", []byte(strings.Replace(string(entry), "address", "where", 1)), apply.MinTTL)
 	for _, address := range []string{"", "a b", "192.0.2.300"} {
-		code := apply.Code("ADDRESS_INVALID")
+		code := apply.Code("INVALID")
 		if address == "" {
-			code = "NOT_HONOURED"
+			code = "REQUIRED"
 		}
 		refused(code, []byte(strings.Replace(string(entry), "192.0.2.7", fmt.Sprintf("%q", address), 1)), apply.MinTTL)
 	}

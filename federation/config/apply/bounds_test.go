@@ -146,7 +146,7 @@ func TestLargestRequestIsBounded(t *testing.T) {
 	}
 	var small strings.Builder
 	for i := range 12_000 {
-		fmt.Fprintf(&small, "{apiVersion: networking.istio.io/v1, kind: Sidecar, metadata: {name: s%d}}\n---\n", i)
+		fmt.Fprintf(&small, "{apiVersion: security.istio.io/v1, kind: PeerAuthentication, metadata: {name: s%d}}\n---\n", i)
 	}
 	all := text.String()
 	for name, c := range map[string]struct {

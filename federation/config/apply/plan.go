@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -12,6 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/federation/config/validation"
 	"isthmus.dev/isthmus/internal/parallel"
 )
 
@@ -94,12 +96,24 @@ func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
 	case len(merged.Problems)+len(merged.Conflicts) > 0:
 		return Change{}, append(w.faults(merged.Problems), w.conflicts(merged.Conflicts)...)
 	}
+	if problems := broken(w.key, live, merged.Object); len(problems) > 0 {
+		return Change{}, w.faults(problems)
+	}
 	if fault := stampCredentials(r.Credentials, w, live, merged.Object); fault != nil {
 		return Change{}, []Error{*fault}
 	}
 	stamp(merged.Object, live, e.NewUID, e.Now())
 	c, errs := changeOf(w.key, w.kind, stored, merged.Object)
 	return c.rewriting(v.isUnusable(w.key)), errs
+}
+
+// broken says which rules of its kind an object breaks. A spec that was stored
+// stays valid, as rules may be newer than it: its status has the findings.
+func broken(key federation.ObjectKey, live, now map[string]any) []schema.Problem {
+	if live != nil && reflect.DeepEqual(live["spec"], now["spec"]) {
+		return nil
+	}
+	return validation.Refuse(key, now)
 }
 
 // rewriting is the change that is written though nothing differs, because the

@@ -7,6 +7,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/validation"
 )
 
 // The codes of findings about references are those of Istio's analysers, so that
@@ -24,6 +25,9 @@ func References(s *federation.Snapshot, key federation.ObjectKey) []Finding {
 		return nil
 	}
 	r := references{snapshot: s, object: o}
+	for _, p := range validation.Spec(key, o.Spec) {
+		r.add(string(p.Code), p.Field, "%s", p.Message)
+	}
 	switch spec := o.Spec.(type) {
 	case *networking.VirtualService:
 		r.virtualService(spec)
