@@ -98,3 +98,24 @@ func checkExample(t *testing.T, set *schema.Set, value map[string]any, unused bo
 		t.Errorf("the page of %s says that it has no effect: %t; its status says so: %t", name, unused, said)
 	}
 }
+
+// TestR47IndexSaysWhichKindsHaveNoEffect: the index lists a kind among those
+// without effect exactly if the kind's page says so.
+func TestR47IndexSaysWhichKindsHaveNoEffect(t *testing.T) {
+	set, err := schema.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(read(t, "kinds/README.md"), "and have no effect yet:")
+	idle, _, ends := strings.Cut(rest, "\n\n")
+	if !found || !ends {
+		t.Fatal("the index does not say which kinds have no effect")
+	}
+	for _, kind := range set.Kinds() {
+		page := pageOf(kind.Kind)
+		onPage := strings.Contains(read(t, "kinds/"+page+".md"), noEffect)
+		if inIndex := strings.Contains(idle, "("+page+".md)"); inIndex != onPage {
+			t.Errorf("%s: the index says that it has no effect: %t; its page says so: %t", page, inIndex, onPage)
+		}
+	}
+}
