@@ -94,6 +94,7 @@ type destination struct {
 	// TLS asks for, and taken whose name that is, if not the destination's.
 	identity   bool
 	sni, taken string
+	balanced   bool // Envoy chooses the endpoint, whatever the service and the rules say
 }
 
 // destinationOf finds what the name stands for; false where it is not this
@@ -104,7 +105,7 @@ func (b *builder) destinationOf(name string) (destination, bool) {
 		return destination{}, false
 	}
 	p, ok := b.ownerOf(id)
-	if !ok || !b.ruledHere(p.service) {
+	if !ok || !b.ruledHere(p.service) || b.facet.Balanced && !callersChoose(p.service, b.reader) {
 		return destination{}, false
 	}
 	r := b.ruling(p.service)
@@ -115,6 +116,7 @@ func (b *builder) destinationOf(name string) (destination, bool) {
 	d := destination{
 		servedPort: p, name: name, subset: id.subset, labels: subset.GetLabels(),
 		policy: r.policyOf(p.port.Number, subset), rules: r.rules, identity: b.facet.Identity,
+		balanced: b.facet.Balanced,
 	}
 	if d.mutual() {
 		d.sni, d.taken = b.serverNameOf(d, r.subsets)
@@ -124,13 +126,31 @@ func (b *builder) destinationOf(name string) (destination, bool) {
 
 // eds tells that the destination's endpoints come by EDS.
 func (d destination) eds() bool {
-	return d.service.Resolution == federation.ClientSideLB && !d.passthrough() && d.refusal() == "" && d.taken == ""
+	known := d.service.Resolution == federation.ClientSideLB || d.service.Resolution == federation.Passthrough
+	return known && !d.passthrough() && d.refusal() == "" && d.taken == ""
 }
 
 // passthrough tells that callers choose the endpoint.
 func (d destination) passthrough() bool {
-	return d.service.Resolution == federation.Passthrough ||
-		d.policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
+	return !d.balanced && (d.service.Resolution == federation.Passthrough ||
+		d.policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH)
+}
+
+// callersChoose tells that sidecars send to where the caller wanted, because the
+// service or a rule about it says so. Connections of a gateway were meant for the
+// gateway: it balances over the endpoints.
+func callersChoose(s *federation.Service, in objects) bool {
+	if s.Resolution == federation.Passthrough {
+		return true
+	}
+	return s.Resolution == federation.ClientSideLB && anyRule(s.Key.Hostname, in, letsChoose)
+}
+
+// letsChoose tells that any policy of the rule is PASSTHROUGH.
+func letsChoose(rule *networking.DestinationRule) bool {
+	return anyPolicy(rule, func(l *networking.LoadBalancerSettings, _ *networking.OutlierDetection) bool {
+		return l.GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
+	})
 }
 
 // cluster builds the cluster of a service port or of a subset of it.

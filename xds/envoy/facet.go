@@ -49,6 +49,7 @@ type Facet struct {
 	Locality  federation.Locality // of the proxies
 	Identity  bool                // the proxies have an identity of the mesh
 	SNIDNAT   bool                // the proxies are routers in sni-dnat mode
+	Balanced  bool                // services whose callers choose the endpoint, for gateways, which have no such callers
 	Automatic bool                // DNS capture: callers know services by automatic VIPs
 	// What configuration makes of the proxy.
 	Egress   string                  // what a Sidecar imports: NAMESPACE/HOST, sorted, joined by commas; empty: everything
@@ -88,7 +89,7 @@ func (f Facet) String() string {
 func (f Facet) flags() iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("sni-dnat", f.SNIDNAT) &&
-			yield("automatic", f.Automatic)
+			yield("automatic", f.Automatic) && yield("balanced", f.Balanced)
 	}
 }
 
@@ -191,7 +192,7 @@ func (n Node) offering(c bearing, base Facet) []Facet {
 }
 
 func (n Node) clusterFacets(c bearing) []Facet {
-	facets := n.offering(c, Facet{Identity: n.Identity})
+	facets := n.balancing(c, Facet{Identity: n.Identity}, Node.offering)
 	if n.Type == Sidecar {
 		facets = append([]Facet{{Scope: scopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}
@@ -230,7 +231,18 @@ func (n Node) endpointFacets(c bearing) []Facet {
 	base := n.endpointFacet(c)
 	facets := n.passedFacets(base)
 	base.Identity = n.Identity
-	return append(n.byPlace(c, base), append(facets, n.podFacets(c)...)...)
+	return append(n.balancing(c, base, Node.byPlace), append(facets, n.podFacets(c)...)...)
+}
+
+// balancing adds to the facets that a gateway shares with sidecars those for the
+// services whose callers choose the endpoint: they come first.
+func (n Node) balancing(c bearing, base Facet, of func(Node, bearing, Facet) []Facet) []Facet {
+	shared := of(n, c, base)
+	if n.Type == Sidecar || n.GRPC {
+		return shared
+	}
+	base.Balanced = true
+	return append(of(n, c, base), shared...)
 }
 
 // byPlace are the facets of endpoints that stand for services: those of which the

@@ -32,9 +32,14 @@ func dependsOnPlace(s *federation.Service, in objects) bool {
 	if staysClose(s) || isClusterLocal(s.Key.Hostname, mesh) || mesh != nil && mesh.LocalityLoadBalancing.Enabled {
 		return true
 	}
-	for _, name := range federation.Wildcards(s.Key.Hostname) {
+	return anyRule(s.Key.Hostname, in, ejects)
+}
+
+// anyRule tells that a rule about the host, whoever sees it, is as is says.
+func anyRule(host federation.Hostname, in objects, is func(*networking.DestinationRule) bool) bool {
+	for _, name := range federation.Wildcards(host) {
 		for o := range in.ObjectsNamed(destinationRuleKind, name) {
-			if rule, ok := ruleOf(o); ok && ejects(rule) {
+			if rule, ok := ruleOf(o); ok && is(rule) {
 				return true
 			}
 		}
@@ -54,14 +59,21 @@ func staysClose(s *federation.Service) bool {
 
 // ejects tells that any policy of the rule has outlier detection.
 func ejects(rule *networking.DestinationRule) bool {
+	return anyPolicy(rule, func(_ *networking.LoadBalancerSettings, o *networking.OutlierDetection) bool { return o != nil })
+}
+
+// anyPolicy tells that a policy of the rule, of its subsets or of a port is as is
+// says.
+func anyPolicy(rule *networking.DestinationRule, is func(*networking.LoadBalancerSettings, *networking.OutlierDetection) bool) bool {
 	policies := []*networking.TrafficPolicy{rule.GetTrafficPolicy()}
 	for _, subset := range rule.GetSubsets() {
 		policies = append(policies, subset.GetTrafficPolicy())
 	}
 	return slices.ContainsFunc(policies, func(p *networking.TrafficPolicy) bool {
-		return p.GetOutlierDetection() != nil || slices.ContainsFunc(p.GetPortLevelSettings(), func(l *networking.TrafficPolicy_PortTrafficPolicy) bool {
-			return l.GetOutlierDetection() != nil
-		})
+		return is(p.GetLoadBalancer(), p.GetOutlierDetection()) ||
+			slices.ContainsFunc(p.GetPortLevelSettings(), func(l *networking.TrafficPolicy_PortTrafficPolicy) bool {
+				return is(l.GetLoadBalancer(), l.GetOutlierDetection())
+			})
 	})
 }
 

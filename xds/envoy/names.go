@@ -72,6 +72,9 @@ func Contributes(t Type, f Facet, s *federation.Service, snapshot *federation.Sn
 	if f.Scope == scopePrivate && isPublic(s) && !f.mayDiffer(s.Key.Hostname, snapshot) {
 		return nil // as everyone has it
 	}
+	if f.Balanced && !callersChoose(s, snapshot) {
+		return nil
+	}
 	if f.Scope == scopePassed {
 		return passedNames(t, s, subsetNames(s.Key.Hostname, snapshot))
 	}
@@ -104,8 +107,8 @@ func appendSubsets(clusters []string, host federation.Hostname, subsets []string
 // Speaks returns the hostnames and wildcards of the services to whose names the
 // object contributes.
 func Speaks(o *federation.Object) []string {
-	if rule, ok := ruleOf(o); ok && (len(rule.GetSubsets()) > 0 || ejects(rule)) {
-		return hostsOfRule(o) // subsets have clusters of their own, and places may matter
+	if rule, ok := ruleOf(o); ok && (len(rule.GetSubsets()) > 0 || ejects(rule) || letsChoose(rule)) {
+		return hostsOfRule(o) // subsets have clusters of their own, and places and gateways may matter
 	}
 	if o.Key == federation.MeshSettingsKey {
 		return []string{"*"} // places may matter anywhere
@@ -126,7 +129,7 @@ func appendNames(names []string, t Type, f Facet, p servedPort) []string {
 	case f.GRPC:
 		return appendTargets(names, t, f, p)
 	case t == ClusterType && f.offers(),
-		t == EndpointType && f.offers() && p.service.Resolution == federation.ClientSideLB:
+		t == EndpointType && f.offers() && (p.service.Resolution == federation.ClientSideLB || f.Balanced):
 		return append(names, clusterName(p.service.Key.Hostname, p.port.Number))
 	case t == ListenerType && f.offers() && http && !reserved:
 		return append(names, wildcardListener(p.port.Number))

@@ -51,7 +51,7 @@ func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []re
 				t.Fatalf("%s: %v\n%s", facet, err, protojson.Format(m))
 			}
 			other, twice := facets[name]
-			if twice && (other.Scope == "own" || other.Scope == "private") {
+			if twice && (other.Scope == "own" || other.Scope == "private" || other.Balanced) {
 				continue // what is for fewer proxies comes first
 			}
 			if twice {
