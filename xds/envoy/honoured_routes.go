@@ -97,11 +97,20 @@ func (n *valueNotes) subnets(path string, subnets []string) {
 	}
 }
 
+// claims reports matches of what a JWT says.
+func (n *valueNotes) claims(path string, headers map[string]*networking.StringMatch) {
+	for _, name := range claims(headers) {
+		n.add(path+"["+name+"]", "claims of a JWT are not supported yet; this match applies to no request")
+	}
+}
+
 func (n *valueNotes) httpRoute(path string, route *networking.HTTPRoute) {
 	for i, match := range route.GetMatch() {
 		at := fmt.Sprintf("%s.match[%d]", path, i)
 		_, err := routeMatch(match)
 		n.note(at, err)
+		n.claims(at+".headers", match.GetHeaders())
+		n.claims(at+".withoutHeaders", match.GetWithoutHeaders())
 		for _, name := range slices.Sorted(maps.Keys(match.GetHeaders())) {
 			if slices.Contains(reservedHeaders, name) {
 				n.add(at+".headers["+name+"]", "a match of this name is not one of a header; use the field "+name)

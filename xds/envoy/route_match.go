@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -17,6 +18,9 @@ const maxRegex = 1024
 
 // routeMatch is true of a request of which all that is said is true.
 func routeMatch(in *networking.HTTPMatchRequest) (*routev3.RouteMatch, error) {
+	if len(claims(in.GetHeaders()))+len(claims(in.GetWithoutHeaders())) > 0 {
+		return noRequest(), nil
+	}
 	m := anyPath()
 	if err := setPath(m, in); err != nil {
 		return nil, fmt.Errorf(".uri: %w", err)
@@ -40,6 +44,27 @@ func routeMatch(in *networking.HTTPMatchRequest) (*routev3.RouteMatch, error) {
 		return nil, err
 	}
 	return m, setQueryMatches(m, in.GetQueryParams())
+}
+
+// claimPrefix begins the names by which matches mean the claims of a verified JWT
+// rather than a header.
+const claimPrefix = "@request.auth."
+
+// claims are the names of claims among those of headers, sorted.
+func claims(headers map[string]*networking.StringMatch) []string {
+	names := slices.Sorted(maps.Keys(headers))
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, claimPrefix) })
+}
+
+// noRequest matches nothing: every request has a method. A route that depends on
+// something unknown must not match, and it stays, so that requests do not reach the
+// service as if the rule were not there.
+func noRequest() *routev3.RouteMatch {
+	m := anyPath()
+	m.Headers = []*routev3.HeaderMatcher{{
+		Name: ":method", HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}, InvertMatch: true,
+	}}
+	return m
 }
 
 func setPath(m *routev3.RouteMatch, in *networking.HTTPMatchRequest) error {
