@@ -177,6 +177,7 @@ func (b *builder) cluster(name string) proto.Message {
 	case d.mutual():
 		b.setMutual(c, d)
 	case isTLS(d.policy.GetTls()):
+		d.service, _ = b.reader.Accounts(d.service.Key)
 		c.TransportSocket = tlsSocket(d, options)
 	}
 	if options != nil {

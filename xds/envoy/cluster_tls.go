@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 
@@ -9,6 +10,8 @@ import (
 	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
 )
 
 // tlsTransport is the name of Envoy's TLS.
@@ -54,8 +57,9 @@ func (d destination) ruledBy() string {
 	return strings.Join(names, ", ")
 }
 
-// tlsSocket is the client's side of TLS. Where the policy names no server, the
-// host of each HTTP request does, which is said in its options.
+// tlsSocket is the client's side of TLS. Where neither the policy nor the service
+// names the server, the host of each HTTP request does, which is said in its
+// options.
 func tlsSocket(d destination, options *upstreamhttpv3.HttpProtocolOptions) *corev3.TransportSocket {
 	tls := d.policy.GetTls()
 	common := &tlsv3.CommonTlsContext{TlsParams: &tlsv3.TlsParameters{
@@ -67,24 +71,54 @@ func tlsSocket(d destination, options *upstreamhttpv3.HttpProtocolOptions) *core
 	if tls.GetMode() == networking.ClientTLSSettings_MUTUAL {
 		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: file(tls.GetClientCertificate()), PrivateKey: file(tls.GetPrivateKey())}}
 	}
+	server, names := d.server(options != nil)
 	insecure := tls.GetInsecureSkipVerify().GetValue()
 	if !insecure {
-		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: serverCheck(tls, options != nil)}
+		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: serverCheck(tls, names)}
 	}
 	if options != nil {
-		auto := &corev3.UpstreamHttpProtocolOptions{
-			AutoSni: tls.GetSni() == "", AutoSanValidation: len(tls.GetSubjectAltNames()) == 0 && !insecure,
-		}
+		auto := &corev3.UpstreamHttpProtocolOptions{AutoSni: server == "", AutoSanValidation: len(names) == 0 && !insecure}
 		options.UpstreamHttpProtocolOptions = auto
 	}
 	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
-		TypedConfig: toAny(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: tls.GetSni()}),
+		TypedConfig: toAny(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: server}),
 	}}
 }
 
-// serverCheck is what the server's certificate must be. A connection without
-// HTTP has no host by which it could be checked but the SNI.
-func serverCheck(tls *networking.ClientTLSSettings, http bool) *tlsv3.CertificateValidationContext {
+// server is the name for which connections ask, and the names of which the server's
+// certificate must have one: those of the rule, else those of the service. Without
+// HTTP there is no request whose host could take their place: there it is the
+// hostname of the service.
+func (d destination) server(http bool) (sni string, names []string) {
+	tls, host := d.policy.GetTls(), string(d.service.Key.Hostname)
+	sni, names = tls.GetSni(), tls.GetSubjectAltNames()
+	if sni == "" && !http && !strings.HasPrefix(host, "*") {
+		sni = host
+	}
+	if len(names) == 0 {
+		names = declaredNames(d.service)
+	}
+	if len(names) == 0 && !http {
+		names = []string{cmp.Or(sni, host)}
+	}
+	return sni, names
+}
+
+// declaredNames are the subjectAltNames of the service's ServiceEntries. What
+// registries say of accounts are identities of the mesh, which other servers do not
+// have.
+func declaredNames(s *federation.Service) []string {
+	var names []string
+	for _, key := range s.Order() {
+		if shard := s.Shards[key]; shard != nil && (s.MeshExternal || key.Provider == federation.External) {
+			names = append(names, shard.ServiceAccounts...)
+		}
+	}
+	return names
+}
+
+// serverCheck is what the server's certificate must be.
+func serverCheck(tls *networking.ClientTLSSettings, names []string) *tlsv3.CertificateValidationContext {
 	roots := tls.GetCaCertificates()
 	if roots == "" {
 		roots = systemRoots
@@ -93,16 +127,20 @@ func serverCheck(tls *networking.ClientTLSSettings, http bool) *tlsv3.Certificat
 	if tls.GetCaCrl() != "" {
 		check.Crl = file(tls.GetCaCrl())
 	}
-	names := tls.GetSubjectAltNames()
-	if len(names) == 0 && !http && tls.GetSni() != "" {
-		names = []string{tls.GetSni()}
-	}
 	for _, name := range names {
 		check.MatchTypedSubjectAltNames = append(check.MatchTypedSubjectAltNames, &tlsv3.SubjectAltNameMatcher{
-			SanType: sanType(name), Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}},
+			SanType: sanType(name), Matcher: nameMatcher(name),
 		})
 	}
 	return check
+}
+
+// nameMatcher matches the name, or every name that a wildcard stands for.
+func nameMatcher(name string) *matcherv3.StringMatcher {
+	if strings.HasPrefix(name, "*.") {
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: name[1:]}}
+	}
+	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}}
 }
 
 func sanType(name string) tlsv3.SubjectAltNameMatcher_SanType {
