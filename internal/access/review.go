@@ -24,6 +24,11 @@ type refusal struct{ why string }
 
 func (r refusal) Error() string { return r.why }
 
+// unanswered is the error of a server that did not answer, or could not.
+type unanswered struct{ why string }
+
+func (u unanswered) Error() string { return u.why }
+
 const (
 	userPrefix = "system:serviceaccount:"
 	podName    = "authentication.kubernetes.io/pod-name"
@@ -43,7 +48,7 @@ func review(ctx context.Context, client kubernetes.Interface, uid string, token 
 	case apierrors.IsForbidden(err):
 		return account{}, errors.New("the hub may not review tokens there; grant it create on tokenreviews")
 	case err != nil:
-		return account{}, errors.New("its API server does not answer") // the error may quote what was sent
+		return account{}, unanswered{"its API server does not answer"} // the error may quote what was sent
 	}
 	return accountOf(answer.Status, audiences)
 }
@@ -57,6 +62,8 @@ func sameCluster(ctx context.Context, client kubernetes.Interface, uid string) e
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", metav1.NamespaceSystem).String(),
 	})
 	switch {
+	case err != nil && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err):
+		return unanswered{"its API server does not tell which cluster it is of"}
 	case err != nil || len(found.Items) != 1 || found.Items[0].Name != metav1.NamespaceSystem:
 		return errors.New("its API server does not tell which cluster it is of")
 	case string(found.Items[0].UID) != uid:

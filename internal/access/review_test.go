@@ -111,7 +111,7 @@ func TestS02TokensAreReviewedInTheirOwnCluster(t *testing.T) {
 		"longer than any":        {call{token: Token(strings.Repeat("a.", maxToken)), cluster: "c1"}, "JSON Web Token", codes.Unauthenticated},
 		"expired, says the text": {call{token: forged("isthmus", time.Now().Add(-time.Minute)), cluster: "c1"}, "expired", codes.Unauthenticated},
 	} {
-		clear(w.tokens.sources)
+		w.tokens.throttle = newThrottle()
 		got, err := w.Identify(c.context(t))
 		switch {
 		case status.Code(err) != c.code || c.want != "" && !strings.Contains(err.Error(), c.want):

@@ -37,6 +37,13 @@ const maxToken = 16 << 10
 type claims struct {
 	Audience audience `json:"aud"`
 	Expires  float64  `json:"exp"`
+	// Subject and the pod tell whom a refusal is counted for.
+	Subject    string `json:"sub"`
+	Kubernetes struct {
+		Pod struct {
+			UID string `json:"uid"`
+		} `json:"pod"`
+	} `json:"kubernetes.io"`
 }
 
 // audience is a string or a list of strings.

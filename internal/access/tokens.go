@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
-	"golang.org/x/time/rate"
 	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
@@ -20,10 +19,6 @@ const (
 	rememberGood  = 5 * time.Minute
 	rememberBad   = time.Minute
 	maxRemembered = 10_000
-	maxSources    = 10_000
-	failures      = 10 // of a source in a minute
-	reviewTimeout = 5 * time.Second
-	maxReviews    = 16 // at a time
 	// reviewAgain is the least time between two reviews of the token of a stream
 	// that goes on.
 	reviewAgain = 20 * time.Second
@@ -41,15 +36,12 @@ type TokenOptions struct {
 type Tokens struct {
 	o       TokenOptions
 	flights singleflight.Group
-	slots   chan struct{}
 
-	mu      sync.Mutex
-	clients map[federation.ClusterID]*attached
-	known   map[question]answer
-	sources map[netip.Addr]*rate.Limiter
+	mu       sync.Mutex
+	clients  map[federation.ClusterID]*attached
+	known    map[question]answer
+	throttle throttle
 }
-
-type attached struct{ client kubernetes.Interface }
 
 // answer is remembered until its end.
 type answer struct {
@@ -65,10 +57,7 @@ func NewTokens(o TokenOptions) *Tokens {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Tokens{
-		o: o, slots: make(chan struct{}, maxReviews),
-		clients: map[federation.ClusterID]*attached{}, known: map[question]answer{}, sources: map[netip.Addr]*rate.Limiter{},
-	}
+	return &Tokens{o: o, clients: map[federation.ClusterID]*attached{}, known: map[question]answer{}, throttle: newThrottle()}
 }
 
 // Attach lets tokens of the cluster be reviewed until detach is called. A later
@@ -76,7 +65,7 @@ func NewTokens(o TokenOptions) *Tokens {
 func (t *Tokens) Attach(cluster federation.ClusterID, client kubernetes.Interface) (detach func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	mine := &attached{client}
+	mine := newAttached(client)
 	t.clients[cluster] = mine
 	t.forget(cluster)
 	return func() {
@@ -97,18 +86,19 @@ func (t *Tokens) forget(cluster federation.ClusterID) {
 	}
 }
 
-// errThrottled is the error of a source that failed too often.
+// errThrottled is the error of a workload or a source that failed too often.
 var errThrottled = errors.New("too many of your tokens were refused; wait a minute")
 
 // check tells whose token it is and when it ends. A refusal is definite; every
 // other error means that nobody could tell.
 func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.ClusterID, token Token) (account, time.Time, error) {
-	if !t.mayAsk(from) && !t.isGood(cluster, token) {
+	who := suspectOf(from, cluster, token)
+	if !t.mayTry(who) && !t.isGood(cluster, token) {
 		return account{}, time.Time{}, errThrottled
 	}
 	found, ends, err := t.judge(ctx, cluster, token)
 	if no := (refusal{}); errors.As(err, &no) {
-		t.failed(from)
+		t.failed(who)
 	}
 	return found, ends, err
 }
@@ -175,15 +165,7 @@ type inquiry struct {
 func (t *Tokens) ask(ctx context.Context, in inquiry) <-chan singleflight.Result {
 	q := ask(in.cluster, in.token)
 	return t.flights.DoChan(string(q[:]), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
-		defer cancel()
-		select {
-		case t.slots <- struct{}{}:
-			defer func() { <-t.slots }()
-		case <-ctx.Done():
-			return answer{}, errors.New("too many tokens are being reviewed")
-		}
-		a, err := t.decide(review(ctx, in.by.client, in.uid, in.token, t.o.Audiences))
+		a, err := t.decide(in.by.review(context.WithoutCancel(ctx), in, t.o.Audiences, t.o.Now))
 		if err != nil {
 			return answer{}, fmt.Errorf("the cluster %s cannot review the token: %w", in.cluster, err)
 		}
@@ -268,38 +250,15 @@ func (t *Tokens) isGood(cluster federation.ClusterID, token Token) bool {
 	return is && known.refused == nil && t.o.Now().Before(known.until)
 }
 
-// mayAsk tells that the source did not fail too often.
-func (t *Tokens) mayAsk(from netip.Addr) bool {
+// mayTry tells that neither the workload nor its source failed too often.
+func (t *Tokens) mayTry(who suspect) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.sources[from]
-	return l == nil || l.TokensAt(t.o.Now()) >= 1
+	return t.throttle.may(who, t.o.Now())
 }
 
-func (t *Tokens) failed(from netip.Addr) {
+func (t *Tokens) failed(who suspect) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.sources[from]
-	if l == nil {
-		t.limitSources()
-		l = rate.NewLimiter(rate.Limit(failures)/60, failures)
-		t.sources[from] = l
-	}
-	l.AllowN(t.o.Now(), 1)
-}
-
-// limitSources drops those that did not fail for long; with too many others, all
-// begin anew.
-func (t *Tokens) limitSources() {
-	if len(t.sources) < maxSources {
-		return
-	}
-	for from, l := range t.sources {
-		if l.TokensAt(t.o.Now()) >= failures {
-			delete(t.sources, from)
-		}
-	}
-	if len(t.sources) >= maxSources {
-		clear(t.sources)
-	}
+	t.throttle.failed(who, t.o.Now())
 }

@@ -1,0 +1,102 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	reviewTimeout = 5 * time.Second
+	maxReviews    = 4 // of a cluster at a time
+	// After breakAfter failures in a row, an API server is asked once every breakFor until it answers.
+	breakAfter = 3
+	breakFor   = 10 * time.Second
+)
+
+// attached is how a cluster is asked. Each cluster has its own slots, so that one that does not answer holds up nobody
+// else's tokens.
+type attached struct {
+	client kubernetes.Interface
+	slots  chan struct{}
+
+	mu      sync.Mutex
+	failed  int       // times in a row
+	retryAt time.Time // with failed >= breakAfter: nobody asks before
+}
+
+func newAttached(client kubernetes.Interface) *attached {
+	return &attached{client: client, slots: make(chan struct{}, maxReviews)}
+}
+
+// review has the cluster review the token when it is its turn.
+func (a *attached) review(ctx context.Context, in inquiry, audiences []string, now func() time.Time) (account, error) {
+	if err := a.wait(ctx, now()); err != nil {
+		return account{}, err
+	}
+	defer func() { <-a.slots }()
+	if err := a.mayAsk(now()); err != nil {
+		return account{}, err // those before it in the queue have failed
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	found, err := review(ctx, a.client, in.uid, in.token, audiences)
+	a.answered(!errors.As(err, new(unanswered)), now())
+	return found, err
+}
+
+// wait takes a slot.
+func (a *attached) wait(ctx context.Context, now time.Time) error {
+	if err := a.isBroken(now); err != nil {
+		return err
+	}
+	timer := time.NewTimer(reviewTimeout)
+	defer timer.Stop()
+	select {
+	case a.slots <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return errors.New("too many of its tokens are being reviewed")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a *attached) isBroken(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.broken(now)
+}
+
+func (a *attached) broken(now time.Time) error {
+	if a.failed < breakAfter || !now.Before(a.retryAt) {
+		return nil
+	}
+	return fmt.Errorf("its API server did not answer %d times in a row; it is asked again in %s", a.failed, a.retryAt.Sub(now).Round(time.Second))
+}
+
+// mayAsk lets one through when it is time to try again.
+func (a *attached) mayAsk(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.broken(now); err != nil {
+		return err
+	}
+	a.retryAt = now.Add(breakFor)
+	return nil
+}
+
+func (a *attached) answered(well bool, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if well {
+		a.failed = 0
+		return
+	}
+	a.failed++
+	a.retryAt = now.Add(breakFor)
+}
