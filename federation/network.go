@@ -107,6 +107,21 @@ func (s *Snapshot) GatewayNames() iter.Seq[Hostname] {
 	}
 }
 
+// Networks is Snapshot.Networks, noted: those too that may come with a cluster or
+// an object.
+func (r *Reader) Networks() iter.Seq[*Network] {
+	r.deps.Clusters[AnyCluster] = true
+	r.deps.Sets[ObjectSet{NetworkKind, AllNamespaces}] = true
+	return func(yield func(*Network) bool) {
+		for n := range r.snapshot.Networks() {
+			r.deps.Networks[n.ID] = true
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
 // Network is Snapshot.Network, noted.
 func (r *Reader) Network(id NetworkID) (*Network, bool) {
 	r.deps.Networks[id] = true

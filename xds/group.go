@@ -17,14 +17,16 @@ type builder struct {
 	facets      func(envoy.Type, envoy.Node, *federation.Snapshot) []envoy.Facet
 	fixed       func(envoy.Type, envoy.Facet, *federation.Reader) []string
 	contributes func(envoy.Type, envoy.Facet, *federation.Service, *federation.Snapshot) []string
-	speaks      func(*federation.Object) []string
-	build       func(envoy.Type, string, envoy.Facet, *federation.Reader) (proto.Message, []envoy.Reason, error)
-	validate    func(proto.Message) error
+	// byEndpoint tells that what a service contributes depends on its endpoints.
+	byEndpoint func(envoy.Type, envoy.Facet, *federation.Service) bool
+	speaks     func(*federation.Object) []string
+	build      func(envoy.Type, string, envoy.Facet, *federation.Reader) (proto.Message, []envoy.Reason, error)
+	validate   func(proto.Message) error
 	// assemble is build and validate for routes, out of parts.
 	assemble func(string, envoy.Facet, *federation.Reader, envoy.Parts) (*envoy.Assembled, []envoy.Reason, error)
 }
 
-var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.Speaks, envoy.Build, envoy.Validate, envoy.AssembleRoutes}
+var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.ContributesByEndpoint, envoy.Speaks, envoy.Build, envoy.Validate, envoy.AssembleRoutes}
 
 // group holds the resources of one type for one facet, built once and shared by
 // all streams of that facet. It follows the snapshots when a stream asks it to
@@ -85,8 +87,11 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 		return s.Version()
 	}
 	for _, change := range changes.Services {
-		if change.Reasons&federation.ReasonSpec != 0 {
+		switch svc, exists := s.Service(change.Key); {
+		case change.Reasons&federation.ReasonSpec != 0:
 			g.respecify(change.Key)
+		case exists && change.Reasons&federation.ReasonEndpoints != 0 && g.make.byEndpoint(g.kind, g.facet, svc):
+			g.contributeEndpoints(svc)
 		}
 	}
 	for _, change := range changes.Objects {
@@ -139,15 +144,34 @@ func (g *group) respecify(key federation.ServiceKey) {
 
 // contribute replaces what the service contributes; nil is gone.
 func (g *group) contribute(key federation.ServiceKey, svc *federation.Service) {
-	var now []string
+	before, now := g.replaceContribution(key, svc)
+	g.exchange(before, now)
+}
+
+// contributeEndpoints is contribute after a change of endpoints alone: names that
+// stay are built again only if something that they read has changed.
+func (g *group) contributeEndpoints(svc *federation.Service) {
+	before, now := g.replaceContribution(svc.Key, svc)
+	g.exchange(without(before, now), without(now, before))
+}
+
+func (g *group) replaceContribution(key federation.ServiceKey, svc *federation.Service) (before, now []string) {
 	if svc != nil {
 		now = g.make.contributes(g.kind, g.facet, svc, g.snapshot)
 	}
-	before := g.contributions[key]
+	before = g.contributions[key]
 	if delete(g.contributions, key); len(now) > 0 {
 		g.contributions[key] = now
 	}
-	g.exchange(before, now)
+	return before, now
+}
+
+// without returns the names that are not among the others; both are sorted.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, found := slices.BinarySearch(others, name)
+		return found
+	})
 }
 
 // exchange replaces names that a contribution gave by those that it gives now.

@@ -57,6 +57,7 @@ func (c *client) start(ctx context.Context) (sending context.Context, done func(
 type request struct {
 	kind    string
 	path    string
+	filter  string // an expression that the entries of the answer match
 	index   uint64
 	wait    time.Duration
 	timeout time.Duration // 0 is readTimeout
@@ -100,6 +101,9 @@ func (c *client) url(q request) string {
 	v := url.Values{}
 	if c.dc != "" {
 		v.Set("dc", c.dc)
+	}
+	if q.filter != "" {
+		v.Set("filter", q.filter)
 	}
 	if q.index > 0 {
 		v.Set("index", strconv.FormatUint(q.index, 10))

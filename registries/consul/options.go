@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -108,10 +109,14 @@ func parseAddress(address string) (*url.URL, error) {
 // New checks the options and connects to nothing. Its error names the field of
 // the configuration that is wrong.
 func New(o Options) (*Registry, error) {
+	hasToken := o.Token != nil
 	o.setDefaults()
 	base, err := parseAddress(o.Address)
 	if err != nil {
 		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
+	}
+	if base.Scheme == "http" && hasToken && !isLocal(base.Hostname()) {
+		return nil, fmt.Errorf("setting up cluster %q: consul.address: http:// would send the token in plain text to another machine; use https://", o.Cluster)
 	}
 	if base.Scheme == "http" && o.TLS != nil {
 		return nil, fmt.Errorf("setting up cluster %q: consul.tls: needs an address that starts with https://", o.Cluster)
@@ -132,6 +137,12 @@ func New(o Options) (*Registry, error) {
 		},
 	}}
 	return r, nil
+}
+
+// isLocal tells an address at which what is sent does not leave the machine.
+func isLocal(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 func newTransport(o Options, secure bool) *http.Transport {

@@ -133,6 +133,7 @@ func (w *watch) pollList(ctx context.Context, index uint64) {
 			return
 		}
 		index = a.index
+		w.guard.sawIndex(servicesPath, index)
 		if !maps.EqualFunc(names, last, func(_, _ []string) bool { return true }) {
 			p.hot = 0
 			if !send(ctx, w.lists, names) {
@@ -145,8 +146,8 @@ func (w *watch) pollList(ctx context.Context, index uint64) {
 }
 
 // beat proves the source again and again, so that a link that is dead, frozen or
-// without rights is seen soon. Two proofs must fail before a passing trouble
-// counts.
+// without rights is seen soon, and so is a Consul that was restored from a snapshot.
+// Two proofs must fail before a passing trouble counts.
 func (w *watch) beat(ctx context.Context) {
 	for n := 1; ; n++ {
 		t := time.NewTimer(beatEvery)
@@ -159,6 +160,9 @@ func (w *watch) beat(ctx context.Context) {
 		case <-t.C:
 		}
 		err := w.guard.prove(ctx, n%8 == 0)
+		if err == nil {
+			err = w.guard.compareIndexes(ctx)
+		}
 		for tries := 1; again(err, tries) && sleep(ctx, time.Second); tries++ {
 			var full *busy
 			if errors.As(err, &full) {
@@ -178,7 +182,7 @@ func (w *watch) beat(ctx context.Context) {
 func again(err error, tries int) bool {
 	var r *refusal
 	var full *busy
-	if err == nil || errors.As(err, &r) {
+	if err == nil || errors.As(err, &r) || errors.Is(err, errRelist) {
 		return false
 	}
 	return tries < 2 || errors.As(err, &full) && tries < 6

@@ -67,6 +67,8 @@ type guard struct {
 	mu     sync.Mutex
 	id     identity
 	http2  bool
+	// highest is the highest index that was seen of each table.
+	highest map[string]uint64
 }
 
 // prove reads Consul's own service, which must be visible, and, when asked to,

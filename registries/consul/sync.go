@@ -43,7 +43,7 @@ type listing map[string][]string
 // list reads the names of all services, blocking with an index.
 func (r *Registry) list(ctx context.Context, index uint64) (listing, answer, error) {
 	var names listing
-	a, err := r.client.get(ctx, request{kind: CountServices, path: "/v1/catalog/services", index: index, wait: r.o.Wait}, &names)
+	a, err := r.client.get(ctx, request{kind: CountServices, path: servicesPath, index: index, wait: r.o.Wait}, &names)
 	if err == nil && a.filtered {
 		return nil, a, noRights()
 	}
@@ -76,6 +76,10 @@ func (r *Registry) read(ctx context.Context, t *translator, name string, index u
 // error leaves what was said before as it is.
 func (s *session) sync(ctx context.Context) error {
 	if err := s.guard.prove(ctx, true); err != nil {
+		return err
+	}
+	s.guard.forgetIndexes()
+	if err := s.guard.compareIndexes(ctx); err != nil {
 		return err
 	}
 	id := s.guard.identity()

@@ -315,3 +315,26 @@ func TestPanicReachesWhoRunsTheRegistry(t *testing.T) {
 		t.Fatal("a panic of a poller was lost")
 	}
 }
+
+// TestR84ANarrowedTokenShowsAtTheNextProof: long polls that wait for ten minutes do
+// not tell, and neither does the token itself.
+func TestR84ANarrowedTokenShowsAtTheNextProof(t *testing.T) {
+	for name, rules := range map[string]string{"services": noWebRules, "nodes": noNodeRules} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &tokenFile{}
+			r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read, Wait: 10 * time.Minute})
+			_, token, _ := r.newPolicy(t, "hub", readAllRules)
+			_, narrow, _ := r.newPolicy(t, "narrow", rules)
+			f.write(token)
+			r.fill("web", 1)
+			heard, _ := registrytest.Start(t, r)
+			heard.WaitPhase(t, federation.Ready)
+			heard.Always(never(r, "web-000"))
+			f.write(narrow)
+			if v := heard.WaitPhase(t, federation.Stale); !strings.Contains(v.Status.Message, "tokenFile") {
+				t.Errorf("the status says %q", v.Status.Message)
+			}
+		})
+	}
+}

@@ -121,6 +121,9 @@ func (b *builder) destinationOf(name string) (destination, bool) {
 	if d.mutual() {
 		d.sni, d.taken = b.serverNameOf(d, r.subsets)
 	}
+	if d.passthrough() {
+		d.taken = "" // the address decides where connections end, not the name that they ask for
+	}
 	return d, true
 }
 
@@ -174,6 +177,8 @@ func (b *builder) cluster(name string) proto.Message {
 	setOutlierDetection(c, d.policy.GetOutlierDetection())
 	options := httpOptions(d)
 	switch {
+	case d.mutual() && d.passthrough():
+		b.setMutualByAddress(c, d)
 	case d.mutual():
 		b.setMutual(c, d)
 	case isTLS(d.policy.GetTls()):

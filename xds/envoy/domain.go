@@ -10,11 +10,11 @@ import (
 
 // claimDomains gives every host the names under which callers know it. Envoy
 // takes a name once in a route configuration: full names come before VIPs of
-// the proxy's cluster, these before short names, these before VIPs of other
-// clusters; among equals the first host has it. spell writes a name for a port.
+// the proxy's cluster, these before short names, these before names of pods, these
+// before VIPs of other clusters; among equals the first host has it. spell writes a name for a port.
 func (b *builder) claimDomains(hosts []*httpHost, spell func(domain string, port uint16) []string) {
 	owners := map[string]*httpHost{}
-	for _, names := range []func(*httpHost) []string{fullNames, b.localVIPs, b.shortNames, b.foreignVIPs} {
+	for _, names := range []func(*httpHost) []string{fullNames, b.localVIPs, b.shortNames, b.podNames, b.foreignVIPs} {
 		for _, h := range hosts {
 			for _, name := range names(h) {
 				for _, domain := range spell(name, h.number) {
@@ -59,6 +59,19 @@ func (b *builder) shortNames(h *httpHost) []string {
 	}
 	if _, own, _ := strings.Cut(domain, "."); domain == "" || own == "svc."+parts[3] {
 		names = append(names, parts[0]+"."+parts[1]+".svc", parts[0]+"."+parts[1])
+	}
+	return names
+}
+
+// podNames are those of the pods of a headless service, POD.NAME, for every name of
+// the service.
+func (b *builder) podNames(h *httpHost) []string {
+	if h.service == nil || len(podDomains(h.service)) == 0 {
+		return nil
+	}
+	var names []string
+	for _, name := range append(fullNames(h), b.shortNames(h)...) {
+		names = append(names, "*."+name)
 	}
 	return names
 }

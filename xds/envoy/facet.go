@@ -278,10 +278,15 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	if n.Capture {
 		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity}
 		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
-		facets = append(facets, n.offering(c, Facet{Cluster: n.Cluster, IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture})...)
+		facets = append(facets, n.offering(c, Facet{
+			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture,
+		})...)
 	}
 	if n.DNSCapture {
-		facets = append(facets, Facet{Scope: scopeNames, Cluster: n.Cluster, Namespace: n.Namespace, Egress: c.egress, IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity})
+		facets = append(facets, Facet{
+			Scope: scopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
+			IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity,
+		})
 		facets = append(facets, n.podFacets(c)...)
 	}
 	if n.HTTPProxyPort != 0 {

@@ -154,7 +154,10 @@ func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
 		return cmp.Or(compareTrueFirst(isPublic(s), isPublic(t)),
 			compareTrueFirst(hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster)))
 	})
-	if len(claims) == 0 || !b.facet.covers(claims[0]) {
+	if len(claims) == 0 {
+		return b.headlessAt(vip, number)
+	}
+	if !b.facet.covers(claims[0]) {
 		return servedPort{}
 	}
 	for _, s := range claims[1:] {

@@ -71,7 +71,7 @@ func (b *builder) servers(number uint16) []namedConnections {
 		for _, n := range c.named {
 			add(n.servers, n.filter)
 		}
-		add([]string{string(owner.service.Key.Hostname)}, c.rest)
+		add(append([]string{string(owner.service.Key.Hostname)}, podDomains(owner.service)...), c.rest)
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -29,7 +30,7 @@ const (
 // mutual tells that connections to the destination are mutual TLS wherever the
 // endpoint takes it.
 func (d destination) mutual() bool {
-	return d.identity && !d.service.MeshExternal && !d.passthrough() && (d.policy.GetTls() == nil || d.demandsMutual())
+	return d.identity && !d.service.MeshExternal && (d.policy.GetTls() == nil || d.demandsMutual())
 }
 
 // demandsMutual tells that the rules want mutual TLS of every endpoint.
@@ -54,6 +55,33 @@ func (b *builder) setMutual(c *clusterv3.Cluster, d destination) {
 		c.TransportSocketMatches = append(c.TransportSocketMatches, socketMatch(g.key, g.value, meshTLS(d, b.identities(g.peers, d.service), names)))
 	}
 	c.TransportSocketMatches = append(c.TransportSocketMatches, socketMatch("", "", anyone))
+}
+
+// setMutualByAddress has a cluster whose callers choose the endpoint by its address
+// speak mutual TLS. Envoy learns of such an endpoint when it is dialed, so that
+// nothing tells it which of them take mutual TLS: all of them must, as with Istio.
+func (b *builder) setMutualByAddress(c *clusterv3.Cluster, d destination) {
+	b.reader.Endpoints(d.service.Key)
+	d.service, _ = b.reader.Accounts(d.service.Key)
+	if plain := plainEndpoint(d.service); !d.demandsMutual() && (plain != nil || len(d.service.Peers) == 0) {
+		if plain != nil && len(d.service.Peers) > 0 {
+			b.leaveOut(Reason{Code: ReasonNoMutualTLS, Message: fmt.Sprintf("%s: callers choose the endpoint by its address, and %s does not take mutual TLS, so that all connections to the service are plain text; give it a sidecar, or add a DestinationRule with tls.mode ISTIO_MUTUAL", d.title(), plain.Address)})
+		}
+		return
+	}
+	c.TransportSocket = meshTLS(d, b.identities(d.service.Peers, d.service), d.policy.GetTls().GetSubjectAltNames())
+}
+
+// plainEndpoint is the first endpoint that does not take mutual TLS.
+func plainEndpoint(s *federation.Service) *federation.Endpoint {
+	for _, group := range s.Endpoints {
+		for i := range group.Endpoints {
+			if e := &group.Endpoints[i]; !e.TakesMutualTLS() {
+				return e
+			}
+		}
+	}
+	return nil
 }
 
 // peerGroup is peers that a proxy cannot tell apart.

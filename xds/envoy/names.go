@@ -59,8 +59,9 @@ func Fixed(t Type, f Facet, r *federation.Reader) []string {
 }
 
 // Contributes returns the names that exist because of one service, sorted. It
-// depends on the service's spec, on the objects that Speaks tells of, and on the
-// specs of other services of the hostname; never on endpoints.
+// depends on the service's spec, on the objects that Speaks tells of, on the specs of
+// other services of the hostname and, where ContributesByEndpoint says so, on the
+// service's endpoints.
 //
 // When a service comes, goes or changes its spec, every name that it contributed
 // before or contributes now must be built again, even if the name existed and
@@ -89,6 +90,12 @@ func Contributes(t Type, f Facet, s *federation.Service, snapshot *federation.Sn
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// ContributesByEndpoint tells that the names that exist because of the service
+// depend on its endpoints: listeners of a headless service are at its pods.
+func ContributesByEndpoint(t Type, f Facet, s *federation.Service) bool {
+	return t == ListenerType && f.offers() && headless(s)
 }
 
 // appendSubsets adds the names of the clusters' subsets, impossible ones excepted.
@@ -135,11 +142,12 @@ func appendNames(names []string, t Type, f Facet, p servedPort) []string {
 		return append(names, wildcardListener(p.port.Number))
 	case t == ListenerType && f.offers() && !http:
 		if byServerName(p, f) && !reserved {
-			return append(names, wildcardListener(p.port.Number))
+			names = append(names, wildcardListener(p.port.Number))
 		}
 		for _, vip := range listenerVIPs(p.service, f) {
 			names = append(names, vipListener(vip, p.port.Number))
 		}
+		return appendPodListeners(names, f, p)
 	case t == RouteType && f.Scope == scopeRoutes && http && !reserved:
 		return append(names, strconv.Itoa(int(p.port.Number)))
 	case t == RouteType && f.Scope == scopeProxyRoutes: // a TCP service may own a hostname
@@ -221,9 +229,9 @@ func parseListener(name string) (vip netip.Addr, port uint16, ok bool) {
 
 // listenerVIPs are the addresses at which a proxy of the cluster catches the
 // service's TCP connections. A range has no listener of its own, and neither has
-// a service whose callers choose the instance: these connections go where the
-// caller wanted. IPv6 addresses are for proxies that have one, allocated ones for
-// proxies with DNS capture: no other caller learns of them.
+// a service whose callers choose the instance, which has listeners at its pods. IPv6
+// addresses are for proxies that have one, allocated ones for proxies with DNS
+// capture: no other caller learns of them.
 func listenerVIPs(s *federation.Service, f Facet) []netip.Addr {
 	if s.Resolution == federation.Passthrough {
 		return nil

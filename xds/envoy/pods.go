@@ -20,11 +20,6 @@ type pod struct {
 	service *federation.Service
 }
 
-// headless tells that callers of the service choose among its pods.
-func headless(s *federation.Service) bool {
-	return s.Resolution == federation.Passthrough && !s.MeshExternal
-}
-
 // pods are those of a headless service that has its endpoints, each host once, in
 // the order of precedence; without those whose host is too long for TLS.
 func pods(s *federation.Service) []pod {

@@ -111,11 +111,12 @@ func (b *builder) podsListener(name string) *listenerv3.Listener {
 	return l
 }
 
-// podAnswers are the names of pods of other clusters with their VIPs:
-// POD.CLUSTER.HOST, POD.HOST unless a pod of the own cluster or of one that
-// comes before has that name, and HOST where the own cluster has none of it.
+// podAnswers are the names of pods: those of the own cluster, and of those of other
+// clusters with their VIPs POD.CLUSTER.HOST, POD.HOST unless a pod of the own
+// cluster or of one that comes before has that name, and HOST where the own cluster
+// has none of it.
 func (b *builder) podAnswers(known map[string]bool) map[string][]string {
-	answers := map[string][]string{}
+	answers := b.ownPodAnswers(known)
 	if !b.facet.Identity {
 		return answers
 	}

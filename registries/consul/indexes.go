@@ -1,0 +1,56 @@
+package consul
+
+import (
+	"context"
+	"encoding/json"
+)
+
+const servicesPath = "/v1/catalog/services"
+
+// tables are reads whose indexes are those of everything that a service is made of.
+// The filters keep the answers small; rights are applied before them (Consul 1.20.1
+// and later), so that an answer also tells whether the token sees everything.
+var tables = []request{
+	{kind: CountCanary, path: servicesPath, filter: `ServiceName == "consul"`, timeout: requestTimeout},
+	{kind: CountCanary, path: "/v1/catalog/nodes", filter: `Node == ""`, timeout: requestTimeout},
+	{kind: CountCanary, path: "/v1/health/state/critical", filter: `ServiceName == "consul"`, timeout: requestTimeout},
+}
+
+// compareIndexes reads the index of each table. It returns errRelist where one is
+// lower than before: Consul was restored from a snapshot, and a long poll with an
+// index from before the restore waits until it runs out, whatever has changed.
+func (g *guard) compareIndexes(ctx context.Context) error {
+	for _, table := range tables {
+		var entries json.RawMessage
+		a, err := g.client.get(ctx, table, &entries)
+		switch {
+		case err != nil:
+			return err
+		case a.filtered:
+			return noRights()
+		case g.sawIndex(table.path, a.index):
+			return errRelist
+		}
+	}
+	return nil
+}
+
+// sawIndex notes the index of a table. It tells whether a higher one was seen
+// before.
+func (g *guard) sawIndex(path string, index uint64) (wentBack bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	wentBack = index != 0 && index < g.highest[path]
+	if g.highest == nil {
+		g.highest = map[string]uint64{}
+	}
+	g.highest[path] = max(g.highest[path], index)
+	return wentBack
+}
+
+// forgetIndexes starts anew: what is read next is compared with nothing.
+func (g *guard) forgetIndexes() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.highest = nil
+}
