@@ -86,3 +86,24 @@ func TestIdentitiesOfOneConsulShareAServer(t *testing.T) {
 		}
 	}
 }
+
+// TestR12NoTokenInPlainTextToAnotherMachine: as for etcd; addresses of this machine
+// are taken, and so is plain text without a token.
+func TestR12NoTokenInPlainTextToAnotherMachine(t *testing.T) {
+	token := func() (string, error) { return "hunter2", nil }
+	for address, refused := range map[string]bool{
+		"http://consul.example:8500": true, "http://10.0.0.1:8500": true, "http://[fd00::1]:8500": true, "http://localhost.example:8500": true,
+		"http://localhost:8500": false, "http://127.0.0.1:8500": false, "http://[::1]:8500": false, "https://consul.example:8501": false,
+	} {
+		_, err := New(Options{Cluster: "dc1", Address: address, Token: token})
+		if (err != nil) != refused {
+			t.Errorf("%s with a token: %v", address, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), "consul.address") || !strings.Contains(err.Error(), "https://")) {
+			t.Errorf("%s: the error does not say what to do: %v", address, err)
+		}
+		if _, err := New(Options{Cluster: "dc1", Address: address}); err != nil {
+			t.Errorf("%s without a token: %v", address, err)
+		}
+	}
+}
