@@ -31,7 +31,7 @@ func merge(in mergeInput) *Service {
 		shard := in.shards[key]
 		if i == 0 {
 			m.svc.Resolution, m.svc.MeshExternal, m.svc.ExportTo = m.resolution(key, shard), shard.MeshExternal, shard.ExportTo
-			m.first = key.Cluster
+			m.svc.ExternalName, m.first = shard.ExternalName, key.Cluster
 		} else {
 			m.compare(key, shard)
 		}
@@ -199,6 +199,11 @@ func (m *merger) addAttributes(key ShardKey, shard *Shard) {
 			m.account(a)
 		}
 	}
+	for _, name := range shard.Aliases {
+		if name.Usable() && name != m.svc.Key.Hostname && !slices.Contains(m.svc.Aliases, name) {
+			m.svc.Aliases = append(m.svc.Aliases, name)
+		}
+	}
 	if m.svc.TrafficDistribution == "" {
 		m.svc.TrafficDistribution = shard.TrafficDistribution
 	}
@@ -229,6 +234,7 @@ func (m *merger) conflictWith(kind ConflictKind, winner, loser ClusterID, messag
 func (m *merger) finish() *Service {
 	m.svc.ServiceAccounts = slices.Sorted(maps.Keys(m.accounts))
 	m.svc.Peers = peersOf(m.svc, m.in.before)
+	slices.Sort(m.svc.Aliases)
 	slices.SortFunc(m.svc.Ports, func(a, b ServicePort) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Protocol.Transport(), b.Protocol.Transport()))
 	})
@@ -273,5 +279,6 @@ func specsEqual(old, now *Service) bool {
 	vips := maps.EqualFunc(old.ClusterVIPs, now.ClusterVIPs, slices.Equal)
 	shards := maps.EqualFunc(old.Shards, now.Shards, func(a, b *Shard) bool { return a == b || a.specEqual(b) })
 	return ports && vips && shards && old.Resolution == now.Resolution && old.MeshExternal == now.MeshExternal && old.Created.Equal(now.Created) &&
-		slices.Equal(old.ExportTo, now.ExportTo) && old.TrafficDistribution == now.TrafficDistribution
+		slices.Equal(old.ExportTo, now.ExportTo) && old.TrafficDistribution == now.TrafficDistribution &&
+		slices.Equal(old.Aliases, now.Aliases) && old.ExternalName == now.ExternalName
 }

@@ -36,6 +36,7 @@ type draft struct {
 	members    *iradix.Txn[ServiceKey]
 	ports      *iradix.Txn[ServiceKey]
 	vips       *iradix.Txn[ServiceKey]
+	aliases    *iradix.Txn[ServiceKey]
 	workloads  *iradix.Txn[*Workload]
 	homes      *iradix.Txn[int]
 	selectors  *iradix.Txn[ServiceKey]
@@ -57,7 +58,7 @@ type draft struct {
 
 func newDraft(s *Snapshot) *draft {
 	return &draft{
-		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(),
+		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(), aliases: s.aliases.Txn(),
 		workloads: s.workloads.Txn(), homes: s.homes.Txn(), selectors: s.selectors.Txn(), bindings: s.bindings.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
 		clusters: s.clusters.Txn(), networks: s.networks.txn(), objects: s.objects.txn(), revision: s.revision, configured: s.configured, settings: s.settings, version: s.version + 1,
 		touched: map[AddressKey]bool{}, unsettled: newUnsettled(),
@@ -69,7 +70,7 @@ func (d *draft) commit() *Snapshot {
 		d.record(addressEntry, at.bytes())
 	}
 	return &Snapshot{
-		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(),
+		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(), aliases: d.aliases.Commit(),
 		workloads: d.workloads.Commit(), homes: d.homes.Commit(), selectors: d.selectors.Commit(), bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
 		clusters: d.clusters.Commit(), networks: d.networks.commit(), objects: d.objects.commit(), revision: d.revision, configured: d.configured, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}

@@ -103,6 +103,7 @@ func (d *draft) put(key ServiceKey, circle map[ServiceKey]bool) bool {
 	d.record(serviceEntry, key.bytes())
 	d.indexPorts(key, old, now)
 	d.indexVIPs(key, old, now)
+	d.indexExternalName(key, old, now)
 	d.indexEndpoints(key, old, now)
 	d.noteNetworksOf(key, old, now)
 	return true

@@ -49,6 +49,11 @@ type Shard struct {
 	// External are the addresses at which the cluster says that the service is
 	// reached from outside. They are of use for gateways of networks alone.
 	External []Address `json:"external,omitempty"`
+	// Aliases are other names under which callers ask for the service.
+	Aliases []Hostname `json:"aliases,omitempty"`
+	// ExternalName is the name for which the service stands. Where that is a service,
+	// this one is another name of it; else its endpoint is that name.
+	ExternalName Hostname `json:"externalName,omitempty"`
 	// Selector adds workloads to the endpoints, and Bound the endpoints of other
 	// services; Next finds them, again whenever either side changes.
 	Selector *Selector      `json:"selector,omitempty"`
@@ -103,6 +108,7 @@ func (s *Shard) specEqual(o *Shard) bool {
 		s.MeshExternal == o.MeshExternal && slices.Equal(s.ExportTo, o.ExportTo) &&
 		slices.Equal(s.ServiceAccounts, o.ServiceAccounts) && s.Created.Equal(o.Created) && s.UID == o.UID &&
 		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution && slices.Equal(s.External, o.External) &&
+		slices.Equal(s.Aliases, o.Aliases) && s.ExternalName == o.ExternalName &&
 		s.Selector.Equal(o.Selector) && slices.EqualFunc(s.Bound, o.Bound, boundEqual)
 }
 
@@ -131,6 +137,8 @@ type Service struct {
 	Resolution          Resolution
 	MeshExternal        bool
 	ExportTo            []string
+	Aliases             []Hostname     // sorted; of every shard
+	ExternalName        Hostname       // see Shard
 	ServiceAccounts     []string       // declared, and those of the endpoints
 	Peers               []PeerAccounts // by cluster and network
 	Created             time.Time

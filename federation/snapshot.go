@@ -15,6 +15,7 @@ type Snapshot struct {
 	members    *iradix.Tree[ServiceKey] // shard, service: the services to which a shard contributes
 	ports      *iradix.Tree[ServiceKey] // port, service: services by the number of a TCP-based port
 	vips       *iradix.Tree[ServiceKey] // VIP, service: services by a single address of any cluster
+	aliases    *iradix.Tree[ServiceKey] // ExternalName, service
 	workloads  *iradix.Tree[*Workload]  // shard, namespace, name
 	homes      *iradix.Tree[int]        // namespace, provider, cluster: how many workloads the shard has there
 	selectors  *iradix.Tree[ServiceKey] // namespace, provider, service, shard: services by whose workloads they select
@@ -34,7 +35,7 @@ type Snapshot struct {
 // Empty is the snapshot of a hub that knows nothing yet, version 0.
 func Empty() *Snapshot {
 	return &Snapshot{
-		services: iradix.New[*Service](), members: iradix.New[ServiceKey](), ports: iradix.New[ServiceKey](), vips: iradix.New[ServiceKey](),
+		services: iradix.New[*Service](), members: iradix.New[ServiceKey](), ports: iradix.New[ServiceKey](), vips: iradix.New[ServiceKey](), aliases: iradix.New[ServiceKey](),
 		workloads: iradix.New[*Workload](), homes: iradix.New[int](), selectors: iradix.New[ServiceKey](), bindings: iradix.New[ServiceKey](),
 		addresses: iradix.New[resident](), problems: iradix.New[Problem](),
 		clusters: iradix.New[*Cluster](), networks: emptyNetworks(), objects: emptyObjects(), superseded: make(chan struct{}),

@@ -96,10 +96,8 @@ func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch
 			touchAll(d.hostnames[change.Key.Hostname], touch)
 			touchAll(d.specs, touch)
 		}
-		if svc, ok := s.Service(change.Key); ok && change.Reasons&federation.ReasonSpec != 0 && len(d.ports) > 0 {
-			for _, p := range svc.Ports {
-				touchAll(d.ports[p.Number], touch)
-			}
+		if svc, ok := s.Service(change.Key); ok && change.Reasons&federation.ReasonSpec != 0 {
+			d.visitSpec(svc, s, touch)
 		}
 	}
 	for _, at := range c.Addresses {
@@ -119,6 +117,23 @@ func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch
 	}
 	if c.Settings {
 		touchAll(d.settings, touch)
+	}
+}
+
+// visitSpec touches what the service, as it is now, comes to: its ports, and those
+// for which it is another name.
+func (d *dependents) visitSpec(svc *federation.Service, s *federation.Snapshot, touch func(name string)) {
+	if len(d.ports) > 0 {
+		for _, p := range svc.Ports {
+			touchAll(d.ports[p.Number], touch)
+		}
+	}
+	for _, target := range s.AliasTargets(svc) {
+		for name, reasons := range d.services[target.Key] {
+			if reasons&federation.ReasonSpec != 0 {
+				touch(name)
+			}
+		}
 	}
 }
 

@@ -28,3 +28,18 @@ func TestR81ListenersFollowThePodsOfAHeadlessService(t *testing.T) {
 		t.Errorf("after a pod is gone, %q are removed", r.Removed)
 	}
 }
+
+// TestR82RoutesFollowExternalNames: one that comes, and one that goes.
+func TestR82RoutesFollowExternalNames(t *testing.T) {
+	h := newHub(t)
+	h.set(service("web", 1))
+	c := h.client(xdstest.Options{Delta: true})
+	c.get(xdstest.Request{Type: xdstest.CDS})
+	c.get(xdstest.Request{Type: xdstest.LDS})
+	c.get(xdstest.Request{Type: xdstest.RDS, Names: []string{"80"}})
+	alias := &federation.Shard{Resolution: federation.DNSLB, MeshExternal: true, ExternalName: key("web").Hostname}
+	h.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{key("alias"): alias}})
+	wantNames(t, c.accept(xdstest.RDS), "80")
+	h.set(serviceDelta{Gone: []federation.ServiceKey{key("alias")}})
+	wantNames(t, c.accept(xdstest.RDS), "80")
+}

@@ -23,19 +23,21 @@ type clusterFile struct {
 }
 
 type serviceFile struct {
-	Hostname            federation.Hostname  `json:"hostname"`
-	Namespace           string               `json:"namespace"`
-	VIPs                []string             `json:"vips"`
-	Ports               []federation.Port    `json:"ports"`
-	Resolution          string               `json:"resolution"`
-	MeshExternal        bool                 `json:"meshExternal"`
-	ExportTo            []string             `json:"exportTo"`
-	TrafficDistribution string               `json:"trafficDistribution"`
-	Endpoints           []endpointFile       `json:"endpoints"`
-	Labels              map[string]string    `json:"labels"`
-	External            []federation.Address `json:"external"`
-	Selector            *selectorFile        `json:"selector"`
-	Bound               []boundFile          `json:"bound"`
+	Hostname            federation.Hostname   `json:"hostname"`
+	Namespace           string                `json:"namespace"`
+	VIPs                []string              `json:"vips"`
+	Ports               []federation.Port     `json:"ports"`
+	Resolution          string                `json:"resolution"`
+	MeshExternal        bool                  `json:"meshExternal"`
+	ExportTo            []string              `json:"exportTo"`
+	TrafficDistribution string                `json:"trafficDistribution"`
+	Endpoints           []endpointFile        `json:"endpoints"`
+	Labels              map[string]string     `json:"labels"`
+	External            []federation.Address  `json:"external"`
+	Aliases             []federation.Hostname `json:"aliases"`
+	ExternalName        federation.Hostname   `json:"externalName"`
+	Selector            *selectorFile         `json:"selector"`
+	Bound               []boundFile           `json:"bound"`
 }
 
 type selectorFile struct {
@@ -141,6 +143,7 @@ func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 	shard := &federation.Shard{
 		Ports: svc.Ports, Resolution: resolution(t, svc.Resolution), MeshExternal: svc.MeshExternal,
 		ExportTo: svc.ExportTo, TrafficDistribution: svc.TrafficDistribution, Labels: svc.Labels, External: svc.External,
+		Aliases: svc.Aliases, ExternalName: svc.ExternalName,
 	}
 	if sel := svc.Selector; sel != nil {
 		shard.Selector = &federation.Selector{Labels: sel.Labels, Providers: sel.Providers, TargetPorts: sel.TargetPorts, TargetNames: sel.TargetNames}

@@ -185,6 +185,10 @@ func (s *service) external(name string, n *notes) {
 		n.add(codeExternal, field, "%s is no DNS name", quote(name))
 		return
 	}
+	s.shard.ExternalName = federation.Hostname(name)
+	if _, _, inMesh := strings.Cut(name, ".svc."); len(s.shard.Ports) == 0 && !inMesh {
+		n.add(codeExternal, "spec.ports", "it has none, so that connections to %s are those to an unknown host; declare its ports", quote(name))
+	}
 	e := federation.Endpoint{Address: federation.HostAddress(name), Health: federation.Healthy}
 	for _, p := range s.shard.Ports {
 		e.Ports = append(e.Ports, federation.EndpointPort{Name: p.Name, Number: p.Number})

@@ -105,7 +105,7 @@ func (b *builder) destinationOf(name string) (destination, bool) {
 		return destination{}, false
 	}
 	p, ok := b.ownerOf(id)
-	if !ok || !b.ruledHere(p.service) || b.facet.Balanced && !callersChoose(p.service, b.reader) {
+	if !ok || !b.ruledHere(p.service) || b.isAlias(p.service) || b.facet.Balanced && !callersChoose(p.service, b.reader) {
 		return destination{}, false
 	}
 	r := b.ruling(p.service)

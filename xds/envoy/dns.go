@@ -50,12 +50,15 @@ func (b *builder) namesListener() *listenerv3.Listener {
 // knownNames are the hosts that have addresses of their own, in the order of
 // hosts. Of services of one host the owner's addresses are given.
 func (b *builder) knownNames() []*dnsv3.DnsTable_DnsVirtualDomain {
-	var table []*dnsv3.DnsTable_DnsVirtualDomain
+	var table, aliases []*dnsv3.DnsTable_DnsVirtualDomain
 	known := map[string]bool{}
 	for group := range byHostname(b.reader.Specs()) {
 		owner := b.namedBy(group)
 		if owner == nil || !isDomain(string(owner.Key.Hostname)) {
 			continue
+		}
+		if b.isAlias(owner) {
+			continue // answered with the addresses of its target
 		}
 		addresses := b.addressesOf(owner)
 		if len(addresses) == 0 {
@@ -63,6 +66,15 @@ func (b *builder) knownNames() []*dnsv3.DnsTable_DnsVirtualDomain {
 		}
 		known[string(owner.Key.Hostname)] = true
 		table = append(table, answer(string(owner.Key.Hostname), addresses))
+		for _, alias := range b.aliases(owner) {
+			aliases = append(aliases, answer(string(alias), addresses))
+		}
+	}
+	for _, alias := range aliases {
+		if name := alias.GetName(); !known[name] && isDomain(name) {
+			known[name] = true
+			table = append(table, alias)
+		}
 	}
 	pods := b.podAnswers(known)
 	for _, name := range slices.Sorted(maps.Keys(pods)) {

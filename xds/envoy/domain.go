@@ -9,12 +9,13 @@ import (
 )
 
 // claimDomains gives every host the names under which callers know it. Envoy
-// takes a name once in a route configuration: full names come before VIPs of
-// the proxy's cluster, these before short names, these before names of pods, these
-// before VIPs of other clusters; among equals the first host has it. spell writes a name for a port.
+// takes a name once in a route configuration: full names come before
+// aliases, these before VIPs of the proxy's cluster, these before short names, these
+// before names of pods, these before VIPs of other clusters; among equals the first
+// host has it. spell writes a name for a port.
 func (b *builder) claimDomains(hosts []*httpHost, spell func(domain string, port uint16) []string) {
 	owners := map[string]*httpHost{}
-	for _, names := range []func(*httpHost) []string{fullNames, b.localVIPs, b.shortNames, b.podNames, b.foreignVIPs} {
+	for _, names := range []func(*httpHost) []string{fullNames, aliasNames, b.localVIPs, b.shortNames, b.shortAliases, b.podNames, b.foreignVIPs} {
 		for _, h := range hosts {
 			for _, name := range names(h) {
 				for _, domain := range spell(name, h.number) {
@@ -40,12 +41,30 @@ func (b *builder) claim(owners map[string]*httpHost, h *httpHost, domain string)
 
 func fullNames(h *httpHost) []string { return []string{string(h.host)} }
 
-// shortNames are those that a resolver with the facet's domain as its search
+func aliasNames(h *httpHost) []string {
+	names := make([]string, len(h.aliases))
+	for i, name := range h.aliases {
+		names[i] = string(name)
+	}
+	return names
+}
+
+func (b *builder) shortAliases(h *httpHost) []string {
+	var names []string
+	for _, name := range h.aliases {
+		names = append(names, b.shortNamesOf(name)...)
+	}
+	return names
+}
+
+func (b *builder) shortNames(h *httpHost) []string { return b.shortNamesOf(h.host) }
+
+// shortNamesOf are those that a resolver with the facet's domain as its search
 // list would find: what is before the domain, and on Kubernetes NAME.NS and
 // NAME.NS.svc within the same cluster domain. Without a domain every cluster
 // domain counts as the proxy's own.
-func (b *builder) shortNames(h *httpHost) []string {
-	host, domain := string(h.host), b.facet.Domain
+func (b *builder) shortNamesOf(name federation.Hostname) []string {
+	host, domain := string(name), b.facet.Domain
 	if strings.HasPrefix(host, "*") {
 		return nil
 	}

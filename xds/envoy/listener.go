@@ -131,7 +131,8 @@ func (b *builder) portListener(l *listenerv3.Listener, number uint16) *listenerv
 // services of that port keep their VIPs' own listeners.
 func (b *builder) portFilter(number uint16) *listenerv3.Filter {
 	for group := range byHostname(b.reader.SpecsOnPort(number)) {
-		if owner, _ := b.firstOwner(group, number); owner.service != nil && owner.port.Protocol.IsHTTP() {
+		owner, _ := b.firstOwner(group, number)
+		if owner.service != nil && owner.port.Protocol.IsHTTP() && !b.isAlias(owner.service) {
 			return routedHTTP("outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
 		}
 	}
@@ -149,7 +150,7 @@ func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
 		p, ok := tcpPort(s, number)
 		return ok && !p.Protocol.IsHTTP() && b.sees(s) && slices.Contains(listenerVIPs(s, b.facet), vip)
 	})
-	claims = slices.DeleteFunc(claims, func(s *federation.Service) bool { return !b.owns(s, number) })
+	claims = slices.DeleteFunc(claims, func(s *federation.Service) bool { return !b.owns(s, number) || b.isAlias(s) })
 	slices.SortStableFunc(claims, func(s, t *federation.Service) int {
 		return cmp.Or(compareTrueFirst(isPublic(s), isPublic(t)),
 			compareTrueFirst(hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster)))

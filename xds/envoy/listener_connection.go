@@ -64,14 +64,18 @@ func (b *builder) servers(number uint16) []namedConnections {
 	})
 	for group := range byHostname(slices.Values(services)) {
 		owner, _ := b.firstOwner(b.reader.ByHostname(group[0].Key.Hostname), number)
-		if owner.service == nil || !byServerName(owner, b.facet) {
+		if owner.service == nil || !byServerName(owner, b.facet) || b.isAlias(owner.service) {
 			continue
 		}
 		c := b.connectionsTo(owner, netip.Addr{})
 		for _, n := range c.named {
 			add(n.servers, n.filter)
 		}
-		add(append([]string{string(owner.service.Key.Hostname)}, podDomains(owner.service)...), c.rest)
+		names := append([]string{string(owner.service.Key.Hostname)}, podDomains(owner.service)...)
+		for _, alias := range b.aliases(owner.service) {
+			names = append(names, string(alias))
+		}
+		add(names, c.rest)
 	}
 	return all
 }

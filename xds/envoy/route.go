@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"net/http"
@@ -116,7 +117,7 @@ func (b *builder) planProxy() *routePlan {
 // needsDestination tells that the host's callers choose the instance, which they
 // cannot say to an explicit proxy.
 func (b *builder) needsDestination(h *httpHost) bool {
-	needs := h.service.Resolution == federation.Passthrough
+	needs := h.service != nil && h.service.Resolution == federation.Passthrough
 	if needs {
 		b.leaveOut(Reason{Code: ReasonNoDestination, Message: h.name() + " cannot be reached through the HTTP proxy port: its callers choose the instance by address; call it directly"})
 	}
@@ -128,6 +129,8 @@ type httpHost struct {
 	host    federation.Hostname
 	number  uint16
 	service *federation.Service // nil: only a VirtualService speaks of the host
+	target  *federation.Service // of which the host is another name, where a VirtualService speaks of that
+	aliases []federation.Hostname
 	domains []string
 }
 
@@ -157,8 +160,8 @@ func (b *builder) httpHosts(services iter.Seq[*federation.Service], numbers func
 					b.leaveOut(b.hostnameTaken(owner, s))
 				}
 			}
-			if owner.service != nil && owner.port.Protocol.IsHTTP() {
-				hosts = append(hosts, &httpHost{host: owner.service.Key.Hostname, number: number, service: owner.service})
+			if owner.service != nil && owner.port.Protocol.IsHTTP() && !b.isAlias(owner.service) {
+				hosts = b.withAliases(hosts, &httpHost{host: owner.service.Key.Hostname, number: number, service: owner.service})
 			}
 		}
 	}
@@ -191,9 +194,10 @@ func (b *builder) virtualHost(h *httpHost) *routev3.VirtualHost {
 
 // serviceRoute sends every request to the service.
 func (b *builder) serviceRoute(h *httpHost) *routev3.Route {
-	route := forward(clusterName(h.host, h.number))
+	to := cmp.Or(h.service, h.target)
+	route := forward(clusterName(to.Key.Hostname, h.number))
 	route.GetRoute().RetryPolicy = retryPolicy()
-	route.GetRoute().HashPolicy = hashPolicies(b.trafficPolicyFor(h.service, h.number, ""))
+	route.GetRoute().HashPolicy = hashPolicies(b.trafficPolicyFor(to, h.number, ""))
 	return route
 }
 

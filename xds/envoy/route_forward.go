@@ -112,12 +112,22 @@ func (b *builder) hashing(t target) []*routev3.RouteAction_HashPolicy {
 	return hashPolicies(b.trafficPolicyFor(t.service, t.port.Number, t.subset))
 }
 
+// seenAt are the services of the hostname that the facet's proxies see.
+func (b *builder) seenAt(host federation.Hostname) []*federation.Service {
+	return slices.DeleteFunc(slices.Clone(b.reader.ByHostname(host)), func(s *federation.Service) bool { return !b.sees(s) })
+}
+
 // target finds a destination; where it does not exist, missing says why. A
 // destination without a port means the only port of the service, else the port
 // that is routed.
 func (r *rule) target(d *networking.Destination) (to target, missing string) {
 	host := federation.ResolveHost(d.GetHost(), r.object.Key.Namespace)
-	services := slices.DeleteFunc(slices.Clone(r.reader.ByHostname(host)), func(s *federation.Service) bool { return !r.sees(s) })
+	services := r.seenAt(host)
+	if len(services) > 0 {
+		if to, is := r.standsFor(services[0]); is {
+			host, services = to, r.seenAt(to)
+		}
+	}
 	if len(services) == 0 {
 		return to, fmt.Sprintf("the destination %s is no service that this proxy sees", host)
 	}

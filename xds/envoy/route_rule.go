@@ -23,7 +23,7 @@ func (b *builder) hostRoutes(h *httpHost) []*routev3.Route {
 			return routes
 		}
 	}
-	if h.service == nil {
+	if h.service == nil && h.target == nil {
 		return nil
 	}
 	return []*routev3.Route{b.serviceRoute(h)}

@@ -1,0 +1,96 @@
+package federation
+
+// An ExternalName (Kubernetes) that names a service is another name of that
+// service, over any number of steps up to maxAliasSteps. It has nothing of its own:
+// its callers are those of the target. Which services a reader sees may differ, so
+// that aliases are followed when they are read and not when services are merged.
+
+// maxAliasSteps bounds chains of ExternalNames.
+const maxAliasSteps = 8
+
+func aliasKey(target Hostname, key ServiceKey) []byte {
+	return append([]byte(string(target)+nul), key.bytes()...)
+}
+
+// indexExternalName moves the index by target from the old service to the new one.
+func (d *draft) indexExternalName(key ServiceKey, old, now *Service) {
+	before, after := old.externalName(), now.externalName()
+	if before == after {
+		return
+	}
+	if before != "" {
+		d.aliases.Delete(aliasKey(before, key))
+	}
+	if after != "" {
+		d.aliases.Insert(aliasKey(after, key), key)
+	}
+}
+
+func (s *Service) externalName() Hostname {
+	if s == nil {
+		return ""
+	}
+	return s.ExternalName
+}
+
+// AliasTarget is the hostname of the services for which an ExternalName stands,
+// among those that match; false where there is none. Chains that lead back, or
+// that are too long, lead nowhere.
+func (r *Reader) AliasTarget(s *Service, match func(*Service) bool) (Hostname, bool) {
+	host := s.ExternalName
+	for range maxAliasSteps {
+		if host == "" {
+			return "", false
+		}
+		var next Hostname
+		found := false
+		for _, t := range r.ByHostname(host) {
+			if !match(t) {
+				continue
+			}
+			if t.ExternalName == "" {
+				return host, true
+			}
+			if !found {
+				next, found = t.ExternalName, true
+			}
+		}
+		host = next
+	}
+	return "", false
+}
+
+// AliasesOf returns the services that match and stand for the hostname, directly
+// or over others, those of fewer steps first and in the order of keys. It notes as
+// Select does: a service that becomes an alias changes what has read its target.
+func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service {
+	if r.snapshot.aliases.Len() == 0 {
+		return nil
+	}
+	var found []*Service
+	seen := map[Hostname]bool{host: true}
+	for step, from := 0, []Hostname{host}; step < maxAliasSteps && len(from) > 0; step++ {
+		var next []Hostname
+		for _, target := range from {
+			r.snapshot.aliases.Root().WalkPrefix([]byte(string(target)+nul), func(_ []byte, key ServiceKey) bool {
+				svc, _ := r.snapshot.Service(key)
+				if r.deps.Services[key] |= ReasonSpec; match(svc) && !seen[key.Hostname] {
+					seen[key.Hostname] = true
+					found, next = append(found, svc), append(next, key.Hostname)
+				}
+				return false
+			})
+		}
+		from = next
+	}
+	return found
+}
+
+// AliasTargets yields the services of the hostname for which the service stands
+// directly: what has read them may be another now that the service changed.
+func (s *Snapshot) AliasTargets(of *Service) []*Service {
+	if of.ExternalName == "" {
+		return nil
+	}
+	return s.ByHostname(of.ExternalName)
+}
