@@ -1,5 +1,7 @@
 package federation
 
+import "slices"
+
 // An ExternalName (Kubernetes) that names a service is another name of that
 // service, over any number of steps up to maxAliasSteps. It has nothing of its own:
 // its callers are those of the target. Which services a reader sees may differ, so
@@ -93,4 +95,23 @@ func (s *Snapshot) AliasTargets(of *Service) []*Service {
 		return nil
 	}
 	return s.ByHostname(of.ExternalName)
+}
+
+// aliasesOf are the names that all registries give the service, sorted: one that a
+// registry does not give it may mean the instances of the others alone.
+func aliasesOf(in mergeInput) []Hostname {
+	counts := map[Hostname]int{}
+	for _, shard := range in.shards {
+		for _, name := range shard.Aliases {
+			counts[name]++
+		}
+	}
+	var names []Hostname
+	for name, n := range counts {
+		if n == len(in.shards) && name != in.key.Hostname && name.Usable() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

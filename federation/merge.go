@@ -199,11 +199,6 @@ func (m *merger) addAttributes(key ShardKey, shard *Shard) {
 			m.account(a)
 		}
 	}
-	for _, name := range shard.Aliases {
-		if name.Usable() && name != m.svc.Key.Hostname && !slices.Contains(m.svc.Aliases, name) {
-			m.svc.Aliases = append(m.svc.Aliases, name)
-		}
-	}
 	if m.svc.TrafficDistribution == "" {
 		m.svc.TrafficDistribution = shard.TrafficDistribution
 	}
@@ -234,7 +229,7 @@ func (m *merger) conflictWith(kind ConflictKind, winner, loser ClusterID, messag
 func (m *merger) finish() *Service {
 	m.svc.ServiceAccounts = slices.Sorted(maps.Keys(m.accounts))
 	m.svc.Peers = peersOf(m.svc, m.in.before)
-	slices.Sort(m.svc.Aliases)
+	m.svc.Aliases = aliasesOf(m.in)
 	slices.SortFunc(m.svc.Ports, func(a, b ServicePort) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Protocol.Transport(), b.Protocol.Transport()))
 	})

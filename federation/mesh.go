@@ -43,6 +43,10 @@ type ClusterObject struct {
 		Datacenter string `json:"datacenter,omitempty"`
 		Hostname   string `json:"hostname,omitempty"`
 		Namespace  string `json:"namespace,omitempty"`
+		// InstancePort says which ports of its instances a service has, ServicePort is
+		// the number of the one.
+		InstancePort string `json:"instancePort,omitempty"`
+		ServicePort  uint16 `json:"servicePort,omitempty"`
 	} `json:"consul,omitzero"`
 }
 

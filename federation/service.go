@@ -137,7 +137,7 @@ type Service struct {
 	Resolution          Resolution
 	MeshExternal        bool
 	ExportTo            []string
-	Aliases             []Hostname     // sorted; of every shard
+	Aliases             []Hostname     // sorted; those that every shard has
 	ExternalName        Hostname       // see Shard
 	ServiceAccounts     []string       // declared, and those of the endpoints
 	Peers               []PeerAccounts // by cluster and network

@@ -98,6 +98,9 @@ type consulConfig struct {
 	TLS        clientTLSConfig `yaml:"tls"`
 	Hostname   string          `yaml:"hostname"`
 	Namespace  string          `yaml:"namespace"`
+	// InstancePort and ServicePort are those of consul.Options.
+	InstancePort string `yaml:"instancePort"`
+	ServicePort  uint16 `yaml:"servicePort"`
 }
 
 // spec is what the merge law needs to know of the cluster.

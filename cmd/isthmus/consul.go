@@ -41,6 +41,7 @@ func (s surroundings) followConsul(c clusterConfig, with consulAccess, known fed
 		Limits: limits, Used: func(used federation.Usage) { s.metrics.Registries.Used(c.ID, used, limits) },
 		Cluster: c.ID, Network: c.Network, Address: c.Consul.Address, Datacenter: c.Consul.Datacenter,
 		Token: with.token, TLS: with.tls, Hostname: c.Consul.Hostname, Namespace: c.Consul.Namespace,
+		InstancePort: c.Consul.InstancePort, ServicePort: c.Consul.ServicePort,
 		Dial: s.dial, Expect: known.UID, Logger: s.logger,
 		Count: func(kind string) { s.metrics.Consul.Request(c.ID, kind) },
 	})

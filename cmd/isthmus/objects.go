@@ -117,7 +117,10 @@ func configOf(id federation.ClusterID, spec *federation.ClusterObject) clusterCo
 		c.Kubernetes = &kubernetesConfig{Context: spec.Kubernetes.Context}
 	case federation.Consul:
 		of := spec.Consul
-		c.Consul = &consulConfig{Address: of.Address, Datacenter: of.Datacenter, Hostname: of.Hostname, Namespace: of.Namespace}
+		c.Consul = &consulConfig{
+			Address: of.Address, Datacenter: of.Datacenter, Hostname: of.Hostname, Namespace: of.Namespace,
+			InstancePort: of.InstancePort, ServicePort: of.ServicePort,
+		}
 	}
 	return c
 }

@@ -117,15 +117,15 @@ func (t *translator) networkOf(in *instance, report *report) federation.NetworkI
 	return federation.NetworkID(own)
 }
 
-// protocols are all that an instance declares, by meta and by tags.
-func protocols(meta map[string]string, tags []string) []string {
+// declared are all values that an instance has for the key, by meta and by tags.
+func declared(meta map[string]string, tags []string, key string) []string {
 	var out []string
-	if p := meta[keyProtocol]; p != "" {
-		out = append(out, p)
+	if v := meta[key]; v != "" {
+		out = append(out, v)
 	}
 	for _, tag := range tags {
-		if key, value := splitTag(tag); key == keyProtocol && value != "" {
-			out = append(out, value)
+		if k, v := splitTag(tag); k == key && v != "" {
+			out = append(out, v)
 		}
 	}
 	return out

@@ -95,6 +95,7 @@ func (m *model) collect(name string, into *content) {
 		return
 	}
 	into.services[o.key] = o.shard
+	maps.Copy(into.services, o.tagged)
 	maps.Copy(into.workloads, o.workloads)
 }
 

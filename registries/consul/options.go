@@ -35,8 +35,13 @@ type Options struct {
 	// Namespace of all services; empty takes the second label of hostnames of
 	// the form NAME.NS.svc.DOMAIN, else none.
 	Namespace string
-	Dial      func(ctx context.Context, network, address string) (net.Conn, error) // carries the address policy
-	Expect    string                                                               // Identity.UID known from before; another Consul is refused
+	// InstancePort says which ports of its instances a service has that does not say
+	// so itself: AllPorts, FirstPort, or the one of a name. ServicePort is the number
+	// under which callers know the one port.
+	InstancePort string
+	ServicePort  uint16
+	Dial         func(ctx context.Context, network, address string) (net.Conn, error) // carries the address policy
+	Expect       string                                                               // Identity.UID known from before; another Consul is refused
 
 	MaxPolls    int                    // requests open at once over HTTP/1; default 150
 	MaxServices int                    // services looked at; default 10,000
@@ -70,6 +75,7 @@ func (o *Options) setDefaults() {
 	o.Wait = cmp.Or(o.Wait, 30*time.Second)
 	o.SweepEvery = cmp.Or(o.SweepEvery, 10*time.Second)
 	o.Hostname = cmp.Or(o.Hostname, DefaultHostname)
+	o.InstancePort = cmp.Or(o.InstancePort, AllPorts)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -120,6 +126,12 @@ func New(o Options) (*Registry, error) {
 	}
 	if base.Scheme == "http" && o.TLS != nil {
 		return nil, fmt.Errorf("setting up cluster %q: consul.tls: needs an address that starts with https://", o.Cluster)
+	}
+	switch {
+	case !isLabel(o.InstancePort):
+		return nil, fmt.Errorf("setting up cluster %q: consul.instancePort: must be all, first, or the name of a port in lower case", o.Cluster)
+	case o.ServicePort != 0 && o.InstancePort == AllPorts:
+		return nil, fmt.Errorf("setting up cluster %q: consul.servicePort: is the number of one port; set consul.instancePort to first or to the name of a port", o.Cluster)
 	}
 	names, err := parseNaming(o)
 	if err != nil {

@@ -4,27 +4,23 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"isthmus.dev/isthmus/federation"
 )
 
 // shard is the contribution of at least one usable instance.
 func (t *translator) shard(found []*instance, report *report) *federation.Shard {
-	s := &federation.Shard{Ports: servicePorts(found, report), VIPs: vips(found, report), MeshExternal: meshExternal(found)}
+	plan := t.planPorts(found, report)
+	s := &federation.Shard{Ports: plan.ports, VIPs: vips(found, report), MeshExternal: meshExternal(found)}
 	if _, names := found[0].address.Host(); names {
 		s.Resolution = federation.DNSLB
-	}
-	names := make(map[uint16]string, len(s.Ports))
-	for _, p := range s.Ports {
-		names[p.Number] = p.Name
 	}
 	equal := allZero(found)
 	if equal {
 		report.ofService("WEIGHT_ALL_ZERO", "Weights", "all instances have the weight 0; they are used alike")
 	}
 	for _, in := range found {
-		in.endpoint = t.endpoint(in, names)
+		in.endpoint = t.endpoint(in, plan.served[in])
 		in.endpoint.Network = t.networkOf(in, report)
 		if in.weight == 0 && !equal && in.endpoint.Health == federation.Healthy {
 			in.endpoint.Health = federation.Draining
@@ -36,9 +32,9 @@ func (t *translator) shard(found []*instance, report *report) *federation.Shard 
 
 // endpoint has the weight that Consul names. A weight of 0 beside others means
 // "only when nothing else is left", which is DRAINING.
-func (t *translator) endpoint(in *instance, names map[uint16]string) federation.Endpoint {
+func (t *translator) endpoint(in *instance, ports []federation.EndpointPort) federation.Endpoint {
 	e := federation.Endpoint{
-		Address: in.address, Locality: in.locality(t.datacenter),
+		Address: in.address, Ports: ports, Locality: in.locality(t.datacenter),
 		Weight: uint32(max(in.weight, 1)), Health: in.health(), Labels: in.labels,
 		UID: in.Node.ID + "/" + in.Service.ID,
 	}
@@ -47,9 +43,6 @@ func (t *translator) endpoint(in *instance, names map[uint16]string) federation.
 	}
 	if _, ok := in.address.IP(); ok {
 		e.Workload = in.workload.String()
-	}
-	for _, number := range in.ports {
-		e.Ports = append(e.Ports, federation.EndpointPort{Name: names[number], Number: number})
 	}
 	return e
 }
@@ -71,36 +64,12 @@ func meshExternal(found []*instance) bool {
 	return nodes
 }
 
-// servicePorts are the instances' ports by number. One port has its protocol as
-// its name; several have PROTOCOL-NUMBER.
-func servicePorts(found []*instance, report *report) []federation.Port {
-	declared := map[uint16][]string{}
-	for _, in := range found {
-		for _, number := range in.ports {
-			declared[number] = append(declared[number], in.protocols...)
-		}
-	}
-	out := make([]federation.Port, 0, len(declared))
-	for number, names := range declared {
-		out = append(out, federation.Port{Number: number, Protocol: protocol(number, names, report)})
-	}
-	slices.SortFunc(out, func(a, b federation.Port) int { return int(a.Number) - int(b.Number) })
-	for i := range out {
-		out[i].Name = strings.ToLower(string(out[i].Protocol))
-		if len(out) > 1 {
-			out[i].Name += fmt.Sprintf("-%d", out[i].Number)
-		}
-	}
-	return out
-}
-
 // protocol is HTTP where nobody names one, and TCP where the name is unknown or
 // instances disagree (seeds 5.3, B-C6).
-func protocol(number uint16, names []string, report *report) federation.Protocol {
+func protocol(field string, names []string, report *report) federation.Protocol {
 	if len(names) == 0 {
 		return federation.HTTP
 	}
-	field := fmt.Sprintf("port %d", number)
 	var out []federation.Protocol
 	for _, name := range names {
 		p := federation.ParseProtocol(name)

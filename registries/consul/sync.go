@@ -83,7 +83,7 @@ func (s *session) sync(ctx context.Context) error {
 		return err
 	}
 	id := s.guard.identity()
-	s.translate = &translator{names: s.r.names, network: s.r.o.Network, datacenter: id.datacenter}
+	s.translate = &translator{names: s.r.names, network: s.r.o.Network, datacenter: id.datacenter, ports: portChoice{s.r.o.InstancePort, s.r.o.ServicePort}}
 	names, a, err := s.r.list(ctx, 0)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ type translator struct {
 	names      *naming
 	network    federation.NetworkID
 	datacenter string
+	ports      portChoice // of services that do not choose themselves
 }
 
 // offer is what one Consul service comes to. A service whose instances are all
@@ -25,6 +26,7 @@ type translator struct {
 type offer struct {
 	key       federation.ServiceKey
 	shard     *federation.Shard
+	tagged    map[federation.ServiceKey]*federation.Shard // of the instances that carry a tag
 	workloads map[federation.WorkloadKey]*federation.Workload
 	problems  []federation.Problem
 }
@@ -33,7 +35,7 @@ func (o *offer) equal(p *offer) bool {
 	if o.shard == nil || p.shard == nil {
 		return o.key == p.key && o.shard == p.shard && slices.Equal(o.problems, p.problems)
 	}
-	return o.key == p.key && o.shard.Equal(p.shard) &&
+	return o.key == p.key && o.shard.Equal(p.shard) && maps.EqualFunc(o.tagged, p.tagged, (*federation.Shard).Equal) &&
 		maps.EqualFunc(o.workloads, p.workloads, (*federation.Workload).Equal) && slices.Equal(o.problems, p.problems)
 }
 
@@ -61,6 +63,7 @@ func (t *translator) service(name string, entries []entry) *offer {
 	found := t.instances(name, entries, report)
 	if len(found) > 0 {
 		o.shard = t.shard(found, report)
+		t.addNames(o, found, report)
 	}
 	for _, in := range found {
 		o.workload(in)
@@ -74,7 +77,7 @@ type instance struct {
 	*entry
 	id        string // shown in messages
 	address   federation.Address
-	ports     []uint16
+	ports     []port // the first is the default one
 	labels    map[string]string
 	protocols []string
 	weight    int
@@ -96,7 +99,7 @@ func (t *translator) instances(name string, entries []entry, report *report) []*
 	}
 	found = withoutNames(found, report)
 	slices.SortFunc(found, func(a, b *instance) int {
-		return cmp.Or(a.address.Compare(b.address), slices.Compare(a.ports, b.ports), cmp.Compare(a.workload.Name, b.workload.Name))
+		return cmp.Or(a.address.Compare(b.address), slices.CompareFunc(a.ports, b.ports, comparePorts), cmp.Compare(a.workload.Name, b.workload.Name))
 	})
 	return found
 }
@@ -114,7 +117,7 @@ func (t *translator) instance(name string, e *entry, report *report) *instance {
 		return nil
 	}
 	var ok bool
-	if in.ports, ok = ports(e, in.id, report); !ok {
+	if in.ports, ok = portsOf(e, in.id, report); !ok {
 		return nil
 	}
 	if in.address, ok = address(e.rawAddress()); !ok {
@@ -124,33 +127,13 @@ func (t *translator) instance(name string, e *entry, report *report) *instance {
 	var ignored []string
 	in.labels, ignored = labels(e.Service.Meta, e.Service.Tags)
 	report.ignored(ignored)
-	in.protocols = protocols(e.Service.Meta, e.Service.Tags)
+	in.protocols = declared(e.Service.Meta, e.Service.Tags, keyProtocol)
 	in.weight = weight(e, in.id, report)
 	return in
 }
 
 // maxWorkloadName bounds the names of workloads, which are keys everywhere.
 const maxWorkloadName = 512
-
-func ports(e *entry, id string, report *report) ([]uint16, bool) {
-	numbers := []int{e.Service.Port}
-	if len(e.Service.Ports) > 0 {
-		numbers = numbers[:0]
-		for _, p := range e.Service.Ports {
-			numbers = append(numbers, p.Port)
-		}
-	}
-	var out []uint16
-	for _, n := range numbers {
-		if n < 1 || n > 65535 {
-			report.ofInstance(id, "PORT_INVALID", "Port", fmt.Sprintf("%d is no port from 1 to 65535; the instance is not used", n))
-			return nil, false
-		}
-		out = append(out, uint16(n))
-	}
-	slices.Sort(out)
-	return slices.Compact(out), true
-}
 
 // address is strict: no zone, no leading zeros, and a name must not look like
 // an address (B-C2).

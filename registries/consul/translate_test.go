@@ -168,7 +168,7 @@ func TestTranslate(t *testing.T) {
 		},
 		{"several ports of an instance", []entry{at("a", "10.0.0.1", 0, func(e *entry) {
 			e.Service.Ports = api.ServicePorts{{Name: "x", Port: 81}, {Name: "y", Port: 80, Default: true}}
-		})}, "CLIENT_SIDE_LB external=false vips=[]\nport http-80 80 HTTP\nport http-81 81 HTTP\n10.0.0.1 [{http-80 80} {http-81 81}] HEALTHY w=1 /dc1\n"},
+		})}, "CLIENT_SIDE_LB external=false vips=[]\nport y 80 HTTP\nport x 81 HTTP\n10.0.0.1 [{y 80} {x 81}] HEALTHY w=1 /dc1\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tr := testTranslator(t, Options{})

@@ -16,6 +16,7 @@ const (
 	codeAppProtocol = "APP_PROTOCOL_UNKNOWN"
 	codeExport      = "EXPORT_TO_INVALID"
 	codeExternal    = "EXTERNAL_NAME_REFUSED"
+	codeNoPorts     = "EXTERNAL_NAME_NO_PORTS"
 	codeTarget      = "TARGET_MISMATCH"
 	codePod         = "POD_UNKNOWN"
 	codeLocality    = "LOCALITY_INVALID"

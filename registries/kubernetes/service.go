@@ -187,7 +187,7 @@ func (s *service) external(name string, n *notes) {
 	}
 	s.shard.ExternalName = federation.Hostname(name)
 	if _, _, inMesh := strings.Cut(name, ".svc."); len(s.shard.Ports) == 0 && !inMesh {
-		n.add(codeExternal, "spec.ports", "it has none, so that connections to %s are those to an unknown host; declare its ports", quote(name))
+		n.add(codeNoPorts, "spec.ports", "it has none, so that connections to %s are those to an unknown host; declare its ports", quote(name))
 	}
 	e := federation.Endpoint{Address: federation.HostAddress(name), Health: federation.Healthy}
 	for _, p := range s.shard.Ports {

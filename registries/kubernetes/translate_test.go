@@ -374,3 +374,20 @@ func sorted(in []string) string {
 	slices.Sort(in)
 	return strings.Join(in, " ")
 }
+
+// TestR82ExternalNamesWithoutPorts: one that may be a service of a cluster takes the
+// ports of its target; any other is reported.
+func TestR82ExternalNamesWithoutPorts(t *testing.T) {
+	for target, reported := range map[string]bool{"Web.shop.svc.cluster.local.": false, "web.shop.svc.other.domain": false, "db.example.com": true} {
+		s := parseService(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alias"},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: target},
+		}, "cluster.local")
+		if want := federation.Hostname(strings.ToLower(strings.TrimSuffix(target, "."))); s.shard.ExternalName != want {
+			t.Errorf("%s stands for %q", target, s.shard.ExternalName)
+		}
+		if len(s.problems) > 0 != reported {
+			t.Errorf("%s has the problems %v", target, s.problems)
+		}
+	}
+}

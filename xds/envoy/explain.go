@@ -19,6 +19,7 @@ const (
 	ExplainedNotVisible  = "NOT_VISIBLE"  // the service is not exported to the proxy's namespace
 	ExplainedNotImported = "NOT_IMPORTED" // the proxy's Sidecar does not import the service
 	ExplainedNotBuilt    = "NOT_BUILT"    // nothing stands for the service
+	ExplainedAlias       = "ALIAS"        // the service is another name of one that has the endpoints
 )
 
 // Explain says for each endpoint of the services of a hostname whether the proxy
@@ -48,7 +49,10 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 	if isTCP {
 		owner, _ = firstOwner(e.snapshot.ByHostname(s.Key.Hostname), port, e.node.Namespace, e.sees)
 	}
+	target, isAlias := e.snapshot.Read().AliasTarget(s, e.sees)
 	switch {
+	case isAlias && !e.node.GRPC:
+		none.Code, none.Message = ExplainedAlias, fmt.Sprintf("service %s is another name of %s, whose endpoints the proxy has; explain that", s.Key, target)
 	case !isTCP:
 		none.Code, none.Message = ExplainedNoPort, fmt.Sprintf("service %s has no TCP port %d", s.Key, port)
 	case !s.VisibleFrom(e.node.Namespace):
