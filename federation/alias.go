@@ -88,7 +88,20 @@ func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service 
 	return found
 }
 
-// AliasTargets yields the services of the hostname for which the service stands
+// Aliases are all other hostnames of the service, whoever sees them: those that
+// registries give it first, then ExternalNames.
+func (s *Snapshot) Aliases(of *Service) []Hostname {
+	anyone := func(*Service) bool { return true }
+	r, names := s.Read(), slices.Clone(of.Aliases)
+	for _, alias := range r.AliasesOf(of.Key.Hostname, anyone) {
+		if host, is := r.AliasTarget(alias, anyone); is && host == of.Key.Hostname {
+			names = append(names, alias.Key.Hostname)
+		}
+	}
+	return names
+}
+
+// AliasTargets are the services of the hostname for which the service stands
 // directly: what has read them may be another now that the service changed.
 func (s *Snapshot) AliasTargets(of *Service) []*Service {
 	if of.ExternalName == "" {

@@ -570,6 +570,7 @@ type ComplexityRoot struct {
 	}
 
 	Service struct {
+		Aliases         func(childComplexity int) int
 		ClusterVIPs     func(childComplexity int) int
 		Conflicts       func(childComplexity int) int
 		Created         func(childComplexity int) int
@@ -2817,6 +2818,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RotateClusterPayload.UserErrors(childComplexity), true
 
+	case "Service.aliases":
+		if e.ComplexityRoot.Service.Aliases == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Service.Aliases(childComplexity), true
 	case "Service.clusterVIPs":
 		if e.ComplexityRoot.Service.ClusterVIPs == nil {
 			break
@@ -3789,6 +3796,8 @@ type Service implements Node {
   hostname: String!
   "The namespace; \"\" where it has none."
   namespace: String!
+  "Other hostnames under which callers reach the service: those that its clusters give it, and ExternalNames that lead to it."
+  aliases: [String!]!
   "How a proxy finds an address for a request."
   resolution: Resolution!
   "Whether the service lies outside of the mesh."
@@ -6206,6 +6215,8 @@ func (ec *executionContext) childFields_Service(ctx context.Context, field graph
 		return ec.fieldContext_Service_hostname(ctx, field)
 	case "namespace":
 		return ec.fieldContext_Service_namespace(ctx, field)
+	case "aliases":
+		return ec.fieldContext_Service_aliases(ctx, field)
 	case "resolution":
 		return ec.fieldContext_Service_resolution(ctx, field)
 	case "meshExternal":

@@ -38,6 +38,15 @@ func (s Service) Hostname() string { return string(s.Of.Key.Hostname) }
 // Namespace is "" where it has none.
 func (s Service) Namespace() string { return s.Of.Key.Namespace }
 
+// Aliases are other hostnames of the service.
+func (s Service) Aliases() []string {
+	names := []string{}
+	for _, name := range s.From.Aliases(s.Of) {
+		names = append(names, string(name))
+	}
+	return names
+}
+
 // Resolution says how a proxy finds an address.
 func (s Service) Resolution() Resolution { return Resolution(s.Of.Resolution.String()) }
 

@@ -23,6 +23,8 @@ type content struct {
 	TrafficDistribution       string
 	Endpoints                 []federation.ShardEndpoints
 	Conflicts                 []federation.Conflict
+	Aliases                   []federation.Hostname `json:",omitempty"`
+	ExternalName              federation.Hostname   `json:",omitempty"`
 }
 
 // contentVersion hashes what a service is, so that every hub with the same
@@ -40,5 +42,6 @@ func contentOf(s *federation.Service) content {
 	return content{
 		s.Key, s.Ports, s.ClusterVIPs, s.Resolution, s.MeshExternal, s.ExportTo, s.ServiceAccounts,
 		s.Created.UTC(), s.TrafficDistribution, s.Endpoints, s.Conflicts,
+		s.Aliases, s.ExternalName,
 	}
 }
