@@ -72,6 +72,8 @@ soak: race ## Run every test three times, properties with thousands of cases, 10
 	@echo "the hub and a committing process, killed $(SOAK_KILLS) times each"
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -p 1 -timeout 60m \
 	  -run '^Test(F01KilledHubLosesNoAcknowledgedApply|KilledAtRandomMoments)$$' ./cmd/isthmus ./federation/config/etcd -crashes $(SOAK_KILLS)
+	@echo "two hubs on a cluster of three etcd members, through every fault, five times"
+	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 60m -run '^TestR74' ./cmd/isthmus -faultrounds 5 -faultchanges 100
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 20m -run TestLargestRequestIsBounded ./federation/config/apply -documents 12000
 	@echo "the hub, killed at every step of an attach"
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 30m -run '^TestF03' ./cmd/isthmus -attachsteps 0

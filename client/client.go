@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,9 @@ type Options struct {
 	TLS       TLS
 	UserAgent string        // absent: isthmus-client
 	Sent      func(Request) // told of each operation before it is sent; nil: nobody
+	// MinRevision is the revision of the configuration that answers must include,
+	// or a later one. A change that the client makes raises it.
+	MinRevision int64
 }
 
 // Request is one operation as it is sent.
@@ -36,11 +40,13 @@ type Client struct {
 	options  Options
 	endpoint string
 	http     *http.Client
+	least    atomic.Int64 // revision that answers must include
 }
 
 // New returns a client. It reads the files of TLS and opens no connection.
 func New(o Options) (*Client, error) {
 	c := &Client{options: o}
+	c.least.Store(o.MinRevision)
 	transport := &http.Transport{ // HTTP/1.1: with HTTP/2 the hub's reason for refusing a certificate is lost.
 		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 30 * time.Second,
 	}

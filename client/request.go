@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/Khan/genqlient/graphql"
@@ -88,11 +89,28 @@ func (c *Client) post(ctx context.Context, request Request, accept string) (*htt
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", accept)
 	r.Header.Set("User-Agent", cmp.Or(c.options.UserAgent, "isthmus-client"))
+	if least := c.least.Load(); least > 0 {
+		r.Header.Set("Isthmus-Min-Revision", strconv.FormatInt(least, 10))
+	}
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return nil, c.unreachable(ctx, err)
 	}
+	if strings.HasPrefix(strings.TrimSpace(request.Query), "mutation") {
+		c.made(answer.Header.Get("Isthmus-Revision"))
+	}
 	return answer, nil
+}
+
+// made notes the revision of a change, so that the client reads what it wrote: the
+// next request may reach another hub.
+func (c *Client) made(revision string) {
+	n, err := strconv.ParseInt(revision, 10, 64)
+	if err != nil {
+		return // the hub has no configuration
+	}
+	for least := c.least.Load(); n > least && !c.least.CompareAndSwap(least, n); least = c.least.Load() {
+	}
 }
 
 // unreachable says why nothing came, without the URL that net/http puts before.

@@ -12,7 +12,7 @@ import (
 )
 
 // Explain says which endpoints of a service a proxy sends to, and why.
-func (q query) Explain(ctx context.Context, proxy, hostname string, port int) (*model.Explanation, error) {
+func (q query) Explain(ctx context.Context, proxy, hostname string, port int, _ *string) (*model.Explanation, error) {
 	if port < 1 || port > math.MaxUint16 {
 		return nil, transport.Errorf(transport.BadUserInput, "port %d: a port is a number from 1 to %d", port, math.MaxUint16)
 	}

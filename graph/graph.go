@@ -13,6 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/generated"
 	"isthmus.dev/isthmus/graph/model"
+	"isthmus.dev/isthmus/graph/transport"
 )
 
 //go:generate go run ./generate ../gqlgen.yml
@@ -97,10 +98,16 @@ type view struct {
 
 // Exec pins the view of an operation.
 func (p pinned) Exec(ctx context.Context) graphql.ResponseHandler {
-	seen := view{snapshot: p.options.Snapshots.Latest(), fleet: sync.OnceValue(p.options.Fleet.Latest)}
-	if objects := p.options.Config.Objects; objects != nil {
-		seen.config = sync.OnceValue(objects.Latest)
+	if err := p.awaitRevision(ctx); err != nil {
+		return refused(ctx, err)
 	}
+	seen := view{fleet: sync.OnceValue(p.options.Fleet.Latest)}
+	if objects := p.options.Config.Objects; objects != nil {
+		now := objects.Latest() // before the snapshot, which then has its revision, too
+		seen.config = func() *config.View { return now }
+		transport.AnswersAs(ctx, now.Revision())
+	}
+	seen.snapshot = p.options.Snapshots.Latest()
 	answer := p.ExecutableSchema.Exec(context.WithValue(ctx, viewKey{}, seen))
 	return func(ctx context.Context) *graphql.Response {
 		return answer(context.WithValue(ctx, viewKey{}, seen))

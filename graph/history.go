@@ -41,7 +41,7 @@ func pageSize(first *int) int {
 }
 
 // History lists what was done to the configuration.
-func (q query) History(ctx context.Context, first *int, after *string, last *int, before *string) (model.ConfigRevisionConnection, error) {
+func (q query) History(ctx context.Context, first *int, after *string, last *int, before *string, _ *string) (model.ConfigRevisionConnection, error) {
 	if q.Config.History == nil {
 		return model.ConfigRevisionConnection{}, errNoConfig
 	}

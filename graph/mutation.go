@@ -6,6 +6,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/graph/model"
+	"isthmus.dev/isthmus/graph/transport"
 )
 
 type mutation struct{ *resolver }
@@ -84,6 +85,9 @@ func (m mutation) change(ctx context.Context, c changing) (model.Outcome, error)
 		return model.Outcome{}, shown(err)
 	}
 	out := model.NewOutcome(result)
+	if result.Revision > 0 {
+		transport.AnswersAs(ctx, result.Revision)
+	}
 	switch {
 	case len(result.Errors) > 0:
 	case c.dryRun:

@@ -15,6 +15,10 @@ type query struct{ *resolver }
 func (q query) Hub(ctx context.Context) (model.Hub, error) {
 	hub := q.Options.Hub
 	hub.SnapshotVersion = strconv.FormatUint(snapshot(ctx).Version(), 10)
+	if seen, err := configured(ctx); err == nil {
+		revision := strconv.FormatInt(seen.Revision(), 10)
+		hub.Revision = &revision
+	}
 	return hub, nil
 }
 
@@ -60,13 +64,13 @@ func (q query) Cluster(ctx context.Context, clusterID string) (*model.Cluster, e
 	return &cluster, nil
 }
 
-func (q query) Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error) {
+func (q query) Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, _ *string) (model.ServiceConnection, error) {
 	window, err := window("services", first, after, last, before)
 	return model.ServiceConnection{Page: model.NewPage(services(snapshot(ctx), window.After, filter), window)}, err
 }
 
 // Service finds a service by hostname, and namespace where that is not enough.
-func (q query) Service(ctx context.Context, hostname string, namespace *string) (*model.Service, error) {
+func (q query) Service(ctx context.Context, hostname string, namespace *string, _ *string) (*model.Service, error) {
 	from, host := snapshot(ctx), federation.Hostname(strings.ToLower(strings.TrimSuffix(hostname, ".")))
 	if namespace != nil {
 		found, _ := from.Service(federation.ServiceKey{Hostname: host, Namespace: *namespace})

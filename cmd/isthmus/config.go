@@ -68,8 +68,9 @@ type clientTLSConfig struct {
 }
 
 type etcdConfig struct {
-	Endpoints []string        `yaml:"endpoints"`
-	TLS       clientTLSConfig `yaml:"tls"`
+	Endpoints  []string        `yaml:"endpoints"`
+	TLS        clientTLSConfig `yaml:"tls"`
+	QuotaBytes int64           `yaml:"quotaBytes"` // of the embedded one; 0: the default
 }
 
 // clusterConfig is one cluster of the file, with the section of its provider.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"isthmus.dev/isthmus/internal/durable"
 )
 
 // dataFormat is the version of what the data folder holds; a higher one was
@@ -90,7 +92,7 @@ func (d *dataDir) replica() (string, error) {
 		return "", fmt.Errorf("--data-dir %s: replica: %w", d.path, reason(err))
 	}
 	fresh := rand.Text()
-	if err := os.WriteFile(path, []byte(fresh+"\n"), 0o600); err != nil {
+	if err := durable.WriteFile(path, []byte(fresh+"\n")); err != nil {
 		return "", fmt.Errorf("--data-dir %s: replica: %w", d.path, reason(err))
 	}
 	return fresh, nil
@@ -128,7 +130,7 @@ func takeLock(f *os.File) error {
 func checkFormat(path string) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return os.WriteFile(path, []byte(strconv.Itoa(dataFormat)+"\n"), 0o600)
+		return durable.WriteFile(path, []byte(strconv.Itoa(dataFormat)+"\n"))
 	}
 	if err != nil {
 		return err

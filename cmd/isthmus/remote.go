@@ -28,6 +28,7 @@ type remote struct {
 	server, context        string
 	tlsCA, tlsCert, tlsKey string
 	timeout                time.Duration
+	minRevision            int64
 	showQuery, noColor     bool
 }
 
@@ -41,6 +42,7 @@ func (r *remote) bindAs(f *pflag.FlagSet, context string) {
 	f.StringVar(&r.tlsCert, "tls-cert", "", "certificate `FILE` of the caller (ISTHMUS_TLS_CERT)")
 	f.StringVar(&r.tlsKey, "tls-key", "", "key `FILE` of the caller (ISTHMUS_TLS_KEY)")
 	f.DurationVar(&r.timeout, "timeout", defaultTimeout, "how long to wait for the hub, and for proxies with --wait")
+	f.Int64Var(&r.minRevision, "min-revision", 0, "`REVISION` of the configuration that the answer must include, as another hub returned it")
 	f.BoolVar(&r.showQuery, "show-query", false, "print the GraphQL that is sent to standard error")
 	f.BoolVar(&r.noColor, "no-color", false, "print without colours (NO_COLOR)")
 }
@@ -63,7 +65,10 @@ func (r *remote) open(io streams) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := client.Options{URL: to.Server, TLS: client.TLS(to.TLS), UserAgent: "isthmus/" + version}
+	if r.minRevision < 0 {
+		return nil, usagef("--min-revision: %d is not a revision; write one such as 42", r.minRevision)
+	}
+	options := client.Options{URL: to.Server, TLS: client.TLS(to.TLS), UserAgent: "isthmus/" + version, MinRevision: r.minRevision}
 	if r.showQuery {
 		options.Sent = func(request client.Request) { showQuery(io, request) }
 	}

@@ -87,7 +87,9 @@ func openStore(ctx context.Context, s settings, dir *dataDir, logger *slog.Logge
 	if err != nil {
 		return nil, fmt.Errorf("etcd.tls: %w", err)
 	}
-	return etcd.Open(ctx, etcd.Options{DataDir: dir.etcd(), Endpoints: s.etcd.Endpoints, TLS: secure, Logger: logger})
+	return etcd.Open(ctx, etcd.Options{
+		DataDir: dir.etcd(), Endpoints: s.etcd.Endpoints, TLS: secure, Logger: logger, Quota: s.etcd.QuotaBytes, New: s.newStore,
+	})
 }
 
 // parts are what was opened and may have failed.

@@ -27,6 +27,8 @@ Flags win over the config file.`,
 	f.StringVar(&given.config, "config", "", "config `FILE`")
 	f.StringVar(&given.dataDir, "data-dir", "", "`DIR` of what the hub keeps (default: a folder of the user's state directory)")
 	f.StringSliceVar(&given.etcdEndpoints, "etcd-endpoints", nil, "`URL`s of an etcd outside (default: an embedded one)")
+	f.Int64Var(&given.etcdQuota, "etcd-quota-bytes", 0, "`BYTES` that the embedded etcd may hold (default 2 GiB)")
+	f.BoolVar(&given.newStore, "new-store", false, "begin with an empty configuration where the embedded etcd of this data folder is gone")
 	f.StringVar(&given.graphqlAddr, "graphql-addr", "", "HOST:PORT or unix:PATH of GraphQL and the pages (default "+defaultGraphQL+")")
 	f.StringVar(&given.xdsAddr, "xds-addr", "", "HOST:PORT or unix:PATH of xDS (default "+defaultXDS+")")
 	f.StringVar(&given.healthAddr, "health-addr", "", "HOST:PORT or unix:PATH of /healthz, /readyz and /metrics (default "+defaultHealth+")")
@@ -37,7 +39,9 @@ Flags win over the config file.`,
 	f.StringVar(&given.tlsCert, "tls-cert", "", "certificate `FILE` of the hub")
 	f.StringVar(&given.tlsKey, "tls-key", "", "key `FILE` of the hub")
 	f.StringVar(&given.tlsClientCA, "tls-client-ca", "", "`FILE` of the CAs that sign clients' certificates")
-	f.Lookup("etcd-endpoints").DefValue = "" // the list's own way of saying nothing
+	for _, name := range []string{"etcd-endpoints", "etcd-quota-bytes"} {
+		f.Lookup(name).DefValue = "" // the list's own way of saying nothing, and the default is in the text
+	}
 	onceOnly(f)
 	return cmd
 }

@@ -30,6 +30,8 @@ type flags struct {
 	config, dataDir, kubeconfigDir   string
 	configDir, secretDir, sealKey    string
 	etcdEndpoints                    []string
+	etcdQuota                        int64
+	newStore                         bool
 	graphqlAddr, xdsAddr, healthAddr string
 	tlsCert, tlsKey, tlsClientCA     string
 }
@@ -49,6 +51,7 @@ type settings struct {
 	healthAddr    string
 	tls           server.CertificateFiles // zero with dev
 	etcd          etcdConfig
+	newStore      bool // begin with an empty store where the embedded one is gone
 	clusters      []clusterConfig
 	identity      identitySettings
 	connections   connectionSettings
@@ -79,7 +82,7 @@ func resolve(f flags) (settings, error) {
 		tls: server.CertificateFiles{
 			Cert: cmp.Or(f.tlsCert, c.TLS.Cert), Key: cmp.Or(f.tlsKey, c.TLS.Key), ClientCA: cmp.Or(f.tlsClientCA, c.TLS.ClientCA),
 		},
-		etcd: c.Etcd, clusters: c.Clusters,
+		etcd: c.Etcd, newStore: f.newStore, clusters: c.Clusters,
 		remoteNamespace: cmp.Or(c.RemoteSecrets.Namespace, defaultRemoteNamespace),
 	}
 	if c.RemoteSecrets.Ignore {
@@ -88,6 +91,7 @@ func resolve(f flags) (settings, error) {
 	if len(f.etcdEndpoints) > 0 {
 		s.etcd.Endpoints = f.etcdEndpoints
 	}
+	s.etcd.QuotaBytes = cmp.Or(f.etcdQuota, s.etcd.QuotaBytes)
 	if s.dev && len(s.clusters) == 0 && s.kubeconfigDir == "" {
 		sample, err := parseConfig("the embedded sample", sampleConfig)
 		if err != nil {
@@ -164,6 +168,12 @@ func (s *settings) listeners() []listenerSetting {
 	return []listenerSetting{{"--graphql-addr", s.graphqlAddr}, {"--xds-addr", s.xdsAddr}, {"--health-addr", s.healthAddr}}
 }
 
+// The bounds of the embedded etcd's quota.
+const (
+	leastQuota = 16 << 20
+	mostQuota  = 64 << 30
+)
+
 func (s *settings) checkEtcd() error {
 	for _, endpoint := range s.etcd.Endpoints {
 		u, err := url.Parse(endpoint)
@@ -175,6 +185,15 @@ func (s *settings) checkEtcd() error {
 		if u.Scheme == "http" && !local {
 			return usagef("--etcd-endpoints: %s is plaintext to another machine; use https", u.Host)
 		}
+	}
+	outside := len(s.etcd.Endpoints) > 0
+	switch quota := s.etcd.QuotaBytes; {
+	case outside && quota != 0:
+		return usagef("--etcd-quota-bytes: is for the embedded etcd; set the quota of an etcd outside with its own --quota-backend-bytes")
+	case outside && s.newStore:
+		return usagef("--new-store: is for the embedded etcd; leave it out, or leave out --etcd-endpoints")
+	case quota != 0 && (quota < leastQuota || quota > mostQuota):
+		return usagef("--etcd-quota-bytes: must be from %d (16 MiB) to %d (64 GiB), not %d", leastQuota, mostQuota, quota)
 	}
 	if (s.etcd.TLS.Cert == "") != (s.etcd.TLS.Key == "") {
 		return fmt.Errorf("etcd.tls: cert and key belong together; give both or none")

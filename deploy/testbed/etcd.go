@@ -1,10 +1,16 @@
 package testbed
 
 import (
+	"context"
+	"crypto/tls"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"isthmus.dev/isthmus/deploy/testbed/toolset"
 )
 
 // EtcdOptions say how an etcd server is run.
@@ -16,40 +22,54 @@ type EtcdOptions struct {
 	ExtraArgs []string   // Later ones win over those of the testbed.
 }
 
-// Etcd is an etcd server of one member. Its data outlives Kill and Restart.
+// Etcd is an etcd server: a cluster of its own, or a member of an EtcdCluster. Its data outlives Kill and Restart.
 type Etcd struct {
 	*Process
-	URL string
-	t   testing.TB
-	dir string
+	URL     string
+	t       testing.TB
+	dir     string
+	member  string
+	tlsArgs []string
+	web     *http.Client
 }
 
 // StartEtcd runs an etcd server and returns when it is healthy.
 func StartEtcd(t testing.TB, options EtcdOptions) *Etcd {
 	t.Helper()
-	program := locate(t, "etcd")
+	at := options.Namespace.place(options.Address)
 	if options.Name == "" {
 		options.Name = "etcd"
 	}
-	at := options.Namespace.place(options.Address)
-	client := netip.AddrPortFrom(at, uint16(FreePort(t, options.Namespace, at)))
-	peer := netip.AddrPortFrom(at, uint16(FreePort(t, options.Namespace, at)))
-	e := &Etcd{t: t, dir: t.TempDir(), URL: "http://" + client.String()}
-	tlsArgs, caller := e.secure(options.TLS, client)
-	args := []string{
-		"--name=default", "--data-dir=" + e.data(), "--log-level=warn", "--logger=zap",
-		"--listen-client-urls=" + e.URL, "--advertise-client-urls=" + e.URL,
-		"--listen-peer-urls=http://" + peer.String(), "--initial-advertise-peer-urls=http://" + peer.String(),
-		"--initial-cluster=default=http://" + peer.String(),
-	}
-	args = append(append(args, tlsArgs...), options.ExtraArgs...)
-	ready := probe(options.Namespace.Client(caller), e.URL+"/health")
-	e.Process = StartProgram(t, ProgramOptions{
-		Name: options.Name, Path: program, Args: args, Namespace: options.Namespace,
-		Ready: ready,
-	})
+	e := newEtcd(t, options, "default", netip.AddrPortFrom(at, uint16(FreePort(t, options.Namespace, at))))
+	peer := "http://" + netip.AddrPortFrom(at, uint16(FreePort(t, options.Namespace, at))).String()
+	e.Process = StartProgram(t, e.program(options, peer, "default="+peer))
 	return e
 }
+
+// newEtcd is a server that does not run yet. member is its name in its cluster.
+func newEtcd(t testing.TB, options EtcdOptions, member string, client netip.AddrPort) *Etcd {
+	t.Helper()
+	e := &Etcd{t: t, dir: t.TempDir(), member: member, URL: "http://" + client.String()}
+	var caller *tls.Config
+	e.tlsArgs, caller = e.secure(options.TLS, client)
+	e.web = options.Namespace.Client(caller)
+	return e
+}
+
+func (e *Etcd) program(options EtcdOptions, peer, cluster string) ProgramOptions {
+	args := []string{
+		"--name=" + e.member, "--data-dir=" + e.data(), "--log-level=warn", "--logger=zap",
+		"--listen-client-urls=" + e.URL, "--advertise-client-urls=" + e.URL,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=" + cluster,
+	}
+	return ProgramOptions{
+		Name: options.Name, Path: locate(e.t, toolset.Etcd), Args: slices.Concat(args, e.tlsArgs, options.ExtraArgs),
+		Namespace: options.Namespace, Ready: e.healthy,
+	}
+}
+
+func (e *Etcd) healthy(ctx context.Context) error { return probe(e.web, e.URL+"/health")(ctx) }
 
 func (e *Etcd) data() string { return filepath.Join(e.dir, "data") }
 

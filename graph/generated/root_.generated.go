@@ -314,6 +314,7 @@ type ComplexityRoot struct {
 
 	Hub struct {
 		ClusterID       func(childComplexity int) int
+		Revision        func(childComplexity int) int
 		SnapshotVersion func(childComplexity int) int
 		Version         func(childComplexity int) int
 	}
@@ -498,11 +499,11 @@ type ComplexityRoot struct {
 		CertificateAuthority func(childComplexity int) int
 		Cluster              func(childComplexity int, clusterID string) int
 		Clusters             func(childComplexity int, first *int, after *string, last *int, before *string) int
-		ConfigObject         func(childComplexity int, group string, kind string, namespace *string, name string, at *string) int
-		ConfigObjects        func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter) int
+		ConfigObject         func(childComplexity int, group string, kind string, namespace *string, name string, at *string, minRevision *string) int
+		ConfigObjects        func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) int
 		ConfigSources        func(childComplexity int) int
-		Explain              func(childComplexity int, proxy string, hostname string, port int) int
-		History              func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Explain              func(childComplexity int, proxy string, hostname string, port int, minRevision *string) int
+		History              func(childComplexity int, first *int, after *string, last *int, before *string, minRevision *string) int
 		Hub                  func(childComplexity int) int
 		Kinds                func(childComplexity int) int
 		Network              func(childComplexity int, id string) int
@@ -510,8 +511,8 @@ type ComplexityRoot struct {
 		Node                 func(childComplexity int, id string) int
 		Proxies              func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Proxy                func(childComplexity int, nodeID string) int
-		Service              func(childComplexity int, hostname string, namespace *string) int
-		Services             func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
+		Service              func(childComplexity int, hostname string, namespace *string, minRevision *string) int
+		Services             func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, minRevision *string) int
 	}
 
 	RefusedGateway struct {
@@ -1756,6 +1757,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Hub.ClusterID(childComplexity), true
+	case "Hub.revision":
+		if e.ComplexityRoot.Hub.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Hub.Revision(childComplexity), true
 	case "Hub.snapshotVersion":
 		if e.ComplexityRoot.Hub.SnapshotVersion == nil {
 			break
@@ -2510,7 +2517,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.ConfigObject(childComplexity, args["group"].(string), args["kind"].(string), args["namespace"].(*string), args["name"].(string), args["at"].(*string)), true
+		return e.ComplexityRoot.Query.ConfigObject(childComplexity, args["group"].(string), args["kind"].(string), args["namespace"].(*string), args["name"].(string), args["at"].(*string), args["minRevision"].(*string)), true
 	case "Query.configObjects":
 		if e.ComplexityRoot.Query.ConfigObjects == nil {
 			break
@@ -2521,7 +2528,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.ConfigObjects(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ConfigObjectFilter)), true
+		return e.ComplexityRoot.Query.ConfigObjects(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ConfigObjectFilter), args["minRevision"].(*string)), true
 	case "Query.configSources":
 		if e.ComplexityRoot.Query.ConfigSources == nil {
 			break
@@ -2538,7 +2545,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Explain(childComplexity, args["proxy"].(string), args["hostname"].(string), args["port"].(int)), true
+		return e.ComplexityRoot.Query.Explain(childComplexity, args["proxy"].(string), args["hostname"].(string), args["port"].(int), args["minRevision"].(*string)), true
 	case "Query.history":
 		if e.ComplexityRoot.Query.History == nil {
 			break
@@ -2549,7 +2556,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.History(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+		return e.ComplexityRoot.Query.History(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["minRevision"].(*string)), true
 	case "Query.hub":
 		if e.ComplexityRoot.Query.Hub == nil {
 			break
@@ -2623,7 +2630,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Service(childComplexity, args["hostname"].(string), args["namespace"].(*string)), true
+		return e.ComplexityRoot.Query.Service(childComplexity, args["hostname"].(string), args["namespace"].(*string), args["minRevision"].(*string)), true
 	case "Query.services":
 		if e.ComplexityRoot.Query.Services == nil {
 			break
@@ -2634,7 +2641,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Services(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ServiceFilter)), true
+		return e.ComplexityRoot.Query.Services(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ServiceFilter), args["minRevision"].(*string)), true
 
 	case "RefusedGateway.gateway":
 		if e.ComplexityRoot.RefusedGateway.Gateway == nil {
@@ -3382,6 +3389,8 @@ type Query {
     before: String
     "Only services that fit."
     filter: ServiceFilter
+    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    minRevision: String
   ): ServiceConnection!
 
   "One service, or null. Without a namespace the hostname must be enough: when several namespaces have it, the error lists them."
@@ -3390,6 +3399,8 @@ type Query {
     hostname: String!
     "The namespace; \"\" is one of its own."
     namespace: String
+    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    minRevision: String
   ): Service
 
   "The networks that the hub knows, in the order of their IDs."
@@ -3430,6 +3441,8 @@ type Query {
     hostname: String!
     "The port of the service that is called."
     port: Int!
+    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    minRevision: String
   ): Explanation
 
   "The configuration objects that are in force, of all sources, in the order of group, kind, namespace and name. Without first and last, a page has 50."
@@ -3444,6 +3457,8 @@ type Query {
     before: String
     "Only objects that fit."
     filter: ConfigObjectFilter
+    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    minRevision: String
   ): ConfigObjectConnection!
 
   "One configuration object, or null."
@@ -3458,6 +3473,8 @@ type Query {
     name: String!
     "The revision of the configuration at which to look; absent: as it is in force now."
     at: String
+    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    minRevision: String
   ): ConfigObject
 
   "What was done to the configuration, the newest first. Without first and last, a page has 50."
@@ -3470,6 +3487,8 @@ type Query {
     last: Int
     "Only what comes before this cursor."
     before: String
+    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    minRevision: String
   ): ConfigRevisionConnection!
 
   "The places that configuration objects come from, in the order of precedence: where two have the same object, the first one's is in force."
@@ -3573,6 +3592,8 @@ type Hub {
   clusterID: String!
   "The version of the snapshot that this answer speaks of. It rises with each change and starts anew with the process."
   snapshotVersion: String!
+  "The revision of the configuration that this answer speaks of, the same on every hub of one store; null on a hub without configuration. It can be given to another hub as minRevision or expectedRevision."
+  revision: String
 }
 
 "Where a page lies in its list."
@@ -5769,6 +5790,8 @@ func (ec *executionContext) childFields_Hub(ctx context.Context, field graphql.C
 		return ec.fieldContext_Hub_clusterID(ctx, field)
 	case "snapshotVersion":
 		return ec.fieldContext_Hub_snapshotVersion(ctx, field)
+	case "revision":
+		return ec.fieldContext_Hub_revision(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Hub", field.Name)
 }

@@ -50,17 +50,17 @@ type QueryResolver interface {
 	Node(ctx context.Context, id string) (model.Node, error)
 	Clusters(ctx context.Context, first *int, after *string, last *int, before *string) (model.ClusterConnection, error)
 	Cluster(ctx context.Context, clusterID string) (*model.Cluster, error)
-	Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error)
-	Service(ctx context.Context, hostname string, namespace *string) (*model.Service, error)
+	Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, minRevision *string) (model.ServiceConnection, error)
+	Service(ctx context.Context, hostname string, namespace *string, minRevision *string) (*model.Service, error)
 	Networks(ctx context.Context) ([]model.Network, error)
 	CertificateAuthority(ctx context.Context) (model.CertificateAuthority, error)
 	Network(ctx context.Context, id string) (*model.Network, error)
 	Proxies(ctx context.Context, first *int, after *string, last *int, before *string) (model.ProxyConnection, error)
 	Proxy(ctx context.Context, nodeID string) (*model.Proxy, error)
-	Explain(ctx context.Context, proxy string, hostname string, port int) (*model.Explanation, error)
-	ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter) (model.ConfigObjectConnection, error)
-	ConfigObject(ctx context.Context, group string, kind string, namespace *string, name string, at *string) (*model.ConfigObject, error)
-	History(ctx context.Context, first *int, after *string, last *int, before *string) (model.ConfigRevisionConnection, error)
+	Explain(ctx context.Context, proxy string, hostname string, port int, minRevision *string) (*model.Explanation, error)
+	ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) (model.ConfigObjectConnection, error)
+	ConfigObject(ctx context.Context, group string, kind string, namespace *string, name string, at *string, minRevision *string) (*model.ConfigObject, error)
+	History(ctx context.Context, first *int, after *string, last *int, before *string, minRevision *string) (model.ConfigRevisionConnection, error)
 	ConfigSources(ctx context.Context) ([]model.ConfigSource, error)
 	Kinds(ctx context.Context) ([]model.ConfigKind, error)
 }
@@ -547,6 +547,14 @@ func (ec *executionContext) field_Query_configObject_args(ctx context.Context, r
 		return nil, err
 	}
 	args["at"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minRevision"] = arg5
 	return args, nil
 }
 
@@ -593,6 +601,14 @@ func (ec *executionContext) field_Query_configObjects_args(ctx context.Context, 
 		return nil, err
 	}
 	args["filter"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minRevision"] = arg5
 	return args, nil
 }
 
@@ -623,6 +639,14 @@ func (ec *executionContext) field_Query_explain_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["port"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minRevision"] = arg3
 	return args, nil
 }
 
@@ -661,6 +685,14 @@ func (ec *executionContext) field_Query_history_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minRevision"] = arg4
 	return args, nil
 }
 
@@ -763,6 +795,14 @@ func (ec *executionContext) field_Query_service_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["namespace"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minRevision"] = arg2
 	return args, nil
 }
 
@@ -809,6 +849,14 @@ func (ec *executionContext) field_Query_services_args(ctx context.Context, rawAr
 		return nil, err
 	}
 	args["filter"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minRevision"] = arg5
 	return args, nil
 }
 
@@ -5473,6 +5521,29 @@ func (ec *executionContext) fieldContext_Hub_snapshotVersion(_ context.Context, 
 	return graphql.NewScalarFieldContext("Hub", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _Hub_revision(ctx context.Context, field graphql.CollectedField, obj *model.Hub) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Hub_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Hub_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Hub", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Label_key(ctx context.Context, field graphql.CollectedField, obj *model.Label) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8504,7 +8575,7 @@ func (ec *executionContext) _Query_services(ctx context.Context, field graphql.C
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Services(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ServiceFilter))
+			return ec.Resolvers.Query().Services(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ServiceFilter), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v model.ServiceConnection) graphql.Marshaler {
@@ -8548,7 +8619,7 @@ func (ec *executionContext) _Query_service(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Service(ctx, fc.Args["hostname"].(string), fc.Args["namespace"].(*string))
+			return ec.Resolvers.Query().Service(ctx, fc.Args["hostname"].(string), fc.Args["namespace"].(*string), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.Service) graphql.Marshaler {
@@ -8788,7 +8859,7 @@ func (ec *executionContext) _Query_explain(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Explain(ctx, fc.Args["proxy"].(string), fc.Args["hostname"].(string), fc.Args["port"].(int))
+			return ec.Resolvers.Query().Explain(ctx, fc.Args["proxy"].(string), fc.Args["hostname"].(string), fc.Args["port"].(int), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.Explanation) graphql.Marshaler {
@@ -8832,7 +8903,7 @@ func (ec *executionContext) _Query_configObjects(ctx context.Context, field grap
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ConfigObjects(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ConfigObjectFilter))
+			return ec.Resolvers.Query().ConfigObjects(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ConfigObjectFilter), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v model.ConfigObjectConnection) graphql.Marshaler {
@@ -8876,7 +8947,7 @@ func (ec *executionContext) _Query_configObject(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ConfigObject(ctx, fc.Args["group"].(string), fc.Args["kind"].(string), fc.Args["namespace"].(*string), fc.Args["name"].(string), fc.Args["at"].(*string))
+			return ec.Resolvers.Query().ConfigObject(ctx, fc.Args["group"].(string), fc.Args["kind"].(string), fc.Args["namespace"].(*string), fc.Args["name"].(string), fc.Args["at"].(*string), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObject) graphql.Marshaler {
@@ -8920,7 +8991,7 @@ func (ec *executionContext) _Query_history(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().History(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().History(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v model.ConfigRevisionConnection) graphql.Marshaler {
@@ -15094,6 +15165,11 @@ func (ec *executionContext) _Hub(ctx context.Context, sel ast.SelectionSet, obj 
 		case "snapshotVersion":
 			out.Values[i] = ec._Hub_snapshotVersion(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "revision":
+			out.Values[i] = ec._Hub_revision(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:

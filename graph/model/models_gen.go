@@ -453,6 +453,8 @@ type Hub struct {
 	ClusterID string `json:"clusterID"`
 	// The version of the snapshot that this answer speaks of. It rises with each change and starts anew with the process.
 	SnapshotVersion string `json:"snapshotVersion"`
+	// The revision of the configuration that this answer speaks of, the same on every hub of one store; null on a hub without configuration. It can be given to another hub as minRevision or expectedRevision.
+	Revision *string `json:"revision,omitempty"`
 }
 
 // How a Kubernetes cluster is reached.

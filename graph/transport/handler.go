@@ -89,9 +89,10 @@ func New(schema graphql.ExecutableSchema, options Options) *Handler {
 // and the log repeat.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := newRequestID()
-	r = r.WithContext(graphql.StartOperationTrace(withRequestID(r.Context(), id)))
+	ctx, revisions := withRevisions(withRequestID(r.Context(), id), r.Header)
+	r = r.WithContext(graphql.StartOperationTrace(ctx))
 	setAnswerHeaders(w.Header(), id)
-	reply := replier{w: w, mediaType: mediaTypeJSON, id: id}
+	reply := replier{w: w, mediaType: mediaTypeJSON, id: id, revisions: revisions}
 	began := time.Now()
 	defer func() {
 		if !reply.streamed {

@@ -44,6 +44,7 @@ type replier struct {
 	operation ast.Operation // "" until it is known
 	failed    bool          // the answer holds an error
 	streamed  bool          // the answer is a stream, which is counted by itself
+	revisions *revisions
 }
 
 func (r *replier) fault(fault *refusal) {
@@ -73,6 +74,7 @@ func (r *replier) write(status int, answer envelope) {
 	header := r.w.Header()
 	header.Set("Content-Type", r.mediaType+"; charset=utf-8")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
+	r.revisions.set(header)
 	r.w.WriteHeader(status)
 	_, _ = r.w.Write(body)
 }

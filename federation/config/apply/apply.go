@@ -50,6 +50,7 @@ type Origin struct {
 	IdempotencyKey string
 	manager        string
 	digest         string // of the request
+	expects        int64  // the newest revision that the request was computed from
 }
 
 // Deletion is a set of objects to delete.

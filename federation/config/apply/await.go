@@ -6,12 +6,57 @@ import (
 	"fmt"
 	"time"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 )
 
 // patience is how long a change waits for this hub to read what the store has:
 // others wait for their turn meanwhile.
 const patience = 10 * time.Second
+
+// catchUpPatience is how long a request waits for this hub to read what another
+// hub has just committed.
+const catchUpPatience = 2 * time.Second
+
+// catchUp waits for this hub to read the revision, if the store has it: whoever
+// expects it got it from another hub. A result is why nothing can be said of it.
+func (e *Engine) catchUp(ctx context.Context, revision int64) (*Result, error) {
+	if (base{e.Views.Latest()}).Revision() >= revision {
+		return nil, nil
+	}
+	newest, err := e.Log.Records(ctx, 0, 1)
+	switch {
+	case errors.Is(err, config.ErrUnavailable):
+		r, err := refusedBy(err)
+		return &r, err
+	case err != nil:
+		return nil, fmt.Errorf("looking for revision %d: %w", revision, err)
+	case len(newest) == 0 || newest[0].Revision < revision:
+		return nil, nil // nobody made it: the expectation is wrong
+	}
+	limited, cancel := context.WithTimeout(ctx, catchUpPatience)
+	defer cancel()
+	if e.await(limited, func(v base) bool { return v.Revision() >= revision }) {
+		return nil, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("waiting for revision %d: %w", revision, err)
+	}
+	return &Result{Errors: []Error{{Code: Unavailable, Message: fmt.Sprintf(
+		"the configuration is at revision %d and this hub has not read %d yet: nothing was changed; repeat later", newest[0].Revision, revision)}}}, nil
+}
+
+// newest is the newest revision that the request expects.
+func newest(whole *int64, each map[federation.ObjectKey]int64) int64 {
+	var revision int64
+	if whole != nil {
+		revision = *whole
+	}
+	for _, r := range each {
+		revision = max(revision, r)
+	}
+	return revision
+}
 
 // await waits until the view is as it should be, and tells whether it came to be.
 func (e *Engine) await(ctx context.Context, holds func(base) bool) bool {

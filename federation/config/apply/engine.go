@@ -93,6 +93,11 @@ func (p plan) commits() []config.Change {
 // moved meanwhile. An error is that the store or the context ended it; what is
 // wrong with the request is in the result.
 func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute planner) (Result, error) {
+	if result, err := e.catchUp(ctx, o.expects); result != nil || err != nil {
+		refused := deref(result)
+		refused.DryRun = dryRun
+		return refused, err
+	}
 	if dryRun {
 		on := base{e.Views.Latest()}
 		p, problems := compute(on)

@@ -214,3 +214,33 @@ func (w *world) agrees(t *rapid.T, m *model) {
 		t.Fatalf("the hub shows %v, the model %v", got, m.now())
 	}
 }
+
+// TestR72RevisionOfAnotherHubIsNoFalseExpectation: a hub that has not read yet what
+// another one has just committed reads it before it judges.
+func TestR72RevisionOfAnotherHubIsNoFalseExpectation(t *testing.T) {
+	s := store(t, filepath.Join(t.TempDir(), "etcd"))
+	o := etcd.ConfigOptions{Kinds: kinds(t)}
+	hubs := []*world{join(t, s.Config(o)), join(t, s.Config(o))}
+	revision := hubs[0].apply(route("a", "v0")).Revision
+	for n := range 20 {
+		r := request(route("a", fmt.Sprint("v", n%2+1)))
+		r.ExpectedRevision, r.DryRun = &revision, n%4 == 3
+		if n%2 == 1 {
+			r.ExpectedRevision = nil
+			r.ExpectedRevisions = map[federation.ObjectKey]int64{routeKey("a"): revision}
+		}
+		result, err := hubs[(n+1)%2].engine.Apply(t.Context(), r)
+		if err != nil || codes(result) != "" {
+			t.Fatalf("change %d on revision %d gives %+v, %v", n, revision, result.Errors, err)
+		}
+		if !r.DryRun {
+			revision = result.Revision
+		}
+	}
+	tooNew := revision + 5
+	r := request(route("a", "v9"))
+	r.ExpectedRevision = &tooNew
+	if result, err := hubs[0].engine.Apply(t.Context(), r); err != nil || codes(result) != "PRECONDITION_FAILED expectedRevision" {
+		t.Errorf("a revision that nobody made gives %q, %v", codes(result), err)
+	}
+}

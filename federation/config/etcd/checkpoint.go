@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,22 +24,69 @@ func (c *Config) due(s *state) bool {
 	return s.revision-m.revision >= c.o.CheckpointRecords || s.weight-m.weight > max(small, 2*s.live)
 }
 
+// wanted is a checkpoint that the follower asks for.
+type wanted struct {
+	state *state
+	gap   bool // a record before it is missing: it is needed whatever it costs
+}
+
+// wantCheckpoint asks for a checkpoint without waiting for it. While one is asked
+// for already it does nothing: the follower asks again.
+func (c *Config) wantCheckpoint(w wanted) {
+	select {
+	case c.checkpoint <- w:
+	default:
+	}
+}
+
+func (c *Config) needed(w wanted) bool {
+	m := c.mark.Load()
+	return w.gap && m != nil && m.revision < w.state.revision || c.due(w.state)
+}
+
+// makeCheckpoints makes the checkpoints that are asked for until the context ends.
+// It runs beside the follower, which a slow store would hold up. After a failure it
+// waits, twice as long each time, and allows the next one twice the time.
+func (c *Config) makeCheckpoints(ctx context.Context) {
+	failures, notBefore := 0, time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case w := <-c.checkpoint:
+			if c.o.Now().Before(notBefore) || !c.needed(w) {
+				continue
+			}
+			err := c.makeCheckpoint(ctx, w.state, failures)
+			if ctx.Err() != nil {
+				return
+			}
+			if err == nil {
+				failures = 0
+				continue
+			}
+			pause := c.o.Sweep << failures
+			notBefore, failures = c.o.Now().Add(pause), min(failures+1, maxBackoff)
+			c.o.Logger.Warn("a checkpoint of the configuration could not be made", "revision", w.state.revision, "err", err, "retryAfter", pause)
+		}
+	}
+}
+
+// maxBackoff is how often the pause after a failed checkpoint doubles: to about an
+// hour.
+const maxBackoff = 6
+
 // makeCheckpoint writes every object of the state and makes that known. When
-// another replica was quicker, or time or space are lacking, it is left for
-// later.
-func (c *Config) makeCheckpoint(ctx context.Context, s *state) error {
-	limited, cancel := context.WithTimeout(ctx, 2*c.o.Patience+time.Duration(s.live>>20)*time.Second)
+// another replica was quicker it is left at that.
+func (c *Config) makeCheckpoint(ctx context.Context, s *state, failures int) error {
+	limit := (2*c.o.Patience + time.Duration(s.live>>20)*time.Second) << failures
+	limited, cancel := context.WithTimeout(ctx, min(limit, c.o.OrphanAge/2)) // before it counts as an orphan
 	defer cancel()
-	err := c.writeCheckpoint(limited, s)
-	var refused *config.Refused
-	if errors.As(fault("making a checkpoint", err), &refused) || errors.Is(err, errCollected) {
-		c.o.Logger.Warn("a checkpoint could not be made", "error", err)
-		err = nil
+	if err := c.writeCheckpoint(limited, s); err != nil {
+		return err
 	}
-	if err == nil {
-		c.mark.Store(&mark{revision: s.revision, weight: s.weight})
-	}
-	return err
+	c.mark.Store(&mark{revision: s.revision, weight: s.weight})
+	return nil
 }
 
 func (c *Config) writeCheckpoint(ctx context.Context, s *state) error {
@@ -54,12 +100,21 @@ func (c *Config) writeCheckpoint(ctx context.Context, s *state) error {
 		return false
 	})
 	t, err := c.stage(ctx, d)
-	if err != nil {
-		return err
+	if err == nil {
+		var made bool
+		if made, err = c.publishCheckpoint(ctx, t, s); made {
+			c.o.Meter.Count(CountCheckpoints, 1)
+			return nil
+		}
 	}
+	c.discard(ctx, t) // unless it became known after all
+	return err
+}
+
+func (c *Config) publishCheckpoint(ctx context.Context, t staged, s *state) (bool, error) {
 	value, err := sealed(checkpoint{Revision: s.revision, Tx: t.id, Hash: t.hash, Record: s.hash})
 	if err != nil {
-		return err
+		return false, err
 	}
 	key := checkpointKey(s.revision)
 	answer, err := c.publish(ctx, t, publication{
@@ -69,12 +124,7 @@ func (c *Config) writeCheckpoint(ctx context.Context, s *state) error {
 		puts: []clientv3.Op{clientv3.OpPut(key, value)},
 	})
 	if err != nil {
-		return fmt.Errorf("making a checkpoint: %w", err)
+		return false, fmt.Errorf("making a checkpoint: %w", err)
 	}
-	if !answer.Succeeded {
-		c.discard(ctx, t)
-		return nil
-	}
-	c.o.Meter.Count(CountCheckpoints, 1)
-	return nil
+	return answer.Succeeded, nil
 }

@@ -177,7 +177,10 @@ func (c *Config) moveHead(ctx context.Context, t staged, d *draft, p place) (ver
 		return verdict{}, 0, err
 	}
 	puts = append(puts, beside...)
-	answer, err := c.publish(ctx, t, publication{revision: d.Revision, ifs: ifs, puts: puts, orElse: append(headOps(), clientv3.OpGet(once))})
+	answer, err := c.publish(ctx, t, publication{
+		revision: d.Revision, ifs: ifs, puts: puts,
+		orElse: append(headOps(), clientv3.OpGet(once), clientv3.OpGet(logKey(d.Revision))),
+	})
 	if errors.Is(err, rpctypes.ErrNoSpace) && c.isRecordOf(ctx, d.Revision, t.id) {
 		return verdict{place{mod: p.mod}, true}, 0, nil // etcd says so of the write that filled it, too
 	}
@@ -187,12 +190,26 @@ func (c *Config) moveHead(ctx context.Context, t staged, d *draft, p place) (ver
 	if answer.Succeeded {
 		return verdict{place{mod: answer.Header.Revision}, true}, 0, nil
 	}
+	if at := loggedAt(answer, t.id); at != 0 {
+		return verdict{place{mod: at}, true}, 0, nil // by an earlier try, whose answer was lost
+	}
 	now, err := c.readPlace(answer)
 	if err != nil {
 		return verdict{}, 0, err
 	}
 	earlier, err := madeAs(answer, d.Note.IdempotencyKey)
 	return verdict{place: now}, earlier, err
+}
+
+// loggedAt reads the fourth answer: etcd's revision of the log's entry, if that
+// is of the transaction; else 0.
+func loggedAt(answer *clientv3.TxnResponse, id string) int64 {
+	for _, kv := range answer.Responses[3].GetResponseRange().Kvs {
+		if e, err := readEntry(kv); err == nil && e.Tx == id {
+			return kv.ModRevision
+		}
+	}
+	return 0
 }
 
 // isRecordOf tells whether the transaction is the record of that revision.
@@ -217,8 +234,14 @@ func sealedPuts(documents map[string]any) ([]clientv3.Op, error) {
 	return puts, nil
 }
 
-// append makes next the newest state, if from still is.
+// append makes next the newest state, if from still is, and tells the follower.
 func (c *Config) append(from, next *state) {
+	defer func() {
+		select {
+		case c.made <- struct{}{}:
+		default: // it is told already
+		}
+	}()
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()

@@ -269,3 +269,63 @@ func TestF22FlippedBits(t *testing.T) {
 		t.Errorf("objects: %v", seen.Objects)
 	}
 }
+
+// TestR10VanishedStoreIsRefused: the folder that held a store is gone, and what says
+// so stays.
+func TestR10VanishedStoreIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etcd")
+	first := open(t, dir)
+	epoch := first.Epoch()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a failed start does not make the next one succeed
+		_, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir})
+		if err == nil || !strings.Contains(err.Error(), "the store is gone") || !strings.Contains(err.Error(), "--new-store") {
+			t.Fatalf("a vanished store gives %v", err)
+		}
+	}
+	anew, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir, New: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if anew.Epoch() == epoch {
+		t.Error("the new store says that it is the old one")
+	}
+	if err := anew.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir, New: true}) // nothing is gone: it is opened
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if again.Epoch() != anew.Epoch() {
+		t.Error("a store that is there was replaced")
+	}
+}
+
+// TestR10EpochFileCutShortRefusesNothing: a crash may leave a part of it.
+func TestR10EpochFileCutShortRefusesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etcd")
+	first := open(t, dir)
+	epoch := first.Epoch()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []string{"", epoch[:9]} {
+		if err := os.WriteFile(dir+".epoch", []byte(left), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, dir)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if noted, err := os.ReadFile(dir + ".epoch"); err != nil || strings.TrimSpace(string(noted)) != epoch {
+			t.Errorf("after %q the note is %q, %v", left, noted, err)
+		}
+	}
+}

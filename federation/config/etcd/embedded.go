@@ -14,6 +14,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"isthmus.dev/isthmus/internal/durable"
 )
 
 // failure is where etcd says that it cannot go on. Left alone it would end the
@@ -42,6 +44,11 @@ func initialised(ctx context.Context, o Options) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if o.New {
+		o.Logger.Warn("beginning with an empty store, as --new-store says", "dir", dir)
+	} else if err := vanished(dir); err != nil {
+		return err
+	}
 	aside := filepath.Clean(dir) + ".new"
 	if err := os.RemoveAll(aside); err != nil {
 		return err
@@ -58,7 +65,7 @@ func initialised(ctx context.Context, o Options) error {
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
 	}
-	return os.Rename(aside, dir)
+	return durable.Rename(aside, dir)
 }
 
 // embedded starts an etcd of one member without any listener: only this process
@@ -90,7 +97,7 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 		}
 	case err = <-failed:
 	case why := <-broken:
-		err = fmt.Errorf("%s: the data is damaged; restore a backup or remove the folder", why)
+		err = fmt.Errorf("%s: the data is damaged; restore a backup of the folder, or remove it and start once with --new-store", why)
 	case <-ctx.Done():
 		err = notReady(ctx)
 		if errors.Is(ctx.Err(), context.Canceled) {

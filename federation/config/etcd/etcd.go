@@ -26,6 +26,9 @@ type Options struct {
 	Logger    *slog.Logger
 	Patience  time.Duration // how long Open waits; 0: 30 s embedded, 5 s outside
 	Quota     int64         // bytes that an embedded etcd may hold; 0: 2 GiB
+	// New begins with an empty store where the folder is gone that held one. Without
+	// it that is an error.
+	New bool
 }
 
 // Store is an open store.
@@ -33,6 +36,7 @@ type Store struct {
 	server *embed.Etcd // nil: outside
 	broken failure
 	client *clientv3.Client
+	tries  *tries // nil: embedded
 	epoch  string
 }
 
@@ -90,15 +94,18 @@ func at(endpoints []string) string {
 }
 
 func outside(o Options) (*Store, error) {
+	t := newTries(len(o.Endpoints))
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: o.Endpoints, TLS: o.TLS, Logger: newLogger(o.Logger), DialTimeout: o.Patience,
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnects())},
+		// gRPC sends keepalives every 10 s at most; watchMembers notices sooner.
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 2 * time.Second,
+		MaxUnaryRetries: 1, // tries repeats what is safe to repeat
+		DialOptions:     append(t.options(), grpc.WithConnectParams(reconnects())),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd%s: %w", at(o.Endpoints), err)
 	}
-	return &Store{client: client}, nil
+	return &Store{client: client, tries: t}, nil
 }
 
 // reconnects are the pauses between attempts to connect: a store that is back is
@@ -119,7 +126,7 @@ func (s *Store) readEpoch(ctx context.Context) (string, error) {
 		return string(known.Kvs[0].Value), nil
 	}
 	fresh := rand.Text()
-	answer, err := s.client.Txn(ctx).
+	answer, err := s.client.Txn(repeatably(ctx)).
 		If(clientv3.Compare(clientv3.CreateRevision(epochKey), "=", 0)).
 		Then(clientv3.OpPut(epochKey, fresh)).
 		Else(clientv3.OpGet(epochKey)).

@@ -27,3 +27,13 @@ func Seal(payload []byte) string { return string(seal(payload)) }
 
 // Payload opens it.
 func Payload(value []byte) ([]byte, error) { return payload(value) }
+
+// FailAt has each step of that name fail with the error that f gives, if any.
+func (c *Config) FailAt(name string, f func() error) {
+	c.step = func(step string) error {
+		if step != name {
+			return nil
+		}
+		return f()
+	}
+}

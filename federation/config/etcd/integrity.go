@@ -32,7 +32,7 @@ func intact(dir string) error {
 		return fmt.Errorf("locking %s: %w", path, err)
 	}
 	if err := checkPages(file); err != nil {
-		return fmt.Errorf("%s is damaged (%w); restore a backup of the folder, or remove it to begin with an empty store", path, err)
+		return fmt.Errorf("%s is damaged (%w); restore a backup of the folder, or remove it and start once with --new-store to begin with an empty store", path, err)
 	}
 	return nil
 }

@@ -54,11 +54,11 @@ func (c *Config) register(ctx context.Context, key string, o config.Object, ttl 
 	if err != nil {
 		return time.Time{}, err
 	}
-	answer, err := c.client.Put(ctx, key, value, clientv3.WithLease(lease.ID), clientv3.WithPrevKV())
+	answer, err := c.client.Put(repeatably(ctx), key, value, clientv3.WithLease(lease.ID), clientv3.WithPrevKV())
 	if err != nil {
 		return time.Time{}, err
 	}
-	if old := answer.PrevKv; old != nil && old.Lease != 0 {
+	if old := answer.PrevKv; old != nil && old.Lease != 0 && clientv3.LeaseID(old.Lease) != lease.ID {
 		// Nothing hangs on the old lease any more; what cannot be revoked ends.
 		_, _ = c.client.Revoke(ctx, clientv3.LeaseID(old.Lease))
 	}
@@ -85,11 +85,23 @@ func (c *Config) Renew(ctx context.Context, key federation.ObjectKey) (time.Time
 	if err != nil {
 		return time.Time{}, leaseFault("renewing", err)
 	}
-	answer, err := c.client.KeepAliveOnce(ctx, lease)
+	answer, err := c.keepAlive(ctx, lease)
 	if err != nil {
 		return time.Time{}, leaseFault("renewing", err)
 	}
 	return c.o.Now().Add(time.Duration(answer.TTL) * time.Second), nil
+}
+
+// keepAlive asks another member when one does not answer.
+func (c *Config) keepAlive(ctx context.Context, lease clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	for {
+		limited, cancel := context.WithTimeout(ctx, tryFor)
+		answer, err := c.client.KeepAliveOnce(limited, lease)
+		cancel()
+		if limited.Err() == nil || ctx.Err() != nil || err == nil {
+			return answer, err
+		}
+	}
 }
 
 // Release is part of config.Leases.
@@ -101,7 +113,7 @@ func (c *Config) Release(ctx context.Context, key federation.ObjectKey) error {
 		return noLeaseIsFine(leaseFault("releasing", err))
 	}
 	name := leasedKey(key)
-	answer, err := c.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(name), "=", mod)).Then(clientv3.OpDelete(name)).Commit()
+	answer, err := c.client.Txn(repeatably(ctx)).If(clientv3.Compare(clientv3.ModRevision(name), "=", mod)).Then(clientv3.OpDelete(name)).Commit()
 	if err != nil {
 		return fault("releasing", err)
 	}

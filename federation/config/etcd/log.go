@@ -13,6 +13,10 @@ import (
 // aboutListeners is a remark of etcd on the ports of a server that has none here.
 const aboutListeners = "Running http and grpc server on single port. This is not recommended for production."
 
+// aboutRetries is what etcd's client says of each request that fails, whoever is
+// to blame. The caller says it, too, and a member that is down is named once.
+const aboutRetries = "retrying of unary invoker failed"
+
 // noTerm is the error with which etcd remarks, at the first start on an empty
 // folder, that its store has no format version yet; it writes one soon after.
 const noTerm = "missing term information"
@@ -47,7 +51,7 @@ func (c logCore) With(fields []zapcore.Field) zapcore.Core {
 
 // Check is part of zapcore.Core.
 func (c logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(e.Level) && e.Message != aboutListeners {
+	if c.Enabled(e.Level) && e.Message != aboutListeners && e.Message != aboutRetries {
 		return ce.AddCore(e, c)
 	}
 	return ce

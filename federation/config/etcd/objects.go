@@ -75,13 +75,15 @@ func or[N int64 | time.Duration](n, otherwise N) N {
 // Config is the configuration in the store: a config.Source, config.Log and
 // config.Leases. Its methods may be called at the same time, Run included.
 type Config struct {
-	store    *Store
-	client   *clientv3.Client
-	o        ConfigOptions
-	turn     chan struct{}         // taken while newest moves
-	newest   atomic.Pointer[state] // nil: nothing read yet
-	mark     atomic.Pointer[mark]  // nil: nothing read yet
-	roomMade atomic.Int64          // etcd's revision when room was last made
+	store      *Store
+	client     *clientv3.Client
+	o          ConfigOptions
+	turn       chan struct{}         // taken while newest moves
+	newest     atomic.Pointer[state] // nil: nothing read yet
+	mark       atomic.Pointer[mark]  // nil: nothing read yet
+	roomMade   atomic.Int64          // etcd's revision when room was last made
+	made       chan struct{}         // something was committed here that the follower may not know of
+	checkpoint chan wanted
 	// step is called between the steps of a write with the name of the next one;
 	// for tests. An error stops the write there, as a crash would.
 	step func(name string) error
@@ -90,7 +92,7 @@ type Config struct {
 // Config returns the configuration in the store. It lives as long as the store.
 func (s *Store) Config(o ConfigOptions) *Config {
 	o.fill()
-	return &Config{store: s, client: s.client, o: o, turn: make(chan struct{}, 1), step: func(string) error { return nil }}
+	return &Config{store: s, client: s.client, o: o, turn: make(chan struct{}, 1), made: make(chan struct{}, 1), checkpoint: make(chan wanted, 1), step: func(string) error { return nil }}
 }
 
 // Kinds is part of config.Source.

@@ -12,6 +12,7 @@ import (
 // The codes of what Trouble says.
 const (
 	codeUnreachable  = "UNREACHABLE"       // the store does not answer; what is known is shown with its age
+	codeMemberDown   = "MEMBER_DOWN"       // a member of the etcd cluster does not answer; others do
 	codeUndecodable  = "UNDECODABLE"       // an object's value
 	codeChecksum     = "CHECKSUM"          // an object's value was altered
 	codeNewerFormat  = "NEWER_FORMAT"      // a newer isthmus wrote it
@@ -64,8 +65,8 @@ func fault(doing string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return &config.Refused{Limit: "storage full", Message: "etcd has used up its quota and takes no writes; " +
-			"give it a larger one, or compact and defragment it and disarm its alarm"}
+		return &config.Refused{Limit: "storage full", Message: "etcd has used up its quota and takes no writes; raise the quota of " +
+			"an embedded one with --etcd-quota-bytes; compact and defragment one outside and disarm its alarm, or raise its --quota-backend-bytes"}
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return &config.Refused{Limit: "request size of etcd", Message: "etcd takes no value of this size; raise its --max-request-bytes to 1.5 MiB at least"}
 	case errors.As(err, &broken), errors.Is(err, config.ErrUnavailable):

@@ -42,7 +42,8 @@ func (f *follower) missing(ctx context.Context, entries []logEntry, indexed map[
 	if last == 0 || m == nil || m.revision >= last || f.shown.revision < last || f.shown.suspects.Len() > 0 {
 		return problems, nil
 	}
-	return problems, f.c.makeCheckpoint(ctx, f.shown.state)
+	f.c.wantCheckpoint(wanted{state: f.shown.state, gap: true})
+	return problems, nil
 }
 
 // isMissing tells whether the log has the entry and the record is not there, as

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -27,9 +28,15 @@ const retryAfter = 200 * time.Millisecond
 // start.
 func (c *Config) Run(ctx context.Context, to config.Sink) error {
 	f := &follower{
-		c: c, to: to, seen: map[string]sighting{}, problems: map[string][]config.Problem{},
+		c: c, to: &oneAtATime{to: to}, seen: map[string]sighting{}, problems: map[string][]config.Problem{},
 		leases: map[string]int64{}, badLeases: map[string]config.Problem{}, gaps: map[int64]bool{},
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer cancel()
+	beside.Go(func() { f.watchMembers(ctx) })
+	beside.Go(func() { f.c.makeCheckpoints(ctx) })
 	for after := retryAfter; ctx.Err() == nil; after = min(2*after, c.o.Probe) {
 		err := f.follow(ctx)
 		if ctx.Err() != nil {
@@ -63,8 +70,6 @@ type follower struct {
 	to        config.Sink
 	shown     view // what was given; without a state: nothing yet
 	since     time.Time
-	problems  map[string][]config.Problem // by who found them
-	said      []config.Problem
 	swept     time.Time
 	first     bool                      // the full Update was given
 	leases    map[string]int64          // etcd's revision of each leased key that is shown
@@ -73,11 +78,34 @@ type follower struct {
 	gaps      map[int64]bool            // revisions whose record was found missing
 	looked    view                      // in which twins were looked for
 	twin      []config.Problem          // found there
+
+	finding  sync.Mutex                  // guards the rest
+	problems map[string][]config.Problem // by who found them
+	said     []config.Problem
+}
+
+// oneAtATime is a sink for several goroutines.
+type oneAtATime struct {
+	mu sync.Mutex
+	to config.Sink
+}
+
+func (s *oneAtATime) Update(u config.Update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to.Update(u)
+}
+
+func (s *oneAtATime) Trouble(p []config.Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to.Trouble(p)
 }
 
 // The finders of problems.
 const (
 	byLink    = "1 link"
+	byMember  = "1 member"
 	byStorage = "2 storage"
 	byState   = "3 state"
 	byLeased  = "4 leased"
@@ -87,6 +115,8 @@ const (
 
 // found says what a finder found, in the place of what it found before.
 func (f *follower) found(finder string, problems []config.Problem) {
+	f.finding.Lock()
+	defer f.finding.Unlock()
 	f.problems[finder] = problems
 	var all []config.Problem
 	for _, name := range slices.Sorted(maps.Keys(f.problems)) {
@@ -96,6 +126,12 @@ func (f *follower) found(finder string, problems []config.Problem) {
 		f.said = all
 		f.to.Trouble(slices.Clone(all))
 	}
+}
+
+func (f *follower) isFound(finder, code string) bool {
+	f.finding.Lock()
+	defer f.finding.Unlock()
+	return len(f.problems[finder]) > 0 && f.problems[finder][0].Code == code
 }
 
 // lost says that the store is not followed at the moment.
@@ -112,7 +148,7 @@ func (f *follower) lost(err error) {
 	case errors.Is(err, errOtherStore):
 		p = config.Problem{Code: codeOtherStore, Message: "what was in force before stays: " + err.Error()}
 	}
-	if len(f.problems[byLink]) == 0 || f.problems[byLink][0].Code != p.Code {
+	if !f.isFound(byLink, p.Code) {
 		f.found(byLink, []config.Problem{p})
 	}
 }
@@ -126,8 +162,14 @@ func (f *follower) follow(ctx context.Context) error {
 		return err
 	}
 	watching := clientv3.WithRequireLeader(ctx)
-	heads := f.c.client.Watch(watching, headKey, clientv3.WithRev(p.at+1))
-	leases := f.c.client.Watch(watching, leasedRoot, clientv3.WithPrefix(), clientv3.WithRev(p.at+1))
+	heads, err := f.c.watch(watching, headKey, clientv3.WithRev(p.at+1))
+	if err != nil {
+		return err
+	}
+	leases, err := f.c.watch(watching, leasedRoot, clientv3.WithPrefix(), clientv3.WithRev(p.at+1))
+	if err != nil {
+		return err
+	}
 	if err := f.catchUp(ctx, p); err != nil {
 		return err
 	}
@@ -149,12 +191,29 @@ func (f *follower) follow(ctx context.Context) error {
 			if err = broken(answer, open); err == nil {
 				f.leasedMoved(answer.Events)
 			}
+		case <-f.c.made:
+			err = f.showMade(ctx)
 		case <-probe.C:
 			err = f.probe(ctx)
 		}
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// watch begins a watch. A member that accepts it and stays silent does not hold
+// the follower up: it tries again, at another one.
+func (c *Config) watch(ctx context.Context, key string, o ...clientv3.OpOption) (clientv3.WatchChan, error) {
+	begun := make(chan clientv3.WatchChan, 1)
+	go func() { begun <- c.client.Watch(ctx, key, o...) }()
+	limit := time.NewTimer(2 * tryFor)
+	defer limit.Stop()
+	select {
+	case w := <-begun:
+		return w, nil
+	case <-limit.C:
+		return nil, errors.New("no member begins to watch")
 	}
 }
 
@@ -200,13 +259,27 @@ func (f *follower) catchUp(ctx context.Context, p place) error {
 		f.found(byState, suspectsOf(newest))
 		return nil // it is given with what is leased
 	}
+	f.show(newest)
+	return nil
+}
+
+// showMade gives what was committed here, without waiting for the watch, which
+// may go to a member that is gone.
+func (f *follower) showMade(ctx context.Context) error {
+	if newest := f.c.newest.Load(); newest.revision > f.shown.revision {
+		f.show(newest)
+		return nil
+	}
+	return f.headMoved(ctx)
+}
+
+func (f *follower) show(newest *state) {
 	f.giveTo(newest)
 	f.found(byState, suspectsOf(newest))
 	f.found(byShadow, shadowed(f.shown))
 	if f.c.due(newest) {
-		return f.c.makeCheckpoint(ctx, newest)
+		f.c.wantCheckpoint(wanted{state: newest})
 	}
-	return nil
 }
 
 // giveTo gives each commit up to the newest state, or all of them as one.
@@ -255,7 +328,6 @@ func (f *follower) probe(ctx context.Context) error {
 	if err := f.headMoved(ctx); err != nil {
 		return err
 	}
-	f.found(byStorage, f.c.storage(ctx))
 	if now := f.c.o.Now(); now.Sub(f.swept) >= f.c.o.Sweep {
 		f.swept = now
 		found, err := f.sweep(ctx)

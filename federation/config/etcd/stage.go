@@ -110,15 +110,24 @@ func (b *batch) flush(ctx context.Context) error {
 	if err := b.c.step("stage"); err != nil {
 		return err
 	}
-	answer, err := b.c.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(rootKey(b.t.id)), "=", b.t.root)).Then(b.ops...).Commit()
+	root := rootKey(b.t.id)
+	answer, err := b.c.client.Txn(repeatably(ctx)).If(clientv3.Compare(clientv3.ModRevision(root), "=", b.t.root)).
+		Then(b.ops...).Else(clientv3.OpGet(root)).Commit()
 	if err != nil {
 		return err
 	}
+	at := answer.Header.Revision
 	if !answer.Succeeded {
-		return errCollected
+		// The first batch makes the root: if it is there, an earlier try made it,
+		// whose answer was lost.
+		made := answer.Responses[0].GetResponseRange().Kvs
+		if b.t.root != 0 || len(made) == 0 {
+			return errCollected
+		}
+		at = made[0].ModRevision
 	}
 	if b.t.root == 0 {
-		b.t.root = answer.Header.Revision
+		b.t.root = at
 	}
 	b.ops, b.size = nil, 0
 	return nil
@@ -143,7 +152,7 @@ func (c *Config) publish(ctx context.Context, t staged, p publication) (*clientv
 	}
 	ifs := append(p.ifs, clientv3.Compare(clientv3.ModRevision(rootKey(t.id)), "=", t.root),
 		clientv3.Compare(clientv3.Value(epochKey), "=", c.store.epoch))
-	answer, err := c.client.Txn(ctx).If(ifs...).Then(append(p.puts, clientv3.OpPut(rootKey(t.id), root))...).Else(p.orElse...).Commit()
+	answer, err := c.client.Txn(repeatably(ctx)).If(ifs...).Then(append(p.puts, clientv3.OpPut(rootKey(t.id), root))...).Else(p.orElse...).Commit()
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +174,7 @@ func (c *Config) discard(ctx context.Context, t staged) {
 func (c *Config) removeStaged(ctx context.Context, id string, root int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
-	answer, err := c.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(rootKey(id)), "=", root)).
+	answer, err := c.client.Txn(repeatably(ctx)).If(clientv3.Compare(clientv3.ModRevision(rootKey(id)), "=", root)).
 		Then(clientv3.OpDelete(txFolder(id), clientv3.WithPrefix())).Commit()
 	return err == nil && answer.Succeeded, err
 }

@@ -189,7 +189,7 @@ func (c *Config) retire(ctx context.Context, newest int64) error {
 func (c *Config) remove(ctx context.Context, ops []clientv3.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
-	_, err := c.client.Txn(ctx).Then(ops...).Commit()
+	_, err := c.client.Txn(repeatably(ctx)).Then(ops...).Commit()
 	return err
 }
 

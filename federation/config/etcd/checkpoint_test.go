@@ -1,0 +1,55 @@
+package etcd_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/federation/config/configtest"
+	"isthmus.dev/isthmus/federation/config/etcd"
+)
+
+// TestR11FailedCheckpointLeavesNothingAndStopsNobody: while no checkpoint can be
+// made, changes are seen, what is staged is collected, and the store is well.
+func TestR11FailedCheckpointLeavesNothingAndStopsNobody(t *testing.T) {
+	s := opened(t, etcd.Options{})
+	writer := s.Config(etcd.ConfigOptions{})
+	o := eager()
+	counted := &counts{}
+	o.Meter, o.CheckpointRecords, o.OrphanAge = counted, 2, 50*time.Millisecond
+	reader := s.Config(o)
+	var tries atomic.Int64
+	var slow atomic.Bool
+	slow.Store(true)
+	reader.FailAt("publish", func() error {
+		tries.Add(1)
+		if slow.Load() {
+			return context.DeadlineExceeded
+		}
+		return nil
+	})
+	heard, _ := configtest.Listen(t, reader)
+	heard.WaitRevision(t, 0)
+	base := int64(0)
+	for tries.Load() < 5 {
+		base = configtest.Must(t, writer, configtest.Set(base, configtest.Object("a", base)))
+		seen := heard.WaitRevision(t, base)
+		if codes := seen.Codes(); codes != "" {
+			t.Fatalf("trouble %s after %d tries", codes, tries.Load())
+		}
+		waitUntil(t, "what failed to be removed", func() bool { return staged(t, s) == 0 })
+	}
+	// Somebody else's orphan is still collected.
+	other := s.Config(etcd.ConfigOptions{})
+	other.StopAt("publish", 1, context.Canceled)
+	if _, err := other.Commit(t.Context(), configtest.Set(base, configtest.Object("a", "never"))); err == nil {
+		t.Fatal("the commit is not cut off")
+	}
+	waitUntil(t, "the orphan to be collected", func() bool { return counted.get(etcd.CountOrphans) == 1 })
+	if n := tries.Load(); int64(n) > base+20 {
+		t.Errorf("%d tries for %d revisions", n, base)
+	}
+	slow.Store(false)
+	waitUntil(t, "a checkpoint once the store is fast again", func() bool { return counted.get(etcd.CountCheckpoints) > 0 })
+}

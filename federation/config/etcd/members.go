@@ -1,0 +1,199 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"isthmus.dev/isthmus/federation/config"
+)
+
+// member is one etcd server, and how it is.
+type member struct {
+	endpoint string // empty: the embedded one
+	conn     *grpc.ClientConn
+	status   *clientv3.StatusResponse // its last answer; nil: none to the last question
+	err      error
+	missed   int       // questions without an answer, one after the other
+	since    time.Time // when the first of them was asked
+}
+
+// missedWhenDown is how many questions a member leaves unanswered before it is
+// called down: a machine may stop for a moment.
+const missedWhenDown = 2
+
+func (m *member) down() bool { return m.missed >= missedWhenDown }
+
+// watchMembers asks every member how it is and says what it finds, until the
+// context ends. It runs beside the follower: a member that does not answer holds
+// nobody up.
+func (f *follower) watchMembers(ctx context.Context) {
+	members, err := f.c.members()
+	if err != nil {
+		f.c.o.Logger.Warn("the members of etcd cannot be watched", "error", err)
+		return
+	}
+	defer closeAll(members)
+	tick := time.NewTicker(f.c.o.Probe)
+	defer tick.Stop()
+	for {
+		f.c.ask(ctx, members)
+		if ctx.Err() != nil {
+			return
+		}
+		f.found(byMember, membersDown(members))
+		f.found(byStorage, f.c.storage(ctx, members))
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// members are the servers with a connection of their own each, so that a question
+// reaches the one that is asked.
+func (c *Config) members() ([]*member, error) {
+	if c.store.server != nil {
+		return []*member{{}}, nil
+	}
+	var all []*member
+	for _, endpoint := range c.client.Endpoints() {
+		conn, err := c.client.Dial(endpoint)
+		if err != nil {
+			closeAll(all)
+			return nil, err
+		}
+		all = append(all, &member{endpoint: endpoint, conn: conn})
+	}
+	return all, nil
+}
+
+func closeAll(members []*member) {
+	for _, m := range members {
+		if m.conn != nil {
+			_ = m.conn.Close() // it fails only for one that is closed
+		}
+	}
+}
+
+// ask asks all members at the same time.
+func (c *Config) ask(ctx context.Context, members []*member) {
+	limited, cancel := context.WithTimeout(ctx, min(c.o.Patience, 2*tryFor))
+	defer cancel()
+	var asking sync.WaitGroup
+	for _, m := range members {
+		asking.Go(func() { m.status, m.err = c.statusOf(limited, m) })
+	}
+	asking.Wait()
+	if ctx.Err() != nil {
+		return
+	}
+	for _, m := range members {
+		c.noteMember(m)
+	}
+}
+
+func (c *Config) statusOf(ctx context.Context, m *member) (*clientv3.StatusResponse, error) {
+	if m.conn == nil {
+		return c.ownStatus(ctx)
+	}
+	began := time.Now()
+	answer, err := etcdserverpb.NewMaintenanceClient(m.conn).Status(ctx, &etcdserverpb.StatusRequest{}, grpc.WaitForReady(true))
+	if err != nil && ctx.Err() == nil {
+		c.store.tries.hangUp(hostOf(m.endpoint), began)
+	}
+	return (*clientv3.StatusResponse)(answer), err
+}
+
+// ownStatus asks the embedded etcd, which panics over the question while it stops.
+func (c *Config) ownStatus(ctx context.Context) (_ *clientv3.StatusResponse, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the embedded etcd stops: %v", p)
+		}
+	}()
+	return c.client.Status(ctx, "")
+}
+
+func hostOf(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return endpoint
+	}
+	return u.Host
+}
+
+// noteMember notes, and logs, that a member began or ceased to answer.
+func (c *Config) noteMember(m *member) {
+	if m.err == nil {
+		if m.down() {
+			c.o.Logger.Info("an etcd member answers again", "member", m.endpoint, "after", c.o.Now().Sub(m.since).Round(time.Second))
+		}
+		m.missed = 0
+		return
+	}
+	if m.missed == 0 {
+		m.since = c.o.Now()
+	}
+	if m.missed++; m.missed == missedWhenDown {
+		c.o.Logger.Warn("an etcd member does not answer", "member", m.endpoint, "error", m.err)
+	}
+}
+
+// membersDown names the members that do not answer. When none does, the whole
+// store is unreachable, and that is said elsewhere.
+func membersDown(members []*member) []config.Problem {
+	if !slices.ContainsFunc(members, func(m *member) bool { return m.err == nil }) {
+		return nil
+	}
+	var problems []config.Problem
+	for _, m := range members {
+		if m.down() {
+			problems = append(problems, config.Problem{Code: codeMemberDown, Object: m.endpoint, Message: fmt.Sprintf(
+				"the etcd member %s has not answered since %s; the hub uses the other members: start it again, or replace it and change etcd.endpoints",
+				m.endpoint, m.since.UTC().Format(time.RFC3339))})
+		}
+	}
+	return problems
+}
+
+// storage says when the store takes no writes, or soon will not. An embedded
+// store that is full is compacted and defragmented here, and takes writes again
+// when that made room: nobody else can do it, and nobody else uses it.
+func (c *Config) storage(ctx context.Context, members []*member) []config.Problem {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+	defer cancel()
+	var problems []config.Problem
+	for _, m := range members {
+		s := m.status
+		if m.err != nil {
+			continue
+		}
+		full := slices.ContainsFunc(s.Errors, func(e string) bool { return strings.Contains(e, etcdserverpb.AlarmType_NOSPACE.String()) })
+		if full && c.store.server != nil {
+			var err error
+			if full, err = c.makeRoom(ctx, m.endpoint); err != nil && !errors.Is(err, context.Canceled) {
+				c.o.Logger.Warn("making room in the store failed", "error", err)
+			}
+		}
+		switch {
+		case full:
+			return []config.Problem{{Code: codeStorageFull, Message: fmt.Sprintf(
+				"etcd holds %d of %d bytes and takes no writes; %s", s.DbSizeInUse, s.DbSizeQuota, c.cure())}}
+		case s.DbSizeQuota > 0 && s.DbSizeInUse > s.DbSizeQuota/10*8:
+			problems = []config.Problem{{Code: codeStorageTight, Message: fmt.Sprintf(
+				"etcd holds more than 80 %% of its %d bytes; %s", s.DbSizeQuota, c.cure())}}
+		}
+	}
+	return problems
+}
