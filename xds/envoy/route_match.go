@@ -3,7 +3,6 @@ package envoy
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,10 +10,9 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
-)
 
-// maxRegex is how long a regular expression may be, in bytes.
-const maxRegex = 1024
+	"isthmus.dev/isthmus/internal/re2"
+)
 
 // routeMatch is true of a request of which all that is said is true.
 func routeMatch(in *networking.HTTPMatchRequest) (*routev3.RouteMatch, error) {
@@ -157,17 +155,10 @@ func stringMatcher(in *networking.StringMatch) (*matcherv3.StringMatcher, error)
 	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: in.GetExact()}}, nil
 }
 
-// safeRegex takes what Envoy's library takes, which is of the same syntax as
-// that of Go.
+// safeRegex is an expression that Envoy's library accepts.
 func safeRegex(text string) (*matcherv3.RegexMatcher, error) {
-	if len(text) > maxRegex {
-		return nil, fmt.Errorf("the regular expression has %d bytes, at most %d are taken", len(text), maxRegex)
-	}
-	if text == "" {
-		return nil, fmt.Errorf("the regular expression is empty")
-	}
-	if _, err := regexp.Compile(text); err != nil {
-		return nil, fmt.Errorf("the regular expression is not RE2: %w", err)
+	if err := re2.Check(text); err != nil {
+		return nil, err
 	}
 	return &matcherv3.RegexMatcher{Regex: text}, nil
 }

@@ -83,7 +83,9 @@ func (v *version) admit(object, old map[string]any, prepare func(*compiled, map[
 	if err != nil {
 		return nil, []Problem{{Internal, "", err.Error()}}
 	}
-	if problems = append(problems, more...); len(problems) > 0 {
+	problems = append(problems, more...)
+	problems = append(problems, v.regexProblems(object)...)
+	if len(problems) > 0 {
 		return nil, problems
 	}
 	return v.toStorage(object)

@@ -1,0 +1,106 @@
+// Package re2 bounds the cost of regular expressions that Envoy compiles with RE2.
+package re2
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bounds of an expression. Envoy refuses a whole resource because of one
+// program that is larger than its runtime key re2.max_program_size.error_level
+// says, which is 32,768 in the bootstraps of isthmus and of Istio.
+const (
+	MaxBytes   = 1024
+	MaxProgram = 10_000 // instructions
+)
+
+// Check tells what is wrong with the expression.
+func Check(expression string) error {
+	if expression == "" {
+		return fmt.Errorf("the regular expression is empty")
+	}
+	if n := len(expression); n > MaxBytes {
+		return fmt.Errorf("the regular expression has %d bytes; at most %d are accepted", n, MaxBytes)
+	}
+	re, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return fmt.Errorf("the regular expression is not RE2: %w", err)
+	}
+	if n := program(re); n > MaxProgram {
+		return fmt.Errorf("the regular expression compiles to about %d RE2 instructions; at most %d are accepted: repeat less, or match a prefix", n, MaxProgram)
+	}
+	return nil
+}
+
+// program is an upper bound of the instructions of RE2's program. RE2 matches
+// bytes and unrolls repetitions, so that neither the length of an expression nor
+// the size of Go's own program, which matches characters, says what it costs.
+func program(re *syntax.Regexp) int {
+	size := 1
+	for _, sub := range re.Sub {
+		size += program(sub) + 1
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			size += literal(r, re.Flags&syntax.FoldCase != 0)
+		}
+	case syntax.OpCharClass:
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			size += characters(re.Rune[i], re.Rune[i+1])
+		}
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		size += characters(0, unicode.MaxRune)
+	case syntax.OpRepeat:
+		size *= max(re.Max, re.Min+1)
+	}
+	return size
+}
+
+func literal(r rune, foldCase bool) int {
+	size := utf8.RuneLen(r)
+	if !foldCase {
+		return size
+	}
+	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+		size += utf8.RuneLen(other) + 1
+	}
+	return size
+}
+
+// characters is the size of the alternatives of byte ranges that together match
+// the UTF-8 of the characters from lo to hi.
+func characters(lo, hi rune) int {
+	for _, last := range [...]rune{0x7f, 0x7ff, 0xffff} {
+		if lo <= last && last < hi {
+			return characters(lo, last) + characters(last+1, hi)
+		}
+	}
+	length := encoded(lo)
+	for i := 1; i < length; i++ {
+		tail := rune(1)<<(6*i) - 1 // what the last i bytes hold
+		switch {
+		case lo&^tail == hi&^tail:
+		case lo&tail != 0:
+			return characters(lo, lo|tail) + characters((lo|tail)+1, hi)
+		case hi&tail != tail:
+			return characters(lo, hi&^tail-1) + characters(hi&^tail, hi)
+		}
+	}
+	return length + 1
+}
+
+// encoded is the length of the character in UTF-8, surrogates included.
+func encoded(r rune) int {
+	switch {
+	case r <= 0x7f:
+		return 1
+	case r <= 0x7ff:
+		return 2
+	case r <= 0xffff:
+		return 3
+	}
+	return 4
+}

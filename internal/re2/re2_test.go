@@ -1,0 +1,26 @@
+package re2
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestR05ProgramsAreBounded(t *testing.T) {
+	for expression, want := range map[string]string{
+		"/api/v[0-9]+/users/[^/]+": "", `(?i)bearer .+`: "", `\pL+`: "", "a{1000}": "", `^https?://([a-z0-9-]+\.)*example\.com(:\d+)?$`: "", "[^/]*": "",
+		".{1,255}": "",
+		"":         "empty", "(": "not RE2", "(?=x)": "not RE2", strings.Repeat("a", 1025): "1025 bytes",
+		strings.Repeat("a{1000}", 100): "RE2 instructions",
+		`(\pL{10}){10}`:                "RE2 instructions",
+		`[\x{100}-\x{10ffff}]{1000}`:   "RE2 instructions",
+		`((a{10}){10}){10}` + strings.Repeat("(b{100}){9}", 20): "RE2 instructions",
+	} {
+		err := Check(expression)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%.40q is refused: %v", expression, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%.40q: %v, want %q", expression, err, want)
+		}
+	}
+}
