@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
 )
 
 // accept takes up an ACK of the response with that nonce. An answer to a later
@@ -16,6 +17,9 @@ func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 			if e, ok := s.entries[r.name]; ok {
 				e.acked, e.lapsed = r, e.lapsed && !sameContent(e.sent, r)
 				s.put(r.name, e)
+				if r.home != nil {
+					r.home.noteAccepted(r)
+				}
 			}
 		}
 		for _, name := range f.removed {
@@ -29,11 +33,15 @@ func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 		return nil
 	}
 	s.nacked = false
+	if len(s.inflight) == 0 {
+		s.proceed(now)
+	}
 	s.sync.VersionAcked, s.sync.SnapshotAcked = answered.version, answered.snapshot
 	if len(s.barred) == 0 {
 		s.sync.LastError = ""
 		if len(s.inflight) == 0 {
 			s.sync.State, s.sync.Since = fleet.Synced, now
+			s.repair.end()
 		}
 	}
 	return answered
@@ -49,7 +57,7 @@ func (s *subscription) landed(nonce string) []*flight {
 
 // refuse takes up a NACK and prepares the one repair response: the good
 // resources of the refused response once more, and for each bad one what the
-// client last accepted.
+// client last accepted, or, where resources have parts, some of what is new.
 func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flight) {
 	var fresh []*resource
 	var removed []string
@@ -67,7 +75,15 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	s.sync.State, s.sync.Since, s.sync.LastError = fleet.Nacked, now, printable(text)
 	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return s.entries[r.name].acked == r })
 	suspects := s.suspects(fresh, text)
-	for _, r := range suspects {
+	whole := suspects
+	if envoy.HasParts(s.kind) {
+		if whole = s.search(suspects); len(whole) == 0 {
+			for _, r := range suspects {
+				s.setAside(r, now)
+			}
+		}
+	}
+	for _, r := range whole {
 		s.rollBack(r)
 	}
 	if len(fresh) == 0 && len(removed) == 0 {
@@ -118,7 +134,7 @@ func (s *subscription) rollBack(r *resource) {
 		clear(s.refused)
 	}
 	s.refused[r.hash] = struct{}{}
-	s.barred[r.name] = struct{}{}
+	s.barred[r.name] = rejection{}
 	e := s.entries[r.name]
 	if e.sent != r {
 		return

@@ -58,7 +58,9 @@ func (g *group) take(name string, b built) {
 	}
 	g.built()
 	if b.resource == nil || c.resource == nil || b.resource.hash != c.resource.hash {
-		c.resource = b.resource
+		if c.resource = b.resource; b.resource != nil {
+			b.resource.home = g
+		}
 	}
 }
 

@@ -93,10 +93,13 @@ func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Tim
 	}
 	s.guard(sub, &b, now)
 	if len(b.changed) == 0 && len(b.removed) == 0 && !sub.reply {
-		if len(sub.pending) == 0 {
-			return nil, time.Time{}
+		switch {
+		case len(sub.pending) > 0:
+			return nil, b.heldTill
+		case len(sub.inflight) == 0 && sub.proceed(now): // what was tried comes to nothing that can be sent
+			return s.deliver(sub, now)
 		}
-		return nil, b.heldTill
+		return nil, time.Time{}
 	}
 	return s.send(sub, b, now), time.Time{}
 }

@@ -35,7 +35,7 @@ func newDrive(t testing.TB, delta bool, n envoy.Node) *drive {
 	}
 	d.session = &session{
 		delta: delta, timing: defaultTiming, latest: d.aggregate.Latest, open: open, reopen: func(envoy.Type) []source { return nil }, prefix: "n",
-		count: func(e Event, _ envoy.Type) { d.events[e]++ }, answered: func(envoy.Type, time.Duration) {}, subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
+		count: func(e Event, _ envoy.Type) { d.events[e]++ }, answered: func(envoy.Type, time.Duration) {}, subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{}, shared: newFallbacks(),
 	}
 	return d
 }

@@ -32,9 +32,10 @@ type edge struct {
 	vault     *vault
 	authority *testbed.Authority
 	namespace *testbed.Namespace
+	config    []byte
 }
 
-func newEdge(t *testing.T) *edge {
+func newEdge(t *testing.T, how ...*builder) *edge {
 	dir, err := os.MkdirTemp("", "edge")
 	if err != nil {
 		t.Fatal(err)
@@ -49,11 +50,16 @@ func newEdge(t *testing.T) *edge {
 	e.namespace.AddLocal(gatewayIP)
 	e.behind()
 	e.gateways(a.Open(federation.ShardKey{Provider: federation.Operator}))
-	e.server = New(Options{Snapshots: a, Fleet: e.fleet, Metrics: e, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Secrets: e.vault, SecretsOnSocket: true})
+	o := Options{Snapshots: a, Fleet: e.fleet, Metrics: e, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Secrets: e.vault, SecretsOnSocket: true}
+	for _, b := range how {
+		o.builder = b
+	}
+	e.server = New(o)
 	e.serve()
 	t.Cleanup(func() { e.stop() })
 	config := strings.NewReplacer("NODE", router().Id, "API", "DELTA_GRPC", "SOCKET", e.socket, "INTERCEPTION_MODE: REDIRECT", "LABELS: {istio: ingress}").Replace(bootstrap)
-	e.envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "edge", Config: []byte(config), Namespace: e.namespace})
+	e.config = []byte(config)
+	e.envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "edge", Config: e.config, Namespace: e.namespace})
 	e.envoy.WaitReady(3 * patience)
 	return e
 }
@@ -110,8 +116,8 @@ func (e *edge) gateways(to *federation.Writer) {
 }
 
 // rotate gives the gateway a new certificate.
-func (e *edge) rotate(fingerprint string) {
-	chain, key := e.authority.Issue(testbed.Subject{Name: fingerprint, Hosts: []string{"shop.example.com", "partners.example.com"}})
+func (e *edge) rotate(fingerprint string, more ...string) {
+	chain, key := e.authority.Issue(testbed.Subject{Name: fingerprint, Hosts: append(more, "shop.example.com", "partners.example.com")})
 	e.vault.mu.Lock()
 	e.vault.secrets[webSecret(false)] = Secret{Fingerprint: fingerprint, Material: envoy.KeyMaterial{Chain: chain, Key: key}}
 	e.vault.secrets[webSecret(true)] = Secret{Fingerprint: "ca", Material: envoy.KeyMaterial{Authorities: e.authority.PEM}}

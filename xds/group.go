@@ -24,9 +24,10 @@ type builder struct {
 	validate   func(proto.Message) error
 	// assemble is build and validate for routes, out of parts.
 	assemble func(string, envoy.Facet, *federation.Reader, envoy.Parts) (*envoy.Assembled, []envoy.Reason, error)
+	causes   func(envoy.Type, string, envoy.Facet, *federation.Reader, []string) []federation.ObjectKey
 }
 
-var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.ContributesByEndpoint, envoy.Speaks, envoy.Build, envoy.Validate, envoy.AssembleRoutes}
+var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.ContributesByEndpoint, envoy.Speaks, envoy.Build, envoy.Validate, envoy.AssembleRoutes, envoy.Causes}
 
 // group holds the resources of one type for one facet, built once and shared by
 // all streams of that facet. It follows the snapshots when a stream asks it to
@@ -49,6 +50,7 @@ type group struct {
 	index         dependents
 	parts         partShelf
 	log           changeLog
+	blame         *blame
 }
 
 // cell is a resource that somebody asked for.
@@ -63,7 +65,7 @@ func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	return &group{
 		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {}, built: func() {},
 		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{}, speakers: map[federation.ObjectKey][]string{},
-		cells: map[string]*cell{}, index: newDependents(), parts: partShelf{},
+		cells: map[string]*cell{}, index: newDependents(), parts: partShelf{}, blame: newBlame(),
 	}
 }
 
@@ -266,6 +268,7 @@ func (g *group) forget(name string) {
 		g.index.replace(name, c.deps, federation.Deps{})
 		g.parts.forget(name, &g.index)
 		delete(g.cells, name)
+		g.blame.forget(name)
 	}
 }
 

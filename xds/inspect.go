@@ -73,7 +73,7 @@ func (o *objectQuestion) ask(st *stream) Report {
 			return Report{Standing: Waiting}
 		}
 	}
-	return st.standingOf(o.readersOf)
+	return st.standingOf(o.key, o.readersOf)
 }
 
 func (o *objectQuestion) changedSince(version uint64) bool {
@@ -195,13 +195,13 @@ func (s *subscription) standingSince(version uint64) Standing {
 }
 
 // standingOf is the stream's standing with resources, named by group.
-func (st *stream) standingOf(names func(groupKey) []string) Report {
+func (st *stream) standingOf(object federation.ObjectKey, names func(groupKey) []string) Report {
 	r := Report{Standing: Unconcerned}
 	for kind, keys := range st.held {
 		sub := st.session.subs[kind]
 		for _, key := range keys {
 			for _, name := range names(key) {
-				if at := sub.standingWith(name); Worse(at, r.Standing) != r.Standing {
+				if at := sub.standingWith(name, object); Worse(at, r.Standing) != r.Standing {
 					if r.Standing = at; at == Rejected {
 						r.Error = sub.sync.LastError
 					}
@@ -212,14 +212,14 @@ func (st *stream) standingOf(names func(groupKey) []string) Report {
 	return r
 }
 
-func (s *subscription) standingWith(name string) Standing {
-	_, barred := s.barred[name]
+func (s *subscription) standingWith(name string, object federation.ObjectKey) Standing {
+	rejection, barred := s.barred[name]
 	_, pending := s.pending[name]
 	flies := func(f *flight) bool {
 		return slices.ContainsFunc(f.resources, func(r *resource) bool { return r.name == name })
 	}
 	switch {
-	case barred:
+	case barred && rejection.blames(object):
 		return Rejected
 	case !s.wants(name):
 		return Unconcerned

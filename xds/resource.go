@@ -25,6 +25,11 @@ func (d digest) String() string {
 	return hex.EncodeToString(binary.BigEndian.AppendUint64(b, d[1]))
 }
 
+func digestOf(value []byte) digest {
+	sum := sha256.Sum256(value)
+	return digest{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16])}
+}
+
 // resource is one serialised resource, shared by all streams; it is never
 // changed. One without body is what a client says it has of an earlier stream.
 type resource struct {
@@ -33,6 +38,7 @@ type resource struct {
 	hash    digest
 	refs    references
 	fixed   bool          // exists whatever the services
+	home    *group        // that built it; nil: none did
 	late    bool          // has its bytes only in the response that is sent
 	sotw    [2]mem.Buffer // field "resources" of a DiscoveryResponse: its head, and the body
 	delta   [2]mem.Buffer // the same of a DeltaDiscoveryResponse
@@ -44,6 +50,15 @@ func (r *resource) weight() int {
 		return 0
 	}
 	return 1
+}
+
+// value is the message, serialised, of a resource with a body of its own.
+func (r *resource) value() []byte {
+	body := r.sotw[1].ReadOnlyData()
+	_, _, n := protowire.ConsumeField(body) // its type
+	_, _, tag := protowire.ConsumeTag(body[n:])
+	value, _ := protowire.ConsumeBytes(body[n+tag:])
+	return value
 }
 
 func (r *resource) hasBody() bool { return r.late || r.sotw[1] != nil }
@@ -71,12 +86,8 @@ func newResource(t envoy.Type, name string, m proto.Message) (*resource, error) 
 
 // serialised frames the bytes of a message, whose references are yet to be said.
 func serialised(t envoy.Type, name string, value []byte) *resource {
-	sum := sha256.Sum256(value)
-	r := &resource{
-		name:    name,
-		version: hex.EncodeToString(sum[:8]),
-		hash:    digest{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16])},
-	}
+	r := &resource{name: name, hash: digestOf(value)}
+	r.version = r.hash.String()[:16]
 	body := appendBytes(nil, fieldAnyURL, string(t))
 	body = appendBytes(body, fieldAnyValue, value)
 	r.sotw[1] = mem.SliceBuffer(body)

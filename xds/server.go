@@ -20,8 +20,11 @@ type Server struct {
 	once    sync.Once
 	callers callers
 
+	fallbacks *fallbacks
+
 	mu      sync.Mutex
 	groups  map[groupKey]*sharedGroup
+	retired retired
 	streams map[*stream]struct{} // those that are being served
 }
 
@@ -38,7 +41,10 @@ type sharedGroup struct {
 
 // New makes a server; it starts nothing.
 func New(o Options) *Server {
-	return &Server{options: o.withDefaults(), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{}, callers: callers{open: map[string]int{}}}
+	return &Server{
+		options: o.withDefaults(), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
+		callers: callers{open: map[string]int{}}, fallbacks: newFallbacks(),
+	}
 }
 
 // Register adds the discovery services, that of health among them, to a gRPC server that was made with
@@ -80,6 +86,7 @@ func (s *Server) acquire(key groupKey) *sharedGroup {
 	g := s.groups[key]
 	if g == nil {
 		g = &sharedGroup{group: newGroup(key.kind, key.facet, *s.options.builder)}
+		g.blame = s.retired.take(key)
 		g.failed, g.built = s.buildFailed, func() { s.options.Metrics.Count(Built, key.kind) }
 		s.groups[key] = g
 	}
@@ -93,6 +100,9 @@ func (s *Server) release(key groupKey) {
 	if g := s.groups[key]; g != nil {
 		if g.users--; g.users == 0 {
 			delete(s.groups, key)
+			if envoy.HasParts(key.kind) {
+				s.retired.add(key, g.blame)
+			}
 		}
 	}
 }

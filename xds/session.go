@@ -31,6 +31,7 @@ type session struct {
 	now     time.Time
 	subs    map[envoy.Type]*subscription
 	needs   needs               // of the names that are being decided on
+	shared  *fallbacks          // with other streams
 	warming map[string]struct{} // endpoints of the clusters that were sent before anybody asked for endpoints
 }
 
@@ -49,7 +50,7 @@ func (s *session) handle(r request, now time.Time) (sub *subscription, asked boo
 			s.count(UnknownType, "")
 			return nil, true
 		}
-		sub = newSubscription(r.kind, s.delta, sources)
+		sub = newSubscription(r.kind, s.delta, sources, s.shared)
 		s.subs[r.kind] = sub
 		if r.kind == envoy.EndpointType {
 			sub.rewarm, s.warming = s.warming, nil

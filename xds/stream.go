@@ -220,6 +220,7 @@ func (st *stream) newSession() *session {
 		known: func(s *federation.Snapshot) federation.Registration { return envoy.Registered(st.node, s) },
 		delta: st.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
 		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: hex.EncodeToString(random[:]) + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
+		shared: st.server.fallbacks,
 	}
 }
 

@@ -19,6 +19,11 @@ type source interface {
 	prepare(names []string) // that will be asked for soon
 	list() []string
 	since(version uint64) (changed []logEntry, now uint64, ok bool)
+	// accepted is what some client accepted last under the name; nil: nothing known.
+	accepted(name string) *resource
+	// causes are the objects of which the parts of the resource are made, where that
+	// is known.
+	causes(name string, parts []string) []federation.ObjectKey
 }
 
 // cursor is a source and how far the subscription has read it.
@@ -79,22 +84,24 @@ type subscription struct {
 	inflight   []*flight // oldest first
 	lastNonce  string
 	lastSent   time.Time
-	refused    map[digest]struct{} // content that the client refused
-	barred     map[string]struct{} // names whose present content is refused: the type stays NACKED
-	nacked     bool                // the last answer was a refusal
-	refusedAt  uint64              // snapshot of what was refused last
-	repairing  bool                // the next response is a repair
-	rewarm     map[string]struct{} // names that the client may ask for once more, since their parent was sent
+	refused    map[digest]struct{}  // content that the client refused
+	barred     map[string]rejection // names whose present content is refused: the type stays NACKED
+	nacked     bool                 // the last answer was a refusal
+	refusedAt  uint64               // snapshot of what was refused last
+	repairing  bool                 // the next response is a repair
+	rewarm     map[string]struct{}  // names that the client may ask for once more, since their parent was sent
 	empty      emptiness
 	sync       fleet.Sync
 	redirected time.Time // set: the sources are new, and nobody looked at what they have
+	repair     repair
+	shared     *fallbacks
 }
 
-func newSubscription(kind envoy.Type, delta bool, sources []source) *subscription {
+func newSubscription(kind envoy.Type, delta bool, sources []source, shared *fallbacks) *subscription {
 	s := &subscription{
 		kind: kind, delta: delta, explicit: map[string]struct{}{}, entries: map[string]entry{},
-		pending: map[string]want{}, refused: map[digest]struct{}{}, barred: map[string]struct{}{}, rewarm: map[string]struct{}{},
-		sync: fleet.Sync{State: fleet.NotRequested},
+		pending: map[string]want{}, refused: map[digest]struct{}{}, barred: map[string]rejection{}, rewarm: map[string]struct{}{},
+		sync: fleet.Sync{State: fleet.NotRequested}, repair: newRepair(), shared: shared,
 	}
 	s.setSources(sources)
 	return s
@@ -207,10 +214,10 @@ func (s *subscription) desired(name string) *resource {
 			continue
 		}
 		if _, bad := s.refused[r.hash]; bad {
-			s.barred[name] = struct{}{}
+			s.barred[name] = rejection{}
 			return s.entries[name].acked
 		}
-		return r
+		return s.permitted(r, c.source)
 	}
 	return nil
 }

@@ -64,7 +64,11 @@ func (b *builder) gatewayListener(name string) *listenerv3.Listener {
 		l.ListenerFilters = []*listenerv3.ListenerFilter{tlsInspectorFilter()}
 	}
 	for _, s := range p.servers {
-		l.FilterChains = append(l.FilterChains, b.serverChains(p, s)...)
+		chains := b.serverChains(p, s)
+		for _, chain := range chains {
+			b.causedBy(s.object, chain.Filters[0])
+		}
+		l.FilterChains = append(l.FilterChains, chains...)
 	}
 	if len(l.FilterChains) == 0 {
 		return nil

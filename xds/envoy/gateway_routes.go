@@ -82,7 +82,9 @@ func (h *gatewayHost) add(r rule) {
 func (b *builder) gatewayHost(domain string, h *gatewayHost, p *gatewayPort) *routev3.VirtualHost {
 	slices.SortFunc(h.rules, func(r, s *rule) int { return older(r.object, s.object) })
 	var routes, last []*routev3.Route
+	name := fmt.Sprintf("%s:%d", domain, p.number)
 	for _, r := range h.rules {
+		b.causedBy(r.object, name)
 		for _, route := range b.routesOf(r, domain) {
 			if takesEverything(route) {
 				last = append(last, route)
@@ -95,7 +97,7 @@ func (b *builder) gatewayHost(domain string, h *gatewayHost, p *gatewayPort) *ro
 	if len(routes) == 0 && !h.redirect {
 		return nil
 	}
-	host := &routev3.VirtualHost{Name: fmt.Sprintf("%s:%d", domain, p.number), Domains: []string{domain}, Routes: routes}
+	host := &routev3.VirtualHost{Name: name, Domains: []string{domain}, Routes: routes}
 	if h.redirect {
 		host.RequireTls = routev3.VirtualHost_ALL
 	}

@@ -111,6 +111,8 @@ type builder struct {
 	reasons []Reason
 	// passages are the endpoints behind gateways, for Explain; else nil.
 	passages map[*federation.Endpoint]crowd
+	// causes are what virtual hosts and filters are made of, for Causes; else nil.
+	causes map[any][]federation.ObjectKey
 }
 
 func (b *builder) leaveOut(r Reason) { b.reasons = append(b.reasons, r) }

@@ -174,7 +174,9 @@ func (r *rule) tcpSplit(destinations []*networking.RouteDestination) *listenerv3
 	if first != nil {
 		applyTCP(proxy, r.trafficPolicyFor(first.service, first.port.Number, first.subset))
 	}
-	return filter(tcpProxyFilter, proxy)
+	f := filter(tcpProxyFilter, proxy)
+	r.causedBy(r.object, f)
+	return f
 }
 
 func newTCP(cluster string) *tcpproxyv3.TcpProxy {

@@ -12,6 +12,7 @@ import (
 // is left out as a whole.
 func (b *builder) hostRoutes(h *httpHost) []*routev3.Route {
 	if r := b.ruleFor(h.host, h.number); r != nil {
+		b.causedBy(r.object, h.name())
 		routes, err := r.http()
 		if err == nil {
 			err = newSchemaCheck().message(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})

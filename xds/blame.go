@@ -1,0 +1,107 @@
+package xds
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// blame is what a group keeps for clients that refuse what it makes.
+type blame struct {
+	mu     sync.Mutex
+	last   map[string]*resource // by name, that a client accepted
+	causes map[string]causes    // by name and parts
+}
+
+type causes struct {
+	of      *resource
+	objects []federation.ObjectKey
+}
+
+// maxCauses bounds the causes that are kept; maxRetired the groups without a
+// client of which is kept what was accepted.
+const (
+	maxCauses  = 256
+	maxRetired = 64
+)
+
+// retired is what clients accepted of groups that nobody uses any more: an Envoy
+// that starts again has nothing to go on with where it refuses what is new.
+type retired struct {
+	blames map[groupKey]*blame
+	order  []groupKey // the oldest first
+}
+
+func (r *retired) add(key groupKey, b *blame) {
+	if r.blames == nil {
+		r.blames = map[groupKey]*blame{}
+	}
+	r.blames[key], r.order = b, append(r.order, key)
+	if len(r.order) > maxRetired {
+		delete(r.blames, r.order[0])
+		r.order = r.order[1:]
+	}
+}
+
+// take is what is known of the group, or what is known of a new one.
+func (r *retired) take(key groupKey) *blame {
+	b := r.blames[key]
+	if b == nil {
+		return newBlame()
+	}
+	delete(r.blames, key)
+	r.order = slices.DeleteFunc(r.order, func(other groupKey) bool { return other == key })
+	return b
+}
+
+func newBlame() *blame {
+	return &blame{last: map[string]*resource{}, causes: map[string]causes{}}
+}
+
+// noteAccepted notes that a client accepted the resource, which the group made.
+func (g *group) noteAccepted(r *resource) {
+	g.blame.mu.Lock()
+	defer g.blame.mu.Unlock()
+	g.blame.last[r.name] = r
+}
+
+// accepted is part of source.
+func (g *group) accepted(name string) *resource {
+	g.blame.mu.Lock()
+	defer g.blame.mu.Unlock()
+	return g.blame.last[name]
+}
+
+func (b *blame) forget(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.last, name)
+}
+
+// causes is part of source. It builds the resource once for all clients.
+func (g *group) causes(name string, parts []string) []federation.ObjectKey {
+	of, key := g.get(name), name+"\x00"+strings.Join(parts, "\x00")
+	g.mu.Lock()
+	snapshot := g.snapshot
+	g.mu.Unlock()
+	g.blame.mu.Lock()
+	defer g.blame.mu.Unlock()
+	known, ok := g.blame.causes[key]
+	if ok && known.of == of {
+		return known.objects
+	}
+	if len(g.blame.causes) >= maxCauses {
+		clear(g.blame.causes)
+	}
+	known = causes{of, g.make.causes(g.kind, name, g.facet, snapshot.Read(), parts)}
+	g.blame.causes[key] = known
+	return known.objects
+}
+
+// accepted is part of source: a secret has no parts.
+func (*secretSource) accepted(string) *resource { return nil }
+
+// causes is part of source.
+func (*secretSource) causes(string, []string) []federation.ObjectKey { return nil }

@@ -1,0 +1,47 @@
+package envoy
+
+import (
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Causes are the objects of which the parts of a resource are made, sorted; none
+// where no object has a say in them. It builds the resource, so that it is for
+// when a proxy refused something.
+func Causes(t Type, name string, f Facet, r *federation.Reader, parts []string) []federation.ObjectKey {
+	b := &builder{facet: f, reader: r, causes: map[any][]federation.ObjectKey{}}
+	var found []federation.ObjectKey
+	switch t {
+	case RouteType:
+		b.routes(name)
+		for _, host := range parts {
+			found = append(found, b.causes[host]...)
+		}
+	case ListenerType:
+		l, _ := b.listener(name).(*listenerv3.Listener)
+		for _, chain := range append(l.GetFilterChains(), l.GetDefaultFilterChain()) {
+			of := chainName(chain)
+			if chain == l.GetDefaultFilterChain() {
+				of = defaultChain
+			}
+			if slices.Contains(parts, of) {
+				for _, filter := range chain.GetFilters() {
+					found = append(found, b.causes[filter]...)
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, federation.ObjectKey.Compare)
+	return slices.Compact(found)
+}
+
+// causedBy notes that the virtual host of that name, or the filter, is made of
+// the object.
+func (b *builder) causedBy(o *federation.Object, hostOrFilter any) {
+	if b.causes != nil {
+		b.causes[hostOrFilter] = append(b.causes[hostOrFilter], o.Key)
+	}
+}

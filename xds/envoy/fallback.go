@@ -1,0 +1,216 @@
+package envoy
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+)
+
+// Form identifies the content of one part of a resource: of a virtual host of a
+// route configuration, or of a filter chain of a listener. The form without a
+// part is of what is around the parts.
+type Form struct {
+	Part   string
+	Digest [16]byte
+}
+
+// HasParts tells that resources of the type consist of parts that a proxy may
+// refuse one by one.
+func HasParts(t Type) bool { return t == RouteType || t == ListenerType }
+
+// Forms are those of a serialised resource, the one of what is around the parts
+// first.
+func Forms(t Type, body []byte) ([]Form, error) {
+	d, err := divide(t, body)
+	if err != nil {
+		return nil, err
+	}
+	forms := []Form{formOf("", d.around)}
+	for _, p := range d.parts {
+		forms = append(forms, formOf(p.name, p.message))
+	}
+	return forms, nil
+}
+
+// Fallback is the target with another form in place of each part whose form is
+// withheld: the one that was accepted before, else one that keeps requests from
+// going elsewhere, else none. It returns the names of these parts, too. A nil
+// message means that nothing of the target can be sent. Without an accepted
+// resource, accepted is nil.
+func Fallback(t Type, target, accepted []byte, withheld func(Form) bool) (proto.Message, []string, error) {
+	now, err := divide(t, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	before := &divided{}
+	if accepted != nil {
+		if before, err = divide(t, accepted); err != nil {
+			return nil, nil, err
+		}
+	}
+	if withheld(formOf("", now.around)) {
+		return nil, []string{""}, nil
+	}
+	var kept []part
+	var missing []string
+	for _, p := range now.parts {
+		form, isNew := p.form(before, withheld)
+		if !isNew {
+			missing = append(missing, p.name)
+		}
+		if form != nil {
+			kept = append(kept, part{p.name, form})
+		}
+	}
+	m := now.join(kept)
+	if len(missing) > 0 && Validate(m) != nil {
+		return nil, missing, nil // such as a listener without any filter chain
+	}
+	return m, missing, nil
+}
+
+// divided is a resource and its parts, which around is without.
+type divided struct {
+	around proto.Message
+	parts  []part
+}
+
+type part struct {
+	name    string
+	message proto.Message
+}
+
+func divide(t Type, body []byte) (*divided, error) {
+	switch t {
+	case RouteType:
+		c := &routev3.RouteConfiguration{}
+		if err := proto.Unmarshal(body, c); err != nil {
+			return nil, fmt.Errorf("reading routes: %w", err)
+		}
+		d := &divided{around: c}
+		for _, host := range c.GetVirtualHosts() {
+			d.parts = append(d.parts, part{host.GetName(), host})
+		}
+		c.VirtualHosts = nil
+		return d, nil
+	case ListenerType:
+		l := &listenerv3.Listener{}
+		if err := proto.Unmarshal(body, l); err != nil {
+			return nil, fmt.Errorf("reading a listener: %w", err)
+		}
+		d := &divided{around: l}
+		for _, chain := range l.GetFilterChains() {
+			d.parts = append(d.parts, part{chainName(chain), chain})
+		}
+		if l.GetDefaultFilterChain() != nil {
+			d.parts = append(d.parts, part{defaultChain, l.GetDefaultFilterChain()})
+		}
+		l.FilterChains, l.DefaultFilterChain = nil, nil
+		return d, nil
+	}
+	return nil, fmt.Errorf("resources of type %s have no parts", t)
+}
+
+// join puts parts into what was around them.
+func (d *divided) join(parts []part) proto.Message {
+	whole := proto.Clone(d.around)
+	for _, p := range parts {
+		switch m := p.message.(type) {
+		case *routev3.VirtualHost:
+			c := whole.(*routev3.RouteConfiguration)
+			c.VirtualHosts = append(c.VirtualHosts, m)
+		case *listenerv3.FilterChain:
+			l := whole.(*listenerv3.Listener)
+			if p.name == defaultChain {
+				l.DefaultFilterChain = m
+			} else {
+				l.FilterChains = append(l.FilterChains, m)
+			}
+		}
+	}
+	return whole
+}
+
+// defaultChain stands for the filter chain that matches what no other does.
+const defaultChain = "default"
+
+// chainName is what a filter chain matches: within a listener it is unique.
+func chainName(chain *listenerv3.FilterChain) string {
+	return "filter chain {" + prototext.MarshalOptions{}.Format(chain.GetFilterChainMatch()) + "}"
+}
+
+func formOf(name string, m proto.Message) Form {
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return Form{Part: name} // cannot be: it was read from bytes
+	}
+	sum := sha256.Sum256(body)
+	return Form{name, [16]byte(sum[:16])}
+}
+
+// form is the best form of the part that is not withheld; nil: none.
+func (p part) form(before *divided, withheld func(Form) bool) (form proto.Message, isNew bool) {
+	if !withheld(formOf(p.name, p.message)) {
+		return p.message, true
+	}
+	for _, other := range p.others(before) {
+		if !withheld(formOf(p.name, other)) {
+			return other, false
+		}
+	}
+	return nil, false
+}
+
+// others are the forms that may stand for the part, the best first. They match
+// what the part matches and nothing else, so that they fit between the others.
+func (p part) others(before *divided) []proto.Message {
+	switch m := p.message.(type) {
+	case *routev3.VirtualHost:
+		unavailable := everything(m.GetName(), &routev3.Route{Match: anyPath(), Action: refuse(http.StatusServiceUnavailable,
+			"the proxy refused the routes of this host")})
+		unavailable.Domains = m.GetDomains()
+		if i := before.index(p.name); i >= 0 {
+			old := proto.Clone(before.parts[i].message).(*routev3.VirtualHost)
+			old.Domains = m.GetDomains()
+			return []proto.Message{old, unavailable}
+		}
+		return []proto.Message{unavailable}
+	case *listenerv3.FilterChain:
+		if i := before.index(p.name); i >= 0 {
+			return []proto.Message{before.parts[i].message}
+		}
+		return narrowed(m, before)
+	}
+	return nil
+}
+
+func (d *divided) index(name string) int {
+	return slices.IndexFunc(d.parts, func(p part) bool { return p.name == name })
+}
+
+// narrowed are accepted chains for some of the servers of the chain, which had
+// other servers then, for these servers only.
+func narrowed(m *listenerv3.FilterChain, before *divided) []proto.Message {
+	var found []proto.Message
+	for _, p := range before.parts {
+		old := proto.Clone(p.message).(*listenerv3.FilterChain)
+		if old.GetFilterChainMatch() == nil {
+			continue
+		}
+		names := slices.DeleteFunc(old.GetFilterChainMatch().GetServerNames(), func(name string) bool {
+			return !slices.Contains(m.GetFilterChainMatch().GetServerNames(), name)
+		})
+		old.FilterChainMatch.ServerNames = m.GetFilterChainMatch().GetServerNames()
+		if len(names) > 0 && proto.Equal(old.GetFilterChainMatch(), m.GetFilterChainMatch()) {
+			old.FilterChainMatch.ServerNames = names
+			found = append(found, old)
+		}
+	}
+	return found
+}

@@ -1,0 +1,101 @@
+package xds
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// picky is a client that refuses every response with a route to a bad service, as
+// Envoy does: as a whole, and without a word about where.
+type picky struct {
+	*drive
+	hosts    map[string]*routev3.VirtualHost // that it has
+	refusals int
+}
+
+// take answers responses until none is due.
+func (p *picky) take(queue []*response) {
+	for ; len(queue) > 0; queue = queue[1:] {
+		r, hosts, bad := queue[0], map[string]*routev3.VirtualHost{}, false
+		for _, one := range r.resources {
+			c := &routev3.RouteConfiguration{}
+			if err := proto.Unmarshal(one.value(), c); err != nil {
+				p.t.Fatal(err)
+			}
+			for _, host := range c.GetVirtualHosts() {
+				hosts[host.GetName()] = host
+				bad = bad || strings.Contains(host.GetRoutes()[0].GetRoute().GetCluster(), "||bad")
+			}
+		}
+		if !bad {
+			p.hosts = hosts
+			queue = append(queue, p.ack(r)...)
+			continue
+		}
+		p.refusals++
+		queue = append(queue, p.nack(r, "no")...)
+	}
+}
+
+// However many virtual hosts are new, the bad ones are found in few rounds, and the
+// good ones get through.
+func TestR05BadVirtualHostsAreFoundAmongMany(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		p := &picky{drive: newDrive(t, delta, sidecarNode(t))}
+		p.set(service("first", 1))
+		p.take(p.ask(request{kind: envoy.RouteType, names: []string{"80"}}))
+		const good, bad = 60, 3
+		for i := range good {
+			p.set(service(fmt.Sprintf("good%d", i), 2+i))
+		}
+		for i := range bad {
+			p.set(service(fmt.Sprintf("bad%d", i), 100+i))
+		}
+		p.take(p.after(defaultTiming.pace))
+		for i := range good {
+			if p.hosts[fmt.Sprintf("good%d.shop.svc.cluster.local:80", i)].GetRoutes()[0].GetRoute() == nil {
+				t.Errorf("good%d is missing", i)
+			}
+		}
+		for i := range bad {
+			if got := p.hosts[fmt.Sprintf("bad%d.shop.svc.cluster.local:80", i)].GetRoutes()[0].GetDirectResponse().GetStatus(); got != 503 {
+				t.Errorf("bad%d, which was never accepted, is answered with %d", i, got)
+			}
+		}
+		if p.refusals > 8*bad {
+			t.Errorf("%d refusals for %d bad hosts among %d", p.refusals, bad, good+bad)
+		}
+		if sync := p.session.subs[envoy.RouteType].sync; sync.State != fleet.Nacked || sync.LastError != "no" {
+			t.Errorf("the type is %s: %q", sync.State, sync.LastError)
+		}
+		for i := range bad {
+			p.set(gone(fmt.Sprintf("bad%d", i)))
+		}
+		p.take(p.after(defaultTiming.pace))
+		if sub := p.session.subs[envoy.RouteType]; sub.sync.State != fleet.Synced || !sub.repair.idle() {
+			t.Errorf("after the bad ones are gone, the type is %s", sub.sync.State)
+		}
+	})
+}
+
+// A client that refuses everything is left alone in the end.
+func TestR05ASearchEnds(t *testing.T) {
+	p := &picky{drive: newDrive(t, true, sidecarNode(t))}
+	for i := range 40 {
+		p.set(service(fmt.Sprintf("bad%d", i), 1+i))
+	}
+	queue := p.ask(request{kind: envoy.RouteType, names: []string{"80"}})
+	for ; len(queue) > 0; queue = queue[1:] {
+		if p.refusals++; p.refusals > 2*maxRounds {
+			t.Fatalf("refused %d times, and no end", p.refusals)
+		}
+		queue = append(queue, p.nack(queue[0], "no")...)
+	}
+}
