@@ -26,8 +26,8 @@ var defects = map[string]func(*routev3.VirtualHost){
 	"a filter that is unknown": func(h *routev3.VirtualHost) {
 		h.TypedPerFilterConfig = map[string]*anypb.Any{"nope": {TypeUrl: "type.googleapis.com/nope.v1.Nope"}}
 	},
-	"a path without a slash": func(h *routev3.VirtualHost) {
-		h.Routes[0].Match.PathSpecifier = &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: "nope"}
+	"a path that ends with a slash": func(h *routev3.VirtualHost) {
+		h.Routes[0].Match.PathSpecifier = &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: "/ends-with/"}
 	},
 }
 
