@@ -25,6 +25,9 @@ type mesh struct {
 	engine *apply.Engine
 	kinds  []schema.Kind
 	epoch  string
+
+	snapshots *federation.Aggregate
+	logger    *slog.Logger
 }
 
 // meshParts are what a mesh is joined from.
@@ -67,7 +70,7 @@ func joinMesh(p meshParts) (*mesh, error) {
 	writer := p.snapshots.Open(config.NewState(o).Source())
 	views := config.NewAggregate(o, writer, p.logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(p, set)...)...)
 	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: p.snapshots, Schema: set, Validated: read})
-	return &mesh{stored: stored, views: views, engine: engine, kinds: set.Kinds(), epoch: p.store.Epoch()}, nil
+	return &mesh{stored: stored, views: views, engine: engine, kinds: set.Kinds(), epoch: p.store.Epoch(), snapshots: p.snapshots, logger: p.logger}, nil
 }
 
 // graph is what the API reads and changes.
@@ -86,9 +89,15 @@ const storePatience = 4 * time.Second
 // measure shows how the configuration and its sources are until the context
 // ends.
 func (m *mesh) measure(ctx context.Context, to *metrics.Config) error {
+	warned := false
 	for {
 		v := m.views.Latest()
 		to.InForce(v.Revision(), v.State.Len())
+		open := countUnenforced(m.snapshots.Latest(), to)
+		if v.Synced() && !warned {
+			warnUnenforced(open, m.logger)
+			warned = true
+		}
 		for _, s := range v.Sources {
 			to.Source(s.Name, s.Revision, s.Heard, len(s.Trouble))
 		}

@@ -11,6 +11,7 @@ type Config struct {
 	counts   map[string]prometheus.Counter // by what the store calls it
 	revision prometheus.Gauge
 	objects  prometheus.Gauge
+	open     *prometheus.GaugeVec
 	source   struct{ revision, updated, trouble *prometheus.GaugeVec }
 }
 
@@ -27,6 +28,7 @@ func newConfig(r *prometheus.Registry) *Config {
 		revision: gauge(r, "config_revision", "Revision of the configuration that is in force.").WithLabelValues(),
 		objects:  gauge(r, "config_objects", "Objects of the configuration that are in force.").WithLabelValues(),
 	}
+	m.open = gauge(r, "config_policies_not_enforced", "Stored policies that mean to restrict traffic and are not enforced.", "kind")
 	m.source.revision = gauge(r, "config_source_revision", "Revision of a source when it was last heard of.", "source")
 	m.source.updated = gauge(r, "config_source_last_update_timestamp_seconds", "When the last update of a source came.", "source")
 	m.source.trouble = gauge(r, "config_source_problems", "What is wrong with a source or with what it holds.", "source")
@@ -44,6 +46,12 @@ func (m *Config) Count(what string, n int) {
 func (m *Config) InForce(revision int64, objects int) {
 	m.revision.Set(float64(revision))
 	m.objects.Set(float64(objects))
+}
+
+// Unenforced says how many stored policies of the kind mean to restrict traffic
+// and are not enforced.
+func (m *Config) Unenforced(kind string, objects int) {
+	m.open.WithLabelValues(kind).Set(float64(objects))
 }
 
 // Source says how a source is doing. One that gave no update yet has only its

@@ -17,8 +17,10 @@ const (
 	ConflictingHosts  = "IST0109" // two VirtualServices speak of one host
 )
 
-// References finds what an object refers to and a snapshot does not have. It is
-// no reason to refuse the object: what is missing may come later.
+// References finds what an object refers to and a snapshot does not have, what it
+// says without effect on the services of the snapshot, and that it is a policy
+// that is not enforced. It is no reason to refuse the object: what is missing may
+// come later.
 func References(s *federation.Snapshot, key federation.ObjectKey) []Finding {
 	o, ok := s.Object(key)
 	if !ok {
@@ -27,6 +29,9 @@ func References(s *federation.Snapshot, key federation.ObjectKey) []Finding {
 	r := references{snapshot: s, object: o}
 	for _, p := range validation.Spec(key, o.Spec) {
 		r.add(string(p.Code), p.Field, "%s", p.Message)
+	}
+	if why := Unenforced(o); why != "" {
+		r.add(NotEnforced, "spec", "%s", why)
 	}
 	switch spec := o.Spec.(type) {
 	case *networking.VirtualService:
@@ -78,6 +83,7 @@ func (r *references) virtualService(spec *networking.VirtualService) {
 	}
 	if mesh {
 		r.rivals()
+		r.httpRoutes(spec)
 	}
 }
 

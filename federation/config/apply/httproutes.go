@@ -1,0 +1,75 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// PortNotHTTP is the code of a finding about HTTP routes for a port that is not
+// known to speak HTTP.
+const PortNotHTTP = "PORT_NOT_HTTP"
+
+// httpRoutes finds ports of the VirtualService's own hosts to which its HTTP
+// routes do not apply: the protocol of the port is not HTTP, mostly because
+// neither its name nor its appProtocol says which one it is.
+func (r *references) httpRoutes(spec *networking.VirtualService) {
+	if len(spec.GetHttp()) == 0 {
+		return
+	}
+	for i, name := range spec.GetHosts() {
+		host := federation.ResolveHost(name, r.object.Key.Namespace)
+		for _, svc := range r.snapshot.ByHostname(host) {
+			for _, p := range svc.Ports {
+				if p.Protocol.Transport() == federation.TransportTCP && !p.Protocol.IsHTTP() && meant(spec, svc, p) {
+					r.add(PortNotHTTP, fmt.Sprintf("spec.hosts[%d]", i),
+						"the http routes have no effect on port %d (%q) of %s: it is treated as %s; if it speaks HTTP, let its name begin with http- or set its appProtocol to http",
+						p.Number, p.Name, host, p.Protocol)
+				}
+			}
+		}
+	}
+}
+
+// meant tells that the HTTP routes seem to be for the port: one of them names
+// it, nothing says what it speaks, or no port of the service speaks HTTP.
+func meant(spec *networking.VirtualService, svc *federation.Service, p federation.ServicePort) bool {
+	for _, route := range spec.GetHttp() {
+		for _, match := range route.GetMatch() {
+			if match.GetPort() == uint32(p.Number) {
+				return true
+			}
+		}
+	}
+	if matchesPorts(spec) {
+		return false
+	}
+	speaksHTTP := func(p federation.ServicePort) bool { return p.Protocol.IsHTTP() }
+	return undeclared(p) || !slices.ContainsFunc(svc.Ports, speaksHTTP)
+}
+
+// matchesPorts tells that every HTTP route is for ports that it names.
+func matchesPorts(spec *networking.VirtualService) bool {
+	for _, route := range spec.GetHttp() {
+		if len(route.GetMatch()) == 0 {
+			return false
+		}
+		for _, match := range route.GetMatch() {
+			if match.GetPort() == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// undeclared tells that the port is taken for TCP because nothing says what it
+// speaks.
+func undeclared(p federation.ServicePort) bool {
+	prefix, _, _ := strings.Cut(strings.ToLower(p.Name), "-")
+	return p.Protocol == federation.TCP && (prefix == "" || federation.ParseProtocol(prefix) == federation.Unsupported)
+}

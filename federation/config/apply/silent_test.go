@@ -1,0 +1,81 @@
+package apply_test
+
+import (
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+)
+
+const policies = `
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: strict, namespace: shop}
+spec: {mtls: {mode: STRICT}}
+---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: open, namespace: shop}
+spec: {mtls: {mode: PERMISSIVE}}
+---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: port, namespace: shop}
+spec: {selector: {matchLabels: {app: web}}, portLevelMtls: {"80": {mode: STRICT}}}
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: deny, namespace: shop}
+spec: {}
+---
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {name: jwt, namespace: shop}
+spec: {jwtRules: [{issuer: "https://issuer.example.com"}]}
+`
+
+func TestR35PoliciesThatAreNotEnforcedAreFound(t *testing.T) {
+	w := newWorld(t)
+	r := w.must(policies)
+	want := `NOT_ENFORCED AuthorizationPolicy shop/deny spec
+NOT_ENFORCED PeerAuthentication shop/port spec
+NOT_ENFORCED PeerAuthentication shop/strict spec
+NOT_ENFORCED RequestAuthentication shop/jwt spec`
+	if got := findings(r); got != want {
+		t.Errorf("found\n%s\nwant\n%s", got, want)
+	}
+	for _, f := range r.Findings {
+		if f.Severity != apply.Warning {
+			t.Errorf("%s has severity %s", f.Key.Title(), f.Severity)
+		}
+	}
+}
+
+// tcpEntry is a service with a port whose name and protocol are given.
+func tcpEntry(host string, ports string) string {
+	return strings.Replace(external(host), "[{number: 80, name: http, protocol: HTTP}]", ports, 1)
+}
+
+func TestR30HTTPRoutesForAPortThatIsNotHTTPAreFound(t *testing.T) {
+	routes := strings.Replace(rules[strings.Index(rules, "---\n"):], "gateways: [mesh, edge]", "", 1)
+	for ports, want := range map[string]bool{
+		"[{number: 80, name: web, protocol: TCP}]":                                                               true,
+		"[{number: 80, name: tcp-web, protocol: TCP}]":                                                           true,
+		"[{number: 80, name: http, protocol: HTTP}]":                                                             false,
+		"[{number: 80, name: http, protocol: HTTP}, {number: 81, name: web, protocol: TCP}]":                     true,
+		"[{number: 80, name: http, protocol: HTTP}, {number: 3306, name: mysql-store, protocol: MySQL}]":         false,
+		"[{number: 80, name: http, protocol: HTTP}, {number: 9000, name: tcp-metrics, protocol: TCP}]":           false,
+		"[{number: 80, name: http, protocol: HTTP}, {number: 443, name: https, protocol: HTTPS, targetPort: 1}]": false,
+	} {
+		w := newWorld(t)
+		w.must(routes + "\n---\n" + tcpEntry("api.example.com", ports))
+		got := false
+		for _, f := range apply.References(w.snapshots.Latest(), routeKey("api")) {
+			got = got || f.Code == apply.PortNotHTTP && f.Field == "spec.hosts[0]" && f.Severity == apply.Warning && f.Key == (federation.ObjectKey(routeKey("api")))
+		}
+		if got != want {
+			t.Errorf("%s: found %t, want %t", ports, got, want)
+		}
+	}
+}
