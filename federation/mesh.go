@@ -96,6 +96,19 @@ const (
 	RegistryOnly OutboundMode = "REGISTRY_ONLY"
 )
 
+// PathNormalization says how proxies rewrite the paths of requests before they
+// match and forward them.
+type PathNormalization string
+
+// The normalizations, as in Istio.
+const (
+	NormalizeDefault               PathNormalization = "DEFAULT" // BASE
+	NormalizeNone                  PathNormalization = "NONE"
+	NormalizeBase                  PathNormalization = "BASE"                     // RFC 3986: dot segments, needless percent-encoding, backslashes
+	NormalizeMergeSlashes          PathNormalization = "MERGE_SLASHES"            // also //
+	NormalizeDecodeAndMergeSlashes PathNormalization = "DECODE_AND_MERGE_SLASHES" // also %2F and %5C
+)
+
 // Internal tells that objects of the kind are for the hub alone: nobody applies
 // them and nobody is shown them.
 func (k Kind) Internal() bool { return k == AllocationKind || k == GatewayHealthKind }
@@ -111,6 +124,9 @@ type MeshSettings struct {
 	OutboundTrafficPolicy struct {
 		Mode OutboundMode `json:"mode,omitempty"`
 	} `json:"outboundTrafficPolicy,omitzero"`
+	PathNormalization struct {
+		Normalization PathNormalization `json:"normalization,omitempty"`
+	} `json:"pathNormalization,omitzero"`
 	// GatewayNamespaces are those whose Services may become gateways of networks
 	// by their labels; "*" is any. None: the root namespace.
 	GatewayNamespaces []string `json:"gatewayNamespaces,omitempty"`
@@ -136,6 +152,14 @@ func (m *MeshSettings) Root() string {
 		return DefaultRootNamespace
 	}
 	return m.RootNamespace
+}
+
+// Paths is how paths are normalized, with its default.
+func (m *MeshSettings) Paths() PathNormalization {
+	if m == nil || m.PathNormalization.Normalization == "" || m.PathNormalization.Normalization == NormalizeDefault {
+		return NormalizeBase
+	}
+	return m.PathNormalization.Normalization
 }
 
 // AllowsGateways tells that gateways of networks may be in the namespace: Services

@@ -60,10 +60,14 @@ func (o *Object) Equal(p *Object) bool {
 		o.Created.Equal(p.Created) && slices.Equal(o.Names, p.Names) && slices.Equal(o.ProxyLabels, p.ProxyLabels)
 }
 
-// Older tells that o was made before p; the key decides between equals. Where
-// two objects say different things, the older one holds.
-func (o *Object) Older(p *Object) bool {
-	return cmp.Or(o.Created.Compare(p.Created), o.Key.Compare(p.Key)) < 0
+// Older tells that o was made before p. Where two objects say different things, the
+// older one holds.
+func (o *Object) Older(p *Object) bool { return o.CompareAge(p) < 0 }
+
+// CompareAge orders the older object first, and objects of equal age, such as those
+// of one apply, as Istio orders them: by name, then by namespace.
+func (o *Object) CompareAge(p *Object) int {
+	return cmp.Or(o.Created.Compare(p.Created), cmp.Compare(o.Key.Name, p.Key.Name), o.Key.Compare(p.Key))
 }
 
 // Wildcards returns the names under which an object that speaks of the hostname

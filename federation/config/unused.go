@@ -13,7 +13,7 @@ import (
 func actedOn(kind federation.Kind) (fields []string, why string) {
 	switch kind {
 	case federation.MeshSettingsKind:
-		return []string{"rootNamespace", "trustDomain", "outboundTrafficPolicy.mode", "gatewayNamespaces", "clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover"}, "this setting has no effect yet"
+		return []string{"rootNamespace", "trustDomain", "outboundTrafficPolicy.mode", "pathNormalization.normalization", "gatewayNamespaces", "clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover"}, "this setting has no effect yet"
 	case federation.NetworkKind:
 		return []string{"cidrs", "clusters", "gateways"}, "this field has no effect yet"
 	}

@@ -21,6 +21,14 @@ import (
 // connectTimeout is how long an endpoint may take to accept a connection.
 const connectTimeout = 10 * time.Second
 
+// How often DNS names are resolved again: where the answer says nothing of it, and
+// after a failure.
+const (
+	dnsRefresh   = time.Minute
+	dnsRetry     = time.Second
+	dnsRetryMost = 10 * time.Second
+)
+
 // upstreamProtocols is the key of the HTTP options of a cluster.
 const upstreamProtocols = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
@@ -213,6 +221,9 @@ func (b *builder) setDiscovery(c *clusterv3.Cluster, d destination) {
 	}
 	c.LoadAssignment = b.namedEndpoints(d)
 	c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
+	// The TTL of an answer holds; what has none is asked for again at Istio's rate.
+	c.RespectDnsTtl, c.DnsRefreshRate = true, durationpb.New(dnsRefresh)
+	c.DnsFailureRefreshRate = &clusterv3.Cluster_RefreshRate{BaseInterval: durationpb.New(dnsRetry), MaxInterval: durationpb.New(dnsRetryMost)}
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
 	if d.service.Resolution == federation.DNSRoundRobinLB && countEndpoints(c.LoadAssignment) == 1 {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS}

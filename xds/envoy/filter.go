@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/federation"
 )
 
 // The names of the filters; Envoy finds filters by the type of their config.
@@ -37,24 +39,24 @@ func tcpProxy(cluster string) *listenerv3.Filter {
 
 // routedHTTP takes its routes from RDS. What routes say of faults and of CORS is
 // done in front of them.
-func routedHTTP(statPrefix, routes string) *listenerv3.Filter {
-	return filter(httpFilter, newRoutedHTTP(statPrefix, routes))
+func (b *builder) routedHTTP(statPrefix, routes string) *listenerv3.Filter {
+	return filter(httpFilter, b.newRoutedHTTP(statPrefix, routes))
 }
 
-func newRoutedHTTP(statPrefix, routes string) *hcmv3.HttpConnectionManager {
-	m := newHTTP(statPrefix)
+func (b *builder) newRoutedHTTP(statPrefix, routes string) *hcmv3.HttpConnectionManager {
+	m := b.newHTTP(statPrefix)
 	m.HttpFilters = append([]*hcmv3.HttpFilter{inHTTP(faultFilter, &faultv3.HTTPFault{}), inHTTP(corsFilter, &corsv3.Cors{})}, m.HttpFilters...)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: adsSource(), RouteConfigName: routes}}
 	return m
 }
 
 // inlineHTTP sends every request to one cluster.
-func inlineHTTP(statPrefix, cluster string) *listenerv3.Filter {
-	return filter(httpFilter, newInlineHTTP(statPrefix, cluster))
+func (b *builder) inlineHTTP(statPrefix, cluster string) *listenerv3.Filter {
+	return filter(httpFilter, b.newInlineHTTP(statPrefix, cluster))
 }
 
-func newInlineHTTP(statPrefix, cluster string) *hcmv3.HttpConnectionManager {
-	m := newHTTP(statPrefix)
+func (b *builder) newInlineHTTP(statPrefix, cluster string) *hcmv3.HttpConnectionManager {
+	m := b.newHTTP(statPrefix)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 		Name:             statPrefix,
 		VirtualHosts:     []*routev3.VirtualHost{everything(statPrefix, forward(cluster))},
@@ -64,15 +66,27 @@ func newInlineHTTP(statPrefix, cluster string) *hcmv3.HttpConnectionManager {
 }
 
 // newHTTP changes as little as a proxy can: no time limit of its own, the names
-// of servers stay, websockets pass.
-func newHTTP(statPrefix string) *hcmv3.HttpConnectionManager {
-	return &hcmv3.HttpConnectionManager{
+// of servers stay, websockets pass. Paths are normalized before routes and policies
+// see them.
+func (b *builder) newHTTP(statPrefix string) *hcmv3.HttpConnectionManager {
+	m := &hcmv3.HttpConnectionManager{
 		StatPrefix:                 statPrefix,
 		HttpFilters:                []*hcmv3.HttpFilter{inHTTP(routerFilter, &routerv3.Router{})},
 		StreamIdleTimeout:          durationpb.New(0 * time.Second),
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
 		StripTrailingHostDot:       true,
 		UpgradeConfigs:             []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+	}
+	setPaths(m, b.reader.Mesh().Paths())
+	return m
+}
+
+// setPaths has Envoy normalize paths.
+func setPaths(m *hcmv3.HttpConnectionManager, how federation.PathNormalization) {
+	m.NormalizePath = wrapperspb.Bool(how != federation.NormalizeNone)
+	m.MergeSlashes = how == federation.NormalizeMergeSlashes || how == federation.NormalizeDecodeAndMergeSlashes
+	if how == federation.NormalizeDecodeAndMergeSlashes {
+		m.PathWithEscapedSlashesAction = hcmv3.HttpConnectionManager_UNESCAPE_AND_FORWARD
 	}
 }
 

@@ -83,7 +83,7 @@ func (b *builder) gatewayListener(name string) *listenerv3.Listener {
 func (b *builder) serverChains(p *gatewayPort, s *gatewayServer) []*listenerv3.FilterChain {
 	switch {
 	case p.speech == speaksHTTP:
-		return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{gatewayHTTP(p.listener(), p.routesName(s))}}}
+		return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{b.gatewayHTTP(p.listener(), p.routesName(s))}}}
 	case p.speech == speaksTCP:
 		return withFilter(b.gatewayTCP(p, s))
 	case s.mode() == networking.ServerTLSSettings_PASSTHROUGH:
@@ -97,7 +97,7 @@ func (b *builder) serverChains(p *gatewayPort, s *gatewayServer) []*listenerv3.F
 	}
 	var chains []*listenerv3.FilterChain
 	if s.routed(p.speech) {
-		chains = withFilter(gatewayHTTP(p.listener(), p.routesName(s)))
+		chains = withFilter(b.gatewayHTTP(p.listener(), p.routesName(s)))
 	} else {
 		chains = withFilter(b.gatewayTCP(p, s))
 	}
@@ -128,12 +128,10 @@ func forServers(names []string) *listenerv3.FilterChainMatch {
 }
 
 // gatewayHTTP is at the edge of the mesh: what callers say of where they come
-// from and of their certificates is not believed, and paths are normalised
-// before they are matched.
-func gatewayHTTP(statPrefix, routes string) *listenerv3.Filter {
-	m := newRoutedHTTP(statPrefix, routes)
+// from and of their certificates is not trusted.
+func (b *builder) gatewayHTTP(statPrefix, routes string) *listenerv3.Filter {
+	m := b.newRoutedHTTP(statPrefix, routes)
 	m.UseRemoteAddress = wrapperspb.Bool(true)
-	m.NormalizePath = wrapperspb.Bool(true)
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 	m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
 		Subject: wrapperspb.Bool(true), Uri: true, Dns: true,

@@ -22,7 +22,7 @@ func (b *builder) inboundListener() *listenerv3.Listener {
 	l.ListenerFilters = []*listenerv3.ListenerFilter{originalDestinationFilter()}
 	l.FilterChains = []*listenerv3.FilterChain{chainForPort(inboundPort, tcpProxy(blackHoleCluster))}
 	for _, port := range b.inboundHTTPPorts() {
-		l.FilterChains = append(l.FilterChains, chainForPort(port, inlineHTTP(fmt.Sprintf("inbound_%d", port), inboundPassthroughCluster)))
+		l.FilterChains = append(l.FilterChains, chainForPort(port, b.inlineHTTP(fmt.Sprintf("inbound_%d", port), inboundPassthroughCluster)))
 	}
 	if b.facet.Identity {
 		b.takeMutual(l)

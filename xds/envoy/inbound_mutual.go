@@ -24,7 +24,7 @@ func (b *builder) takeMutual(l *listenerv3.Listener) {
 	l.ListenerFilters = append(l.ListenerFilters, tlsInspectorFilter())
 	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
 	for _, port := range b.inboundHTTPPorts() {
-		http := newInlineHTTP(fmt.Sprintf("inbound_%d", port), inboundPassthroughCluster)
+		http := b.newInlineHTTP(fmt.Sprintf("inbound_%d", port), inboundPassthroughCluster)
 		http.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 		http.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Uri: true}
 		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{

@@ -38,7 +38,7 @@ func (b *builder) listener(name string) proto.Message {
 	case b.facet.Scope == scopeNames && name == namesListener:
 		l = b.namesListener()
 	case b.facet.Scope == scopeHTTPProxy && name == httpProxyListener(b.facet.Port):
-		l = proxyListener(name, b.facet.Port)
+		l = b.proxyListener(name, b.facet.Port)
 	case b.facet.Scope == scopeGateway:
 		l = b.gatewayListener(name)
 	case b.facet.Scope == scopeOwn, b.facet.Scope == scopePrivate:
@@ -78,9 +78,9 @@ func (b *builder) passOn() *listenerv3.Filter {
 }
 
 // proxyListener is the explicit HTTP proxy of the workload.
-func proxyListener(name string, port uint16) *listenerv3.Listener {
+func (b *builder) proxyListener(name string, port uint16) *listenerv3.Listener {
 	l := newListener(name, "127.0.0.1", port)
-	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{routedHTTP(httpProxyRoutes, httpProxyRoutes)}}}
+	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{b.routedHTTP(httpProxyRoutes, httpProxyRoutes)}}}
 	return l
 }
 
@@ -133,7 +133,7 @@ func (b *builder) portFilter(number uint16) *listenerv3.Filter {
 	for group := range byHostname(b.reader.SpecsOnPort(number)) {
 		owner, _ := b.firstOwner(group, number)
 		if owner.service != nil && owner.port.Protocol.IsHTTP() && !b.isAlias(owner.service) {
-			return routedHTTP("outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
+			return b.routedHTTP("outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
 		}
 	}
 	return nil

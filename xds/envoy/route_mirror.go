@@ -38,5 +38,6 @@ func (r *rule) mirror(action *routev3.RouteAction, to *networking.Destination, p
 	}
 	action.RequestMirrorPolicies = append(action.RequestMirrorPolicies, &routev3.RouteAction_RequestMirrorPolicy{
 		Cluster: copied.cluster(), RuntimeFraction: &corev3.RuntimeFractionalPercent{DefaultValue: fraction(percentage)},
+		DisableShadowHostSuffixAppend: true, // the host stays as it is, as with Istio
 	})
 }

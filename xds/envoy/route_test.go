@@ -130,3 +130,10 @@ func TestRequestsAreTriedAgainWhereThatIsSafe(t *testing.T) {
 		t.Errorf("the route is %v; want 2 retries and no time limit", action)
 	}
 }
+
+// directStatus is the status of the direct response of port 80's first host.
+func directStatus(t *testing.T, s *federation.Snapshot) uint32 {
+	t.Helper()
+	c, _ := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, client(t), s), "80")
+	return c.GetVirtualHosts()[0].GetRoutes()[0].GetDirectResponse().GetStatus()
+}

@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -52,9 +51,7 @@ func (b *builder) rulesNamed(name string, host federation.Hostname) []*federatio
 	return found
 }
 
-func older(a, b *federation.Object) int {
-	return cmp.Or(a.Created.Compare(b.Created), a.Key.Compare(b.Key))
-}
+func older(a, b *federation.Object) int { return a.CompareAge(b) }
 
 // hasRule tells that the facet's proxies see and import the VirtualService, and
 // that it is for sidecars.
