@@ -34,12 +34,18 @@ func appendPodListeners(names []string, f Facet, p servedPort) []string {
 		for i := range group.Endpoints {
 			e := &group.Endpoints[i]
 			number, served := e.Port(name)
-			if ip, isIP := e.Address.IP(); served && isIP && !ip.IsUnspecified() && ip.Zone() == "" && (ip.Is4() || f.IPv6) {
+			if ip, isIP := e.Address.IP(); served && isIP && isCaptured(ip) && (ip.Is4() || f.IPv6) {
 				names = append(names, vipListener(ip, number))
 			}
 		}
 	}
 	return names
+}
+
+// isCaptured tells that connections to the address leave the pod, so that they are
+// captured.
+func isCaptured(ip netip.Addr) bool {
+	return !ip.IsUnspecified() && !ip.IsLoopback() && ip.Zone() == ""
 }
 
 // headlessAt is the headless service whose pod listens at the address, as ownerAt
