@@ -112,6 +112,7 @@ func (b *builder) serviceListener(name string) *listenerv3.Listener {
 // counts as an application protocol, too.
 func (b *builder) portListener(l *listenerv3.Listener, number uint16) *listenerv3.Listener {
 	addNamed(l, b.servers(number))
+	b.addRanges(l, number)
 	if f := b.portFilter(number); f != nil {
 		l.ListenerFilters = append(l.ListenerFilters, httpInspectorFilter())
 		l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true

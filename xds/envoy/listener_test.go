@@ -59,7 +59,7 @@ func TestListenersByProtocolAndVIP(t *testing.T) {
 		"unknown protocol is TCP":     {tcp(99, federation.Unsupported, "10.1.0.1/32"), n, []string{"10.1.0.1_99"}},
 		"UDP has none":                {tcp(53, federation.UDP, "10.1.0.1/32"), n, nil},
 		"TCP without VIP passes":      {tcp(99, federation.TCP), n, nil},
-		"a range passes":              {tcp(99, federation.TCP, "10.2.0.0/24"), n, nil},
+		"a range by port":             {tcp(99, federation.TCP, "10.2.0.0/24"), n, []string{"0.0.0.0_99"}},
 		"IPv6 only to who has it":     {tcp(99, federation.TCP, "10.1.0.1/32", "fd00::1/128"), n, []string{"10.1.0.1_99"}},
 		"IPv6":                        {tcp(99, federation.TCP, "10.1.0.1/32", "fd00::1/128"), dual, []string{"10.1.0.1_99", "fd00::1_99"}},
 		"a port of the capture":       {tcp(15001, federation.HTTP, "10.1.0.1/32"), n, nil},

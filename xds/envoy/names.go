@@ -147,6 +147,9 @@ func appendNames(names []string, t Type, f Facet, p servedPort) []string {
 		for _, vip := range listenerVIPs(p.service, f) {
 			names = append(names, vipListener(vip, p.port.Number))
 		}
+		if len(rangesOf(p.service, f)) > 0 && !reserved {
+			names = append(names, wildcardListener(p.port.Number))
+		}
 		return appendPodListeners(names, f, p)
 	case t == RouteType && f.Scope == scopeRoutes && http && !reserved:
 		return append(names, strconv.Itoa(int(p.port.Number)))
@@ -228,12 +231,12 @@ func parseListener(name string) (vip netip.Addr, port uint16, ok bool) {
 }
 
 // listenerVIPs are the addresses at which a proxy of the cluster catches the
-// service's TCP connections. A range has no listener of its own, and neither has
-// a service whose callers choose the instance, which has listeners at its pods. IPv6
+// service's TCP connections. A range has no listener of its own, see rangesOf, and
+// neither has a headless service, which has listeners at its pods. IPv6
 // addresses are for proxies that have one, allocated ones for proxies with DNS
 // capture: no other caller learns of them.
 func listenerVIPs(s *federation.Service, f Facet) []netip.Addr {
-	if s.Resolution == federation.Passthrough {
+	if headless(s) {
 		return nil
 	}
 	vips, local := serviceVIPs(s, f.Cluster)
