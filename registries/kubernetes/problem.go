@@ -24,6 +24,8 @@ const (
 	codeProbe       = "PROBE_INVALID"
 	codeDistribute  = "TRAFFIC_DISTRIBUTION_NOT_HONOURED"
 	codeMore        = "MORE_PROBLEMS"
+
+	codeInternalPolicy = "INTERNAL_TRAFFIC_POLICY_NOT_SUPPORTED"
 )
 
 // mostProblems bounds what one object may say.

@@ -56,8 +56,17 @@ func parseService(in *corev1.Service, domain string) *service {
 		out.fromOutside(in, &n)
 		out.selects(in)
 	}
+	noteInternalPolicy(in, &n)
 	out.record = record{k: k, version: in.ResourceVersion, problems: n.all()}
 	return out
+}
+
+// noteInternalPolicy reports that callers do not stay on their own node, as the
+// Service wants: nodes are not told apart.
+func noteInternalPolicy(in *corev1.Service, n *notes) {
+	if policy := in.Spec.InternalTrafficPolicy; policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal {
+		n.add(codeInternalPolicy, "spec.internalTrafficPolicy", "%s is not supported: callers on every node are sent to the endpoints of all nodes; trafficDistribution keeps them in a zone", *policy)
+	}
 }
 
 // distribution takes how near the endpoints are to be to their callers.

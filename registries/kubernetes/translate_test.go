@@ -257,6 +257,20 @@ func TestTrafficDistribution(t *testing.T) {
 	}
 }
 
+// A Service whose callers shall stay on their node is reported: the hub does not tell
+// nodes apart.
+func TestR31InternalTrafficPolicyLocalIsReported(t *testing.T) {
+	for policy, part := range map[string]string{"Cluster": "", "Local": "Local is not supported"} {
+		m := newModel("")
+		world(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], internalTrafficPolicy: "+policy+", ports: [{name: http, port: 80}]}")
+		e, want := full(m), map[string]string{}
+		if part != "" {
+			want["Service shop/Web spec.internalTrafficPolicy"] = part
+		}
+		wantProblems(t, e, want)
+	}
+}
+
 const serviceYAML = `apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop, annotations: {networking.istio.io/exportTo: "., blue"}}
