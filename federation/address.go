@@ -105,7 +105,7 @@ func (p AddressPolicy) Refuse(ip netip.Addr, port uint16) string {
 		return "is a link-local address"
 	case ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return "is the broadcast address"
-	case isMetadata(ip):
+	case IsMetadataAddress(ip):
 		return "is a cloud metadata address"
 	}
 	return p.refuseOwn(ip, port)
@@ -144,7 +144,14 @@ func (p AddressPolicy) RefuseHost(name string) string {
 	return ""
 }
 
-func isMetadata(ip netip.Addr) bool {
-	return ip == netip.AddrFrom4([4]byte{100, 100, 100, 200}) ||
-		ip == netip.AddrFrom16([16]byte{0xfd, 0x00, 0x0e, 0xc2, 14: 0x02, 15: 0x54})
+// metadataAddresses are those of cloud metadata services: they give credentials to whoever reaches them from a machine.
+var metadataAddresses = map[netip.Addr]bool{
+	netip.MustParseAddr("169.254.169.254"): true, // most clouds
+	netip.MustParseAddr("100.100.100.200"): true, // Alibaba Cloud
+	netip.MustParseAddr("168.63.129.16"):   true, // Azure: the wire server
+	netip.MustParseAddr("192.0.0.192"):     true, // Oracle Cloud
+	netip.MustParseAddr("fd00:ec2::254"):   true, // AWS
 }
+
+// IsMetadataAddress tells that the address is that of a cloud metadata service.
+func IsMetadataAddress(ip netip.Addr) bool { return metadataAddresses[ip.Unmap()] }

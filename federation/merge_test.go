@@ -76,6 +76,18 @@ func TestMergePrecedence(t *testing.T) {
 	}
 }
 
+// TestR12MetadataAddresses: no metadata service is offered as an endpoint, or dialled.
+func TestR12MetadataAddresses(t *testing.T) {
+	for _, text := range []string{"169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "::ffff:192.0.0.192"} {
+		if (AddressPolicy{AllowLoopback: true}).Refuse(netip.MustParseAddr(text), 80) == "" {
+			t.Errorf("%s may be offered", text)
+		}
+	}
+	if why := (AddressPolicy{}).Refuse(netip.MustParseAddr("168.63.129.17"), 80); why != "" {
+		t.Errorf("its neighbour %s", why)
+	}
+}
+
 func TestAddressPolicyAppliesToAllThatIsOffered(t *testing.T) {
 	k := key("web.shop", "shop")
 	shard := web("127.0.0.1", endpoint("10.1.0.1", 80), endpoint("127.0.0.1", 80), endpoint("100.100.100.200", 80), endpoint("169.254.169.254", 80))

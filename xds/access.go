@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	origin "isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -60,6 +62,9 @@ func (c *callers) enter(identity string, most int) (leave func(), err error) {
 
 // identify tells who opened the stream, and counts it until the stream is left. Clusters must be known for that.
 func (st *stream) identify(ctx context.Context) error {
+	if p, ok := peer.FromContext(ctx); ok {
+		st.from = origin.OfNet(p.Addr)
+	}
 	if access := st.server.options.Access; access != nil {
 		select {
 		case <-st.server.options.Ready:
@@ -98,6 +103,15 @@ func (st *stream) admit(now time.Time) error {
 	}
 	st.workload = workload
 	return nil
+}
+
+// warn writes why the hub ended a stream. Callers that did not prove who they are do not get to fill the log.
+func (st *stream) warn(message string, err error) {
+	if st.server.options.Access != nil && st.leave == nil {
+		st.server.strangers.Warn(st.from, message, slog.Any("error", err))
+		return
+	}
+	st.log.Warn(message, slog.Any("error", err))
 }
 
 // end gives back the place of a stream that was identified.

@@ -84,7 +84,7 @@ func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_Stre
 	err := h.serve(ctx)
 	if e := refusal(err); e != "" {
 		s.options.Metrics.Count(e, "")
-		h.log.Warn("closing a stream of health checks", slog.Any("error", err))
+		h.warn("closing a stream of health checks", err)
 	}
 	if h.refused {
 		h.linger(ctx)

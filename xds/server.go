@@ -9,6 +9,7 @@ import (
 	healthv3 "github.com/envoyproxy/go-control-plane/envoy/service/health/v3"
 	"google.golang.org/grpc"
 
+	origin "isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -19,6 +20,8 @@ type Server struct {
 	drain   chan struct{} // closed when Run ends
 	once    sync.Once
 	callers callers
+	// strangers is the log of callers before it is known who they are.
+	strangers *origin.Log
 
 	fallbacks *fallbacks
 
@@ -41,9 +44,10 @@ type sharedGroup struct {
 
 // New makes a server; it starts nothing.
 func New(o Options) *Server {
+	o = o.withDefaults()
 	return &Server{
-		options: o.withDefaults(), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
-		callers: callers{open: map[string]int{}}, fallbacks: newFallbacks(),
+		options: o, drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
+		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), fallbacks: newFallbacks(),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -48,6 +49,7 @@ type stream struct {
 	asked    chan question
 	over     chan struct{} // closed when nobody answers any more
 
+	from     netip.Prefix // where the caller is
 	caller   Caller
 	leave    func()    // gives the place of the caller's stream back; nil: it has none
 	workload string    // its SPIFFE ID; empty: it is not known
@@ -80,7 +82,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 	st.close()
 	if e := refusal(err); e != "" {
 		s.options.Metrics.Count(e, "")
-		st.log.Warn("closing an xDS stream", slog.Any("error", err))
+		st.warn("closing an xDS stream", err)
 	}
 	return err
 }

@@ -55,3 +55,25 @@ func TestR02MemoryOfAnonymousCallers(t *testing.T) {
 		t.Errorf("the memory of the hub grew by %d MiB from %d", grown, before)
 	}
 }
+
+// TestR12AnonymousCallersDoNotFloodTheLog: 200 streams and calls without a proof leave a few lines.
+func TestR12AnonymousCallersDoNotFloodTheLog(t *testing.T) {
+	p := startSecureProgram(t, "true", "")
+	conn, err := grpc.NewClient(p.xdsAddr, grpc.WithTransportCredentials(credentials.NewTLS(p.anonymous())))
+	must(t, err)
+	defer conn.Close()
+	before := strings.Count(p.log.String(), "\n")
+	for range 100 {
+		_, err := security.NewIstioCertificateServiceClient(conn).CreateCertificate(t.Context(), &security.IstioCertificateRequest{})
+		if status.Code(err) != codes.Unauthenticated {
+			t.Fatalf("a call: %v", err)
+		}
+		c := p.open(t, conn)
+		if _, err := c.Receive(t.Context()); status.Code(err) != codes.Unauthenticated {
+			t.Fatalf("a stream: %v", err)
+		}
+	}
+	if n := strings.Count(p.log.String(), "\n") - before; n == 0 || n > 20 {
+		t.Errorf("the log has %d lines more:\n%s", n, p.log.String())
+	}
+}

@@ -19,6 +19,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/identity/authority"
+	"isthmus.dev/isthmus/internal/source"
 )
 
 // Certificates tell what a certificate proves; an authority.Trust does.
@@ -38,7 +39,10 @@ type Options struct {
 }
 
 // Guard tells who callers are and which nodes they may be.
-type Guard struct{ o Options }
+type Guard struct {
+	o   Options
+	log *source.Log // of what callers provoke before it is known who they are
+}
 
 // New makes a guard.
 func New(o Options) *Guard {
@@ -48,7 +52,7 @@ func New(o Options) *Guard {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return &Guard{o}
+	return &Guard{o, source.NewLog(o.Logger)}
 }
 
 // Identify tells who opened the connection of a gRPC call: by its certificate,
@@ -67,11 +71,11 @@ func (g *Guard) Identify(ctx context.Context) (Identity, error) {
 	no := refusal{}
 	if !errors.As(err, &no) {
 		g.o.Metrics.Proof(by, Unproven)
-		g.o.Logger.Warn("nobody can tell who a caller is", slog.String("from", addressOf(ctx).String()), slog.Any("error", err))
+		g.log.Warn(source.Of(addressOf(ctx)), "nobody can tell who a caller is", slog.String("from", addressOf(ctx).String()), slog.Any("error", err))
 		return Identity{}, status.Error(codes.Unavailable, err.Error())
 	}
 	g.o.Metrics.Proof(by, Refused)
-	g.o.Logger.Warn("refusing a caller", slog.String("from", addressOf(ctx).String()), slog.String("method", string(by)), slog.Any("error", err))
+	g.log.Warn(source.Of(addressOf(ctx)), "refusing a caller", slog.String("from", addressOf(ctx).String()), slog.String("method", string(by)), slog.Any("error", err))
 	return Identity{}, status.Error(codes.Unauthenticated, err.Error())
 }
 

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"isthmus.dev/isthmus/federation"
 )
 
 const (
@@ -127,7 +129,7 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 			return ""
 		}
 		return "is a loopback address; loopback API servers are for --dev only"
-	case metadata(address):
+	case federation.IsMetadataAddress(address):
 		return "is the address of a cloud's metadata service"
 	case address.IsLinkLocalUnicast(), address.IsUnspecified(), address.IsMulticast(), address == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return "is a link-local, unspecified, multicast or broadcast address; an API server has a unicast address"
@@ -145,14 +147,6 @@ func unwrapped(address netip.Addr) netip.Addr {
 		return netip.AddrFrom4([4]byte(all[12:]))
 	}
 	return address
-}
-
-func metadata(address netip.Addr) bool {
-	switch address.String() {
-	case "169.254.169.254", "100.100.100.200", "fd00:ec2::254":
-		return true
-	}
-	return false
 }
 
 // serverName allows another name than the server's only together with CA data (B-K9).

@@ -50,6 +50,15 @@ func TestBK07ServerAddress(t *testing.T) {
 	refuses(t, cases)
 }
 
+// TestR12MetadataServers: the metadata services of Azure and Oracle Cloud are no API servers.
+func TestR12MetadataServers(t *testing.T) {
+	var cases []refusal
+	for _, host := range []string{"168.63.129.16", "192.0.0.192", "[::ffff:168.63.129.16]", "[64:ff9b::a83f:8110]"} {
+		cases = append(cases, refusal{host, withServer("https://" + host + ":6443"), serverField, CodeServerAddress})
+	}
+	refuses(t, cases)
+}
+
 func TestBK07LoopbackInDev(t *testing.T) {
 	allowed := ParseOptions{Now: testNow, AllowLoopback: true}
 	for _, host := range []string{"127.0.0.1:6443", "localhost:6443", "[::1]:6443"} {
