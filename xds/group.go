@@ -43,6 +43,7 @@ type group struct {
 	snapshot      *federation.Snapshot // nil before the first sync
 	contributions map[federation.ServiceKey][]string
 	fixed         []string // contributed by no service
+	lastFixed     []string // as computed last
 	fixedDeps     federation.Deps
 	speakers      map[federation.ObjectKey][]string // hostnames to whose services an object contributes
 	names         map[string]int                    // how many contributions give the name
@@ -105,15 +106,15 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 
 // resync takes everything anew.
 func (g *group) resync() {
-	g.names, g.contributions = map[string]int{}, map[federation.ServiceKey][]string{}
+	contributed, spoken := g.contributions, g.speakers
+	g.names, g.contributions, g.speakers = map[string]int{}, map[federation.ServiceKey][]string{}, map[federation.ObjectKey][]string{}
 	g.fixed = nil
 	g.refix()
-	clear(g.speakers)
 	for o := range g.snapshot.Objects() {
-		g.listen(o.Key, g.make.speaks(o))
+		g.listen(o.Key, g.spokenOf(o, spoken[o.Key]))
 	}
 	for svc := range g.snapshot.Services() {
-		names := g.make.contributes(g.kind, g.facet, svc, g.snapshot)
+		names := g.contributionOf(svc, contributed[svc.Key])
 		if len(names) > 0 {
 			g.contributions[svc.Key] = names
 		}
@@ -159,7 +160,7 @@ func (g *group) contributeEndpoints(svc *federation.Service) {
 
 func (g *group) replaceContribution(key federation.ServiceKey, svc *federation.Service) (before, now []string) {
 	if svc != nil {
-		now = g.make.contributes(g.kind, g.facet, svc, g.snapshot)
+		now = g.contributionOf(svc, g.contributions[key])
 	}
 	before = g.contributions[key]
 	if delete(g.contributions, key); len(now) > 0 {
@@ -195,7 +196,7 @@ func (g *group) exchange(before, now []string) {
 // refix asks anew for the names that no service contributes.
 func (g *group) refix() {
 	r := g.snapshot.Read()
-	now := g.make.fixed(g.kind, g.facet, r)
+	now := g.fixedOf(r)
 	deps := r.Deps()
 	g.index.replace(fixedNames, g.fixedDeps, deps)
 	g.fixedDeps = deps
@@ -213,7 +214,7 @@ const fixedNames = "\x00"
 func (g *group) hear(key federation.ObjectKey) {
 	var now []string
 	if o, ok := g.snapshot.Object(key); ok {
-		now = g.make.speaks(o)
+		now = g.spokenOf(o, g.speakers[key])
 	}
 	hosts := slices.Concat(g.speakers[key], now)
 	g.listen(key, now)

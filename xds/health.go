@@ -70,7 +70,8 @@ type healthStream struct {
 
 // StreamHealthCheck tells a gateway what to probe, again whenever that changes,
 // and takes its reports.
-func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_StreamHealthCheckServer) error {
+func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_StreamHealthCheckServer) (err error) {
+	defer s.ended(&err)
 	if s.options.Probes == nil {
 		return status.Error(codes.Unimplemented, "this hub takes no reports of probes")
 	}
@@ -81,7 +82,7 @@ func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_Stre
 	ctx, cancel := context.WithCancel(g.Context())
 	defer cancel()
 	defer h.end()
-	err := h.serve(ctx)
+	err = h.serve(ctx)
 	if e := refusal(err); e != "" {
 		s.options.Metrics.Count(e, "")
 		h.warn("closing a stream of health checks", err)

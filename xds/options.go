@@ -36,7 +36,9 @@ const (
 	NotServing Event = "not_serving"
 	// ReportsRefused: who is no gateway of its network wants to report of others'.
 	ReportsRefused Event = "reports_refused"
-	Denied         Event = "denied" // a stream of someone who may not have it, or no longer
+	// StreamPanic: a fault of the hub ended a stream.
+	StreamPanic Event = "stream_panic"
+	Denied      Event = "denied" // a stream of someone who may not have it, or no longer
 )
 
 // Events that end a stream because of what the client did.

@@ -60,7 +60,8 @@ type stream struct {
 	refused  map[string]struct{} // names of secrets
 }
 
-func (s *Server) serve(g grpc.ServerStream, delta bool) error {
+func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
+	defer s.ended(&err)
 	s.options.Traffic.Streams(protocolOf(delta), 1)
 	defer s.options.Traffic.Streams(protocolOf(delta), -1)
 	st := &stream{
@@ -72,14 +73,13 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 	// The handler's return ends the gRPC stream, and with it both goroutines.
 	ctx, cancel := context.WithCancel(g.Context())
 	defer cancel()
-	err := st.identify(ctx)
+	defer st.close()
 	defer st.end()
-	if err == nil {
+	if err = st.identify(ctx); err == nil {
 		go st.receive(ctx)
 		go st.write(ctx)
 		err = st.run(ctx)
 	}
-	st.close()
 	if e := refusal(err); e != "" {
 		s.options.Metrics.Count(e, "")
 		st.warn("closing an xDS stream", err)
@@ -247,7 +247,11 @@ func (st *stream) groupsOf(t envoy.Type) []groupKey {
 			return nil
 		}
 	}
-	for _, facet := range st.server.options.builder.facets(t, st.node, st.session.latest()) {
+	facets, ok := st.facetsOf(t)
+	if !ok {
+		return st.held[t]
+	}
+	for _, facet := range facets {
 		keys = append(keys, groupKey{t, facet})
 	}
 	return keys

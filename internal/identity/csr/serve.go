@@ -1,6 +1,8 @@
 package csr
 
 import (
+	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"google.golang.org/grpc"
@@ -23,7 +25,14 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 	}, s)
 }
 
-func (s *Service) serve(stream grpc.ServerStream) error {
+func (s *Service) serve(stream grpc.ServerStream) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.o.Metrics.Requested(Failed)
+			s.o.Logger.Error("a request for a certificate panicked", slog.Any("error", p), slog.String("stack", string(debug.Stack())))
+			err = status.Error(codes.Internal, "the hub failed to sign; its log says why")
+		}
+	}()
 	caller, err := s.o.Callers.Identify(stream.Context())
 	if err != nil {
 		return err

@@ -1,0 +1,70 @@
+package xds
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// A panic is contained where it happens: what a group computes stays as it was, and only the object or service at fault is
+// affected. A panic elsewhere ends its stream. Nothing that an object holds ends the process, since the object would still be
+// there after the next start.
+
+// contributionOf returns the names that the service contributes; after a panic, those that it contributed before.
+func (g *group) contributionOf(svc *federation.Service, before []string) (names []string) {
+	defer g.contain(string(svc.Key.Hostname), func() { names = before })
+	return g.make.contributes(g.kind, g.facet, svc, g.snapshot)
+}
+
+// spokenOf returns the hosts to whose services the object contributes; after a panic, those as before.
+func (g *group) spokenOf(o *federation.Object, before []string) (hosts []string) {
+	defer g.contain(fmt.Sprintf("%s %s/%s", o.Key.Kind, o.Key.Namespace, o.Key.Name), func() { hosts = before })
+	return slices.Clone(g.make.speaks(o))
+}
+
+// fixedOf returns the names that no service contributes; after a panic, those as before.
+func (g *group) fixedOf(r *federation.Reader) (names []string) {
+	defer g.contain("names of no service", func() { names = g.lastFixed })
+	names = g.make.fixed(g.kind, g.facet, r)
+	g.lastFixed = names
+	return names
+}
+
+// contain reports a panic and has its caller fall back.
+func (g *group) contain(what string, fallBack func()) {
+	if p := recover(); p != nil {
+		g.failed(g.kind, what, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		fallBack()
+	}
+}
+
+// facetsOf returns the facets of the node; ok is false after a panic on a stream that has groups of the type, which then
+// stay. A stream that has none ends: it has nothing to fall back on, and its proxy keeps what it has.
+func (st *stream) facetsOf(t envoy.Type) (facets []envoy.Facet, ok bool) {
+	defer func() {
+		if len(st.held[t]) == 0 {
+			return
+		}
+		if p := recover(); p != nil {
+			st.server.buildFailed(t, "facets of "+st.node.ID, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			facets, ok = nil, false
+		}
+	}()
+	return st.server.options.builder.facets(t, st.node, st.session.latest()), true
+}
+
+// ended turns a panic of a stream into its end.
+func (s *Server) ended(err *error) {
+	if p := recover(); p != nil {
+		s.options.Metrics.Count(StreamPanic, "")
+		s.options.Logger.Error("ending a stream: it panicked", slog.Any("error", p), slog.String("stack", string(debug.Stack())))
+		*err = status.Error(codes.Internal, "the hub failed to serve this stream; its log says why")
+	}
+}

@@ -1,0 +1,108 @@
+package xds
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/xdstest"
+)
+
+// poisoned builds like xds/envoy, and panics in the named function at the service or object called poison.
+func poisoned(where string, armed *atomic.Bool) *builder {
+	made := envoyBuilder
+	hurts := func(function string) {
+		if function == where && armed.Load() {
+			panic("poison")
+		}
+	}
+	made.facets = func(t envoy.Type, n envoy.Node, s *federation.Snapshot) []envoy.Facet {
+		hurts("facets")
+		return envoy.Facets(t, n, s)
+	}
+	made.fixed = func(t envoy.Type, f envoy.Facet, r *federation.Reader) []string {
+		hurts("fixed")
+		return envoy.Fixed(t, f, r)
+	}
+	made.contributes = func(t envoy.Type, f envoy.Facet, svc *federation.Service, s *federation.Snapshot) []string {
+		if svc.Key == key("poison") {
+			hurts("contributes")
+		}
+		return envoy.Contributes(t, f, svc, s)
+	}
+	made.speaks = func(o *federation.Object) []string {
+		if o.Key.Name == "poison" {
+			hurts("speaks " + o.Key.Kind)
+		}
+		return envoy.Speaks(o)
+	}
+	made.build = func(t envoy.Type, name string, f envoy.Facet, r *federation.Reader) (proto.Message, []envoy.Reason, error) {
+		if name == cluster("poison") {
+			hurts("build")
+		}
+		return envoy.Build(t, name, f, r)
+	}
+	return &made
+}
+
+// poisonKinds are the kinds of objects that builders read.
+var poisonKinds = []string{
+	"VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "WorkloadEntry", "Sidecar", "EnvoyFilter", "ProxyConfig", "Telemetry", "WasmPlugin",
+	"AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication", "HTTPRoute", "GRPCRoute", "ServiceExport", "MeshSettings", "Network",
+}
+
+func poisonObject(kind string) federation.Edit {
+	k := federation.ObjectKey{Group: "test", Kind: kind, Namespace: "shop", Name: "poison"}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: {Key: k, Digest: kind}}}}
+}
+
+// TestR12PoisonObjects: whatever a service or an object makes panic, streams that are open stay and get what concerns other
+// services, and so do new ones; only one that has nothing to fall back on ends.
+func TestR12PoisonObjects(t *testing.T) {
+	places := []string{"facets", "fixed", "contributes", "build"}
+	for _, kind := range poisonKinds {
+		places = append(places, "speaks "+kind)
+	}
+	for _, place := range places {
+		t.Run(place, func(t *testing.T) {
+			var armed atomic.Bool
+			h := newHub(t, func(o *Options) { o.builder = poisoned(place, &armed) })
+			h.set(service("web", 1), service("poison", 1))
+			c := h.client(xdstest.Options{Delta: true})
+			c.get(xdstest.Request{Type: xdstest.CDS})
+			armed.Store(true)
+			for _, kind := range poisonKinds {
+				h.writer.Update(poisonObject(kind))
+			}
+			h.set(service("poison", 1, 2), service("after", 1))
+			c.until(cluster("after"))
+			fresh := h.client(xdstest.Options{Delta: true})
+			if place != "facets" {
+				fresh.get(xdstest.Request{Type: xdstest.CDS})
+			} else {
+				_ = fresh.Send(xdstest.Request{Type: xdstest.CDS})
+				if err := fresh.ends(); status.Code(err) != codes.Internal {
+					t.Errorf("a stream that has nothing to fall back on: %v", err)
+				}
+			}
+			armed.Store(false)
+			h.set(service("poison", 1, 2, 3), service("healed", 1))
+			c.until(cluster("healed"))
+		})
+	}
+}
+
+// until accepts responses until one has the cluster.
+func (c client) until(name string) {
+	c.t.Helper()
+	for {
+		if _, has := c.accept(xdstest.CDS).Resources[name]; has {
+			return
+		}
+	}
+}
