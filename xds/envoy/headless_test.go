@@ -139,6 +139,13 @@ func TestR81OneListenerForTwoHeadlessServicesOfAPod(t *testing.T) {
 	}
 }
 
+// TestR81NoListenerForPodsAtLoopback: connections there stay within the workload, and
+// the address is that of the sidecar's own listeners.
+func TestR81NoListenerForPodsAtLoopback(t *testing.T) {
+	w := newWorld().attach("c1", "").say("c1", key(databaseHost), database("db-0=127.0.0.1", "db-1=10.0.0.2"))
+	expectListeners(t, w.snapshot, client(t), "0.0.0.0_8080", "10.0.0.2_9000")
+}
+
 // TestR81PodsOfHeadlessServicesHaveNames: in routes under every name of the
 // service, and for proxies that answer DNS requests.
 func TestR81PodsOfHeadlessServicesHaveNames(t *testing.T) {
