@@ -1,6 +1,8 @@
 package envoy
 
 import (
+	"slices"
+
 	"isthmus.dev/isthmus/federation"
 )
 
@@ -23,9 +25,29 @@ func (b *builder) isAlias(s *federation.Service) bool {
 	return is
 }
 
-// aliases are the other names of the service.
+// seenAt are the services of the hostname that the facet's proxies see.
+func (b *builder) seenAt(host federation.Hostname) []*federation.Service {
+	return slices.DeleteFunc(slices.Clone(b.reader.ByHostname(host)), func(s *federation.Service) bool { return !b.sees(s) })
+}
+
+// aliasAmong is what the hostname is another name of: as its owner has it, or any of
+// its services where none has the port.
+func (b *builder) aliasAmong(host federation.Hostname, owner servedPort) (federation.Hostname, bool) {
+	if owner.service != nil {
+		return b.standsFor(owner.service)
+	}
+	for _, s := range b.seenAt(host) {
+		if to, is := b.standsFor(s); is {
+			return to, true
+		}
+	}
+	return "", false
+}
+
+// aliases are the other names of the service. A service that has such a name as its
+// hostname comes first.
 func (b *builder) aliases(s *federation.Service) []federation.Hostname {
-	names := append([]federation.Hostname(nil), s.Aliases...)
+	names := slices.DeleteFunc(slices.Clone(s.Aliases), func(name federation.Hostname) bool { return len(b.seenAt(name)) > 0 })
 	for _, alias := range b.reader.AliasesOf(s.Key.Hostname, b.sees) {
 		if host, _ := b.standsFor(alias); host == s.Key.Hostname {
 			names = append(names, alias.Key.Hostname)

@@ -45,6 +45,10 @@ func drawShard(t *rapid.T) *federation.Shard {
 		Resolution: federation.Resolution(rapid.IntRange(0, 3).Draw(t, "resolution")),
 		ExportTo:   rapid.SampledFrom([][]string{nil, nil, {"."}, {"shop"}, {"shop", "other"}, {"*"}}).Draw(t, "exportTo"),
 	}
+	s.ExternalName = rapid.SampledFrom([]federation.Hostname{"", "", "", "web.shop.svc.cluster.local", "web.shop.svc", "api.example.com", "db.example.com"}).Draw(t, "external name")
+	if rapid.Bool().Draw(t, "aliases") {
+		s.Aliases = []federation.Hostname{"web.dc1.example", "db.shop.svc.cluster.local"}
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "vips") {
 		s.VIPs = append(s.VIPs, netip.MustParsePrefix(rapid.SampledFrom([]string{
 			"10.1.0.1/32", "10.1.0.2/32", "10.2.0.0/24", "fd00::1/128", "fd00::/64",

@@ -71,7 +71,7 @@ func (b *builder) headlessClaims(pod netip.Addr, number uint16) []servedPort {
 	for _, network := range b.flatNetworks() {
 		for _, i := range b.reader.InstancesAt(federation.Place{Network: network, Addresses: []netip.Addr{pod}}) {
 			isTCP := i.Port.Protocol.Transport() == federation.TransportTCP
-			if isTCP && i.Number == number && headless(i.Service) && b.sees(i.Service) && b.owns(i.Service, i.Port.Number) {
+			if isTCP && i.Number == number && headless(i.Service) && b.sees(i.Service) && b.owns(i.Service, i.Port.Number) && !b.isAlias(i.Service) {
 				claims = append(claims, servedPort{i.Service, i.Port})
 			}
 		}

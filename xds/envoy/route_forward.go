@@ -112,24 +112,32 @@ func (b *builder) hashing(t target) []*routev3.RouteAction_HashPolicy {
 	return hashPolicies(b.trafficPolicyFor(t.service, t.port.Number, t.subset))
 }
 
-// seenAt are the services of the hostname that the facet's proxies see.
-func (b *builder) seenAt(host federation.Hostname) []*federation.Service {
-	return slices.DeleteFunc(slices.Clone(b.reader.ByHostname(host)), func(s *federation.Service) bool { return !b.sees(s) })
-}
-
 // target finds a destination; where it does not exist, missing says why. A
 // destination without a port means the only port of the service, else the port
-// that is routed.
+// that is routed. An alias means the service of which it is another name.
 func (r *rule) target(d *networking.Destination) (to target, missing string) {
 	host := federation.ResolveHost(d.GetHost(), r.object.Key.Namespace)
-	services := r.seenAt(host)
-	if len(services) > 0 {
-		if to, is := r.standsFor(services[0]); is {
-			host, services = to, r.seenAt(to)
+	owner, missing := r.ownerAtHost(host, d)
+	if real, is := r.aliasAmong(host, owner); is {
+		owner, missing = r.ownerAtHost(real, d)
+		if owner.service != nil && r.isAlias(owner.service) {
+			return to, fmt.Sprintf("the destination %s leads over %s to other names only", host, real)
 		}
 	}
+	if missing != "" {
+		return to, missing
+	}
+	if d.GetSubset() != "" && !r.hasSubset(owner.service, d.GetSubset()) {
+		return to, fmt.Sprintf("no DestinationRule that this proxy sees gives the destination %s a subset %q", host, d.GetSubset())
+	}
+	return target{owner, d.GetSubset()}, ""
+}
+
+// ownerAtHost is the service of the hostname that has the destination's port.
+func (r *rule) ownerAtHost(host federation.Hostname, d *networking.Destination) (owner servedPort, missing string) {
+	services := r.seenAt(host)
 	if len(services) == 0 {
-		return to, fmt.Sprintf("the destination %s is no service that this proxy sees", host)
+		return owner, fmt.Sprintf("the destination %s is no service that this proxy sees", host)
 	}
 	number := r.port
 	if d.GetPort() != nil {
@@ -137,12 +145,9 @@ func (r *rule) target(d *networking.Destination) (to target, missing string) {
 	} else if numbers := portNumbers(services); len(numbers) == 1 {
 		number = numbers[0]
 	}
-	owner, _ := r.firstOwner(services, number)
+	owner, _ = r.firstOwner(services, number)
 	if owner.service == nil {
-		return to, fmt.Sprintf("the destination %s has no port %d; name one of its ports", host, number)
+		return owner, fmt.Sprintf("the destination %s has no port %d; name one of its ports", host, number)
 	}
-	if d.GetSubset() != "" && !r.hasSubset(owner.service, d.GetSubset()) {
-		return to, fmt.Sprintf("no DestinationRule that this proxy sees gives the destination %s a subset %q", host, d.GetSubset())
-	}
-	return target{owner, d.GetSubset()}, ""
+	return owner, ""
 }
