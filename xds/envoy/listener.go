@@ -133,7 +133,7 @@ func (b *builder) portListener(l *listenerv3.Listener, number uint16) *listenerv
 func (b *builder) portFilter(number uint16) *listenerv3.Filter {
 	for group := range byHostname(b.reader.SpecsOnPort(number)) {
 		owner, _ := b.firstOwner(group, number)
-		if owner.service != nil && owner.port.Protocol.IsHTTP() && !b.isAlias(owner.service) {
+		if owner.service != nil && owner.port.Protocol.IsHTTP() {
 			return b.routedHTTP("outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
 		}
 	}

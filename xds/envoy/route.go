@@ -77,7 +77,7 @@ func (b *builder) planRoutes(name string) *routePlan {
 	}
 	only := []uint16{number}
 	hosts := b.httpHosts(b.reader.SpecsOnPort(number), func([]*federation.Service) []uint16 { return only })
-	if len(hosts) == 0 {
+	if len(hosts) == 0 && b.portFilter(number) == nil {
 		return nil
 	}
 	hosts = b.withRuledHosts(hosts, number)
