@@ -138,11 +138,19 @@ type Foresight struct {
 	Missing []Change // allocations that they make necessary, made already in the state
 }
 
+// isLeftOver tells that the service has an allocation and no ServiceEntry here.
+func (s *State) isLeftOver(key federation.ServiceKey) bool {
+	_, unsettled := s.unsettled.Get(serviceBytes(key))
+	return unsettled && len(s.AllocatedTo(key)) > 0
+}
+
 // Preview is Next with the allocations that it makes necessary already made: what
-// the mesh will be once they are written, too.
+// the mesh will be once they are written, too. It frees the VIPs of services that
+// the changes themselves end. Others that look left over may be those of a source
+// that only another hub reads.
 func (s *State) Preview(changes []Event, revision int64) Foresight {
 	after, edit := s.Next(changes, revision)
-	missing := after.MissingAllocations()
+	missing := slices.DeleteFunc(after.MissingAllocations(), func(c Change) bool { return c.Object == nil && s.isLeftOver(allocatedFor(c.Key)) })
 	if len(missing) == 0 {
 		return Foresight{State: after, Edit: edit}
 	}
@@ -160,9 +168,25 @@ func (d *draft) allocated(key federation.ServiceKey) []netip.Addr {
 	return h.allocation()
 }
 
+func allocatedFor(key federation.ObjectKey) federation.ServiceKey {
+	return federation.ServiceKey{Hostname: federation.Hostname(key.Name), Namespace: key.Namespace}
+}
+
+// EndedSince are the changes that free the VIPs of services whose last ServiceEntry
+// this hub has seen go since the other state.
+func (s *State) EndedSince(before *State) []Change {
+	var ended []Change
+	for _, c := range s.MissingAllocations() {
+		if key := allocatedFor(c.Key); c.Object == nil && len(before.AllocatedTo(key)) > 0 && !before.isLeftOver(key) {
+			ended = append(ended, c)
+		}
+	}
+	return ended
+}
+
 // allot notes which addresses are in use.
 func (d *draft) allot(key federation.ObjectKey, old, now *held) {
-	service := federation.ServiceKey{Hostname: federation.Hostname(key.Name), Namespace: key.Namespace}
+	service := allocatedFor(key)
 	for _, ip := range old.allocation() {
 		d.taken.Delete(takenBytes(ip, service))
 	}

@@ -11,13 +11,18 @@ import (
 // addressPause is how long a store that did not take addresses is left alone.
 const addressPause = 5 * time.Second
 
-// Run gives automatic VIPs to services of sources that are not written to, until
-// the context ends; those of applied objects come with their commit. It takes
-// none away: that, too, is for the next commit.
+// Run gives automatic VIPs to services of sources that are not written to, and
+// frees those of services that it has seen end, until the context ends; those of
+// applied objects come and go with their commit. Other hubs may read other folders:
+// a VIP whose service this hub has never known is left alone.
 func (e *Engine) Run(ctx context.Context) error {
+	before := e.Views.Latest()
 	for {
 		v := e.Views.Latest()
-		failed := v.Synced() && len(wantedAddresses(v)) > 0 && e.giveAddresses(ctx) != nil
+		failed := len(addresses(v, before)) > 0 && e.commitAddresses(ctx, before) != nil
+		if !failed {
+			before = v
+		}
 		if !e.awaitNext(ctx, v, failed) {
 			return nil
 		}
@@ -42,12 +47,21 @@ func (e *Engine) awaitNext(ctx context.Context, v *config.View, failed bool) boo
 	return true
 }
 
-func wantedAddresses(v *config.View) []config.Change {
-	return slices.DeleteFunc(v.State.MissingAllocations(), func(c config.Change) bool { return c.Object == nil })
+// addresses are the allocations that are wanted now, and those whose services have
+// ended since the view before.
+func addresses(v, before *config.View) []config.Change {
+	if !v.Synced() {
+		return nil
+	}
+	changes := slices.DeleteFunc(v.State.MissingAllocations(), func(c config.Change) bool { return c.Object == nil })
+	if before.Synced() {
+		changes = append(changes, v.State.EndedSince(before.State)...)
+	}
+	return changes
 }
 
-// giveAddresses commits what is wanted now. Trouble passes: it is tried again.
-func (e *Engine) giveAddresses(ctx context.Context) error {
+// commitAddresses commits them. Trouble passes: it is tried again.
+func (e *Engine) commitAddresses(ctx context.Context, before *config.View) error {
 	select {
 	case <-e.turn:
 		defer func() { e.turn <- struct{}{} }()
@@ -55,7 +69,7 @@ func (e *Engine) giveAddresses(ctx context.Context) error {
 		return ctx.Err()
 	}
 	on := base{e.Views.Latest()}
-	wanted := wantedAddresses(on.View)
+	wanted := addresses(on.View, before)
 	if len(wanted) == 0 {
 		return nil
 	}

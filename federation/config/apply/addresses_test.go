@@ -84,3 +84,34 @@ func TestUnusableHostnameIsAFinding(t *testing.T) {
 		t.Errorf("findings %+v", r.Findings)
 	}
 }
+
+// TestR36HubKeepsTheVIPsOfFoldersThatItDoesNotRead: of two hubs on one store, one has
+// a folder of entries. The VIPs stay through changes that the other one makes, and go
+// with the entry.
+func TestR36HubKeepsTheVIPsOfFoldersThatItDoesNotRead(t *testing.T) {
+	files, other := newWorld(t), newWorld(t)
+	w := join(t, other.store, config.Named{Name: "FILE", Source: entriesOnly{files.store}})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = w.engine.Run(ctx) }()
+	defer func() { cancel(); <-ended }()
+	files.must(external("a.example.com"))
+	had := w.addresses(entryOfFile)
+	for _, host := range []string{"b.example.com", "c.example.com"} {
+		other.must(external(host))
+		if kept := other.views.Latest().State.AllocatedTo(entryOfFile); len(kept) != len(had) {
+			t.Fatalf("after a change at the other hub, of the VIPs %v are left %v", had, kept)
+		}
+	}
+	gone := apply.Deletion{Objects: []federation.ObjectKey{{Group: "networking.istio.io", Kind: "ServiceEntry", Namespace: "shop", Name: "a"}}}
+	if r, err := files.engine.Delete(t.Context(), gone); err != nil || codes(r) != "" {
+		t.Fatal(codes(r), err)
+	}
+	for v := w.views.Latest(); len(v.State.AllocatedTo(entryOfFile)) > 0; v = w.views.Latest() {
+		select {
+		case <-v.Superseded():
+		case <-t.Context().Done():
+			t.Fatal("the VIPs of an entry that is gone are kept")
+		}
+	}
+}
