@@ -91,3 +91,14 @@ func (c *Client) History(ctx context.Context) iter.Seq2[ConfigStep, error] {
 		return page[ConfigStep]{answer.History.Nodes, answer.History.PageInfo}, nil
 	})
 }
+
+// Networks yields the networks that the hub knows.
+func (c *Client) Networks(ctx context.Context) iter.Seq2[NetworkSummary, error] {
+	return all(func(*string) (page[NetworkSummary], error) {
+		answer, err := Networks(ctx, c)
+		if err != nil {
+			return page[NetworkSummary]{}, err
+		}
+		return page[NetworkSummary]{items: answer.Networks}, nil
+	})
+}

@@ -60,6 +60,10 @@ type ApplyInput struct {
 	FieldManager *string `json:"fieldManager"`
 	// Take over fields that other managers own.
 	Force *bool `json:"force"`
+	// The namespace of manifests that name none; absent: default.
+	Namespace *string `json:"namespace"`
+	// Refuse a manifest whose metadata.resourceVersion is not the revision of the stored object; absent: the field is ignored.
+	CompareResourceVersion *bool `json:"compareResourceVersion"`
 	// The name of the manifests as a whole: every object is labelled with it.
 	Set *string `json:"set"`
 	// Delete the objects of the set that are not among the manifests; those with the annotation isthmus.dev/prune: "false" are protected.
@@ -92,6 +96,12 @@ func (v *ApplyInput) GetFieldManager() *string { return v.FieldManager }
 
 // GetForce returns ApplyInput.Force, and is useful for accessing the field via an interface.
 func (v *ApplyInput) GetForce() *bool { return v.Force }
+
+// GetNamespace returns ApplyInput.Namespace, and is useful for accessing the field via an interface.
+func (v *ApplyInput) GetNamespace() *string { return v.Namespace }
+
+// GetCompareResourceVersion returns ApplyInput.CompareResourceVersion, and is useful for accessing the field via an interface.
+func (v *ApplyInput) GetCompareResourceVersion() *bool { return v.CompareResourceVersion }
 
 // GetSet returns ApplyInput.Set, and is useful for accessing the field via an interface.
 func (v *ApplyInput) GetSet() *string { return v.Set }
@@ -350,6 +360,15 @@ func (v *ClusterAttached) GetFindings() []Finding { return v.Findings }
 
 // GetUserErrors returns ClusterAttached.UserErrors, and is useful for accessing the field via an interface.
 func (v *ClusterAttached) GetUserErrors() []UserError { return v.UserErrors }
+
+// ClusterByIDResponse is returned by ClusterByID on success.
+type ClusterByIDResponse struct {
+	// One attached cluster, or null.
+	Cluster *ClusterSummary `json:"cluster"`
+}
+
+// GetCluster returns ClusterByIDResponse.Cluster, and is useful for accessing the field via an interface.
+func (v *ClusterByIDResponse) GetCluster() *ClusterSummary { return v.Cluster }
 
 // ClusterChange includes the requested fields of the GraphQL type ClusterChange.
 // The GraphQL type's documentation follows.
@@ -1088,6 +1107,33 @@ func (v *EndpointSummary) GetPorts() []EndpointPort { return v.Ports }
 // GetLocality returns EndpointSummary.Locality, and is useful for accessing the field via an interface.
 func (v *EndpointSummary) GetLocality() EndpointPlace { return v.Locality }
 
+// EntryHealth includes the requested fields of the GraphQL type GatewayHealth.
+// The GraphQL type's documentation follows.
+//
+// What a gateway is to the proxies of a network, as far as probes can tell. It is evidence of the data path; that of the control link is the status of clusters.
+type EntryHealth struct {
+	// The network from which it was probed.
+	Observer string `json:"observer"`
+	// Whether the probes reach it.
+	Reachable bool `json:"reachable"`
+	// Since when that is so.
+	Since time.Time `json:"since"`
+	// Whether proxies of the observer enter by it, and why.
+	Standing GatewayStanding `json:"standing"`
+}
+
+// GetObserver returns EntryHealth.Observer, and is useful for accessing the field via an interface.
+func (v *EntryHealth) GetObserver() string { return v.Observer }
+
+// GetReachable returns EntryHealth.Reachable, and is useful for accessing the field via an interface.
+func (v *EntryHealth) GetReachable() bool { return v.Reachable }
+
+// GetSince returns EntryHealth.Since, and is useful for accessing the field via an interface.
+func (v *EntryHealth) GetSince() time.Time { return v.Since }
+
+// GetStanding returns EntryHealth.Standing, and is useful for accessing the field via an interface.
+func (v *EntryHealth) GetStanding() GatewayStanding { return v.Standing }
+
 // The revision at which an object is expected.
 type ExpectedRevisionInput struct {
 	// The group of its kind.
@@ -1116,6 +1162,69 @@ func (v *ExpectedRevisionInput) GetName() string { return v.Name }
 
 // GetRevision returns ExpectedRevisionInput.Revision, and is useful for accessing the field via an interface.
 func (v *ExpectedRevisionInput) GetRevision() string { return v.Revision }
+
+// ExplainResponse is returned by Explain on success.
+type ExplainResponse struct {
+	// Which endpoints of a service a connected proxy sends to, and why: of every cluster that has the hostname.
+	Explain *Explained `json:"explain"`
+}
+
+// GetExplain returns ExplainResponse.Explain, and is useful for accessing the field via an interface.
+func (v *ExplainResponse) GetExplain() *Explained { return v.Explain }
+
+// Explained includes the requested fields of the GraphQL type Explanation.
+// The GraphQL type's documentation follows.
+//
+// What a proxy sends to when a service is called, and why.
+type Explained struct {
+	// The version of the view that it holds for.
+	Version string `json:"version"`
+	// Each endpoint of each cluster, those that the proxy does not send to included.
+	Endpoints []ExplainedEndpoint `json:"endpoints"`
+}
+
+// GetVersion returns Explained.Version, and is useful for accessing the field via an interface.
+func (v *Explained) GetVersion() string { return v.Version }
+
+// GetEndpoints returns Explained.Endpoints, and is useful for accessing the field via an interface.
+func (v *Explained) GetEndpoints() []ExplainedEndpoint { return v.Endpoints }
+
+// ExplainedEndpoint includes the requested fields of the GraphQL type EndpointExplanation.
+// The GraphQL type's documentation follows.
+//
+// Whether a proxy sends to an endpoint, and why.
+type ExplainedEndpoint struct {
+	// Whether the proxy sends to it.
+	Included bool `json:"included"`
+	// How it is reached.
+	Via Via `json:"via"`
+	// A stable code of the reason.
+	Reason string `json:"reason"`
+	// The reason, for people.
+	Message string `json:"message"`
+	// The endpoint.
+	Endpoint EndpointSummary `json:"endpoint"`
+	// The object because of which it is so, if there is one.
+	Cause *Ref `json:"cause"`
+}
+
+// GetIncluded returns ExplainedEndpoint.Included, and is useful for accessing the field via an interface.
+func (v *ExplainedEndpoint) GetIncluded() bool { return v.Included }
+
+// GetVia returns ExplainedEndpoint.Via, and is useful for accessing the field via an interface.
+func (v *ExplainedEndpoint) GetVia() Via { return v.Via }
+
+// GetReason returns ExplainedEndpoint.Reason, and is useful for accessing the field via an interface.
+func (v *ExplainedEndpoint) GetReason() string { return v.Reason }
+
+// GetMessage returns ExplainedEndpoint.Message, and is useful for accessing the field via an interface.
+func (v *ExplainedEndpoint) GetMessage() string { return v.Message }
+
+// GetEndpoint returns ExplainedEndpoint.Endpoint, and is useful for accessing the field via an interface.
+func (v *ExplainedEndpoint) GetEndpoint() EndpointSummary { return v.Endpoint }
+
+// GetCause returns ExplainedEndpoint.Cause, and is useful for accessing the field via an interface.
+func (v *ExplainedEndpoint) GetCause() *Ref { return v.Cause }
 
 // Finding includes the GraphQL fields of Finding requested by the fragment Finding.
 // The GraphQL type's documentation follows.
@@ -1160,6 +1269,30 @@ type FindingCode struct {
 
 // GetCode returns FindingCode.Code, and is useful for accessing the field via an interface.
 func (v *FindingCode) GetCode() string { return v.Code }
+
+// Whether proxies enter by a gateway, and why.
+type GatewayStanding string
+
+const (
+	// They do: nobody has probed it from there.
+	GatewayStandingUnprobed GatewayStanding = "UNPROBED"
+	// They do: it can be reached.
+	GatewayStandingReachable GatewayStanding = "REACHABLE"
+	// They do not: it cannot be reached, and another one can.
+	GatewayStandingUnreachable GatewayStanding = "UNREACHABLE"
+	// They do, although it cannot be reached: none can.
+	GatewayStandingLastResort GatewayStanding = "LAST_RESORT"
+	// They do not: it is for other networks.
+	GatewayStandingNotServing GatewayStanding = "NOT_SERVING"
+)
+
+var AllGatewayStanding = []GatewayStanding{
+	GatewayStandingUnprobed,
+	GatewayStandingReachable,
+	GatewayStandingUnreachable,
+	GatewayStandingLastResort,
+	GatewayStandingNotServing,
+}
 
 // Whether requests go to an endpoint.
 type Health string
@@ -1345,6 +1478,88 @@ func (v *ManifestInput) GetName() string { return v.Name }
 
 // GetContent returns ManifestInput.Content, and is useful for accessing the field via an interface.
 func (v *ManifestInput) GetContent() string { return v.Content }
+
+// NetworkByIDResponse is returned by NetworkByID on success.
+type NetworkByIDResponse struct {
+	// One network, or null.
+	Network *NetworkSummary `json:"network"`
+}
+
+// GetNetwork returns NetworkByIDResponse.Network, and is useful for accessing the field via an interface.
+func (v *NetworkByIDResponse) GetNetwork() *NetworkSummary { return v.Network }
+
+// NetworkEntry includes the requested fields of the GraphQL type NetworkGateway.
+// The GraphQL type's documentation follows.
+//
+// An entry of a network.
+type NetworkEntry struct {
+	// Its address and port, like 192.0.2.1:15443.
+	Address string `json:"address"`
+	// The networks whose proxies may enter by it; none: all.
+	From []string `json:"from"`
+	// Where it is.
+	Locality EndpointPlace `json:"locality"`
+	// What it is to the proxies of each network that probed it, in the order of these networks.
+	Health []EntryHealth `json:"health"`
+}
+
+// GetAddress returns NetworkEntry.Address, and is useful for accessing the field via an interface.
+func (v *NetworkEntry) GetAddress() string { return v.Address }
+
+// GetFrom returns NetworkEntry.From, and is useful for accessing the field via an interface.
+func (v *NetworkEntry) GetFrom() []string { return v.From }
+
+// GetLocality returns NetworkEntry.Locality, and is useful for accessing the field via an interface.
+func (v *NetworkEntry) GetLocality() EndpointPlace { return v.Locality }
+
+// GetHealth returns NetworkEntry.Health, and is useful for accessing the field via an interface.
+func (v *NetworkEntry) GetHealth() []EntryHealth { return v.Health }
+
+// NetworkSummary includes the GraphQL fields of Network requested by the fragment NetworkSummary.
+// The GraphQL type's documentation follows.
+//
+// A network: addresses that reach each other.
+type NetworkSummary struct {
+	// What it is called.
+	NetworkID string `json:"networkID"`
+	// The ranges that are in it.
+	Cidrs []string `json:"cidrs"`
+	// The clusters whose endpoints are in it unless they say otherwise.
+	ClusterIDs []string `json:"clusterIDs"`
+	// Whether it is entered through gateways, also where none has an address now; others are sent to directly.
+	Gated bool `json:"gated"`
+	// Its gateways, each address and port once, in their order.
+	Gateways []NetworkEntry `json:"gateways"`
+	// Gateways, or addresses of them, that are not used.
+	RefusedGateways []RefusedEntry `json:"refusedGateways"`
+}
+
+// GetNetworkID returns NetworkSummary.NetworkID, and is useful for accessing the field via an interface.
+func (v *NetworkSummary) GetNetworkID() string { return v.NetworkID }
+
+// GetCidrs returns NetworkSummary.Cidrs, and is useful for accessing the field via an interface.
+func (v *NetworkSummary) GetCidrs() []string { return v.Cidrs }
+
+// GetClusterIDs returns NetworkSummary.ClusterIDs, and is useful for accessing the field via an interface.
+func (v *NetworkSummary) GetClusterIDs() []string { return v.ClusterIDs }
+
+// GetGated returns NetworkSummary.Gated, and is useful for accessing the field via an interface.
+func (v *NetworkSummary) GetGated() bool { return v.Gated }
+
+// GetGateways returns NetworkSummary.Gateways, and is useful for accessing the field via an interface.
+func (v *NetworkSummary) GetGateways() []NetworkEntry { return v.Gateways }
+
+// GetRefusedGateways returns NetworkSummary.RefusedGateways, and is useful for accessing the field via an interface.
+func (v *NetworkSummary) GetRefusedGateways() []RefusedEntry { return v.RefusedGateways }
+
+// NetworksResponse is returned by Networks on success.
+type NetworksResponse struct {
+	// The networks that the hub knows, in the order of their IDs.
+	Networks []NetworkSummary `json:"networks"`
+}
+
+// GetNetworks returns NetworksResponse.Networks, and is useful for accessing the field via an interface.
+func (v *NetworksResponse) GetNetworks() []NetworkSummary { return v.Networks }
 
 // NotHonoured includes the requested fields of the GraphQL type NotHonoured.
 // The GraphQL type's documentation follows.
@@ -2064,6 +2279,23 @@ func (v *Ref) GetName() string { return v.Name }
 // GetRevision returns Ref.Revision, and is useful for accessing the field via an interface.
 func (v *Ref) GetRevision() *string { return v.Revision }
 
+// RefusedEntry includes the requested fields of the GraphQL type RefusedGateway.
+// The GraphQL type's documentation follows.
+//
+// A gateway that is not used.
+type RefusedEntry struct {
+	// An address, a name or a service.
+	Gateway string `json:"gateway"`
+	// Why it is not used, and what to do.
+	Why string `json:"why"`
+}
+
+// GetGateway returns RefusedEntry.Gateway, and is useful for accessing the field via an interface.
+func (v *RefusedEntry) GetGateway() string { return v.Gateway }
+
+// GetWhy returns RefusedEntry.Why, and is useful for accessing the field via an interface.
+func (v *RefusedEntry) GetWhy() string { return v.Why }
+
 // How a proxy finds an address for a request.
 type Resolution string
 
@@ -2304,6 +2536,15 @@ var AllRouterMode = []RouterMode{
 	RouterModeStandard,
 	RouterModeSniDnat,
 }
+
+// ServiceByNameResponse is returned by ServiceByName on success.
+type ServiceByNameResponse struct {
+	// One service, or null. Without a namespace the hostname must be enough: when several namespaces have it, the error lists them.
+	Service *ServiceSummary `json:"service"`
+}
+
+// GetService returns ServiceByNameResponse.Service, and is useful for accessing the field via an interface.
+func (v *ServiceByNameResponse) GetService() *ServiceSummary { return v.Service }
 
 // ServiceChange includes the requested fields of the GraphQL type ServiceChange.
 // The GraphQL type's documentation follows.
@@ -2919,6 +3160,24 @@ func (v *UserError) GetDocUrl() *string { return v.DocUrl }
 // GetObject returns UserError.Object, and is useful for accessing the field via an interface.
 func (v *UserError) GetObject() *Ref { return v.Object }
 
+// How a proxy reaches an endpoint.
+type Via string
+
+const (
+	// At its own address.
+	ViaDirect Via = "DIRECT"
+	// Through the gateways of its network.
+	ViaGateway Via = "GATEWAY"
+	// Not at all.
+	ViaNone Via = "NONE"
+)
+
+var AllVia = []Via{
+	ViaDirect,
+	ViaGateway,
+	ViaNone,
+}
+
 // Until when to wait before answering.
 type WaitInput struct {
 	// What must have come to pass.
@@ -2981,6 +3240,14 @@ func (v *__ChangesInput) GetAfter() *string { return v.After }
 // GetFilter returns __ChangesInput.Filter, and is useful for accessing the field via an interface.
 func (v *__ChangesInput) GetFilter() *ChangeFilter { return v.Filter }
 
+// __ClusterByIDInput is used internally by genqlient
+type __ClusterByIDInput struct {
+	ClusterID string `json:"clusterID"`
+}
+
+// GetClusterID returns __ClusterByIDInput.ClusterID, and is useful for accessing the field via an interface.
+func (v *__ClusterByIDInput) GetClusterID() string { return v.ClusterID }
+
 // __ClusterDetailsInput is used internally by genqlient
 type __ClusterDetailsInput struct {
 	ClusterID string `json:"clusterID"`
@@ -3025,6 +3292,22 @@ type __DetachClusterInput struct {
 // GetInput returns __DetachClusterInput.Input, and is useful for accessing the field via an interface.
 func (v *__DetachClusterInput) GetInput() DetachClusterInput { return v.Input }
 
+// __ExplainInput is used internally by genqlient
+type __ExplainInput struct {
+	Proxy    string `json:"proxy"`
+	Hostname string `json:"hostname"`
+	Port     int    `json:"port"`
+}
+
+// GetProxy returns __ExplainInput.Proxy, and is useful for accessing the field via an interface.
+func (v *__ExplainInput) GetProxy() string { return v.Proxy }
+
+// GetHostname returns __ExplainInput.Hostname, and is useful for accessing the field via an interface.
+func (v *__ExplainInput) GetHostname() string { return v.Hostname }
+
+// GetPort returns __ExplainInput.Port, and is useful for accessing the field via an interface.
+func (v *__ExplainInput) GetPort() int { return v.Port }
+
 // __HistoryInput is used internally by genqlient
 type __HistoryInput struct {
 	First int     `json:"first"`
@@ -3036,6 +3319,14 @@ func (v *__HistoryInput) GetFirst() int { return v.First }
 
 // GetAfter returns __HistoryInput.After, and is useful for accessing the field via an interface.
 func (v *__HistoryInput) GetAfter() *string { return v.After }
+
+// __NetworkByIDInput is used internally by genqlient
+type __NetworkByIDInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __NetworkByIDInput.Id, and is useful for accessing the field via an interface.
+func (v *__NetworkByIDInput) GetId() string { return v.Id }
 
 // __ObjectDetailsInput is used internally by genqlient
 type __ObjectDetailsInput struct {
@@ -3166,6 +3457,18 @@ type __RotateClusterInput struct {
 
 // GetInput returns __RotateClusterInput.Input, and is useful for accessing the field via an interface.
 func (v *__RotateClusterInput) GetInput() RotateClusterInput { return v.Input }
+
+// __ServiceByNameInput is used internally by genqlient
+type __ServiceByNameInput struct {
+	Hostname  string  `json:"hostname"`
+	Namespace *string `json:"namespace"`
+}
+
+// GetHostname returns __ServiceByNameInput.Hostname, and is useful for accessing the field via an interface.
+func (v *__ServiceByNameInput) GetHostname() string { return v.Hostname }
+
+// GetNamespace returns __ServiceByNameInput.Namespace, and is useful for accessing the field via an interface.
+func (v *__ServiceByNameInput) GetNamespace() *string { return v.Namespace }
 
 // __ServiceDetailsInput is used internally by genqlient
 type __ServiceDetailsInput struct {
@@ -3574,6 +3877,63 @@ func ChangesForwardData(interfaceChan interface{}, jsonRawMsg json.RawMessage) e
 	return nil
 }
 
+// The query executed by ClusterByID.
+const ClusterByID_Operation = `
+query ClusterByID ($clusterID: String!) {
+	cluster(clusterID: $clusterID) {
+		... ClusterSummary
+	}
+}
+fragment ClusterSummary on Cluster {
+	clusterID
+	provider
+	network
+	precedence
+	status {
+		phase
+		since
+		lastEvent
+		lastSync
+		message
+		lastKnownGoodAge
+	}
+	services(first: 1) {
+		totalCount
+	}
+	endpoints(first: 1) {
+		totalCount
+	}
+	problems(first: 1) {
+		totalCount
+	}
+}
+`
+
+func ClusterByID(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	clusterID string,
+) (data_ *ClusterByIDResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ClusterByID",
+		Query:  ClusterByID_Operation,
+		Variables: &__ClusterByIDInput{
+			ClusterID: clusterID,
+		},
+	}
+
+	data_ = &ClusterByIDResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ClusterDetails.
 const ClusterDetails_Operation = `
 query ClusterDetails ($clusterID: String!) {
@@ -3941,6 +4301,82 @@ func DetachCluster(
 	return data_, err_
 }
 
+// The query executed by Explain.
+const Explain_Operation = `
+query Explain ($proxy: String!, $hostname: String!, $port: Int!) {
+	explain(proxy: $proxy, hostname: $hostname, port: $port) {
+		version
+		endpoints {
+			included
+			via
+			reason
+			message
+			endpoint {
+				... EndpointSummary
+			}
+			cause {
+				... Ref
+			}
+		}
+	}
+}
+fragment EndpointSummary on Endpoint {
+	address
+	clusterID
+	provider
+	network
+	weight
+	health
+	serviceAccount
+	workload
+	ports {
+		name
+		number
+	}
+	locality {
+		region
+		zone
+		subZone
+	}
+}
+fragment Ref on ObjectRef {
+	group
+	kind
+	namespace
+	name
+	revision
+}
+`
+
+func Explain(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	proxy string,
+	hostname string,
+	port int,
+) (data_ *ExplainResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "Explain",
+		Query:  Explain_Operation,
+		Variables: &__ExplainInput{
+			Proxy:    proxy,
+			Hostname: hostname,
+			Port:     port,
+		},
+	}
+
+	data_ = &ExplainResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by History.
 const History_Operation = `
 query History ($first: Int!, $after: String) {
@@ -4064,6 +4500,120 @@ func Kinds(
 	}
 
 	data_ = &KindsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by NetworkByID.
+const NetworkByID_Operation = `
+query NetworkByID ($id: String!) {
+	network(id: $id) {
+		... NetworkSummary
+	}
+}
+fragment NetworkSummary on Network {
+	networkID
+	cidrs
+	clusterIDs
+	gated
+	gateways {
+		address
+		from
+		locality {
+			region
+			zone
+			subZone
+		}
+		health {
+			observer
+			reachable
+			since
+			standing
+		}
+	}
+	refusedGateways {
+		gateway
+		why
+	}
+}
+`
+
+func NetworkByID(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *NetworkByIDResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "NetworkByID",
+		Query:  NetworkByID_Operation,
+		Variables: &__NetworkByIDInput{
+			Id: id,
+		},
+	}
+
+	data_ = &NetworkByIDResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by Networks.
+const Networks_Operation = `
+query Networks {
+	networks {
+		... NetworkSummary
+	}
+}
+fragment NetworkSummary on Network {
+	networkID
+	cidrs
+	clusterIDs
+	gated
+	gateways {
+		address
+		from
+		locality {
+			region
+			zone
+			subZone
+		}
+		health {
+			observer
+			reachable
+			since
+			standing
+		}
+	}
+	refusedGateways {
+		gateway
+		why
+	}
+}
+`
+
+func Networks(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *NetworksResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "Networks",
+		Query:  Networks_Operation,
+	}
+
+	data_ = &NetworksResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -4768,6 +5318,66 @@ func RotateCluster(
 	}
 
 	data_ = &RotateClusterResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ServiceByName.
+const ServiceByName_Operation = `
+query ServiceByName ($hostname: String!, $namespace: String) {
+	service(hostname: $hostname, namespace: $namespace) {
+		... ServiceSummary
+	}
+}
+fragment ServiceSummary on Service {
+	hostname
+	namespace
+	resolution
+	meshExternal
+	clusterVIPs {
+		clusterID
+		addresses
+	}
+	ports {
+		name
+		number
+		protocol
+		clusterIDs
+	}
+	conflicts {
+		kind
+		message
+		clusterIDs
+	}
+	endpoints(first: 1) {
+		totalCount
+	}
+}
+`
+
+func ServiceByName(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	hostname string,
+	namespace *string,
+) (data_ *ServiceByNameResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ServiceByName",
+		Query:  ServiceByName_Operation,
+		Variables: &__ServiceByNameInput{
+			Hostname:  hostname,
+			Namespace: namespace,
+		},
+	}
+
+	data_ = &ServiceByNameResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

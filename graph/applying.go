@@ -13,6 +13,7 @@ func applyRequest(in model.ApplyInput) (apply.Request, *waiting, []apply.Error) 
 	var read reader
 	request := apply.Request{
 		Manifests: read.files(in), DryRun: value(in.DryRun), Manager: value(in.FieldManager), Force: value(in.Force),
+		Namespace: value(in.Namespace), CompareResourceVersion: value(in.CompareResourceVersion),
 		Set: value(in.Set), Prune: value(in.Prune),
 		ExpectedRevision:  read.optional("expectedRevision", in.ExpectedRevision),
 		ExpectedRevisions: read.expected(in.ExpectedRevisions),

@@ -64,6 +64,7 @@ func printKinds(io streams, o output, words vocabulary) error {
 	}
 	for _, own := range [][]string{
 		{hubClusters, "", "hub.isthmus.dev/v1", "false", "Cluster", "-"},
+		{hubNetworks, "", "hub.isthmus.dev/v1", "false", "Network", "-"},
 		{hubProxies, "", "hub.isthmus.dev/v1", "false", "Proxy", "-"},
 		{hubServices, "svc", "hub.isthmus.dev/v1", "true", "Service", "-"},
 	} {

@@ -15,6 +15,8 @@ import (
 type applyFlags struct {
 	sources
 	waiting
+	scope
+	compare                       bool
 	manager, set, message, ticket string
 	force, prune                  bool
 	dryRun, expected, output      string
@@ -23,6 +25,8 @@ type applyFlags struct {
 func (a *applyFlags) bindShared(cmd *cobra.Command) {
 	f := cmd.Flags()
 	a.sources.bind(f)
+	f.StringVarP(&a.namespace, "namespace", "n", "", "`NAMESPACE` of manifests that name none (default: that of the context, else "+defaultNamespace+"); a manifest of another one is refused")
+	f.BoolVar(&a.compare, "compare-resource-version", false, "refuse a manifest whose metadata.resourceVersion is not the revision of the object (default: ignore the field)")
 	f.StringVar(&a.manager, "field-manager", "", "`NAME` of who owns the fields that the manifests set (default isthmus)")
 	f.BoolVar(&a.force, "force-conflicts", false, "take over fields that other managers own")
 	f.StringVar(&a.set, "set", "", "`NAME` of the manifests as a whole; every object is labelled with it")
@@ -53,7 +57,10 @@ line and column.`,
 	f.StringVar(&a.ticket, "ticket", "", "ticket of a dry run whose outcome is to be carried out")
 	f.StringVar(&a.expected, "expected-revision", "", "refuse unless the configuration is at this `REVISION`")
 	f.StringVarP(&a.output, "output", "o", "", "`FORMAT`: name, json or yaml (default: a line for each object)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), &r, io) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		a.given = cmd.Flags().Changed("namespace")
+		return a.run(cmd.Context(), &r, io)
+	}
 	return finish(cmd)
 }
 
@@ -62,7 +69,7 @@ func (a *applyFlags) run(ctx context.Context, r *remote, io streams) error {
 	if err != nil {
 		return err
 	}
-	files, err := a.read(io.in)
+	files, err := a.manifests(io)
 	if err != nil {
 		return err
 	}
@@ -75,7 +82,7 @@ func (a *applyFlags) run(ctx context.Context, r *remote, io streams) error {
 	}
 	defer s.Close()
 	return s.change(ctx, &a.waiting, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
-		input := a.input(files)
+		input := a.input(s, files)
 		input.WaitFor, input.IdempotencyKey = wait, key
 		return s.Apply(ctx, input)
 	})
@@ -111,11 +118,29 @@ func checkRevision(flag, text string) error {
 	return nil
 }
 
+// manifests reads the manifests and refuses those of other namespaces than the
+// one that was given.
+func (a *applyFlags) manifests(io streams) ([]client.ManifestInput, error) {
+	files, err := a.read(io.in)
+	if err != nil || !a.given {
+		return files, err
+	}
+	objects, _ := documentsOf(files) // the hub tells what cannot be read
+	for _, o := range objects {
+		if o.ref.Namespace != "" && o.ref.Namespace != a.namespace {
+			wrong := o.problem("metadata.namespace", "NAMESPACE_MISMATCH", fmt.Sprintf(
+				"the object is of namespace %q, and -n says %q: leave -n out, or correct the manifest", o.ref.Namespace, a.namespace))
+			return nil, failed{code: exitFailed, text: wrong.String()}
+		}
+	}
+	return files, nil
+}
+
 // input is the request without what differs between its repetitions.
-func (a *applyFlags) input(files []client.ManifestInput) client.ApplyInput {
+func (a *applyFlags) input(s *session, files []client.ManifestInput) client.ApplyInput {
 	dry := dryRun(a.dryRun) == dryServer
 	return client.ApplyInput{
-		Files: files, DryRun: &dry, FieldManager: orNil(a.manager), Force: &a.force, Set: orNil(a.set), Prune: &a.prune,
+		Files: files, DryRun: &dry, Namespace: a.in(s), CompareResourceVersion: &a.compare, FieldManager: orNil(a.manager), Force: &a.force, Set: orNil(a.set), Prune: &a.prune,
 		Ticket: orNil(a.ticket), Message: orNil(a.message), ExpectedRevision: orNil(a.expected),
 	}
 }

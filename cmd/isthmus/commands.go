@@ -12,7 +12,7 @@ func clientCommands(io streams, args []string) []*cobra.Command {
 	all := []*cobra.Command{
 		applyCommand(io), diffCommand(io), validateCommand(io), getCommand(io), describeCommand(io), deleteCommand(io),
 		historyCommand(io), rollbackCommand(io), waitCommand(io), apiResourcesCommand(io), queryCommand(io),
-		clusterCommand(io), caCommand(io), contextCommand(io), completionCommand(io), proxyCommand(io),
+		clusterCommand(io), caCommand(io), contextCommand(io), completionCommand(io), proxyCommand(io), explainCommand(io), statusCommand(io),
 	}
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		return all

@@ -76,7 +76,7 @@ func prefixed(prefix string, names []string) []string {
 
 // all are the words for everything that the hub has.
 func (v vocabulary) all() []string {
-	words := []string{hubServices, hubClusters, hubProxies}
+	words := []string{hubServices, hubClusters, hubProxies, hubNetworks}
 	count := map[string]int{}
 	for _, k := range v {
 		count[k.Plural]++

@@ -64,6 +64,8 @@ func (s *session) describe(ctx context.Context, t target, n named) error {
 		return s.describeService(ctx, t, n)
 	case hubClusters:
 		return s.describeCluster(ctx, t, n)
+	case hubNetworks:
+		return s.describeNetwork(ctx, t, n)
 	case hubProxies:
 		return s.describeProxy(ctx, t, n)
 	}

@@ -9,6 +9,10 @@ import (
 )
 
 func (s *session) describeService(ctx context.Context, t target, n named) error {
+	n, err := s.fullName(ctx, t, n)
+	if err != nil {
+		return err
+	}
 	answer, err := client.ServiceDetails(ctx, s, n.name, &n.namespace)
 	if err != nil {
 		return err
@@ -114,4 +118,30 @@ func (s *session) describeProxy(ctx context.Context, t target, n named) error {
 		types = append(types, text)
 	}
 	return printParts(s.io.out, []part{{"Types", types}})
+}
+
+func (s *session) describeNetwork(ctx context.Context, t target, n named) error {
+	answer, err := client.NetworkByID(ctx, s, n.name)
+	if err != nil || answer.Network == nil {
+		return orNotFound(err, t, n)
+	}
+	of := answer.Network
+	if err := printLines(s.io.out,
+		line{"Network", of.NetworkID}, line{"Gated", fmt.Sprint(of.Gated)}, line{"Clusters", strings.Join(of.ClusterIDs, ", ")},
+		line{"CIDRs", strings.Join(of.Cidrs, ", ")},
+	); err != nil {
+		return err
+	}
+	var gateways, refused []string
+	for _, g := range of.Gateways {
+		text := g.Address
+		for _, h := range g.Health {
+			text += fmt.Sprintf("  %s from %s", h.Standing, h.Observer)
+		}
+		gateways = append(gateways, text)
+	}
+	for _, r := range of.RefusedGateways {
+		refused = append(refused, r.Gateway+": "+r.Why)
+	}
+	return printParts(s.io.out, []part{{"Gateways", gateways}, {"Not used", refused}})
 }

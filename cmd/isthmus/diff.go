@@ -29,6 +29,7 @@ differs; 1: something does; 2: it could not be found out.`,
 	a.bindShared(cmd)
 	a.dryRun, a.share = string(dryServer), 1
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		a.given = cmd.Flags().Changed("namespace")
 		different, err := a.diff(cmd.Context(), &r, io)
 		if err == nil && different {
 			return failed{code: diffDifferent}
@@ -45,7 +46,7 @@ func (a *applyFlags) diff(ctx context.Context, r *remote, io streams) (different
 	if _, err := a.check(); err != nil {
 		return false, err
 	}
-	files, err := a.read(io.in)
+	files, err := a.manifests(io)
 	if err != nil {
 		return false, err
 	}
@@ -56,7 +57,7 @@ func (a *applyFlags) diff(ctx context.Context, r *remote, io streams) (different
 	defer s.Close()
 	ctx, cancel := s.within(ctx)
 	defer cancel()
-	of, err := s.Apply(ctx, a.input(files))
+	of, err := s.Apply(ctx, a.input(s, files))
 	if err != nil {
 		return false, err
 	}

@@ -45,11 +45,12 @@ func getCommand(io streams) *cobra.Command {
 	var r remote
 	var given getFlags
 	cmd := &cobra.Command{
-		Use: "get KIND [NAME…] | KIND/NAME…", Short: "Show objects of the configuration, services, clusters or proxies",
+		Use: "get KIND [NAME…] | KIND/NAME…", Short: "Show objects of the configuration, services, clusters, networks or proxies",
 		Long: `Show objects of the configuration by kind, and what the hub has of its own:
-services, clusters (those that are attached) and proxies. A kind is named by
-its plural, singular, short name or Kind, with its group where that is needed:
-clusters.isthmus.dev are the objects that declare clusters.`,
+services, clusters (those that are attached), networks and proxies. A kind is
+named by its plural, singular, short name or Kind, with its group where that is
+needed: clusters.isthmus.dev are the objects that declare clusters. A service is
+named by its hostname or its first labels.`,
 		Example: `  isthmus get services -A
   isthmus get virtualservices -n shop
   isthmus get vs web -n shop -o yaml
@@ -181,19 +182,7 @@ func (s *session) wanted(ctx context.Context, g *getting, t target) iter.Seq2[it
 // one gets a thing by its name.
 func (s *session) one(ctx context.Context, t target, n named) (item, error) {
 	if t.hub != "" {
-		which := selection{}
-		if t.hub == hubServices {
-			which.namespace = &n.namespace
-		}
-		for one, err := range s.hubItems(ctx, t.hub, which) {
-			if err != nil {
-				return item{}, err
-			}
-			if one.cells[1] == n.name {
-				return one, nil
-			}
-		}
-		return item{}, notFound(t, n)
+		return s.hubItem(ctx, t, n)
 	}
 	answer, err := client.Object(ctx, s, t.kind.Group, t.kind.Kind, &n.namespace, n.name, nil)
 	if err != nil {

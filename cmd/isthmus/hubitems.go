@@ -13,6 +13,8 @@ func hubHeads(hub string) heads {
 	switch hub {
 	case hubServices:
 		return heads{names: []string{"NAMESPACE", "HOSTNAME", "VIPS", "PORTS", "ENDPOINTS", "CONFLICTS", "CLUSTERS", "RESOLUTION"}, wide: 2}
+	case hubNetworks:
+		return heads{names: []string{"", "NAME", "GATED", "GATEWAYS", "CLUSTERS", "CIDRS", "REFUSED"}, wide: 1}
 	case hubClusters:
 		return heads{names: []string{"", "NAME", "PROVIDER", "NETWORK", "PHASE", "SERVICES", "ENDPOINTS", "LAST-EVENT", "PRECEDENCE", "PROBLEMS", "MESSAGE"}, wide: 3}
 	}
@@ -26,6 +28,8 @@ func (s *session) hubItems(ctx context.Context, hub string, which selection) ite
 		return items(s.Services(ctx, &client.ServiceFilter{Namespace: which.namespace}), serviceItem)
 	case hubClusters:
 		return items(s.Clusters(ctx), clusterItem)
+	case hubNetworks:
+		return items(s.Networks(ctx), networkItem)
 	}
 	return items(s.Proxies(ctx), proxyItem)
 }
@@ -77,6 +81,22 @@ func clusterItem(of client.ClusterSummary) (item, error) {
 			"", of.ClusterID, string(of.Provider), of.Network, string(of.Status.Phase), fmt.Sprint(of.Services.TotalCount), fmt.Sprint(of.Endpoints.TotalCount),
 			age(of.Status.LastEvent), fmt.Sprint(of.Precedence), fmt.Sprint(of.Problems.TotalCount), orDash(orEmpty(of.Status.Message)),
 		},
+	}, err
+}
+
+func networkItem(of client.NetworkSummary) (item, error) {
+	value, err := shownAs("Network", of)
+	var gateways, refused []string
+	for _, g := range of.Gateways {
+		gateways = append(gateways, g.Address)
+	}
+	for _, r := range of.RefusedGateways {
+		refused = append(refused, r.Gateway)
+	}
+	list := func(all []string) string { return orDash(strings.Join(all, ",")) }
+	return item{
+		id: "network/" + of.NetworkID, value: value,
+		cells: []string{"", of.NetworkID, fmt.Sprint(of.Gated), list(gateways), list(of.ClusterIDs), list(of.Cidrs), list(refused)},
 	}, err
 }
 

@@ -100,11 +100,12 @@ func orDash(text string) string {
 type selection struct {
 	namespace *string // nil: all
 	labels    labels.Selector
+	name      *string // of an object; nil: all
 }
 
 // objects yields the objects of a kind that are selected.
 func (s *session) objects(ctx context.Context, kind client.Kind, which selection) iter.Seq2[item, error] {
-	filter := &client.ConfigObjectFilter{Group: &kind.Group, Kind: &kind.Kind}
+	filter := &client.ConfigObjectFilter{Group: &kind.Group, Kind: &kind.Kind, Name: which.name}
 	if kind.Namespaced {
 		filter.Namespace = which.namespace
 	}

@@ -13,10 +13,11 @@ const (
 	hubServices = "services"
 	hubClusters = "clusters"
 	hubProxies  = "proxies"
+	hubNetworks = "networks"
 )
 
 // hubWord is what the hub itself has under a word: the services, attached
-// clusters and connected proxies of the mesh. Objects whose kind has such a name
+// clusters, connected proxies and networks of the mesh. Objects whose kind has such a name
 // are named with their group, as clusters.isthmus.dev.
 func hubWord(word string) string {
 	switch strings.ToLower(word) {
@@ -26,6 +27,8 @@ func hubWord(word string) string {
 		return hubClusters
 	case "proxy", "proxies":
 		return hubProxies
+	case "network", "networks":
+		return hubNetworks
 	}
 	return ""
 }
@@ -74,7 +77,7 @@ func (v vocabulary) sort(word string) (sort, error) {
 	}
 	switch len(found) {
 	case 0:
-		return sort{}, usagef("the hub has no kind %q; \"isthmus api-resources\" lists what it has", word)
+		return sort{}, usagef("the hub has no kind %q%s; \"isthmus api-resources\" lists what it has", word, didYouMean(word, v.words()))
 	case 1:
 		return sort{kind: found[0]}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -79,7 +80,12 @@ func run(ctx context.Context, args []string, io streams) int {
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	root.SetArgs(args)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if !cmd.HasParent() && !strings.HasPrefix(args[0], "-") {
+			return noArguments(cmd, args) // a word that is no command, with flags that root does not have
+		}
+		return usageError{err}
+	})
 	root.AddCommand(serveCommand(io), versionCommand(io))
 	root.AddCommand(clientCommands(io, args)...)
 	return exitCode(io, root.ExecuteContext(ctx))
@@ -109,9 +115,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if cmd.HasParent() {
-		return usagef("%q is not an argument of %q; see %q", args[0], cmd.CommandPath(), cmd.CommandPath()+" --help")
+		return usagef("%q is not an argument of %q%s; see %q", args[0], cmd.CommandPath(), didYouMean(args[0], commandNames(cmd)), cmd.CommandPath()+" --help")
 	}
-	return usagef("unknown command %q; see %q", args[0], cmd.CommandPath()+" --help")
+	return usagef("unknown command %q%s; see %q", args[0], didYouMean(args[0], commandNames(cmd)), cmd.CommandPath()+" --help")
 }
 
 // onceOnly refuses a flag that is given twice (B-F1).

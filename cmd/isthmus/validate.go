@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +43,7 @@ func validate(io streams, format string, files []client.ManifestInput) error {
 	if format == "json" {
 		text := jsonText(map[string]any{
 			"files": len(files), "objects": len(seen.objects),
-			"problems": slices.Concat([]problem{}, seen.problems), "findings": slices.Concat([]problem{}, seen.findings),
+			"problems": append([]problem{}, seen.problems...), "findings": append([]problem{}, seen.findings...),
 		}, "  ")
 		if _, err := fmt.Fprintln(io.out, text); err != nil {
 			return err

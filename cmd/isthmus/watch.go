@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"isthmus.dev/isthmus/client"
@@ -13,29 +14,47 @@ type watcher struct {
 	*session
 	*getting
 	target
+	mu    sync.Mutex      // events and polls come beside each other
 	shown map[string]item // by ID, as they were last shown
 	seen  map[string]bool // while the whole picture comes anew
 }
 
 // watch follows what was shown until the context ends.
 func (s *session) watch(ctx context.Context, g *getting, t target, shown []item) error {
+	if len(t.names) == 1 && len(shown) == 1 {
+		t.names = []named{{namespace: t.names[0].namespace, name: shown[0].cells[1]}} // in full
+	}
 	w := &watcher{session: s, getting: g, target: t, shown: map[string]item{}}
 	for _, one := range shown {
 		w.shown[one.id] = one
 		if !g.isTable() {
-			if err := w.print(one); err != nil {
+			if err := w.print(added, one); err != nil {
 				return err
 			}
 		}
 	}
-	if t.hub == hubProxies {
-		return w.watchProxies(ctx)
+	if t.hub == hubProxies || t.hub == hubNetworks {
+		return w.poll(ctx)
 	}
-	err := s.Follow(ctx, client.Following{Filter: w.filter(), Lost: s.lost}, func(e client.Event) error { return w.take(ctx, e) })
-	if ctx.Err() != nil {
-		return nil // whoever ends a watch has seen enough
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	polled := make(chan error, 1)
+	go func() {
+		err := w.poll(ctx)
+		stop(err)
+		polled <- err
+	}()
+	err := s.Follow(ctx, client.Following{Filter: w.filter(), Lost: s.lost}, func(e client.Event) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.take(ctx, e)
+	})
+	if ctx.Err() == nil {
+		stop(nil)
+		<-polled
+		return err
 	}
-	return err
+	return <-polled // nil: whoever ends a watch has seen enough
 }
 
 func (s *session) lost(err error, again time.Duration) {
@@ -150,26 +169,33 @@ func (w *watcher) now(one item) error {
 	w.see(one)
 	before, known := w.shown[one.id]
 	w.shown[one.id] = one
-	if known && w.same(before, one) {
+	switch {
+	case !known:
+		return w.print(added, one)
+	case w.same(before, one):
 		return nil
 	}
-	return w.print(one)
+	return w.print(modified, one)
 }
 
 // same tells that there is nothing new to show.
 func (w *watcher) same(before, one item) bool {
-	switch {
-	case w.hub == "":
+	if w.isTable() {
+		return w.sameRow(before, one)
+	}
+	if w.hub == "" {
 		return before.revision == one.revision
-	case w.hub == hubProxies && w.output.sort != "json" && w.output.sort != "yaml" && w.output.sort != "jsonpath":
-		return w.sameProxy(before, one)
 	}
 	return jsonText(before.value, "") == jsonText(one.value, "")
 }
 
 func (w *watcher) gone(one item) error {
 	delete(w.shown, one.id)
-	if !w.isTable() {
+	switch w.output.sort {
+	case "json", "yaml":
+		return w.print(deleted, one)
+	case "table", "wide":
+	default:
 		_, err := fmt.Fprintf(w.io.err, "%s is gone\n", one.id)
 		return err
 	}
@@ -181,7 +207,16 @@ func (w *watcher) gone(one item) error {
 	return w.row(cells)
 }
 
-func (w *watcher) print(one item) error {
+// What became of a thing that is watched, in the words of Kubernetes.
+const (
+	added    = "ADDED"
+	modified = "MODIFIED"
+	deleted  = "DELETED"
+)
+
+// print shows a thing. As JSON and YAML it is an event, as kubectl get -w
+// --output-watch-events writes them.
+func (w *watcher) print(became string, one item) error {
 	switch w.output.sort {
 	case "table", "wide":
 		return w.row(one.cells)
@@ -189,21 +224,18 @@ func (w *watcher) print(one item) error {
 		_, err := fmt.Fprintln(w.io.out, one.id)
 		return err
 	case "json":
-		_, err := fmt.Fprintln(w.io.out, jsonText(one.value, ""))
+		_, err := fmt.Fprintln(w.io.out, jsonText(map[string]any{"type": became, "object": one.value}, ""))
 		return err
 	case "yaml":
 		if _, err := fmt.Fprintln(w.io.out, "---"); err != nil {
 			return err
 		}
+		return w.output.printValue(w.io.out, map[string]any{"type": became, "object": one.value})
 	}
 	return w.output.printValue(w.io.out, one.value)
 }
 
 func (w *watcher) row(cells []string) error {
-	h := objectHeads(w.kind)
-	if w.hub != "" {
-		h = hubHeads(w.hub)
-	}
-	w.table.add(w.cells(w.target, h, cells)...)
+	w.table.add(w.cells(w.target, w.heads(), cells)...)
 	return w.table.flush()
 }

@@ -4352,6 +4352,10 @@ input ApplyInput {
   fieldManager: String
   "Take over fields that other managers own."
   force: Boolean
+  "The namespace of manifests that name none; absent: default."
+  namespace: String
+  "Refuse a manifest whose metadata.resourceVersion is not the revision of the stored object; absent: the field is ignored."
+  compareResourceVersion: Boolean
   "The name of the manifests as a whole: every object is labelled with it."
   set: String
   "Delete the objects of the set that are not among the manifests; those with the annotation isthmus.dev/prune: \"false\" are protected."

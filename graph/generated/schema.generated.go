@@ -11569,7 +11569,7 @@ func (ec *executionContext) unmarshalInputApplyInput(ctx context.Context, obj an
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"manifests", "files", "dryRun", "fieldManager", "force", "set", "prune", "ticket", "message", "idempotencyKey", "expectedRevision", "expectedRevisions", "waitFor"}
+	fieldsInOrder := [...]string{"manifests", "files", "dryRun", "fieldManager", "force", "namespace", "compareResourceVersion", "set", "prune", "ticket", "message", "idempotencyKey", "expectedRevision", "expectedRevisions", "waitFor"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -11611,6 +11611,20 @@ func (ec *executionContext) unmarshalInputApplyInput(ctx context.Context, obj an
 				return it, err
 			}
 			it.Force = data
+		case "namespace":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("namespace"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Namespace = data
+		case "compareResourceVersion":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("compareResourceVersion"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CompareResourceVersion = data
 		case "set":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("set"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

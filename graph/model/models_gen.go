@@ -27,6 +27,10 @@ type ApplyInput struct {
 	FieldManager *string `json:"fieldManager,omitempty"`
 	// Take over fields that other managers own.
 	Force *bool `json:"force,omitempty"`
+	// The namespace of manifests that name none; absent: default.
+	Namespace *string `json:"namespace,omitempty"`
+	// Refuse a manifest whose metadata.resourceVersion is not the revision of the stored object; absent: the field is ignored.
+	CompareResourceVersion *bool `json:"compareResourceVersion,omitempty"`
 	// The name of the manifests as a whole: every object is labelled with it.
 	Set *string `json:"set,omitempty"`
 	// Delete the objects of the set that are not among the manifests; those with the annotation isthmus.dev/prune: "false" are protected.

@@ -12,14 +12,17 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-// Request is a set of manifests to apply. As in Kubernetes, a manifest that has
-// metadata.resourceVersion is refused unless the stored object is at that
-// revision.
+// Request is a set of manifests to apply.
 type Request struct {
 	Manifests []File
+	Namespace string // of manifests that name none; empty: default
 	DryRun    bool
-	Manager   string // field manager; empty: DefaultManager
-	Force     bool   // take over fields that other managers own
+	// CompareResourceVersion refuses a manifest whose metadata.resourceVersion is
+	// not the revision of the stored object. Otherwise the field is ignored: what
+	// another API server wrote there says nothing here.
+	CompareResourceVersion bool
+	Manager                string // field manager; empty: DefaultManager
+	Force                  bool   // take over fields that other managers own
 	// Set names the manifests as a whole: each object gets the label SetLabel. With
 	// Prune, stored objects of the set that are not among the manifests go.
 	Set   string

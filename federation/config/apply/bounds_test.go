@@ -112,6 +112,7 @@ func TestVeryManyErrorsAreBounded(t *testing.T) {
 
 func TestResourceVersionIsAPrecondition(t *testing.T) {
 	w := newWorld(t)
+	compare := func(r *apply.Request) { r.CompareResourceVersion = true }
 	at := func(name, version string) string {
 		return strings.Replace(route(name, "v2"), "namespace: shop", `namespace: shop, resourceVersion: "`+version+`"`, 1)
 	}
@@ -125,9 +126,12 @@ func TestResourceVersionIsAPrecondition(t *testing.T) {
 		{at("web", "1"), "PRECONDITION_FAILED metadata.resourceVersion"},
 		{at("web", ""), ""},
 	} {
-		if r := w.apply(c.manifest); codes(r) != c.want {
+		if r := w.apply(c.manifest, compare); codes(r) != c.want {
 			t.Errorf("%s: %q, want %q", c.manifest, codes(r), c.want)
 		}
+	}
+	if r := w.apply(at("web", "812")); codes(r) != "" {
+		t.Errorf("the version is compared although nobody asked: %q", codes(r))
 	}
 	records, err := w.store.Records(t.Context(), 0, 1)
 	if err != nil || strings.Contains(string(records[0].Changes[0].Object.Manifest), "resourceVersion") {

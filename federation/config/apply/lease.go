@@ -81,7 +81,7 @@ func (b base) registered(key federation.ObjectKey) map[string]any {
 }
 
 func (e *Engine) readWorkload(text []byte, ttl time.Duration) (wanted, []Error) {
-	all, errs := e.readManifests([]File{{Data: text}})
+	all, errs := e.readManifests([]File{{Data: text}}, defaultNamespace)
 	switch {
 	case len(errs) > 0:
 		return wanted{}, errs

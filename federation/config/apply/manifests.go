@@ -28,8 +28,8 @@ func (w wanted) fault(code Code, field, message string) Error {
 }
 
 // readManifests reads every document of every file; with an error nothing may be
-// used.
-func (e *Engine) readManifests(files []File) ([]wanted, []Error) {
+// used. Objects that name no namespace are of the given one.
+func (e *Engine) readManifests(files []File, namespace string) ([]wanted, []Error) {
 	var all []wanted
 	var errs []Error
 	seen := map[federation.ObjectKey]wanted{}
@@ -46,7 +46,7 @@ func (e *Engine) readManifests(files []File) ([]wanted, []Error) {
 			})
 		}
 		for _, document := range documents {
-			w, problem := e.identify(document)
+			w, problem := e.identify(document, namespace)
 			if problem != nil {
 				errs = append(errs, *problem)
 				continue
@@ -77,7 +77,7 @@ func (p Place) String() string {
 }
 
 // identify finds out which object a document is of.
-func (e *Engine) identify(d manifest.Document) (wanted, *Error) {
+func (e *Engine) identify(d manifest.Document, namespace string) (wanted, *Error) {
 	apiVersion, _ := d.Value["apiVersion"].(string)
 	kindName, _ := d.Value["kind"].(string)
 	w := wanted{document: d, value: d.Value}
@@ -93,7 +93,7 @@ func (e *Engine) identify(d manifest.Document) (wanted, *Error) {
 			return w, &fault
 		}
 	}
-	w.key = keyOf(kind, d.Value)
+	w.key = keyOf(kind, d.Value, namespace)
 	if w.key.Name == "" {
 		fault := w.fault(Code(schema.Required), "metadata.name", "the object has no name; generateName is not supported, because an apply must be repeatable")
 		return w, &fault

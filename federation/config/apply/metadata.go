@@ -31,12 +31,16 @@ func metadataOf(value map[string]any) map[string]any {
 	return m
 }
 
-// keyOf is the identity of a manifest of the kind. A manifest of a namespaced
-// kind that names no namespace belongs to the default one.
-func keyOf(kind schema.Kind, value map[string]any) federation.ObjectKey {
+// defaultNamespace is that of manifests that name none, unless the request says
+// otherwise.
+const defaultNamespace = "default"
+
+// keyOf is the identity of a manifest of the kind. One of a namespaced kind that
+// names no namespace belongs to the given one.
+func keyOf(kind schema.Kind, value map[string]any, namespace string) federation.ObjectKey {
 	m := metadataOf(value)
 	if ns, _ := m["namespace"].(string); kind.Namespaced && ns == "" {
-		m["namespace"] = "default"
+		m["namespace"] = namespace
 	}
 	ns, _ := m["namespace"].(string)
 	name, _ := m["name"].(string)

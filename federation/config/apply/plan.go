@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -28,7 +29,7 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 	if len(errs) > 0 {
 		return Result{DryRun: r.DryRun, Revision: base{e.Views.Latest()}.Revision(), Errors: errs}, nil
 	}
-	all, errs := e.readManifests(r.Manifests)
+	all, errs := e.readManifests(r.Manifests, cmp.Or(r.Namespace, defaultNamespace))
 	if len(errs) > 0 {
 		on := base{e.Views.Latest()}
 		return bounded(Result{DryRun: r.DryRun, Revision: on.Revision(), Errors: e.withOthers(on, r, all, errs)}), nil
@@ -84,8 +85,10 @@ func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
 	if err != nil {
 		return Change{}, []Error{w.fault(Code(schema.Internal), "", err.Error())}
 	}
-	if fault := w.precondition(stored); fault != nil {
-		return Change{}, []Error{*fault}
+	if r.CompareResourceVersion {
+		if fault := w.precondition(stored); fault != nil {
+			return Change{}, []Error{*fault}
+		}
 	}
 	if r.Set != "" {
 		setLabel(w.value, r.Set)
@@ -141,7 +144,7 @@ func (w wanted) precondition(stored *config.Object) *Error {
 		return nil
 	}
 	fault := w.fault(PreconditionFailed, "metadata.resourceVersion", fmt.Sprintf(
-		"the manifest was made from version %.40q, and %s %s: leave the field out to apply to whatever is there", version, w.key, now))
+		"the manifest was made from version %.40q, and %s %s: read it again, or apply without comparing versions", version, w.key, now))
 	return &fault
 }
 

@@ -2,8 +2,8 @@ package schema
 
 import "strings"
 
-// nearest returns the name that is likely meant, or "".
-func nearest(name string, known []string) string {
+// Nearest returns the name that is likely meant, or "".
+func Nearest(name string, known []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	if len(name) > 256 {
 		return ""

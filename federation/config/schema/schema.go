@@ -125,9 +125,9 @@ func (s *Set) unknownKind(group, kind string) *Problem {
 	if len(same) > 0 {
 		return &Problem{UnknownKind, "apiVersion", message + ": did you mean " + oneOf(same) + "?"}
 	}
-	near := nearest(kind, inGroup)
+	near := Nearest(kind, inGroup)
 	if near == "" {
-		near = nearest(kind, all)
+		near = Nearest(kind, all)
 	}
 	switch {
 	case near != "":

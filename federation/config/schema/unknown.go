@@ -26,7 +26,7 @@ func (c *compiled) prune(object map[string]any) []Problem {
 func unknownField(at string, known []string) Problem {
 	name := at[strings.LastIndexByte(at, '.')+1:]
 	message := fmt.Sprintf("unknown field %q", shorten(at))
-	switch near := nearest(name, known); {
+	switch near := Nearest(name, known); {
 	case near != "":
 		message += fmt.Sprintf(": did you mean %q?", near)
 	case len(known) > 0 && len(known) <= 16:

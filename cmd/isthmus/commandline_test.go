@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const externalShop = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ext, namespace: shop}
+spec: {hosts: [ext.example.com], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 192.0.2.1}]}
+`
+
+// While objects are watched, their status goes on from pending to acknowledged,
+// and the counts of clusters follow.
+func TestR44WatchUpdatesStatusAndCounts(t *testing.T) {
+	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
+	dir := t.TempDir()
+	rule := strings.Replace(fmt.Sprintf(manifest1, "hello"), "host: web", "host: hello.default.svc.cluster.local, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}", 1)
+	rule = strings.Replace(rule, "namespace: shop", "namespace: default", 1)
+	s.do("web-1 connects")
+	s.begin("get dr -n default -w")
+	mustRun(t, "apply", "-f", write(t, filepath.Join(dir, "rule.yaml"), rule))
+	s.do("web-1 receives")
+	s.do("shows pending 1/1")
+	s.do("web-1 accepts")
+	s.do("shows acked 1/1")
+	s.end()
+	s.begin("get clusters -w -o jsonpath={.clusterID}={.services.totalCount};")
+	mustRun(t, "apply", "-f", write(t, filepath.Join(dir, "ext.yaml"), externalShop))
+	s.do("shows hub=1;")
+	if o := s.end(); o.code != exitDone {
+		t.Errorf("exit %d with %q", o.code, o.errors.String())
+	}
+}
+
+// Watched as JSON, what is deleted is an event on standard output.
+func TestR44WatchTellsDeletionsAsEvents(t *testing.T) {
+	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
+	mustRun(t, "apply", "-f", write(t, filepath.Join(t.TempDir(), "one.yaml"), fmt.Sprintf(manifest1, "one")))
+	s.begin("get dr -n shop -w -o json")
+	s.do(`shows "type":"ADDED"`)
+	mustRun(t, "delete", "dr/one", "-n", "shop")
+	s.do(`shows "type":"DELETED"`)
+	o := s.end()
+	if o.errors.String() != "" || strings.Count(o.out.String(), "\n") != 2 || strings.Count(o.out.String(), `"name":"one"`) != 2 {
+		t.Errorf("out %q, errors %q", o.out.String(), o.errors.String())
+	}
+}
+
+// Manifests that name no namespace are of the context's, or of the one that -n
+// names; a manifest of another one is refused.
+func TestR44ApplyAndDiffFollowTheNamespace(t *testing.T) {
+	atHub(t)
+	dir := t.TempDir()
+	bare := write(t, filepath.Join(dir, "bare.yaml"), strings.Replace(fmt.Sprintf(manifest1, "bare"), ", namespace: shop", "", 1))
+	t.Setenv("ISTHMUS_CONFIG", write(t, filepath.Join(dir, "config.yaml"), "current: a\ncontexts: [{name: a, namespace: orders}]\n"))
+	if out := mustRun(t, "apply", "-f", bare, "-o", "name"); out != "destinationrule.networking.istio.io/orders/bare\n" {
+		t.Errorf("the context's namespace: %s", out)
+	}
+	if out := mustRun(t, "apply", "-f", bare, "-n", "checkout", "-o", "name"); out != "destinationrule.networking.istio.io/checkout/bare\n" {
+		t.Errorf("-n: %s", out)
+	}
+	if out := mustRun(t, "diff", "-f", bare); out != "" {
+		t.Errorf("diff in the context's namespace: %s", out)
+	}
+	if code, out, _ := command(t, "diff", "-f", bare, "-n", "third"); code != diffDifferent || !strings.Contains(out, "/third/bare would be created") {
+		t.Errorf("diff -n: %d %s", code, out)
+	}
+	other := write(t, filepath.Join(dir, "other.yaml"), fmt.Sprintf(manifest1, "other"))
+	if code, _, errText := command(t, "apply", "-f", other, "-n", "checkout"); code != exitFailed || !strings.Contains(errText, `namespace "shop"`) {
+		t.Errorf("a manifest of another namespace: %d %s", code, errText)
+	}
+}
+
+// A manifest that another API server gave its resourceVersion is applied; only
+// who asks to compare is refused.
+func TestR44ResourceVersionIsComparedOnRequest(t *testing.T) {
+	atHub(t)
+	file := write(t, filepath.Join(t.TempDir(), "one.yaml"), strings.Replace(fmt.Sprintf(manifest1, "one"), "namespace: shop", `namespace: shop, resourceVersion: "812"`, 1))
+	mustRun(t, "apply", "-f", file)
+	mustRun(t, "diff", "-f", file)
+	if code, _, errText := command(t, "apply", "-f", file, "--compare-resource-version"); code != exitFailed || !strings.Contains(errText, "PRECONDITION_FAILED") {
+		t.Errorf("exit %d: %s", code, errText)
+	}
+}
+
+// Services are found by the first labels of their names, and one thing is asked
+// for by its key.
+func TestR44OneThingIsFoundByItsName(t *testing.T) {
+	atHub(t)
+	for line, want := range map[string]string{
+		"get svc hello":         "hello.default.svc.cluster.local",
+		"get svc hello.default": "hello.default.svc.cluster.local",
+		"describe svc hello":    "hello.default.svc.cluster.local",
+		"get cluster c1":        "c1",
+		"get network n1":        "n1",
+		"describe network n1":   "n1",
+	} {
+		if out := mustRun(t, strings.Fields(line)...); !strings.Contains(out, want) {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+	for line, asked := range map[string]string{"get svc hello.default.svc.cluster.local": "ServiceByName", "get cluster c1": "ClusterByID"} {
+		_, _, errText := command(t, append(strings.Fields(line), "--show-query")...)
+		if !strings.Contains(errText, "query "+asked) || strings.Contains(errText, "hasNextPage") {
+			t.Errorf("%s reads lists: %s", line, errText)
+		}
+	}
+	if code, _, errText := command(t, "get", "svc", "hullo"); code != exitFailed || !strings.Contains(errText, "there is no") {
+		t.Errorf("exit %d: %s", code, errText)
+	}
+}
+
+// get networks lists the networks that the hub knows, with and without an object.
+func TestR44NetworksThatExistAreListed(t *testing.T) {
+	atHub(t)
+	out := mustRun(t, "get", "networks")
+	for _, want := range []string{"GATED", "\nn1 ", "\nn2 "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in %s", want, out)
+		}
+	}
+}
+
+// Unknown commands and kinds name what may be meant.
+func TestR44UnknownWordsGetASuggestion(t *testing.T) {
+	atHub(t)
+	for line, want := range map[string]string{
+		"aply -f x":          `did you mean "apply"?`,
+		"proxy statsu":       `did you mean "status"?`,
+		"get servicess":      `did you mean "services"?`,
+		"get virtualservise": `did you mean "virtualservice"?`,
+	} {
+		code, _, errText := command(t, strings.Fields(line)...)
+		if code != exitUsage || !strings.Contains(errText, want) {
+			t.Errorf("%s: exit %d: %s", line, code, errText)
+		}
+	}
+}
+
+// explain, status and proxy status answer what istioctl's do.
+func TestR44ExplainAndStatus(t *testing.T) {
+	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
+	s.do("web-1 connects")
+	for line, want := range map[string]string{
+		"explain web-1.shop hello.default.svc.cluster.local:80": "yes",
+		"explain web-1.shop hello:80 -n default -o wide":        "LOCALITY",
+		"explain web-1.shop hello:80 -n default -o json":        `"included": true`,
+		"status":                          "1 SYNCED",
+		"status -o json":                  `"READY": 3`,
+		"proxy status":                    nodeOf("web-1"),
+		"proxy status " + nodeOf("web-1"): "acknowledged",
+	} {
+		if out := mustRun(t, strings.Fields(line)...); !strings.Contains(out, want) {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+	if code, _, errText := command(t, "explain", "web-1.shop", "hello"); code != exitUsage || !strings.Contains(errText, "HOST:PORT") {
+		t.Errorf("exit %d: %s", code, errText)
+	}
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/client"
+)
+
+func statusCommand(io streams) *cobra.Command {
+	var r remote
+	var format string
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show how the hub, its clusters and its proxies are", Args: noArguments,
+		Long: `Show how the hub is: its version, the sources of its configuration, the clusters
+it is attached to, its networks, and how many proxies have what it sent. What
+needs attention is listed at the end.`,
+		Example: "  isthmus status\n  isthmus status -o json",
+	}
+	r.bind(cmd.Flags())
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "`FORMAT`: text, json or yaml")
+	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, _ []string) error {
+		o, err := parseOutput(format, "text", "json", "yaml")
+		if err != nil {
+			return err
+		}
+		of, err := s.status(ctx)
+		if err != nil {
+			return err
+		}
+		if o.sort == "text" {
+			return of.print(io)
+		}
+		value, err := shownAs("Status", of)
+		if err != nil {
+			return err
+		}
+		return o.printValue(io.out, value)
+	})
+	return finish(cmd)
+}
+
+// hubStatus is what status tells.
+type hubStatus struct {
+	Version   string         `json:"version"`
+	ClusterID string         `json:"clusterID"`
+	Sources   []string       `json:"sources"`
+	Clusters  map[string]int `json:"clusters"` // by phase
+	Networks  []string       `json:"networks"`
+	Proxies   map[string]int `json:"proxies"` // by state
+	Attention []string       `json:"attention"`
+}
+
+func (s *session) status(ctx context.Context) (hubStatus, error) {
+	of := hubStatus{Clusters: map[string]int{}, Proxies: map[string]int{}, Attention: []string{}}
+	hub, err := client.Hub(ctx, s)
+	if err != nil {
+		return of, err
+	}
+	of.Version, of.ClusterID = hub.Hub.Version, hub.Hub.ClusterID
+	for _, add := range []func(context.Context, *hubStatus) error{s.addSources, s.addClusters, s.addNetworks, s.addProxies} {
+		if err := add(ctx, &of); err != nil {
+			return of, err
+		}
+	}
+	return of, nil
+}
+
+func (s *session) addSources(ctx context.Context, of *hubStatus) error {
+	answer, err := client.Sources(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, source := range answer.ConfigSources {
+		of.Sources = append(of.Sources, source.Name+" at revision "+orDash(orEmpty(source.Revision)))
+		for _, t := range source.Trouble {
+			p := problem{Object: t.Object, Field: orEmpty(t.Field), Code: t.Code, Message: t.Message}
+			of.Attention = append(of.Attention, "source "+source.Name+": "+p.String())
+		}
+	}
+	return nil
+}
+
+func (s *session) addClusters(ctx context.Context, of *hubStatus) error {
+	for c, err := range s.Clusters(ctx) {
+		if err != nil {
+			return err
+		}
+		of.Clusters[string(c.Status.Phase)]++
+		if c.Status.Phase != client.ClusterPhaseReady {
+			of.Attention = append(of.Attention, fmt.Sprintf("cluster %s is %s: %s", c.ClusterID, c.Status.Phase, orDash(orEmpty(c.Status.Message))))
+		}
+		if c.Problems.TotalCount > 0 {
+			of.Attention = append(of.Attention, fmt.Sprintf("cluster %s has %s: isthmus describe cluster %s", c.ClusterID, counted(c.Problems.TotalCount, "problem"), c.ClusterID))
+		}
+	}
+	return nil
+}
+
+func (s *session) addNetworks(ctx context.Context, of *hubStatus) error {
+	for n, err := range s.Networks(ctx) {
+		if err != nil {
+			return err
+		}
+		of.Networks = append(of.Networks, n.NetworkID)
+		if n.Gated && len(n.Gateways) == 0 {
+			of.Attention = append(of.Attention, fmt.Sprintf("network %s has no gateway that is used: isthmus get networks -o wide", n.NetworkID))
+		}
+	}
+	return nil
+}
+
+func (s *session) addProxies(ctx context.Context, of *hubStatus) error {
+	for p, err := range s.Proxies(ctx) {
+		if err != nil {
+			return err
+		}
+		state := syncOf(p.Sync)
+		of.Proxies[state]++
+		if state == string(client.SyncStateNacked) {
+			of.Attention = append(of.Attention, fmt.Sprintf("proxy %s refuses what it was sent: isthmus proxy status %s", p.NodeID, p.NodeID))
+		}
+	}
+	return nil
+}
+
+func (of hubStatus) print(io streams) error {
+	err := printLines(io.out,
+		line{"Hub", of.ClusterID + ", version " + of.Version}, line{"Sources", strings.Join(of.Sources, ", ")},
+		line{"Clusters", countsText(of.Clusters)}, line{"Networks", strings.Join(of.Networks, ", ")}, line{"Proxies", countsText(of.Proxies)},
+	)
+	if err != nil || len(of.Attention) == 0 {
+		return err
+	}
+	return printParts(io.out, []part{{"Needs attention", of.Attention}})
+}
+
+// countsText is how many there are of each, as "3 READY, 1 STALE".
+func countsText(counts map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
