@@ -35,13 +35,14 @@ type built struct {
 	resource *resource // nil: does not exist
 	err      error
 	deps     federation.Deps
+	reasons  []envoy.Reason // about objects and services
 }
 
 // build changes nothing in the group unless its type is one with parts.
 func (g *group) build(name string) built {
 	reader := g.snapshot.Read()
-	r, err := g.buildOne(name, reader)
-	return built{r, err, reader.Deps()}
+	r, reasons, err := g.buildOne(name, reader)
+	return built{r, err, reader.Deps(), aboutObjects(reasons)}
 }
 
 func (g *group) take(name string, b built) {
@@ -57,6 +58,8 @@ func (g *group) take(name string, b built) {
 		return
 	}
 	g.built()
+	g.reasoned(c.reasons, b.reasons)
+	c.reasons = b.reasons
 	if b.resource == nil || c.resource == nil || b.resource.hash != c.resource.hash {
 		if c.resource = b.resource; b.resource != nil {
 			b.resource.home = g
@@ -65,45 +68,45 @@ func (g *group) take(name string, b built) {
 }
 
 // buildOne builds, validates and serialises; a panic is an error like others.
-func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, err error) {
+func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, reasons []envoy.Reason, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r, err = nil, fmt.Errorf("building %s %q: panic: %v", g.kind, name, p)
+			r, reasons, err = nil, nil, fmt.Errorf("building %s %q: panic: %v", g.kind, name, p)
 		}
 	}()
 	if g.kind == envoy.RouteType {
 		return g.assembleOne(name, reader)
 	}
-	m, _, err := g.make.build(g.kind, name, g.facet, reader)
+	m, reasons, err := g.make.build(g.kind, name, g.facet, reader)
 	if err != nil || m == nil {
-		return nil, err
+		return nil, reasons, err
 	}
 	if got := nameOf(m); got != name {
-		return nil, fmt.Errorf("building %s %q: the resource calls itself %q", g.kind, name, got)
+		return nil, nil, fmt.Errorf("building %s %q: the resource calls itself %q", g.kind, name, got)
 	}
 	if err := g.make.validate(m); err != nil {
-		return nil, fmt.Errorf("validating %s %q: %w", g.kind, name, err)
+		return nil, nil, fmt.Errorf("validating %s %q: %w", g.kind, name, err)
 	}
 	if r, err = newResource(g.kind, name, m); err == nil {
 		r.fixed = slices.Contains(g.fixed, name)
 	}
-	return r, err
+	return r, reasons, err
 }
 
 // assembleOne builds a resource of parts, of which it builds those that are not
 // as they were.
-func (g *group) assembleOne(name string, reader *federation.Reader) (*resource, error) {
+func (g *group) assembleOne(name string, reader *federation.Reader) (*resource, []envoy.Reason, error) {
 	parts := partBuild{g.parts.of(name), name, &g.index}
-	a, _, err := g.make.assemble(name, g.facet, reader, parts)
+	a, reasons, err := g.make.assemble(name, g.facet, reader, parts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	parts.sweep()
 	if a == nil {
-		return nil, nil //nolint:nilnil // nil is a resource that does not exist
+		return nil, reasons, nil
 	}
 	r := serialised(g.kind, name, a.Bytes)
 	r.refs = references{clusters: a.Clusters}
 	r.fixed = slices.Contains(g.fixed, name)
-	return r, nil
+	return r, reasons, nil
 }

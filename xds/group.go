@@ -33,11 +33,12 @@ var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.C
 // all streams of that facet. It follows the snapshots when a stream asks it to
 // and builds a resource when the first stream wants it.
 type group struct {
-	kind   envoy.Type
-	facet  envoy.Facet
-	make   builder
-	failed func(t envoy.Type, name string, err error) // a resource could not be built; must not block
-	built  func()                                     // one was built; must not block
+	kind     envoy.Type
+	facet    envoy.Facet
+	make     builder
+	failed   func(t envoy.Type, name string, err error) // a resource could not be built; must not block
+	reasoned func(before, now []envoy.Reason)           // a resource has other reasons; must not block
+	built    func()                                     // one was built; must not block
 
 	mu            sync.Mutex
 	snapshot      *federation.Snapshot // nil before the first sync
@@ -60,11 +61,12 @@ type cell struct {
 	deps     federation.Deps
 	dirty    bool
 	err      error // why resource is not what the snapshot asks for
+	reasons  []envoy.Reason
 }
 
 func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	return &group{
-		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {}, built: func() {},
+		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {},
 		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{}, speakers: map[federation.ObjectKey][]string{},
 		cells: map[string]*cell{}, index: newDependents(), parts: partShelf{}, blame: newBlame(),
 	}
@@ -264,10 +266,21 @@ func (g *group) touch(name string) {
 	g.log.add(g.snapshot.Version(), name)
 }
 
+// close takes back what the group said of objects.
+func (g *group) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.cells {
+		g.reasoned(c.reasons, nil)
+		c.reasons = nil
+	}
+}
+
 func (g *group) forget(name string) {
 	if c := g.cells[name]; c != nil {
 		g.index.replace(name, c.deps, federation.Deps{})
 		g.parts.forget(name, &g.index)
+		g.reasoned(c.reasons, nil)
 		delete(g.cells, name)
 		g.blame.forget(name)
 	}

@@ -96,6 +96,10 @@ type Options struct {
 	Probes    Probes          // nil: health discovery is not served
 	Access    Access          // nil: everybody is believed, and nobody has secrets of its own
 
+	// Findings counts what builders say of objects, by code: 1 for one more, -1 for
+	// one less. It must not block. nil: nobody counts.
+	Findings func(code string, change int)
+
 	// SecretsOnSocket gives secrets to clients of a unix socket without TLS. On
 	// other connections they are for clients with a verified certificate.
 	SecretsOnSocket bool

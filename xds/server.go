@@ -24,6 +24,7 @@ type Server struct {
 	strangers *origin.Log
 
 	fallbacks *fallbacks
+	reasons   *reasons
 
 	mu      sync.Mutex
 	groups  map[groupKey]*sharedGroup
@@ -47,7 +48,7 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
 		options: o, drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
-		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), fallbacks: newFallbacks(),
+		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), fallbacks: newFallbacks(), reasons: newReasons(o.Findings),
 	}
 }
 
@@ -90,7 +91,7 @@ func (s *Server) acquire(key groupKey) *sharedGroup {
 	g := s.groups[key]
 	if g == nil {
 		g = &sharedGroup{group: newGroup(key.kind, key.facet, *s.options.builder)}
-		g.blame = s.retired.take(key)
+		g.blame, g.reasoned = s.retired.take(key), s.reasons.replace
 		g.failed, g.built = s.buildFailed, func() { s.options.Metrics.Count(Built, key.kind) }
 		s.groups[key] = g
 	}
@@ -104,6 +105,7 @@ func (s *Server) release(key groupKey) {
 	if g := s.groups[key]; g != nil {
 		if g.users--; g.users == 0 {
 			delete(s.groups, key)
+			g.close()
 			if envoy.HasParts(key.kind) {
 				s.retired.add(key, g.blame)
 			}

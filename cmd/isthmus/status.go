@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"net/http"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
@@ -18,6 +21,10 @@ const notHonoured = "NOT_HONOURED"
 type statusOf struct {
 	snapshots interface{ Latest() *federation.Snapshot }
 	hub       federation.ClusterID
+	proxies   interface {
+		Reasons(key federation.ObjectKey) []envoy.Reason
+		ServiceReasons(key federation.ServiceKey) []envoy.Reason
+	}
 }
 
 // notHonoured says which fields of the object have no effect.
@@ -44,6 +51,24 @@ func (s statusOf) findings(snapshot *federation.Snapshot, key federation.ObjectK
 	for p := range s.problems(snapshot, key) {
 		if p.Code != notHonoured {
 			found = append(found, apply.Finding{Code: p.Code, Severity: apply.Warning, Message: p.Message, Key: key, Field: p.Field})
+		}
+	}
+	for _, r := range s.reasons(snapshot, key) {
+		found = append(found, apply.Finding{Code: r.Code, Severity: apply.Warning, Message: r.Message, Key: key})
+	}
+	return found
+}
+
+// reasons are why connected proxies do not have all of the object, or of the
+// services of a ServiceEntry.
+func (s statusOf) reasons(snapshot *federation.Snapshot, key federation.ObjectKey) []envoy.Reason {
+	found := s.proxies.Reasons(key)
+	if o, ok := snapshot.Object(key); ok {
+		if entry, isEntry := o.Spec.(*networking.ServiceEntry); isEntry {
+			for _, host := range entry.GetHosts() {
+				of := federation.ServiceKey{Hostname: federation.Hostname(strings.ToLower(host)), Namespace: key.Namespace}
+				found = append(found, s.proxies.ServiceReasons(of)...)
+			}
 		}
 	}
 	return found

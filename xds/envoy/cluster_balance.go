@@ -71,5 +71,5 @@ func isTableSize(size uint64) bool {
 
 // ignored says that a field of the destination's policy has no effect.
 func (d destination) ignored(field, why string) Reason {
-	return Reason{Code: ReasonRuleIgnored, Message: d.ruledBy() + ": trafficPolicy." + field + " has no effect: " + why}
+	return Reason{Code: ReasonRuleIgnored, Cause: d.rule(), Message: d.ruledBy() + ": trafficPolicy." + field + " has no effect: " + why}
 }

@@ -55,7 +55,7 @@ func (b *builder) ruling(s *federation.Service) ruling {
 }
 
 func (b *builder) ignore(o *federation.Object, field, why string) {
-	b.leaveOut(Reason{Code: ReasonRuleIgnored, Message: fmt.Sprintf("%s: %s has no effect: %s", o.Key, field, why)})
+	b.leaveOut(Reason{Code: ReasonRuleIgnored, Cause: o.Key, Message: fmt.Sprintf("%s: %s has no effect: %s", o.Key, field, why)})
 }
 
 func (r ruling) subset(name string) (*networking.Subset, bool) {

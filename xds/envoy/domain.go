@@ -35,7 +35,7 @@ func (b *builder) claim(owners map[string]*httpHost, h *httpHost, domain string)
 		owners[name] = h
 		h.domains = append(h.domains, domain)
 	case owner != h:
-		b.leaveOut(Reason{Code: ReasonDomainTaken, Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", domain, h.name(), owner.name())})
+		b.leaveOut(Reason{Code: ReasonDomainTaken, Service: h.serviceKey(), Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", domain, h.name(), owner.name())})
 	}
 }
 

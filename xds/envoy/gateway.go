@@ -170,7 +170,7 @@ func (p *gatewayPort) ownerOf(name string) *gatewayServer {
 }
 
 func (p *gatewayPort) leaveOut(s *gatewayServer, code, why string) {
-	p.reasons = append(p.reasons, Reason{Code: code, Message: s.title() + ": " + why})
+	p.reasons = append(p.reasons, Reason{Code: code, Cause: s.object.Key, Message: s.title() + ": " + why})
 }
 
 func (p *gatewayPort) listener() string { return vipListener(p.bind, p.number) }

@@ -75,12 +75,12 @@ func (b *builder) gatewayTCP(p *gatewayPort, s *gatewayServer) *listenerv3.Filte
 			}
 		}
 	}
-	b.leaveOut(Reason{Code: ReasonNoDestination, Message: s.title() + ": no VirtualService has a route for its connections; nothing listens for them"})
+	b.leaveOut(Reason{Code: ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no VirtualService has a route for its connections; nothing listens for them"})
 	return nil
 }
 
 func (r *boundRule) cannot(err error) {
-	r.leaveOut(Reason{Code: ReasonInvalidRule, Message: fmt.Sprintf("%s is left out for port %d: %v", r.object.Key, r.port, err)})
+	r.leaveOut(Reason{Code: ReasonInvalidRule, Cause: r.object.Key, Message: fmt.Sprintf("%s is left out for port %d: %v", r.object.Key, r.port, err)})
 }
 
 // passThrough routes TLS by the name of the server and does not end it. Of
@@ -106,7 +106,7 @@ func (b *builder) passThrough(p *gatewayPort, s *gatewayServer) []*listenerv3.Fi
 		}
 	}
 	if len(chains) == 0 {
-		b.leaveOut(Reason{Code: ReasonNoDestination, Message: s.title() + ": no VirtualService has a tls route for its hosts; nothing listens for them"})
+		b.leaveOut(Reason{Code: ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no VirtualService has a tls route for its hosts; nothing listens for them"})
 	}
 	return chains
 }

@@ -92,7 +92,7 @@ func (b *builder) serverChains(p *gatewayPort, s *gatewayServer) []*listenerv3.F
 		return b.passBySNI(p, s)
 	}
 	if s.err != nil {
-		b.leaveOut(Reason{Code: ReasonTLS, Message: s.title() + s.err.Error() + "; until then nothing listens for its hosts"})
+		b.leaveOut(Reason{Code: ReasonTLS, Cause: s.object.Key, Message: s.title() + s.err.Error() + "; until then nothing listens for its hosts"})
 		return nil
 	}
 	var chains []*listenerv3.FilterChain

@@ -115,7 +115,7 @@ func (b *builder) routesOf(r *rule, domain string) []*routev3.Route {
 		err = newSchemaCheck().message(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})
 	}
 	if err != nil {
-		b.leaveOut(Reason{Code: ReasonInvalidRule, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.object.Key, domain, r.port, err)})
+		b.leaveOut(Reason{Code: ReasonInvalidRule, Cause: r.object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.object.Key, domain, r.port, err)})
 		return nil
 	}
 	return routes

@@ -127,7 +127,7 @@ func (b *builder) notInGRPC(d destination) {
 }
 
 func (d destination) notInGRPC(field, why string) Reason {
-	return Reason{Code: ReasonProxyless, Message: d.ruledBy() + ": trafficPolicy." + field + " has no effect on gRPC clients: " + why}
+	return Reason{Code: ReasonProxyless, Cause: d.rule(), Message: d.ruledBy() + ": trafficPolicy." + field + " has no effect on gRPC clients: " + why}
 }
 
 // byDNS tells that the destination's endpoints may be names.

@@ -163,7 +163,7 @@ func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
 		return servedPort{}
 	}
 	for _, s := range claims[1:] {
-		b.leaveOut(Reason{Code: ReasonVIPTaken, Message: "VIP " + netip.AddrPortFrom(vip, number).String() + " of " + s.Key.String() +
+		b.leaveOut(Reason{Code: ReasonVIPTaken, Service: s.Key, Message: "VIP " + netip.AddrPortFrom(vip, number).String() + " of " + s.Key.String() +
 			" is that of " + claims[0].Key.String() + ", which comes first; callers in this cluster need another address for the former"})
 	}
 	port, _ := tcpPort(claims[0], number)

@@ -142,5 +142,5 @@ func hostnameTaken(owner servedPort, loser *federation.Service, own string) Reas
 	if isOwn(owner.service, own) {
 		why = " has the same hostname and is of the proxies' own namespace; give one of them another name"
 	}
-	return Reason{Code: ReasonHostnameTaken, Message: "service " + loser.Key.String() + " is left out: " + owner.service.Key.String() + why}
+	return Reason{Code: ReasonHostnameTaken, Service: loser.Key, Message: "service " + loser.Key.String() + " is left out: " + owner.service.Key.String() + why}
 }

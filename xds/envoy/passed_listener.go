@@ -14,7 +14,7 @@ import (
 // finds no chain.
 func (b *builder) passBySNI(p *gatewayPort, s *gatewayServer) []*listenerv3.FilterChain {
 	if !b.facet.SNIDNAT {
-		b.leaveOut(Reason{Code: ReasonTLS, Message: s.title() + ".tls.mode: AUTO_PASSTHROUGH needs a router in sni-dnat mode, in a namespace where gateways may be (gatewayNamespaces of MeshSettings); nothing listens for the server's hosts"})
+		b.leaveOut(Reason{Code: ReasonTLS, Cause: s.object.Key, Message: s.title() + ".tls.mode: AUTO_PASSTHROUGH needs a router in sni-dnat mode, in a namespace where gateways may be (gatewayNamespaces of MeshSettings); nothing listens for the server's hosts"})
 		return nil
 	}
 	var chains []*listenerv3.FilterChain
@@ -29,7 +29,7 @@ func (b *builder) passBySNI(p *gatewayPort, s *gatewayServer) []*listenerv3.Filt
 		chains = append(chains, &listenerv3.FilterChain{Name: name, FilterChainMatch: match, Filters: []*listenerv3.Filter{filter(tcpProxyFilter, tcp)}})
 	}
 	if len(chains) == 0 {
-		b.leaveOut(Reason{Code: ReasonNoDestination, Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})
+		b.leaveOut(Reason{Code: ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})
 	}
 	return chains
 }

@@ -33,9 +33,11 @@ type Reason struct {
 	Shard   federation.ShardKey // whose endpoint; zero where no endpoint is meant
 	Address federation.Address
 	// Endpoint is the endpoint itself, and Cause the object because of which it is
-	// left out, where there is one.
+	// left out, or that is left out itself, where there is one.
 	Endpoint *federation.Endpoint
 	Cause    federation.ObjectKey
+	// Service is the one that is left out, where one is.
+	Service federation.ServiceKey
 }
 
 // The codes of reasons.

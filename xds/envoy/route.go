@@ -181,6 +181,14 @@ func portNumbers(services []*federation.Service) []uint16 {
 	return numbers
 }
 
+// serviceKey is empty where the host is no service.
+func (h *httpHost) serviceKey() federation.ServiceKey {
+	if h.service == nil {
+		return federation.ServiceKey{}
+	}
+	return h.service.Key
+}
+
 func (h *httpHost) name() string { return fmt.Sprintf("%s:%d", h.host, h.number) }
 
 // virtualHost is nil where there are no routes or no name for them.

@@ -34,7 +34,7 @@ func (b *builder) connectionsTo(p servedPort, vip netip.Addr) connections {
 	}
 	c, err := r.connections(vip)
 	if err != nil {
-		b.leaveOut(Reason{Code: ReasonInvalidRule, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.object.Key, p.service.Key.Hostname, p.port.Number, err)})
+		b.leaveOut(Reason{Code: ReasonInvalidRule, Cause: r.object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.object.Key, p.service.Key.Hostname, p.port.Number, err)})
 		return own
 	}
 	if c.rest == nil {

@@ -94,7 +94,7 @@ func scaleOf[D interface{ GetWeight() int32 }](destinations []D) uint32 {
 }
 
 func (r *rule) missing(why string) Reason {
-	return Reason{Code: ReasonNoDestination, Message: r.object.Key.String() + ": " + why}
+	return Reason{Code: ReasonNoDestination, Cause: r.object.Key, Message: r.object.Key.String() + ": " + why}
 }
 
 // target is a destination that exists.

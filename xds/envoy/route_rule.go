@@ -19,7 +19,7 @@ func (b *builder) hostRoutes(h *httpHost) []*routev3.Route {
 		}
 		switch {
 		case err != nil:
-			b.leaveOut(Reason{Code: ReasonInvalidRule, Message: r.object.Key.String() + " is left out for " + h.name() + ": " + err.Error()})
+			b.leaveOut(Reason{Code: ReasonInvalidRule, Cause: r.object.Key, Message: r.object.Key.String() + " is left out for " + h.name() + ": " + err.Error()})
 		case len(routes) > 0:
 			return routes
 		}

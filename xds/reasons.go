@@ -1,0 +1,109 @@
+package xds
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// reasons are what the builders said of objects and services that are not, or not
+// wholly, in the resources of connected proxies. Groups keep it up to date as they
+// build, so that reading it costs nothing of theirs.
+type reasons struct {
+	mu      sync.Mutex
+	of      map[any]map[reason]int // by ObjectKey or ServiceKey; in how many resources
+	counted func(code string, change int)
+}
+
+type reason struct{ code, message string }
+
+// maxReasons bounds the reasons that are shown of one object.
+const maxReasons = 20
+
+func newReasons(counted func(string, int)) *reasons {
+	if counted == nil {
+		counted = func(string, int) {}
+	}
+	return &reasons{of: map[any]map[reason]int{}, counted: counted}
+}
+
+// subjects are what a reason is about.
+func subjects(r envoy.Reason) []any {
+	var all []any
+	if r.Cause != (federation.ObjectKey{}) {
+		all = append(all, r.Cause)
+	}
+	if r.Service != (federation.ServiceKey{}) {
+		all = append(all, r.Service)
+	}
+	return all
+}
+
+// replace takes up that a resource has other reasons now.
+func (s *reasons) replace(before, now []envoy.Reason) {
+	if len(before)+len(now) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range now {
+		s.add(r, 1)
+	}
+	for _, r := range before {
+		s.add(r, -1)
+	}
+}
+
+func (s *reasons) add(r envoy.Reason, change int) {
+	one := reason{r.Code, r.Message}
+	for _, subject := range subjects(r) {
+		known := s.of[subject]
+		if known == nil {
+			known = map[reason]int{}
+			s.of[subject] = known
+		}
+		before := known[one]
+		known[one] = before + change
+		switch {
+		case before == 0:
+			s.counted(r.Code, 1)
+		case before+change == 0:
+			s.counted(r.Code, -1)
+			if delete(known, one); len(known) == 0 {
+				delete(s.of, subject)
+			}
+		}
+	}
+}
+
+// about are the reasons with the object or the service, by code and message.
+func (s *reasons) about(subject any) []envoy.Reason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []envoy.Reason
+	for r := range s.of[subject] {
+		found = append(found, envoy.Reason{Code: r.code, Message: r.message})
+	}
+	slices.SortFunc(found, func(a, b envoy.Reason) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+	return found[:min(len(found), maxReasons)]
+}
+
+// Reasons says why the object is not, or not wholly, in the resources of proxies
+// that are connected.
+func (s *Server) Reasons(key federation.ObjectKey) []envoy.Reason { return s.reasons.about(key) }
+
+// ServiceReasons is Reasons for a service.
+func (s *Server) ServiceReasons(key federation.ServiceKey) []envoy.Reason {
+	return s.reasons.about(key)
+}
+
+// aboutObjects are those of the reasons that are about an object or a service and
+// not about single endpoints, which explain tells of.
+func aboutObjects(all []envoy.Reason) []envoy.Reason {
+	return slices.DeleteFunc(slices.Clone(all), func(r envoy.Reason) bool { return r.Endpoint != nil || len(subjects(r)) == 0 })
+}
