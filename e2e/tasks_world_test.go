@@ -62,11 +62,11 @@ func (w *tasks) secrets(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	cert, key := w.ca.Issue(testbed.Subject{Name: "hello", Hosts: []string{"hello.example.com"}})
-	if err := os.Mkdir(filepath.Join(dir, "hello-cert"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "shop", "hello-cert"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "hello-cert", "tls.crt"), string(cert))
-	write(t, filepath.Join(dir, "hello-cert", "tls.key"), string(key))
+	write(t, filepath.Join(dir, "shop", "hello-cert", "tls.crt"), string(cert))
+	write(t, filepath.Join(dir, "shop", "hello-cert", "tls.key"), string(key))
 	return dir
 }
 

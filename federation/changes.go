@@ -53,6 +53,7 @@ type ChangeSet struct {
 	Objects   []ObjectChange
 	Networks  []NetworkID
 	Settings  bool
+	Labels    bool // the set of ProxyLabels
 }
 
 // Empty tells that nothing changed.
@@ -109,6 +110,8 @@ func (s *Snapshot) ChangesSince(version uint64) ChangeSet {
 			c.Networks = append(c.Networks, NetworkID(key))
 		case settingEntry:
 			c.Settings = true
+		case labelsEntry:
+			c.Labels = true
 		}
 	})
 	if !ok {

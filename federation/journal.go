@@ -16,6 +16,7 @@ const (
 	settingEntry entryKind = 'g'
 	objectEntry  entryKind = 'o'
 	networkEntry entryKind = 'n'
+	labelsEntry  entryKind = 'l'
 )
 
 // record names what one version changed.

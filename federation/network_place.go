@@ -159,7 +159,6 @@ func (d *draft) changeCluster(now *Cluster) {
 	}
 	d.moveWorkloads(clusterPrefix(now.ID), func() { d.storeCluster(now) })
 	d.remergeAll() // selectors and bindings take its workloads anywhere
-	d.configured = d.version
 }
 
 // moveWorkloads keeps the index by address true over a change of the places of

@@ -31,36 +31,35 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 
 // draft is a snapshot in the making.
 type draft struct {
-	base       *Snapshot
-	services   *iradix.Txn[*Service]
-	members    *iradix.Txn[ServiceKey]
-	ports      *iradix.Txn[ServiceKey]
-	vips       *iradix.Txn[ServiceKey]
-	aliases    *iradix.Txn[ServiceKey]
-	workloads  *iradix.Txn[*Workload]
-	homes      *iradix.Txn[int]
-	selectors  *iradix.Txn[ServiceKey]
-	bindings   *iradix.Txn[ServiceKey]
-	addresses  *iradix.Txn[resident]
-	problems   *iradix.Txn[Problem]
-	clusters   *iradix.Txn[*Cluster]
-	networks   networksTxn
-	objects    objectsTxn
-	revision   int64
-	configured uint64
-	settings   Settings
-	version    uint64
-	changed    bool
-	entries    []string            // what changed, for the journal
-	touched    map[AddressKey]bool // where residents came, went or changed
-	unsettled                      // services that wait for settle
+	base      *Snapshot
+	services  *iradix.Txn[*Service]
+	members   *iradix.Txn[ServiceKey]
+	ports     *iradix.Txn[ServiceKey]
+	vips      *iradix.Txn[ServiceKey]
+	aliases   *iradix.Txn[ServiceKey]
+	workloads *iradix.Txn[*Workload]
+	homes     *iradix.Txn[int]
+	selectors *iradix.Txn[ServiceKey]
+	bindings  *iradix.Txn[ServiceKey]
+	addresses *iradix.Txn[resident]
+	problems  *iradix.Txn[Problem]
+	clusters  *iradix.Txn[*Cluster]
+	networks  networksTxn
+	objects   objectsTxn
+	revision  int64
+	settings  Settings
+	version   uint64
+	changed   bool
+	entries   []string            // what changed, for the journal
+	touched   map[AddressKey]bool // where residents came, went or changed
+	unsettled                     // services that wait for settle
 }
 
 func newDraft(s *Snapshot) *draft {
 	return &draft{
 		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(), aliases: s.aliases.Txn(),
 		workloads: s.workloads.Txn(), homes: s.homes.Txn(), selectors: s.selectors.Txn(), bindings: s.bindings.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
-		clusters: s.clusters.Txn(), networks: s.networks.txn(), objects: s.objects.txn(), revision: s.revision, configured: s.configured, settings: s.settings, version: s.version + 1,
+		clusters: s.clusters.Txn(), networks: s.networks.txn(), objects: s.objects.txn(), revision: s.revision, settings: s.settings, version: s.version + 1,
 		touched: map[AddressKey]bool{}, unsettled: newUnsettled(),
 	}
 }
@@ -72,7 +71,7 @@ func (d *draft) commit() *Snapshot {
 	return &Snapshot{
 		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(), aliases: d.aliases.Commit(),
 		workloads: d.workloads.Commit(), homes: d.homes.Commit(), selectors: d.selectors.Commit(), bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
-		clusters: d.clusters.Commit(), networks: d.networks.commit(), objects: d.objects.commit(), revision: d.revision, configured: d.configured, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
+		clusters: d.clusters.Commit(), networks: d.networks.commit(), objects: d.objects.commit(), revision: d.revision, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}
 }
 

@@ -61,9 +61,6 @@ func emptyObjects() objectIndex {
 // Revision is the revision of the store of record that the snapshot includes.
 func (s *Snapshot) Revision() int64 { return s.revision }
 
-// ObjectsVersion is the version in which configuration objects last changed.
-func (s *Snapshot) ObjectsVersion() uint64 { return s.configured }
-
 // Object returns the configuration object of that key.
 func (s *Snapshot) Object(key ObjectKey) (*Object, bool) { return s.objects.byKey.Get(key.bytes()) }
 
@@ -184,7 +181,9 @@ func (d *draft) setObject(key ObjectKey, now *Object) {
 		return
 	}
 	d.objects.set(key, old, now)
-	d.configured = d.version
 	d.record(objectEntry, key.bytes())
+	if d.objects.relabelled {
+		d.record(labelsEntry, nil)
+	}
 	d.noteNetworkObject(key)
 }

@@ -2,6 +2,7 @@ package federation
 
 import (
 	"iter"
+	"net/netip"
 )
 
 // Deps are the things of a snapshot that a resource was made from: what must
@@ -11,6 +12,7 @@ type Deps struct {
 	Ports     map[uint16]bool       // the set of services on that port
 	Hostnames map[Hostname]bool     // the set of services of that hostname
 	Addresses map[AddressKey]bool
+	Anywhere  map[netip.Addr]bool // addresses in whatever network
 	Clusters  map[ClusterID]bool
 	Objects   map[ObjectKey]bool
 	// Names and Sets stand for objects that may come: of a kind under a name, and
@@ -19,6 +21,7 @@ type Deps struct {
 	Sets     map[ObjectSet]bool
 	Networks map[NetworkID]bool
 	Settings bool
+	Labels   bool // the set of proxies' labels that decide about objects
 	AllSpecs bool // the specs of all services, of those that may come too
 }
 
@@ -32,7 +35,7 @@ type Reader struct {
 func (s *Snapshot) Read() *Reader {
 	return &Reader{snapshot: s, deps: Deps{
 		Services: map[ServiceKey]Reason{}, Ports: map[uint16]bool{}, Hostnames: map[Hostname]bool{},
-		Addresses: map[AddressKey]bool{}, Clusters: map[ClusterID]bool{},
+		Addresses: map[AddressKey]bool{}, Anywhere: map[netip.Addr]bool{}, Clusters: map[ClusterID]bool{},
 		Objects: map[ObjectKey]bool{}, Names: map[ObjectName]bool{}, Sets: map[ObjectSet]bool{}, Networks: map[NetworkID]bool{},
 	}}
 }

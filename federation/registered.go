@@ -23,24 +23,32 @@ func (s *Snapshot) Registered(p Place, name WorkloadKey) (Registration, bool) {
 	return s.registeredAt(c, p.Addresses)
 }
 
-// registeredAt looks in every network, since it is not known in which the
-// addresses are.
+// registeredAt finds the only workload at the addresses.
 func (s *Snapshot) registeredAt(c *Cluster, addresses []netip.Addr) (found Registration, ok bool) {
-	for n := range s.Networks() {
-		for _, addr := range addresses {
-			for _, r := range s.residents(AddressKey{Network: n.ID, Addr: addr}) {
-				if !r.isPod || r.shard.Cluster != c.ID {
-					continue
-				}
-				w, _ := s.workloads.Get(workloadBytes(r.shard, r.workload))
-				if ok && found.Workload != w {
-					return Registration{}, false // several: pods of a node's own network
-				}
-				found, ok = Registration{w, s.workloadNetwork(c, w)}, true
+	for _, addr := range addresses {
+		for _, w := range s.WorkloadsAnywhere(c.ID, addr) {
+			if ok && found.Workload != w {
+				return Registration{}, false // several: pods of a node's own network
 			}
+			found, ok = Registration{w, s.workloadNetwork(c, w)}, true
 		}
 	}
 	return found, ok
+}
+
+// WorkloadsAnywhere are those of the cluster at the address in every network, since
+// it is not known in which the address is.
+func (s *Snapshot) WorkloadsAnywhere(id ClusterID, addr netip.Addr) []*Workload {
+	var found []*Workload
+	for n := range s.Networks() {
+		for _, r := range s.residents(AddressKey{Network: n.ID, Addr: addr.Unmap()}) {
+			if r.isPod && r.shard.Cluster == id {
+				w, _ := s.workloads.Get(workloadBytes(r.shard, r.workload))
+				found = append(found, w)
+			}
+		}
+	}
+	return found
 }
 
 func (s *Snapshot) workloadNetwork(c *Cluster, w *Workload) NetworkID {

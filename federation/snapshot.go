@@ -26,7 +26,6 @@ type Snapshot struct {
 	networks   networkIndex
 	objects    objectIndex
 	revision   int64
-	configured uint64 // version in which objects last changed
 	settings   Settings
 	journal    journal
 	superseded chan struct{}

@@ -25,9 +25,12 @@ type Access interface {
 type Caller struct {
 	// Identity is the same for all streams that count together: those of one workload of a cluster. Empty: streams of
 	// the caller are not counted.
-	Identity  string
-	Ends      time.Time // of what it was proven with; zero: it does not end
-	Certified bool      // proven by the certificate of the connection
+	Identity string
+	Ends     time.Time // of what it was proven with; zero: it does not end
+	// Proven: by a certificate or a token, over TLS. Its secrets may be sent to it,
+	// and what it claims beyond its proof needs a registry that says the same. Else
+	// everything is accepted that the caller says, and secrets go to sockets only.
+	Proven bool
 	// Admit tells whether the caller may be the node, with everything as it is now,
 	// and the SPIFFE ID of the node. The error is the reason, for the client. It
 	// must not block.

@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"net/netip"
+
 	"isthmus.dev/isthmus/federation"
 )
 
@@ -10,21 +12,23 @@ type dependents struct {
 	ports     nameSets[uint16]
 	hostnames nameSets[federation.Hostname]
 	addresses nameSets[federation.AddressKey]
+	anywhere  nameSets[netip.Addr]
 	clusters  nameSets[federation.ClusterID]
 	objects   nameSets[federation.ObjectKey]
 	named     nameSets[federation.ObjectName]
 	sets      nameSets[federation.ObjectSet]
 	networks  nameSets[federation.NetworkID]
 	settings  map[string]struct{}
+	labels    map[string]struct{}
 	specs     map[string]struct{} // that read the specs of all services
 }
 
 func newDependents() dependents {
 	return dependents{
 		services: map[federation.ServiceKey]map[string]federation.Reason{}, ports: nameSets[uint16]{}, hostnames: nameSets[federation.Hostname]{},
-		addresses: nameSets[federation.AddressKey]{}, clusters: nameSets[federation.ClusterID]{},
+		addresses: nameSets[federation.AddressKey]{}, anywhere: nameSets[netip.Addr]{}, clusters: nameSets[federation.ClusterID]{},
 		objects: nameSets[federation.ObjectKey]{}, named: nameSets[federation.ObjectName]{}, sets: nameSets[federation.ObjectSet]{},
-		networks: nameSets[federation.NetworkID]{}, settings: map[string]struct{}{}, specs: map[string]struct{}{},
+		networks: nameSets[federation.NetworkID]{}, settings: map[string]struct{}{}, labels: map[string]struct{}{}, specs: map[string]struct{}{},
 	}
 }
 
@@ -69,6 +73,7 @@ func (d *dependents) replace(name string, old, now federation.Deps) {
 	d.ports.replace(name, old.Ports, now.Ports)
 	d.hostnames.replace(name, old.Hostnames, now.Hostnames)
 	d.addresses.replace(name, old.Addresses, now.Addresses)
+	d.anywhere.replace(name, old.Anywhere, now.Anywhere)
 	d.clusters.replace(name, old.Clusters, now.Clusters)
 	d.objects.replace(name, old.Objects, now.Objects)
 	d.named.replace(name, old.Names, now.Names)
@@ -76,6 +81,10 @@ func (d *dependents) replace(name string, old, now federation.Deps) {
 	d.networks.replace(name, old.Networks, now.Networks)
 	if delete(d.settings, name); now.Settings {
 		d.settings[name] = struct{}{}
+	}
+	delete(d.labels, name)
+	if now.Labels {
+		d.labels[name] = struct{}{}
 	}
 	if delete(d.specs, name); now.AllSpecs {
 		d.specs[name] = struct{}{}
@@ -102,6 +111,7 @@ func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch
 	}
 	for _, at := range c.Addresses {
 		touchAll(d.addresses[at], touch)
+		touchAll(d.anywhere[at.Addr], touch)
 	}
 	for _, id := range c.Clusters {
 		touchAll(d.clusters[id], touch)
@@ -117,6 +127,9 @@ func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch
 	}
 	if c.Settings {
 		touchAll(d.settings, touch)
+	}
+	if c.Labels {
+		touchAll(d.labels, touch)
 	}
 }
 

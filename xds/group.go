@@ -14,7 +14,7 @@ import (
 
 // builder makes resources; xds/envoy in the product.
 type builder struct {
-	facets      func(envoy.Type, envoy.Node, *federation.Snapshot) []envoy.Facet
+	view        func(envoy.Node, *federation.Reader) envoy.View
 	fixed       func(envoy.Type, envoy.Facet, *federation.Reader) []string
 	contributes func(envoy.Type, envoy.Facet, *federation.Service, *federation.Snapshot) []string
 	// byEndpoint tells that what a service contributes depends on its endpoints.
@@ -27,7 +27,7 @@ type builder struct {
 	causes   func(envoy.Type, string, envoy.Facet, *federation.Reader, []string) []federation.ObjectKey
 }
 
-var envoyBuilder = builder{envoy.Facets, envoy.Fixed, envoy.Contributes, envoy.ContributesByEndpoint, envoy.Speaks, envoy.Build, envoy.Validate, envoy.AssembleRoutes, envoy.Causes}
+var envoyBuilder = builder{envoy.ViewOf, envoy.Fixed, envoy.Contributes, envoy.ContributesByEndpoint, envoy.Speaks, envoy.Build, envoy.Validate, envoy.AssembleRoutes, envoy.Causes}
 
 // group holds the resources of one type for one facet, built once and shared by
 // all streams of that facet. It follows the snapshots when a stream asks it to

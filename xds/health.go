@@ -171,6 +171,7 @@ func (h *healthStream) meet(said *corev3.Node) error {
 		return status.Error(codes.InvalidArgument, printable(err.Error()))
 	}
 	h.node = node
+	h.node.Proven = h.caller.Proven
 	if err := h.admit(time.Now()); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ const meshWorkload = "spiffe://cluster.local/ns/shop/sa/web"
 type anybody struct{}
 
 func (anybody) Identify(context.Context) (Caller, error) {
-	return Caller{Certified: true, Admit: func(envoy.Node) (string, error) { return meshWorkload, nil }}, nil
+	return Caller{Proven: true, Admit: func(envoy.Node) (string, error) { return meshWorkload, nil }}, nil
 }
 
 func takingMutual(resolution federation.Resolution, address string) *federation.Shard {

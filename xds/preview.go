@@ -42,8 +42,9 @@ func (s *Server) Preview(ctx context.Context, before, after *federation.Snapshot
 	resources := map[string]PreviewedResource{}
 	for _, node := range s.nodes() {
 		concerned := false
+		viewBefore, viewAfter := envoy.ViewOf(node, before.Read()), envoy.ViewOf(node, after.Read())
 		for _, kind := range pushOrder {
-			was, is := s.options.builder.facets(kind, node, before), s.options.builder.facets(kind, node, after)
+			was, is := viewBefore.Facets(kind), viewAfter.Facets(kind)
 			for i := range max(len(was), len(is)) {
 				if err := ctx.Err(); err != nil {
 					return p, fmt.Errorf("previewing a change: %w", err)

@@ -48,6 +48,9 @@ func (st *stream) close() {
 	if st.secrets != nil {
 		st.secrets.close()
 	}
+	if st.session != nil {
+		st.server.views.forget(st.session.name())
+	}
 	if st.report != nil {
 		st.report.Close()
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"log/slog"
-	"maps"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -44,146 +43,21 @@ type Secrets interface {
 }
 
 // mayHaveSecrets tells that what the stream carries is for a client that proved
-// by a certificate who it is, or that is on this machine and may open the hub's
-// socket.
+// over TLS who it is, or that is on this machine and may open the hub's socket. A
+// token is enough: for one, the certificate service signs whatever key its bearer
+// has.
 func (s *Server) mayHaveSecrets(ctx context.Context, c Caller) bool {
 	p, ok := peer.FromContext(ctx)
 	if !ok || s.options.Secrets == nil {
 		return false
 	}
-	if s.options.Access != nil && c.Certified {
+	if s.options.Access != nil && c.Proven {
 		return true
 	}
 	if secure, is := p.AuthInfo.(credentials.TLSInfo); is {
 		return s.options.Access == nil && len(secure.State.VerifiedChains) > 0
 	}
 	return s.options.SecretsOnSocket && p.Addr.Network() == "unix"
-}
-
-// secretSource gives a stream the secrets that the listeners of its own node
-// refer to, and no others. It holds fingerprints, never what is secret. It is
-// for one goroutine.
-type secretSource struct {
-	node      envoy.Node
-	workload  string  // SPIFFE ID; empty: the node has no secrets of its own
-	secrets   Secrets // nil: the stream may have none
-	listeners []source
-	version   uint64
-	log       changeLog
-	known     map[string]*resource // of secrets that exist
-	followed  map[string]func()    // whatever is referred to
-	asked     map[string]bool      // of the node's own, which are made for those who ask
-}
-
-func newSecretSource(node envoy.Node, workload string) *secretSource {
-	return &secretSource{
-		node: node, workload: workload,
-		known: map[string]*resource{}, followed: map[string]func(){}, asked: map[string]bool{},
-	}
-}
-
-// ask notes that the node wants secrets of its own.
-func (s *secretSource) ask(names []string) {
-	for _, name := range names {
-		if s.secrets != nil && s.workload != "" && envoy.IsOwn(name) && !s.asked[name] {
-			s.asked[name] = true
-			s.look(name, s.version+1)
-		}
-	}
-}
-
-// sync brings the source up to the snapshot and to the secrets as they are.
-func (s *secretSource) sync(snapshot *federation.Snapshot) uint64 {
-	if s.secrets == nil {
-		return 0
-	}
-	referred := maps.Clone(s.asked)
-	for _, g := range s.listeners {
-		g.sync(snapshot)
-		for _, name := range g.list() {
-			if r := g.get(name); r != nil {
-				for _, secret := range r.refs.secrets {
-					referred[secret] = referred[secret] || !envoy.IsOwn(secret)
-				}
-			}
-		}
-	}
-	next := s.version + 1
-	for name, done := range s.followed {
-		if !referred[name] {
-			done()
-			delete(s.followed, name)
-			s.set(name, nil, next)
-		}
-	}
-	for name, wanted := range referred {
-		if wanted {
-			s.look(name, next)
-		}
-	}
-	return s.version
-}
-
-// prepare is part of source: a look costs little.
-func (*secretSource) prepare([]string) {}
-
-// look takes up a secret as it is now.
-func (s *secretSource) look(name string, next uint64) {
-	ref, ok := s.ref(name)
-	if !ok {
-		return
-	}
-	if s.followed[name] == nil {
-		s.followed[name] = s.secrets.Follow(ref)
-	}
-	secret, exists := s.secrets.Secret(ref)
-	switch known := s.known[name]; {
-	case !exists:
-		s.set(name, nil, next)
-	case known == nil || known.version != secret.Fingerprint:
-		s.set(name, lateResource(name, secret.Fingerprint), next)
-	}
-}
-
-func (s *secretSource) set(name string, now *resource, next uint64) {
-	if s.known[name] == now {
-		return
-	}
-	if delete(s.known, name); now != nil {
-		s.known[name] = now
-	}
-	s.version = next
-	s.log.add(next, name)
-}
-
-// ref is what the node means by the name.
-func (s *secretSource) ref(name string) (SecretRef, bool) {
-	if envoy.IsOwn(name) {
-		return SecretRef{
-			Cluster: s.node.Cluster, Namespace: s.node.Namespace, Workload: s.workload, Node: s.node.ID, Authorities: name == envoy.OwnRoots,
-		}, s.workload != ""
-	}
-	credential, authorities, ok := envoy.ParseSecretName(name)
-	return SecretRef{Cluster: s.node.Cluster, Namespace: s.node.Namespace, Name: credential, Authorities: authorities}, ok
-}
-
-func (s *secretSource) get(name string) *resource { return s.known[name] }
-
-func (s *secretSource) list() []string { return nil } // there is no wildcard
-
-func (s *secretSource) since(version uint64) ([]logEntry, uint64, bool) {
-	changed, ok := s.log.since(version)
-	return changed, s.version, ok
-}
-
-// allows tells that the node's listeners refer to the name.
-func (s *secretSource) allows(name string) bool { return s.followed[name] != nil }
-
-func (s *secretSource) close() {
-	for name, done := range s.followed {
-		done()
-		delete(s.followed, name)
-	}
 }
 
 // openSecrets returns the one source of secrets that the stream has, over the
@@ -195,14 +69,16 @@ func (st *stream) openSecrets() []source {
 			st.secrets.secrets = st.server.options.Secrets
 		}
 	}
-	keys := st.groupsOf(envoy.SecretType)
-	st.secrets.listeners = st.acquire(envoy.SecretType, keys)
+	st.secrets.read(st.acquire(envoy.SecretType, st.groupsOf(envoy.SecretType)))
 	return []source{st.secrets}
 }
 
 // renew takes up that secrets changed.
 func (st *stream) renew() {
 	st.renewed = st.server.options.Secrets.Changed()
+	if st.secrets != nil {
+		st.secrets.recheck = true
+	}
 	st.session.renew(time.Now())
 }
 

@@ -17,6 +17,7 @@ import (
 type Server struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	options Options
+	views   *views
 	drain   chan struct{} // closed when Run ends
 	once    sync.Once
 	callers callers
@@ -47,7 +48,7 @@ type sharedGroup struct {
 func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
-		options: o, drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
+		options: o, views: newViews(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
 		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), fallbacks: newFallbacks(), reasons: newReasons(o.Findings),
 	}
 }

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -22,11 +23,9 @@ type session struct {
 	prefix   string // of nonces: other streams have others
 	sent     uint64 // responses
 	snapshot uint64 // version that was last collected
-	objects  uint64 // version of the objects for which the sources were opened
-	// known is what registries say of the node; sources were opened for known as it
-	// was in registered. nil: nothing.
-	known      func(*federation.Snapshot) federation.Registration
-	registered federation.Registration
+	// moved tells that the sources may be others in the snapshot than in those before;
+	// nil: they never are.
+	moved func(*federation.Snapshot) bool
 
 	now     time.Time
 	subs    map[envoy.Type]*subscription
@@ -34,6 +33,9 @@ type session struct {
 	shared  *fallbacks          // with other streams
 	warming map[string]struct{} // endpoints of the clusters that were sent before anybody asked for endpoints
 }
+
+// name is the session's own, in the hub.
+func (s *session) name() string { return strings.TrimSuffix(s.prefix, "-") }
 
 func (s *session) nonce() string {
 	s.sent++
@@ -106,7 +108,7 @@ func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
 		return
 	}
 	s.snapshot = snapshot.Version()
-	if s.movedOn(snapshot) {
+	if s.moved != nil && s.moved(snapshot) {
 		s.redirect(now)
 	}
 	for i := len(servedTypes) - 1; i >= 0; i-- {
@@ -114,18 +116,6 @@ func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
 			sub.collect(snapshot, now)
 		}
 	}
-}
-
-// movedOn tells that the sources may be others now: because of objects, or of what
-// registries say of the node.
-func (s *session) movedOn(snapshot *federation.Snapshot) bool {
-	at, registered := snapshot.ObjectsVersion(), federation.Registration{}
-	if s.known != nil {
-		registered = s.known(snapshot)
-	}
-	moved := at != s.objects || registered != s.registered
-	s.objects, s.registered = at, registered
-	return moved
 }
 
 // renew notes which secrets changed, whatever the snapshot.

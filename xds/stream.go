@@ -41,6 +41,7 @@ type stream struct {
 
 	log      *slog.Logger
 	node     envoy.Node
+	view     envoy.View // of the node, as the session's snapshot has it
 	session  *session
 	report   *fleet.Stream
 	reported map[envoy.Type]fleet.Sync
@@ -205,6 +206,7 @@ func (st *stream) greet(ctx context.Context) (message, error) {
 		return m, status.Error(codes.InvalidArgument, printable(err.Error()))
 	}
 	st.node = node
+	st.node.Proven = st.caller.Proven
 	if err := st.admit(time.Now()); err != nil {
 		return m, err
 	}
@@ -218,12 +220,20 @@ func (st *stream) greet(ctx context.Context) (message, error) {
 func (st *stream) newSession() *session {
 	var random [5]byte
 	rand.Read(random[:])
+	name := hex.EncodeToString(random[:])
+	st.view = st.server.views.derive(name, st.node, st.server.options.Snapshots.Latest())
 	return &session{
-		known: func(s *federation.Snapshot) federation.Registration { return envoy.Registered(st.node, s) },
+		moved: st.moved,
 		delta: st.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
-		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: hex.EncodeToString(random[:]) + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
+		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: name + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
 		shared: st.server.fallbacks,
 	}
+}
+
+// moved makes the view of the node anew where what it was derived from changed.
+func (st *stream) moved(s *federation.Snapshot) bool {
+	name := st.session.name()
+	return st.server.views.changed(name, s) && st.viewAgain(name, s)
 }
 
 // open returns the groups of the node for the type.
@@ -238,20 +248,16 @@ func (st *stream) open(t envoy.Type) []source {
 	return st.acquire(t, st.groupsOf(t))
 }
 
-// groupsOf names the groups that the latest configuration has for the node.
+// groupsOf names the groups of the node's view.
 // Those of secrets are of the listeners that refer to them.
 func (st *stream) groupsOf(t envoy.Type) []groupKey {
 	var keys []groupKey
 	if t == envoy.SecretType {
-		if t = envoy.ListenerType; st.node.Type == envoy.Sidecar || !st.trusted {
+		if t = envoy.ListenerType; !st.trusted || !st.view.HasCredentials() {
 			return nil
 		}
 	}
-	facets, ok := st.facetsOf(t)
-	if !ok {
-		return st.held[t]
-	}
-	for _, facet := range facets {
+	for _, facet := range st.view.Facets(t) {
 		keys = append(keys, groupKey{t, facet})
 	}
 	return keys

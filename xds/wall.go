@@ -45,19 +45,17 @@ func (g *group) contain(what string, fallBack func()) {
 	}
 }
 
-// facetsOf returns the facets of the node; ok is false after a panic on a stream that has groups of the type, which then
-// stay. A stream that has none ends: it has nothing to fall back on, and its proxy keeps what it has.
-func (st *stream) facetsOf(t envoy.Type) (facets []envoy.Facet, ok bool) {
+// viewAgain derives the view of the stream's node anew. After a panic the stream keeps the view that it has, and tries
+// again with the next version. The first view of a stream is not derived here: it has nothing to fall back on, and ends.
+func (st *stream) viewAgain(name string, s *federation.Snapshot) (moved bool) {
 	defer func() {
-		if len(st.held[t]) == 0 {
-			return
-		}
 		if p := recover(); p != nil {
-			st.server.buildFailed(t, "facets of "+st.node.ID, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-			facets, ok = nil, false
+			st.server.buildFailed("", "view of "+st.node.ID, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			moved = false
 		}
 	}()
-	return st.server.options.builder.facets(t, st.node, st.session.latest()), true
+	st.view = st.server.views.derive(name, st.node, s)
+	return true
 }
 
 // ended turns a panic of a stream into its end.

@@ -21,9 +21,9 @@ func poisoned(where string, armed *atomic.Bool) *builder {
 			panic("poison")
 		}
 	}
-	made.facets = func(t envoy.Type, n envoy.Node, s *federation.Snapshot) []envoy.Facet {
-		hurts("facets")
-		return envoy.Facets(t, n, s)
+	made.view = func(n envoy.Node, r *federation.Reader) envoy.View {
+		hurts("view")
+		return envoy.ViewOf(n, r)
 	}
 	made.fixed = func(t envoy.Type, f envoy.Facet, r *federation.Reader) []string {
 		hurts("fixed")
@@ -64,7 +64,7 @@ func poisonObject(kind string) federation.Edit {
 // TestR12PoisonObjects: whatever a service or an object makes panic, streams that are open stay and get what concerns other
 // services, and so do new ones; only one that has nothing to fall back on ends.
 func TestR12PoisonObjects(t *testing.T) {
-	places := []string{"facets", "fixed", "contributes", "build"}
+	places := []string{"view", "fixed", "contributes", "build"}
 	for _, kind := range poisonKinds {
 		places = append(places, "speaks "+kind)
 	}

@@ -28,7 +28,7 @@ type secureHub struct {
 	xds string
 }
 
-func startSecureHub(t *testing.T) secureHub {
+func startSecureHub(t *testing.T, more ...string) secureHub {
 	t.Helper()
 	dir, local := shortDir(t), netip.MustParseAddr("127.0.0.1")
 	h := secureHub{hubUnderTest: &hubUnderTest{dir: dir, client: socketClient(filepath.Join(dir, "health"))}, ca: testbed.NewAuthority(t, "ca")}
@@ -36,8 +36,8 @@ func startSecureHub(t *testing.T) secureHub {
 	args := append([]string{
 		"serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
 		"--xds-addr", h.xds, "--health-addr", "unix:" + filepath.Join(dir, "health"),
-		"--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n", filepath.Join(dir, "roots"))),
-	}, secureFlags(t, dir, h.ca)...)
+		"--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1, hub]}]}\n", filepath.Join(dir, "roots"))),
+	}, append(secureFlags(t, dir, h.ca), more...)...)
 	write(t, filepath.Join(dir, "roots"), string(h.ca.PEM))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)

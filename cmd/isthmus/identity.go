@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -188,9 +189,9 @@ func (w world) Standing(id federation.ClusterID) callers.Standing {
 }
 
 // AccountsAt is part of callers.Workloads.
-func (w world) AccountsAt(n callers.Node) []string {
+func (w world) AccountsAt(cluster federation.ClusterID, address netip.Addr) []string {
 	var accounts []string
-	for _, found := range w.snapshots.Latest().WorkloadsAt(federation.Place{Cluster: n.Cluster, Network: n.Network, Addresses: n.Addresses}) {
+	for _, found := range w.snapshots.Latest().WorkloadsAnywhere(cluster, address) {
 		if found.ServiceAccount != "" && !slices.Contains(accounts, found.ServiceAccount) {
 			accounts = append(accounts, found.ServiceAccount)
 		}

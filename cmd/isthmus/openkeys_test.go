@@ -35,12 +35,12 @@ func TestBY6KeysThatOthersCanReadAreRefused(t *testing.T) {
 		t.Errorf("of another user: exit %d with %q", code, errText)
 	}
 	secrets := filepath.Join(dir, "secrets")
-	if err := os.MkdirAll(filepath.Join(secrets, "web"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(secrets, "edge", "web"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cert, key := ca.Issue(testbed.Subject{Name: "web"})
-	write(t, filepath.Join(secrets, "web", "tls.crt"), string(cert))
-	open := write(t, filepath.Join(secrets, "web", "tls.key"), string(key))
+	write(t, filepath.Join(secrets, "edge", "web", "tls.crt"), string(cert))
+	open := write(t, filepath.Join(secrets, "edge", "web", "tls.key"), string(key))
 	if err := os.Chmod(open, 0o604); err != nil {
 		t.Fatal(err)
 	}

@@ -29,9 +29,9 @@ func (a proxyAccess) Identify(ctx context.Context) (xds.Caller, error) {
 	if err != nil {
 		return xds.Caller{}, err
 	}
-	return xds.Caller{Identity: identityOf(who), Ends: who.Ends, Certified: who.Certified, Admit: func(n envoy.Node) (string, error) {
+	return xds.Caller{Identity: identityOf(who), Ends: who.Ends, Proven: true, Admit: func(n envoy.Node) (string, error) {
 		return who.Workload.String(), a.guard.Allow(who, callers.Node{
-			ID: n.ID, Name: n.Name, Cluster: n.Cluster, Network: n.Network, Namespace: n.Namespace,
+			ID: n.ID, Name: n.Name, Cluster: n.Cluster, Namespace: n.Namespace,
 			ServiceAccount: n.ServiceAccount, Addresses: n.Addresses,
 		})
 	}}, nil

@@ -34,7 +34,7 @@ Flags win over the config file.`,
 	f.StringVar(&given.healthAddr, "health-addr", "", "HOST:PORT or unix:PATH of /healthz, /readyz and /metrics (default "+defaultHealth+")")
 	f.StringVar(&given.kubeconfigDir, "kubeconfig-dir", "", "watched `DIR` of kubeconfigs; each file attaches the cluster of its name")
 	f.StringVar(&given.configDir, "config-dir", "", "watched `DIR` of manifests, a read-only source of configuration beside the store")
-	f.StringVar(&given.secretDir, "secret-dir", "", "watched `DIR` of secrets for gateways: NAME/tls.crt, NAME/tls.key, NAME/ca.crt")
+	f.StringVar(&given.secretDir, "secret-dir", "", "watched `DIR` of secrets for gateways: NAMESPACE/NAME/tls.crt, tls.key, ca.crt")
 	f.StringVar(&given.sealKey, "seal-key", "", "`FILE` of the keys that encrypt the credentials of clusters (ISTHMUS_SEAL_KEY; default: seal.key in the data folder, made at the first start)")
 	f.StringVar(&given.tlsCert, "tls-cert", "", "certificate `FILE` of the hub")
 	f.StringVar(&given.tlsKey, "tls-key", "", "key `FILE` of the hub")

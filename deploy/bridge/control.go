@@ -13,6 +13,9 @@ func (s *Site) startControl(t testing.TB) {
 	if s.Network == "n3" {
 		s.Consul = testbed.StartConsul(t, testbed.ConsulOptions{Name: s.Cluster, Datacenter: s.Cluster, Namespace: s.control})
 		s.Scale(len(s.Workload.Addresses))
+		for _, g := range s.Gateways {
+			registerGateway(s, g)
+		}
 		return
 	}
 	vips := map[string]string{"n1": "10.96.0", "n2": "10.97.0"}[s.Network]

@@ -40,17 +40,10 @@ func kubernetesObjects(s *Site, vips string) []string {
 	objects := []string{"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: istio-system\n"}
 	for _, name := range slices.Sorted(maps.Keys(s.pods())) {
 		account, _, _ := strings.Cut(name, "-")
-		objects = append(objects, fmt.Sprintf(`apiVersion: v1
-kind: Pod
-metadata:
-  name: %[1]s
-  namespace: shop
-  labels: {app: %[2]s, security.istio.io/tlsMode: istio}
-spec:
-  nodeName: node-1
-  serviceAccountName: %[2]s
-  containers: [{name: main, image: none}]
-`, name, account))
+		objects = append(objects, pod("shop", name, account, "{app: "+account+", security.istio.io/tlsMode: istio}"))
+	}
+	for _, g := range s.Gateways {
+		objects = append(objects, pod("istio-system", g.Name, g.Account, "{istio: eastwestgateway}"))
 	}
 	for i, name := range []string{"web", "only-" + s.Cluster} {
 		objects = append(objects, fmt.Sprintf(`apiVersion: v1
@@ -65,6 +58,20 @@ spec:
 `, name, vips, i, Port), endpointSlice(s, name, len(s.Workload.Addresses)))
 	}
 	return objects
+}
+
+func pod(namespace, name, account, labels string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata:
+  name: %s
+  namespace: %s
+  labels: %s
+spec:
+  nodeName: node-1
+  serviceAccountName: %s
+  containers: [{name: main, image: none}]
+`, name, namespace, labels, account)
 }
 
 func endpointSlice(s *Site, service string, pods int) string {
@@ -88,15 +95,22 @@ endpoints:
 func podStatuses(s *Site) []string {
 	var all []string
 	for name, address := range s.pods() {
-		all = append(all, fmt.Sprintf(`apiVersion: v1
+		all = append(all, podStatus("shop", name, address))
+	}
+	for _, g := range s.Gateways {
+		all = append(all, podStatus("istio-system", g.Name, g.Addresses[0]))
+	}
+	return all
+}
+
+func podStatus(namespace, name, address string) string {
+	return fmt.Sprintf(`apiVersion: v1
 kind: Pod
 metadata:
   name: %s
-  namespace: shop
-status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[2]s, podIPs: [{ip: %[2]s}]}
-`, name, address))
-	}
-	return all
+  namespace: %s
+status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[3]s, podIPs: [{ip: %[3]s}]}
+`, name, namespace, address)
 }
 
 // labelledGateway declares gateways as Istio's users do, by a Service.
@@ -131,6 +145,18 @@ func registerInConsul(s *Site, service string, pod int) {
 			"Meta": map[string]string{"protocol": "http"}, "Tags": []string{"security.istio.io/tlsMode|istio"},
 		},
 		"Check": map[string]any{"Node": node, "CheckID": id, "Name": id, "Status": "passing", "ServiceID": id},
+	})
+}
+
+// registerGateway lets the hub know a gateway, and the label by which Gateways
+// select it: what a gateway says of itself counts for nothing.
+func registerGateway(s *Site, g *Gateway) {
+	s.Consul.Put("/v1/catalog/register", map[string]any{
+		"Node": "edge-" + g.Name, "Address": g.Addresses[0],
+		"Service": map[string]any{
+			"ID": g.Name, "Service": "east-west", "Port": 15443,
+			"Meta": map[string]string{"protocol": "tcp"}, "Tags": []string{"istio|eastwestgateway"},
+		},
 	})
 }
 

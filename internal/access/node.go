@@ -14,7 +14,6 @@ type Node struct {
 	ID             string // whole
 	Name           string // third part of the ID: POD.NAMESPACE
 	Cluster        federation.ClusterID
-	Network        federation.NetworkID
 	Namespace      string
 	ServiceAccount string // empty: it does not say
 	Addresses      []netip.Addr
@@ -23,8 +22,9 @@ type Node struct {
 // Workloads tell who lives where. Its method must not block.
 type Workloads interface {
 	// AccountsAt are the service accounts, NAMESPACE/NAME, of the workloads that
-	// the node's cluster has at its addresses; none where no workload is known.
-	AccountsAt(n Node) []string
+	// the cluster has at the address, in whatever network; none where no workload
+	// is known.
+	AccountsAt(cluster federation.ClusterID, address netip.Addr) []string
 }
 
 // Allow tells whether the caller may be the node, with what it proved looked at
@@ -43,9 +43,17 @@ func (g *Guard) Allow(i Identity, n Node) error {
 			return err
 		}
 	}
+	return g.ownsAddresses(i, n)
+}
+
+// ownsAddresses tells that each of the node's addresses is its own: one that is and
+// another workload's beside it would have the node stand in for both (S18, R04).
+func (g *Guard) ownsAddresses(i Identity, n Node) error {
 	own := i.Workload.Namespace + "/" + i.Workload.ServiceAccount
-	if accounts := g.o.Workloads.AccountsAt(n); len(accounts) > 0 && !slices.Contains(accounts, own) {
-		return fmt.Errorf("the addresses of the node are those of a workload that does not run as %s", own)
+	for _, address := range n.Addresses {
+		if accounts := g.o.Workloads.AccountsAt(n.Cluster, address); len(accounts) > 0 && !slices.Contains(accounts, own) {
+			return fmt.Errorf("the node's address %s is that of a workload that does not run as %s", address, own)
+		}
 	}
 	return nil
 }

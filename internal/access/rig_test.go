@@ -30,7 +30,7 @@ type world struct {
 	mu       sync.Mutex
 	now      time.Time
 	clusters map[federation.ClusterID]Standing
-	accounts []string
+	accounts map[string][]string        // by address
 	proofs   map[string]authority.Proof // by common name
 	counted  map[string]int
 	log      bytes.Buffer
@@ -54,7 +54,9 @@ func (w *world) Standing(id federation.ClusterID) Standing {
 	return s
 }
 
-func (w *world) AccountsAt(Node) []string { return w.accounts }
+func (w *world) AccountsAt(_ federation.ClusterID, at netip.Addr) []string {
+	return w.accounts[at.String()]
+}
 
 func (w *world) Proof(by Method, outcome Outcome) {
 	w.mu.Lock()

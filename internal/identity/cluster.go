@@ -114,9 +114,9 @@ func (o object) String() string { return string(o.cluster) + "/" + o.namespace +
 
 // refs are what the object may hold.
 func (o object) refs() []Ref {
-	refs := refsOf(o.name)
+	refs := refsOf(o.namespace + "/" + o.name)
 	for i := range refs {
-		refs[i].Cluster, refs[i].Namespace = o.cluster, o.namespace
+		refs[i].Cluster = o.cluster
 	}
 	return refs
 }

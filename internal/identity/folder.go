@@ -3,9 +3,12 @@ package identity
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -22,15 +25,17 @@ type FolderOptions struct {
 	Logger *slog.Logger  // default: slog.Default()
 }
 
-// Folder keeps secrets of files: NAME/tls.crt and NAME/tls.key, and NAME/ca.crt
-// or NAME-cacert/ca.crt, as Kubernetes mounts them. They are for every gateway
-// whose listener refers to NAME.
+// Folder keeps secrets of files: NAMESPACE/NAME/tls.crt and tls.key, and ca.crt
+// there or in NAMESPACE/NAME-cacert, as Kubernetes mounts them. As a Secret of
+// Kubernetes, each is for the gateways of its own namespace and for no others,
+// whatever Gateways select them (R04).
 type Folder struct {
 	root    *os.Root
 	dir     string
 	options FolderOptions
 	shelf   *shelf
-	seen    map[string]sighting // by name, in the look before
+	seen    map[string]sighting // by NAMESPACE/NAME, in the look before
+	flat    map[string]bool     // folders that hold a secret where that of a namespace is expected
 }
 
 // sighting is what a look found under a name.
@@ -55,7 +60,7 @@ func OpenFolder(dir string, to *Secrets, o FolderOptions) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the folder of secrets: %w", err)
 	}
-	f := &Folder{root: root, dir: dir, options: o, shelf: to.shelf, seen: map[string]sighting{}}
+	f := &Folder{root: root, dir: dir, options: o, shelf: to.shelf, seen: map[string]sighting{}, flat: map[string]bool{}}
 	f.look()
 	f.look() // what is there at the start is whole
 	return f, nil
@@ -89,8 +94,8 @@ func (f *Folder) notify() *fsnotify.Watcher {
 	return watcher
 }
 
-// watchAll has the file system tell of changes in the folder and in what is
-// right below; polling finds the rest.
+// watchAll has the file system tell of changes in the folder and in the two levels
+// below; polling finds the rest.
 func (f *Folder) watchAll(watcher *fsnotify.Watcher) {
 	if watcher == nil {
 		return
@@ -106,7 +111,12 @@ func (f *Folder) watchAll(watcher *fsnotify.Watcher) {
 func (f *Folder) folders() []string {
 	var paths []string
 	for name := range f.seen {
-		paths = append(paths, f.dir+string(os.PathSeparator)+name)
+		namespace, _, _ := strings.Cut(name, "/")
+		for _, path := range []string{filepath.Join(f.dir, namespace), filepath.Join(f.dir, namespace, name[len(namespace):])} {
+			if !slices.Contains(paths, path) {
+				paths = append(paths, path)
+			}
+		}
 	}
 	return paths
 }
@@ -167,9 +177,38 @@ func (f *Folder) look() (again bool) {
 	return again
 }
 
-// names are those of the folders in the folder.
+// names are the secrets in the folder, as NAMESPACE/NAME.
 func (f *Folder) names() ([]string, error) {
-	dir, err := f.root.Open(".")
+	namespaces, err := f.foldersIn(".")
+	if err != nil {
+		return nil, err
+	}
+	for name := range f.flat {
+		if !slices.Contains(namespaces, name) {
+			f.checkLayout(name) // gone since
+			delete(f.flat, name)
+		}
+	}
+	var names []string
+	for _, namespace := range namespaces {
+		f.checkLayout(namespace)
+		found, err := f.foldersIn(namespace)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // gone since
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			names = append(names, namespace+"/"+name)
+		}
+	}
+	return names, nil
+}
+
+// foldersIn are the names of the folders in one, sorted.
+func (f *Folder) foldersIn(path string) ([]string, error) {
+	dir, err := f.root.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -180,13 +219,34 @@ func (f *Folder) names() ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		info, err := f.root.Stat(e.Name()) // a link may lead to a folder; out of the root it leads nowhere
+		info, err := f.root.Stat(path + "/" + e.Name()) // a link may lead to a folder; out of the root it leads nowhere
 		if err == nil && info.IsDir() && isName(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// checkLayout reports a secret that lies where the folder of its namespace is
+// expected: it says for nobody which gateways may have it, and none get it.
+func (f *Folder) checkLayout(name string) {
+	flat := slices.ContainsFunc(partNames, func(part string) bool {
+		_, err := f.root.Lstat(name + "/" + part)
+		return err == nil
+	})
+	if flat == f.flat[name] {
+		return
+	}
+	var problem *federation.Problem
+	if flat {
+		problem = &federation.Problem{
+			Code: ProblemUnusable, Object: "secret " + name,
+			Message: fmt.Sprintf("it is in no namespace, and no gateway gets it; move it to NAMESPACE/%s, where NAMESPACE is that of the gateways that may have it", name),
+		}
+	}
+	f.flat[name] = flat
+	f.shelf.complain("folder "+name, problem)
 }
 
 // isName tells that the name may be that of a secret.
@@ -232,10 +292,11 @@ func (f *Folder) drop(name string) {
 	}
 }
 
-// refsOf are what a folder of that name may hold.
-func refsOf(name string) []Ref {
+// refsOf are what NAMESPACE/NAME may hold.
+func refsOf(path string) []Ref {
+	namespace, name, _ := strings.Cut(path, "/")
 	if strings.HasSuffix(name, authoritySuffix) {
-		return []Ref{{Name: name, Authorities: true}}
+		return []Ref{{Namespace: namespace, Name: name, Authorities: true}}
 	}
-	return []Ref{{Name: name}, {Name: name, Authorities: true}}
+	return []Ref{{Namespace: namespace, Name: name}, {Namespace: namespace, Name: name, Authorities: true}}
 }

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // drawer is a folder of secrets and what is kept of it.
 type drawer struct {
 	t       *testing.T
-	dir     string
+	root    string // the folder of secrets
+	dir     string // that of the namespace edge, in it
 	now     time.Time
 	secrets *Secrets
 	folder  *Folder
@@ -28,7 +29,11 @@ type drawer struct {
 }
 
 func newDrawer(t *testing.T) *drawer {
-	d := &drawer{t: t, dir: t.TempDir(), now: time.Now(), ca: testbed.NewAuthority(t, "canary")}
+	root := t.TempDir()
+	d := &drawer{t: t, root: root, dir: filepath.Join(root, "edge"), now: time.Now(), ca: testbed.NewAuthority(t, "canary")}
+	if err := os.Mkdir(d.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	d.secrets = New(Options{Now: func() time.Time { return d.now }})
 	return d
 }
@@ -36,7 +41,7 @@ func newDrawer(t *testing.T) *drawer {
 func (d *drawer) open() *drawer {
 	d.t.Helper()
 	var err error
-	if d.folder, err = OpenFolder(d.dir, d.secrets, FolderOptions{}); err != nil {
+	if d.folder, err = OpenFolder(d.root, d.secrets, FolderOptions{}); err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() { d.folder.Close() })
@@ -82,7 +87,7 @@ func (d *drawer) problems() string {
 	var text []string
 	for _, p := range all {
 		text = append(text, p.Code+" "+p.Object)
-		if said := fmt.Sprint(p); strings.Contains(said, "BEGIN") || strings.Contains(said, "canary") || strings.Contains(said, d.dir) {
+		if said := fmt.Sprint(p); strings.Contains(said, "BEGIN") || strings.Contains(said, "canary") || strings.Contains(said, d.root) {
 			d.t.Errorf("a problem tells too much: %s", said)
 		}
 	}
@@ -136,7 +141,7 @@ func TestBY4HalfWrittenSecretsKeepTheLast(t *testing.T) {
 		d.write("web/tls.key", broken, 0o600)
 		d.folder.look()
 		d.folder.look()
-		if d.problems() != ProblemUnusable+" secret web" || d.secret("web", false) != string(newCert)+string(newKey) {
+		if d.problems() != ProblemUnusable+" secret edge/web" || d.secret("web", false) != string(newCert)+string(newKey) {
 			t.Errorf("%s: problems %q", name, d.problems())
 		}
 	}
@@ -189,7 +194,7 @@ func TestBY5BY6FilesThatAreRefused(t *testing.T) {
 	}
 	d.open()
 	for _, name := range []string{"link", "up", "pipe", "folder", "world", "group", "huge"} {
-		if d.secret(name, false) != "" || !strings.Contains(d.problems(), ProblemUnusable+" secret "+name) {
+		if d.secret(name, false) != "" || !strings.Contains(d.problems(), ProblemUnusable+" secret edge/"+name) {
 			t.Errorf("%s is not refused: %q", name, d.problems())
 		}
 	}
@@ -207,7 +212,7 @@ func TestS31CertificatesThatEndSoonAreShown(t *testing.T) {
 	d.pair("later", testbed.Subject{Name: "c", NotAfter: d.now.Add(15 * 24 * time.Hour)})
 	d.open()
 	all := d.problems()
-	if !strings.Contains(all, ProblemExpires+" secret soon") || !strings.Contains(all, ProblemExpires+" secret over") || strings.Contains(all, "later") {
+	if !strings.Contains(all, ProblemExpires+" secret edge/soon") || !strings.Contains(all, ProblemExpires+" secret edge/over") || strings.Contains(all, "later") {
 		t.Errorf("problems are %q", all)
 	}
 	if d.secret("over", false) == "" {

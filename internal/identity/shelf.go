@@ -3,7 +3,6 @@ package identity
 import (
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -49,10 +48,10 @@ func (s *shelf) secret(ref Ref) (Secret, bool) {
 	return found, ok
 }
 
-// find is what a proxy means: of files, which are for everyone, else of its own
-// cluster and namespace.
+// find is what a proxy means, of its own namespace alone: of files, which are for
+// every cluster, else of its own cluster.
 func (s *shelf) find(ref Ref) (Secret, bool) {
-	for _, own := range []Ref{{}, {Cluster: ref.Cluster, Namespace: ref.Namespace}} {
+	for _, own := range []Ref{{Namespace: ref.Namespace}, {Cluster: ref.Cluster, Namespace: ref.Namespace}} {
 		for _, name := range ref.names() {
 			own.Name, own.Authorities = name, ref.Authorities
 			if found, ok := s.secrets[own]; ok {
@@ -128,10 +127,11 @@ func (s *shelf) expiring(ref Ref, found Secret) *federation.Problem {
 
 // place is where the secret is; what comes from files belongs to no cluster.
 func (r Ref) place() string {
+	at := r.Namespace + "/" + r.String()
 	if r.Cluster == "" {
-		return r.String()
+		return at
 	}
-	return strings.Join([]string{string(r.Cluster), r.Namespace, r.String()}, "/")
+	return string(r.Cluster) + "/" + at
 }
 
 // complain sets or, with nil, clears a problem that is not of one secret.

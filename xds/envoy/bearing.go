@@ -28,17 +28,17 @@ type bearing struct {
 	network federation.NetworkID
 }
 
-func bearingOn(n Node, s *federation.Snapshot) bearing {
-	c := bearing{labels: projected(n.Labels, s.ProxyLabels())}
-	if id, placed := s.Placed(n.Place()); placed {
+func bearingOn(n Node, r *federation.Reader) bearing {
+	c := bearing{labels: projected(n.Labels, r.ProxyLabels())}
+	if id, placed := r.Placed(n.Place()); placed {
 		c.network = id
 	}
-	mesh := s.Mesh()
+	mesh := r.Mesh()
 	if mesh != nil {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode
 	}
-	c.own = hasOwnRules(n.Namespace, s) || hasOwnConnections(n.Namespace, s)
-	sidecar := sidecarOf(n, s, mesh.Root())
+	c.own = hasOwnRules(n.Namespace, r) || hasOwnConnections(n.Namespace, r)
+	sidecar := sidecarOf(n, r, mesh.Root())
 	if sidecar != nil {
 		c.egress = egressOf(sidecar.Spec.(*networking.Sidecar), n.Namespace)
 		if policy := sidecar.Spec.(*networking.Sidecar).GetOutboundTrafficPolicy(); policy != nil {
@@ -85,16 +85,16 @@ func (f Facet) hasLabels(want map[string]string) bool {
 // sidecarOf finds the Sidecar for the proxy: of its namespace the one that
 // selects it, else the one that selects nobody, else that of the root
 // namespace; the oldest where there are several.
-func sidecarOf(n Node, s *federation.Snapshot, root string) *federation.Object {
+func sidecarOf(n Node, r *federation.Reader, root string) *federation.Object {
 	if n.Type != Sidecar {
 		return nil
 	}
-	selecting, general := oldestSidecars(s.ObjectsIn(sidecarKind, n.Namespace), n.Labels)
+	selecting, general := oldestSidecars(r.ObjectsIn(sidecarKind, n.Namespace), n.Labels)
 	if selecting != nil {
 		return selecting
 	}
 	if general == nil && n.Namespace != root {
-		_, general = oldestSidecars(s.ObjectsIn(sidecarKind, root), n.Labels)
+		_, general = oldestSidecars(r.ObjectsIn(sidecarKind, root), n.Labels)
 	}
 	return general
 }

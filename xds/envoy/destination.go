@@ -31,8 +31,8 @@ func hostsOfRule(o *federation.Object) []string {
 
 // hasOwnRules tells that proxies of the namespace may have rules that others do
 // not see: it has some itself, or some are exported to it by name.
-func hasOwnRules(namespace string, s *federation.Snapshot) bool {
-	return !none(s.ObjectsIn(destinationRuleKind, namespace)) || !none(s.ObjectsNamed(destinationRuleKind, exportName+namespace))
+func hasOwnRules(namespace string, r *federation.Reader) bool {
+	return !none(r.ObjectsIn(destinationRuleKind, namespace)) || !none(r.ObjectsNamed(destinationRuleKind, exportName+namespace))
 }
 
 func none(objects iter.Seq[*federation.Object]) bool {

@@ -26,8 +26,8 @@ const (
 // sends to it when it is called at that port, and why. It builds what the proxy
 // is given and tells the reasons for it; nothing but the arguments is read.
 func Explain(n Node, host federation.Hostname, port uint16, s *federation.Snapshot) []federation.Explanation {
-	n = n.registered(s)
-	e := explainer{node: n, snapshot: s, bearing: bearingOn(n, s)}
+	v := ViewOf(n, s.Read())
+	e := explainer{node: v.node, snapshot: s, view: v}
 	var all []federation.Explanation
 	for _, service := range s.ByHostname(host) {
 		all = append(all, e.service(service, port)...)
@@ -38,7 +38,7 @@ func Explain(n Node, host federation.Hostname, port uint16, s *federation.Snapsh
 type explainer struct {
 	node     Node
 	snapshot *federation.Snapshot
-	bearing  bearing
+	view     View
 }
 
 // service explains the endpoints of one service.
@@ -59,7 +59,7 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 		none.Code, none.Message = ExplainedNotVisible, fmt.Sprintf("service %s is not exported to namespace %q", s.Key, e.node.Namespace)
 	case !e.sees(s):
 		none.Code, none.Message = ExplainedNotImported, fmt.Sprintf("the Sidecar for the proxy does not import service %s", s.Key)
-		if o := sidecarOf(e.node, e.snapshot, e.snapshot.Mesh().Root()); o != nil {
+		if o := sidecarOf(e.node, e.snapshot.Read(), e.snapshot.Mesh().Root()); o != nil {
 			none.Cause = o.Key
 		}
 	case owner.service != s:
@@ -73,7 +73,7 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 
 // sees tells that the proxy knows of the service.
 func (e explainer) sees(s *federation.Service) bool {
-	f := Facet{Scope: scopeImported, Namespace: e.node.Namespace, Egress: e.bearing.egress}
+	f := Facet{Scope: scopeImported, Namespace: e.node.Namespace, Egress: e.view.bearing.egress}
 	return f.covers(s)
 }
 
@@ -125,7 +125,7 @@ func (e explainer) built(p servedPort) []federation.Explanation {
 // build makes the resource of the port that the proxy has; nil where it has none.
 func (e explainer) build(t Type, p servedPort) *builder {
 	name := clusterName(p.service.Key.Hostname, p.port.Number)
-	for _, f := range Facets(t, e.node, e.snapshot) {
+	for _, f := range e.view.Facets(t) {
 		if !f.offers() || !f.covers(p.service) {
 			continue
 		}

@@ -145,33 +145,6 @@ func isPublic(s *federation.Service) bool {
 	return len(s.ExportTo) == 0 || slices.Contains(s.ExportTo, "*")
 }
 
-// Facets returns the facets of the node for resources of that type, as the
-// snapshot's configuration has it; they change with objects and with what is
-// Registered of the node. The node's
-// resources are the union of what Build makes for its facets; where Build makes
-// a name in several of them, the first facet has it.
-func Facets(t Type, n Node, s *federation.Snapshot) []Facet {
-	n = n.registered(s)
-	if n.RouterMode == SNIDNAT && Serves(n, s) != nil {
-		n.RouterMode = Standard
-	}
-	c := bearingOn(n, s)
-	if n.GRPC {
-		return n.grpcFacets(t, c)
-	}
-	switch t {
-	case ClusterType:
-		return n.clusterFacets(c)
-	case EndpointType:
-		return n.endpointFacets(c)
-	case ListenerType:
-		return n.listenerFacets(c)
-	case RouteType:
-		return n.routeFacets(c)
-	}
-	return nil
-}
-
 // offering are the facets that stand for services; what is for fewer proxies comes
 // first.
 func (n Node) offering(c bearing, base Facet) []Facet {

@@ -127,7 +127,7 @@ type Probes struct {
 // With an identity it does so by a handshake with each of the names; without, or
 // where nothing is known that would answer, it only connects.
 func ProbesOf(n Node, s *federation.Snapshot, names map[federation.NetworkID][]string) Probes {
-	n = n.registered(s)
+	n, _ = n.registered(s.Read())
 	p := Probes{Observer: s.NetworkOf(n.Place()), Gateways: map[netip.AddrPort]bool{}, Specifier: &healthv3.HealthCheckSpecifier{Interval: durationpb.New(reportIdle)}}
 	for network := range s.Networks() {
 		gateways := slices.DeleteFunc(slices.Clone(network.Gateways), func(g federation.Gateway) bool { return !g.Serves(p.Observer) })

@@ -44,6 +44,7 @@ type Node struct {
 	DNSCapture     bool
 	Capture        bool   // the workload's connections are redirected to the proxy
 	Identity       bool   // it asks the hub for an identity of the mesh and for its trust bundle
+	Proven         bool   // its namespace, service account and cluster are; else all that it says is trusted
 	GRPC           bool   // there is no proxy: the workload's own gRPC library asks
 	UserAgent      string // "envoy"
 	Version        string // of the user agent

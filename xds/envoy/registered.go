@@ -7,27 +7,19 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// What a proxy says of its own network, locality and labels is a hint: where a
-// registry has an entry of its workload, that holds (S19).
-
-// Registered is what the snapshot's registries know of the node's workload. It can
-// be compared: when it becomes another, the node's facets may.
-func Registered(n Node, s *federation.Snapshot) federation.Registration {
-	r, _ := s.Registered(n.Place(), n.Workload())
-	return r
-}
-
-// registered is the node as registries know its workload, if they do.
-func (n Node) registered(s *federation.Snapshot) Node {
-	r := Registered(n, s)
-	if r.Workload == nil {
-		return n
+// registered is the node as registries know its workload; known: they do.
+func (n Node) registered(r *federation.Reader) (_ Node, known bool) {
+	found, _ := r.Registered(n.Place(), n.Workload())
+	switch {
+	case found.Workload != nil:
+		n.Network, n.Labels = found.Network, found.Workload.Labels
+		if found.Workload.Locality != (federation.Locality{}) {
+			n.Locality = found.Workload.Locality
+		}
+	case n.Proven && n.Type != Sidecar:
+		n.Network, n.Labels, n.Locality = "", nil, federation.Locality{}
 	}
-	n.Network, n.Labels = r.Network, r.Workload.Labels
-	if r.Workload.Locality != (federation.Locality{}) {
-		n.Locality = r.Workload.Locality
-	}
-	return n
+	return n, found.Workload != nil
 }
 
 // Serves tells why the node is no gateway of its network (S22), as those are that
@@ -35,16 +27,18 @@ func (n Node) registered(s *federation.Snapshot) Node {
 // a namespace where gateways may be, or in that of a service that the Network object
 // names; and in that network by what registries and Network objects say, not by its
 // own word alone.
-func Serves(n Node, s *federation.Snapshot) error {
+func Serves(n Node, s *federation.Snapshot) error { return n.serves(s.Read()) }
+
+func (n Node) serves(r *federation.Reader) error {
 	claimed := n.Network
-	n = n.registered(s)
+	n, known := n.registered(r)
 	place := n.Place()
 	place.Network = ""
-	own := s.NetworkOf(place)
-	if n.Network != "" && n.Network != own && Registered(n, s).Workload == nil {
+	own := r.NetworkOf(place)
+	if claimed != "" && claimed != own && !known {
 		return fmt.Errorf("it says that it is in network %q, and its cluster is in %q: no registry knows its workload", claimed, own)
 	}
-	if s.Mesh().AllowsGateways(n.Namespace) || namedGateway(n, s) {
+	if r.Mesh().AllowsGateways(n.Namespace) || namedGateway(n, r) {
 		return nil
 	}
 	return fmt.Errorf("gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", n.Namespace)
@@ -52,9 +46,9 @@ func Serves(n Node, s *federation.Snapshot) error {
 
 // namedGateway tells that the object of the node's network has a gateway by a
 // service of the node's namespace.
-func namedGateway(n Node, s *federation.Snapshot) bool {
-	key := federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: string(s.NetworkOf(n.Place()))}
-	o, ok := s.Object(key)
+func namedGateway(n Node, r *federation.Reader) bool {
+	key := federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: string(r.NetworkOf(n.Place()))}
+	o, ok := r.Object(key)
 	if !ok {
 		return false
 	}

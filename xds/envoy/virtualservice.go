@@ -75,8 +75,8 @@ const ownConnectionsName = "connections:own"
 
 // hasOwnConnections tells that proxies of the namespace may have routes for
 // connections that others do not have.
-func hasOwnConnections(namespace string, s *federation.Snapshot) bool {
-	for o := range s.ObjectsNamed(virtualServiceKind, ownConnectionsName) {
+func hasOwnConnections(namespace string, r *federation.Reader) bool {
+	for o := range r.ObjectsNamed(virtualServiceKind, ownConnectionsName) {
 		if spec, ok := o.Spec.(*networking.VirtualService); ok && visibleFrom(spec.GetExportTo(), o.Key.Namespace, namespace) {
 			return true
 		}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -83,7 +84,7 @@ func (h *hub) Standing(id federation.ClusterID) access.Standing {
 	return access.Standing{Attached: id == "c1", UID: "u1", TrustDomain: "mesh.example"}
 }
 
-func (h *hub) AccountsAt(access.Node) []string { return nil }
+func (h *hub) AccountsAt(federation.ClusterID, netip.Addr) []string { return nil }
 
 func startHub(t *testing.T, limits Limits) *hub {
 	t.Helper()

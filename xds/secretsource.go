@@ -1,0 +1,204 @@
+package xds
+
+import (
+	"maps"
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// secretSource gives a stream the secrets that the listeners of its own node
+// refer to, and no others. It holds fingerprints, never what is secret. It is
+// for one goroutine.
+type secretSource struct {
+	node      envoy.Node
+	workload  string  // SPIFFE ID; empty: the node has no secrets of its own
+	secrets   Secrets // nil: the stream may have none
+	listeners []listenerCursor
+	counts    map[string]int // how many listeners refer to a secret
+	recheck   bool           // what is followed may have changed, or may be referred to no more
+	version   uint64
+	log       changeLog
+	known     map[string]*resource // of secrets that exist
+	followed  map[string]func()    // whatever is referred to
+	asked     map[string]bool      // of the node's own, which are made for those who ask
+}
+
+// listenerCursor is a group of listeners and how far it was read.
+type listenerCursor struct {
+	cursor
+	refs map[string][]string // secrets by listener
+}
+
+func newSecretSource(node envoy.Node, workload string) *secretSource {
+	return &secretSource{
+		node: node, workload: workload, counts: map[string]int{},
+		known: map[string]*resource{}, followed: map[string]func(){}, asked: map[string]bool{},
+	}
+}
+
+// read has the source follow these listeners from now on.
+func (s *secretSource) read(listeners []source) {
+	clear(s.counts)
+	s.listeners, s.recheck = nil, true
+	for _, l := range listeners {
+		s.listeners = append(s.listeners, listenerCursor{cursor: cursor{source: l}, refs: map[string][]string{}})
+	}
+}
+
+// ask notes that the node wants secrets of its own.
+func (s *secretSource) ask(names []string) {
+	for _, name := range names {
+		if s.secrets != nil && s.workload != "" && envoy.IsOwn(name) && !s.asked[name] {
+			s.asked[name] = true
+			s.look(name, s.version+1)
+		}
+	}
+}
+
+// sync brings the source up to the snapshot and to the secrets as they are. It
+// looks at the listeners that changed, and at the secrets to which they refer.
+func (s *secretSource) sync(snapshot *federation.Snapshot) uint64 {
+	if s.secrets == nil {
+		return 0
+	}
+	touched := map[string]bool{}
+	for i := range s.listeners {
+		s.collect(&s.listeners[i], snapshot, touched)
+	}
+	if s.recheck {
+		s.recheck = false
+		for name := range s.followed {
+			touched[name] = true
+		}
+	}
+	next := s.version + 1
+	for name := range touched {
+		s.settle(name, next)
+	}
+	return s.version
+}
+
+// collect counts anew what the listeners refer to that changed up to the snapshot.
+func (s *secretSource) collect(c *listenerCursor, snapshot *federation.Snapshot, touched map[string]bool) {
+	version := c.source.sync(snapshot)
+	if c.read && version == c.at {
+		return
+	}
+	for _, name := range c.changed(version) {
+		var now []string
+		if r := c.source.get(name); r != nil {
+			now = r.refs.secrets
+		}
+		for _, secret := range c.refs[name] {
+			s.counts[secret]--
+			touched[secret] = true
+		}
+		for _, secret := range now {
+			s.counts[secret]++
+			touched[secret] = true
+		}
+		delete(c.refs, name)
+		if len(now) > 0 {
+			c.refs[name] = now
+		}
+	}
+}
+
+// changed moves the cursor and returns the names that may have changed since, each
+// once.
+func (c *listenerCursor) changed(version uint64) []string {
+	names := map[string]bool{}
+	changed, at, ok := []logEntry(nil), version, false
+	if c.read {
+		changed, at, ok = c.source.since(c.at)
+	}
+	c.at, c.read = at, true
+	for _, e := range changed {
+		names[e.name] = true
+	}
+	if !ok {
+		for _, name := range c.source.list() {
+			names[name] = true
+		}
+		for name := range c.refs {
+			names[name] = true
+		}
+	}
+	return slices.Collect(maps.Keys(names))
+}
+
+// settle follows a secret for as long as it is referred to or asked for.
+func (s *secretSource) settle(name string, next uint64) {
+	switch {
+	case s.asked[name], s.counts[name] > 0 && !envoy.IsOwn(name):
+		s.look(name, next)
+	case s.followed[name] != nil:
+		s.followed[name]()
+		delete(s.followed, name)
+		s.set(name, nil, next)
+	}
+}
+
+// prepare is part of source: a look costs little.
+func (*secretSource) prepare([]string) {}
+
+// look takes up a secret as it is now.
+func (s *secretSource) look(name string, next uint64) {
+	ref, ok := s.ref(name)
+	if !ok {
+		return
+	}
+	if s.followed[name] == nil {
+		s.followed[name] = s.secrets.Follow(ref)
+	}
+	secret, exists := s.secrets.Secret(ref)
+	switch known := s.known[name]; {
+	case !exists:
+		s.set(name, nil, next)
+	case known == nil || known.version != secret.Fingerprint:
+		s.set(name, lateResource(name, secret.Fingerprint), next)
+	}
+}
+
+func (s *secretSource) set(name string, now *resource, next uint64) {
+	if s.known[name] == now {
+		return
+	}
+	if delete(s.known, name); now != nil {
+		s.known[name] = now
+	}
+	s.version = next
+	s.log.add(next, name)
+}
+
+// ref is what the node means by the name.
+func (s *secretSource) ref(name string) (SecretRef, bool) {
+	if envoy.IsOwn(name) {
+		return SecretRef{
+			Cluster: s.node.Cluster, Namespace: s.node.Namespace, Workload: s.workload, Node: s.node.ID, Authorities: name == envoy.OwnRoots,
+		}, s.workload != ""
+	}
+	credential, authorities, ok := envoy.ParseSecretName(name)
+	return SecretRef{Cluster: s.node.Cluster, Namespace: s.node.Namespace, Name: credential, Authorities: authorities}, ok
+}
+
+func (s *secretSource) get(name string) *resource { return s.known[name] }
+
+func (s *secretSource) list() []string { return nil } // there is no wildcard
+
+func (s *secretSource) since(version uint64) ([]logEntry, uint64, bool) {
+	changed, ok := s.log.since(version)
+	return changed, s.version, ok
+}
+
+// allows tells that the node's listeners refer to the name.
+func (s *secretSource) allows(name string) bool { return s.followed[name] != nil }
+
+func (s *secretSource) close() {
+	for name, done := range s.followed {
+		done()
+		delete(s.followed, name)
+	}
+}
