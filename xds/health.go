@@ -163,9 +163,6 @@ func (h *healthStream) meet(said *corev3.Node) error {
 	if said == nil {
 		return status.Error(codes.InvalidArgument, "the first message of a stream must be a request with a node")
 	}
-	if n := proto.Size(said); n > limits.NodeBytes {
-		return status.Errorf(codes.InvalidArgument, "the node has %d bytes: the limit is %d", n, limits.NodeBytes)
-	}
 	node, err := envoy.ParseNode(said)
 	if err != nil {
 		return status.Error(codes.InvalidArgument, printable(err.Error()))

@@ -69,7 +69,6 @@ type Limits struct {
 	Streams      int           // open at the same time, of callers with one identity
 	Names        int           // subscribed to, of one type; also those that the client says it has
 	NameBytes    int           // of one name
-	NodeBytes    int           // of the node message
 	Requests     float64       // in a second, those apart that answer a response
 	Burst        int           // of requests
 	FirstRequest time.Duration // within which the first request must come
@@ -78,7 +77,7 @@ type Limits struct {
 
 // DefaultLimits are those of a hub that says nothing else.
 var DefaultLimits = Limits{
-	Streams: 2000, Names: 10_000, NameBytes: 512, NodeBytes: 64 << 10, Requests: 100, Burst: 200,
+	Streams: 2000, Names: 10_000, NameBytes: 512, Requests: 100, Burst: 200,
 	FirstRequest: 10 * time.Second, Send: 30 * time.Second,
 }
 
@@ -143,7 +142,6 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.Streams, d.Streams)
 	setDefault(&l.Names, d.Names)
 	setDefault(&l.NameBytes, d.NameBytes)
-	setDefault(&l.NodeBytes, d.NodeBytes)
 	setDefault(&l.Requests, d.Requests)
 	setDefault(&l.Burst, d.Burst)
 	setDefault(&l.FirstRequest, d.FirstRequest)

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
@@ -197,9 +196,6 @@ func (st *stream) greet(ctx context.Context) (message, error) {
 	}
 	if m.node == nil {
 		return m, status.Error(codes.InvalidArgument, "the first request of a stream must have a node")
-	}
-	if n := proto.Size(m.node); n > limits.NodeBytes {
-		return m, status.Errorf(codes.InvalidArgument, "the node has %d bytes: the limit is %d", n, limits.NodeBytes)
 	}
 	node, err := envoy.ParseNode(m.node)
 	if err != nil {

@@ -101,6 +101,7 @@ type destination struct {
 	// identity tells that callers have an identity of the mesh; sni is what mutual
 	// TLS asks for, and taken whose name that is, if not the destination's.
 	identity   bool
+	agent      bool // it comes from Istio's agent
 	sni, taken string
 	balanced   bool // Envoy chooses the endpoint, whatever the service and the rules say
 }
@@ -123,7 +124,7 @@ func (b *builder) destinationOf(name string) (destination, bool) {
 	}
 	d := destination{
 		servedPort: p, name: name, subset: id.subset, labels: subset.GetLabels(),
-		policy: r.policyOf(p.port.Number, subset), rules: r.rules, identity: b.facet.Identity,
+		policy: r.policyOf(p.port.Number, subset), rules: r.rules, identity: b.facet.Identity, agent: b.facet.Agent,
 		balanced: b.facet.Balanced,
 	}
 	if d.mutual() {

@@ -48,6 +48,7 @@ type Facet struct {
 	Place     string              // near, far, or empty where places do not matter
 	Locality  federation.Locality // of the proxies
 	Identity  bool                // the proxies have an identity of the mesh
+	Agent     bool                // it comes from Istio's agent beside them
 	SNIDNAT   bool                // the proxies are routers in sni-dnat mode
 	Balanced  bool                // services whose callers choose the endpoint, for gateways, which have no such callers
 	Automatic bool                // DNS capture: callers know services by automatic VIPs
@@ -88,7 +89,7 @@ func (f Facet) String() string {
 
 func (f Facet) flags() iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
-		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("sni-dnat", f.SNIDNAT) &&
+		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("agent", f.Agent) && yield("sni-dnat", f.SNIDNAT) &&
 			yield("automatic", f.Automatic) && yield("balanced", f.Balanced)
 	}
 }
@@ -165,7 +166,7 @@ func (n Node) offering(c bearing, base Facet) []Facet {
 }
 
 func (n Node) clusterFacets(c bearing) []Facet {
-	facets := n.balancing(c, Facet{Identity: n.Identity}, Node.offering)
+	facets := n.balancing(c, Facet{Identity: n.Identity, Agent: n.Agent}, Node.offering)
 	if n.Type == Sidecar {
 		facets = append([]Facet{{Scope: scopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}
@@ -179,7 +180,7 @@ func (n Node) gatewayFacets(c bearing) []Facet {
 	}
 	return []Facet{{
 		Scope: scopeGateway, Namespace: n.Namespace, Labels: c.labels, IPv6: n.hasIPv6(),
-		Identity: n.Identity, SNIDNAT: n.RouterMode == SNIDNAT,
+		Identity: n.Identity, Agent: n.Agent, SNIDNAT: n.RouterMode == SNIDNAT,
 	}}
 }
 
@@ -188,7 +189,7 @@ func (n Node) podFacets(c bearing) []Facet {
 	if n.Type != Sidecar || !n.Capture || !n.DNSCapture || !n.Identity {
 		return nil
 	}
-	return []Facet{{Scope: scopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress, Identity: true}}
+	return []Facet{{Scope: scopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress, Identity: true, Agent: n.Agent}}
 }
 
 // passedFacets are those of a router in sni-dnat mode for what it passes on.
@@ -249,7 +250,7 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	}
 	var facets []Facet
 	if n.Capture {
-		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity}
+		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent}
 		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
 		facets = append(facets, n.offering(c, Facet{
 			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture,

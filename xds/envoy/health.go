@@ -181,7 +181,7 @@ func probeCluster(id federation.NetworkID, gateways []federation.Gateway, name s
 // probeSocket is the client's side of mutual TLS with whoever in the mesh answers
 // to the name.
 func probeSocket(name string) *corev3.TransportSocket {
-	common := meshContext(nil)
+	common := meshContext(nil, false)
 	common.AlpnProtocols = []string{meshProtocol}
 	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
 		TypedConfig: toAny(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: name}),

@@ -53,7 +53,7 @@ func meshChain(port uint32) *listenerv3.FilterChainMatch {
 // meshServer is the server's side of mutual TLS between proxies of the mesh: the
 // caller is of a trust domain of the mesh.
 func (b *builder) meshServer(protocols ...string) *corev3.TransportSocket {
-	return meshListener(ofTrustDomains(b.reader.TrustDomains()), protocols)
+	return meshListener(ofTrustDomains(b.reader.TrustDomains()), protocols, b.facet.Agent)
 }
 
 // meshSocket is the same of a gateway's server, which may name its callers.
@@ -66,11 +66,11 @@ func (b *builder) meshSocket(s *gatewayServer) *corev3.TransportSocket {
 	if s.routed(speaksTLS) {
 		protocols = []string{"h2", "http/1.1"}
 	}
-	return meshListener(callers, protocols)
+	return meshListener(callers, protocols, b.facet.Agent)
 }
 
-func meshListener(callers []*tlsv3.SubjectAltNameMatcher, protocols []string) *corev3.TransportSocket {
-	common := meshContext(callers)
+func meshListener(callers []*tlsv3.SubjectAltNameMatcher, protocols []string, agent bool) *corev3.TransportSocket {
+	common := meshContext(callers, agent)
 	common.AlpnProtocols = protocols
 	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
 		TypedConfig: toAny(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(true)}),

@@ -206,9 +206,9 @@ func ofTrustDomains(domains []string) []*tlsv3.SubjectAltNameMatcher {
 // meshTLS is the client's side of mutual TLS between proxies of the mesh. The
 // names of a rule take the place of those of the accounts.
 func meshTLS(d destination, peers []*tlsv3.SubjectAltNameMatcher, names []string) *corev3.TransportSocket {
-	common := meshContext(peers)
+	common := meshContext(peers, d.agent)
 	if len(names) > 0 {
-		common = meshContext(exactNames(slices.Clone(names)))
+		common = meshContext(exactNames(slices.Clone(names)), d.agent)
 	}
 	common.AlpnProtocols = []string{meshProtocol}
 	if d.speaksHTTP2() {
@@ -220,16 +220,21 @@ func meshTLS(d destination, peers []*tlsv3.SubjectAltNameMatcher, names []string
 }
 
 // meshContext is what both sides have in common: TLS 1.3 alone, their own
-// certificate, and whom they believe.
-func meshContext(peers []*tlsv3.SubjectAltNameMatcher) *tlsv3.CommonTlsContext {
+// certificate, and whom they trust. Both come from the hub, or from the agent
+// beside the proxy.
+func meshContext(peers []*tlsv3.SubjectAltNameMatcher, agent bool) *tlsv3.CommonTlsContext {
+	own := fromSDS
+	if agent {
+		own = fromAgent
+	}
 	return &tlsv3.CommonTlsContext{
 		TlsParams: &tlsv3.TlsParameters{
 			TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_3, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
 		},
-		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{fromSDS(OwnCertificate)},
+		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{own(OwnCertificate)},
 		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 			DefaultValidationContext:         &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: peers},
-			ValidationContextSdsSecretConfig: fromSDS(OwnRoots),
+			ValidationContextSdsSecretConfig: own(OwnRoots),
 		}},
 	}
 }

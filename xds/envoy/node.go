@@ -43,7 +43,8 @@ type Node struct {
 	HTTPProxyPort  uint16 // 0: no explicit HTTP proxy
 	DNSCapture     bool
 	Capture        bool   // the workload's connections are redirected to the proxy
-	Identity       bool   // it asks the hub for an identity of the mesh and for its trust bundle
+	Identity       bool   // it has an identity of the mesh and its trust bundle
+	Agent          bool   // these come from Istio's agent beside it, not from the hub
 	Proven         bool   // its namespace, service account and cluster are; else all that it says is trusted
 	GRPC           bool   // there is no proxy: the workload's own gRPC library asks
 	UserAgent      string // "envoy"

@@ -10,17 +10,18 @@ import (
 	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/federation"
 )
 
-// What a node may say at most.
+// What a node may say at most of what is used and kept. The rest is of no account:
+// Envoy's own list of extensions has 60 KB, and annotations may have 256 KiB (R33).
 const (
 	maxNodeID        = 1024     // bytes
 	maxNodeText      = 1024     // bytes of any other text that is used
-	maxNodeMetadata  = 64 << 10 // bytes, serialised
+	maxNodeLabels    = 64 << 10 // bytes of all labels
+	maxNodeList      = 64 << 10 // bytes of a list in one text
 	maxNodeAddresses = 64
 )
 
@@ -29,9 +30,6 @@ const (
 func ParseNode(n *corev3.Node) (Node, error) {
 	if n == nil {
 		return Node{}, fmt.Errorf("reading the node: there is none; the first request of a stream must have one")
-	}
-	if size := proto.Size(n.GetMetadata()); size > maxNodeMetadata {
-		return Node{}, fmt.Errorf("reading the node: metadata has %d bytes, at most %d are taken", size, maxNodeMetadata)
 	}
 	p := nodeParser{metadata: n.GetMetadata().GetFields()}
 	p.readID(n.GetId())
@@ -132,11 +130,14 @@ func (p *nodeParser) text(key string) string {
 // identity from the hub, by SDS over ADS.
 const identityFromHub = "ads"
 
-// readIdentity takes up where the proxy has its identity from; without a source
+// readIdentity takes up where the proxy has its identity from: the hub, or the agent
+// of Istio that started it, which serves it at a socket and says so. Without either
 // it neither offers nor takes mutual TLS of the mesh.
 func (p *nodeParser) readIdentity() {
 	switch source := p.text("IDENTITY_SOURCE"); source {
 	case "":
+		p.node.Agent = p.text("WORKLOAD_IDENTITY_SOCKET_FILE") != ""
+		p.node.Identity = p.node.Agent
 	case identityFromHub:
 		p.node.Identity = true
 	default:
@@ -180,8 +181,13 @@ func (p *nodeParser) labels(key string) map[string]string {
 		p.fail("metadata %s is no object of strings", key)
 		return nil
 	}
-	labels := make(map[string]string, len(value.GetStructValue().GetFields()))
+	labels, size := map[string]string{}, 0
 	for name, v := range value.GetStructValue().GetFields() {
+		size += len(name) + len(v.GetStringValue())
+		if size > maxNodeLabels {
+			p.fail("metadata %s has more than %d bytes", key, maxNodeLabels)
+			return nil
+		}
 		text, ok := v.GetKind().(*structpb.Value_StringValue)
 		if !ok {
 			p.fail("metadata %s: the label %q is no string", key, name)
@@ -195,6 +201,9 @@ func (p *nodeParser) labels(key string) map[string]string {
 // readAddresses takes the valid addresses of the metadata, else that of the ID.
 func (p *nodeParser) readAddresses() {
 	for _, text := range p.addressTexts("INSTANCE_IPS") {
+		if len(p.node.Addresses) > maxNodeAddresses {
+			break
+		}
 		p.addAddress(text)
 	}
 	if len(p.node.Addresses) == 0 {
@@ -204,7 +213,7 @@ func (p *nodeParser) readAddresses() {
 	case len(p.node.Addresses) == 0:
 		p.fail("neither metadata INSTANCE_IPS nor the second part of id, %q, has a valid IP address", p.idIP)
 	case len(p.node.Addresses) > maxNodeAddresses:
-		p.fail("metadata INSTANCE_IPS has %d addresses, at most %d are taken", len(p.node.Addresses), maxNodeAddresses)
+		p.fail("metadata INSTANCE_IPS has more than %d addresses", maxNodeAddresses)
 	}
 }
 
@@ -223,7 +232,7 @@ func (p *nodeParser) addressTexts(key string) []string {
 
 func (p *nodeParser) longText(key string) string {
 	if s, ok := p.metadata[key].GetKind().(*structpb.Value_StringValue); ok {
-		return p.clean("metadata "+key, s.StringValue, maxNodeMetadata)
+		return p.clean("metadata "+key, s.StringValue, maxNodeList)
 	}
 	return p.text(key)
 }
@@ -251,7 +260,7 @@ func (p *nodeParser) readEnvoyFields(n *corev3.Node) {
 // readGRPC tells gRPC libraries from proxies.
 func (p *nodeParser) readGRPC() {
 	if strings.HasPrefix(p.node.UserAgent, "gRPC") || strings.EqualFold(p.text("GENERATOR"), "grpc") {
-		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort, p.node.Identity = true, false, 0, false
+		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort, p.node.Identity, p.node.Agent = true, false, 0, false, false
 	}
 }
 

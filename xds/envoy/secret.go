@@ -112,6 +112,22 @@ func fromSDS(name string) *tlsv3.SdsSecretConfig {
 	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: adsSource()}
 }
 
+// agentCluster is that of Istio's bootstrap which leads to its agent's SDS.
+const agentCluster = "sds-grpc"
+
+// fromAgent is a reference to a secret that Istio's agent serves to its proxy.
+func fromAgent(name string) *tlsv3.SdsSecretConfig {
+	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: &corev3.ConfigSource{
+		ResourceApiVersion: corev3.ApiVersion_V3,
+		ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
+			ApiType: corev3.ApiConfigSource_GRPC, TransportApiVersion: corev3.ApiVersion_V3, SetNodeOnFirstMessageOnly: true,
+			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{
+				EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: agentCluster},
+			}}},
+		}},
+	}}
+}
+
 // checkPins demands hashes in the form that Envoy takes.
 func checkPins(check *tlsv3.CertificateValidationContext) error {
 	for i, pin := range check.GetVerifyCertificateSpki() {
