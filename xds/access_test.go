@@ -198,3 +198,15 @@ func TestRootsOfSeveralTrustDomains(t *testing.T) {
 		t.Errorf("it is %v", s)
 	}
 }
+
+// TestR34WhoeverProvedItselfHasItsOwnSecrets: by a token too, with which there is no
+// certificate yet.
+func TestR34WhoeverProvedItselfHasItsOwnSecrets(t *testing.T) {
+	v := newVaultHub(t, false)
+	v.server.options.Access = &gatekeeper{caller: Caller{Proven: true}}
+	v.vault.keep(ownRef(false), "one")
+	r := v.client(xdstest.Options{Delta: true}).get(xdstest.Request{Type: xdstest.SDS, Names: []string{envoy.OwnCertificate}})
+	if got := secretIn(t, r, envoy.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key one" {
+		t.Errorf("the key is %q", got)
+	}
+}

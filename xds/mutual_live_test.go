@@ -43,28 +43,35 @@ func takingMutual(resolution federation.Resolution, address string) *federation.
 
 // newMeshProxy is an Envoy whose metadata says that its identity is the hub's.
 func newMeshProxy(t *testing.T, api string) *real {
+	keys := newVault()
+	own := SecretRef{Cluster: "c1", Namespace: "shop", Workload: meshWorkload, Node: node("web-1").Id}
+	roots := own
+	roots.Authorities = true
+	authority := testbed.NewAuthority(t, "mesh")
+	chain, private := authority.Issue(testbed.Subject{Hosts: []string{meshWorkload}})
+	keys.secrets[own] = Secret{Fingerprint: "own", Material: envoy.KeyMaterial{Chain: chain, Key: private}}
+	keys.secrets[roots] = Secret{Fingerprint: "roots", Material: envoy.KeyMaterial{Authorities: authority.PEM}}
+	return startMeshProxy(t, keys, "NODE", node("web-1").Id, "API", api, "INTERCEPTION_MODE: REDIRECT", "INTERCEPTION_MODE: REDIRECT, IDENTITY_SOURCE: ads")
+}
+
+// startMeshProxy starts the hub and the Envoy, whose bootstrap is changed in pairs of
+// what there is and what comes in its place.
+func startMeshProxy(t *testing.T, keys *vault, change ...string) *real {
 	dir, err := os.MkdirTemp("", "mesh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	os.Chmod(dir, 0o755)
-	a, keys, authority := federation.NewAggregate(nil), newVault(), testbed.NewAuthority(t, "mesh")
+	a := federation.NewAggregate(nil)
 	r := &real{t: t, writer: a.Open(source1), fleet: fleet.New(), socket: filepath.Join(dir, "hub")}
-	id := node("web-1").Id
-	own := SecretRef{Cluster: "c1", Namespace: "shop", Workload: meshWorkload, Node: id}
-	roots := own
-	roots.Authorities = true
-	chain, private := authority.Issue(testbed.Subject{Hosts: []string{meshWorkload}})
-	keys.secrets[own] = Secret{Fingerprint: "own", Material: envoy.KeyMaterial{Chain: chain, Key: private}}
-	keys.secrets[roots] = Secret{Fingerprint: "roots", Material: envoy.KeyMaterial{Authorities: authority.PEM}}
 	r.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{
 		key("web"): takingMutual(federation.ClientSideLB, "10.1.0.1"), key("named"): takingMutual(federation.DNSLB, "web.invalid"),
 	}})
 	r.server = New(Options{Snapshots: a, Fleet: r.fleet, Metrics: r, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Secrets: keys, Access: anybody{}, timing: &patient})
 	r.serve()
 	t.Cleanup(func() { r.stop() })
-	config := strings.NewReplacer("NODE", id, "API", api, "SOCKET", r.socket, "INTERCEPTION_MODE: REDIRECT", "INTERCEPTION_MODE: REDIRECT, IDENTITY_SOURCE: ads").Replace(bootstrap)
+	config := strings.NewReplacer(append(change, "SOCKET", r.socket)...).Replace(bootstrap)
 	r.pod = testbed.NewNamespace(t, "mesh")
 	r.envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "mesh", Config: []byte(config), Namespace: r.pod})
 	r.envoy.WaitReady(3 * patience)

@@ -1,7 +1,9 @@
 package envoy_test
 
 import (
+	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,12 +142,53 @@ func TestBadMetadataIsRefusedByName(t *testing.T) {
 			t.Errorf("a bad %s is answered by: %v", field, err)
 		}
 	}
-	big, err := structpb.NewStruct(map[string]any{"X": strings.Repeat("x", 70<<10)})
+	labels := map[string]any{}
+	for i := range 100 {
+		labels[strings.Repeat("k", 700)+strconv.Itoa(i)] = "v"
+	}
+	big, err := structpb.NewStruct(map[string]any{"LABELS": labels})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := envoy.ParseNode(&corev3.Node{Id: "sidecar~10.0.0.1~app~local", Metadata: big}); err == nil {
-		t.Error("70 KiB of metadata are taken")
+	if _, err := envoy.ParseNode(&corev3.Node{Id: "sidecar~10.0.0.1~app~local", Metadata: big}); err == nil || !strings.Contains(err.Error(), "LABELS") {
+		t.Errorf("70 KiB of labels are answered by: %v", err)
+	}
+}
+
+// TestR33WhatIsNotUsedCountsForNothing: Envoy's list of extensions and a pod's
+// annotations may have any size.
+func TestR33WhatIsNotUsedCountsForNothing(t *testing.T) {
+	metadata, err := structpb.NewStruct(map[string]any{
+		"ANNOTATIONS": map[string]any{"text": strings.Repeat("x", 250<<10)}, "LABELS": map[string]any{"app": "web"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &corev3.Node{Id: "sidecar~10.0.0.1~app~local", Metadata: metadata}
+	for i := range 700 {
+		said.Extensions = append(said.Extensions, &corev3.Extension{Name: fmt.Sprint("envoy.filters.http.", strings.Repeat("x", 100), i)})
+	}
+	n, err := envoy.ParseNode(said)
+	if err != nil || n.Labels["app"] != "web" {
+		t.Errorf("it is read as %+v, %v", n, err)
+	}
+}
+
+// TestR34TheAgentsIdentityIsUsed: what Istio's agent says of itself gives its proxy
+// an identity, that of the agent; IDENTITY_SOURCE comes first.
+func TestR34TheAgentsIdentityIsUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		metadata        map[string]any
+		identity, agent bool
+	}{
+		"agent":             {map[string]any{"WORKLOAD_IDENTITY_SOCKET_FILE": "socket"}, true, true},
+		"agent and the hub": {map[string]any{"WORKLOAD_IDENTITY_SOCKET_FILE": "socket", "IDENTITY_SOURCE": "ads"}, true, false},
+		"a gRPC library":    {map[string]any{"WORKLOAD_IDENTITY_SOCKET_FILE": "socket", "GENERATOR": "grpc"}, false, false},
+		"neither":           {nil, false, false},
+	} {
+		if n := parse(t, "sidecar~10.0.0.1~app~ns.svc.cluster.local", c.metadata); n.Identity != c.identity || n.Agent != c.agent {
+			t.Errorf("%s: identity %t, of the agent %t", name, n.Identity, n.Agent)
+		}
 	}
 }
 
