@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy"
 )
 
 // A panic is contained where it happens: what a group computes stays as it was, and only the object or service at fault is
