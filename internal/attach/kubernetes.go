@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -200,8 +201,19 @@ func (s *server) identity(ctx context.Context) {
 		s.report.add(DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: it does not show the namespace kube-system")
 	default:
 		s.report.UID = string(list.Items[0].UID)
-		s.report.Network = federation.NetworkID(list.Items[0].Labels["topology.istio.io/network"])
+		s.report.Network = cmp.Or(federation.NetworkID(list.Items[0].Labels[labelNetwork]), s.istioNetwork(ctx))
 	}
+}
+
+const labelNetwork = "topology.istio.io/network"
+
+// istioNetwork is where Istio's guides put the label. Not every account may look.
+func (s *server) istioNetwork(ctx context.Context) federation.NetworkID {
+	list, err := s.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + istioNamespace, Limit: 1})
+	if err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	return federation.NetworkID(list.Items[0].Labels[labelNetwork])
 }
 
 // sample is how many objects of a kind are looked at for their addresses.

@@ -70,7 +70,7 @@ func (m *model) editWorkload(k key, in surroundings, d *federation.Delta[federat
 		if network == "" {
 			network = in.network
 		}
-		now = p.workload(in.locality(p.node), network)
+		now = p.workload(p.locatedBy(in), network)
 	}
 	old := m.sent.workloads[name]
 	switch {

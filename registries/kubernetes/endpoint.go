@@ -88,8 +88,10 @@ func (j *joined) endpoint(s *service, sl *slice, e *sliceEndpoint, in surroundin
 	if p != nil {
 		where = e.take(p, &out)
 	}
-	out.Locality = in.locality(where)
-	out.Locality.Zone = cmp.Or(out.Locality.Zone, e.zone)
+	if out.Locality == (federation.Locality{}) {
+		out.Locality = in.locality(where)
+		out.Locality.Zone = cmp.Or(out.Locality.Zone, e.zone)
+	}
 	return out, true
 }
 
@@ -101,7 +103,7 @@ func (e *sliceEndpoint) take(p *pod, out *federation.Endpoint) (node string) {
 	if !p.mayHave(e.ip) {
 		return e.node
 	}
-	out.Labels, out.UID, out.Workload = p.labels, p.uid, p.k.String()
+	out.Labels, out.UID, out.Workload, out.Locality = p.labels, p.uid, p.k.String(), p.locality
 	out.Network = cmp.Or(p.network, out.Network)
 	return cmp.Or(p.node, e.node)
 }

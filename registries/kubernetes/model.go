@@ -13,6 +13,7 @@ import (
 // service, a pod the services of the slices that refer to it, a node its pods.
 type model struct {
 	configured federation.NetworkID
+	named      map[string]federation.NetworkID // by the labels of namespaces
 	cluster    federation.Identity
 
 	services map[key]*service
@@ -49,8 +50,8 @@ type sent struct {
 
 func newModel(configured federation.NetworkID) *model {
 	return &model{
-		configured: configured,
-		services:   map[key]*service{}, slices: map[key]*slice{}, pods: map[key]*pod{}, nodes: map[string]*node{}, vips: map[netip.Addr]key{},
+		configured: configured, named: map[string]federation.NetworkID{},
+		services: map[key]*service{}, slices: map[key]*slice{}, pods: map[key]*pod{}, nodes: map[string]*node{}, vips: map[netip.Addr]key{},
 		slicesOf: references[key, key]{}, podSlices: references[key, key]{}, nodePods: references[string, key]{},
 		nodeSlices: references[string, key]{}, ipSlices: references[netip.Addr, key]{}, podsAt: references[netip.Addr, key]{},
 		absent: map[key]map[endpointID]absence{}, due: map[key]time.Time{}, now: time.Now,
@@ -88,7 +89,8 @@ func (m *model) set(o object) {
 		m.putNode(o.k.Name, o)
 		m.problems.set("Node "+o.k.Name, o.problems)
 	case *namespace:
-		m.setNetwork(o.network)
+		m.named[o.k.Name] = o.network
+		m.setNetwork(cmp.Or(m.named[system], m.named[istioSystem]))
 		m.problems.set("Namespace "+o.k.Name, o.problems)
 	}
 }
@@ -108,6 +110,10 @@ func (m *model) remove(kind kind, k key) {
 	case kindNodes:
 		m.putNode(k.Name, nil)
 		m.problems.set("Node "+k.Name, nil)
+	case kindIstioNamespace:
+		delete(m.named, istioSystem)
+		m.setNetwork(m.named[system])
+		m.problems.set("Namespace "+istioSystem, nil)
 	}
 }
 
@@ -227,6 +233,10 @@ func (m *model) known(kind kind) map[key]string {
 			out[key{Name: name}] = n.version
 		}
 		return out
+	case kindIstioNamespace:
+		if _, there := m.named[istioSystem]; there {
+			return map[key]string{{Name: istioSystem}: ""}
+		}
 	}
 	return nil
 }
@@ -240,13 +250,13 @@ func (m *model) replace(kind kind, items []object, afresh bool) bool {
 		b := o.base()
 		if version, ok := before[b.k]; afresh || !ok || version != b.version || version == "" {
 			m.set(o)
-			differs = differs || kind != kindNamespace
+			differs = differs || kind < kindNamespace
 		}
 		delete(before, b.k)
 	}
 	for k := range before {
 		m.remove(kind, k)
-		differs = true
+		differs = differs || kind < kindNamespace
 	}
 	return differs
 }

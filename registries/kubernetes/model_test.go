@@ -191,6 +191,10 @@ func kindOf(o object) kind {
 		return kindPods
 	case *node:
 		return kindNodes
+	case *namespace:
+		if o.base().k.Name == istioSystem {
+			return kindIstioNamespace
+		}
 	}
 	return kindNamespace
 }

@@ -17,12 +17,23 @@ type node struct {
 func parseNode(in *corev1.Node) *node {
 	k := key{Name: in.Name}
 	n := notes{object: "Node " + in.Name}
-	part := func(label string) string { return place(in.Labels[label], "metadata.labels["+label+"]", &n) }
-	locality := federation.Locality{Region: part(corev1.LabelTopologyRegion), Zone: part(corev1.LabelTopologyZone), SubZone: part(labelSubZone)}
+	part := func(labels ...string) string {
+		for _, label := range labels {
+			if in.Labels[label] != "" {
+				return place(in.Labels[label], "metadata.labels["+label+"]", &n)
+			}
+		}
+		return ""
+	}
+	locality := federation.Locality{
+		Region: part(corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion),
+		Zone:   part(corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone), SubZone: part(labelSubZone),
+	}
 	return &node{record: record{k: k, version: in.ResourceVersion, problems: n.all()}, locality: locality}
 }
 
-// namespace is what the registry keeps of the namespace kube-system.
+// namespace is what the registry keeps of the namespaces kube-system and
+// istio-system.
 type namespace struct {
 	record
 	network federation.NetworkID

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -11,7 +12,12 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-const labelTLSMode = "security.istio.io/tlsMode"
+const (
+	labelTLSMode = "security.istio.io/tlsMode"
+	// labelLocality takes the place of the node's locality. Its parts are separated by
+	// dots: a label's value has no slashes.
+	labelLocality = "istio-locality"
+)
 
 // pod is what the registry keeps of a Pod.
 type pod struct {
@@ -23,6 +29,7 @@ type pod struct {
 	labels      map[string]string
 	account     string // NAMESPACE/NAME
 	node        string
+	locality    federation.Locality // of its own; else it is the node's
 	network     federation.NetworkID
 	tlsMode     string
 	health      federation.Health
@@ -43,6 +50,9 @@ func parsePod(in *corev1.Pod) *pod {
 		health:      podHealth(in),
 		network:     network(in.Labels[labelNetwork], "metadata.labels["+labelNetwork+"]", &n),
 	}
+	if text := in.Labels[labelLocality]; text != "" {
+		out.locality = podLocality(text, &n)
+	}
 	if in.Spec.ServiceAccountName != "" {
 		out.account = in.Namespace + "/" + in.Spec.ServiceAccountName
 	}
@@ -54,6 +64,21 @@ func parsePod(in *corev1.Pod) *pod {
 	out.management = managementPorts(out.probes)
 	out.record = record{k: k, version: in.ResourceVersion, problems: n.all()}
 	return out
+}
+
+// podLocality reads "REGION.ZONE.SUBZONE", of which the end may be missing.
+func podLocality(text string, n *notes) federation.Locality {
+	const field = "metadata.labels[" + labelLocality + "]"
+	parts := append(strings.SplitN(text, ".", 3), "", "")
+	return federation.Locality{Region: place(parts[0], field, n), Zone: place(parts[1], field, n), SubZone: place(parts[2], field, n)}
+}
+
+// locatedBy is the pod's locality: its own, else its node's.
+func (p *pod) locatedBy(in surroundings) federation.Locality {
+	if p.locality != (federation.Locality{}) {
+		return p.locality
+	}
+	return in.locality(p.node)
 }
 
 func (p *pod) addresses(in *corev1.Pod, n *notes) {

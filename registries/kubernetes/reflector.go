@@ -95,6 +95,9 @@ func (r *reflector) follow(ctx context.Context, s session) error {
 		items, version, err := r.listAll(ctx)
 		if err != nil {
 			r.budget.unlist(r.kind)
+			if r.optional && apierrors.IsForbidden(err) {
+				return r.without(ctx)
+			}
 			return accessError{verb: "list", resource: r.name, err: err}
 		}
 		if err := r.gate.prove(ctx, s); err != nil {
@@ -131,6 +134,15 @@ func (r *reflector) follow(ctx context.Context, s session) error {
 		r.version = ""
 	}
 	return err
+}
+
+// without goes on as if there were nothing of the kind, until it is time to list
+// again.
+func (r *reflector) without(ctx context.Context) error {
+	if r.say(ctx, listed{kind: r.kind, epoch: r.epoch}) && r.say(ctx, followed{kind: r.kind}) {
+		pause(ctx, r.renew)
+	}
+	return ctx.Err()
 }
 
 func (r *reflector) watchOptions(life time.Duration) metav1.ListOptions {

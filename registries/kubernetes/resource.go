@@ -20,20 +20,27 @@ const (
 	kindSlices
 	kindPods
 	kindNodes
-	kindNamespace
-	kinds // how many there are
+	kindNamespace      // kube-system
+	kindIstioNamespace // istio-system, which the account need not see
+	kinds              // how many there are
 )
 
-const system = metav1.NamespaceSystem
+const (
+	system = metav1.NamespaceSystem
+	// istioSystem is where Istio's guides put the label of a cluster's network.
+	istioSystem = "istio-system"
+)
 
 // resource is how one kind is listed, watched and read.
 type resource struct {
-	kind   kind
-	name   string // for messages
-	fields string // field selector
-	list   func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch  func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	read   func(runtime.Object) object // keeps only what is used; nil for another type
+	kind kind
+	name string // for messages
+	// optional: a server that forbids it is read without.
+	optional bool
+	fields   string // field selector
+	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	read     func(runtime.Object) object // keeps only what is used; nil for another type
 }
 
 // resources are all kinds, in the order of kind.
@@ -46,7 +53,13 @@ func resources(c clientset.Interface, domain string) []resource {
 		define(kindPods, "pods", alive(), core.Pods(all), func(in *corev1.Pod) object { return parsePod(in) }),
 		define(kindNodes, "nodes", "", core.Nodes(), func(in *corev1.Node) object { return parseNode(in) }),
 		define(kindNamespace, "namespaces", only(system), core.Namespaces(), func(in *corev1.Namespace) object { return parseNamespace(in) }),
+		optional(define(kindIstioNamespace, "namespaces", only(istioSystem), core.Namespaces(), func(in *corev1.Namespace) object { return parseNamespace(in) })),
 	}
+}
+
+func optional(r resource) resource {
+	r.optional = true
+	return r
 }
 
 func alive() string {

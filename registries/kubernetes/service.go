@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	annotationExportTo = "networking.istio.io/exportTo"
+	annotationExportTo     = "networking.istio.io/exportTo"
+	annotationDistribution = "networking.istio.io/traffic-distribution"
 	// mostExportTo bounds the annotation, in bytes.
 	mostExportTo = 16 << 10
 )
@@ -46,8 +47,11 @@ func parseService(in *corev1.Service, domain string) *service {
 			Labels:   in.Labels,
 		},
 	}
-	if in.Spec.TrafficDistribution != nil {
-		out.distribution(*in.Spec.TrafficDistribution, &n)
+	switch {
+	case value(in.Spec.TrafficDistribution, "") != "":
+		out.distribution(*in.Spec.TrafficDistribution, "spec.trafficDistribution", &n)
+	case in.Annotations[annotationDistribution] != "":
+		out.distribution(distributionNamed(in.Annotations[annotationDistribution]), "metadata.annotations["+annotationDistribution+"]", &n)
 	}
 	if in.Spec.Type == corev1.ServiceTypeExternalName {
 		out.external(in.Spec.ExternalName, &n)
@@ -70,9 +74,8 @@ func noteInternalPolicy(in *corev1.Service, n *notes) {
 }
 
 // distribution takes how near the endpoints are to be to their callers.
-func (s *service) distribution(wish string, n *notes) {
+func (s *service) distribution(wish, field string, n *notes) {
 	s.shard.TrafficDistribution = wish
-	const field = "spec.trafficDistribution"
 	switch wish {
 	case "", corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone:
 	case corev1.ServiceTrafficDistributionPreferSameNode:
@@ -80,6 +83,16 @@ func (s *service) distribution(wish string, n *notes) {
 	default:
 		n.add(codeDistribute, field, "%s is not known: use PreferSameZone", quote(wish))
 	}
+}
+
+// distributionNamed is the value that an annotation means: Istio ignores its case.
+func distributionNamed(text string) string {
+	for _, known := range []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode} {
+		if strings.EqualFold(text, known) {
+			return known
+		}
+	}
+	return text
 }
 
 // addresses takes the service's own addresses. External IPs and the status of a
@@ -227,14 +240,21 @@ func servicePorts(in []corev1.ServicePort, n *notes) []federation.Port {
 		case seen[this] || slices.ContainsFunc(out, func(o federation.Port) bool { return o.Name == p.Name }):
 			n.add(codePort, field, "number or name was used before in this service; this port is left out")
 		default:
-			if p.AppProtocol != nil && federation.ParseProtocol(*p.AppProtocol) == federation.Unsupported {
-				n.add(codeAppProtocol, field+".appProtocol", "%s is not known; the port is treated as %s", quote(*p.AppProtocol), protocol)
+			if p.AppProtocol != nil && !fits(*p.AppProtocol, protocol) {
+				n.add(codeAppProtocol, field+".appProtocol", "%s is not known for a port of this protocol; the port is treated as %s", quote(*p.AppProtocol), protocol)
 			}
 			seen[this] = true
 			out = append(out, federation.Port{Name: p.Name, Number: number, Protocol: protocol})
 		}
 	}
 	return out
+}
+
+// fits tells whether the appProtocol can be that of a port which turned out to speak
+// the protocol.
+func fits(app string, protocol federation.Protocol) bool {
+	named := federation.ParseProtocol(app)
+	return named != federation.Unsupported && (named != federation.UDP || protocol == federation.UDP)
 }
 
 // protocolOf decides by transport, then appProtocol, then the port name's
