@@ -26,7 +26,8 @@ type surroundings struct {
 	metrics *metrics.Metrics
 	secrets *identity.Secrets
 	who     *identities
-	remotes *attach.Remotes // nil: Secrets of the cluster name no clusters
+	remotes *attach.Remotes               // nil: Secrets of the cluster name no clusters
+	holders map[federation.ClusterID]bool // whose Secrets may
 	limits  federation.Limits
 	logger  *slog.Logger
 }

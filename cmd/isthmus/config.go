@@ -38,7 +38,8 @@ type configFile struct {
 
 type remoteSecretsConfig struct {
 	Namespace string `yaml:"namespace"`
-	Ignore    bool   `yaml:"ignore"`
+	// Clusters are those whose Secrets are read; none by default.
+	Clusters []federation.ClusterID `yaml:"clusters"`
 }
 
 type graphqlConfig struct {

@@ -55,7 +55,11 @@ func prepareDataDir(path string) (*dataDir, error) {
 	if err := checkFormat(filepath.Join(path, "format")); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &dataDir{path: path, lock: lock}, nil
+	d := &dataDir{path: path, lock: lock}
+	if err := d.removeLeftovers(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return d, nil
 }
 
 func makeFolder(path string) error {

@@ -49,7 +49,7 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 			defer s.secrets.Attach(c.ID, client, r)()
 		}
 		return s.beside(ctx, func(ctx context.Context) {
-			if s.remotes != nil {
+			if s.remotes != nil && s.holders[c.ID] {
 				s.remotes.Follow(ctx, c.ID, client)
 			}
 		}, func(ctx context.Context) error { return r.Run(ctx, to) })

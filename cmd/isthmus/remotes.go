@@ -18,7 +18,8 @@ import (
 type remoteClusters struct {
 	with      surroundings // of the clusters that are named: they name none themselves
 	hub       federation.ClusterID
-	namespace string // empty: none are read
+	namespace string
+	holders   map[federation.ClusterID]bool // whose Secrets are read
 	snapshots *federation.Aggregate
 	looked    chan struct{} // closed once all that are there at the start were asked
 	wake      chan struct{}
@@ -49,14 +50,27 @@ type remoteClaim struct {
 
 func newRemoteClusters(s settings, with surroundings, snapshots *federation.Aggregate) *remoteClusters {
 	return &remoteClusters{
-		with: with, hub: federation.ClusterID(s.clusterID), namespace: s.remoteNamespace, snapshots: snapshots,
+		with: with, hub: federation.ClusterID(s.clusterID), namespace: s.remoteNamespace, holders: s.remoteHolders, snapshots: snapshots,
 		looked: make(chan struct{}), wake: make(chan struct{}, 1), of: map[federation.ClusterID]*holding{},
 	}
 }
 
+// holders are the clusters whose Secrets may name further clusters. Whoever may write
+// Secrets there attaches clusters, so that an operator names them one by one.
+func (c remoteSecretsConfig) holders() (map[federation.ClusterID]bool, error) {
+	holders := map[federation.ClusterID]bool{}
+	for i, id := range c.Clusters {
+		if err := kube.ValidateClusterID(string(id)); err != nil {
+			return nil, fmt.Errorf("remoteSecrets.clusters[%d]: %q: %w", i, id, err)
+		}
+		holders[id] = true
+	}
+	return holders, nil
+}
+
 // reader reads the Secrets; nil where none are read.
 func (r *remoteClusters) reader() *attach.Remotes {
-	if r.namespace == "" {
+	if len(r.holders) == 0 {
 		return nil
 	}
 	return attach.NewRemotes(attach.RemoteOptions{Namespace: r.namespace, Snapshots: r.snapshots, To: r, Logger: r.with.logger})
@@ -76,7 +90,7 @@ func (r *remoteClusters) join(sources clusterSources, starting <-chan struct{}) 
 	}
 	for _, s := range saved {
 		holder, named := strings.CutPrefix(s.Owner, remoteOwner)
-		if !named || s.Shard.Provider != federation.Kubernetes {
+		if !named || s.Shard.Provider != federation.Kubernetes || !r.holders[federation.ClusterID(holder)] {
 			continue
 		}
 		by := sources.claims.Yielding(remoteRank, "the Secrets of cluster "+holder+", which were not read yet", s.Owner)
@@ -187,7 +201,7 @@ func (r *remoteClusters) allAsked(s *federation.Snapshot) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for c := range s.Clusters() {
-		if c.Spec.Provider != federation.Kubernetes || r.namespace == "" || r.remote(c.ID) {
+		if c.Spec.Provider != federation.Kubernetes || !r.holders[c.ID] || r.remote(c.ID) {
 			continue
 		}
 		answers := c.Status.Phase == federation.Pending || c.Status.Phase == federation.Syncing || c.Status.Phase == federation.Ready

@@ -30,6 +30,16 @@ func startHome(t *testing.T, manifests ...string) (*testbed.Kube, testbed.Access
 	return home, access
 }
 
+// readingHome is a config file that has the Secrets of home read.
+func readingHome(t *testing.T) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte("remoteSecrets: {clusters: [home]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--config", path}
+}
+
 // startAway is another one with a service, which the users first and second read.
 func startAway(t *testing.T) *testbed.Kube {
 	t.Helper()
@@ -84,7 +94,7 @@ func (h *hubUnderTest) awaitGone(t *testing.T, id string) {
 func TestRemoteSecretsAttachRotateAndDetach(t *testing.T) {
 	home, access := startHome(t, "remote-secrets.yaml")
 	away := startAway(t)
-	h := startHub(t)
+	h := startHub(t, readingHome(t)...)
 	if got := h.ask(t, "attachCluster", kubernetesInput("home", access)); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
@@ -146,7 +156,8 @@ func TestRemoteSecretsAttachRotateAndDetach(t *testing.T) {
 func TestRemoteSecretsOutliveTheirCluster(t *testing.T) {
 	home, access := startHome(t, "remote-secrets.yaml")
 	away := startAway(t)
-	p := startProgram(t)
+	reading := readingHome(t)
+	p := startProgramIn(t, shortDir(t), reading...)
 	if got := p.at().ask(t, "attachCluster", kubernetesInput("home", access)); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
@@ -159,7 +170,7 @@ func TestRemoteSecretsOutliveTheirCluster(t *testing.T) {
 	p.at().awaitPhase(t, "west", "READY")
 	p.kill()
 
-	p = startProgramIn(t, p.dir)
+	p = startProgramIn(t, p.dir, reading...)
 	p.at().await(t, "west to be served as it was", func() error {
 		c, err := p.at().cluster("west")
 		if err == nil && (c.Status.Phase != "STALE" || c.Services.TotalCount != services || !strings.Contains(c.Status.Message, "Secret of cluster home")) {
@@ -171,7 +182,7 @@ func TestRemoteSecretsOutliveTheirCluster(t *testing.T) {
 	p.at().awaitPhase(t, "west", "READY")
 	p.kill()
 	home.Delete(remoteSecret("remote-west", "west", nil))
-	p = startProgramIn(t, p.dir)
+	p = startProgramIn(t, p.dir, reading...)
 	p.at().await(t, "nothing of west to be left", func() error {
 		if c, err := p.at().cluster("west"); err == nil {
 			return fmt.Errorf("it is %+v", c)
@@ -183,5 +194,38 @@ func TestRemoteSecretsOutliveTheirCluster(t *testing.T) {
 	})
 	if took := time.Since(p.up); took > 5*time.Second {
 		t.Errorf("it took %v from the moment when the hub was back", took)
+	}
+}
+
+// TestR12RemoteSecretsAreOffByDefault, and on for the clusters that the config file
+// names: others are not asked, whatever their account may do.
+func TestR12RemoteSecretsAreOffByDefault(t *testing.T) {
+	home, access := startHome(t, "remote-secrets.yaml")
+	away := startAway(t)
+	home.Apply(remoteSecret("remote-west", "west", away.User("first").Kubeconfig()))
+	other := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(other, []byte("remoteSecrets: {clusters: [elsewhere]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{"Default": nil, "OfAnotherCluster": {"--config", other}} {
+		t.Run(name, func(t *testing.T) {
+			gate := startTollgate(t, access)
+			h := startHub(t, args...)
+			if got := h.ask(t, "attachCluster", kubernetesInput("home", gate.access)); got.refusals() != "" {
+				t.Fatalf("attached: %+v", got)
+			}
+			h.awaitPhase(t, "home", "READY")
+			gate.arm(0, nil)
+			h.await(t, "the next proof of the cluster", func() error {
+				if steps := gate.taken(); len(steps) < 3 {
+					return fmt.Errorf("the steps are %q", steps)
+				}
+				return nil
+			})
+			h.stop()
+			if steps := strings.Join(gate.taken(), "\n"); strings.Contains(steps, "/secrets") || strings.Contains(h.log.String(), "a Secret names it") {
+				t.Errorf("Secrets are read:\n%s", steps)
+			}
+		})
 	}
 }

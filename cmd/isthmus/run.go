@@ -138,7 +138,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, who: who, limits: s.limits, logger: p.logger}
 	setPolicy(aggregate, with.policy)
 	named := newRemoteClusters(s, with, aggregate)
-	with.remotes = named.reader()
+	with.remotes, with.holders = named.reader(), s.remoteHolders
 	registering := registryParts{with, aggregate, named}
 	attachment, err := joinRegistries(s, p, registering)
 	if err != nil {

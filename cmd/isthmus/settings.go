@@ -56,8 +56,9 @@ type settings struct {
 	identity      identitySettings
 	connections   connectionSettings
 	sample        bool // the clusters are the embedded sample
-	// remoteNamespace is where Secrets name further clusters; empty: they are not read.
+	// remoteNamespace is where Secrets of remoteHolders name further clusters.
 	remoteNamespace string
+	remoteHolders   map[federation.ClusterID]bool
 	limits          federation.Limits // of clusters that name none themselves
 }
 
@@ -85,8 +86,9 @@ func resolve(f flags) (settings, error) {
 		etcd: c.Etcd, newStore: f.newStore, clusters: c.Clusters,
 		remoteNamespace: cmp.Or(c.RemoteSecrets.Namespace, defaultRemoteNamespace),
 	}
-	if c.RemoteSecrets.Ignore {
-		s.remoteNamespace = ""
+	var err error
+	if s.remoteHolders, err = c.RemoteSecrets.holders(); err != nil {
+		return settings{}, err
 	}
 	if len(f.etcdEndpoints) > 0 {
 		s.etcd.Endpoints = f.etcdEndpoints
@@ -99,7 +101,6 @@ func resolve(f flags) (settings, error) {
 		}
 		s.clusters, s.sample = sample.Clusters, true
 	}
-	var err error
 	if s.limits, err = c.ClusterLimits.limits("clusterLimits"); err != nil {
 		return settings{}, err
 	}

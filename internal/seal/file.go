@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/tink-crypto/tink-go/v2/aead"
 	"github.com/tink-crypto/tink-go/v2/keyset"
@@ -79,9 +81,42 @@ func replaceKeyFile(path string, text []byte) error {
 	return syncFolder(filepath.Dir(path))
 }
 
+// newPrefix begins the names of files that are to become key files.
+const newPrefix = ".new-"
+
+// leftoverAfter is when such a file is a leftover of a crash: other hubs may share
+// the folder, and be writing there.
+const leftoverAfter = 10 * time.Minute
+
+// removeLeftovers removes what a crash left in the folder of the key file: it holds
+// keys. Files of others are not touched.
+func removeLeftovers(path string, now time.Time) error {
+	dir := filepath.Dir(path)
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		return nil // whoever reads the key file says what is wrong
+	}
+	if err != nil {
+		return reason(err)
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil || !info.Mode().IsRegular() || !strings.HasPrefix(f.Name(), newPrefix) || now.Sub(info.ModTime()) < leftoverAfter {
+			continue
+		}
+		if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%s beside it may hold keys and cannot be removed: remove it: %w", f.Name(), reason(err))
+		}
+	}
+	return nil
+}
+
 // writeBeside writes a new file in the folder of the path and returns its name.
 func writeBeside(path string, text []byte) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), newPrefix+"*") // mode 0600
 	if err != nil {
 		return "", reason(err)
 	}

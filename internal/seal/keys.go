@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tink-crypto/tink-go/v2/aead"
 	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
@@ -53,6 +54,9 @@ func OpenKeys(path string, mayMake bool) (*Keys, error) {
 	}
 	if err == nil {
 		err = k.take(text)
+	}
+	if err == nil {
+		err = removeLeftovers(path, time.Now())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the key file %s: %w", path, err)
