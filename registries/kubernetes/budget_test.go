@@ -22,11 +22,12 @@ import (
 // as many pages as it likes, and a watch sends as many as it likes.
 type hostile struct {
 	mu      sync.Mutex
-	pages   int      // of a list of pods; negative: without end
-	onPage  int      // pods
-	tokens  []string // continue tokens, in turn; nil: another one each time
-	label   string   // of every pod
-	watched int      // pods that a watch sends
+	pages   int           // of a list of pods; negative: without end
+	onPage  int           // pods
+	tokens  []string      // continue tokens, in turn; nil: another one each time
+	label   string        // of every pod
+	watched int           // pods that a watch sends
+	begin   chan struct{} // closed when watches may send
 
 	listed int // pages that were asked for
 }
@@ -57,13 +58,27 @@ func (h *hostile) RoundTrip(request *http.Request) (*http.Response, error) {
 		return answer(http.StatusOK, struct {
 			io.Reader
 			io.Closer
-		}{io.MultiReader(strings.NewReader(events), quiet{done: request.Context().Done()}), quiet{}}), nil
+		}{io.MultiReader(waiting{h.begin, request.Context().Done()}, strings.NewReader(events), quiet{done: request.Context().Done()}), quiet{}}), nil
 	case strings.HasSuffix(request.URL.Path, "/namespaces"):
 		return answer(http.StatusOK, io.NopCloser(strings.NewReader(`{"metadata":{"resourceVersion":"10"},"items":[`+pacedItem+`]}`))), nil
 	case pods:
 		return answer(http.StatusOK, io.NopCloser(strings.NewReader(h.page()))), nil
 	}
 	return answer(http.StatusOK, io.NopCloser(strings.NewReader(`{"metadata":{"resourceVersion":"10"},"items":[]}`))), nil
+}
+
+// waiting has nothing to read until it may begin; nil: at once.
+type waiting struct{ begin, done <-chan struct{} }
+
+func (w waiting) Read([]byte) (int, error) {
+	if w.begin != nil {
+		select {
+		case <-w.begin:
+		case <-w.done:
+			return 0, context.Canceled
+		}
+	}
+	return 0, io.EOF
 }
 
 func (h *hostile) page() string {
@@ -148,12 +163,14 @@ func TestR06EndlessWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var most federation.Usage
-		server := &hostile{onPage: 30, watched: 500}
+		server := &hostile{onPage: 30, watched: 500, begin: make(chan struct{})}
 		heard := startHostile(t, server, federation.Limits{Objects: 100}, func(used federation.Usage) {
 			mu.Lock()
 			defer mu.Unlock()
 			most = larger(most, used)
 		})
+		heard.WaitPhase(t, federation.Ready)
+		close(server.begin)
 		v := heard.Wait(t, "the watch to be refused", func(v registrytest.View) bool { return v.Status.Phase == federation.Stale })
 		if !strings.Contains(v.Status.Message, "more than 100 objects") {
 			t.Errorf("status %+v", v.Status)
