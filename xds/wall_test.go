@@ -82,7 +82,7 @@ func TestR12PoisonObjects(t *testing.T) {
 			h.set(service("poison", 1, 2), service("after", 1))
 			c.until(cluster("after"))
 			fresh := h.client(xdstest.Options{Delta: true})
-			if place != "facets" {
+			if place != "view" {
 				fresh.get(xdstest.Request{Type: xdstest.CDS})
 			} else {
 				_ = fresh.Send(xdstest.Request{Type: xdstest.CDS})
