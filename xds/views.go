@@ -9,7 +9,7 @@ import (
 
 // views tells streams when the view of their node may have changed. It follows the
 // snapshots once for all streams, as a group does for what it builds: a version
-// that changed nothing that a view was derived from costs its stream one look.
+// that changed nothing that a view was derived from costs its stream one look (R61).
 type views struct {
 	make     func(envoy.Node, *federation.Reader) envoy.View
 	mu       sync.Mutex

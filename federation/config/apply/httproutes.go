@@ -26,7 +26,7 @@ func (r *references) httpRoutes(spec *networking.VirtualService) {
 		for _, svc := range r.snapshot.ByHostname(host) {
 			for _, p := range svc.Ports {
 				if p.Protocol.Transport() == federation.TransportTCP && !p.Protocol.IsHTTP() && meant(spec, svc, p) {
-					r.add(PortNotHTTP, fmt.Sprintf("spec.hosts[%d]", i),
+					r.find(severity(spec, svc, p), PortNotHTTP, fmt.Sprintf("spec.hosts[%d]", i),
 						"the http routes have no effect on port %d (%q) of %s: it is treated as %s; if it speaks HTTP, let its name begin with http- or set its appProtocol to http",
 						p.Number, p.Name, host, p.Protocol)
 				}
@@ -38,18 +38,39 @@ func (r *references) httpRoutes(spec *networking.VirtualService) {
 // meant tells that the HTTP routes seem to be for the port: one of them names
 // it, nothing says what it speaks, or no port of the service speaks HTTP.
 func meant(spec *networking.VirtualService, svc *federation.Service, p federation.ServicePort) bool {
-	for _, route := range spec.GetHttp() {
-		for _, match := range route.GetMatch() {
-			if match.GetPort() == uint32(p.Number) {
-				return true
-			}
-		}
+	if names(spec, uint32(p.Number)) {
+		return true
 	}
 	if matchesPorts(spec) {
 		return false
 	}
-	speaksHTTP := func(p federation.ServicePort) bool { return p.Protocol.IsHTTP() }
-	return undeclared(p) || !slices.ContainsFunc(svc.Ports, speaksHTTP)
+	return undeclared(p) || !speaksHTTP(svc)
+}
+
+// speaksHTTP tells that the HTTP routes apply to some port of the service.
+func speaksHTTP(svc *federation.Service) bool {
+	return slices.ContainsFunc(svc.Ports, func(p federation.ServicePort) bool { return p.Protocol.IsHTTP() })
+}
+
+// severity is lower where the routes apply to another port of the service: that
+// may be all that their author wants.
+func severity(spec *networking.VirtualService, svc *federation.Service, p federation.ServicePort) Severity {
+	if speaksHTTP(svc) && !names(spec, uint32(p.Number)) {
+		return Info
+	}
+	return Warning
+}
+
+// names tells that one of the HTTP routes is for the port by its number.
+func names(spec *networking.VirtualService, port uint32) bool {
+	for _, route := range spec.GetHttp() {
+		for _, match := range route.GetMatch() {
+			if match.GetPort() == port {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // matchesPorts tells that every HTTP route is for ports that it names.

@@ -49,7 +49,11 @@ type references struct {
 }
 
 func (r *references) add(code, field, format string, args ...any) {
-	r.found = append(r.found, Finding{Code: code, Severity: Warning, Key: r.object.Key, Field: field, Message: fmt.Sprintf(format, args...)})
+	r.find(Warning, code, field, format, args...)
+}
+
+func (r *references) find(severity Severity, code, field, format string, args ...any) {
+	r.found = append(r.found, Finding{Code: code, Severity: severity, Key: r.object.Key, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
 func (r *references) virtualService(spec *networking.VirtualService) {

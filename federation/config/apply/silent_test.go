@@ -59,23 +59,25 @@ func tcpEntry(host string, ports string) string {
 
 func TestR30HTTPRoutesForAPortThatIsNotHTTPAreFound(t *testing.T) {
 	routes := strings.Replace(rules[strings.Index(rules, "---\n"):], "gateways: [mesh, edge]", "", 1)
-	for ports, want := range map[string]bool{
-		"[{number: 80, name: web, protocol: TCP}]":                                                               true,
-		"[{number: 80, name: tcp-web, protocol: TCP}]":                                                           true,
-		"[{number: 80, name: http, protocol: HTTP}]":                                                             false,
-		"[{number: 80, name: http, protocol: HTTP}, {number: 81, name: web, protocol: TCP}]":                     true,
-		"[{number: 80, name: http, protocol: HTTP}, {number: 3306, name: mysql-store, protocol: MySQL}]":         false,
-		"[{number: 80, name: http, protocol: HTTP}, {number: 9000, name: tcp-metrics, protocol: TCP}]":           false,
-		"[{number: 80, name: http, protocol: HTTP}, {number: 443, name: https, protocol: HTTPS, targetPort: 1}]": false,
+	for ports, want := range map[string]apply.Severity{
+		"[{number: 80, name: web, protocol: TCP}]":                                                               apply.Warning,
+		"[{number: 80, name: tcp-web, protocol: TCP}]":                                                           apply.Warning,
+		"[{number: 80, name: http, protocol: HTTP}]":                                                             "",
+		"[{number: 80, name: http, protocol: HTTP}, {number: 81, name: web, protocol: TCP}]":                     apply.Info,
+		"[{number: 80, name: http, protocol: HTTP}, {number: 3306, name: mysql-store, protocol: MySQL}]":         "",
+		"[{number: 80, name: http, protocol: HTTP}, {number: 9000, name: tcp-metrics, protocol: TCP}]":           "",
+		"[{number: 80, name: http, protocol: HTTP}, {number: 443, name: https, protocol: HTTPS, targetPort: 1}]": "",
 	} {
 		w := newWorld(t)
 		w.must(routes + "\n---\n" + tcpEntry("api.example.com", ports))
-		got := false
+		var got apply.Severity
 		for _, f := range apply.References(w.snapshots.Latest(), routeKey("api")) {
-			got = got || f.Code == apply.PortNotHTTP && f.Field == "spec.hosts[0]" && f.Severity == apply.Warning && f.Key == (federation.ObjectKey(routeKey("api")))
+			if f.Code == apply.PortNotHTTP && f.Field == "spec.hosts[0]" && f.Key == (federation.ObjectKey(routeKey("api"))) {
+				got = f.Severity
+			}
 		}
 		if got != want {
-			t.Errorf("%s: found %t, want %t", ports, got, want)
+			t.Errorf("%s: found %q, want %q", ports, got, want)
 		}
 	}
 }
