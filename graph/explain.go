@@ -26,7 +26,7 @@ func (q query) Explain(ctx context.Context, proxy, hostname string, port int, _ 
 		all, known = q.Explainer.Explain(from, proxy, host, uint16(port))
 	}
 	if !known {
-		return nil, transport.Errorf(transport.NotFound, "no proxy %q is connected, or several have that name: give its whole node ID", proxy)
+		return nil, transport.Errorf(transport.NotFound, "no proxy %q is connected, or several have that name: give its whole node ID, with CLUSTER/ before it where proxies of several clusters have the same", proxy)
 	}
 	out := &model.Explanation{Version: strconv.FormatUint(from.Version(), 10), Endpoints: make([]model.EndpointExplanation, len(all))}
 	for i, e := range all {

@@ -1,21 +1,22 @@
 package xds
 
 import (
+	"strings"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
 // Explain says for each endpoint of a hostname whether a connected proxy sends to
-// it, and why; false where no such proxy is connected. The proxy is named by its
-// node ID, or by the third part of it where that is one node's alone.
+// it, and why; false where no such proxy is connected, or several are. The proxy is
+// named by its node ID or by the third part of it, and by CLUSTER/ before that where
+// proxies of several clusters have the same.
 func (s *Server) Explain(from *federation.Snapshot, proxy string, host federation.Hostname, port uint16) ([]federation.Explanation, bool) {
 	var found *envoy.Node
 	for _, n := range s.nodes() {
 		switch {
-		case n.ID == proxy:
-			return envoy.Explain(n, host, port, from), true
-		case n.Name != proxy:
-		case found != nil && found.ID != n.ID:
+		case !isNamed(n, proxy):
+		case found != nil && (found.ID != n.ID || found.Cluster != n.Cluster):
 			return nil, false
 		default:
 			found = &n
@@ -25,4 +26,11 @@ func (s *Server) Explain(from *federation.Snapshot, proxy string, host federatio
 		return nil, false
 	}
 	return envoy.Explain(*found, host, port, from), true
+}
+
+func isNamed(n envoy.Node, proxy string) bool {
+	if inCluster, is := strings.CutPrefix(proxy, string(n.Cluster)+"/"); is {
+		proxy = inCluster
+	}
+	return proxy == n.ID || proxy == n.Name
 }

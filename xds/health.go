@@ -94,14 +94,25 @@ func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_Stre
 }
 
 // linger keeps a stream on which nothing is heard any more, since an Envoy that is
-// refused asks again within a second.
+// refused asks again within a second. It ends at once when the node may probe: a
+// gateway often connects before its registry knows its pod (R36).
 func (h *healthStream) linger(ctx context.Context) {
 	timer := time.NewTimer(h.server.options.timing.refusal)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-h.server.drain:
+	for {
+		latest := h.server.options.Snapshots.Latest()
+		if envoy.Serves(h.node, latest) == nil {
+			return
+		}
+		select {
+		case <-latest.Superseded():
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-h.server.drain:
+			return
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
 )
 
 // reports notes what probers find.
@@ -279,6 +280,26 @@ func TestReportsAreThoseOfGateways(t *testing.T) {
 			}
 		})
 	}
+	t.Run("TestR36 once its registry knows it", func(t *testing.T) {
+		late := func(o *Options) { now := defaultTiming; now.refusal = time.Hour; o.timing = &now }
+		found, counts := newReports(), counter{events: make(chan Event, 100)}
+		h := newHub(t, late, func(o *Options) { o.Probes, o.Metrics = found, counts })
+		h.gatewaysOf("n2", "192.0.2.1")
+		refused := h.checker(router())
+		for e := range counts.events {
+			if e == ReportsRefused {
+				break
+			}
+		}
+		h.gatewaysIn("shop")
+		if _, err := refused.Recv(); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("it hears %v", err)
+		}
+		again := h.checker(router())
+		again.told()
+		again.report("192.0.2.1", corev3.HealthStatus_UNHEALTHY)
+		found.await(t, 1, "default map[192.0.2.1:15443:false]")
+	})
 	t.Run("not any more", func(t *testing.T) {
 		found := newReports()
 		h := newHub(t, soon, func(o *Options) { o.Probes = found })
@@ -295,3 +316,11 @@ func TestReportsAreThoseOfGateways(t *testing.T) {
 		found.await(t, 1, "left")
 	})
 }
+
+// counter hands on what is counted.
+type counter struct {
+	uncounted
+	events chan Event
+}
+
+func (c counter) Count(e Event, _ envoy.Type) { c.events <- e }

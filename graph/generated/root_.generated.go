@@ -3435,7 +3435,7 @@ type Query {
 
   "Which endpoints of a service a connected proxy sends to, and why: of every cluster that has the hostname."
   explain(
-    "The proxy's node ID, TYPE~IP~ID~DOMAIN, or its third part where that is one proxy's alone."
+    "The node ID of the proxy, TYPE~IP~ID~DOMAIN, or its third part if no other proxy has the same. Where proxies of several clusters have the same, CLUSTER/ and the node ID."
     proxy: String!
     "The fully qualified name of the service, in whatever case, with or without the dot at its end."
     hostname: String!
