@@ -21,7 +21,7 @@ import (
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
-// secureHub is a hub with mutual TLS, and the authority of all who speak to it.
+// secureHub is a hub with mutual TLS, and the authority of the hub and the mesh.
 type secureHub struct {
 	*hubUnderTest
 	ca  *testbed.Authority
@@ -37,7 +37,7 @@ func startSecureHub(t *testing.T, more ...string) secureHub {
 		"serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
 		"--xds-addr", h.xds, "--health-addr", "unix:" + filepath.Join(dir, "health"),
 		"--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1, hub]}]}\n", filepath.Join(dir, "roots"))),
-	}, append(secureFlags(t, dir, h.ca), more...)...)
+	}, append(h.certify(t), more...)...)
 	write(t, filepath.Join(dir, "roots"), string(h.ca.PEM))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
@@ -54,6 +54,15 @@ func startSecureHub(t *testing.T, more ...string) secureHub {
 		return err
 	})
 	return h
+}
+
+// certify writes the hub's certificate files and returns their flags. Operators
+// have a CA of their own.
+func (h secureHub) certify(t *testing.T) []string {
+	t.Helper()
+	flags := secureFlags(t, h.dir, h.ca)
+	write(t, filepath.Join(h.dir, "ca"), string(testbed.NewAuthority(t, "operators").PEM))
+	return flags
 }
 
 // stream opens a stream as a sidecar of shop/web, and takes its clusters.
@@ -115,7 +124,7 @@ func TestF83HubCertificateRotated(t *testing.T) {
 		t.Fatal(err)
 	}
 	rotated := time.Now()
-	secureFlags(t, h.dir, h.ca) // writes the files anew
+	h.certify(t) // writes the files anew
 	h.await(t, "the new certificate", func() error {
 		now, err := h.shown()
 		if err == nil && now.SerialNumber.Cmp(old.SerialNumber) == 0 && string(now.Raw) == string(old.Raw) {

@@ -100,6 +100,7 @@ type parts struct {
 	store        *etcd.Store
 	keys         *seal.Keys
 	logger       *slog.Logger
+	operators    *tls.Config // of GraphQL; nil: plaintext
 }
 
 // tls is nil for plaintext.
@@ -128,9 +129,13 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		settings: s.identity, hub: federation.ClusterID(s.clusterID), store: p.store.Shared(sharedAuthority), keys: p.keys,
 		snapshots: aggregate, metrics: counts.Identity, logger: p.logger,
 	})
+	if err == nil && p.certificates != nil {
+		err = refuseMeshRoots(who.trust, p.certificates.ClientCAs())
+	}
 	if err != nil {
 		return nil, err
 	}
+	p.operators = operators(p.tls(), who.trust)
 	secrets, err := joinSecrets(s, who, aggregate, p.logger)
 	if err != nil {
 		return nil, err
@@ -328,7 +333,7 @@ func serveHTTP(ctx context.Context, p parts, d door, handler http.Handler) error
 	if d == healthDoor {
 		return server.NewHTTP(handler, server.HTTPOptions{Drain: time.Second, Logger: p.logger}).Run(ctx, p.doors.health)
 	}
-	return server.NewHTTP(handler, server.HTTPOptions{TLS: p.tls(), Drain: drain, Logger: p.logger}).Run(ctx, p.doors.graphql)
+	return server.NewHTTP(handler, server.HTTPOptions{TLS: p.operators, Drain: drain, Logger: p.logger}).Run(ctx, p.doors.graphql)
 }
 
 // hosts are the names under which the GraphQL address may be asked, beside those

@@ -38,13 +38,13 @@ func tlsClient(config *tls.Config) *http.Client {
 
 func TestMutualTLSForGraphQLAndXDS(t *testing.T) {
 	dir := shortDir(t)
-	ca := testbed.NewAuthority(t, "ca")
+	ca, mesh := testbed.NewAuthority(t, "ca"), testbed.NewAuthority(t, "mesh")
 	local := netip.MustParseAddr("127.0.0.1")
 	graphql, discovery := fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)), fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
 	args := append([]string{
 		"serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", graphql, "--xds-addr", discovery,
 		"--health-addr", "unix:" + filepath.Join(dir, "health"),
-		"--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n", filepath.Join(dir, "ca"))),
+		"--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n", write(t, filepath.Join(dir, "mesh"), string(mesh.PEM)))),
 	}, secureFlags(t, dir, ca)...)
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &hubUnderTest{client: socketClient(filepath.Join(dir, "health"))}
@@ -60,22 +60,28 @@ func TestMutualTLSForGraphQLAndXDS(t *testing.T) {
 	})
 
 	web := testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}
-	known := ca.TLS(web)
-	stranger := testbed.NewAuthority(t, "stranger").TLS(web)
-	stranger.RootCAs = ca.Pool()
-	nobody := &tls.Config{RootCAs: ca.Pool()}
+	of := func(authority *testbed.Authority) *tls.Config {
+		config := authority.TLS(web)
+		config.RootCAs = ca.Pool()
+		return config
+	}
+	stranger, nobody := of(testbed.NewAuthority(t, "stranger")), &tls.Config{RootCAs: ca.Pool()}
+	known := of(mesh)
 	for name, c := range map[string]struct {
-		config  *tls.Config
-		allowed bool
-	}{"known": {known, true}, "of another authority": {stranger, false}, "without a certificate": {nobody, false}} {
-		answer, err := tlsClient(c.config).Get("https://" + graphql + "/graphql?query=%7B__typename%7D")
+		graphql, xds *tls.Config
+		allowed      bool
+	}{
+		"known": {of(ca), known, true}, "of another authority": {stranger, stranger, false}, "without a certificate": {nobody, nobody, false},
+		"of the authority of the other door": {known, of(ca), false},
+	} {
+		answer, err := tlsClient(c.graphql).Get("https://" + graphql + "/graphql?query=%7B__typename%7D")
 		if err == nil {
 			answer.Body.Close()
 		}
 		if ok := err == nil && answer.StatusCode == http.StatusOK; ok != c.allowed {
 			t.Errorf("GraphQL: a client %s: %v, want allowed %v", name, err, c.allowed)
 		}
-		if err := getsClusters(t, discovery, c.config, "c1"); (err == nil) != c.allowed || err != nil && status.Code(err) != codes.Unauthenticated {
+		if err := getsClusters(t, discovery, c.xds, "c1"); (err == nil) != c.allowed || err != nil && status.Code(err) != codes.Unauthenticated {
 			t.Errorf("xDS: a client %s: %v", name, err)
 		}
 	}

@@ -40,8 +40,9 @@ type Certificates struct {
 }
 
 type loaded struct {
-	config *tls.Config
-	sum    [sha256.Size]byte
+	config  *tls.Config
+	clients []*x509.Certificate // that sign clients
+	sum     [sha256.Size]byte
 }
 
 // OpenCertificates reads the files and fails on whatever a handshake would fail on later: a missing or empty file, a
@@ -82,6 +83,9 @@ func (c *Certificates) TLS() *tls.Config {
 		},
 	}
 }
+
+// ClientCAs are the current certificates of --tls-client-ca.
+func (c *Certificates) ClientCAs() []*x509.Certificate { return c.current.Load().clients }
 
 // Run follows changes of the files until the context ends and then returns nil. While the files are broken or half
 // replaced, the last good ones stay and a warning is logged once for each new state of them.
@@ -137,15 +141,19 @@ func (c *Certificates) load() (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := c.pool(ca)
+	clients, err := c.authorities(ca)
 	if err != nil {
 		return nil, err
+	}
+	pool := x509.NewCertPool()
+	for _, authority := range clients {
+		pool.AddCert(authority)
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"},
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	}
-	return &loaded{config: config, sum: sha256.Sum256(bytes.Join([][]byte{cert, key, ca}, []byte{0}))}, nil
+	return &loaded{config: config, clients: clients, sum: sha256.Sum256(bytes.Join([][]byte{cert, key, ca}, []byte{0}))}, nil
 }
 
 // pair does not repeat the parser's words, which may quote the key.
@@ -161,8 +169,7 @@ func (c *Certificates) pair(cert, key []byte) (tls.Certificate, error) {
 	return pair, nil
 }
 
-func (c *Certificates) pool(data []byte) (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
+func (c *Certificates) authorities(data []byte) (all []*x509.Certificate, err error) {
 	valid := 0
 	for rest := bytes.TrimSpace(data); len(rest) > 0; rest = bytes.TrimSpace(rest) {
 		var block *pem.Block
@@ -177,12 +184,12 @@ func (c *Certificates) pool(data []byte) (*x509.CertPool, error) {
 		if now := c.options.Now(); !now.After(certificate.NotAfter) && !now.Before(certificate.NotBefore) {
 			valid++
 		}
-		pool.AddCert(certificate)
+		all = append(all, certificate)
 	}
 	if valid == 0 {
 		return nil, fmt.Errorf("--tls-client-ca %s: holds no certificate that is valid now; no client could be verified", c.files.ClientCA)
 	}
-	return pool, nil
+	return all, nil
 }
 
 func readKey(path string) ([]byte, error) {

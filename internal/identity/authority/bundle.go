@@ -225,6 +225,19 @@ func (t *Trust) Pool() *x509.CertPool {
 	return pool
 }
 
+// Has tells whether the certificate, or another one for its key, is a root of any
+// trust domain.
+func (t *Trust) Has(c *x509.Certificate) bool {
+	for _, roots := range t.bundles() {
+		for _, root := range roots {
+			if bytes.Equal(root.RawSubjectPublicKeyInfo, c.RawSubjectPublicKeyInfo) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // GetX509BundleForTrustDomain is part of x509bundle.Source.
 func (t *Trust) GetX509BundleForTrustDomain(domain spiffeid.TrustDomain) (*x509bundle.Bundle, error) {
 	roots, known := t.bundles()[domain.Name()]
