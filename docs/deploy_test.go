@@ -82,26 +82,27 @@ func TestEnvoyAcceptsTheSidecar(t *testing.T) {
 	}
 }
 
-// meshRoots has the hub believe the certificates of clients.crt.
-func meshRoots(dir string) string {
-	return "identity: {bundles: [{trustDomain: cluster.local, file: " + filepath.Join(dir, "clients.crt") + ", clusters: [c1]}]}\n"
+// meshRoots has the hub trust the proxies that the authority signs.
+func meshRoots(t *testing.T, dir string, mesh *testbed.Authority) string {
+	t.Helper()
+	return "identity: {bundles: [{trustDomain: cluster.local, file: " + write(t, filepath.Join(dir, "mesh.crt"), mesh.PEM) + ", clusters: [c1]}]}\n"
 }
 
 // TestSidecarConnectsWithMutualTLS runs hub and Envoy as the guide says and
 // wants every field of the node to be understood and every type accepted.
 func TestSidecarConnectsWithMutualTLS(t *testing.T) {
-	ca, dir := testbed.NewAuthority(t, "ca"), shortDir(t)
+	ca, operators, dir := testbed.NewAuthority(t, "ca"), testbed.NewAuthority(t, "operators"), shortDir(t)
 	cert, key := ca.Issue(testbed.Subject{Name: "hub", Hosts: []string{hubHost}})
 	at := netip.MustParseAddr("127.0.0.1")
 	graphql := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
 	xds := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
-	config := write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(dir)))
+	config := write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(t, dir, ca)))
 	h := &hub{url: "https://" + hubHost + ":" + fmt.Sprint(graphql.Port())}
-	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(ca), DialContext: to(graphql.String()), DisableKeepAlives: true}}
+	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(operators, ca), DialContext: to(graphql.String()), DisableKeepAlives: true}}
 	h.start(t, dir, []string{
 		"--config", config, "--graphql-addr", graphql.String(), "--xds-addr", xds.String(),
 		"--tls-cert", write(t, filepath.Join(dir, "hub.crt"), cert), "--tls-key", write(t, filepath.Join(dir, "hub.key"), key),
-		"--tls-client-ca", write(t, filepath.Join(dir, "clients.crt"), ca.PEM),
+		"--tls-client-ca", write(t, filepath.Join(dir, "clients.crt"), operators.PEM),
 	})
 	pod := testbed.NewNamespace(t, "web-1")
 	testbed.StartProxyWith(t, testbed.ProxyOptions{Namespace: pod, Address: at, Port: 15010, Target: xds.String()})
@@ -148,9 +149,9 @@ func TestSidecarConnectsWithMutualTLS(t *testing.T) {
 	}
 }
 
-func clientOf(ca *testbed.Authority) *tls.Config {
-	config := ca.TLS(testbed.Subject{Name: "operator"})
-	config.ServerName = hubHost
+func clientOf(operators, ca *testbed.Authority) *tls.Config {
+	config := operators.TLS(testbed.Subject{Name: "operator"})
+	config.RootCAs, config.ServerName = ca.Pool(), hubHost
 	return config
 }
 

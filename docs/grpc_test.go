@@ -24,18 +24,18 @@ import (
 // The bootstrap of the guide connects a gRPC client to a hub that wants mutual
 // TLS, and all that the client asks for is accepted.
 func TestGRPCClientConnectsAsInTheGuide(t *testing.T) {
-	ca, dir := testbed.NewAuthority(t, "ca"), shortDir(t)
+	ca, operators, dir := testbed.NewAuthority(t, "ca"), testbed.NewAuthority(t, "operators"), shortDir(t)
 	cert, key := ca.Issue(testbed.Subject{Name: "hub", Hosts: []string{hubHost, "127.0.0.1"}})
 	at := netip.MustParseAddr("127.0.0.1")
 	graphql := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
 	xds := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
 	h := &hub{url: "https://" + hubHost + ":" + fmt.Sprint(graphql.Port())}
-	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(ca), DialContext: to(graphql.String()), DisableKeepAlives: true}}
+	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(operators, ca), DialContext: to(graphql.String()), DisableKeepAlives: true}}
 	h.start(t, dir, []string{
-		"--config", write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(dir))),
+		"--config", write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(t, dir, ca))),
 		"--graphql-addr", graphql.String(), "--xds-addr", xds.String(),
 		"--tls-cert", write(t, filepath.Join(dir, "hub.crt"), cert), "--tls-key", write(t, filepath.Join(dir, "hub.key"), key),
-		"--tls-client-ca", write(t, filepath.Join(dir, "clients.crt"), ca.PEM),
+		"--tls-client-ca", write(t, filepath.Join(dir, "clients.crt"), operators.PEM),
 	})
 	conn := dialAsInTheGuide(t, ca, xds.String(), "hello.default.svc.cluster.local:80")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
