@@ -99,7 +99,7 @@ func (e *edge) answered(tenant, text string) func() error {
 	return func() error {
 		r := e.namespace.Get("http://"+gatewayIP+":8081/", "Host", tenant+".example.com")
 		if r.Err != nil || string(r.Body) != text {
-			return fmt.Errorf("%s is answered with %d %q, %v", tenant, r.Status, r.Body, r.Err)
+			return fmt.Errorf("%s is answered with %d %q, %w", tenant, r.Status, r.Body, r.Err)
 		}
 		return nil
 	}

@@ -29,15 +29,21 @@ func memberFaults() []memberFault {
 	var all []memberFault
 	for _, leader := range []bool{false, true} {
 		all = append(all,
-			memberFault{"killed", leader,
+			memberFault{
+				"killed", leader,
 				func(s *testbed.EtcdCluster, i int) { s.Members[i].Kill() },
-				func(s *testbed.EtcdCluster, i int) { s.Members[i].Restart() }},
-			memberFault{"frozen", leader,
+				func(s *testbed.EtcdCluster, i int) { s.Members[i].Restart() },
+			},
+			memberFault{
+				"frozen", leader,
 				func(s *testbed.EtcdCluster, i int) { s.Members[i].Pause() },
-				func(s *testbed.EtcdCluster, i int) { s.Members[i].Resume() }},
-			memberFault{"cut off", leader,
+				func(s *testbed.EtcdCluster, i int) { s.Members[i].Resume() },
+			},
+			memberFault{
+				"cut off", leader,
 				func(s *testbed.EtcdCluster, i int) { s.Links[i].Blackhole() },
-				func(s *testbed.EtcdCluster, i int) { s.Links[i].Pass() }},
+				func(s *testbed.EtcdCluster, i int) { s.Links[i].Pass() },
+			},
 		)
 	}
 	return all

@@ -93,12 +93,14 @@ func TestR31MirrorsKeepTheHost(t *testing.T) {
 	if r := caller.Get("http://10.96.0.1/mirrored", "Host", "web.shop"); r.Status != 200 {
 		t.Fatalf("answered with %d %v", r.Status, r.Err)
 	}
+	limit := time.NewTimer(time.Minute)
+	defer limit.Stop()
 	select {
 	case got := <-hosts:
 		if got != "web.shop" {
 			t.Errorf("the mirrored request is for %q, want web.shop", got)
 		}
-	case <-time.After(time.Minute):
+	case <-limit.C:
 		t.Error("nothing was mirrored")
 	}
 }

@@ -18,7 +18,7 @@ func (e *Engine) Delete(ctx context.Context, d Deletion) (Result, error) {
 	if len(d.Objects) == 0 {
 		return Result{DryRun: d.DryRun, Errors: []Error{{Code: NothingToDo, Field: "objects", Message: "no object is named"}}}, nil
 	}
-	d.Origin.digest, d.Origin.expects = d.digest(), newest(d.ExpectedRevision, nil)
+	d.Origin.digest, d.expects = d.digest(), newest(d.ExpectedRevision, nil)
 	return e.change(ctx, d.Origin, d.DryRun, func(v base) (plan, []Error) {
 		var p plan
 		errs := expected(v, d.ExpectedRevision, nil)

@@ -34,7 +34,7 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 		on := base{e.Views.Latest()}
 		return bounded(Result{DryRun: r.DryRun, Revision: on.Revision(), Errors: e.withOthers(on, r, all, errs)}), nil
 	}
-	r.Origin.expects = newest(r.ExpectedRevision, r.ExpectedRevisions)
+	r.expects = newest(r.ExpectedRevision, r.ExpectedRevisions)
 	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) { return e.planApply(v, r, all) })
 }
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 )
 
@@ -72,7 +71,7 @@ func TestR30HTTPRoutesForAPortThatIsNotHTTPAreFound(t *testing.T) {
 		w.must(routes + "\n---\n" + tcpEntry("api.example.com", ports))
 		var got apply.Severity
 		for _, f := range apply.References(w.snapshots.Latest(), routeKey("api")) {
-			if f.Code == apply.PortNotHTTP && f.Field == "spec.hosts[0]" && f.Key == (federation.ObjectKey(routeKey("api"))) {
+			if f.Code == apply.PortNotHTTP && f.Field == "spec.hosts[0]" && f.Key == routeKey("api") {
 				got = f.Severity
 			}
 		}

@@ -60,13 +60,20 @@ func anything(string) string { return "" }
 
 func source(at path, s *api.Source) []Problem {
 	return parts(at, []part{
-		{"principals", s.GetPrincipals(), anything}, {"notPrincipals", s.GetNotPrincipals(), anything},
-		{"requestPrincipals", s.GetRequestPrincipals(), anything}, {"notRequestPrincipals", s.GetNotRequestPrincipals(), anything},
-		{"namespaces", s.GetNamespaces(), anything}, {"notNamespaces", s.GetNotNamespaces(), anything},
-		{"serviceAccounts", s.GetServiceAccounts(), serviceAccount}, {"notServiceAccounts", s.GetNotServiceAccounts(), serviceAccount},
-		{"ipBlocks", s.GetIpBlocks(), subnet}, {"notIpBlocks", s.GetNotIpBlocks(), subnet},
-		{"remoteIpBlocks", s.GetRemoteIpBlocks(), subnet}, {"notRemoteIpBlocks", s.GetNotRemoteIpBlocks(), subnet},
-		{"trustDomains", s.GetTrustDomains(), anything}, {"notTrustDomains", s.GetNotTrustDomains(), anything},
+		{"principals", s.GetPrincipals(), anything},
+		{"notPrincipals", s.GetNotPrincipals(), anything},
+		{"requestPrincipals", s.GetRequestPrincipals(), anything},
+		{"notRequestPrincipals", s.GetNotRequestPrincipals(), anything},
+		{"namespaces", s.GetNamespaces(), anything},
+		{"notNamespaces", s.GetNotNamespaces(), anything},
+		{"serviceAccounts", s.GetServiceAccounts(), serviceAccount},
+		{"notServiceAccounts", s.GetNotServiceAccounts(), serviceAccount},
+		{"ipBlocks", s.GetIpBlocks(), subnet},
+		{"notIpBlocks", s.GetNotIpBlocks(), subnet},
+		{"remoteIpBlocks", s.GetRemoteIpBlocks(), subnet},
+		{"notRemoteIpBlocks", s.GetNotRemoteIpBlocks(), subnet},
+		{"trustDomains", s.GetTrustDomains(), anything},
+		{"notTrustDomains", s.GetNotTrustDomains(), anything},
 	})
 }
 
@@ -79,10 +86,14 @@ func serviceAccount(text string) string {
 
 func operation(at path, o *api.Operation) []Problem {
 	return parts(at, []part{
-		{"hosts", o.GetHosts(), anything}, {"notHosts", o.GetNotHosts(), anything},
-		{"ports", o.GetPorts(), portText}, {"notPorts", o.GetNotPorts(), portText},
-		{"methods", o.GetMethods(), anything}, {"notMethods", o.GetNotMethods(), anything},
-		{"paths", o.GetPaths(), pathTemplate}, {"notPaths", o.GetNotPaths(), pathTemplate},
+		{"hosts", o.GetHosts(), anything},
+		{"notHosts", o.GetNotHosts(), anything},
+		{"ports", o.GetPorts(), portText},
+		{"notPorts", o.GetNotPorts(), portText},
+		{"methods", o.GetMethods(), anything},
+		{"notMethods", o.GetNotMethods(), anything},
+		{"paths", o.GetPaths(), pathTemplate},
+		{"notPaths", o.GetNotPaths(), pathTemplate},
 	})
 }
 
