@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/xdstest"
@@ -36,12 +37,21 @@ func TestX36StreamsAreHeldUntilTheHubIsReady(t *testing.T) {
 	})
 }
 
+// manyLabels are more than the hub keeps of a node.
+func manyLabels() *structpb.Struct {
+	labels := map[string]*structpb.Value{}
+	for i := range 100 {
+		labels[fmt.Sprint("label-", i)] = structpb.NewStringValue(strings.Repeat("a", 1000))
+	}
+	return &structpb.Struct{Fields: map[string]*structpb.Value{"LABELS": structpb.NewStructValue(&structpb.Struct{Fields: labels})}}
+}
+
 func TestX37NodeIsRequiredAndStays(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		h := newHub(t)
 		for name, n := range map[string]*corev3.Node{
 			"none": {}, "three parts": {Id: "sidecar~10.0.0.1~a"}, "no type": {Id: "~10.0.0.1~a~b"},
-			"control characters": {Id: "sidecar~10.0.0.1~a\x1b~b"}, "too big": {Id: node("a").Id, Cluster: strings.Repeat("a", 65<<10)},
+			"control characters": {Id: "sidecar~10.0.0.1~a\x1b~b"}, "too many labels": {Id: node("a").Id, Metadata: manyLabels()},
 			"long": {Id: "sidecar~10.0.0.1~a~" + strings.Repeat("b", 64<<10)},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -225,7 +235,7 @@ func TestBX10ForeignInitialVersionsAreUnknownNames(t *testing.T) {
 	h := newHub(t)
 	h.set(service("web", 1))
 	initial := map[string]string{"": "", "*": "1"}
-	for i := range 20_000 {
+	for i := range 9_000 { // less than Limits.Names
 		initial[fmt.Sprint("foreign-", i)] = "1"
 	}
 	c := h.client(xdstest.Options{Delta: true, Node: router()})
