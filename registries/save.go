@@ -81,8 +81,8 @@ func (m *member) saveState() error {
 // mark notes what is to be written. The first write of a process is a new file,
 // whatever the old one holds. The caller holds mu.
 func (m *member) mark(note func(*unsaved)) {
+	m.unsaved.whole = m.unsaved.whole || !m.written // first: what is written as a whole needs no notes
 	note(&m.unsaved)
-	m.unsaved.whole = m.unsaved.whole || !m.written
 	signal(m.dirty)
 }
 

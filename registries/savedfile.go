@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/durable"
 )
 
 // A file is a bbolt database: one record per service and workload, and a header.
@@ -179,12 +180,12 @@ func createSaved(path string, c savedChange) error {
 		err = fill(f.Name(), c)
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = durable.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncFolder(filepath.Dir(path))
+	return nil
 }
 
 func fill(path string, c savedChange) error {
@@ -235,15 +236,6 @@ func (d *digest) put(b *bbolt.Bucket, r savedRecord) error {
 	}
 	d.toggle(r.bucket, r.key, r.value)
 	return b.Put(r.key, r.value)
-}
-
-// syncFolder makes a rename in the folder last through a crash.
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // ownerOf reads the owner of a file; "" where there is none to be read.

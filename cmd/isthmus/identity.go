@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -148,23 +147,9 @@ func (i *identities) service(logger *slog.Logger) *csr.Service {
 // tls lets clients without a certificate in: they show a token. A certificate
 // must be one of the mesh.
 func (i *identities) tls(base *tls.Config) *tls.Config {
-	if base == nil {
-		return nil
-	}
-	change := func(c *tls.Config, roots *x509.CertPool) *tls.Config {
-		c = c.Clone()
-		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, roots
-		return c
-	}
-	out := change(base, nil)
-	out.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		current, err := base.GetConfigForClient(hello)
-		if err != nil {
-			return nil, err
-		}
-		return change(current, i.trust.Pool()), nil
-	}
-	return out
+	return eachHandshake(base, func(c *tls.Config) {
+		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, i.trust.Pool()
+	})
 }
 
 // world tells access how clusters are attached and who lives where.

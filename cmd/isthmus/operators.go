@@ -27,9 +27,6 @@ var errMeshRoot = errors.New("the client's certificate leads to a root of the me
 // operators is the TLS configuration of GraphQL. Roots of the mesh may be added
 // while the hub runs: a client whose certificate leads to one is refused then.
 func operators(base *tls.Config, mesh meshRoots) *tls.Config {
-	if base == nil {
-		return nil
-	}
 	verify := func(s tls.ConnectionState) error {
 		for _, chain := range s.VerifiedChains {
 			for _, c := range chain {
@@ -40,15 +37,24 @@ func operators(base *tls.Config, mesh meshRoots) *tls.Config {
 		}
 		return nil
 	}
+	return eachHandshake(base, func(c *tls.Config) { c.VerifyConnection = verify })
+}
+
+// eachHandshake is the base with a change that is made anew for each handshake,
+// since what the base itself holds may change between two; nil for nil.
+func eachHandshake(base *tls.Config, change func(*tls.Config)) *tls.Config {
+	if base == nil {
+		return nil
+	}
 	out := base.Clone()
-	out.VerifyConnection = verify
+	change(out)
 	out.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		current, err := base.GetConfigForClient(hello)
 		if err != nil {
 			return nil, err
 		}
 		current = current.Clone()
-		current.VerifyConnection = verify
+		change(current)
 		return current, nil
 	}
 	return out
