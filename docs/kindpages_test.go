@@ -14,7 +14,7 @@ import (
 )
 
 // noEffect is how a page says that its kind is stored and nothing more.
-const noEffect = "no field of it is honoured"
+const noEffect = "none of its fields has an effect"
 
 // pageOf is the page of a kind; two groups have a Gateway.
 func pageOf(kind federation.Kind) string {
