@@ -137,7 +137,9 @@ func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 	return b
 }
 
-// chunk leaves for later responses what is too much for one.
+// chunk leaves for later responses what is too much for one. Of secrets that is
+// more than one: Envoy refuses a response as a whole, and one whose files are
+// missing is not to keep the others from it.
 func (s *session) chunk(sub *subscription, b *batch) {
 	sortResources(b.changed)
 	if sub.whole() {
@@ -145,7 +147,7 @@ func (s *session) chunk(sub *subscription, b *batch) {
 	}
 	size := 0
 	for i, r := range b.changed {
-		if size += r.size(); i > 0 && size > maxChunk {
+		if size += r.size(); i > 0 && (size > maxChunk || sub.kind == envoy.SecretType) {
 			for _, later := range b.changed[i:] {
 				sub.look(later.name, want{urgent: true})
 			}

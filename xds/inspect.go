@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
 )
 
 // Standing says how far a proxy is with something.
@@ -208,6 +209,9 @@ func (st *stream) standingOf(object federation.ObjectKey, names func(groupKey) [
 				}
 			}
 		}
+	}
+	if r.Standing != Unconcerned && st.refusesSecretOf(object) {
+		r.Standing, r.Error = Rejected, st.session.subs[envoy.SecretType].sync.LastError
 	}
 	return r
 }

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"log/slog"
+	"slices"
 	"time"
 
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
@@ -69,9 +71,14 @@ func (st *stream) openSecrets() []source {
 			st.secrets.secrets = st.server.options.Secrets
 		}
 	}
+	st.secrets.credentials = st.hasCredentials()
 	st.secrets.read(st.acquire(envoy.SecretType, st.groupsOf(envoy.SecretType)))
 	return []source{st.secrets}
 }
+
+// hasCredentials tells that the stream may have the key material of Gateways, not
+// only the names of files.
+func (st *stream) hasCredentials() bool { return st.trusted && st.view.HasCredentials() }
 
 // renew takes up that secrets changed.
 func (st *stream) renew() {
@@ -101,15 +108,11 @@ func (st *stream) reveal(r *response) *response {
 	out := *r
 	out.resources = nil
 	for _, late := range r.resources {
-		ref, ok := st.secrets.ref(late.name)
-		if !ok || !st.secrets.allows(late.name) {
+		secret := st.revealed(late)
+		if secret == nil {
 			continue
 		}
-		secret, ok := st.server.options.Secrets.Secret(ref)
-		if !ok || secret.Fingerprint != late.version {
-			continue
-		}
-		full, err := newResource(r.kind, late.name, envoy.NewSecret(late.name, secret.Material))
+		full, err := newResource(r.kind, late.name, secret)
 		if err != nil {
 			st.log.Error("leaving a secret out: it cannot be serialised", slog.String("name", late.name)) // the error may quote it
 			continue
@@ -119,6 +122,38 @@ func (st *stream) reveal(r *response) *response {
 		out.resources = append(out.resources, full)
 	}
 	return &out
+}
+
+// revealed is the secret itself; nil: it is left out.
+func (st *stream) revealed(late *resource) *tlsv3.Secret {
+	ref, ok := st.secrets.ref(late.name)
+	switch {
+	case !st.secrets.allows(late.name):
+		return nil
+	case envoy.IsFile(late.name):
+		return envoy.NewFileSecret(late.name)
+	case !ok:
+		return nil
+	}
+	secret, ok := st.server.options.Secrets.Secret(ref)
+	if !ok || secret.Fingerprint != late.version {
+		return nil
+	}
+	return envoy.NewSecret(late.name, secret.Material)
+}
+
+// refusesSecretOf tells that the client refuses a secret to which the object has its
+// listeners refer.
+func (st *stream) refusesSecretOf(object federation.ObjectKey) bool {
+	sub := st.session.subs[envoy.SecretType]
+	if sub == nil || len(sub.barred) == 0 {
+		return false
+	}
+	o, ok := st.session.latest().Object(object)
+	return ok && slices.ContainsFunc(envoy.SecretNames(o), func(name string) bool {
+		_, refused := sub.barred[name]
+		return refused
+	})
 }
 
 // maxNoted bounds the names that a stream remembers to have been refused.

@@ -12,18 +12,23 @@ import (
 // refer to, and no others. It holds fingerprints, never what is secret. It is
 // for one goroutine.
 type secretSource struct {
-	node      envoy.Node
-	workload  string  // SPIFFE ID; empty: the node has no secrets of its own
-	secrets   Secrets // nil: the stream may have none
-	listeners []listenerCursor
-	counts    map[string]int // how many listeners refer to a secret
-	recheck   bool           // what is followed may have changed, or may be referred to no more
-	version   uint64
-	log       changeLog
-	known     map[string]*resource // of secrets that exist
-	followed  map[string]func()    // whatever is referred to
-	asked     map[string]bool      // of the node's own, which are made for those who ask
+	node        envoy.Node
+	workload    string  // SPIFFE ID; empty: the node has no secrets of its own
+	secrets     Secrets // nil: the stream may have none but those that are files on the proxy
+	credentials bool    // of Gateways: the stream may have them
+	listeners   []listenerCursor
+	counts      map[string]int // how many listeners refer to a secret
+	recheck     bool           // what is followed may have changed, or may be referred to no more
+	version     uint64
+	log         changeLog
+	known       map[string]*resource // of secrets that exist
+	followed    map[string]func()    // whatever is referred to
+	asked       map[string]bool      // of the node's own, which are made for those who ask
 }
+
+// fileFingerprint is that of all secrets that are files: their names are all that
+// there is to know.
+const fileFingerprint = "files"
 
 // listenerCursor is a group of listeners and how far it was read.
 type listenerCursor struct {
@@ -60,9 +65,6 @@ func (s *secretSource) ask(names []string) {
 // sync brings the source up to the snapshot and to the secrets as they are. It
 // looks at the listeners that changed, and at the secrets to which they refer.
 func (s *secretSource) sync(snapshot *federation.Snapshot) uint64 {
-	if s.secrets == nil {
-		return 0
-	}
 	touched := map[string]bool{}
 	for i := range s.listeners {
 		s.collect(&s.listeners[i], snapshot, touched)
@@ -132,7 +134,7 @@ func (c *listenerCursor) changed(version uint64) []string {
 // settle follows a secret for as long as it is referred to or asked for.
 func (s *secretSource) settle(name string, next uint64) {
 	switch {
-	case s.asked[name], s.counts[name] > 0 && !envoy.IsOwn(name):
+	case s.asked[name], s.counts[name] > 0 && s.serves(name):
 		s.look(name, next)
 	case s.followed[name] != nil:
 		s.followed[name]()
@@ -141,11 +143,24 @@ func (s *secretSource) settle(name string, next uint64) {
 	}
 }
 
+// serves tells that the node may have what its listeners refer to by that name. Its
+// own secrets are made for those who ask.
+func (s *secretSource) serves(name string) bool {
+	return envoy.IsFile(name) || s.secrets != nil && s.credentials && !envoy.IsOwn(name)
+}
+
 // prepare is part of source: a look costs little.
 func (*secretSource) prepare([]string) {}
 
 // look takes up a secret as it is now.
 func (s *secretSource) look(name string, next uint64) {
+	if envoy.IsFile(name) {
+		if s.followed[name] == nil {
+			s.followed[name] = func() {}
+			s.set(name, lateResource(name, fileFingerprint), next)
+		}
+		return
+	}
 	ref, ok := s.ref(name)
 	if !ok {
 		return

@@ -234,7 +234,7 @@ func (st *stream) moved(s *federation.Snapshot) bool {
 
 // open returns the groups of the node for the type.
 func (st *stream) open(t envoy.Type) []source {
-	if t == envoy.SecretType && st.server.options.Secrets != nil {
+	if t == envoy.SecretType {
 		return st.openSecrets()
 	}
 	if !slices.Contains(pushOrder[:], t) {
@@ -249,7 +249,7 @@ func (st *stream) open(t envoy.Type) []source {
 func (st *stream) groupsOf(t envoy.Type) []groupKey {
 	var keys []groupKey
 	if t == envoy.SecretType {
-		if t = envoy.ListenerType; !st.trusted || !st.view.HasCredentials() {
+		if t = envoy.ListenerType; st.node.Type == envoy.Sidecar {
 			return nil
 		}
 	}
@@ -276,7 +276,7 @@ func (st *stream) acquire(t envoy.Type, keys []groupKey) []source {
 // stream has, else nil.
 func (st *stream) reopen(t envoy.Type) []source {
 	keys := st.groupsOf(t)
-	if slices.Equal(keys, st.held[t]) {
+	if slices.Equal(keys, st.held[t]) && (t != envoy.SecretType || st.secrets.credentials == st.hasCredentials()) {
 		return nil
 	}
 	if t == envoy.SecretType {

@@ -99,9 +99,11 @@ func setCertificates(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSe
 		if pair.GetServerCertificate() == "" || pair.GetPrivateKey() == "" {
 			return fmt.Errorf(": mode %s needs credentialName, or serverCertificate and privateKey", tls.GetMode())
 		}
-		common.TlsCertificates = append(common.TlsCertificates, &tlsv3.TlsCertificate{
-			CertificateChain: file(pair.GetServerCertificate()), PrivateKey: file(pair.GetPrivateKey()),
-		})
+		name, err := fileSecretName(fileCertificate, pair.GetServerCertificate(), pair.GetPrivateKey())
+		if err != nil {
+			return fmt.Errorf(".serverCertificate: %w", err)
+		}
+		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, fromSDS(name))
 	}
 	return nil
 }
@@ -130,9 +132,6 @@ func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSet
 	check := &tlsv3.CertificateValidationContext{
 		VerifyCertificateSpki: tls.GetVerifyCertificateSpki(), VerifyCertificateHash: tls.GetVerifyCertificateHash(),
 	}
-	if tls.GetCaCrl() != "" {
-		check.Crl = file(tls.GetCaCrl())
-	}
 	for _, name := range tls.GetSubjectAltNames() {
 		check.MatchTypedSubjectAltNames = append(check.MatchTypedSubjectAltNames, &tlsv3.SubjectAltNameMatcher{
 			SanType: sanType(name), Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}},
@@ -141,24 +140,43 @@ func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSet
 	if err := checkPins(check); err != nil {
 		return err
 	}
+	secret, err := clientRoots(tls)
+	if err != nil {
+		return err
+	}
+	if crl := tls.GetCaCrl(); crl != "" && !IsFile(secret) {
+		check.Crl = file(crl)
+	}
+	common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+		DefaultValidationContext: check, ValidationContextSdsSecretConfig: fromSDS(secret),
+	}}
+	return nil
+}
+
+// clientRoots names the secret with the authorities that sign the certificates of
+// callers.
+func clientRoots(tls *networking.ServerTLSSettings) (string, error) {
 	names, _ := credentials(tls)
 	authority := strings.TrimPrefix(tls.GetCaCertCredentialName(), secretScheme)
 	switch {
 	case authority != "" && !isCredential(authority):
-		return fmt.Errorf(".caCertCredentialName: %q is no name of a secret", tls.GetCaCertCredentialName())
+		return "", fmt.Errorf(".caCertCredentialName: %q is no name of a secret", tls.GetCaCertCredentialName())
 	case authority == "" && len(names) > 0:
 		authority = names[0]
 	}
 	if authority != "" {
-		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
-			DefaultValidationContext: check, ValidationContextSdsSecretConfig: fromSDS(SecretName(authority, true)),
-		}}
-		return nil
+		return SecretName(authority, true), nil
 	}
 	if tls.GetCaCertificates() == "" {
-		return fmt.Errorf(".caCertificates: mode %s needs the authorities that sign callers' certificates", tls.GetMode())
+		return "", fmt.Errorf(".caCertificates: mode %s needs the authorities that sign callers' certificates", tls.GetMode())
 	}
-	check.TrustedCa = file(tls.GetCaCertificates())
-	common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: check}
-	return nil
+	paths := []string{tls.GetCaCertificates()}
+	if tls.GetCaCrl() != "" {
+		paths = append(paths, tls.GetCaCrl())
+	}
+	secret, err := fileSecretName(fileRoots, paths...)
+	if err != nil {
+		return "", fmt.Errorf(".caCertificates: %w", err)
+	}
+	return secret, nil
 }

@@ -1,0 +1,114 @@
+package xds
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+)
+
+// filesTLS has the certificate in files of the Envoy's folder.
+func filesTLS(dir, name string) *networking.ServerTLSSettings {
+	return &networking.ServerTLSSettings{
+		Mode: networking.ServerTLSSettings_SIMPLE, ServerCertificate: dir + "/" + name + ".crt", PrivateKey: dir + "/" + name + ".key",
+	}
+}
+
+// writePair puts the tenant's certificate where its Gateway says.
+func (e *edge) writePair(tenant string) {
+	chain, key := e.authority.Issue(testbed.Subject{Name: tenant, Hosts: []string{tenant + ".example.com"}})
+	e.envoy.WriteFile(tenant+".key", key)
+	e.envoy.WriteFile(tenant+".crt", chain)
+}
+
+// timedOut is a secret that did not come before Envoy went on without it.
+var timedOut = regexp.MustCompile(`init_fetch_timeout: [1-9]`)
+
+// filesOf is a folder with the tenant's certificate that every Envoy can read.
+func (e *edge) filesOf(tenant string) string {
+	dir, err := os.MkdirTemp("", "files")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { os.RemoveAll(dir) })
+	chain, key := e.authority.Issue(testbed.Subject{Name: tenant, Hosts: []string{tenant + ".example.com"}})
+	for name, content := range map[string][]byte{tenant + ".crt": chain, tenant + ".key": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+	os.Chmod(dir, 0o755)
+	return dir
+}
+
+// serves tells that the tenant's host answers over TLS.
+func (e *edge) serves(tenant, text string) func() error {
+	return func() error {
+		answer, err := e.ask(tenant + ".example.com")
+		if err == nil && answer != "200 "+text {
+			err = fmt.Errorf("%s answers %s", tenant, answer)
+		}
+		return err
+	}
+}
+
+// A certificate file that is missing is the matter of its own Gateway: others on
+// its port are served, and what they change takes effect.
+func TestR28AMissingCertificateFileConcernsItsOwnHosts(t *testing.T) {
+	e := newEdge(t)
+	e.writePair("b")
+	a, b := tenantKey("Gateway", "a"), tenantKey("Gateway", "b")
+	e.objects(tenantGateway("a", filesTLS(e.envoy.Dir, "a")), tenantGateway("b", filesTLS(e.envoy.Dir, "b")), answering("a", "a0"), answering("b", "b0"))
+	e.await("b to be served", e.serves("b", "b0"))
+	e.await("the refusal to be shown", e.stands(a, Rejected))
+	e.await("b to be well", e.stands(b, Accepted))
+	for _, r := range e.server.Object(t.Context(), a) {
+		if !strings.Contains(r.Error, "a.crt") {
+			t.Errorf("the refusal says %q", r.Error)
+		}
+	}
+	if err := e.serves("a", "a0")(); err == nil {
+		t.Error("a host without a certificate is served")
+	}
+	e.writePair("c")
+	e.objects(tenantGateway("c", filesTLS(e.envoy.Dir, "c")), answering("c", "c0"))
+	e.await("c to be served", e.serves("c", "c0"))
+	e.writePair("a")
+	e.await("a to be served once its files are there", e.serves("a", "a0"))
+}
+
+// The same holds for an Envoy that starts, of either variant: its listener does not
+// wait for a secret that cannot be had.
+func TestR28AnEnvoyStartsWithoutOneOfItsCertificateFiles(t *testing.T) {
+	e := newEdge(t)
+	e.rotate("one")
+	e.envoy.Stop()
+	e.objects(
+		tenantGateway("a", filesTLS("/nowhere", "a")), answering("a", "a0"),
+		tenantGateway("b", filesTLS(e.filesOf("b"), "b")), answering("b", "b0"),
+	)
+	for _, api := range []string{"DELTA_GRPC", "GRPC"} {
+		e.envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{
+			Name: "edge-" + api, Config: bytes.Replace(e.config, []byte("DELTA_GRPC"), []byte(api), 1), Namespace: e.namespace,
+		})
+		e.await(api+": b to be served", e.serves("b", "b0"))
+		e.await(api+": what has its certificate from the hub to be served", func() error {
+			_, err := e.dial("shop.example.com")
+			return err
+		})
+		if stats, err := e.envoy.Admin("/stats?filter=init_fetch_timeout"); err != nil || timedOut.Match(stats) {
+			t.Errorf("%s: a listener waited for a secret until it gave up: %v\n%s", api, err, stats)
+		}
+		if err := e.serves("a", "a0")(); err == nil {
+			t.Errorf("%s: a host without a certificate is served", api)
+		}
+		e.envoy.Stop()
+	}
+}
