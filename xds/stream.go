@@ -91,7 +91,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 // client did; empty for every other end.
 func refusal(err error) Event {
 	switch status.Code(err) {
-	case codes.Unauthenticated, codes.PermissionDenied:
+	case codes.Unauthenticated, codes.PermissionDenied, codes.FailedPrecondition:
 		return Denied
 	case codes.ResourceExhausted:
 		return TooMuch
@@ -335,6 +335,9 @@ func (st *stream) loop(ctx context.Context) error {
 			return err
 		}
 		st.session.collect(snapshot, now)
+		if err := st.view.Disagrees(); err != nil {
+			return status.Error(codes.FailedPrecondition, printable(err.Error()))
+		}
 		wake := sendLimit
 		if sendLimit.IsZero() {
 			var r *response

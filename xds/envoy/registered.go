@@ -7,8 +7,9 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// registered is the node as registries know its workload; known: they do.
-func (n Node) registered(r *federation.Reader) (_ Node, known bool) {
+// registered is the node as registries know its workload, and that workload; nil:
+// no registry knows it.
+func (n Node) registered(r *federation.Reader) (Node, *federation.Workload) {
 	found, _ := r.Registered(n.Place(), n.Workload())
 	switch {
 	case found.Workload != nil:
@@ -19,7 +20,7 @@ func (n Node) registered(r *federation.Reader) (_ Node, known bool) {
 	case n.Proven && n.Type != Sidecar:
 		n.Network, n.Labels, n.Locality = "", nil, federation.Locality{}
 	}
-	return n, found.Workload != nil
+	return n, found.Workload
 }
 
 // Serves tells why the node is no gateway of its network (S22), as those are that
@@ -31,11 +32,11 @@ func Serves(n Node, s *federation.Snapshot) error { return n.serves(s.Read()) }
 
 func (n Node) serves(r *federation.Reader) error {
 	claimed := n.Network
-	n, known := n.registered(r)
+	n, w := n.registered(r)
 	place := n.Place()
 	place.Network = ""
 	own := r.NetworkOf(place)
-	if claimed != "" && claimed != own && !known {
+	if claimed != "" && claimed != own && w == nil {
 		return fmt.Errorf("it says that it is in network %q, and its cluster is in %q: no registry knows its workload", claimed, own)
 	}
 	if r.Mesh().AllowsGateways(n.Namespace) || namedGateway(n, r) {

@@ -1,6 +1,10 @@
 package envoy
 
-import "isthmus.dev/isthmus/federation"
+import (
+	"fmt"
+
+	"isthmus.dev/isthmus/federation"
+)
 
 // What a proxy says of its own network, locality and labels is a hint: where a
 // registry has an entry of its workload, that holds (S19). Where none has, and the
@@ -13,17 +17,31 @@ type View struct {
 	node    Node // with network, locality and labels as they count
 	bearing bearing
 	known   bool // a registry knows the workload
+	called  bool // with mutual TLS: the registry says that the workload takes it
 }
 
 // ViewOf derives the view of a node. What it was derived from is in r.Deps()
 // afterwards.
 func ViewOf(n Node, r *federation.Reader) View {
 	passes := n.RouterMode == SNIDNAT && n.serves(r) == nil
-	n, known := n.registered(r)
+	n, w := n.registered(r)
 	if !passes {
 		n.RouterMode = Standard
 	}
-	return View{node: n, bearing: bearingOn(n, r), known: known}
+	return View{node: n, bearing: bearingOn(n, r), known: w != nil, called: w != nil && w.TLSMode == federation.MutualTLS}
+}
+
+// Disagrees tells why the node must not be served: its callers would speak mutual
+// TLS and it plain text, so that every call would fail while it is ready (R34).
+// Having them speak plain text instead is not an option: whoever may connect as the
+// workload would turn its mutual TLS off.
+func (v View) Disagrees() error {
+	n := v.node
+	if !v.called || n.Identity || n.Type != Sidecar || !n.Capture {
+		return nil
+	}
+	return fmt.Errorf("callers speak mutual TLS with workload %s of cluster %s (security.istio.io/tlsMode: istio), but its proxy has no identity: "+
+		"set IDENTITY_SOURCE: %s in the proxy's metadata, or remove the label", n.Workload(), n.Cluster, identityFromHub)
 }
 
 // HasCredentials tells that the node may have the secrets of Gateways that select
