@@ -65,7 +65,7 @@ func (r *rule) isFor(gateways []string) bool {
 func (b *builder) gatewayTCP(p *gatewayPort, s *gatewayServer) *listenerv3.Filter {
 	for _, r := range b.bound(p, s) {
 		for i, route := range r.spec.GetTcp() {
-			takes, err := r.takes(route, netip.Addr{})
+			takes, err := r.takes(route, netip.Prefix{})
 			if err != nil {
 				r.cannot(fmt.Errorf("tcp[%d]%w", i, err))
 				break
@@ -115,7 +115,7 @@ func (b *builder) passThrough(p *gatewayPort, s *gatewayServer) []*listenerv3.Fi
 func (r *boundRule) serverNames(route *networking.TLSRoute, s *gatewayServer) ([]string, error) {
 	var names []string
 	for i, match := range route.GetMatch() {
-		if at, err := inSubnets(match.GetDestinationSubnets(), netip.Addr{}); err != nil {
+		if at, err := inSubnets(match.GetDestinationSubnets(), netip.Prefix{}); err != nil {
 			return nil, fmt.Errorf(".match[%d].destinationSubnets: %w", i, err)
 		} else if !at || !r.concernsConnection(match) {
 			continue

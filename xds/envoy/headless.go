@@ -96,10 +96,15 @@ func (b *builder) flatNetworks() []federation.NetworkID {
 	return flat
 }
 
+// callersDialPods tells that a headless service has no addresses but those of its
+// pods. A ServiceEntry of the mesh with the resolution NONE may name addresses, and
+// these are dialed.
+func callersDialPods(s *federation.Service) bool { return headless(s) && hasPods(s) }
+
 // podDomains are the names of the pods of a headless service: POD.HOST.
 func podDomains(s *federation.Service) []string {
 	host := string(s.Key.Hostname)
-	if !headless(s) || strings.HasPrefix(host, "*") || !hasPods(s) {
+	if strings.HasPrefix(host, "*") || !callersDialPods(s) {
 		return nil
 	}
 	return []string{"*." + host}

@@ -92,7 +92,7 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 }
 
 func (n *valueNotes) subnets(path string, subnets []string) {
-	if _, err := inSubnets(subnets, netip.Addr{}); err != nil {
+	if _, err := inSubnets(subnets, netip.Prefix{}); err != nil {
 		n.add(path+".destinationSubnets", err.Error()+"; the object has no effect on connections to its hosts")
 	}
 }

@@ -97,7 +97,7 @@ func (b *builder) serviceListener(name string) *listenerv3.Listener {
 		if p.service == nil {
 			return nil
 		}
-		return withConnections(l, b.connectionsTo(p, vip))
+		return withConnections(l, b.connectionsTo(p, single(vip)))
 	}
 	if b.facet.IPv6 {
 		alsoIPv6(l, number)

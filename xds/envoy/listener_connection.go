@@ -67,7 +67,7 @@ func (b *builder) servers(number uint16) []namedConnections {
 		if owner.service == nil || !byServerName(owner, b.facet) || b.isAlias(owner.service) {
 			continue
 		}
-		c := b.connectionsTo(owner, netip.Addr{})
+		c := b.connectionsTo(owner, netip.Prefix{})
 		for _, n := range c.named {
 			add(n.servers, n.filter)
 		}
@@ -75,7 +75,7 @@ func (b *builder) servers(number uint16) []namedConnections {
 		for _, alias := range b.aliases(owner.service) {
 			names = append(names, string(alias))
 		}
-		add(names, c.rest)
+		add(slices.DeleteFunc(names, c.routes), c.rest)
 	}
 	return all
 }

@@ -4,11 +4,13 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -21,7 +23,7 @@ import (
 // rangesOf are the CIDR blocks at which a proxy of the cluster catches the service's
 // TCP connections, in order; IPv6 ones are for proxies that have such an address.
 func rangesOf(s *federation.Service, f Facet) []netip.Prefix {
-	if headless(s) {
+	if callersDialPods(s) {
 		return nil
 	}
 	lists := [][]netip.Prefix{s.ClusterVIPs[f.Cluster]}
@@ -43,19 +45,57 @@ func rangesOf(s *federation.Service, f Facet) []netip.Prefix {
 // addRanges adds chains for the connections to the CIDR blocks of services. Of
 // services with the same block, the first in the order of hostnames has it.
 func (b *builder) addRanges(l *listenerv3.Listener, number uint16) {
-	taken := map[netip.Prefix]bool{}
+	taken := map[netip.Prefix]*federation.Service{}
 	for group := range byHostname(b.reader.SpecsOnPort(number)) {
 		owner, _ := b.firstOwner(b.reader.ByHostname(group[0].Key.Hostname), number)
 		if owner.service == nil || owner.port.Protocol.IsHTTP() || b.isAlias(owner.service) {
 			continue
 		}
-		for _, block := range rangesOf(owner.service, b.facet) {
-			if !taken[block] {
-				taken[block] = true
-				l.FilterChains = append(l.FilterChains, b.rangeChains(l, owner, block)...)
+		for _, block := range b.routedRanges(owner) {
+			if first := taken[block]; first != nil {
+				b.leaveOut(Reason{Code: ReasonVIPTaken, Service: owner.service.Key, Message: "connections to " + block.String() + " at port " + strconv.Itoa(int(number)) + " are those of " +
+					first.Key.String() + ", which has the same addresses and comes before " + owner.service.Key.String() + "; give one of them other addresses"})
+				continue
 			}
+			taken[block] = owner.service
+			l.FilterChains = append(l.FilterChains, b.rangeChains(l, owner, block)...)
 		}
 	}
+}
+
+// routedRanges are the CIDR blocks of the service, and those within them that its
+// VirtualService routes apart. Envoy takes the narrowest one that has the address.
+func (b *builder) routedRanges(p servedPort) []netip.Prefix {
+	blocks := rangesOf(p.service, b.facet)
+	r := b.ruleFor(p.service.Key.Hostname, p.port.Number)
+	if r == nil {
+		return blocks
+	}
+	all := slices.Clone(blocks)
+	for _, text := range destinationSubnets(r.spec) {
+		subnet, err := parseSubnet(text)
+		inBlock := err == nil && slices.ContainsFunc(blocks, func(block netip.Prefix) bool { return within(subnet, block) })
+		if inBlock && !slices.Contains(all, subnet) {
+			all = append(all, subnet)
+		}
+	}
+	return all
+}
+
+// destinationSubnets are those of all routes for connections.
+func destinationSubnets(spec *networking.VirtualService) []string {
+	var all []string
+	for _, route := range spec.GetTls() {
+		for _, match := range route.GetMatch() {
+			all = append(all, match.GetDestinationSubnets()...)
+		}
+	}
+	for _, route := range spec.GetTcp() {
+		for _, match := range route.GetMatch() {
+			all = append(all, match.GetDestinationSubnets()...)
+		}
+	}
+	return all
 }
 
 // rangeChains are the chains of one block: TLS by the name of the server first.
@@ -65,7 +105,7 @@ func (b *builder) rangeChains(l *listenerv3.Listener, owner servedPort, block ne
 			AddressPrefix: block.Addr().String(), PrefixLen: wrapperspb.UInt32(uint32(block.Bits())),
 		}}}
 	}
-	c := b.connectionsTo(owner, block.Addr())
+	c := b.connectionsTo(owner, block)
 	var chains []*listenerv3.FilterChain
 	for _, n := range c.named {
 		m := match()

@@ -236,7 +236,7 @@ func parseListener(name string) (vip netip.Addr, port uint16, ok bool) {
 // addresses are for proxies that have one, allocated ones for proxies with DNS
 // capture: no other caller learns of them.
 func listenerVIPs(s *federation.Service, f Facet) []netip.Addr {
-	if headless(s) {
+	if callersDialPods(s) {
 		return nil
 	}
 	vips, local := serviceVIPs(s, f.Cluster)

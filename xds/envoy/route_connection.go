@@ -24,15 +24,23 @@ type namedConnections struct {
 	filter  *listenerv3.Filter
 }
 
-// connectionsTo routes connections to the port at the address; the invalid
-// address stands for any. Who matches no route reaches the service.
-func (b *builder) connectionsTo(p servedPort, vip netip.Addr) connections {
+// routes tells that connections for the server are among those that are told apart.
+// A name is not left to rest because a route has a wildcard for it.
+func (c connections) routes(server string) bool {
+	return slices.ContainsFunc(c.named, func(n namedConnections) bool {
+		return slices.ContainsFunc(n.servers, func(pattern string) bool { return covers(pattern, server) })
+	})
+}
+
+// connectionsTo routes connections to the port at all of the addresses; the invalid
+// prefix stands for any. Who matches no route reaches the service.
+func (b *builder) connectionsTo(p servedPort, to netip.Prefix) connections {
 	own := connections{rest: b.toService(p)}
 	r := b.ruleFor(p.service.Key.Hostname, p.port.Number)
 	if r == nil {
 		return own
 	}
-	c, err := r.connections(vip)
+	c, err := r.connections(to, asksByName(p.port.Protocol))
 	if err != nil {
 		b.leaveOut(Reason{Code: ReasonInvalidRule, Cause: r.object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.object.Key, p.service.Key.Hostname, p.port.Number, err)})
 		return own
@@ -54,18 +62,36 @@ func (b *builder) tcpTo(t target) *listenerv3.Filter {
 	return filter(tcpProxyFilter, proxy)
 }
 
-// connections compiles the routes for TLS, then those for TCP. Of routes that
-// match the same, the first has it.
-func (r *rule) connections(at netip.Addr) (connections, error) {
+// connections compiles the routes for TLS if the port speaks it, and else those for
+// TCP, as with Istio. Of routes that match the same, the first has it.
+func (r *rule) connections(to netip.Prefix, tls bool) (connections, error) {
+	if tls {
+		return r.tlsConnections(to)
+	}
+	var c connections
+	for i, in := range r.spec.GetTcp() {
+		found, err := r.takes(in, to)
+		if err != nil {
+			return c, fmt.Errorf("tcp[%d]%w", i, err)
+		}
+		if found {
+			c.rest = r.tcpSplit(in.GetRoute())
+			break
+		}
+	}
+	return c, nil
+}
+
+func (r *rule) tlsConnections(to netip.Prefix) (connections, error) {
 	var c connections
 	taken := map[string]bool{}
-	for i, in := range r.spec.GetTls() {
-		for j, match := range in.GetMatch() {
-			at, err := inSubnets(match.GetDestinationSubnets(), at)
+	for i, route := range r.spec.GetTls() {
+		for j, match := range route.GetMatch() {
+			in, err := inSubnets(match.GetDestinationSubnets(), to)
 			if err != nil {
 				return c, fmt.Errorf("tls[%d].match[%d].destinationSubnets: %w", i, j, err)
 			}
-			if !at || !r.concernsConnection(match) {
+			if !in || !r.concernsConnection(match) {
 				continue
 			}
 			var servers []string
@@ -79,35 +105,26 @@ func (r *rule) connections(at netip.Addr) (connections, error) {
 				}
 			}
 			if len(servers) > 0 {
-				c.named = append(c.named, namedConnections{servers, r.tcpSplit(in.GetRoute())})
+				c.named = append(c.named, namedConnections{servers, r.tcpSplit(route.GetRoute())})
 			}
-		}
-	}
-	for i, in := range r.spec.GetTcp() {
-		found, err := r.takes(in, at)
-		if err != nil {
-			return c, fmt.Errorf("tcp[%d]%w", i, err)
-		}
-		if found {
-			c.rest = r.tcpSplit(in.GetRoute())
-			break
 		}
 	}
 	return c, nil
 }
 
-// takes tells that one of the route's matches is for connections to the address.
-func (r *rule) takes(in *networking.TCPRoute, at netip.Addr) (bool, error) {
-	for i, match := range in.GetMatch() {
-		at, err := inSubnets(match.GetDestinationSubnets(), at)
+// takes tells that one of the route's matches is for connections to all of the
+// addresses.
+func (r *rule) takes(route *networking.TCPRoute, to netip.Prefix) (bool, error) {
+	for i, match := range route.GetMatch() {
+		in, err := inSubnets(match.GetDestinationSubnets(), to)
 		if err != nil {
 			return false, fmt.Errorf(".match[%d].destinationSubnets: %w", i, err)
 		}
-		if at && r.concernsConnection(match) {
+		if in && r.concernsConnection(match) {
 			return true, nil
 		}
 	}
-	return len(in.GetMatch()) == 0, nil
+	return len(route.GetMatch()) == 0, nil
 }
 
 // connectionMatch is what matches of TLS and of TCP have in common.
@@ -123,21 +140,37 @@ func (r *rule) concernsConnection(m connectionMatch) bool {
 		r.isSource(m.GetSourceNamespace(), m.GetSourceLabels())
 }
 
-// inSubnets tells that the address is in one of the subnets, where there are any; an
-// unknown address is in none.
-func inSubnets(subnets []string, at netip.Addr) (bool, error) {
+// inSubnets tells that the addresses are in one of the subnets, where there are any;
+// unknown ones are in none.
+func inSubnets(subnets []string, addresses netip.Prefix) (bool, error) {
 	in := len(subnets) == 0
 	for _, text := range subnets {
-		subnet, err := netip.ParsePrefix(text)
-		if addr, single := netip.ParseAddr(text); single == nil {
-			subnet, err = netip.PrefixFrom(addr, addr.BitLen()), nil
-		}
+		subnet, err := parseSubnet(text)
 		if err != nil {
-			return false, fmt.Errorf("%q is no subnet", text)
+			return false, err
 		}
-		in = in || at.IsValid() && subnet.Contains(at)
+		in = in || addresses.IsValid() && within(addresses, subnet)
 	}
 	return in, nil
+}
+
+// parseSubnet reads a CIDR block, or an address as a block of its own.
+func parseSubnet(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return single(addr), nil
+	}
+	subnet, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q is no subnet", text)
+	}
+	return subnet.Masked(), nil
+}
+
+func single(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
+
+// within tells that all of the one block is in the other.
+func within(part, whole netip.Prefix) bool {
+	return whole.Bits() <= part.Bits() && whole.Contains(part.Addr())
 }
 
 // tcpSplit sends connections to destinations by weight. Those to a destination

@@ -88,6 +88,7 @@ func (r *references) virtualService(spec *networking.VirtualService) {
 	if mesh {
 		r.rivals()
 		r.httpRoutes(spec)
+		r.connectionRoutes(spec)
 	}
 }
 

@@ -80,3 +80,30 @@ func TestR30HTTPRoutesForAPortThatIsNotHTTPAreFound(t *testing.T) {
 		}
 	}
 }
+
+// TestR30RoutesForConnectionsThatNoPortTakesAreFound: tls routes are for ports that speak
+// TLS, tcp routes for those that speak neither TLS nor HTTP.
+func TestR30RoutesForConnectionsThatNoPortTakesAreFound(t *testing.T) {
+	const routes = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: api, namespace: shop}
+spec:
+  hosts: [api.example.com]
+  tls: [{match: [{sniHosts: [api.example.com]}], route: [{destination: {host: api.example.com}}]}]
+  tcp: [{route: [{destination: {host: api.example.com}}]}]
+---
+`
+	for ports, want := range map[string]string{
+		"[{number: 443, name: tls, protocol: TLS}]":                                           "PORT_NOT_TCP VirtualService shop/api spec.tcp",
+		"[{number: 443, name: https, protocol: HTTPS}, {number: 80, name: web}]":              "",
+		"[{number: 3306, name: mysql, protocol: MySQL}]":                                      "PORT_NOT_TLS VirtualService shop/api spec.tls",
+		"[{number: 80, name: http, protocol: HTTP}]":                                          "PORT_NOT_TCP VirtualService shop/api spec.tcp\nPORT_NOT_TLS VirtualService shop/api spec.tls",
+		"[{number: 80, name: http, protocol: HTTP}, {number: 443, name: tls, protocol: TLS}]": "PORT_NOT_TCP VirtualService shop/api spec.tcp",
+	} {
+		w := newWorld(t)
+		if got := findings(w.must(routes + tcpEntry("api.example.com", ports))); got != want {
+			t.Errorf("%s: found\n%s\nwant\n%s", ports, got, want)
+		}
+	}
+}
