@@ -131,8 +131,9 @@ func TestLimitsOfGraphQL(t *testing.T) {
 		"Fragments": "fragments", "Depth": "levels of fields", "IntrospectionDepth": "levels of introspection", "Aliases": "aliases",
 		"RootFields": "fields at the top", "Directives": "directives", "Fields": "fields of a document, fragments resolved",
 		"Cost": "objects that an answer can hold", "PageDefault": "size of a page that names none", "PageMax": "size of a page",
-		"Time": "seconds until a query is given up", "Change": "seconds until a mutation is given up", "InFlight": "operations at the same time", "InFlightPerCaller": "of these, of one certificate or, without one, of one address",
+		"Time": "seconds until a query is given up", "Change": "seconds until a mutation is given up", "InFlight": "operations at the same time", "InFlightPerCaller": "operations of one caller",
 		"LargeBody": "bytes of a mutation's body", "LargeBodies": "bodies above that of a query at the same time",
+		"Values": "JSON values in a body", "Held": "bytes of requests and answers in memory", "HeldPerCaller": "bytes of requests and answers of one caller",
 	}
 	if n := reflect.TypeFor[transport.Limits]().NumField(); n != len(names)+1 { // Documents is the hub's own affair
 		t.Errorf("there are %d limits, the test knows %d", n, len(names))

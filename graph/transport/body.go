@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -16,57 +15,47 @@ import (
 // firstRead is what a body has room for at first, in bytes.
 const firstRead = 16 << 10
 
-// fromRequestBody reads a body in two steps. Up to Limits.Body every operation
-// is taken. What is larger has to be a mutation: its variables may hold manifests,
-// while its document stays as bounded as any other. Few such bodies are held at
-// the same time, since each is in memory as a whole; done gives the place back.
-func (h *Handler) fromRequestBody(w http.ResponseWriter, r *http.Request) (_ *graphql.RawParams, done func(), fault *refusal) {
+// readBody reads a body in two steps. Up to Limits.Body every operation is taken.
+// What is larger has to be a mutation: its variables may hold manifests, while its
+// document stays as bounded as any other. Few such bodies are held at the same time,
+// since each is in memory as a whole.
+func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, held *hold) ([]byte, *refusal) {
 	limits := h.options.Limits
-	limited := http.MaxBytesReader(w, r.Body, max(limits.Body, limits.LargeBody))
+	limited := heldBody{http.MaxBytesReader(w, r.Body, max(limits.Body, limits.LargeBody)), held}
 	// What a client says it will send is not believed: memory grows with what arrives.
 	body := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), firstRead)+bytes.MinRead))
-	done = func() {}
 	_, err := io.CopyN(body, limited, limits.Body+1)
-	large := int64(body.Len()) > limits.Body
-	if large && err == nil {
-		var ok bool
-		if done, ok = h.largePlace(); !ok {
-			w.Header().Set("Retry-After", "1")
-			return nil, nil, refuse(http.StatusServiceUnavailable, Unavailable,
-				fmt.Sprintf("the hub takes %d bodies of more than %d bytes at the same time; try again", limits.LargeBodies, limits.Body))
+	if err == nil && int64(body.Len()) > limits.Body {
+		if fault := held.enlarge(); fault != nil {
+			return nil, fault
 		}
 		_, err = body.ReadFrom(limited)
 	}
-	params, fault := h.fromLimitedBody(body.Bytes(), err)
-	if fault == nil && large {
-		fault = limits.suitsLarge(params)
-	}
-	if fault != nil {
-		done()
-		return nil, nil, fault
-	}
-	return params, done, nil
+	return body.Bytes(), refusalOfBody(err)
 }
 
-func (h *Handler) largePlace() (leave func(), ok bool) {
-	select {
-	case h.large <- struct{}{}:
-		return sync.OnceFunc(func() { <-h.large }), true
-	default:
-		return func() {}, false
-	}
-}
-
-func (h *Handler) fromLimitedBody(body []byte, err error) (*graphql.RawParams, *refusal) {
+func refusalOfBody(err error) *refusal {
 	var tooLarge *http.MaxBytesError
+	var tooMuch crowded
 	switch {
+	case errors.As(err, &tooMuch):
+		return tooMuch.refusal
 	case errors.As(err, &tooLarge):
-		return nil, refuse(http.StatusRequestEntityTooLarge, BadUserInput,
+		return refuse(http.StatusRequestEntityTooLarge, BadUserInput,
 			fmt.Sprintf("the request body has more than %d bytes", tooLarge.Limit))
 	case err != nil && !errors.Is(err, io.EOF):
-		return nil, refuse(http.StatusBadRequest, BadUserInput, "the request body ended too early")
+		return refuse(http.StatusBadRequest, BadUserInput, "the request body ended too early")
 	}
-	return fromBody(body)
+	return nil
+}
+
+func (h *Handler) fromBody(body []byte) (*graphql.RawParams, *refusal) {
+	limits := h.options.Limits
+	params, fault := fromBody(body, limits.Values)
+	if fault == nil && int64(len(body)) > limits.Body {
+		fault = limits.suitsLarge(params)
+	}
+	return params, fault
 }
 
 // suitsLarge refuses a large body whose operation is none that may have one.

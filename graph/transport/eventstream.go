@@ -84,6 +84,7 @@ type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	stall   time.Duration
+	held    *hold
 	err     error // Why the stream is over, or nil.
 }
 
@@ -92,7 +93,7 @@ func (h *Handler) startEvents(reply *replier) *events {
 	header := reply.w.Header()
 	header.Set("Content-Type", mediaTypeEvents+"; charset=utf-8")
 	header.Set("X-Accel-Buffering", "no") // Proxies hold answers back otherwise.
-	out := &events{w: reply.w, control: http.NewResponseController(reply.w), stall: h.options.Streams.Stall}
+	out := &events{w: reply.w, control: http.NewResponseController(reply.w), stall: h.options.Streams.Stall, held: reply.held}
 	out.comment()
 	return out
 }
@@ -118,8 +119,12 @@ func (e *events) write(text []byte) {
 	if e.err != nil {
 		return
 	}
-	_ = e.control.SetWriteDeadline(time.Now().Add(e.stall)) // Not every server has deadlines.
-	if _, e.err = e.w.Write(text); e.err == nil {
-		e.err = e.control.Flush()
+	if !e.held.while(len(text), func() {
+		_ = e.control.SetWriteDeadline(time.Now().Add(e.stall)) // Not every server has deadlines.
+		if _, e.err = e.w.Write(text); e.err == nil {
+			e.err = e.control.Flush()
+		}
+	}) {
+		e.err = errHeld
 	}
 }

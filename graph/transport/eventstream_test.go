@@ -151,6 +151,9 @@ func TestEventStreamsAreLimited(t *testing.T) {
 	schema, server := serve(t, transport.Options{Limits: transport.Limits{InFlight: 1}, Streams: transport.StreamLimits{EventStreams: 1}})
 	feed := post("subscription{feed}").with("Accept", eventsType)
 	first := ask(t, server, feed)
+	schema.feed <- "set up" // the place in flight is given back before the first event
+	for lines := bufio.NewScanner(first.Body); lines.Scan() && lines.Text() != "event: next"; {
+	}
 	if second := ask(t, server, feed); second.StatusCode != 429 {
 		t.Errorf("one stream too many got %d", second.StatusCode)
 	}

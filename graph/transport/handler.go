@@ -59,7 +59,7 @@ type Handler struct {
 	exec     *executor.Executor
 	options  Options
 	inFlight chan struct{}
-	large    chan struct{} // A place for each large body.
+	holds    *holds
 	callers  *callers
 }
 
@@ -81,7 +81,7 @@ func New(schema graphql.ExecutableSchema, options Options) *Handler {
 	exec.Use(&costGate{limits: options.Limits})
 	return &Handler{
 		exec: exec, options: options, callers: newCallers(options.Streams),
-		inFlight: make(chan struct{}, options.Limits.InFlight), large: make(chan struct{}, options.Limits.LargeBodies),
+		inFlight: make(chan struct{}, options.Limits.InFlight), holds: newHolds(options.Limits),
 	}
 }
 
@@ -110,24 +110,38 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply.mediaType = accepts.mediaType
-	// A place in flight is taken after the body was read and given back before the answer is written, so that it is not
-	// held for as long as a client likes.
-	params, done, fault := h.read(w, r)
-	if fault != nil {
-		reply.fault(fault)
-		return
-	}
-	defer done()
+	h.serve(r, &reply, accepts)
+}
+
+// serve answers an admitted request. A place in flight is taken after the body was read and given back before the answer
+// is written, so that it is not held for as long as a client likes; what is in memory meanwhile is bounded by itself.
+func (h *Handler) serve(r *http.Request, reply *replier, accepts accepted) {
 	caller, _ := callerOf(r)
-	leave, fault := h.slot(caller)
+	started := graphql.Now()
+	held, fault := h.holds.begin(caller)
+	defer held.end()
+	var body []byte
+	if fault == nil && r.Method == http.MethodPost {
+		body, fault = h.readBody(reply.w, r, held)
+	}
 	if fault != nil {
-		w.Header().Set("Retry-After", "1")
 		reply.fault(fault)
 		return
 	}
-	release := func() { leave(); done() }
+	release, fault := h.slot(caller)
+	if fault != nil {
+		reply.fault(fault)
+		return
+	}
 	defer release()
-	h.answer(r, &reply, answering{accepts: accepts, params: params, release: release})
+	params, fault := h.parse(r, body, started)
+	if fault != nil {
+		release()
+		reply.fault(fault)
+		return
+	}
+	reply.held = held
+	h.answer(r, reply, answering{accepts: accepts, params: params, release: release})
 }
 
 // answering is what an admitted request has got so far.

@@ -14,6 +14,7 @@ var (
 	errEncoding  = errors.New("is not valid UTF-8 text")
 	errDuplicate = errors.New("names a member twice")
 	errNesting   = errors.New("is nested too deeply")
+	errValues    = errors.New("holds too many values")
 )
 
 // maxNesting bounds the depth of JSON that a request may bring.
@@ -27,15 +28,16 @@ func decode(written json.RawMessage, into any) error {
 }
 
 // checkJSON says why data is not one JSON value that means the same to every
-// reader: UTF-8 without lone surrogates, no member named twice in an object.
+// reader: UTF-8 without lone surrogates, no member named twice in an object. It has
+// at most so many values: in memory each is many times as large as it may be in text.
 // Errors repeat nothing of the input.
-func checkJSON(data []byte) error {
+func checkJSON(data []byte, values int) error {
 	if !utf8.Valid(data) || loneSurrogate(data) {
 		return errEncoding
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	if err := checkValue(decoder, maxNesting); err != nil {
+	if err := checkValue(decoder, maxNesting, &values); err != nil {
 		return err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
@@ -44,7 +46,10 @@ func checkJSON(data []byte) error {
 	return nil
 }
 
-func checkValue(decoder *json.Decoder, levels int) error {
+func checkValue(decoder *json.Decoder, levels int, values *int) error {
+	if *values--; *values < 0 {
+		return errValues
+	}
 	token, err := decoder.Token()
 	if err != nil {
 		return errNotJSON
@@ -56,14 +61,17 @@ func checkValue(decoder *json.Decoder, levels int) error {
 	if levels == 0 {
 		return errNesting
 	}
-	seen := make(map[string]struct{})
+	var seen map[string]struct{}
+	if opening == '{' {
+		seen = make(map[string]struct{})
+	}
 	for decoder.More() {
 		if opening == '{' {
 			if err := checkName(decoder, seen); err != nil {
 				return err
 			}
 		}
-		if err := checkValue(decoder, levels-1); err != nil {
+		if err := checkValue(decoder, levels-1, values); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,10 @@ import (
 type Limits struct {
 	Body               int64         // Bytes of a request body, and of the document of a larger one.
 	LargeBody          int64         // Bytes of the body of a mutation, whose variables may hold manifests.
-	LargeBodies        int           // Bodies above Body that are held at the same time.
+	LargeBodies        int           // Bodies above Body that are held at the same time; of one caller half of them.
+	Values             int           // JSON values of a request body; each takes much more memory than text.
+	Held               int64         // Bytes of requests and answers that are in memory while clients send or read them.
+	HeldPerCaller      int64         // Of these, of one caller.
 	QueryString        int           // Bytes of the query string of a GET.
 	Tokens             int           // Lexical tokens of a document.
 	Operations         int           // Operations in a document.
@@ -34,7 +37,7 @@ type Limits struct {
 // every operation of the public contract pass with pages of 500.
 func DefaultLimits() Limits {
 	return Limits{
-		Body: 1 << 20, LargeBody: 17 << 20, LargeBodies: 2, QueryString: 16 << 10, Tokens: 10_000, Operations: 10, Fragments: 50, Depth: 12,
+		Body: 1 << 20, LargeBody: 17 << 20, LargeBodies: 2, Values: 50_000, Held: 256 << 20, HeldPerCaller: 64 << 20, QueryString: 16 << 10, Tokens: 10_000, Operations: 10, Fragments: 50, Depth: 12,
 		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 600, Cost: 10_000,
 		PageDefault: 50, PageMax: 500, Time: 10 * time.Second, Change: 2 * time.Minute, InFlight: 100, InFlightPerCaller: 50, Documents: 4 << 20,
 	}
@@ -44,6 +47,7 @@ func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	return Limits{
 		Body: cmp.Or(l.Body, d.Body), LargeBody: cmp.Or(l.LargeBody, d.LargeBody), LargeBodies: cmp.Or(l.LargeBodies, d.LargeBodies),
+		Values: cmp.Or(l.Values, d.Values), Held: cmp.Or(l.Held, d.Held), HeldPerCaller: cmp.Or(l.HeldPerCaller, d.HeldPerCaller),
 		QueryString: cmp.Or(l.QueryString, d.QueryString),
 		Tokens:      cmp.Or(l.Tokens, d.Tokens), Operations: cmp.Or(l.Operations, d.Operations),
 		Fragments: cmp.Or(l.Fragments, d.Fragments), Depth: cmp.Or(l.Depth, d.Depth),

@@ -38,7 +38,7 @@ type sent struct {
 // parseMessage reads one message. Everything that the protocol does not know is an
 // error, whose text may be shown and repeats nothing of the input.
 func parseMessage(data []byte) (received, error) {
-	if err := checkJSON(data); err != nil {
+	if err := checkJSON(data, len(data)); err != nil { // is short
 		return received{}, errors.New("the message " + err.Error())
 	}
 	var members map[string]json.RawMessage

@@ -45,11 +45,15 @@ type replier struct {
 	failed    bool          // the answer holds an error
 	streamed  bool          // the answer is a stream, which is counted by itself
 	revisions *revisions
+	held      *hold // counts the answer while it is written; nil: it is short
 }
 
 func (r *replier) fault(fault *refusal) {
 	if fault.allow != "" {
 		r.w.Header().Set("Allow", fault.allow)
+	}
+	if fault.status == http.StatusServiceUnavailable || fault.status == http.StatusTooManyRequests {
+		r.w.Header().Set("Retry-After", "1")
 	}
 	r.write(fault.status, envelope{Errors: gqlerror.List{{
 		Message:    fault.text,
@@ -70,6 +74,13 @@ func (r *replier) write(status int, answer envelope) {
 	body, err := json.Marshal(answer)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(unwritable)
+	}
+	if r.held != nil {
+		if fault := r.held.more(int64(len(body))); fault != nil {
+			r.held = nil
+			r.fault(fault)
+			return
+		}
 	}
 	header := r.w.Header()
 	header.Set("Content-Type", r.mediaType+"; charset=utf-8")

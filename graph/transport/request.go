@@ -4,27 +4,24 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 )
 
-// read takes the parameters of an admitted request. done gives back what they
-// hold and is called at the end of the operation.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request) (_ *graphql.RawParams, done func(), fault *refusal) {
-	started := graphql.Now()
-	var params *graphql.RawParams
-	done = func() {}
+// parse takes the parameters of a request that has arrived.
+func (h *Handler) parse(r *http.Request, body []byte, started time.Time) (params *graphql.RawParams, fault *refusal) {
 	if r.Method == http.MethodGet {
 		params, fault = h.fromURL(r.URL)
 	} else {
-		params, done, fault = h.fromRequestBody(w, r)
+		params, fault = h.fromBody(body)
 	}
 	if fault != nil {
-		return nil, nil, fault
+		return nil, fault
 	}
 	params.Headers = r.Header
 	params.ReadTime = graphql.TraceTiming{Start: started, End: graphql.Now()}
-	return params, done, nil
+	return params, nil
 }
 
 func (h *Handler) fromURL(from *url.URL) (*graphql.RawParams, *refusal) {
@@ -52,7 +49,7 @@ func fromQueryString(values url.Values) (*graphql.RawParams, *refusal) {
 		if name == "query" || name == "operationName" {
 			member, _ = json.Marshal(given[0]) // A string is always valid JSON.
 		}
-		if err := checkJSON(member); err != nil {
+		if err := checkJSON(member, len(member)); err != nil { // is short
 			return nil, refuse(http.StatusBadRequest, BadUserInput, "the parameter "+name+" "+err.Error())
 		}
 		members[name] = member
@@ -60,8 +57,8 @@ func fromQueryString(values url.Values) (*graphql.RawParams, *refusal) {
 	return fromMembers(members)
 }
 
-func fromBody(body []byte) (*graphql.RawParams, *refusal) {
-	if err := checkJSON(body); err != nil {
+func fromBody(body []byte, values int) (*graphql.RawParams, *refusal) {
+	if err := checkJSON(body, values); err != nil {
 		return nil, refuse(http.StatusBadRequest, BadUserInput, "the request body "+err.Error())
 	}
 	var members map[string]json.RawMessage

@@ -240,6 +240,13 @@ func (s *socket) send(m sent) bool {
 	}
 	stalled := time.AfterFunc(s.limits.Stall, func() { s.fail(tooSlow()) })
 	defer stalled.Stop()
-	// A context would cut the connection before its close frame is sent.
-	return s.ws.Write(context.Background(), websocket.MessageText, data) == nil
+	sent := false
+	held := &hold{of: s.handler.holds, caller: s.caller}
+	if !held.while(len(data), func() {
+		// A context would cut the connection before its close frame is sent.
+		sent = s.ws.Write(context.Background(), websocket.MessageText, data) == nil
+	}) {
+		s.fail(tooSlow())
+	}
+	return sent
 }
