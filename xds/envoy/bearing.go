@@ -117,33 +117,60 @@ func oldestSidecars(all iter.Seq[*federation.Object], labels map[string]string) 
 }
 
 // egressOf is what the Sidecar imports for a proxy of the namespace. A Sidecar
-// without egress imports everything.
+// without egress imports everything. What a listener excludes is not imported by
+// that listener; another one may import it.
 func egressOf(spec *networking.Sidecar, namespace string) string {
 	if len(spec.GetEgress()) == 0 {
 		return ""
 	}
-	var hosts []string
+	var plain, lists []string
 	for _, listener := range spec.GetEgress() {
-		for _, host := range listener.GetHosts() {
-			ns, name, ok := strings.Cut(host, "/")
-			switch {
-			case !ok:
-				ns, name = "*", host
-			case ns == ".":
-				ns = namespace
-			}
-			if ns != "~" {
-				hosts = append(hosts, ns+"/"+strings.ToLower(name))
-			}
+		included, excluded := egressHosts(listener.GetHosts(), namespace)
+		switch {
+		case len(included) == 0:
+		case len(excluded) == 0:
+			plain = append(plain, included...)
+		default:
+			lists = append(lists, egressList(append(included, excluded...)))
 		}
 	}
-	slices.Sort(hosts)
-	hosts = slices.Compact(hosts)
-	if len(hosts) == 0 {
-		return "~/*" // nothing: no namespace has that name
-	}
-	if slices.Contains(hosts, "*/*") {
+	if slices.Contains(plain, "*/*") {
 		return ""
 	}
-	return strings.Join(hosts, ",")
+	if len(plain) > 0 {
+		lists = append([]string{egressList(plain)}, lists...)
+	}
+	if len(lists) == 0 {
+		return "~*/*" // nothing
+	}
+	return strings.Join(lists, ";")
+}
+
+// egressHosts reads NAMESPACE/HOST; a namespace after ~ excludes, ~ alone from all of
+// them.
+func egressHosts(hosts []string, own string) (included, excluded []string) {
+	for _, text := range hosts {
+		namespace, name, ok := strings.Cut(text, "/")
+		if !ok {
+			namespace, name = "*", text
+		}
+		namespace, excludes := strings.CutPrefix(namespace, "~")
+		switch namespace {
+		case ".":
+			namespace = own
+		case "":
+			namespace = "*"
+		}
+		if host := namespace + "/" + strings.ToLower(name); excludes {
+			excluded = append(excluded, "~"+host)
+		} else {
+			included = append(included, host)
+		}
+	}
+	return included, excluded
+}
+
+func egressList(hosts []string) string {
+	slices.Sort(hosts)
+	return strings.Join(slices.Compact(hosts), ",")
 }

@@ -67,6 +67,28 @@ func TestSidecarDecidesWhatIsImported(t *testing.T) {
 	}
 }
 
+// TestR27HostsThatASidecarExcludesAreNotImported: a namespace after ~ excludes hosts, ~ alone
+// excludes them in every namespace; another listener may import them.
+func TestR27HostsThatASidecarExcludesAreNotImported(t *testing.T) {
+	shop := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
+	for egress, want := range map[string]string{
+		`{hosts: ["*/*", "~bank/*"]}`:                                                               "web.shop",
+		`{hosts: ["*/*", "~bank/pay.bank.svc.cluster.local"]}`:                                      "web.shop",
+		`{hosts: ["~/pay.bank.svc.cluster.local", "*/*"]}`:                                          "web.shop",
+		`{hosts: ["*/*", "~./*"]}`:                                                                  "pay.bank",
+		`{hosts: ["*/*", "~shop/*.bank.svc.cluster.local"]}`:                                        "pay.bank web.shop",
+		`{hosts: ["~bank/*"]}`:                                                                      "",
+		`{hosts: ["*/*", "~/*"]}`:                                                                   "",
+		`{port: {number: 80, protocol: HTTP}, hosts: ["*/*", "~bank/*"]}, {hosts: ["bank/*"]}`:      "pay.bank web.shop",
+		`{port: {number: 80, protocol: HTTP}, hosts: ["*/*", "~bank/*"]}, {hosts: ["*/*", "~./*"]}`: "pay.bank web.shop",
+	} {
+		w := twoShops().config(t, "kind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: {egress: ["+egress+"]}")
+		if got := outboundClusters(t, shop, w.snapshot); got != want {
+			t.Errorf("%s imports %q, want %q", egress, got, want)
+		}
+	}
+}
+
 // TestSeed07PrivateObjectIsNotImported: importing a namespace never imports what
 // is private to it.
 func TestSeed07PrivateObjectIsNotImported(t *testing.T) {

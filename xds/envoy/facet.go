@@ -53,7 +53,7 @@ type Facet struct {
 	Balanced  bool                // services whose callers choose the endpoint, for gateways, which have no such callers
 	Automatic bool                // DNS capture: callers know services by automatic VIPs
 	// What configuration makes of the proxy.
-	Egress   string                  // what a Sidecar imports: NAMESPACE/HOST, sorted, joined by commas; empty: everything
+	Egress   string                  // what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST, which excludes; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
 	Outbound federation.OutboundMode // empty: ALLOW_ANY
 }
@@ -124,13 +124,28 @@ func (f Facet) imports(namespace string, host federation.Hostname) bool {
 	if f.Egress == "" {
 		return true
 	}
-	for want := range strings.SplitSeq(f.Egress, ",") {
-		ns, pattern, _ := strings.Cut(want, "/")
-		if (ns == "*" || ns == namespace) && covers(pattern, string(host)) {
+	for list := range strings.SplitSeq(f.Egress, ";") {
+		if listImports(list, namespace, host) {
 			return true
 		}
 	}
 	return false
+}
+
+// listImports tells that one of the list has the host, and that none excludes it.
+func listImports(list, namespace string, host federation.Hostname) bool {
+	imported := false
+	for want := range strings.SplitSeq(list, ",") {
+		want, excludes := strings.CutPrefix(want, "~")
+		ns, pattern, _ := strings.Cut(want, "/")
+		if (ns == "*" || ns == namespace) && covers(pattern, string(host)) {
+			if excludes {
+				return false
+			}
+			imported = true
+		}
+	}
+	return imported
 }
 
 // covers tells that the host is the pattern, or one of those that the wildcard

@@ -9,7 +9,9 @@ import (
 
 // Where services of several namespaces share a hostname and a port, the name of
 // the cluster stands for one of them, its owner: that of the proxy's own namespace,
-// else the oldest that the proxy sees, else the first in the order of namespaces.
+// else one that a cluster has, so that no ServiceEntry of another namespace takes over
+// its hostname, else the oldest that the proxy sees, else the first in the order of
+// namespaces.
 // The others have no clusters, and nothing that is theirs leads to the owner's.
 //
 // Most hostnames have the same owner for every namespace, and their resources are
@@ -83,6 +85,9 @@ func comesBefore(s, t *federation.Service, own string) bool {
 	if ours, theirs := isOwn(s, own), isOwn(t, own); ours != theirs {
 		return ours
 	}
+	if found, foundToo := hasPods(s), hasPods(t); found != foundToo {
+		return found
+	}
 	return s.Created.Before(t.Created)
 }
 
@@ -139,8 +144,11 @@ func (b *builder) hostnameTaken(owner servedPort, loser *federation.Service) Rea
 
 func hostnameTaken(owner servedPort, loser *federation.Service, own string) Reason {
 	why := " has the same hostname and is older; give one of them another name"
-	if isOwn(owner.service, own) {
+	switch {
+	case isOwn(owner.service, own):
 		why = " has the same hostname and is of the proxies' own namespace; give one of them another name"
+	case hasPods(owner.service) && !hasPods(loser):
+		why = " has the same hostname and is a service of a cluster; give the ServiceEntry another host"
 	}
 	return Reason{Code: ReasonHostnameTaken, Service: loser.Key, Message: "service " + loser.Key.String() + " is left out: " + owner.service.Key.String() + why}
 }

@@ -45,13 +45,13 @@ func routeMatch(in *networking.HTTPMatchRequest) (*routev3.RouteMatch, error) {
 }
 
 // claimPrefix begins the names by which matches mean the claims of a verified JWT
-// rather than a header.
+// rather than a header, in any case of letters.
 const claimPrefix = "@request.auth."
 
 // claims are the names of claims among those of headers, sorted.
 func claims(headers map[string]*networking.StringMatch) []string {
 	names := slices.Sorted(maps.Keys(headers))
-	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, claimPrefix) })
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(strings.ToLower(name), claimPrefix) })
 }
 
 // noRequest matches nothing: every request has a method. A route that depends on
