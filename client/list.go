@@ -14,6 +14,15 @@ type page[T any] struct {
 	end   PageEnd
 }
 
+// orZero is what a nullable field has; a hub says why it is null with an error.
+func orZero[T any](of *T) T {
+	if of == nil {
+		var zero T
+		return zero
+	}
+	return *of
+}
+
 // all yields every item of a list, page by page, and at last an error, if any.
 func all[T any](ask func(after *string) (page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -44,7 +53,8 @@ func (c *Client) Objects(ctx context.Context, filter *ConfigObjectFilter) iter.S
 		if err != nil {
 			return page[ObjectSummary]{}, err
 		}
-		return page[ObjectSummary]{answer.ConfigObjects.Nodes, answer.ConfigObjects.PageInfo}, nil
+		found := orZero(answer.ConfigObjects)
+		return page[ObjectSummary]{found.Nodes, found.PageInfo}, nil
 	})
 }
 
@@ -55,7 +65,8 @@ func (c *Client) Services(ctx context.Context, filter *ServiceFilter) iter.Seq2[
 		if err != nil {
 			return page[ServiceSummary]{}, err
 		}
-		return page[ServiceSummary]{answer.Services.Nodes, answer.Services.PageInfo}, nil
+		found := orZero(answer.Services)
+		return page[ServiceSummary]{found.Nodes, found.PageInfo}, nil
 	})
 }
 
@@ -66,7 +77,8 @@ func (c *Client) Clusters(ctx context.Context) iter.Seq2[ClusterSummary, error] 
 		if err != nil {
 			return page[ClusterSummary]{}, err
 		}
-		return page[ClusterSummary]{answer.Clusters.Nodes, answer.Clusters.PageInfo}, nil
+		found := orZero(answer.Clusters)
+		return page[ClusterSummary]{found.Nodes, found.PageInfo}, nil
 	})
 }
 
@@ -77,7 +89,8 @@ func (c *Client) Proxies(ctx context.Context) iter.Seq2[ProxySummary, error] {
 		if err != nil {
 			return page[ProxySummary]{}, err
 		}
-		return page[ProxySummary]{answer.Proxies.Nodes, answer.Proxies.PageInfo}, nil
+		found := orZero(answer.Proxies)
+		return page[ProxySummary]{found.Nodes, found.PageInfo}, nil
 	})
 }
 
@@ -88,7 +101,8 @@ func (c *Client) History(ctx context.Context) iter.Seq2[ConfigStep, error] {
 		if err != nil {
 			return page[ConfigStep]{}, err
 		}
-		return page[ConfigStep]{answer.History.Nodes, answer.History.PageInfo}, nil
+		found := orZero(answer.History)
+		return page[ConfigStep]{found.Nodes, found.PageInfo}, nil
 	})
 }
 

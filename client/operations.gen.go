@@ -677,11 +677,11 @@ func (v *ClusterSummary) GetProblems() ProblemCount { return v.Problems }
 // ClustersResponse is returned by Clusters on success.
 type ClustersResponse struct {
 	// The attached clusters and datacenters, in the order of their IDs. Without first and last, a page has 50.
-	Clusters ClusterPage `json:"clusters"`
+	Clusters *ClusterPage `json:"clusters"`
 }
 
 // GetClusters returns ClustersResponse.Clusters, and is useful for accessing the field via an interface.
-func (v *ClustersResponse) GetClusters() ClusterPage { return v.Clusters }
+func (v *ClustersResponse) GetClusters() *ClusterPage { return v.Clusters }
 
 // ConfigObjectChange includes the requested fields of the GraphQL type ConfigObjectChange.
 // The GraphQL type's documentation follows.
@@ -1349,11 +1349,11 @@ func (v *HistoryPage) GetNodes() []ConfigStep { return v.Nodes }
 // HistoryResponse is returned by History on success.
 type HistoryResponse struct {
 	// What was done to the configuration, the newest first. Without first and last, a page has 50.
-	History HistoryPage `json:"history"`
+	History *HistoryPage `json:"history"`
 }
 
 // GetHistory returns HistoryResponse.History, and is useful for accessing the field via an interface.
-func (v *HistoryResponse) GetHistory() HistoryPage { return v.History }
+func (v *HistoryResponse) GetHistory() *HistoryPage { return v.History }
 
 // HubInfo includes the requested fields of the GraphQL type Hub.
 // The GraphQL type's documentation follows.
@@ -1646,7 +1646,7 @@ type ObjectDetail struct {
 	// What became of it in the mesh.
 	Status ObjectDetailStatus `json:"status"`
 	// What was done to it, the newest first. Without first and last, a page has 50.
-	History ObjectSteps `json:"history"`
+	History *ObjectSteps `json:"history"`
 }
 
 // GetApiVersion returns ObjectDetail.ApiVersion, and is useful for accessing the field via an interface.
@@ -1692,7 +1692,7 @@ func (v *ObjectDetail) GetHidden() []HiddenSource { return v.Hidden }
 func (v *ObjectDetail) GetStatus() ObjectDetailStatus { return v.Status }
 
 // GetHistory returns ObjectDetail.History, and is useful for accessing the field via an interface.
-func (v *ObjectDetail) GetHistory() ObjectSteps { return v.History }
+func (v *ObjectDetail) GetHistory() *ObjectSteps { return v.History }
 
 // ObjectDetailStatus includes the requested fields of the GraphQL type ConfigObjectStatus.
 // The GraphQL type's documentation follows.
@@ -1808,12 +1808,12 @@ type ObjectStep struct {
 	Revision string `json:"revision"`
 	// Who did it; "" where that is unknown.
 	Author string `json:"author"`
-	// When.
-	Time time.Time `json:"time"`
+	// When; null where that is unknown, because an earlier version of the hub compacted the revision.
+	Time *time.Time `json:"time"`
 	// Why.
 	Message *string `json:"message"`
-	// What was done to the object.
-	Action ChangeAction `json:"action"`
+	// What was done to the object; null where that is unknown, because an earlier version of the hub compacted the revision.
+	Action *ChangeAction `json:"action"`
 	// The field manager that did it.
 	Manager *string `json:"manager"`
 }
@@ -1825,13 +1825,13 @@ func (v *ObjectStep) GetRevision() string { return v.Revision }
 func (v *ObjectStep) GetAuthor() string { return v.Author }
 
 // GetTime returns ObjectStep.Time, and is useful for accessing the field via an interface.
-func (v *ObjectStep) GetTime() time.Time { return v.Time }
+func (v *ObjectStep) GetTime() *time.Time { return v.Time }
 
 // GetMessage returns ObjectStep.Message, and is useful for accessing the field via an interface.
 func (v *ObjectStep) GetMessage() *string { return v.Message }
 
 // GetAction returns ObjectStep.Action, and is useful for accessing the field via an interface.
-func (v *ObjectStep) GetAction() ChangeAction { return v.Action }
+func (v *ObjectStep) GetAction() *ChangeAction { return v.Action }
 
 // GetManager returns ObjectStep.Manager, and is useful for accessing the field via an interface.
 func (v *ObjectStep) GetManager() *string { return v.Manager }
@@ -1841,9 +1841,14 @@ func (v *ObjectStep) GetManager() *string { return v.Manager }
 //
 // A page of what was done to an object.
 type ObjectSteps struct {
+	// Whether older revisions of the object were compacted: they existed and are not kept any more.
+	Compacted bool `json:"compacted"`
 	// The revisions of this page.
 	Nodes []ObjectStep `json:"nodes"`
 }
+
+// GetCompacted returns ObjectSteps.Compacted, and is useful for accessing the field via an interface.
+func (v *ObjectSteps) GetCompacted() bool { return v.Compacted }
 
 // GetNodes returns ObjectSteps.Nodes, and is useful for accessing the field via an interface.
 func (v *ObjectSteps) GetNodes() []ObjectStep { return v.Nodes }
@@ -1963,20 +1968,20 @@ func (v *ObjectSummaryStatus) GetFindings() []FindingCode { return v.Findings }
 // One object of the mesh's configuration.
 type ObjectWithHistory struct {
 	// What was done to it, the newest first. Without first and last, a page has 50.
-	History ObjectSteps `json:"history"`
+	History *ObjectSteps `json:"history"`
 }
 
 // GetHistory returns ObjectWithHistory.History, and is useful for accessing the field via an interface.
-func (v *ObjectWithHistory) GetHistory() ObjectSteps { return v.History }
+func (v *ObjectWithHistory) GetHistory() *ObjectSteps { return v.History }
 
 // ObjectsResponse is returned by Objects on success.
 type ObjectsResponse struct {
 	// The configuration objects that are in force, of all sources, in the order of group, kind, namespace and name. Without first and last, a page has 50.
-	ConfigObjects ObjectPage `json:"configObjects"`
+	ConfigObjects *ObjectPage `json:"configObjects"`
 }
 
 // GetConfigObjects returns ObjectsResponse.ConfigObjects, and is useful for accessing the field via an interface.
-func (v *ObjectsResponse) GetConfigObjects() ObjectPage { return v.ConfigObjects }
+func (v *ObjectsResponse) GetConfigObjects() *ObjectPage { return v.ConfigObjects }
 
 // PageEnd includes the requested fields of the GraphQL type PageInfo.
 // The GraphQL type's documentation follows.
@@ -2079,11 +2084,11 @@ var AllProvider = []Provider{
 // ProxiesResponse is returned by Proxies on success.
 type ProxiesResponse struct {
 	// The connected proxies, one for each stream, in the order of node IDs and of connecting. Without first and last, a page has 50.
-	Proxies ProxyPage `json:"proxies"`
+	Proxies *ProxyPage `json:"proxies"`
 }
 
 // GetProxies returns ProxiesResponse.Proxies, and is useful for accessing the field via an interface.
-func (v *ProxiesResponse) GetProxies() ProxyPage { return v.Proxies }
+func (v *ProxiesResponse) GetProxies() *ProxyPage { return v.Proxies }
 
 // ProxyDetailsResponse is returned by ProxyDetails on success.
 type ProxyDetailsResponse struct {
@@ -2813,11 +2818,11 @@ func (v *ServiceVIPs) GetAddresses() []string { return v.Addresses }
 // ServicesResponse is returned by Services on success.
 type ServicesResponse struct {
 	// The services of the mesh, merged over all clusters, in the order of hostname and namespace. Without first and last, a page has 50.
-	Services ServicePage `json:"services"`
+	Services *ServicePage `json:"services"`
 }
 
 // GetServices returns ServicesResponse.Services, and is useful for accessing the field via an interface.
-func (v *ServicesResponse) GetServices() ServicePage { return v.Services }
+func (v *ServicesResponse) GetServices() *ServicePage { return v.Services }
 
 // How much a finding matters.
 type Severity string
@@ -4735,6 +4740,7 @@ fragment ObjectDetail on ConfigObject {
 		}
 	}
 	history(first: 10) {
+		compacted
 		nodes {
 			... ObjectStep
 		}
@@ -4807,6 +4813,7 @@ const ObjectHistory_Operation = `
 query ObjectHistory ($group: String!, $kind: String!, $namespace: String, $name: String!, $first: Int!) {
 	configObject(group: $group, kind: $kind, namespace: $namespace, name: $name) {
 		history(first: $first) {
+			compacted
 			nodes {
 				... ObjectStep
 			}

@@ -37,8 +37,8 @@ type History interface {
 
 // ObjectHistory has what was done to one object.
 type ObjectHistory interface {
-	// History returns up to limit entries, newest first.
-	History(ctx context.Context, key federation.ObjectKey, limit int) ([]apply.HistoryEntry, error)
+	// History returns it at once, from memory.
+	History(ctx context.Context, key federation.ObjectKey) (config.ObjectHistory, error)
 }
 
 // Registrar puts workloads into the mesh for some time.
@@ -95,8 +95,8 @@ type Config struct {
 	Rollouts      Rollouts
 	Deliveries    Deliveries
 	Previewer     Previewer
-	// NotHonoured says what an object wants and the hub does not do.
-	NotHonoured func(*federation.Object) []model.NotHonoured
+	// NotHonoured says what an object of the snapshot wants and the hub does not do.
+	NotHonoured func(*federation.Snapshot, *federation.Object) []model.NotHonoured
 	// Findings are those of an object as it stands in the snapshot.
 	Findings func(*federation.Snapshot, federation.ObjectKey) []apply.Finding
 	// Author names the caller for the history; nil: nobody.

@@ -137,19 +137,8 @@ func (e *engine) commit(ctx context.Context, dryRun bool, changes []config.Chang
 	return result, err
 }
 
-func (e *engine) History(ctx context.Context, key federation.ObjectKey, limit int) ([]apply.HistoryEntry, error) {
-	records, err := e.store.Records(ctx, 0, 1000)
-	var found []apply.HistoryEntry
-	for _, r := range records {
-		for _, c := range r.Changes {
-			if c.Key == key && len(found) < limit {
-				found = append(found, apply.HistoryEntry{
-					Revision: r.Revision, Time: r.Time, Author: r.Author, Message: r.Message, Manager: r.Manager, Action: c.Action,
-				})
-			}
-		}
-	}
-	return found, err
+func (e *engine) History(ctx context.Context, key federation.ObjectKey) (config.ObjectHistory, error) {
+	return e.store.History(ctx, key)
 }
 
 func (e *engine) Register(ctx context.Context, manifest []byte, ttl time.Duration) (time.Time, []apply.Error, error) {

@@ -12,12 +12,8 @@ import (
 	"isthmus.dev/isthmus/graph/transport"
 )
 
-const (
-	// recordsAtOnce is how many records are read at once when all are needed.
-	recordsAtOnce = 100
-	// longestHistory bounds what is read of one object's history.
-	longestHistory = 10_000
-)
+// recordsAtOnce is how many records are read at once when all are needed.
+const recordsAtOnce = 100
 
 // needsAll tells whether a page needs the whole of a list that is read from its
 // front.
@@ -41,13 +37,13 @@ func pageSize(first *int) int {
 }
 
 // History lists what was done to the configuration.
-func (q query) History(ctx context.Context, first *int, after *string, last *int, before *string, _ *string) (model.ConfigRevisionConnection, error) {
+func (q query) History(ctx context.Context, first *int, after *string, last *int, before *string, _ *string) (*model.ConfigRevisionConnection, error) {
 	if q.Config.History == nil {
-		return model.ConfigRevisionConnection{}, errNoConfig
+		return nil, errNoConfig
 	}
 	window, err := window("history", first, after, last, before)
 	if err != nil {
-		return model.ConfigRevisionConnection{}, err
+		return nil, err
 	}
 	var records []config.Record
 	if needsAll(ctx, last) {
@@ -56,14 +52,14 @@ func (q query) History(ctx context.Context, first *int, after *string, last *int
 		records, err = q.Config.History.Records(ctx, model.KeyRevision(window.After), pageSize(first)+1)
 	}
 	if err != nil {
-		return model.ConfigRevisionConnection{}, shown(err)
+		return nil, shown(err)
 	}
 	all := make([]model.ConfigRevision, len(records))
 	for i, r := range records {
 		all[i] = model.NewConfigRevision(r)
 	}
 	list := model.List[model.ConfigRevision]{Name: "history", Items: slices.Values(all), Key: model.ConfigRevision.Key}
-	return model.ConfigRevisionConnection{Page: model.NewPage(list, window)}, nil
+	return &model.ConfigRevisionConnection{Page: model.NewPage(list, window)}, nil
 }
 
 func (q query) allRecords(ctx context.Context) ([]config.Record, error) {
@@ -77,30 +73,31 @@ func (q query) allRecords(ctx context.Context) ([]config.Record, error) {
 	}
 }
 
-// History lists what was done to one object.
-func (r objectResolver) History(ctx context.Context, of *model.ConfigObject, first *int, after *string, last *int, before *string) (model.ObjectRevisionConnection, error) {
+// History lists what was done to one object, up to the revision that the operation
+// speaks of.
+func (r objectResolver) History(ctx context.Context, of *model.ConfigObject, first *int, after *string, last *int, before *string) (*model.ObjectRevisionConnection, error) {
 	name := "history of " + of.Of.Key.String()
 	window, err := window(name, first, after, last, before)
 	if err != nil {
-		return model.ObjectRevisionConnection{}, err
+		return nil, err
 	}
 	if r.Config.ObjectHistory == nil {
-		return model.ObjectRevisionConnection{}, errNoConfig
+		return nil, errNoConfig
 	}
-	limit := longestHistory
-	if after == nil && !needsAll(ctx, last) {
-		limit = pageSize(first) + 1
-	}
-	entries, err := r.Config.ObjectHistory.History(ctx, of.Of.Key, limit)
+	found, err := r.Config.ObjectHistory.History(ctx, of.Of.Key)
 	if err != nil {
-		return model.ObjectRevisionConnection{}, shown(err)
+		return nil, shown(err)
 	}
-	all := make([]model.ObjectRevision, len(entries))
-	for i, e := range entries {
-		all[i] = model.NewObjectRevision(e)
+	steps := found.Steps
+	if seen, err := configured(ctx); err == nil {
+		steps = slices.DeleteFunc(steps, func(s config.Step) bool { return s.Revision > seen.Revision() })
+	}
+	all := make([]model.ObjectRevision, len(steps))
+	for i, s := range steps {
+		all[i] = model.NewObjectRevision(s)
 	}
 	list := model.List[model.ObjectRevision]{Name: name, Items: slices.Values(all), Key: model.ObjectRevision.Key}
-	return model.ObjectRevisionConnection{Page: model.NewPage(list, window)}, nil
+	return &model.ObjectRevisionConnection{Page: model.NewPage(list, window), Compacted: found.Compacted}, nil
 }
 
 // objectAt finds an object of the store of record as of a revision.

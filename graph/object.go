@@ -13,14 +13,17 @@ import (
 )
 
 // ConfigObjects lists the objects that are in force and fit.
-func (q query) ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, _ *string) (model.ConfigObjectConnection, error) {
+func (q query) ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, _ *string) (*model.ConfigObjectConnection, error) {
 	view, err := configured(ctx)
 	if err != nil {
-		return model.ConfigObjectConnection{}, err
+		return nil, err
 	}
 	window, err := window("configObjects", first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
 	list := model.List[model.ConfigObject]{Name: "configObjects", Key: model.ConfigObject.Key, Items: objects(view, filter)}
-	return model.ConfigObjectConnection{Page: model.NewPage(list, window)}, err
+	return &model.ConfigObjectConnection{Page: model.NewPage(list, window)}, nil
 }
 
 func objects(view *config.View, filter *model.ConfigObjectFilter) iter.Seq[model.ConfigObject] {

@@ -1,11 +1,14 @@
 package graph_test
 
 import (
+	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
@@ -118,7 +121,7 @@ func (deliveries) Delivery(key federation.ObjectKey) ([]graph.ProxyState, bool) 
 func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 	c := newConfigured(t, func(o *graph.Options) {
 		o.Config.Deliveries = deliveries{}
-		o.Config.NotHonoured = func(of *federation.Object) []model.NotHonoured {
+		o.Config.NotHonoured = func(_ *federation.Snapshot, of *federation.Object) []model.NotHonoured {
 			return []model.NotHonoured{{Field: "spec.http", Reason: "of " + of.Key.Name}}
 		}
 		o.Config.Findings = func(of *federation.Snapshot, key federation.ObjectKey) []apply.Finding {
@@ -145,4 +148,40 @@ func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 	c.want(other, nil, "acked")
 	c.want(other, nil, "delivered")
 	c.want(other, 0.0, "proxies", "totalCount")
+}
+
+// TestR43FieldsOfOneOperationSpeakOfOneSnapshot: notHonoured, too, which may be
+// asked of one object after the mesh has changed.
+func TestR43FieldsOfOneOperationSpeakOfOneSnapshot(t *testing.T) {
+	var c configured
+	c = newConfigured(t, func(o *graph.Options) {
+		o.Config.NotHonoured = func(of *federation.Snapshot, _ *federation.Object) []model.NotHonoured {
+			// The mesh changes while the operation is answered.
+			c.mesh.Open(federation.ShardKey{Cluster: "c9", Provider: federation.Kubernetes}).Update(federation.Edit{Status: &federation.RegistryStatus{Phase: federation.Ready}})
+			return []model.NotHonoured{{Field: "spec", Reason: strconv.FormatUint(of.Version(), 10)}}
+		}
+	})
+	c.apply(routes(route("shop", "a", "x"), route("shop", "b", "x")))
+	data := c.answer(`{hub{snapshotVersion} configObjects(filter:{source:ETCD}){nodes{status{notHonoured{reason}}}}}`, nil)
+	for i := range 2 {
+		c.want(data, at(data, "hub", "snapshotVersion"), "configObjects", "nodes", i, "status", "notHonoured", 0, "reason")
+	}
+}
+
+// longAgo has the history of an object whose older records are gone.
+type longAgo struct{}
+
+func (longAgo) History(context.Context, federation.ObjectKey) (config.ObjectHistory, error) {
+	return config.ObjectHistory{Compacted: true, Steps: []config.Step{{Revision: 9}, {Revision: 1}}}, nil
+}
+
+// TestR40HistorySaysWhatIsNotKept: an object has a step, however old, and a revision
+// that is newer than the operation's is not shown.
+func TestR40HistorySaysWhatIsNotKept(t *testing.T) {
+	c := newConfigured(t, func(o *graph.Options) { o.Config.ObjectHistory = longAgo{} })
+	c.apply(route("shop", "a", "x"))
+	data := c.answer(`{configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"a"){history{totalCount compacted nodes{revision author time action message}}}}`, nil)
+	c.want(data, map[string]any{
+		"totalCount": 1.0, "compacted": true, "nodes": []any{map[string]any{"revision": "1", "author": "", "time": nil, "action": nil, "message": nil}},
+	}, "configObject", "history")
 }

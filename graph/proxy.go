@@ -9,8 +9,11 @@ import (
 )
 
 // Proxies lists the streams of all proxies.
-func (q query) Proxies(ctx context.Context, first *int, after *string, last *int, before *string) (model.ProxyConnection, error) {
+func (q query) Proxies(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ProxyConnection, error) {
 	window, err := window("proxies", first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
 	listed := func(behind fleet.Key) iter.Seq[model.Proxy] {
 		return func(yield func(model.Proxy) bool) {
 			for of := range connected(ctx).ProxiesAfter(behind) {
@@ -24,7 +27,7 @@ func (q query) Proxies(ctx context.Context, first *int, after *string, last *int
 		Name: "proxies", Key: model.Proxy.Key, Items: listed(fleet.Key{}), Count: func() int { return connected(ctx).Count() },
 		From: func() iter.Seq[model.Proxy] { return listed(model.ProxyKey(window.After)) },
 	}
-	return model.ProxyConnection{Page: model.NewPage(list, window)}, err
+	return &model.ProxyConnection{Page: model.NewPage(list, window)}, nil
 }
 
 // Proxy finds the latest stream of a node.

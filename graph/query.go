@@ -50,9 +50,12 @@ func (q query) Node(ctx context.Context, id string) (model.Node, error) {
 	return nil, nil
 }
 
-func (q query) Clusters(ctx context.Context, first *int, after *string, last *int, before *string) (model.ClusterConnection, error) {
+func (q query) Clusters(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ClusterConnection, error) {
 	window, err := window("clusters", first, after, last, before)
-	return model.ClusterConnection{Page: model.NewPage(q.clusters(snapshot(ctx)), window)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &model.ClusterConnection{Page: model.NewPage(q.clusters(snapshot(ctx)), window)}, nil
 }
 
 func (q query) Cluster(ctx context.Context, clusterID string) (*model.Cluster, error) {
@@ -64,9 +67,12 @@ func (q query) Cluster(ctx context.Context, clusterID string) (*model.Cluster, e
 	return &cluster, nil
 }
 
-func (q query) Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, _ *string) (model.ServiceConnection, error) {
+func (q query) Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, _ *string) (*model.ServiceConnection, error) {
 	window, err := window("services", first, after, last, before)
-	return model.ServiceConnection{Page: model.NewPage(services(snapshot(ctx), window.After, filter), window)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &model.ServiceConnection{Page: model.NewPage(services(snapshot(ctx), window.After, filter), window)}, nil
 }
 
 // Service finds a service by hostname, and namespace where that is not enough.

@@ -88,9 +88,13 @@ func TestConnectionsHaveTheShapeOfRelay(t *testing.T) {
 	ours(schema, func(definition *ast.Definition) {
 		if node, ok := strings.CutSuffix(definition.Name, "Connection"); ok {
 			connections++
-			fieldsAre(t, definition, map[string]string{
+			fields := map[string]string{
 				"edges": "[" + node + "Edge!]!", "nodes": "[" + node + "!]!", "pageInfo": "PageInfo!", "totalCount": "Int!",
-			})
+			}
+			if node == "ObjectRevision" {
+				fields["compacted"] = "Boolean!" // a list of which the end may be missing
+			}
+			fieldsAre(t, definition, fields)
 			fieldsAre(t, schema.Types[node+"Edge"], map[string]string{"cursor": "String!", "node": node + "!"})
 		}
 		for _, field := range definition.Fields {
@@ -208,5 +212,26 @@ func TestEditorsIntrospectionIsAnswered(t *testing.T) {
 	data, errs := newHub(t).ask(string(query), nil)
 	if errs != "" || at(data, "__schema", "queryType", "name") != "Query" {
 		t.Errorf("got %.300v %s", data, errs)
+	}
+}
+
+// TestR41WhatMayFailAloneIsNullable: an error of such a field does not make the
+// answer null beside it.
+func TestR41WhatMayFailAloneIsNullable(t *testing.T) {
+	schema := publicSchema(t)
+	for _, field := range schema.Query.Fields {
+		if strings.HasSuffix(field.Type.Name(), "Connection") && field.Type.NonNull {
+			t.Errorf("Query.%s is not nullable", field.Name)
+		}
+	}
+	for typeName, names := range map[string][]string{
+		"Query": {"configObject", "configSources"}, "ConfigObject": {"history"},
+		"ApplyPayload": {"rollout"}, "DeletePayload": {"rollout"}, "RollbackPayload": {"rollout"},
+	} {
+		for _, name := range names {
+			if field := schema.Types[typeName].Fields.ForName(name); field == nil || field.Type.NonNull {
+				t.Errorf("%s.%s is not nullable", typeName, name)
+			}
+		}
 	}
 }

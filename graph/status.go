@@ -18,7 +18,7 @@ func (r objectResolver) Status(ctx context.Context, of *model.ConfigObject) (mod
 		}
 	}
 	if object, ok := snapshot(ctx).Object(of.Of.Key); ok && r.Config.NotHonoured != nil {
-		status.NotHonoured = r.Config.NotHonoured(object)
+		status.NotHonoured = r.Config.NotHonoured(snapshot(ctx), object)
 	}
 	if r.Config.Findings != nil {
 		status.Findings = model.Findings(r.Config.Findings(snapshot(ctx), of.Of.Key))

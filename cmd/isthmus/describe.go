@@ -105,8 +105,13 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 	for _, f := range o.Status.Findings {
 		findings = append(findings, findingText(f))
 	}
-	for _, step := range o.History.Nodes {
-		steps = append(steps, stepText(step))
+	if o.History != nil {
+		for _, step := range o.History.Nodes {
+			steps = append(steps, stepText(step))
+		}
+		if o.History.Compacted && len(steps) < 10 {
+			steps = append(steps, "older revisions were compacted")
+		}
 	}
 	manifest = strings.Split(strings.TrimRight(o.Yaml, "\n"), "\n")
 	sections := []part{{"Refused by", refusals}, {"Not carried out", ignored}, {"Findings", findings}, {"History", steps}, {"Object", manifest}}
@@ -117,7 +122,7 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 }
 
 func stepText(step client.ObjectStep) string {
-	text := fmt.Sprintf("%s  revision %s  %s", step.Time.Format(time.RFC3339), step.Revision, did(step.Action))
+	text := fmt.Sprintf("%s  revision %s  %s", orDash(moment(step.Time)), step.Revision, didStep(step))
 	for _, word := range []string{step.Author, orEmpty(step.Manager), orEmpty(step.Message)} {
 		if word != "" {
 			text += "  " + word

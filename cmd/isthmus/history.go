@@ -110,14 +110,19 @@ func changesText(changes []client.StepChange) string {
 }
 
 func (h *historyFlags) ofOne(ctx context.Context, s *session, o output, of client.Ref) error {
-	steps, err := s.steps(ctx, of, h.limit)
+	found, err := s.steps(ctx, of, h.limit)
 	if err != nil {
 		return err
 	}
-	if o.sort != "table" {
-		return printSteps(s.io, o, steps)
+	if found.Compacted && len(found.Nodes) < h.limit {
+		if _, err := fmt.Fprintf(s.io.err, "older revisions of %s were compacted\n", refName(of)); err != nil {
+			return err
+		}
 	}
-	return printStepTable(s.io, steps)
+	if o.sort != "table" {
+		return printSteps(s.io, o, found.Nodes)
+	}
+	return printStepTable(s.io, found.Nodes)
 }
 
 func printSteps[T any](io streams, o output, steps []T) error {
@@ -135,30 +140,30 @@ func printSteps[T any](io streams, o output, steps []T) error {
 func printStepTable(io streams, steps []client.ObjectStep) error {
 	t := table{to: io.out, heads: []string{"REVISION", "TIME", "ACTION", "AUTHOR", "MANAGER", "MESSAGE"}}
 	for _, step := range steps {
-		t.add(step.Revision, step.Time.Format(time.RFC3339), did(step.Action), orDash(step.Author), orDash(orEmpty(step.Manager)), orEmpty(step.Message))
+		t.add(step.Revision, orDash(moment(step.Time)), didStep(step), orDash(step.Author), orDash(orEmpty(step.Manager)), orEmpty(step.Message))
 	}
 	return t.flush()
 }
 
 // steps are what was done to an object, the newest first; of one that is deleted,
 // what the history of the whole configuration tells.
-func (s *session) steps(ctx context.Context, of client.Ref, limit int) ([]client.ObjectStep, error) {
+func (s *session) steps(ctx context.Context, of client.Ref, limit int) (client.ObjectSteps, error) {
 	answer, err := client.ObjectHistory(ctx, s, of.Group, of.Kind, &of.Namespace, of.Name, limit)
 	if err != nil {
-		return nil, err
+		return client.ObjectSteps{}, err
 	}
-	if answer.ConfigObject != nil {
-		return answer.ConfigObject.History.Nodes, nil
+	if answer.ConfigObject != nil && answer.ConfigObject.History != nil {
+		return *answer.ConfigObject.History, nil
 	}
 	var steps []client.ObjectStep
 	for step, err := range s.History(ctx) {
 		if err != nil {
-			return nil, err
+			return client.ObjectSteps{}, err
 		}
 		for _, c := range step.Changes {
 			if refName(c.Object) == refName(of) {
 				steps = append(steps, client.ObjectStep{
-					Revision: step.Revision, Author: step.Author, Time: step.Time, Message: step.Message, Action: c.Action, Manager: step.Manager,
+					Revision: step.Revision, Author: step.Author, Time: &step.Time, Message: step.Message, Action: &c.Action, Manager: step.Manager,
 				})
 			}
 		}
@@ -167,7 +172,15 @@ func (s *session) steps(ctx context.Context, of client.Ref, limit int) ([]client
 		}
 	}
 	if len(steps) == 0 {
-		return nil, fmt.Errorf("%s is not there, and the history does not know it; \"isthmus history\" shows what was done", refName(of))
+		return client.ObjectSteps{}, fmt.Errorf("%s is not there, and the history does not know it; \"isthmus history\" shows what was done", refName(of))
 	}
-	return steps, nil
+	return client.ObjectSteps{Nodes: steps}, nil
+}
+
+// didStep says what a step did, "-" where that is not known.
+func didStep(step client.ObjectStep) string {
+	if step.Action == nil {
+		return "-"
+	}
+	return did(*step.Action)
 }

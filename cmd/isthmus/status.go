@@ -19,16 +19,15 @@ const notHonoured = "NOT_HONOURED"
 // statusOf tells what becomes of an object: from the problems that the hub's own
 // cluster has with it, and from what proxies' resources are not made of.
 type statusOf struct {
-	snapshots interface{ Latest() *federation.Snapshot }
-	hub       federation.ClusterID
-	proxies   interface {
+	hub     federation.ClusterID
+	proxies interface {
 		Reasons(key federation.ObjectKey) []envoy.Reason
 		ServiceReasons(key federation.ServiceKey) []envoy.Reason
 	}
 }
 
-// notHonoured says which fields of the object have no effect.
-func (s statusOf) notHonoured(o *federation.Object) []model.NotHonoured {
+// notHonoured says which fields of the object have no effect in the snapshot.
+func (s statusOf) notHonoured(snapshot *federation.Snapshot, o *federation.Object) []model.NotHonoured {
 	found := []model.NotHonoured{}
 	for _, f := range envoy.NotHonoured(o) {
 		path := "spec." + f.Path
@@ -37,7 +36,7 @@ func (s statusOf) notHonoured(o *federation.Object) []model.NotHonoured {
 		}
 		found = append(found, model.NotHonoured{Field: path, Reason: f.Reason})
 	}
-	for p := range s.problems(s.snapshots.Latest(), o.Key) {
+	for p := range s.problems(snapshot, o.Key) {
 		if p.Code == notHonoured {
 			found = append(found, model.NotHonoured{Field: p.Field, Reason: p.Message})
 		}

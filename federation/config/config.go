@@ -159,6 +159,10 @@ type Log interface {
 	// Records returns up to limit records below the revision before, newest first;
 	// before 0 starts at the newest.
 	Records(ctx context.Context, before int64, limit int) ([]Record, error)
+	// History returns what was done to an object. Every object that was committed
+	// has a step, however old that is. It does not wait for the store once the source
+	// has given anything.
+	History(ctx context.Context, key federation.ObjectKey) (ObjectHistory, error)
 	// At returns every object as of the revision.
 	At(ctx context.Context, revision int64) ([]Object, error)
 	// Find returns the record of the commit with that idempotency key, or nil.

@@ -388,6 +388,7 @@ type ComplexityRoot struct {
 	}
 
 	ObjectRevisionConnection struct {
+		Compacted  func(childComplexity int) int
 		Edges      func(childComplexity int) int
 		Nodes      func(childComplexity int) int
 		PageInfo   func(childComplexity int) int
@@ -2086,6 +2087,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ObjectRevision.Time(childComplexity), true
 
+	case "ObjectRevisionConnection.compacted":
+		if e.ComplexityRoot.ObjectRevisionConnection.Compacted == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevisionConnection.Compacted(childComplexity), true
 	case "ObjectRevisionConnection.edges":
 		if e.ComplexityRoot.ObjectRevisionConnection.Edges == nil {
 			break
@@ -3348,7 +3355,10 @@ A length of time as a decimal number with a unit, or several of them, like "1h5m
 """
 scalar Duration @specifiedBy(url: "https://pkg.go.dev/time#ParseDuration")
 
-"Where reading starts. All fields of one operation speak of the same snapshot of the mesh."
+"""
+Where reading starts. All fields of one operation speak of the same snapshot of the mesh. A field that cannot be
+answered is null, with an error that has its path; the others are answered.
+"""
 type Query {
   "The hub itself."
   hub: Hub!
@@ -3369,7 +3379,7 @@ type Query {
     last: Int
     "Only what comes before this cursor."
     before: String
-  ): ClusterConnection!
+  ): ClusterConnection
 
   "One attached cluster, or null."
   cluster(
@@ -3391,7 +3401,7 @@ type Query {
     filter: ServiceFilter
     "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
     minRevision: String
-  ): ServiceConnection!
+  ): ServiceConnection
 
   "One service, or null. Without a namespace the hostname must be enough: when several namespaces have it, the error lists them."
   service(
@@ -3425,7 +3435,7 @@ type Query {
     last: Int
     "Only what comes before this cursor."
     before: String
-  ): ProxyConnection!
+  ): ProxyConnection
 
   "One connected proxy, or null; the latest stream of a proxy that has several."
   proxy(
@@ -3459,7 +3469,7 @@ type Query {
     filter: ConfigObjectFilter
     "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
     minRevision: String
-  ): ConfigObjectConnection!
+  ): ConfigObjectConnection
 
   "One configuration object, or null."
   configObject(
@@ -3489,10 +3499,10 @@ type Query {
     before: String
     "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
     minRevision: String
-  ): ConfigRevisionConnection!
+  ): ConfigRevisionConnection
 
   "The places that configuration objects come from, in the order of precedence: where two have the same object, the first one's is in force."
-  configSources: [ConfigSource!]!
+  configSources: [ConfigSource!]
 
   "The kinds of objects that the hub takes, by group and kind."
   kinds: [ConfigKind!]!
@@ -4667,7 +4677,7 @@ type ConfigObject implements Node {
     last: Int
     "Only what comes before this cursor."
     before: String
-  ): ObjectRevisionConnection!
+  ): ObjectRevisionConnection
 }
 
 "An object that is not in force because an earlier source has it too."
@@ -4723,6 +4733,8 @@ type ObjectRevisionConnection {
   pageInfo: PageInfo!
   "How many revisions there are on all pages."
   totalCount: Int!
+  "Whether older revisions of the object were compacted: they existed and are not kept any more."
+  compacted: Boolean!
 }
 
 "A revision of an object in a list."
@@ -4739,12 +4751,12 @@ type ObjectRevision {
   revision: String!
   "Who did it; \"\" where that is unknown."
   author: String!
-  "When."
-  time: DateTime!
+  "When; null where that is unknown, because an earlier version of the hub compacted the revision."
+  time: DateTime
   "Why."
   message: String
-  "What was done to the object."
-  action: ChangeAction!
+  "What was done to the object; null where that is unknown, because an earlier version of the hub compacted the revision."
+  action: ChangeAction
   "The field manager that did it."
   manager: String
 }
@@ -5918,6 +5930,8 @@ func (ec *executionContext) childFields_ObjectRevisionConnection(ctx context.Con
 		return ec.fieldContext_ObjectRevisionConnection_pageInfo(ctx, field)
 	case "totalCount":
 		return ec.fieldContext_ObjectRevisionConnection_totalCount(ctx, field)
+	case "compacted":
+		return ec.fieldContext_ObjectRevisionConnection_compacted(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ObjectRevisionConnection", field.Name)
 }

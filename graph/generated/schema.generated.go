@@ -27,7 +27,7 @@ type ClusterResolver interface {
 }
 type ConfigObjectResolver interface {
 	Status(ctx context.Context, obj *model.ConfigObject) (model.ConfigObjectStatus, error)
-	History(ctx context.Context, obj *model.ConfigObject, first *int, after *string, last *int, before *string) (model.ObjectRevisionConnection, error)
+	History(ctx context.Context, obj *model.ConfigObject, first *int, after *string, last *int, before *string) (*model.ObjectRevisionConnection, error)
 }
 type ConfigObjectStatusResolver interface {
 	Proxies(ctx context.Context, obj *model.ConfigObjectStatus, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error)
@@ -48,19 +48,19 @@ type MutationResolver interface {
 type QueryResolver interface {
 	Hub(ctx context.Context) (model.Hub, error)
 	Node(ctx context.Context, id string) (model.Node, error)
-	Clusters(ctx context.Context, first *int, after *string, last *int, before *string) (model.ClusterConnection, error)
+	Clusters(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ClusterConnection, error)
 	Cluster(ctx context.Context, clusterID string) (*model.Cluster, error)
-	Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, minRevision *string) (model.ServiceConnection, error)
+	Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, minRevision *string) (*model.ServiceConnection, error)
 	Service(ctx context.Context, hostname string, namespace *string, minRevision *string) (*model.Service, error)
 	Networks(ctx context.Context) ([]model.Network, error)
 	CertificateAuthority(ctx context.Context) (model.CertificateAuthority, error)
 	Network(ctx context.Context, id string) (*model.Network, error)
-	Proxies(ctx context.Context, first *int, after *string, last *int, before *string) (model.ProxyConnection, error)
+	Proxies(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ProxyConnection, error)
 	Proxy(ctx context.Context, nodeID string) (*model.Proxy, error)
 	Explain(ctx context.Context, proxy string, hostname string, port int, minRevision *string) (*model.Explanation, error)
-	ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) (model.ConfigObjectConnection, error)
+	ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) (*model.ConfigObjectConnection, error)
 	ConfigObject(ctx context.Context, group string, kind string, namespace *string, name string, at *string, minRevision *string) (*model.ConfigObject, error)
-	History(ctx context.Context, first *int, after *string, last *int, before *string, minRevision *string) (model.ConfigRevisionConnection, error)
+	History(ctx context.Context, first *int, after *string, last *int, before *string, minRevision *string) (*model.ConfigRevisionConnection, error)
 	ConfigSources(ctx context.Context) ([]model.ConfigSource, error)
 	Kinds(ctx context.Context) ([]model.ConfigKind, error)
 }
@@ -3157,11 +3157,11 @@ func (ec *executionContext) _ConfigObject_history(ctx context.Context, field gra
 			return ec.Resolvers.ConfigObject().History(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ObjectRevisionConnection) graphql.Marshaler {
-			return ec.marshalNObjectRevisionConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionConnection(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ObjectRevisionConnection) graphql.Marshaler {
+			return ec.marshalOObjectRevisionConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionConnection(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_ConfigObject_history(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -6683,11 +6683,11 @@ func (ec *executionContext) _ObjectRevision_time(ctx context.Context, field grap
 			return obj.Time, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
-			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_ObjectRevision_time(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -6729,11 +6729,11 @@ func (ec *executionContext) _ObjectRevision_action(ctx context.Context, field gr
 			return obj.Action, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ChangeAction) graphql.Marshaler {
-			return ec.marshalNChangeAction2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChangeAction(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ChangeAction) graphql.Marshaler {
+			return ec.marshalOChangeAction2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChangeAction(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_ObjectRevision_action(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -6880,6 +6880,29 @@ func (ec *executionContext) _ObjectRevisionConnection_totalCount(ctx context.Con
 }
 func (ec *executionContext) fieldContext_ObjectRevisionConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ObjectRevisionConnection", field, true, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ObjectRevisionConnection_compacted(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevisionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ObjectRevisionConnection_compacted(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Compacted, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ObjectRevisionConnection_compacted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ObjectRevisionConnection", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _ObjectRevisionEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevisionEdge) (ret graphql.Marshaler) {
@@ -8490,11 +8513,11 @@ func (ec *executionContext) _Query_clusters(ctx context.Context, field graphql.C
 			return ec.Resolvers.Query().Clusters(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ClusterConnection) graphql.Marshaler {
-			return ec.marshalNClusterConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterConnection(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ClusterConnection) graphql.Marshaler {
+			return ec.marshalOClusterConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterConnection(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Query_clusters(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -8578,11 +8601,11 @@ func (ec *executionContext) _Query_services(ctx context.Context, field graphql.C
 			return ec.Resolvers.Query().Services(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ServiceFilter), fc.Args["minRevision"].(*string))
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ServiceConnection) graphql.Marshaler {
-			return ec.marshalNServiceConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceConnection(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ServiceConnection) graphql.Marshaler {
+			return ec.marshalOServiceConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceConnection(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Query_services(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -8774,11 +8797,11 @@ func (ec *executionContext) _Query_proxies(ctx context.Context, field graphql.Co
 			return ec.Resolvers.Query().Proxies(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ProxyConnection) graphql.Marshaler {
-			return ec.marshalNProxyConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyConnection(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ProxyConnection) graphql.Marshaler {
+			return ec.marshalOProxyConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyConnection(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Query_proxies(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -8906,11 +8929,11 @@ func (ec *executionContext) _Query_configObjects(ctx context.Context, field grap
 			return ec.Resolvers.Query().ConfigObjects(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ConfigObjectFilter), fc.Args["minRevision"].(*string))
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ConfigObjectConnection) graphql.Marshaler {
-			return ec.marshalNConfigObjectConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectConnection(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObjectConnection) graphql.Marshaler {
+			return ec.marshalOConfigObjectConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectConnection(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Query_configObjects(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -8994,11 +9017,11 @@ func (ec *executionContext) _Query_history(ctx context.Context, field graphql.Co
 			return ec.Resolvers.Query().History(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["minRevision"].(*string))
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ConfigRevisionConnection) graphql.Marshaler {
-			return ec.marshalNConfigRevisionConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevisionConnection(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigRevisionConnection) graphql.Marshaler {
+			return ec.marshalOConfigRevisionConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevisionConnection(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Query_history(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -9038,10 +9061,10 @@ func (ec *executionContext) _Query_configSources(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []model.ConfigSource) graphql.Marshaler {
-			return ec.marshalNConfigSource2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSourceᚄ(ctx, selections, v)
+			return ec.marshalOConfigSource2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSourceᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Query_configSources(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -13954,7 +13977,7 @@ func (ec *executionContext) _ConfigObject(ctx context.Context, sel ast.Selection
 					}
 				}()
 				res = ec._ConfigObject_history(ctx, field, obj)
-				if res == graphql.Null {
+				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -15700,7 +15723,7 @@ func (ec *executionContext) _ObjectRevision(ctx context.Context, sel ast.Selecti
 			}
 		case "time":
 			out.Values[i] = ec._ObjectRevision_time(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "message":
@@ -15710,7 +15733,7 @@ func (ec *executionContext) _ObjectRevision(ctx context.Context, sel ast.Selecti
 			}
 		case "action":
 			out.Values[i] = ec._ObjectRevision_action(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "manager":
@@ -15768,6 +15791,11 @@ func (ec *executionContext) _ObjectRevisionConnection(ctx context.Context, sel a
 			}
 		case "totalCount":
 			out.Values[i] = ec._ObjectRevisionConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "compacted":
+			out.Values[i] = ec._ObjectRevisionConnection_compacted(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -16623,7 +16651,7 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_clusters(ctx, field)
-				if res == graphql.Null {
+				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -16667,7 +16695,7 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_services(ctx, field)
-				if res == graphql.Null {
+				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -16777,7 +16805,7 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_proxies(ctx, field)
-				if res == graphql.Null {
+				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -16843,7 +16871,7 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_configObjects(ctx, field)
-				if res == graphql.Null {
+				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -16887,7 +16915,7 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_history(ctx, field)
-				if res == graphql.Null {
+				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -16909,7 +16937,7 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_configSources(ctx, field)
-				if res == graphql.Null {
+				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -18254,10 +18282,6 @@ func (ec *executionContext) marshalNClusterChange2ᚕisthmusᚗdevᚋisthmusᚋg
 	return ret
 }
 
-func (ec *executionContext) marshalNClusterConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterConnection(ctx context.Context, sel ast.SelectionSet, v model.ClusterConnection) graphql.Marshaler {
-	return ec._ClusterConnection(ctx, sel, &v)
-}
-
 func (ec *executionContext) marshalNClusterEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterEdge(ctx context.Context, sel ast.SelectionSet, v model.ClusterEdge) graphql.Marshaler {
 	return ec._ClusterEdge(ctx, sel, &v)
 }
@@ -18412,10 +18436,6 @@ func (ec *executionContext) marshalNConfigObjectChange2ᚕisthmusᚗdevᚋisthmu
 	return ret
 }
 
-func (ec *executionContext) marshalNConfigObjectConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectConnection(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectConnection) graphql.Marshaler {
-	return ec._ConfigObjectConnection(ctx, sel, &v)
-}
-
 func (ec *executionContext) marshalNConfigObjectEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectEdge(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectEdge) graphql.Marshaler {
 	return ec._ConfigObjectEdge(ctx, sel, &v)
 }
@@ -18460,10 +18480,6 @@ func (ec *executionContext) marshalNConfigRevision2ᚕisthmusᚗdevᚋisthmusᚋ
 	return ret
 }
 
-func (ec *executionContext) marshalNConfigRevisionConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevisionConnection(ctx context.Context, sel ast.SelectionSet, v model.ConfigRevisionConnection) graphql.Marshaler {
-	return ec._ConfigRevisionConnection(ctx, sel, &v)
-}
-
 func (ec *executionContext) marshalNConfigRevisionEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevisionEdge(ctx context.Context, sel ast.SelectionSet, v model.ConfigRevisionEdge) graphql.Marshaler {
 	return ec._ConfigRevisionEdge(ctx, sel, &v)
 }
@@ -18486,22 +18502,6 @@ func (ec *executionContext) marshalNConfigRevisionEdge2ᚕisthmusᚗdevᚋisthmu
 
 func (ec *executionContext) marshalNConfigSource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSource(ctx context.Context, sel ast.SelectionSet, v model.ConfigSource) graphql.Marshaler {
 	return ec._ConfigSource(ctx, sel, &v)
-}
-
-func (ec *executionContext) marshalNConfigSource2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSourceᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigSource) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNConfigSource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSource(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) unmarshalNConfigSourceKind2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSourceKind(ctx context.Context, v any) (model.ConfigSourceKind, error) {
@@ -18917,10 +18917,6 @@ func (ec *executionContext) marshalNObjectRevision2ᚕisthmusᚗdevᚋisthmusᚋ
 	return ret
 }
 
-func (ec *executionContext) marshalNObjectRevisionConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionConnection(ctx context.Context, sel ast.SelectionSet, v model.ObjectRevisionConnection) graphql.Marshaler {
-	return ec._ObjectRevisionConnection(ctx, sel, &v)
-}
-
 func (ec *executionContext) marshalNObjectRevisionEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionEdge(ctx context.Context, sel ast.SelectionSet, v model.ObjectRevisionEdge) graphql.Marshaler {
 	return ec._ObjectRevisionEdge(ctx, sel, &v)
 }
@@ -19047,10 +19043,6 @@ func (ec *executionContext) marshalNProxy2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋm
 	}
 
 	return ret
-}
-
-func (ec *executionContext) marshalNProxyConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyConnection(ctx context.Context, sel ast.SelectionSet, v model.ProxyConnection) graphql.Marshaler {
-	return ec._ProxyConnection(ctx, sel, &v)
 }
 
 func (ec *executionContext) marshalNProxyEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyEdge(ctx context.Context, sel ast.SelectionSet, v model.ProxyEdge) graphql.Marshaler {
@@ -19527,6 +19519,22 @@ func (ec *executionContext) marshalOCertificateAuthority2ᚖisthmusᚗdevᚋisth
 	return ec._CertificateAuthority(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOChangeAction2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChangeAction(ctx context.Context, v any) (*model.ChangeAction, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.ChangeAction)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOChangeAction2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChangeAction(ctx context.Context, sel ast.SelectionSet, v *model.ChangeAction) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
 func (ec *executionContext) unmarshalOChangeFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChangeFilter(ctx context.Context, v any) (*model.ChangeFilter, error) {
 	if v == nil {
 		return nil, nil
@@ -19578,6 +19586,13 @@ func (ec *executionContext) marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraph�
 	return ec._Cluster(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOClusterConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterConnection(ctx context.Context, sel ast.SelectionSet, v *model.ClusterConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ClusterConnection(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOClusterIdentity2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterIdentity(ctx context.Context, sel ast.SelectionSet, v *model.ClusterIdentity) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -19592,12 +19607,45 @@ func (ec *executionContext) marshalOConfigObject2ᚖisthmusᚗdevᚋisthmusᚋgr
 	return ec._ConfigObject(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOConfigObjectConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectConnection(ctx context.Context, sel ast.SelectionSet, v *model.ConfigObjectConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ConfigObjectConnection(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOConfigObjectFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectFilter(ctx context.Context, v any) (*model.ConfigObjectFilter, error) {
 	if v == nil {
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputConfigObjectFilter(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOConfigRevisionConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevisionConnection(ctx context.Context, sel ast.SelectionSet, v *model.ConfigRevisionConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ConfigRevisionConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOConfigSource2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSourceᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigSource) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNConfigSource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSource(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalOConfigSourceKind2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSourceKind(ctx context.Context, v any) (*model.ConfigSourceKind, error) {
@@ -19787,6 +19835,13 @@ func (ec *executionContext) marshalOObjectRef2ᚖisthmusᚗdevᚋisthmusᚋgraph
 	return ec._ObjectRef(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOObjectRevisionConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionConnection(ctx context.Context, sel ast.SelectionSet, v *model.ObjectRevisionConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ObjectRevisionConnection(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOPreview2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPreview(ctx context.Context, sel ast.SelectionSet, v *model.Preview) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -19817,6 +19872,13 @@ func (ec *executionContext) marshalOProxy2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋm
 	return ec._Proxy(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOProxyConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyConnection(ctx context.Context, sel ast.SelectionSet, v *model.ProxyConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ProxyConnection(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalORollout2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRollout(ctx context.Context, sel ast.SelectionSet, v *model.Rollout) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -19829,6 +19891,13 @@ func (ec *executionContext) marshalOService2ᚖisthmusᚗdevᚋisthmusᚋgraph�
 		return graphql.Null
 	}
 	return ec._Service(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOServiceConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceConnection(ctx context.Context, sel ast.SelectionSet, v *model.ServiceConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ServiceConnection(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOServiceFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceFilter(ctx context.Context, v any) (*model.ServiceFilter, error) {

@@ -61,7 +61,10 @@ func (c ProxyRolloutConnection) Edges() []ProxyRolloutEdge {
 }
 
 // ObjectRevisionConnection is a page of what was done to an object.
-type ObjectRevisionConnection struct{ Page[ObjectRevision] }
+type ObjectRevisionConnection struct {
+	Page[ObjectRevision]
+	Compacted bool
+}
 
 // Edges returns the revisions of the page with their cursors.
 func (c ObjectRevisionConnection) Edges() []ObjectRevisionEdge {

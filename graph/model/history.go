@@ -6,15 +6,17 @@ import (
 	"strconv"
 
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/federation/config/apply"
 )
 
 // NewObjectRevision shows what a revision did to an object.
-func NewObjectRevision(e apply.HistoryEntry) ObjectRevision {
-	return ObjectRevision{
-		Revision: Revision(e.Revision), Author: e.Author, Time: e.Time, Message: given(e.Message),
-		Action: ChangeAction(e.Action), Manager: given(e.Manager),
+func NewObjectRevision(s config.Step) ObjectRevision {
+	shown := ObjectRevision{
+		Revision: Revision(s.Revision), Author: s.Author, Time: known(s.Time), Message: given(s.Message), Manager: given(s.Manager),
 	}
+	if action := ChangeAction(s.Action); action != "" {
+		shown.Action = &action
+	}
+	return shown
 }
 
 // Key orders revisions, the newest first.

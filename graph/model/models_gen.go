@@ -561,12 +561,12 @@ type ObjectRevision struct {
 	Revision string `json:"revision"`
 	// Who did it; "" where that is unknown.
 	Author string `json:"author"`
-	// When.
-	Time time.Time `json:"time"`
+	// When; null where that is unknown, because an earlier version of the hub compacted the revision.
+	Time *time.Time `json:"time,omitempty"`
 	// Why.
 	Message *string `json:"message,omitempty"`
-	// What was done to the object.
-	Action ChangeAction `json:"action"`
+	// What was done to the object; null where that is unknown, because an earlier version of the hub compacted the revision.
+	Action *ChangeAction `json:"action,omitempty"`
 	// The field manager that did it.
 	Manager *string `json:"manager,omitempty"`
 }

@@ -4,8 +4,6 @@
 package apply
 
 import (
-	"time"
-
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/manifest"
@@ -176,13 +174,3 @@ const (
 	SetLabel        = "isthmus.dev/set"
 	PruneAnnotation = "isthmus.dev/prune" // "false" protects the object from pruning
 )
-
-// HistoryEntry is what one revision did to one object.
-type HistoryEntry struct {
-	Revision int64
-	Time     time.Time
-	Author   string
-	Message  string
-	Manager  string
-	Action   config.Action
-}

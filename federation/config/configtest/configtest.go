@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"SixteenWritersLoseNothing", writers},
 		{"RefusedCommitsChangeNothing", refused},
 		{"RecordsAreTheHistory", records},
+		{"R40HistoryOfAnObjectIsWhatTheRecordsSay", history},
 		{"AtIsThePast", past},
 		{"IdempotencyKeyCommitsOnce", once},
 		{"UnchangedObjectsKeepTheirRevision", unchanged},

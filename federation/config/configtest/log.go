@@ -88,6 +88,33 @@ func records(t *testing.T, s Store) {
 	}
 }
 
+func history(t *testing.T, s Store) {
+	base := Must(t, s, Set(0, Object("first", 1), Object("a", 1)))
+	base = Must(t, s, Set(base, Object("a", 2), Object("first", 1))) // first is unchanged
+	base = Must(t, s, Gone(base, "a"))
+	Must(t, s, Set(base, Object("a", 3)))
+	for name, want := range map[string]string{"first": "1 CREATE ann set", "a": "4 CREATE ann set, 3 DELETE bob , 2 UPDATE ann set, 1 CREATE ann set", "never": ""} {
+		found, err := s.History(t.Context(), Key(name))
+		if got := Steps(found); err != nil || got != want || found.Compacted {
+			t.Errorf("of %s it is %q, %v; want %q", name, got, err, want)
+		}
+		for _, step := range found.Steps {
+			if step.Time.IsZero() {
+				t.Errorf("a step of %s has no time", name)
+			}
+		}
+	}
+}
+
+// Steps writes a history: revision, action, author and message of each step.
+func Steps(h config.ObjectHistory) string {
+	texts := make([]string, len(h.Steps))
+	for i, s := range h.Steps {
+		texts[i] = fmt.Sprintf("%d %s %s %s", s.Revision, s.Action, s.Author, s.Message)
+	}
+	return strings.Join(texts, ", ")
+}
+
 func past(t *testing.T, s Store) {
 	base := int64(0)
 	for i := range 12 {

@@ -11,7 +11,10 @@ import (
 )
 
 // mark is the newest checkpoint that this process knows of.
-type mark struct{ revision, weight int64 }
+type mark struct {
+	revision, weight int64
+	pasts            bool
+}
 
 // due tells that a checkpoint is worth its bytes. While a stored value is not
 // usable none is made: the value stays where it can be repaired.
@@ -21,7 +24,7 @@ func (c *Config) due(s *state) bool {
 	if m == nil || s.suspects.Len() > 0 || s.revision <= m.revision {
 		return false
 	}
-	return s.revision-m.revision >= c.o.CheckpointRecords || s.weight-m.weight > max(small, 2*s.live)
+	return !m.pasts || s.revision-m.revision >= c.o.CheckpointRecords || s.weight-m.weight > max(small, 2*s.live)
 }
 
 // wanted is a checkpoint that the follower asks for.
@@ -85,7 +88,7 @@ func (c *Config) makeCheckpoint(ctx context.Context, s *state, failures int) err
 	if err := c.writeCheckpoint(limited, s); err != nil {
 		return err
 	}
-	c.mark.Store(&mark{revision: s.revision, weight: s.weight})
+	c.mark.Store(&mark{revision: s.revision, weight: s.weight, pasts: true})
 	return nil
 }
 
@@ -99,6 +102,7 @@ func (c *Config) writeCheckpoint(ctx context.Context, s *state) error {
 		d.add(entry{Key: o.Key, Action: config.Created, APIVersion: o.APIVersion, Revision: o.Revision}, o.Manifest)
 		return false
 	})
+	d.addPasts(s)
 	t, err := c.stage(ctx, d)
 	if err == nil {
 		var made bool
@@ -112,7 +116,7 @@ func (c *Config) writeCheckpoint(ctx context.Context, s *state) error {
 }
 
 func (c *Config) publishCheckpoint(ctx context.Context, t staged, s *state) (bool, error) {
-	value, err := sealed(checkpoint{Revision: s.revision, Tx: t.id, Hash: t.hash, Record: s.hash})
+	value, err := sealed(checkpoint{Revision: s.revision, Tx: t.id, Hash: t.hash, Record: s.hash, Pasts: true})
 	if err != nil {
 		return false, err
 	}

@@ -14,7 +14,7 @@ import (
 // Records is part of config.Log. A record that does not follow on the one below
 // it is an error: the history was altered.
 func (c *Config) Records(ctx context.Context, before int64, limit int) ([]config.Record, error) {
-	ctx, cancel := c.within(ctx)
+	ctx, cancel := c.reading(ctx)
 	defer cancel()
 	if limit <= 0 {
 		return nil, nil
@@ -72,7 +72,7 @@ func (c *Config) record(ctx context.Context, e logEntry) (*config.Record, error)
 
 // At is part of config.Log.
 func (c *Config) At(ctx context.Context, revision int64) ([]config.Object, error) {
-	ctx, cancel := c.within(ctx)
+	ctx, cancel := c.reading(ctx)
 	defer cancel()
 	p, err := c.look(ctx)
 	if err != nil {

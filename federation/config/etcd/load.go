@@ -120,9 +120,15 @@ func (c *Config) reload(ctx context.Context, old *state, to place) (*state, erro
 	if s.hash != to.Hash {
 		return nil, &damage{"key " + headKey, errHash}
 	}
+	stored := s.pasts.complete
+	if !stored {
+		if s.pasts, err = c.recall(ctx, s); err != nil {
+			return nil, err
+		}
+	}
 	s.reusing(old)
 	s.whole, s.changed, s.mod = true, nil, to.mod
-	c.mark.Store(&mark{revision: s.base})
+	c.mark.Store(&mark{revision: s.base, pasts: stored})
 	if old == nil {
 		old = emptyState()
 	}
@@ -152,6 +158,7 @@ func (c *Config) load(ctx context.Context, revision int64) (*state, error) {
 	var bad *damage
 	for i := len(checkpoints) - 1; i >= -1; i-- {
 		s := emptyState()
+		s.pasts = noPasts(c.window())
 		if i >= 0 {
 			if s, err = c.fromCheckpoint(ctx, checkpoints[i]); err != nil {
 				if !errors.As(err, &bad) {
@@ -202,7 +209,8 @@ func (c *Config) fromCheckpoint(ctx context.Context, p checkpoint) (*state, erro
 		return nil, &damage{name, errHash}
 	}
 	misdated(outcomes, func(revision int64) bool { return 0 < revision && revision <= x.Revision })
-	s := emptyState().after(x, p.Record, outcomes)
+	s := emptyState().with(x, p.Record, outcomes)
+	s.pasts = x.readPasts(c.window())
 	s.base, s.weight, s.whole = p.Revision, 0, true
 	return s, nil
 }

@@ -101,6 +101,11 @@ func (c *Config) ask(ctx context.Context, members []*member) {
 	for _, m := range members {
 		c.noteMember(m)
 	}
+	if slices.ContainsFunc(members, func(m *member) bool { return m.err == nil }) {
+		c.quiet.end()
+	} else {
+		c.quiet.begin(c.o.Now().Add(quietFor))
+	}
 }
 
 func (c *Config) statusOf(ctx context.Context, m *member) (*clientv3.StatusResponse, error) {

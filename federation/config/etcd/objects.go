@@ -84,6 +84,7 @@ type Config struct {
 	roomMade   atomic.Int64          // etcd's revision when room was last made
 	made       chan struct{}         // something was committed here that the follower may not know of
 	checkpoint chan wanted
+	quiet      quiet
 	// step is called between the steps of a write with the name of the next one;
 	// for tests. An error stops the write there, as a crash would.
 	step func(name string) error

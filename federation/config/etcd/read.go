@@ -124,12 +124,22 @@ func (c *Config) checkpoints(ctx context.Context, revision int64) ([]checkpoint,
 
 // contents reads a transaction whose index has the hash.
 func (c *Config) contents(ctx context.Context, name, id, hash string) (*index, []outcome, error) {
-	kvs, err := c.folder(ctx, indexFolder(id))
+	x, err := c.index(ctx, name, id, hash)
 	if err != nil {
 		return nil, nil, err
 	}
+	outcomes, err := c.outcomes(ctx, id, x)
+	return x, outcomes, err
+}
+
+// index reads the index of a transaction.
+func (c *Config) index(ctx context.Context, name, id, hash string) (*index, error) {
+	kvs, err := c.folder(ctx, indexFolder(id))
+	if err != nil {
+		return nil, err
+	}
 	if len(kvs) == 0 {
-		return nil, nil, &damage{name, errMissing}
+		return nil, &damage{name, errMissing}
 	}
 	parts := make([][]byte, len(kvs))
 	for i, kv := range kvs {
@@ -137,10 +147,9 @@ func (c *Config) contents(ctx context.Context, name, id, hash string) (*index, [
 	}
 	x, err := readIndex(parts, hash)
 	if err != nil {
-		return nil, nil, &damage{name, err}
+		return nil, &damage{name, err}
 	}
-	outcomes, err := c.outcomes(ctx, id, x)
-	return x, outcomes, err
+	return x, nil
 }
 
 // outcomes reads the objects of an index, a part at a time.

@@ -33,6 +33,7 @@ type checkpoint struct {
 	Revision int64
 	Tx, Hash string
 	Record   string // hash of the record of that revision
+	Pasts    bool   `json:",omitempty"` // it has what was done to the objects
 }
 
 // txRoot is the first value of a transaction that is staged. What makes the
@@ -49,6 +50,10 @@ type index struct {
 	Previous string // hash of the record before; of a checkpoint: of its own record
 	Note     config.Note
 	Entries  []entry
+	// Of a checkpoint: whether it has what was done to the objects, and who did it in
+	// which revision.
+	Pasts bool                   `json:",omitempty"`
+	Notes map[int64]*config.Note `json:",omitempty"`
 }
 
 // entry is one object of an index.
@@ -60,7 +65,8 @@ type entry struct {
 	Part       int    // number of the value part that has the manifest
 	Offset     int
 	Length     int
-	Digest     string `json:",omitempty"` // of the manifest; empty: there is none
+	Digest     string      `json:",omitempty"` // of the manifest; empty: there is none
+	Past       *storedPast `json:",omitempty"` // in a checkpoint that has the pasts
 }
 
 // encode returns the index's bytes and their hash.

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"bytes"
+	"strings"
 	"sync/atomic"
 
 	radix "github.com/hashicorp/go-immutable-radix/v2"
@@ -17,6 +18,7 @@ type state struct {
 	hash     string // of the record of that revision
 	mod      int64  // etcd's revision of the head when it was in force, or an older one
 	objects  *radix.Tree[*config.Object]
+	pasts    pasts                       // what was done to them
 	suspects *radix.Tree[config.Problem] // what is not used, by the object's key
 	live     int64                       // bytes of all manifests
 	base     int64                       // revision of the checkpoint that it was read from
@@ -29,11 +31,17 @@ type state struct {
 }
 
 func emptyState() *state {
-	return &state{objects: radix.New[*config.Object](), suspects: radix.New[config.Problem](), whole: true}
+	return &state{objects: radix.New[*config.Object](), suspects: radix.New[config.Problem](), pasts: noPasts(0), whole: true}
 }
 
 func treeKey(k federation.ObjectKey) []byte {
 	return []byte(k.Group + "\x00" + k.Kind + "\x00" + k.Namespace + "\x00" + k.Name)
+}
+
+// readTreeKey reads what treeKey wrote: no name has a zero byte.
+func readTreeKey(key []byte) federation.ObjectKey {
+	parts := strings.SplitN(string(key), "\x00", 4)
+	return federation.ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
 }
 
 func (s *state) get(k federation.ObjectKey) *config.Object {
@@ -48,9 +56,16 @@ type outcome struct {
 	bad    error
 }
 
-// after returns the state after the record. An object that cannot be used stays
-// as it was before.
+// after returns the state after the record.
 func (s *state) after(x *index, hash string, outcomes []outcome) *state {
+	n := s.with(x, hash, outcomes)
+	n.pasts = s.pasts.after(x)
+	return n
+}
+
+// with returns the state with the objects of the index. One that cannot be used
+// stays as it was before.
+func (s *state) with(x *index, hash string, outcomes []outcome) *state {
 	n := &state{revision: x.Revision, hash: hash, mod: s.mod, live: s.live, base: s.base, weight: s.weight}
 	objects, suspects := s.objects.Txn(), s.suspects.Txn()
 	n.changed = make([]federation.ObjectKey, 0, len(outcomes))

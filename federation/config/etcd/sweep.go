@@ -162,9 +162,13 @@ func (c *Config) checkChain(ctx context.Context) ([]logEntry, error) {
 }
 
 // retire removes the records that are older than what is to be kept, and older
-// than a checkpoint from which the rest can be read.
+// than a checkpoint from which the rest can be read, the history of the objects
+// included.
 func (c *Config) retire(ctx context.Context, newest int64) error {
 	points, err := c.checkpoints(ctx, newest-c.o.Retain)
+	for err == nil && len(points) > 0 && !points[len(points)-1].Pasts {
+		points = points[:len(points)-1] // an earlier version made it
+	}
 	if err != nil || len(points) == 0 {
 		return err
 	}

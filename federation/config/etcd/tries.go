@@ -162,6 +162,18 @@ func (l *link) hangUpIfSilent(since time.Time) {
 	}
 }
 
+// silentSince tells whether nothing came over any link since then.
+func (t *tries) silentSince(since time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for l := range t.links {
+		if l.heard.Load() >= since.UnixNano() {
+			return false
+		}
+	}
+	return true
+}
+
 // hangUp closes the links to a member that were silent since then.
 func (t *tries) hangUp(address string, since time.Time) {
 	t.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +21,8 @@ type Store struct {
 	kinds []federation.Kind
 
 	mu      sync.Mutex
-	log     []config.Record // of revision 1 and so on
+	log     []config.Record                        // of revision 1 and so on
+	steps   map[federation.ObjectKey][]config.Step // the oldest first
 	objects map[federation.ObjectKey]*config.Object
 	once    map[string]int64
 	leased  map[federation.ObjectKey]lease
@@ -38,7 +40,7 @@ type lease struct {
 // New returns an empty store whose source gives the kinds.
 func New(kinds ...federation.Kind) *Store {
 	return &Store{
-		kinds: kinds, objects: map[federation.ObjectKey]*config.Object{}, once: map[string]int64{},
+		kinds: kinds, steps: map[federation.ObjectKey][]config.Step{}, objects: map[federation.ObjectKey]*config.Object{}, once: map[string]int64{},
 		leased: map[federation.ObjectKey]lease{}, secrets: map[federation.ObjectKey][]byte{}, moved: make(chan struct{}),
 	}
 }
@@ -92,6 +94,9 @@ func (s *Store) Commit(ctx context.Context, c config.Commit) (int64, error) {
 	r := config.Record{Revision: c.Base + 1, Note: c.Note, Changes: make([]config.RecordedChange, len(c.Changes))}
 	for i, change := range c.Changes {
 		r.Changes[i] = s.change(change, r.Revision)
+		if action := r.Changes[i].Action; action != config.Unchanged {
+			s.steps[change.Key] = append(s.steps[change.Key], config.StepOf(r.Revision, action, r.Note))
+		}
 	}
 	s.log = append(s.log, r)
 	s.keep(c.Secrets)
@@ -137,6 +142,16 @@ func (s *Store) Records(ctx context.Context, before int64, limit int) ([]config.
 		records = append(records, s.log[last-1])
 	}
 	return records, nil
+}
+
+// History is part of config.Log. It answers from memory, as other stores do once
+// they were read, also while the store fails.
+func (s *Store) History(_ context.Context, key federation.ObjectKey) (config.ObjectHistory, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	steps := slices.Clone(s.steps[key])
+	slices.Reverse(steps)
+	return config.ObjectHistory{Steps: steps}, nil
 }
 
 // At is part of config.Log.

@@ -1,0 +1,128 @@
+package etcd
+
+import (
+	"encoding/binary"
+	"slices"
+
+	radix "github.com/hashicorp/go-immutable-radix/v2"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+)
+
+// keptSteps is how many of its newest steps an object keeps, whatever their age.
+const keptSteps = 10
+
+// pasts is what was done to each object up to a revision. Like the objects it is
+// a function of the records alone, so that it is the same on every replica, and
+// every checkpoint has it. It is never changed after it was made.
+type pasts struct {
+	window  int64 // so many revisions keep all of their steps
+	of      *radix.Tree[*past]
+	deleted *radix.Tree[struct{}] // objects that are deleted, by the revision that did it and key
+	// complete says that no step is missing that the rules keep: it was made from
+	// the first record on, or from a checkpoint that has the pasts.
+	complete bool
+}
+
+// past is what was done to one object.
+type past struct {
+	steps     []step // the oldest first
+	compacted bool   // there were older ones
+}
+
+type step struct {
+	revision int64
+	action   config.Action // empty: unknown
+	note     *config.Note  // shared by all steps of a revision; nil: unknown
+}
+
+func noPasts(window int64) pasts {
+	return pasts{window: window, of: radix.New[*past](), deleted: radix.New[struct{}](), complete: true}
+}
+
+// kept returns the past without the steps that are not kept as of the revision.
+func (p *past) kept(revision, window int64) *past {
+	stale := 0
+	for stale < len(p.steps)-keptSteps && p.steps[stale].revision <= revision-window {
+		stale++
+	}
+	if stale == 0 {
+		return p
+	}
+	return &past{steps: p.steps[stale:], compacted: true}
+}
+
+// with returns the past after one more step.
+func (p *past) with(s step, window int64) *past {
+	if p == nil {
+		return &past{steps: []step{s}}
+	}
+	kept := p.kept(s.revision, window)
+	return &past{steps: slices.Concat(kept.steps, []step{s}), compacted: kept.compacted}
+}
+
+// after returns the pasts after the record.
+func (p pasts) after(x *index) pasts {
+	note := brief(x.Note)
+	of, deleted := p.of.Txn(), p.deleted.Txn()
+	for i := range x.Entries {
+		e := &x.Entries[i]
+		if e.Action == config.Unchanged {
+			continue
+		}
+		key := treeKey(e.Key)
+		before, _ := of.Get(key)
+		if before != nil {
+			deleted.Delete(deletedKey(before.last(), key)) // if it was
+		}
+		of.Insert(key, before.with(step{x.Revision, e.Action, note}, p.window))
+		if e.Action == config.Deleted {
+			deleted.Insert(deletedKey(x.Revision, key), struct{}{})
+		}
+	}
+	expire(of, deleted, x.Revision-p.window)
+	p.of, p.deleted = of.Commit(), deleted.Commit()
+	return p
+}
+
+// expire forgets objects that were deleted up to the revision.
+func expire(of *radix.Txn[*past], deleted *radix.Txn[struct{}], revision int64) {
+	for {
+		oldest, _, found := deleted.Root().Minimum()
+		if !found || int64(binary.BigEndian.Uint64(oldest)) > revision {
+			return
+		}
+		of.Delete(oldest[8:])
+		deleted.Delete(oldest)
+	}
+}
+
+func deletedKey(revision int64, key []byte) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, uint64(revision)), key...)
+}
+
+func (p *past) last() int64 { return p.steps[len(p.steps)-1].revision }
+
+// brief is what steps need of a note.
+func brief(n config.Note) *config.Note {
+	return &config.Note{Author: n.Author, Time: n.Time, Message: n.Message, Manager: n.Manager}
+}
+
+// history is the past of an object as of the revision.
+func (p pasts) history(key federation.ObjectKey, revision int64) config.ObjectHistory {
+	found, _ := p.of.Get(treeKey(key))
+	if found == nil {
+		return config.ObjectHistory{}
+	}
+	found = found.kept(revision, p.window)
+	h := config.ObjectHistory{Steps: make([]config.Step, 0, len(found.steps)), Compacted: found.compacted}
+	for _, s := range slices.Backward(found.steps) {
+		var note config.Note
+		if s.note != nil {
+			note = *s.note
+		}
+		h.Steps = append(h.Steps, config.StepOf(s.revision, s.action, note))
+	}
+	return h
+}

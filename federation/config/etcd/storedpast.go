@@ -1,0 +1,90 @@
+package etcd
+
+import (
+	"isthmus.dev/isthmus/federation/config"
+)
+
+// storedPast is the past of an object in a checkpoint. The notes of its steps are
+// in the checkpoint once for each revision.
+type storedPast struct {
+	Steps     []storedStep
+	Compacted bool `json:",omitempty"`
+}
+
+type storedStep struct {
+	Revision int64         `json:"r"`
+	Action   config.Action `json:"a,omitempty"`
+}
+
+// addPasts adds what was done to the objects of a checkpoint, and to those that are
+// deleted.
+func (d *draft) addPasts(s *state) {
+	d.Pasts, d.Notes = true, map[int64]*config.Note{}
+	for i := range d.Entries {
+		if p, found := s.pasts.of.Get(treeKey(d.Entries[i].Key)); found {
+			d.Entries[i].Past = d.stored(p.kept(s.revision, s.pasts.window))
+		}
+	}
+	s.pasts.deleted.Root().Walk(func(key []byte, _ struct{}) bool {
+		if p, found := s.pasts.of.Get(key[8:]); found {
+			d.add(entry{Key: readTreeKey(key[8:]), Action: config.Deleted, Revision: p.last(), Past: d.stored(p.kept(s.revision, s.pasts.window))}, nil)
+		}
+		return false
+	})
+}
+
+func (d *draft) stored(p *past) *storedPast {
+	stored := &storedPast{Compacted: p.compacted, Steps: make([]storedStep, len(p.steps))}
+	for i, s := range p.steps {
+		stored.Steps[i] = storedStep{s.revision, s.action}
+		if s.note != nil {
+			d.Notes[s.revision] = s.note
+		}
+	}
+	return stored
+}
+
+// readPasts reads the pasts of a checkpoint; one of an earlier version has none.
+func (x *index) readPasts(window int64) pasts {
+	p := noPasts(window)
+	p.complete = x.Pasts
+	of, deleted := p.of.Txn(), p.deleted.Txn()
+	for i := range x.Entries {
+		e := &x.Entries[i]
+		if e.Past == nil || len(e.Past.Steps) == 0 {
+			continue
+		}
+		key := treeKey(e.Key)
+		found := &past{steps: make([]step, len(e.Past.Steps)), compacted: e.Past.Compacted}
+		for j, s := range e.Past.Steps {
+			found.steps[j] = step{s.Revision, s.Action, x.Notes[s.Revision]}
+		}
+		of.Insert(key, found)
+		if e.Action == config.Deleted {
+			deleted.Insert(deletedKey(found.last(), key), struct{}{})
+		}
+	}
+	p.of, p.deleted = of.Commit(), deleted.Commit()
+	return p
+}
+
+// completed is what can be told where no checkpoint has the pasts: what the records
+// that are left say, and of an object of which they say nothing, the revision
+// since which it is so.
+func (p pasts) completed(s *state) pasts {
+	of := p.of.Txn()
+	p.of.Root().Walk(func(key []byte, found *past) bool {
+		if found.steps[0].action != config.Created && !found.compacted {
+			of.Insert(key, &past{steps: found.steps, compacted: true})
+		}
+		return false
+	})
+	s.objects.Root().Walk(func(key []byte, o *config.Object) bool {
+		if _, found := p.of.Get(key); !found {
+			of.Insert(key, &past{steps: []step{{revision: o.Revision}}, compacted: true})
+		}
+		return false
+	})
+	p.of, p.complete = of.Commit(), true
+	return p
+}
