@@ -159,7 +159,8 @@ func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 			err = nil // room was made
 		}
 	}
-	seen := heard.Wait(t, "the alarm", code("STORAGE_FULL"))
+	alarmed := code("STORAGE_FULL")
+	seen := heard.Wait(t, "the alarm, and what was taken before it", func(s configtest.Seen) bool { return alarmed(s) && len(s.Objects) == int(base) })
 	if limit(err) != "storage full" || len(seen.Objects) != int(base) {
 		t.Errorf("at %d objects of %d the error is %v", len(seen.Objects), base, err)
 	}
