@@ -101,7 +101,7 @@ func (st *stream) admit(now time.Time) error {
 	}
 	workload, err := st.caller.Admit(st.node)
 	if err != nil {
-		st.log.Warn("a caller may not be the node that it says it is", slog.String("node", st.node.ID), slog.Any("error", err))
+		st.provoke("a caller may not be the node that it says it is", slog.Any("error", err))
 		return status.Error(codes.PermissionDenied, printable(err.Error()))
 	}
 	st.workload = workload
@@ -114,7 +114,12 @@ func (st *stream) warn(message string, err error) {
 		st.server.strangers.Warn(st.from, message, slog.Any("error", err))
 		return
 	}
-	st.log.Warn(message, slog.Any("error", err))
+	st.provoke(message, slog.Any("error", err))
+}
+
+// provoke writes what a caller made the hub say. Whoever it is, it does not get to fill the log.
+func (st *stream) provoke(message string, attrs ...any) {
+	st.server.provoked.Warn(st.from, message, append(attrs, slog.String("node", st.node.ID), slog.String("cluster", string(st.node.Cluster)))...)
 }
 
 // end gives back the place of a stream that was identified.

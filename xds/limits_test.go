@@ -3,6 +3,7 @@ package xds
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -71,4 +72,22 @@ func (g *gatekeeper) become(identity string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.caller.Identity = identity
+}
+
+// TestR12KnownCallersDoNotFillTheLog: what a proxy does wrong again and again is counted each time and logged a few times.
+func TestR12KnownCallersDoNotFillTheLog(t *testing.T) {
+	v := newVaultHub(t, false)
+	v.set(service("web", 1))
+	c := v.client(xdstest.Options{Delta: true})
+	c.get(xdstest.Request{Type: xdstest.CDS})
+	for range 100 {
+		c.ask(xdstest.Request{Type: "no.such.type", Names: []string{"a"}})
+	}
+	c.get(xdstest.Request{Type: xdstest.EDS, Names: []string{cluster("web")}})
+	if n := v.counts.of(UnknownType); n != 100 {
+		t.Errorf("%d requests are counted", n)
+	}
+	if n := strings.Count(v.log.String(), "its type is not served"); n == 0 || n > 10 {
+		t.Errorf("100 requests wrote %d lines", n)
+	}
 }

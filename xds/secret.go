@@ -167,7 +167,7 @@ func (st *stream) noteRefused(names []string) {
 			continue
 		}
 		if st.refused[name] = struct{}{}; len(st.refused) == 1 {
-			st.log.Warn("a proxy asks for a secret that it may not have; it is answered as if there were none",
+			st.provoke("a proxy asks for a secret that it may not have; it is answered as if there were none",
 				slog.String("name", printable(name)), slog.Bool("trusted", st.secrets.secrets != nil))
 		}
 		st.server.options.Metrics.Count(SecretRefused, envoy.SecretType)

@@ -23,6 +23,9 @@ type Server struct {
 	callers callers
 	// strangers is the log of callers before it is known who they are.
 	strangers *origin.Log
+	// provoked is the log of what callers that are known make the hub say, so that
+	// strangers do not crowd it out.
+	provoked *origin.Log
 
 	fallbacks *fallbacks
 	reasons   *reasons
@@ -49,7 +52,7 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
 		options: o, views: newViews(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
-		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), fallbacks: newFallbacks(), reasons: newReasons(o.Findings),
+		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), fallbacks: newFallbacks(), reasons: newReasons(o.Findings),
 	}
 }
 

@@ -171,7 +171,7 @@ func (st *stream) noteMode() {
 	}
 	if err := envoy.Serves(st.node, st.session.latest()); err != nil {
 		st.server.options.Metrics.Count(NotServing, "")
-		st.log.Warn("a router in sni-dnat mode passes nothing on", slog.Any("error", err))
+		st.provoke("a router in sni-dnat mode passes nothing on", slog.Any("error", err))
 	}
 }
 
@@ -238,7 +238,7 @@ func (st *stream) open(t envoy.Type) []source {
 		return st.openSecrets()
 	}
 	if !slices.Contains(pushOrder[:], t) {
-		st.log.Warn("leaving a request alone: its type is not served", slog.String("type", printable(string(t))))
+		st.provoke("leaving a request alone: its type is not served", slog.String("type", printable(string(t))))
 		return nil
 	}
 	return st.acquire(t, st.groupsOf(t))
