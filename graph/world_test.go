@@ -65,7 +65,7 @@ func services() (ofFirst, ofSecond map[federation.ServiceKey]*federation.Shard) 
 	return ofFirst, ofSecond
 }
 
-func world(t *testing.T) *federation.Snapshot {
+func world(t testing.TB) *federation.Snapshot {
 	t.Helper()
 	since := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	ofFirst, ofSecond := services()

@@ -1,0 +1,97 @@
+package graph_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"isthmus.dev/isthmus/graph"
+	"isthmus.dev/isthmus/graph/transport"
+)
+
+// everything selects all fields of a type, the arguments apart.
+func everything(schema *ast.Schema, name string, depth int) string {
+	var out strings.Builder
+	for _, field := range schema.Types[name].Fields {
+		of := schema.Types[field.Type.Name()]
+		switch {
+		case strings.HasPrefix(field.Name, "__"):
+		case of.Kind != ast.Object:
+			out.WriteString(field.Name + " ")
+		case depth > 0:
+			out.WriteString(field.Name + " {" + everything(schema, of.Name, depth-1) + "} ")
+		}
+	}
+	return out.String() + "__typename "
+}
+
+// TestR64WhatIsWrittenAsAWholeIsWhatTheExecutorWrites: byte by byte, errors
+// included.
+func TestR64WhatIsWrittenAsAWholeIsWhatTheExecutorWrites(t *testing.T) {
+	whole := graph.New(graph.Options{Snapshots: &source{world(t)}})
+	schema := whole.Schema()
+	service, endpoint := everything(schema, "Service", 3), everything(schema, "Endpoint", 1)
+	for name, fields := range graph.PlainFields() {
+		for _, field := range schema.Types[name].Fields {
+			if !strings.HasPrefix(field.Name, "__") && !slices.Contains(fields, field.Name) {
+				t.Errorf("%s.%s is not written as a part of the whole", name, field.Name)
+			}
+		}
+	}
+	for _, query := range []string{
+		"{services(first:200){totalCount pageInfo{hasNextPage hasPreviousPage startCursor endCursor} nodes{" + service + "}}}",
+		"{services(last:3){edges{cursor node{" + service + "}}}}",
+		`{service(hostname:"WEB.shop.svc.cluster.local", namespace:"shop"){` + service + "}}",
+		`{service(hostname:"none.example.com"){` + service + "}}",
+		`{clusters{nodes{clusterID services(first:2){nodes{hostname}} endpoints(first:3){nodes{` + endpoint + "}}}}}",
+		`{services(first:2){nodes{a:hostname ...F ... on Service @skip(if:true){id} ... on Node{b:id}}}} fragment F on Service{a:hostname endpoints(first:1){c:totalCount edges{cursor node{address}}}}`,
+		`{services(first:2){nodes{endpoints(filter:{clusterID:"c2"}){totalCount nodes{address}}}}}`,
+		`{services(first:1){nodes{hostname endpoints(after:"none"){totalCount}}}}`,
+		`{services(after:"none"){totalCount} hub{version}}`,
+		`{node(id:"x"){... on Service{hostname}}}`,
+	} {
+		want, got := answerOf(t, graph.ByField(whole), query), answerOf(t, whole, query)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s gets\n%s\nthe executor writes\n%s", query, got, want)
+		}
+	}
+}
+
+func answerOf(t testing.TB, schema graphql.ExecutableSchema, query string) []byte {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(fmt.Sprintf(`{"query":%q}`, query)))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	transport.New(schema, transport.Options{}).ServeHTTP(recorder, request)
+	return bytes.ReplaceAll(recorder.Body.Bytes(), []byte(recorder.Header().Get("X-Request-Id")), nil)
+}
+
+// page is a page of 100 services with their endpoints.
+const page = "{ services(first: 100) { totalCount pageInfo { hasNextPage endCursor } nodes { hostname namespace resolution clusterVIPs { clusterID addresses }" +
+	" ports { name number protocol } endpoints(first: 10) { totalCount nodes { address clusterID network health weight ports { name number } } } } } }"
+
+// TestR64PageOfServicesIsWrittenAsAWhole: its allocations are a fraction of what
+// the executor needs for the same bytes, field by field.
+func TestR64PageOfServicesIsWrittenAsAWhole(t *testing.T) {
+	whole := graph.New(graph.Options{Snapshots: &source{world(t)}})
+	count := func(schema graphql.ExecutableSchema) float64 {
+		return testing.AllocsPerRun(3, func() { answerOf(t, schema, page) })
+	}
+	if field, all := count(graph.ByField(whole)), count(whole); all*4 > field {
+		t.Errorf("it takes %.0f allocations, and %.0f field by field", all, field)
+	}
+}
+
+func BenchmarkPage(b *testing.B) {
+	whole := graph.New(graph.Options{Snapshots: &source{world(b)}})
+	for b.Loop() {
+		answerOf(b, whole, page)
+	}
+}
