@@ -18,7 +18,7 @@ var authorizationRules = []rule[*api.AuthorizationPolicy]{
 	{"rules", schema.Required, func(p *api.AuthorizationPolicy) string {
 		return when(p.GetAction() == api.AuthorizationPolicy_CUSTOM && len(p.GetRules()) == 0, "say for which requests the provider is asked; {} is all")
 	}},
-	{"rules", NoEffect, func(p *api.AuthorizationPolicy) string {
+	{"rules", schema.Required, func(p *api.AuthorizationPolicy) string {
 		return when(p.GetAction() == api.AuthorizationPolicy_DENY && len(p.GetRules()) == 0, "without rules nothing is denied: write them; {} is all")
 	}},
 }
@@ -26,10 +26,35 @@ var authorizationRules = []rule[*api.AuthorizationPolicy]{
 func authorizationPolicy(_ string, p *api.AuthorizationPolicy) []Problem {
 	const at = path("spec")
 	found := append(apply(at, p, authorizationRules), attachment(at, p)...)
+	if p.GetAction() == api.AuthorizationPolicy_CUSTOM {
+		found = append(found, each(at.field("rules"), p.GetRules(), customRule)...)
+	}
 	return append(found, each(at.field("rules"), p.GetRules(), func(at path, r *api.Rule) []Problem {
 		found := each(at.field("from"), r.GetFrom(), func(at path, f *api.Rule_From) []Problem { return source(at.field("source"), f.GetSource()) })
 		found = append(found, each(at.field("to"), r.GetTo(), func(at path, t *api.Rule_To) []Problem { return operation(at.field("operation"), t.GetOperation()) })...)
 		return append(found, each(at.field("when"), r.GetWhen(), condition)...)
+	})...)
+}
+
+// customRule reports what a proxy cannot tell before it asks a provider: who the
+// caller is.
+func customRule(at path, r *api.Rule) []Problem {
+	const message = "action CUSTOM cannot depend on it: remove it, or write the rule in a policy with another action"
+	found := each(at.field("from"), r.GetFrom(), func(at path, f *api.Rule_From) []Problem {
+		var found []Problem
+		s := f.GetSource()
+		for _, p := range []part{
+			{"principals", s.GetPrincipals(), nil}, {"notPrincipals", s.GetNotPrincipals(), nil},
+			{"requestPrincipals", s.GetRequestPrincipals(), nil}, {"notRequestPrincipals", s.GetNotRequestPrincipals(), nil},
+			{"namespaces", s.GetNamespaces(), nil}, {"notNamespaces", s.GetNotNamespaces(), nil},
+		} {
+			found = append(found, problem(at.field("source").field(p.field), schema.NotSupported, when(len(p.values) > 0, message))...)
+		}
+		return found
+	})
+	return append(found, each(at.field("when"), r.GetWhen(), func(at path, c *api.Condition) []Problem {
+		key := c.GetKey()
+		return problem(at.field("key"), schema.NotSupported, when(key == "source.namespace" || key == "source.principal" || strings.HasPrefix(key, "request.auth."), message))
 	})...)
 }
 

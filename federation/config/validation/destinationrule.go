@@ -61,6 +61,8 @@ func trafficPolicy(at path, p *api.TrafficPolicy) []Problem {
 	found := problem(at, schema.Required, when(empty, "the policy is empty: write at least one setting, or remove it"))
 	found = append(found, policySettings(at, p)...)
 	found = append(found, optional(at.field("tunnel"), p.GetTunnel(), by(tunnelRules))...)
+	found = append(found, problem(at.field("proxyProtocol"), schema.Forbidden, when(p.GetTunnel() != nil && p.GetProxyProtocol() != nil,
+		"connections through a tunnel have no PROXY protocol: remove tunnel or proxyProtocol"))...)
 	return append(found, each(at.field("portLevelSettings"), p.GetPortLevelSettings(), portPolicy)...)
 }
 

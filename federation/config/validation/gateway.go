@@ -32,6 +32,9 @@ var serverRules = []rule[*api.Server]{
 		}
 		return port(s.GetPort().GetNumber())
 	}},
+	{"port.targetPort", schema.Forbidden, func(s *api.Server) string {
+		return when(s.GetPort().GetTargetPort() != 0, "a gateway listens at number: remove targetPort")
+	}},
 	{"bind", schema.Invalid, func(s *api.Server) string { return bind(s.GetBind()) }},
 	{"tls", schema.Required, func(s *api.Server) string {
 		return when(overTLS(s.GetPort().GetProtocol()) && s.GetTls() == nil, "%s needs tls: say how the gateway ends it", s.GetPort().GetProtocol())
@@ -99,6 +102,9 @@ var serverTLSRules = []rule[*api.ServerTLSSettings]{
 			return ""
 		}
 		return needs(t, t.GetCaCertificates(), "caCertificates, by which clients are verified")
+	}},
+	{"caCrl", schema.Forbidden, func(t *api.ServerTLSSettings) string {
+		return when(t.GetCaCrl() != "" && t.GetMode() == api.ServerTLSSettings_SIMPLE, "mode SIMPLE asks clients for no certificates: write MUTUAL, or remove it")
 	}},
 	{"mode", schema.Forbidden, func(t *api.ServerTLSSettings) string {
 		return when(t.GetMode() == api.ServerTLSSettings_ISTIO_MUTUAL && (inlineCertificate(t) || fromCredential(t)),

@@ -18,19 +18,31 @@ func httpMatch(at path, m *api.HTTPMatchRequest) []Problem {
 	}{{"uri", m.GetUri()}, {"scheme", m.GetScheme()}, {"method", m.GetMethod()}, {"authority", m.GetAuthority()}} {
 		found = append(found, optional(at.field(part.field), part.match, by(stringMatchRules))...)
 	}
-	found = append(found, namedMatches(at.field("headers"), m.GetHeaders())...)
-	found = append(found, namedMatches(at.field("withoutHeaders"), m.GetWithoutHeaders())...)
-	found = append(found, namedMatches(at.field("queryParams"), m.GetQueryParams())...)
+	found = append(found, namedMatches(at.field("headers"), m.GetHeaders(), matchedHeader)...)
+	found = append(found, namedMatches(at.field("withoutHeaders"), m.GetWithoutHeaders(), matchedHeader)...)
+	found = append(found, namedMatches(at.field("queryParams"), m.GetQueryParams(), anything)...)
 	found = append(found, invalid(at.field("port"), optionalPort(m.GetPort()))...)
 	found = append(found, labels(at.field("sourceLabels"), m.GetSourceLabels())...)
+	found = append(found, sourceNamespace(at, m.GetSourceNamespace())...)
 	return append(found, texts(at.field("gateways"), m.GetGateways(), gatewayName)...)
 }
 
-func namedMatches(at path, matches map[string]*api.StringMatch) []Problem {
+func namedMatches(at path, matches map[string]*api.StringMatch, isName func(string) string) []Problem {
 	return entries(at, matches, func(here path, name string, m *api.StringMatch) []Problem {
-		found := problem(at, schema.Required, when(name == "", "a name is empty: write the name that is matched"))
+		if name == "" {
+			return problem(at, schema.Required, "a name is empty: write the name that is matched")
+		}
+		found := invalid(here, isName(name))
 		return append(found, optional(here, m, by(stringMatchRules))...)
 	})
+}
+
+// matchedHeader accepts names of headers, those of HTTP itself, and claims of tokens.
+func matchedHeader(name string) string {
+	if isClaim(name) {
+		return ""
+	}
+	return headerName(strings.TrimPrefix(name, ":"))
 }
 
 var stringMatchRules = []rule[*api.StringMatch]{
@@ -58,12 +70,12 @@ func headerOperations(request bool) func(path, *api.Headers_HeaderOperations) []
 			if request && isHost(name) {
 				return invalid(at, headerValue(value))
 			}
-			return invalid(at, either(headerName(name), headerValue(value)))
+			return invalid(at, either(changedHeader(name), headerValue(value)))
 		})
 		found = append(found, entries(at.field("add"), o.GetAdd(), func(at path, name, value string) []Problem {
-			return invalid(at, either(headerName(name), headerValue(value)))
+			return invalid(at, either(changedHeader(name), headerValue(value)))
 		})...)
-		return append(found, texts(at.field("remove"), o.GetRemove(), headerName)...)
+		return append(found, texts(at.field("remove"), o.GetRemove(), changedHeader)...)
 	}
 }
 
@@ -82,6 +94,11 @@ func setsHost(h *api.Headers) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(h.GetRequest().GetSet())), isHost)
 }
 
+// changedHeader is the name of a header that a route adds, sets or removes.
+func changedHeader(name string) string {
+	return either(headerName(name), when(strings.EqualFold(name, "host"), "the host can only be set, and in requests alone: write headers.request.set"))
+}
+
 // headerName accepts the tokens of RFC 9110.
 func headerName(name string) string {
 	wrong := strings.ContainsFunc(name, func(r rune) bool {
@@ -97,14 +114,21 @@ func headerName(name string) string {
 }
 
 func headerValue(value string) string {
-	return when(strings.ContainsAny(value, "\r\n\x00"), "the value has a line break or a zero byte: write it in one line")
+	control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+	return when(strings.ContainsFunc(value, control), "the value has a line break or another control character: write printable text in one line")
 }
 
 // httpMethods are the methods that a cross-origin policy may allow.
 var httpMethods = setOf("* GET HEAD POST PUT PATCH DELETE CONNECT OPTIONS TRACE")
 
 func cors(at path, c *api.CorsPolicy) []Problem {
-	found := each(at.field("allowOrigins"), c.GetAllowOrigins(), by(stringMatchRules))
+	found := each(at.field("allowOrigins"), c.GetAllowOrigins(), func(at path, origin *api.StringMatch) []Problem {
+		none := origin.GetExact() == "" && origin.GetPrefix() == "" && origin.GetRegex() == ""
+		if none {
+			return problem(at, schema.Required, "no origin is named: write exact, prefix or regex")
+		}
+		return apply(at, origin, stringMatchRules)
+	})
 	found = append(found, texts(at.field("allowMethods"), c.GetAllowMethods(), func(method string) string {
 		return when(!httpMethods[method], "%q is not a method of HTTP: write GET, HEAD, POST, PUT, PATCH, DELETE, CONNECT, OPTIONS, TRACE or *", method)
 	})...)

@@ -35,6 +35,9 @@ var httpRouteRules = []rule[*api.HTTPRoute]{
 	{"fault", schema.Forbidden, func(r *api.HTTPRoute) string {
 		return when(r.GetFault() != nil && r.GetRedirect() != nil, "a route that redirects injects no faults: remove fault or redirect")
 	}},
+	{"fault", schema.Forbidden, func(r *api.HTTPRoute) string {
+		return when(r.GetFault() != nil && r.GetDirectResponse() != nil, "a route that answers by itself injects no faults: remove fault or directResponse")
+	}},
 	{"mirrors", schema.Forbidden, func(r *api.HTTPRoute) string {
 		return when(r.GetMirror() != nil && len(r.GetMirrors()) > 0, "mirror is the older form of mirrors: move its host to mirrors")
 	}},
@@ -67,6 +70,14 @@ func httpRoute(at path, r *api.HTTPRoute) []Problem {
 	})...)
 	found = append(found, optional(at.field("corsPolicy"), r.GetCorsPolicy(), cors)...)
 	return append(found, optional(at.field("headers"), r.GetHeaders(), headers)...)
+}
+
+// leastPercentage is the smallest share of which proxies take note.
+const leastPercentage = 0.0001
+
+// faultPercent is the percentage of a fault.
+func faultPercent(p *api.Percent) string {
+	return either(percent(p), when(p.GetValue() > 0 && p.GetValue() < leastPercentage, "%v is too little to ever happen: write 0, or at least %v", p.GetValue(), leastPercentage))
 }
 
 func percent(p *api.Percent) string {
@@ -164,7 +175,7 @@ func fault(at path, f *api.HTTPFaultInjection) []Problem {
 }
 
 var delayRules = []rule[*api.HTTPFaultInjection_Delay]{
-	{"percentage.value", schema.Invalid, func(d *api.HTTPFaultInjection_Delay) string { return percent(d.GetPercentage()) }},
+	{"percentage.value", schema.Invalid, func(d *api.HTTPFaultInjection_Delay) string { return faultPercent(d.GetPercentage()) }},
 	{"fixedDelay", schema.Invalid, func(d *api.HTTPFaultInjection_Delay) string {
 		delay := d.GetFixedDelay()
 		return when(delay != nil && delay.AsDuration() < 1e6, "%s is too short: write at least 1ms", delay.AsDuration())
@@ -182,7 +193,7 @@ var abortRules = []rule[*api.HTTPFaultInjection_Abort]{
 	{"", schema.Required, func(a *api.HTTPFaultInjection_Abort) string {
 		return when(a.GetErrorType() == nil, "say how requests are aborted: write httpStatus or grpcStatus")
 	}},
-	{"percentage.value", schema.Invalid, func(a *api.HTTPFaultInjection_Abort) string { return percent(a.GetPercentage()) }},
+	{"percentage.value", schema.Invalid, func(a *api.HTTPFaultInjection_Abort) string { return faultPercent(a.GetPercentage()) }},
 	{"httpStatus", schema.Invalid, func(a *api.HTTPFaultInjection_Abort) string {
 		_, is := a.GetErrorType().(*api.HTTPFaultInjection_Abort_HttpStatus)
 		if !is {

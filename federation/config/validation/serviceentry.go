@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"slices"
 	"strings"
 
 	api "istio.io/api/networking/v1alpha3"
@@ -21,6 +22,14 @@ var serviceEntryRules = []rule[*api.ServiceEntry]{
 	}},
 	{"ports", schema.Forbidden, func(e *api.ServiceEntry) string {
 		return when(len(e.GetPorts()) > 1 && hasSocket(e), "a unix:// endpoint serves one port: keep one")
+	}},
+	{"hosts", schema.Forbidden, func(e *api.ServiceEntry) string {
+		several := len(e.GetHosts()) > 1 && e.GetResolution() != api.ServiceEntry_NONE
+		i := slices.IndexFunc(e.GetPorts(), func(p *api.ServicePort) bool { return !inClearHTTP(p.GetProtocol()) && !overTLS(p.GetProtocol()) })
+		if !several || i < 0 {
+			return ""
+		}
+		return when(true, "connections to port %d do not say for which of the hosts they are: write an entry for each host, or the protocol HTTP, HTTPS or TLS", e.GetPorts()[i].GetNumber())
 	}},
 	{"ports", NoEffect, func(e *api.ServiceEntry) string {
 		return when(len(e.GetPorts()) == 0, "without ports nothing goes to the service: write at least one")
@@ -53,6 +62,10 @@ func serviceEntry(namespace string, e *api.ServiceEntry) []Problem {
 	found = append(found, repeated(at.field("hosts"), e.GetHosts())...)
 	found = append(found, texts(at.field("addresses"), e.GetAddresses(), func(text string) string { return entryAddress(e, text) })...)
 	found = append(found, each(at.field("ports"), e.GetPorts(), by(servicePortRules))...)
+	found = append(found, each(at.field("ports"), e.GetPorts(), func(at path, p *api.ServicePort) []Problem {
+		return problem(at.field("targetPort"), NoEffect, when(e.GetResolution() == api.ServiceEntry_NONE && p.GetTargetPort() != 0 && p.GetTargetPort() != p.GetNumber(),
+			"with resolution NONE connections go to the port that the client dialed: remove targetPort, or write resolution DNS"))
+	})...)
 	found = append(found, optional(at.field("workloadSelector"), e.GetWorkloadSelector(), workloadSelector)...)
 	found = append(found, exportTo(namespace, at.field("exportTo"), e.GetExportTo())...)
 	found = append(found, texts(at.field("subjectAltNames"), e.GetSubjectAltNames(), func(name string) string { return when(name == "", "a name is empty") })...)

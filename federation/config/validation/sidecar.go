@@ -51,7 +51,10 @@ func sameListener[T listener](at path, list []T) []Problem {
 }
 
 func sidecarPort(at path, p *api.SidecarPort, bind string) []Problem {
-	found := problem(at.field("protocol"), schema.NotSupported, protocol(p.GetProtocol()))
+	found := problem(at.field("targetPort"), schema.Forbidden, when(p.GetTargetPort() != 0, "a listener has no other port behind it: remove targetPort"))
+	if p.GetProtocol() != "" {
+		found = append(found, problem(at.field("protocol"), schema.NotSupported, protocol(p.GetProtocol()))...)
+	}
 	if isSocket(bind) {
 		return append(found, invalid(at.field("number"), when(p.GetNumber() != 0, "a socket has no port: write 0"))...)
 	}
@@ -80,9 +83,6 @@ var ingressRules = []rule[*api.IstioIngressListener]{
 		mode := l.GetTls().GetMode()
 		other := mode == api.ServerTLSSettings_ISTIO_MUTUAL || mode == api.ServerTLSSettings_AUTO_PASSTHROUGH
 		return when(l.GetTls() != nil && other, "%s is for gateways: write SIMPLE or MUTUAL", mode)
-	}},
-	{"port.targetPort", NoEffect, func(l *api.IstioIngressListener) string {
-		return when(l.GetPort().GetTargetPort() != 0, "defaultEndpoint says where traffic goes: remove targetPort")
 	}},
 }
 
@@ -130,7 +130,9 @@ func egressListener(at path, l *api.IstioEgressListener) []Problem {
 	if l.GetPort() != nil {
 		found = append(found, sidecarPort(at.field("port"), l.GetPort(), l.GetBind())...)
 	}
-	found = append(found, repeated(at.field("hosts"), l.GetHosts())...)
+	for _, p := range repeated(at.field("hosts"), l.GetHosts()) {
+		found = append(found, Problem{Code: NoEffect, Field: p.Field, Message: p.Message})
+	}
 	return append(found, texts(at.field("hosts"), l.GetHosts(), egressHost)...)
 }
 

@@ -9,7 +9,7 @@ import (
 func telemetry(_ string, t *api.Telemetry) []Problem {
 	const at = path("spec")
 	found := attachment(at, t)
-	found = append(found, problem(at.field("tracing"), schema.TooMany, when(len(t.GetTracing()) > 1, "one item says how requests are traced: keep one"))...)
+	found = append(found, problem(at.field("tracing"), NoEffect, when(len(t.GetTracing()) > 1, "one item says how requests are traced: keep one"))...)
 	found = append(found, each(at.field("tracing"), t.GetTracing(), tracing)...)
 	return append(found, each(at.field("metrics"), t.GetMetrics(), func(at path, m *api.Metrics) []Problem {
 		found := each(at.field("overrides"), m.GetOverrides(), metricOverride)
@@ -19,7 +19,7 @@ func telemetry(_ string, t *api.Telemetry) []Problem {
 }
 
 func tracing(at path, t *api.Tracing) []Problem {
-	found := problem(at.field("providers"), schema.TooMany, when(len(t.GetProviders()) > 1, "requests are traced by one provider: keep one"))
+	found := problem(at.field("providers"), NoEffect, when(len(t.GetProviders()) > 1, "requests are traced by one provider: keep one"))
 	share := t.GetRandomSamplingPercentage()
 	found = append(found, invalid(at.field("randomSamplingPercentage"), when(share.GetValue() < 0 || share.GetValue() > 100,
 		"%v is not a percentage: write 0 to 100", share.GetValue()))...)

@@ -42,6 +42,7 @@ func virtualService(namespace string, v *api.VirtualService) []Problem {
 	found := apply(at, v, virtualServiceRules)
 	found = append(found, texts(at.field("hosts"), v.GetHosts(), virtualHost)...)
 	found = append(found, repeated(at.field("hosts"), v.GetHosts())...)
+	found = append(found, coveredHosts(at.field("hosts"), v.GetHosts())...)
 	found = append(found, texts(at.field("gateways"), v.GetGateways(), gatewayName)...)
 	found = append(found, exportTo(namespace, at.field("exportTo"), v.GetExportTo())...)
 	found = append(found, each(at.field("http"), v.GetHttp(), httpRoute)...)
@@ -50,20 +51,12 @@ func virtualService(namespace string, v *api.VirtualService) []Problem {
 			"an object without hosts is delegated to and cannot delegate itself: remove delegate"))
 	})...)
 	found = append(found, unreachable(at.field("http"), v.GetHttp())...)
+	found = append(found, unreachable(at.field("tls"), v.GetTls())...)
+	found = append(found, unreachable(at.field("tcp"), v.GetTcp())...)
+	found = append(found, claimsOfSidecars(at, v)...)
 	found = append(found, each(at.field("tls"), v.GetTls(), func(at path, r *api.TLSRoute) []Problem { return tlsRoute(at, v.GetHosts(), r) })...)
 	found = append(found, each(at.field("tcp"), v.GetTcp(), tcpRoute)...)
 	return append(found, unusedGateways(at, v)...)
-}
-
-// unreachable reports routes after one that takes every request.
-func unreachable(at path, routes []*api.HTTPRoute) []Problem {
-	all := slices.IndexFunc(routes, func(r *api.HTTPRoute) bool { return len(r.GetMatch()) == 0 })
-	var found []Problem
-	for i := range routes {
-		found = append(found, problem(at.item(i), NoEffect, when(all >= 0 && i > all,
-			"route %d has no match and takes every request: move this route before it", all))...)
-	}
-	return found
 }
 
 // unusedGateways reports matches for gateways to which the object is not bound.
@@ -126,6 +119,7 @@ func tcpRoute(at path, r *api.TCPRoute) []Problem {
 // connection is what matches of TLS and TCP routes have in common.
 type connection interface {
 	GetDestinationSubnets() []string
+	GetSourceNamespace() string
 	GetPort() uint32
 	GetSourceLabels() map[string]string
 	GetGateways() []string
@@ -135,7 +129,12 @@ func connectionMatch(at path, m connection) []Problem {
 	found := texts(at.field("destinationSubnets"), m.GetDestinationSubnets(), subnet)
 	found = append(found, invalid(at.field("port"), optionalPort(m.GetPort()))...)
 	found = append(found, labels(at.field("sourceLabels"), m.GetSourceLabels())...)
+	found = append(found, sourceNamespace(at, m.GetSourceNamespace())...)
 	return append(found, texts(at.field("gateways"), m.GetGateways(), gatewayName)...)
+}
+
+func sourceNamespace(at path, name string) []Problem {
+	return invalid(at.field("sourceNamespace"), when(name != "" && !isLabel(name), "%q is not a namespace", name))
 }
 
 // weighted is a destination with a weight.

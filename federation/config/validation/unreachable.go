@@ -1,0 +1,78 @@
+package validation
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	api "istio.io/api/networking/v1alpha3"
+
+	"isthmus.dev/isthmus/federation/config/schema"
+)
+
+// unreachable reports routes after one that takes everything, and matches that stand
+// in a route before. The matches of a route are alternatives.
+func unreachable[M proto.Message, R interface{ GetMatch() []M }](at path, routes []R) []Problem {
+	all := slices.IndexFunc(routes, func(r R) bool { return len(r.GetMatch()) == 0 })
+	var found []Problem
+	for i, r := range routes {
+		if all >= 0 && i > all {
+			found = append(found, problem(at.item(i), NoEffect, when(true, "route %d has no match and takes everything: move this route before it", all))...)
+			continue
+		}
+		for j, match := range r.GetMatch() {
+			k := slices.IndexFunc(routes[:i], func(earlier R) bool {
+				return slices.ContainsFunc(earlier.GetMatch(), func(m M) bool { return sameMatch(m, match) })
+			})
+			found = append(found, problem(at.item(i).field("match").item(j), NoEffect, when(k >= 0, "route %d has the same match and comes first: remove one of the two", k))...)
+		}
+	}
+	return found
+}
+
+// sameMatch compares what matches say of requests; names are for statistics.
+func sameMatch(a, b proto.Message) bool { return proto.Equal(withoutName(a), withoutName(b)) }
+
+func withoutName(m proto.Message) proto.Message {
+	match, is := m.(*api.HTTPMatchRequest)
+	if !is || match.GetName() == "" && match.GetStatPrefix() == "" {
+		return m
+	}
+	unnamed, _ := proto.Clone(match).(*api.HTTPMatchRequest)
+	unnamed.Name, unnamed.StatPrefix = "", ""
+	return unnamed
+}
+
+// coveredHosts reports hosts that another one of the list stands for, too.
+func coveredHosts(at path, hosts []string) []Problem {
+	return each(at, hosts, func(at path, host string) []Problem {
+		i := slices.IndexFunc(hosts, func(other string) bool { return other != host && strings.HasPrefix(other, "*") && covers(other, host) })
+		if i < 0 {
+			return nil
+		}
+		return problem(at, schema.DuplicateValue, when(true, "%q stands for %q, too: remove one of the two", hosts[i], host))
+	})
+}
+
+// claimsOfSidecars reports matches of a token's claims, which gateways alone verify.
+func claimsOfSidecars(at path, v *api.VirtualService) []Problem {
+	if !forSidecars(v) || isDelegate(v) {
+		return nil
+	}
+	const message = "claims of tokens are matched at gateways: remove it, or write gateways without mesh"
+	claim := func(at path, name string, _ *api.StringMatch) []Problem {
+		return problem(at, schema.Forbidden, when(isClaim(name), message))
+	}
+	return each(at.field("http"), v.GetHttp(), func(at path, r *api.HTTPRoute) []Problem {
+		return each(at.field("match"), r.GetMatch(), func(at path, m *api.HTTPMatchRequest) []Problem {
+			return append(entries(at.field("headers"), m.GetHeaders(), claim), entries(at.field("withoutHeaders"), m.GetWithoutHeaders(), claim)...)
+		})
+	})
+}
+
+// isClaim tells the name of a claim, @request.auth.claims.NAME or
+// @request.auth.claims[NAME], from that of a header.
+func isClaim(name string) bool {
+	rest, is := strings.CutPrefix(strings.ToLower(name), "@request.auth.claims")
+	return is && len(rest) > 1 && (rest[0] == '.' || rest[0] == '[' && strings.HasSuffix(rest, "]"))
+}
