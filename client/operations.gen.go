@@ -144,6 +144,8 @@ type AttachClusterInput struct {
 	Network *string `json:"network"`
 	// Who wins when clusters disagree: the lower number; absent: 100.
 	Precedence *int `json:"precedence"`
+	// Further names by which its proxies and tokens may name it, such as Kubernetes, Istio's default cluster ID.
+	Aliases []string `json:"aliases"`
 	// Only look at the cluster: every check answers one finding.
 	DryRun *bool `json:"dryRun"`
 	// A Kubernetes cluster.
@@ -160,6 +162,9 @@ func (v *AttachClusterInput) GetNetwork() *string { return v.Network }
 
 // GetPrecedence returns AttachClusterInput.Precedence, and is useful for accessing the field via an interface.
 func (v *AttachClusterInput) GetPrecedence() *int { return v.Precedence }
+
+// GetAliases returns AttachClusterInput.Aliases, and is useful for accessing the field via an interface.
+func (v *AttachClusterInput) GetAliases() []string { return v.Aliases }
 
 // GetDryRun returns AttachClusterInput.DryRun, and is useful for accessing the field via an interface.
 func (v *AttachClusterInput) GetDryRun() *bool { return v.DryRun }

@@ -17,6 +17,7 @@ type ClusterSpec struct {
 	// TrustDomain is that of the identities of the cluster's workloads; empty: the
 	// mesh's.
 	TrustDomain string
+	Aliases     Aliases // other names by which its proxies and tokens may name it
 }
 
 // Phase is the state of an attached cluster.

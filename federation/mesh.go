@@ -35,6 +35,8 @@ type ClusterObject struct {
 	Provider   Provider  `json:"provider,omitempty"`
 	Network    NetworkID `json:"network,omitempty"`
 	Precedence int       `json:"precedence,omitempty"`
+	// Aliases are further names by which proxies and tokens may name the cluster.
+	Aliases    []string `json:"aliases,omitempty"`
 	Kubernetes struct {
 		Context string `json:"context,omitempty"`
 	} `json:"kubernetes,omitzero"`

@@ -44,6 +44,7 @@ type draft struct {
 	addresses *iradix.Txn[resident]
 	problems  *iradix.Txn[Problem]
 	clusters  *iradix.Txn[*Cluster]
+	renamed   bool // aliases of clusters changed
 	networks  networksTxn
 	objects   objectsTxn
 	revision  int64
@@ -68,10 +69,11 @@ func (d *draft) commit() *Snapshot {
 	for at := range d.touched {
 		d.record(addressEntry, at.bytes())
 	}
+	named := d.nameClusters()
 	return &Snapshot{
 		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(), aliases: d.aliases.Commit(),
 		workloads: d.workloads.Commit(), homes: d.homes.Commit(), selectors: d.selectors.Commit(), bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
-		clusters: d.clusters.Commit(), networks: d.networks.commit(), objects: d.objects.commit(), revision: d.revision, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
+		clusters: d.clusters.Commit(), named: named, networks: d.networks.commit(), objects: d.objects.commit(), revision: d.revision, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}
 }
 

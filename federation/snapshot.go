@@ -23,6 +23,7 @@ type Snapshot struct {
 	addresses  *iradix.Tree[resident]   // network, address, resident
 	problems   *iradix.Tree[Problem]    // shard, origin, name
 	clusters   *iradix.Tree[*Cluster]
+	named      map[string]ClusterID // clusters by alias; empty: several have it
 	networks   networkIndex
 	objects    objectIndex
 	revision   int64

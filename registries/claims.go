@@ -17,6 +17,7 @@ type Claims struct {
 	to *Supervisor
 	mu sync.Mutex
 	of map[federation.ClusterID][]claim // the first one counts
+	aliases
 }
 
 // claim is what a source says of a cluster.
@@ -29,7 +30,7 @@ type claim struct {
 // NewClaims decides for the supervisor. Nobody else should attach to it what a
 // source may name.
 func NewClaims(to *Supervisor) *Claims {
-	return &Claims{to: to, of: map[federation.ClusterID][]claim{}}
+	return &Claims{to: to, of: map[federation.ClusterID][]claim{}, aliases: newAliases()}
 }
 
 // Source is one that names clusters, each at most once.
@@ -86,12 +87,17 @@ func (s *Source) Detach(id federation.ClusterID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := len(c.of[id])
+	if before == 0 {
+		return
+	}
 	c.of[id] = slices.DeleteFunc(c.of[id], func(other claim) bool { return other.by == s })
 	switch {
 	case len(c.of[id]) == before:
 	case len(c.of[id]) == 0:
 		delete(c.of, id)
 		c.to.Detach(id)
+		c.grant("")
+		c.showRefused()
 	default:
 		c.to.Problem(id, problemOf(s), nil)
 		c.to.Leaving(id, false)
@@ -118,11 +124,9 @@ func (c *Claims) put(new claim) {
 func (c *Claims) settle(id federation.ClusterID) {
 	first := c.of[id][0]
 	defer func() { c.of[id][0].cluster.Believe = false }() // it counts once
-	if first.refused != "" {
-		c.to.Refuse(id, first.cluster.Spec, first.refused)
-	} else {
-		c.to.Attach(first.cluster)
-	}
+	c.grant(id)
+	c.admit(first)
+	c.showRefused()
 	c.to.Problem(id, problemOf(first.by), nil)
 	for _, other := range c.of[id][1:] {
 		c.to.Problem(id, problemOf(other.by), &federation.Problem{

@@ -175,6 +175,7 @@ func (h *healthStream) meet(said *corev3.Node) error {
 		return status.Error(codes.InvalidArgument, "the first message of a stream must be a request with a node")
 	}
 	node, err := envoy.ParseNode(said)
+	node.Cluster = h.server.options.Snapshots.Latest().ClusterNamed(node.Cluster)
 	if err != nil {
 		return status.Error(codes.InvalidArgument, printable(err.Error()))
 	}

@@ -40,7 +40,8 @@ type stream struct {
 
 	log      *slog.Logger
 	node     envoy.Node
-	view     envoy.View // of the node, as the session's snapshot has it
+	claimed  federation.ClusterID // as the node says it: an ID or an alias
+	view     envoy.View           // of the node, as the session's snapshot has it
 	session  *session
 	report   *fleet.Stream
 	reported map[envoy.Type]fleet.Sync
@@ -201,7 +202,8 @@ func (st *stream) greet(ctx context.Context) (message, error) {
 	if err != nil {
 		return m, status.Error(codes.InvalidArgument, printable(err.Error()))
 	}
-	st.node = node
+	st.node, st.claimed = node, node.Cluster
+	st.node.Cluster = st.server.options.Snapshots.Latest().ClusterNamed(st.claimed)
 	st.node.Proven = st.caller.Proven
 	if err := st.admit(time.Now()); err != nil {
 		return m, err
@@ -335,6 +337,9 @@ func (st *stream) loop(ctx context.Context) error {
 			return err
 		}
 		st.session.collect(snapshot, now)
+		if snapshot.ClusterNamed(st.claimed) != st.node.Cluster {
+			return status.Errorf(codes.Unavailable, "the cluster that the node names, %s, is another one now: connect again", printable(string(st.claimed)))
+		}
 		if err := st.view.Disagrees(); err != nil {
 			return status.Error(codes.FailedPrecondition, printable(err.Error()))
 		}

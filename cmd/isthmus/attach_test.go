@@ -166,7 +166,7 @@ func TestClusterIsAttachedRotatedAndDetached(t *testing.T) {
 	if bad.refusals() != "RIGHTS DUPLICATE_CLUSTER" || !strings.Contains(bad.UserErrors[0].Message, "watch endpointslices") {
 		t.Errorf("without rights: %+v", bad)
 	}
-	attached := h.ask(t, "attachCluster", kubernetesInput("c1", reader, "network", "n7", "precedence", 5))
+	attached := h.ask(t, "attachCluster", kubernetesInput("c1", reader, "network", "n7", "precedence", 5, "aliases", []string{"Kubernetes", "gke_p_z_c"}))
 	if attached.refusals() != "" || attached.Cluster == nil || attached.Cluster.Network != "n7" {
 		t.Fatalf("attached: %+v\n%s", attached, h.log.String())
 	}
@@ -178,6 +178,7 @@ func TestClusterIsAttachedRotatedAndDetached(t *testing.T) {
 		input map[string]any
 		want  string
 	}{
+		"R48: an alias that is taken":      {kubernetesInput("c3", reader, "aliases", []string{"Kubernetes", "c1", "no alias"}), "DUPLICATE_CLUSTER_ALIAS DUPLICATE_CLUSTER_ALIAS INVALID_CLUSTER_ID DUPLICATE_CLUSTER"},
 		"the same ID":                      {kubernetesInput("c1", reader), "DUPLICATE_CLUSTER_ID"},
 		"B-K16: the same cluster":          {kubernetesInput("other", reader), "DUPLICATE_CLUSTER"},
 		"B-K15: the hub's own ID":          {kubernetesInput("hub", reader), "DUPLICATE_CLUSTER DUPLICATE_CLUSTER_ID"},

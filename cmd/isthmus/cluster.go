@@ -92,7 +92,7 @@ func (c clusterConfig) registry(with surroundings, digest string) (registries.Cl
 		return registries.Cluster{}, err
 	}
 	depends := c
-	depends.Precedence, depends.TrustDomain = nil, ""
+	depends.Precedence, depends.TrustDomain, depends.Aliases = nil, "", nil
 	data, err := json.Marshal(depends)
 	if err != nil {
 		return registries.Cluster{}, err

@@ -24,6 +24,7 @@ type clusterFlags struct {
 	access
 	network    string
 	precedence int
+	aliases    []string
 	dry        bool
 }
 
@@ -49,12 +50,16 @@ view --raw --minify --flatten" makes such a file.`,
 	c.bind(cmd, &r)
 	cmd.Flags().StringVar(&c.network, "network", "", "`NETWORK` of its endpoints (default: what the cluster names itself, else default)")
 	cmd.Flags().IntVar(&c.precedence, "precedence", 0, "who wins when clusters disagree: the lower `NUMBER` (default 100)")
+	cmd.Flags().StringSliceVar(&c.aliases, "alias", nil, "further `NAME` by which its proxies and tokens name it, such as Kubernetes; repeatable")
 	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, args []string) error {
 		kubernetes, consul, err := c.read(io.in)
 		if err != nil {
 			return err
 		}
 		input := client.AttachClusterInput{ClusterID: args[0], Network: orNil(c.network), Kubernetes: kubernetes, Consul: consul, DryRun: &c.dry}
+		if len(c.aliases) > 0 {
+			input.Aliases = c.aliases
+		}
 		if c.precedence != 0 {
 			input.Precedence = &c.precedence
 		}

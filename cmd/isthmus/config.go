@@ -32,6 +32,8 @@ type configFile struct {
 	Clusters  []clusterConfig `yaml:"clusters"`
 	// ClusterLimits are those of clusters that name none themselves.
 	ClusterLimits limitsConfig `yaml:"clusterLimits"`
+	// ClusterAliases are those of the clusters of the watched folder, by ID.
+	ClusterAliases map[federation.ClusterID][]string `yaml:"clusterAliases"`
 	// RemoteSecrets are those of attached clusters that name further clusters.
 	RemoteSecrets remoteSecretsConfig `yaml:"remoteSecrets"`
 }
@@ -81,10 +83,12 @@ type clusterConfig struct {
 	Network    federation.NetworkID `yaml:"network"`
 	Precedence *int                 `yaml:"precedence"`
 	// TrustDomain is that of the identities of the cluster's workloads.
-	TrustDomain string            `yaml:"trustDomain"`
-	Limits      limitsConfig      `yaml:"limits"`
-	Kubernetes  *kubernetesConfig `yaml:"kubernetes"`
-	Consul      *consulConfig     `yaml:"consul"`
+	TrustDomain string `yaml:"trustDomain"`
+	// Aliases are further names by which its proxies and tokens may name it.
+	Aliases    []string          `yaml:"aliases"`
+	Limits     limitsConfig      `yaml:"limits"`
+	Kubernetes *kubernetesConfig `yaml:"kubernetes"`
+	Consul     *consulConfig     `yaml:"consul"`
 }
 
 type kubernetesConfig struct {
@@ -107,7 +111,7 @@ type consulConfig struct {
 
 // spec is what the merge law needs to know of the cluster.
 func (c clusterConfig) spec() federation.ClusterSpec {
-	s := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, TrustDomain: c.TrustDomain}
+	s := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, TrustDomain: c.TrustDomain, Aliases: federation.NewAliases(c.Aliases)}
 	if c.Precedence != nil {
 		s.Precedence = *c.Precedence
 	}
@@ -159,6 +163,7 @@ func parseConfig(name string, data []byte) (c configFile, err error) {
 	for i, cluster := range c.Clusters {
 		wrong = append(wrong, cluster.check(fmt.Sprintf("clusters[%d]", i)))
 	}
+	wrong = append(wrong, c.checkAliases())
 	if err := errors.Join(wrong...); err != nil {
 		return configFile{}, fmt.Errorf("reading %s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

@@ -13,10 +13,12 @@ import (
 // folderClusters attaches, replaces and detaches the clusters of the watched
 // folder of kubeconfigs.
 type folderClusters struct {
-	to    *registries.Source
-	with  surroundings
-	hub   federation.ClusterID
-	first func(readable bool) // called after each look; readable: the folder could be read
+	to   *registries.Source
+	with surroundings
+	hub  federation.ClusterID
+	// aliases are those of the folder's clusters, by ID.
+	aliases map[federation.ClusterID][]string
+	first   func(readable bool) // called after each look; readable: the folder could be read
 }
 
 func watchFolder(dir string, h folderClusters) func(context.Context) error {
@@ -45,7 +47,7 @@ func (h folderClusters) FilesChanged(_ context.Context, events []kube.FileEvent)
 func (h folderClusters) take(e kube.FileEvent) {
 	id := federation.ClusterID(e.ID)
 	log := h.with.logger.With("cluster", e.ID, "files", e.Files)
-	spec := federation.ClusterSpec{Provider: federation.Kubernetes}
+	spec := federation.ClusterSpec{Provider: federation.Kubernetes, Aliases: federation.NewAliases(h.aliases[id])}
 	switch {
 	case id == "":
 		log.Warn("the folder of kubeconfigs", "problem", e.Problem.String())

@@ -155,6 +155,11 @@ func (i *identities) tls(base *tls.Config) *tls.Config {
 // world tells access how clusters are attached and who lives where.
 type world struct{ snapshots *federation.Aggregate }
 
+// Named is part of callers.Clusters.
+func (w world) Named(name federation.ClusterID) federation.ClusterID {
+	return w.snapshots.Latest().ClusterNamed(name)
+}
+
 // Standing is part of callers.Clusters.
 func (w world) Standing(id federation.ClusterID) callers.Standing {
 	snapshot := w.snapshots.Latest()

@@ -108,7 +108,7 @@ func (o objectClusters) take(view *config.View, object *config.Object) {
 
 // configOf is what the object says in the words of the config file.
 func configOf(id federation.ClusterID, spec *federation.ClusterObject) clusterConfig {
-	c := clusterConfig{ID: id, Provider: spec.Provider, Network: spec.Network}
+	c := clusterConfig{ID: id, Provider: spec.Provider, Network: spec.Network, Aliases: spec.Aliases}
 	if spec.Precedence > 0 {
 		c.Precedence = &spec.Precedence
 	}
@@ -133,7 +133,7 @@ func (o objectClusters) registry(c clusterConfig, version string) (registries.Cl
 		return registries.Cluster{}, err
 	}
 	depends := c
-	depends.Precedence = nil
+	depends.Precedence, depends.Aliases = nil, nil
 	data, err := json.Marshal(depends)
 	if err != nil {
 		return registries.Cluster{}, err

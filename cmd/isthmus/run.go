@@ -256,6 +256,7 @@ func joinRegistries(s settings, p parts, r registryParts) (attachment, error) {
 	}
 	a.follow["kubeconfigs"] = watchFolder(s.kubeconfigDir, folderClusters{
 		to: a.sources.folder, with: r.with, hub: federation.ClusterID(s.clusterID), first: a.folderLooked(r.named),
+		aliases: s.clusterAliases,
 	})
 	return a, nil
 }
@@ -294,7 +295,7 @@ func (a attachment) joinObjects(s settings, p parts, r registryParts, m *mesh) a
 	a.follow["objects"] = objects.run
 	a.follow["sealing"] = sealing{keys: p.keys, vault: vault, logger: p.logger}.run
 	clusters := attach.New(attach.Options{
-		Engine: m.engine, Views: m.views, Snapshots: r.aggregate, Registries: a.supervisor, Holder: a.sources.claims.Holder, Vault: vault, Hub: federation.ClusterID(s.clusterID),
+		Engine: m.engine, Views: m.views, Snapshots: r.aggregate, Registries: a.supervisor, Holder: a.sources.claims.Holder, AliasHolder: a.sources.claims.AliasHolder, Vault: vault, Hub: federation.ClusterID(s.clusterID),
 		Look: map[federation.Provider]attach.Looker{
 			federation.Kubernetes: attach.LookAtKubernetes(attach.KubernetesOptions{Allow: r.with.allow, AllowLoopback: r.with.policy.AllowLoopback, Trusted: r.with.who.trust}),
 			federation.Consul:     lookAtConsul(r.with),

@@ -59,7 +59,8 @@ type settings struct {
 	// remoteNamespace is where Secrets of remoteHolders name further clusters.
 	remoteNamespace string
 	remoteHolders   map[federation.ClusterID]bool
-	limits          federation.Limits // of clusters that name none themselves
+	limits          federation.Limits                 // of clusters that name none themselves
+	clusterAliases  map[federation.ClusterID][]string // of the clusters of the watched folder
 }
 
 // resolve reads the config file and joins everything; it opens nothing else.
@@ -101,6 +102,7 @@ func resolve(f flags) (settings, error) {
 		}
 		s.clusters, s.sample = sample.Clusters, true
 	}
+	s.clusterAliases = c.ClusterAliases
 	if s.limits, err = c.ClusterLimits.limits("clusterLimits"); err != nil {
 		return settings{}, err
 	}

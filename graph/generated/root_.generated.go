@@ -73,6 +73,7 @@ type ComplexityRoot struct {
 	}
 
 	Cluster struct {
+		Aliases    func(childComplexity int) int
 		ClusterID  func(childComplexity int) int
 		Endpoints  func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) int
 		ID         func(childComplexity int) int
@@ -831,6 +832,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Change.Version(childComplexity), true
 
+	case "Cluster.aliases":
+		if e.ComplexityRoot.Cluster.Aliases == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Cluster.Aliases(childComplexity), true
 	case "Cluster.clusterID":
 		if e.ComplexityRoot.Cluster.ClusterID == nil {
 			break
@@ -3664,6 +3671,8 @@ type Cluster implements Node {
   network: String!
   "Who wins when clusters disagree: the lower number."
   precedence: Int!
+  "Further names by which its proxies and tokens may name it, sorted. An alias that another cluster has is not among them."
+  aliases: [String!]!
   "Which cluster really answers behind the address, once known."
   identity: ClusterIdentity
   "How the hub's link to it is."
@@ -4989,6 +4998,8 @@ input AttachClusterInput {
   network: String
   "Who wins when clusters disagree: the lower number; absent: 100."
   precedence: Int
+  "Further names by which its proxies and tokens may name it, such as Kubernetes, Istio's default cluster ID."
+  aliases: [String!]
   "Only look at the cluster: every check answers one finding."
   dryRun: Boolean
   "A Kubernetes cluster."
@@ -5330,6 +5341,8 @@ func (ec *executionContext) childFields_Cluster(ctx context.Context, field graph
 		return ec.fieldContext_Cluster_network(ctx, field)
 	case "precedence":
 		return ec.fieldContext_Cluster_precedence(ctx, field)
+	case "aliases":
+		return ec.fieldContext_Cluster_aliases(ctx, field)
 	case "identity":
 		return ec.fieldContext_Cluster_identity(ctx, field)
 	case "status":

@@ -1763,6 +1763,29 @@ func (ec *executionContext) fieldContext_Cluster_precedence(_ context.Context, f
 	return graphql.NewScalarFieldContext("Cluster", field, true, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _Cluster_aliases(ctx context.Context, field graphql.CollectedField, obj *model.Cluster) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Cluster_aliases(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Aliases(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Cluster_aliases(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Cluster", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Cluster_identity(ctx context.Context, field graphql.CollectedField, obj *model.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11720,7 +11743,7 @@ func (ec *executionContext) unmarshalInputAttachClusterInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"clusterID", "network", "precedence", "dryRun", "kubernetes", "consul"}
+	fieldsInOrder := [...]string{"clusterID", "network", "precedence", "aliases", "dryRun", "kubernetes", "consul"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -11748,6 +11771,13 @@ func (ec *executionContext) unmarshalInputAttachClusterInput(ctx context.Context
 				return it, err
 			}
 			it.Precedence = data
+		case "aliases":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("aliases"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Aliases = data
 		case "dryRun":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("dryRun"))
 			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
@@ -13237,6 +13267,11 @@ func (ec *executionContext) _Cluster(ctx context.Context, sel ast.SelectionSet, 
 			}
 		case "precedence":
 			out.Values[i] = ec._Cluster_precedence(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "aliases":
+			out.Values[i] = ec._Cluster_aliases(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

@@ -38,6 +38,9 @@ func (c Cluster) Precedence() int {
 	return cmp.Or(c.Of.Spec.Precedence, federation.DefaultPrecedence)
 }
 
+// Aliases are the further names of the cluster.
+func (c Cluster) Aliases() []string { return append([]string{}, c.Of.Spec.Aliases.List()...) }
+
 // Identity says which cluster answers, nil until that is known.
 func (c Cluster) Identity() *ClusterIdentity {
 	if c.Of.Identity.UID == "" {

@@ -57,6 +57,8 @@ type AttachClusterInput struct {
 	Network *string `json:"network,omitempty"`
 	// Who wins when clusters disagree: the lower number; absent: 100.
 	Precedence *int `json:"precedence,omitempty"`
+	// Further names by which its proxies and tokens may name it, such as Kubernetes, Istio's default cluster ID.
+	Aliases []string `json:"aliases,omitempty"`
 	// Only look at the cluster: every check answers one finding.
 	DryRun *bool `json:"dryRun,omitempty"`
 	// A Kubernetes cluster.

@@ -93,6 +93,7 @@ func (g *Guard) identify(ctx context.Context) (Identity, Method, error) {
 	case bearer == "":
 		return Identity{}, ByNothing, refusal{"show a client certificate of the mesh, or a service account token with the cluster that made it (metadata authorization and clusterid)"}
 	}
+	cluster = g.o.Clusters.Named(cluster)
 	tokened, err := g.byToken(ctx, cluster, bearer)
 	if err != nil || !has {
 		return tokened, ByToken, err

@@ -46,6 +46,9 @@ type Standing struct {
 // Clusters tell how they are attached. Its method must not block.
 type Clusters interface {
 	Standing(id federation.ClusterID) Standing
+	// Named is the ID of the cluster that a caller names by its ID or by an alias; the
+	// name itself where it is neither.
+	Named(name federation.ClusterID) federation.ClusterID
 }
 
 // Outcome is how a proof went.

@@ -30,8 +30,9 @@ type world struct {
 	mu       sync.Mutex
 	now      time.Time
 	clusters map[federation.ClusterID]Standing
-	accounts map[string][]string        // by address
-	proofs   map[string]authority.Proof // by common name
+	named    map[federation.ClusterID]federation.ClusterID // by alias
+	accounts map[string][]string                           // by address
+	proofs   map[string]authority.Proof                    // by common name
 	counted  map[string]int
 	log      bytes.Buffer
 	tokens   *Tokens
@@ -46,6 +47,10 @@ func newWorld(clusters map[federation.ClusterID]Standing) *world {
 		Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 	return w
+}
+
+func (w *world) Named(name federation.ClusterID) federation.ClusterID {
+	return cmp.Or(w.named[name], name)
 }
 
 func (w *world) Standing(id federation.ClusterID) Standing {

@@ -61,6 +61,19 @@ func reviewed(accept bool) (*world, *reviewer) {
 	return w, r
 }
 
+// A token may name its cluster by an alias: it is proven to be of that cluster.
+func TestR48ATokenNamesItsClusterByAnAlias(t *testing.T) {
+	w, _ := reviewed(true)
+	w.named = map[federation.ClusterID]federation.ClusterID{"Kubernetes": "c1"}
+	i, err := w.Identify(call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "Kubernetes"}.context(t))
+	if home, _ := w.Home(i); err != nil || home != "c1" {
+		t.Errorf("it is of %q, %v", home, err)
+	}
+	if _, err := w.Identify(call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "kubernetes"}.context(t)); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("a name that stands for no cluster: %v", err)
+	}
+}
+
 // Good answers are remembered for at most 5 minutes, bad ones for one, and none
 // after the cluster was attached anew (S23).
 func TestS23AnswersAreRememberedBriefly(t *testing.T) {

@@ -35,12 +35,14 @@ type Options struct {
 	Registries Registries
 	// Holder names the source that has an ID: ObjectSource where it is a Cluster
 	// object. One that yields lets a Cluster object have it.
-	Holder   func(federation.ClusterID) (source string, yields, found bool)
-	Vault    *Vault
-	Look     map[federation.Provider]Looker
-	Hub      federation.ClusterID
-	Patience time.Duration // how long a look may take, and how long an answer waits; 0: 10 s
-	Now      func() time.Time
+	Holder func(federation.ClusterID) (source string, yields, found bool)
+	// AliasHolder is the cluster that has the name as its ID or as an alias.
+	AliasHolder func(name string) (federation.ClusterID, bool)
+	Vault       *Vault
+	Look        map[federation.Provider]Looker
+	Hub         federation.ClusterID
+	Patience    time.Duration // how long a look may take, and how long an answer waits; 0: 10 s
+	Now         func() time.Time
 }
 
 // ObjectSource is the name of the source of clusters that are Cluster objects.
@@ -98,7 +100,7 @@ func (c *Clusters) Attach(ctx context.Context, r Request) (Result, error) {
 		return Result{}, err
 	}
 	defer leave()
-	wrong := r.check()
+	wrong := append(r.check(), c.takenAliases(r)...)
 	report := c.look(ctx, r, false)
 	report.judgeID(c.taken(r.ID))
 	result := Result{Findings: report.shown(r.DryRun), Errors: append(wrong, report.refusals()...)}
@@ -106,6 +108,25 @@ func (c *Clusters) Attach(ctx context.Context, r Request) (Result, error) {
 		return result, nil
 	}
 	return c.write(ctx, result, writing{request: r, uid: report.UID, spec: r.spec(), fresh: true})
+}
+
+// takenAliases are the aliases that stand for other clusters, or cannot be any.
+func (c *Clusters) takenAliases(r Request) []apply.Error {
+	var wrong []apply.Error
+	for i, alias := range r.Aliases {
+		field := fmt.Sprintf("aliases[%d]", i)
+		if problem := federation.AliasProblem(alias); problem != "" {
+			wrong = append(wrong, apply.Error{Code: InvalidClusterID, Field: field, Message: fmt.Sprintf("%q: %s", alias, problem)})
+		}
+		holder, taken := c.o.AliasHolder(alias)
+		if alias == string(c.o.Hub) {
+			holder, taken = c.o.Hub, true
+		}
+		if taken && holder != r.ID {
+			wrong = append(wrong, apply.Error{Code: DuplicateAlias, Field: field, Message: fmt.Sprintf("%q stands for the cluster %s: give this cluster another alias", alias, holder)})
+		}
+	}
+	return wrong
 }
 
 func (c *Clusters) taken(id federation.ClusterID) string {

@@ -21,6 +21,7 @@ type Request struct {
 	ID         federation.ClusterID
 	Network    federation.NetworkID // only to attach; empty: what the cluster names itself
 	Precedence *int                 // only to attach; nil: the default
+	Aliases    []string             // only to attach: further names of the cluster
 	Kubernetes *Kubernetes
 	Consul     *Consul
 	DryRun     bool
@@ -54,7 +55,8 @@ func (r Request) Provider() federation.Provider {
 // dry run has its code whatever it found; the severity tells.
 const (
 	InvalidClusterID   apply.Code = "INVALID_CLUSTER_ID"
-	DuplicateClusterID apply.Code = "DUPLICATE_CLUSTER_ID" // the ID is taken
+	DuplicateClusterID apply.Code = "DUPLICATE_CLUSTER_ID"    // the ID is taken
+	DuplicateAlias     apply.Code = "DUPLICATE_CLUSTER_ALIAS" // the alias stands for another cluster
 	InvalidConsul      apply.Code = "INVALID_CONSUL"
 	Reachability       apply.Code = "REACHABILITY"
 	ServerCertificate  apply.Code = "SERVER_CERTIFICATE"

@@ -9,6 +9,13 @@ func (r Request) spec() map[string]any {
 	if r.Precedence != nil {
 		spec["precedence"] = int64(*r.Precedence)
 	}
+	if len(r.Aliases) > 0 {
+		aliases := make([]any, len(r.Aliases))
+		for i, alias := range r.Aliases {
+			aliases[i] = alias
+		}
+		spec["aliases"] = aliases
+	}
 	return spec
 }
 

@@ -80,6 +80,8 @@ func (h *hub) Requested(o Outcome) {
 	h.counted[o]++
 }
 
+func (h *hub) Named(name federation.ClusterID) federation.ClusterID { return name }
+
 func (h *hub) Standing(id federation.ClusterID) access.Standing {
 	return access.Standing{Attached: id == "c1", UID: "u1", TrustDomain: "mesh.example"}
 }
