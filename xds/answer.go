@@ -14,18 +14,18 @@ import (
 func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 	for _, f := range s.landed(nonce) {
 		for _, r := range f.resources {
-			if e, ok := s.entries[r.name]; ok {
+			if e := s.slots.get(r.name); e != (entry{}) {
 				e.acked, e.lapsed = r, e.lapsed && !sameContent(e.sent, r)
-				s.put(r.name, e)
+				s.slots.put(r.name, e)
 				if r.home != nil {
 					r.home.noteAccepted(r)
 				}
 			}
 		}
 		for _, name := range f.removed {
-			e := s.entries[name]
+			e := s.slots.get(name)
 			e.acked, e.lapsed = nil, false
-			s.put(name, e)
+			s.slots.put(name, e)
 		}
 		answered = f
 	}
@@ -73,7 +73,7 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	}
 	s.nacked, s.refusedAt = true, answered.snapshot
 	s.sync.State, s.sync.Since, s.sync.LastError = fleet.Nacked, now, printable(text)
-	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return s.entries[r.name].acked == r })
+	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return s.slots.get(r.name).acked == r })
 	suspects := s.suspects(fresh, text)
 	whole := suspects
 	if envoy.HasParts(s.kind) {
@@ -91,7 +91,7 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	}
 	again := want{since: now, urgent: true, resend: true}
 	for _, r := range fresh {
-		if sent := s.entries[r.name].sent; sent != nil && sent.hasBody() {
+		if sent := s.slots.get(r.name).sent; sent != nil && sent.hasBody() {
 			s.look(r.name, again)
 		}
 	}
@@ -135,7 +135,7 @@ func (s *subscription) rollBack(r *resource) {
 	}
 	s.refused[r.hash] = struct{}{}
 	s.barred[r.name] = rejection{}
-	e := s.entries[r.name]
+	e := s.slots.get(r.name)
 	if e.sent != r {
 		return
 	}

@@ -133,6 +133,7 @@ func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 		}
 	}
 	sub.urgent = false
+	sub.shrink()
 	s.chunk(sub, &b)
 	return b
 }
@@ -163,7 +164,7 @@ func (s *session) guard(sub *subscription, b *batch, now time.Time) {
 	stays := func(r *resource) bool { return !r.fixed }
 	gone := 0
 	for _, name := range b.removed {
-		if sent := sub.entries[name].sent; sent != nil {
+		if sent := sub.slots.get(name).sent; sent != nil {
 			gone += sent.weight()
 		}
 	}
@@ -190,7 +191,7 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 	for _, r := range b.changed {
 		delete(sub.pending, r.name)
 		sub.tell(r.name, r)
-		if e := sub.entries[r.name]; e.acked != r || e.lapsed {
+		if e := sub.slots.get(r.name); e.acked != r || e.lapsed {
 			f.resources = append(f.resources, r)
 		}
 	}
@@ -198,9 +199,7 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 		delete(sub.pending, name)
 		sub.tell(name, nil)
 	}
-	if len(sub.pending) == 0 { // a map that was great once stays slow to walk
-		sub.pending = map[string]want{}
-	}
+	sub.shrink()
 	s.parents(sub, b.changed, now)
 	f.version = sub.sum.String()
 	r := &response{kind: sub.kind, delta: s.delta, version: f.version, nonce: f.nonce, resources: b.changed, removed: sortedNames(b.removed), since: b.since}
@@ -230,7 +229,7 @@ func (s *session) parents(sub *subscription, changed []*resource, now time.Time)
 	for _, r := range changed {
 		for _, name := range r.refs.secrets {
 			if sds != nil && sds.wants(name) {
-				sds.rewarm[name] = struct{}{}
+				sds.slots.rewarm(name)
 			}
 		}
 		for _, name := range r.refs.assignments {
@@ -239,12 +238,12 @@ func (s *session) parents(sub *subscription, changed []*resource, now time.Time)
 				s.warming[name] = struct{}{}
 			case eds.wants(name):
 				eds.look(name, want{since: now, urgent: true, resend: true})
-				eds.rewarm[name] = struct{}{}
+				eds.slots.rewarm(name)
 			}
 		}
 		for _, name := range r.refs.routes {
 			if rds != nil && rds.wants(name) {
-				rds.rewarm[name] = struct{}{}
+				rds.slots.rewarm(name)
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func newDrive(t testing.TB, delta bool, n envoy.Node) *drive {
 	}
 	d.session = &session{
 		delta: delta, timing: defaultTiming, latest: d.aggregate.Latest, open: open, reopen: func(envoy.Type) []source { return nil }, prefix: "n",
-		count: func(e Event, _ envoy.Type) { d.events[e]++ }, answered: func(envoy.Type, time.Duration) {}, subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{}, shared: newFallbacks(),
+		count: func(e Event, _ envoy.Type) { d.events[e]++ }, answered: func(envoy.Type, time.Duration) {}, subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{}, shared: newFallbacks(), names: newNameTable(),
 	}
 	return d
 }
@@ -112,7 +112,7 @@ func (d *drive) nack(r *response, text string) []*response {
 func (d *drive) answer(r *response) request {
 	q := request{kind: r.kind, nonce: r.nonce}
 	if sub := d.session.subs[r.kind]; !d.session.delta {
-		for name := range sub.explicit {
+		for name := range sub.slots.allNamed() {
 			q.names = append(q.names, name)
 		}
 	}

@@ -85,7 +85,7 @@ func checkResponse(t *testing.T, d *drive, r *response) {
 	sub := d.session.subs[r.kind]
 	var sum digest
 	live := 0
-	for _, e := range sub.entries {
+	for _, e := range sub.slots.all() {
 		if e.sent != nil {
 			sum = sum.plus(e.sent.hash)
 			live += e.sent.weight()

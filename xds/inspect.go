@@ -231,7 +231,7 @@ func (s *subscription) standingWith(name string, object federation.ObjectKey) St
 		return Waiting
 	case slices.ContainsFunc(s.inflight, flies):
 		return Delivered
-	case s.entries[name].sent != nil:
+	case s.slots.get(name).sent != nil:
 		return Accepted
 	}
 	return Unconcerned

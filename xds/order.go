@@ -18,7 +18,7 @@ type verdict struct {
 
 // judge decides on one name that is looked at.
 func (s *session) judge(sub *subscription, name string, w want) verdict {
-	target, e := sub.desired(name), sub.entries[name]
+	target, e := sub.desired(name), sub.slots.get(name)
 	if target != nil {
 		return s.judgePresent(sub, target, e, w)
 	}
@@ -27,7 +27,7 @@ func (s *session) judge(sub *subscription, name string, w want) verdict {
 	}
 	if !sub.delta && !sub.rooted() { // the protocol has no word for it
 		sub.tell(name, nil)
-		sub.put(name, entry{})
+		sub.slots.put(name, entry{})
 		return verdict{}
 	}
 	v := verdict{remove: true}
@@ -45,7 +45,7 @@ func (s *session) judgePresent(sub *subscription, target *resource, e entry, w w
 		if e.sent != target { // the same from another source, or what the client said it has
 			if e.acked == e.sent {
 				e.acked = target
-				sub.put(target.name, e)
+				sub.slots.put(target.name, e)
 			}
 			sub.tell(target.name, target)
 		}
@@ -66,7 +66,7 @@ func (s *session) needsNewCluster(sub *subscription, r *resource) bool {
 		return false
 	}
 	return slices.ContainsFunc(r.refs.clusters, func(name string) bool {
-		e := cds.entries[name]
+		e := cds.slots.get(name)
 		if e.certain() {
 			return false
 		}
@@ -136,7 +136,7 @@ func (s *session) retained() map[string]struct{} {
 		return names
 	}
 	for name := range cds.pending {
-		if sent := cds.entries[name].sent; sent != nil && cds.desired(name) == nil {
+		if sent := cds.slots.get(name).sent; sent != nil && cds.desired(name) == nil {
 			for _, assignment := range sent.refs.assignments {
 				names[assignment] = struct{}{}
 			}

@@ -37,7 +37,7 @@ type usage struct {
 
 func (s *subscription) usage() usage {
 	u := usage{single: map[string]struct{}{}}
-	for _, e := range s.entries {
+	for _, e := range s.slots.all() {
 		u.add(e.sent)
 		if e.acked != e.sent {
 			u.add(e.acked)

@@ -131,7 +131,7 @@ func (s *subscription) newForms(r *resource) []formKey {
 		return nil
 	}
 	has := map[formKey]bool{}
-	if acked := s.entries[r.name].acked; acked != nil && acked.sotw[1] != nil {
+	if acked := s.slots.get(r.name).acked; acked != nil && acked.sotw[1] != nil {
 		accepted, _ := envoy.Forms(s.kind, acked.value())
 		for _, f := range accepted {
 			has[f.Digest] = true
@@ -150,7 +150,7 @@ func (s *subscription) newForms(r *resource) []formKey {
 // sent in its stead is decided when the name is looked at.
 func (s *subscription) setAside(r *resource, now time.Time) {
 	s.barred[r.name] = rejection{}
-	if e := s.entries[r.name]; e.sent == r {
+	if e := s.slots.get(r.name); e.sent == r {
 		s.tell(r.name, e.acked)
 	}
 	s.look(r.name, want{since: now, urgent: true})
@@ -173,7 +173,7 @@ func (s *subscription) permitted(r *resource, from source) *resource {
 	if s.repair.idle() || !envoy.HasParts(s.kind) {
 		return r
 	}
-	accepted := s.entries[r.name].acked
+	accepted := s.slots.get(r.name).acked
 	if accepted == nil || accepted.sotw[1] == nil {
 		accepted = from.accepted(r.name)
 	}
@@ -187,7 +187,7 @@ func (s *subscription) permitted(r *resource, from source) *resource {
 	}
 	s.barred[r.name] = refused
 	if made.resource == nil {
-		return s.entries[r.name].acked
+		return s.slots.get(r.name).acked
 	}
 	return made.resource
 }

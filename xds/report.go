@@ -50,6 +50,7 @@ func (st *stream) close() {
 	}
 	if st.session != nil {
 		st.server.views.forget(st.session.name())
+		st.session.close()
 	}
 	if st.report != nil {
 		st.report.Close()

@@ -2,7 +2,7 @@ package xds
 
 import (
 	"fmt"
-	"maps"
+	"slices"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -72,43 +72,45 @@ func (s *subscription) readSotW(r request, now time.Time) bool {
 	if !first && r.nonce != s.lastNonce {
 		return false
 	}
-	names := make(map[string]struct{}, len(r.names))
-	for _, name := range r.names {
-		names[name] = struct{}{}
-	}
-	_, all := names[everything]
-	delete(names, everything)
+	names, all := withoutWildcard(r.names)
 	s.named = s.named || len(r.names) > 0
 	all = s.rooted() && (all || !s.named)
-	changed := s.subscribe(names, all, now)
+	changed := s.subscribe(names, s.slots.without(names), all, now)
 	switch {
 	case first:
 		s.reply = s.wildcard
-		clear(s.rewarm) // all of it goes anyway
+		s.slots.forgetAllRewarm() // all of it goes anyway
 	case changed:
 		s.reply = s.reply || s.whole()
 	}
 	return true
 }
 
-// subscribe makes the names, and with all the wildcard, what is wanted.
-func (s *subscription) subscribe(names map[string]struct{}, all bool, now time.Time) (changed bool) {
-	added := want{since: now, urgent: true, resend: true}
-	before := s.explicit
-	s.explicit = names
-	for name := range names {
-		if _, had := before[name]; !had {
-			s.look(name, added)
+// withoutWildcard returns the names but the wildcard, and whether it was there.
+func withoutWildcard(names []string) (rest []string, all bool) {
+	if !slices.Contains(names, everything) {
+		return names, false
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == everything }), true
+}
+
+// subscribe adds names to what is wanted and takes others from it; with all the
+// wildcard is wanted, too.
+func (s *subscription) subscribe(names, gone []string, all bool, now time.Time) (changed bool) {
+	for _, name := range gone {
+		s.slots.unsubscribe(name)
+	}
+	for _, name := range names {
+		if s.slots.subscribe(name) {
+			s.look(name, want{since: now, urgent: true, resend: true})
 			changed = true
 		}
 	}
 	wildcard := s.wildcard
 	s.wildcard = all
-	for name := range before {
-		if _, stays := names[name]; !stays {
-			changed = true
-			s.leave(name, now)
-		}
+	for _, name := range gone {
+		changed = true
+		s.leave(name, now)
 	}
 	if wildcard != all {
 		changed = true
@@ -132,12 +134,12 @@ func (s *subscription) leave(name string, now time.Time) {
 // again takes up a SotW request that repeats an answered one: the client wants
 // once more what its parents, sent since, made it forget.
 func (s *subscription) again(now time.Time) {
-	for name := range s.rewarm {
+	for name := range s.slots.allRewarmed() {
 		if s.wants(name) {
 			s.look(name, want{since: now, urgent: true, resend: true})
 		}
 	}
-	clear(s.rewarm)
+	s.slots.forgetAllRewarm()
 }
 
 // readDelta takes up a delta request, whatever its nonce. Of a name that is
@@ -151,27 +153,24 @@ func (s *subscription) readDelta(r request, now time.Time) {
 	if first {
 		for name, version := range r.initial {
 			c := claimed(name, version)
-			s.entries[name] = entry{sent: c, acked: c}
+			s.slots.put(name, entry{sent: c, acked: c})
 			s.live += c.weight()
 		}
 	}
-	names := maps.Clone(s.explicit)
-	all := s.wildcard
-	s.leaveAll(r.unsubscribe, names, &all)
-	for _, name := range r.names {
-		s.named = true
-		if name == everything {
-			all = s.rooted()
-			continue
-		}
-		names[name] = struct{}{}
+	names, wildcard := withoutWildcard(r.names)
+	gone, noWildcard := s.leaving(r.unsubscribe, names)
+	all := s.wildcard && !noWildcard
+	s.named = s.named || len(r.names) > 0
+	if wildcard {
+		all = s.rooted()
 	}
 	if first && s.rooted() && !s.named && len(r.unsubscribe) == 0 {
 		all = true
 	}
-	s.follow(r, names, all, now)
+	s.subscribe(names, gone, all, now)
+	s.ask(names, now)
 	if first {
-		clear(s.rewarm)
+		s.slots.forgetAllRewarm()
 		s.reply = s.wildcard
 		for name := range r.initial {
 			s.look(name, want{since: now, urgent: true})
@@ -179,32 +178,35 @@ func (s *subscription) readDelta(r request, now time.Time) {
 	}
 }
 
-func (s *subscription) leaveAll(unsubscribe []string, names map[string]struct{}, all *bool) {
-	for _, name := range unsubscribe {
-		if name == everything {
-			*all = false
-		}
-		delete(names, name) // of a name that was never subscribed to: nothing
+// leaving are the names that the request ends the subscription to, each once, and
+// whether it ends that to the wildcard. Of a name that was never subscribed to:
+// nothing.
+func (s *subscription) leaving(unsubscribe, names []string) (gone []string, wildcard bool) {
+	if len(unsubscribe) == 0 {
+		return nil, false
 	}
+	subscribed := make(map[string]bool, len(names))
+	for _, name := range names {
+		subscribed[name] = true
+	}
+	gone, wildcard = withoutWildcard(unsubscribe)
+	gone = slices.DeleteFunc(slices.Clone(gone), func(name string) bool { return subscribed[name] || !s.slots.isNamed(name) })
+	slices.Sort(gone)
+	return slices.Compact(gone), wildcard
 }
 
-// follow makes names and all what is wanted, and sends what was asked for.
-func (s *subscription) follow(r request, names map[string]struct{}, all bool, now time.Time) {
-	s.subscribe(names, all, now)
-	for _, name := range r.names {
-		if name == everything {
-			continue
-		}
-		has := s.entries[name].sent // without a body: the client says that it has it
-		_, rewarm := s.rewarm[name]
-		s.pending[name] = want{since: now, urgent: true, resend: has == nil || has.hasBody() || rewarm, tell: true}
+// ask sends what was asked for.
+func (s *subscription) ask(names []string, now time.Time) {
+	for _, name := range names {
+		has := s.slots.get(name).sent // without a body: the client says that it has it
+		s.pending[name] = want{since: now, urgent: true, resend: has == nil || has.hasBody() || s.slots.isRewarmed(name), tell: true}
 		s.urgent = true
 	}
 }
 
 // tooMany tells that the stream wants more names than it may.
 func (s *subscription) tooMany(limits Limits) error {
-	if len(s.explicit) > limits.Names {
+	if s.slots.named > limits.Names {
 		return status.Error(codes.ResourceExhausted, fmt.Sprintf("the stream subscribes to more than %d resources of %s", limits.Names, s.kind))
 	}
 	return nil

@@ -28,6 +28,7 @@ type Server struct {
 	provoked *origin.Log
 
 	fallbacks *fallbacks
+	names     *nameTable
 	reasons   *reasons
 
 	mu      sync.Mutex
@@ -52,7 +53,7 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
 		options: o, views: newViews(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
-		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), fallbacks: newFallbacks(), reasons: newReasons(o.Findings),
+		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), fallbacks: newFallbacks(), names: newNameTable(), reasons: newReasons(o.Findings),
 	}
 }
 

@@ -31,6 +31,7 @@ type session struct {
 	subs    map[envoy.Type]*subscription
 	needs   needs               // of the names that are being decided on
 	shared  *fallbacks          // with other streams
+	names   *nameTable          // the same
 	warming map[string]struct{} // endpoints of the clusters that were sent before anybody asked for endpoints
 }
 
@@ -52,10 +53,14 @@ func (s *session) handle(r request, now time.Time) (sub *subscription, asked boo
 			s.count(UnknownType, "")
 			return nil, true
 		}
-		sub = newSubscription(r.kind, s.delta, sources, s.shared)
+		sub = newSubscription(r.kind, s.delta, s.names, s.shared)
+		sub.setSources(sources)
 		s.subs[r.kind] = sub
 		if r.kind == envoy.EndpointType {
-			sub.rewarm, s.warming = s.warming, nil
+			for name := range s.warming {
+				sub.slots.rewarm(name)
+			}
+			s.warming = nil
 		}
 		sub.sync.State, sub.sync.Since = fleet.Synced, now // nothing is on its way
 		sub.collect(s.latest(), now)
@@ -115,6 +120,13 @@ func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
 		if sub := s.subs[servedTypes[i]]; sub != nil {
 			sub.collect(snapshot, now)
 		}
+	}
+}
+
+// close gives back the names that the session holds.
+func (s *session) close() {
+	for _, sub := range s.subs {
+		sub.slots.close()
 	}
 }
 

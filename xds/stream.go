@@ -224,7 +224,7 @@ func (st *stream) newSession() *session {
 		moved: st.moved,
 		delta: st.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
 		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: name + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
-		shared: st.server.fallbacks,
+		shared: st.server.fallbacks, names: st.server.names,
 	}
 }
 

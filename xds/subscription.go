@@ -72,10 +72,9 @@ type subscription struct {
 
 	wildcard bool
 	named    bool // the client named something once: the legacy wildcard is over
-	explicit map[string]struct{}
 
-	entries map[string]entry
-	live    int    // entries with something sent, those apart that exist whatever the services
+	slots   *slots
+	live    int    // slots with something sent, those apart that exist whatever the services
 	sum     digest // over what was sent last
 	pending map[string]want
 	urgent  bool // something in pending may be urgent
@@ -89,7 +88,6 @@ type subscription struct {
 	nacked     bool                 // the last answer was a refusal
 	refusedAt  uint64               // snapshot of what was refused last
 	repairing  bool                 // the next response is a repair
-	rewarm     map[string]struct{}  // names that the client may ask for once more, since their parent was sent
 	empty      emptiness
 	sync       fleet.Sync
 	redirected time.Time // set: the sources are new, and nobody looked at what they have
@@ -97,14 +95,12 @@ type subscription struct {
 	shared     *fallbacks
 }
 
-func newSubscription(kind envoy.Type, delta bool, sources []source, shared *fallbacks) *subscription {
-	s := &subscription{
-		kind: kind, delta: delta, explicit: map[string]struct{}{}, entries: map[string]entry{},
-		pending: map[string]want{}, refused: map[digest]struct{}{}, barred: map[string]rejection{}, rewarm: map[string]struct{}{},
+func newSubscription(kind envoy.Type, delta bool, names *nameTable, shared *fallbacks) *subscription {
+	return &subscription{
+		kind: kind, delta: delta, slots: newSlots(names),
+		pending: map[string]want{}, refused: map[digest]struct{}{}, barred: map[string]rejection{},
 		sync: fleet.Sync{State: fleet.NotRequested}, repair: newRepair(), shared: shared,
 	}
-	s.setSources(sources)
-	return s
 }
 
 // whole tells that every response carries the complete state.
@@ -116,10 +112,7 @@ func (s *subscription) rooted() bool {
 	return s.kind == envoy.ClusterType || s.kind == envoy.ListenerType
 }
 
-func (s *subscription) wants(name string) bool {
-	_, named := s.explicit[name]
-	return named || s.wildcard
-}
+func (s *subscription) wants(name string) bool { return s.wildcard || s.slots.isNamed(name) }
 
 func (s *subscription) setSources(sources []source) {
 	s.cursors = make([]cursor, len(sources))
@@ -146,7 +139,7 @@ func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
 		case version != c.at:
 			changed, at, ok := c.source.since(c.at)
 			for _, e := range changed {
-				if _, told := s.entries[e.name]; told || s.wants(e.name) {
+				if s.slots.get(e.name) != (entry{}) || s.wants(e.name) {
 					s.look(e.name, want{since: now})
 				}
 			}
@@ -172,10 +165,10 @@ func (s *subscription) look(name string, w want) {
 
 // lookAtAll looks at everything that is wanted or was told.
 func (s *subscription) lookAtAll(w want) {
-	for name := range s.entries {
+	for name := range s.slots.all() {
 		s.look(name, w)
 	}
-	for name := range s.explicit {
+	for name := range s.slots.allNamed() {
 		s.look(name, w)
 	}
 	if !s.wildcard {
@@ -215,7 +208,7 @@ func (s *subscription) desired(name string) *resource {
 		}
 		if _, bad := s.refused[r.hash]; bad {
 			s.barred[name] = rejection{}
-			return s.entries[name].acked
+			return s.slots.get(name).acked
 		}
 		return s.permitted(r, c.source)
 	}
@@ -224,7 +217,7 @@ func (s *subscription) desired(name string) *resource {
 
 // tell notes that the client is told r; nil is gone.
 func (s *subscription) tell(name string, r *resource) {
-	e := s.entries[name]
+	e := s.slots.get(name)
 	if e.sent != nil {
 		s.sum = s.sum.minus(e.sent.hash)
 		s.live -= e.sent.weight()
@@ -235,30 +228,29 @@ func (s *subscription) tell(name string, r *resource) {
 	}
 	e.lapsed = e.acked != nil && (e.lapsed || r == nil)
 	e.sent = r
-	s.put(name, e)
+	s.slots.put(name, e)
 }
 
-func (s *subscription) put(name string, e entry) {
-	if e == (entry{}) {
-		delete(s.entries, name)
-		return
+// shrink lets go of the memory of many names that were looked at together.
+func (s *subscription) shrink() {
+	if len(s.pending) == 0 {
+		s.pending = map[string]want{}
 	}
-	s.entries[name] = e
 }
 
 // drop forgets what the client dropped itself.
 func (s *subscription) drop(name string) {
 	s.tell(name, nil)
-	delete(s.entries, name)
+	s.slots.put(name, entry{})
 	delete(s.barred, name)
 	delete(s.pending, name)
-	delete(s.rewarm, name)
+	s.slots.forgetRewarm(name)
 }
 
 // told returns everything that the client has been told to have, by name.
 func (s *subscription) told() []*resource {
-	all := make([]*resource, 0, len(s.entries))
-	for _, e := range s.entries {
+	var all []*resource
+	for _, e := range s.slots.all() {
 		if e.sent != nil {
 			all = append(all, e.sent)
 		}
