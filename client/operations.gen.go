@@ -1710,7 +1710,7 @@ type ObjectDetailStatus struct {
 	Rejected *int `json:"rejected"`
 	// How many proxies have not answered yet; null where that is not known.
 	Pending *int `json:"pending"`
-	// The proxies that it concerns, in the order of node IDs. Without first and last, a page has 50.
+	// The proxies that it concerns, in the order of node IDs and clusters. Without first and last, a page has 50.
 	Proxies ProxyProgressPage `json:"proxies"`
 	// What it says and the hub does not carry out.
 	NotHonoured []NotHonoured `json:"notHonoured"`
@@ -2417,7 +2417,7 @@ type Rollout struct {
 	Pending int `json:"pending"`
 	// Whether what the request waited for came to pass in time; null where it did not wait.
 	Reached *bool `json:"reached"`
-	// The proxies that the change concerns, in the order of node IDs. Without first and last, a page has 50.
+	// The proxies that the change concerns, in the order of node IDs and clusters. Without first and last, a page has 50.
 	Proxies ProxyProgressPage `json:"proxies"`
 }
 

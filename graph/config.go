@@ -9,6 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 )
@@ -55,9 +56,9 @@ type Leases interface {
 
 // ProxyState is how far something is with one proxy.
 type ProxyState struct {
-	NodeID string
-	State  model.RolloutState
-	Error  string // the words in which the proxy refused
+	fleet.ProxyID
+	State model.RolloutState
+	Error string // the words in which the proxy refused
 }
 
 // Rollouts knows how far changes are with proxies.
@@ -70,16 +71,23 @@ type Rollouts interface {
 
 // Deliveries knows how far objects are with proxies.
 type Deliveries interface {
-	// Delivery returns the proxies that get something made of the object, each once;
-	// ok is false where that is not known.
-	Delivery(key federation.ObjectKey) (proxies []ProxyState, ok bool)
+	// Delivery tells of the proxies that get something made of the object; ok is false
+	// where that is not known.
+	Delivery(of *fleet.Value, key federation.ObjectKey) (d Delivery, ok bool)
+}
+
+// Delivery is how far an object is with the proxies that it affects. Each is counted
+// once.
+type Delivery struct {
+	Acked, Unanswered, Rejected, Pending int
+	Proxies                              func() []ProxyState // each once
 }
 
 // Previewer says what a change would bring about.
 type Previewer interface {
-	// Preview returns the node IDs of the proxies that would get something else, and
+	// Preview returns the proxies that would get something else, and
 	// the resources that would differ.
-	Preview(ctx context.Context, before, after *federation.Snapshot) (nodeIDs []string, resources []model.PreviewResource, err error)
+	Preview(ctx context.Context, before, after *federation.Snapshot) (proxies []fleet.ProxyID, resources []model.PreviewResource, err error)
 }
 
 // Config is what the configuration is read from and changed with. What is nil is

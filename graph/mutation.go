@@ -104,14 +104,14 @@ func (m mutation) preview(ctx context.Context, result apply.Result, out *model.O
 	if m.Config.Previewer == nil {
 		return nil
 	}
-	nodeIDs, resources, err := m.Config.Previewer.Preview(ctx, result.Before, result.After)
+	proxies, resources, err := m.Config.Previewer.Preview(ctx, result.Before, result.After)
 	if err != nil {
 		return err
 	}
 	out.Preview = &model.Preview{Proxies: []model.Proxy{}, Resources: resources}
-	for _, id := range nodeIDs {
-		if streams := connected(ctx).ByID(id); len(streams) > 0 {
-			out.Preview.Proxies = append(out.Preview.Proxies, model.NewProxy(result.Before, streams[len(streams)-1]))
+	for _, id := range proxies {
+		if latest := connected(ctx).ByProxy(id); latest != nil {
+			out.Preview.Proxies = append(out.Preview.Proxies, model.NewProxy(result.Before, latest))
 		}
 	}
 	return nil

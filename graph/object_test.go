@@ -10,6 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
 )
@@ -109,13 +110,15 @@ func TestHistorySaysWhoDidWhat(t *testing.T) {
 // deliveries know of shop/cart.
 type deliveries struct{}
 
-func (deliveries) Delivery(key federation.ObjectKey) ([]graph.ProxyState, bool) {
-	return []graph.ProxyState{
-		{NodeID: "b", State: model.RolloutStateRejected, Error: "port 0"},
-		{NodeID: "a", State: model.RolloutStateAcked},
-		{NodeID: "c", State: model.RolloutStateDelivered},
-		{NodeID: "d", State: model.RolloutStatePending},
-	}, key == routeKey("shop", "cart")
+func (deliveries) Delivery(_ *fleet.Value, key federation.ObjectKey) (graph.Delivery, bool) {
+	return graph.Delivery{Acked: 1, Unanswered: 1, Rejected: 1, Pending: 1, Proxies: func() []graph.ProxyState {
+		return []graph.ProxyState{
+			{ProxyID: fleet.ProxyID{NodeID: "b"}, State: model.RolloutStateRejected, Error: "port 0"},
+			{ProxyID: fleet.ProxyID{NodeID: "a"}, State: model.RolloutStateAcked},
+			{ProxyID: fleet.ProxyID{NodeID: "c"}, State: model.RolloutStateDelivered},
+			{ProxyID: fleet.ProxyID{NodeID: "d"}, State: model.RolloutStatePending},
+		}
+	}}, key == routeKey("shop", "cart")
 }
 
 func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {

@@ -14,6 +14,9 @@ const (
 	longestWait = 10 * time.Minute
 	// answerTime is kept of the time that an operation has, to answer in it.
 	answerTime = 500 * time.Millisecond
+	// waitPace is the least time between two looks at a rollout, so that many proxies
+	// that answer at once are counted together.
+	waitPace = 10 * time.Millisecond
 )
 
 // waiting is what an answer waits for.
@@ -73,18 +76,26 @@ func (r *resolver) rollout(ctx context.Context, wait *waiting, of span) *model.R
 	ctx, cancel := context.WithTimeout(ctx, wait.within(ctx))
 	defer cancel()
 	for !wait.reached(now) && !wait.lost(now) {
-		select {
-		case <-changed:
-			states, changed = r.Config.Rollouts.Rollout(of.after, of.upTo)
-			now = model.NewRollout(proxyRollouts(states))
-		case <-ctx.Done():
+		if !rest(ctx, waitPace) || !happens(ctx, changed) {
 			now.Reached = new(bool)
 			return &now
 		}
+		states, changed = r.Config.Rollouts.Rollout(of.after, of.upTo)
+		now = model.NewRollout(proxyRollouts(states))
 	}
 	reached := wait.reached(now)
 	now.Reached = &reached
 	return &now
+}
+
+// happens waits; false: the context ended first.
+func happens(ctx context.Context, event <-chan struct{}) bool {
+	select {
+	case <-event:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // within is how long to wait, so that the operation still has an answer.
@@ -101,25 +112,32 @@ func (w *waiting) reached(now model.Rollout) bool {
 	if w.state == model.WaitStateDelivered {
 		has = now.Delivered
 	}
-	return float64(has) >= w.share*float64(len(now.All))
+	return float64(has) >= w.share*float64(now.Affected())
 }
 
 // lost tells that so many proxies refused that the share cannot be reached by
 // waiting.
 func (w *waiting) lost(now model.Rollout) bool {
-	return w.state == model.WaitStateAcked && float64(len(now.All)-now.Rejected) < w.share*float64(len(now.All))
+	return w.state == model.WaitStateAcked && float64(now.Affected()-now.Rejected) < w.share*float64(now.Affected())
 }
 
-// proxyRollouts are in the order of node IDs.
+// rolloutKey names a proxy among those of a rollout. Clusters may have proxies with
+// the same node ID.
+func rolloutKey(p model.ProxyRollout) string { return p.NodeID + "\x00" + value(p.ClusterID) }
+
+// proxyRollouts are in the order of node IDs, then of clusters.
 func proxyRollouts(states []ProxyState) []model.ProxyRollout {
 	all := make([]model.ProxyRollout, len(states))
 	for i, s := range states {
 		all[i] = model.ProxyRollout{NodeID: s.NodeID, State: s.State}
+		if cluster := string(s.Cluster); cluster != "" {
+			all[i].ClusterID = &cluster
+		}
 		if s.Error != "" {
 			all[i].Error = &s.Error
 		}
 	}
-	slices.SortFunc(all, func(a, b model.ProxyRollout) int { return strings.Compare(a.NodeID, b.NodeID) })
+	slices.SortStableFunc(all, func(a, b model.ProxyRollout) int { return strings.Compare(rolloutKey(a), rolloutKey(b)) })
 	return all
 }
 
@@ -127,12 +145,12 @@ type rolloutResolver struct{}
 
 func (rolloutResolver) Proxies(_ context.Context, of *model.Rollout, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error) {
 	window, err := window("proxies of a rollout", first, after, last, before)
-	return model.ProxyRolloutConnection{Page: model.NewPage(rolloutList("proxies of a rollout", of.All), window)}, err
+	return model.ProxyRolloutConnection{Page: model.NewPage(rolloutList("proxies of a rollout", of.All()), window)}, err
 }
 
 func rolloutList(name string, all []model.ProxyRollout) model.List[model.ProxyRollout] {
 	return model.List[model.ProxyRollout]{
 		Name: name, Items: slices.Values(all), Count: func() int { return len(all) },
-		Key: func(p model.ProxyRollout) string { return p.NodeID },
+		Key: rolloutKey,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/99designs/gqlgen/graphql/executor"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
 )
@@ -37,7 +38,7 @@ func (r *rollouts) become(states ...model.RolloutState) {
 	defer r.mu.Unlock()
 	r.states = nil
 	for i, state := range states {
-		p := graph.ProxyState{NodeID: fmt.Sprintf("proxy-%d", len(states)-i), State: state}
+		p := graph.ProxyState{ProxyID: fleet.ProxyID{NodeID: fmt.Sprintf("proxy-%d", len(states)-i)}, State: state}
 		if state == model.RolloutStateRejected {
 			p.Error = "port 0"
 		}
@@ -115,6 +116,21 @@ func TestAnswersWaitForProxies(t *testing.T) {
 	}
 }
 
+// TestR42WaitsReadOnlyWhatChanged: a wait reads the rollout when it begins and when
+// proxies answered, and at no other time.
+func TestR42WaitsReadOnlyWhatChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRollouts(delivered, delivered)
+		c := newConfigured(t, func(o *graph.Options) { o.Config.Rollouts = r })
+		time.AfterFunc(time.Second, func() { r.become(acked, delivered) })
+		time.AfterFunc(4*time.Second, func() { r.become(acked, acked) })
+		got, took := waitingFor(t, c, "{state:ACKED}")
+		if got["reached"] != true || took != 4*time.Second || len(r.asked) != 3 {
+			t.Errorf("%v after %v and %d reads", got, took, len(r.asked))
+		}
+	})
+}
+
 func TestRolloutNamesEveryProxy(t *testing.T) {
 	r := newRollouts(pending, delivered, acked, rejected)
 	c := newConfigured(t, func(o *graph.Options) { o.Config.Rollouts = r })
@@ -140,11 +156,11 @@ func TestRolloutNamesEveryProxy(t *testing.T) {
 // previewer would change what one connected and one unknown proxy get.
 type previewer struct{}
 
-func (previewer) Preview(_ context.Context, before, after *federation.Snapshot) ([]string, []model.PreviewResource, error) {
+func (previewer) Preview(_ context.Context, before, after *federation.Snapshot) ([]fleet.ProxyID, []model.PreviewResource, error) {
 	if before == nil || after == nil {
 		return nil, nil, errors.New("a preview without snapshots")
 	}
-	return []string{sidecarID, "gone"}, []model.PreviewResource{{TypeURL: lds, Name: "a", Action: model.ChangeActionUpdate}}, nil
+	return []fleet.ProxyID{{Cluster: "c1", NodeID: sidecarID}, {Cluster: "c1", NodeID: "gone"}}, []model.PreviewResource{{TypeURL: lds, Name: "a", Action: model.ChangeActionUpdate}}, nil
 }
 
 func TestDryRunsShowWhatProxiesWouldGet(t *testing.T) {

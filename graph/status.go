@@ -12,9 +12,11 @@ type objectResolver struct{ *resolver }
 func (r objectResolver) Status(ctx context.Context, of *model.ConfigObject) (model.ConfigObjectStatus, error) {
 	var status model.ConfigObjectStatus
 	if r.Config.Deliveries != nil {
-		if states, ok := r.Config.Deliveries.Delivery(of.Of.Key); ok {
-			delivery := model.NewRollout(proxyRollouts(states))
-			status.Delivery = &delivery
+		if d, ok := r.Config.Deliveries.Delivery(connected(ctx), of.Of.Key); ok {
+			status.Delivery = &model.Rollout{
+				Delivered: d.Acked + d.Unanswered + d.Rejected, Acked: d.Acked, Rejected: d.Rejected, Pending: d.Pending,
+				All: func() []model.ProxyRollout { return proxyRollouts(d.Proxies()) },
+			}
 		}
 	}
 	if object, ok := snapshot(ctx).Object(of.Of.Key); ok && r.Config.NotHonoured != nil {
@@ -32,7 +34,7 @@ func (statusResolver) Proxies(_ context.Context, of *model.ConfigObjectStatus, f
 	window, err := window("proxies of an object", first, after, last, before)
 	var all []model.ProxyRollout
 	if of.Delivery != nil {
-		all = of.Delivery.All
+		all = of.Delivery.All()
 	}
 	return model.ProxyRolloutConnection{Page: model.NewPage(rolloutList("proxies of an object", all), window)}, err
 }

@@ -51,7 +51,7 @@ func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 func (s *subscription) landed(nonce string) []*flight {
 	i := slices.IndexFunc(s.inflight, func(f *flight) bool { return f.nonce == nonce })
 	landed := s.inflight[:i+1]
-	s.inflight = s.inflight[i+1:]
+	s.inflight = slices.Clone(s.inflight[i+1:]) // what has landed is kept no longer
 	return landed
 }
 

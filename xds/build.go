@@ -51,6 +51,12 @@ func (g *group) take(name string, b built) {
 		c = &cell{}
 		g.cells[name] = c
 	}
+	absent := c.absent
+	defer func() {
+		if c.absent = c.resource == nil; c.absent != absent {
+			g.index.objects.setAbsent(name, c.absent)
+		}
+	}()
 	g.index.replace(name, c.deps, b.deps)
 	c.deps, c.dirty, c.err = b.deps, false, b.err
 	if b.err != nil {

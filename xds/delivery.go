@@ -83,6 +83,7 @@ func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Tim
 	if !free && !sub.urgent && !sub.reply {
 		return nil, freeAt
 	}
+	sub.changed = true
 	refusing := len(sub.barred) > 0
 	b := s.gather(sub, free, now)
 	if refusing {

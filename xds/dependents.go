@@ -14,7 +14,7 @@ type dependents struct {
 	addresses nameSets[federation.AddressKey]
 	anywhere  nameSets[netip.Addr]
 	clusters  nameSets[federation.ClusterID]
-	objects   nameSets[federation.ObjectKey]
+	objects   *objectIndex
 	named     nameSets[federation.ObjectName]
 	sets      nameSets[federation.ObjectSet]
 	networks  nameSets[federation.NetworkID]
@@ -27,7 +27,7 @@ func newDependents() dependents {
 	return dependents{
 		services: map[federation.ServiceKey]map[string]federation.Reason{}, ports: nameSets[uint16]{}, hostnames: nameSets[federation.Hostname]{},
 		addresses: nameSets[federation.AddressKey]{}, anywhere: nameSets[netip.Addr]{}, clusters: nameSets[federation.ClusterID]{},
-		objects: nameSets[federation.ObjectKey]{}, named: nameSets[federation.ObjectName]{}, sets: nameSets[federation.ObjectSet]{},
+		objects: newObjectIndex(), named: nameSets[federation.ObjectName]{}, sets: nameSets[federation.ObjectSet]{},
 		networks: nameSets[federation.NetworkID]{}, settings: map[string]struct{}{}, labels: map[string]struct{}{}, specs: map[string]struct{}{},
 	}
 }
@@ -153,7 +153,9 @@ func (d *dependents) visitSpec(svc *federation.Service, s *federation.Snapshot, 
 // visitObject touches what read the object, and what would have found it as it
 // is now.
 func (d *dependents) visitObject(c federation.ObjectChange, s *federation.Snapshot, touch func(name string)) {
-	touchAll(d.objects[c.Key], touch)
+	for _, name := range d.objects.built(c.Key) {
+		touch(name)
+	}
 	o, ok := s.Object(c.Key)
 	if !ok {
 		return

@@ -1,8 +1,8 @@
 package xds
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -13,6 +13,7 @@ import (
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -106,11 +107,11 @@ func (e *edge) answered(tenant, text string) func() error {
 }
 
 // stands tells how far the only proxy is with the object.
-func (r *real) stands(key federation.ObjectKey, want Standing) func() error {
+func (r *real) stands(key federation.ObjectKey, want fleet.RolloutState) func() error {
 	return func() error {
-		reports := r.server.Object(context.Background(), key)
-		if len(reports) != 1 || reports[0].Standing != want || (want == Rejected) != (reports[0].Error != "") {
-			return fmt.Errorf("%s: %+v, want %s", key, reports, want)
+		reports := slices.Collect(r.server.Object(r.fleet.Latest(), key).Proxies())
+		if len(reports) != 1 || reports[0].State != want || (want == fleet.Rejected) != (reports[0].Error != "") {
+			return fmt.Errorf("%s: %+v, want %d", key, reports, want)
 		}
 		return nil
 	}
@@ -134,19 +135,19 @@ func TestR05ARefusedVirtualHostStopsNobodyElse(t *testing.T) {
 		e.objects(answering("a", good))
 		e.await(cause+": the good form of a", e.answered("a", good))
 		e.objects(bad)
-		e.await(cause+": the refusal to be shown", e.stands(a, Rejected))
+		e.await(cause+": the refusal to be shown", e.stands(a, fleet.Rejected))
 		e.objects(answering("b", next))
 		e.await(cause+": the change of b", e.answered("b", next))
 		if err := e.answered("a", good)(); err != nil {
 			t.Errorf("%s: what was accepted last is not in force: %v", cause, err)
 		}
-		e.await(cause+": b to be well", e.stands(b, Accepted))
-		e.await(cause+": a to stay refused", e.stands(a, Rejected))
+		e.await(cause+": b to be well", e.stands(b, fleet.Accepted))
+		e.await(cause+": a to stay refused", e.stands(a, fleet.Rejected))
 	}
 	e.objects(answering("a", "fixed"))
 	e.await("the correction", e.answered("a", "fixed"))
 	e.await("everything to be accepted", e.settled)
-	e.await("a to be well", e.stands(a, Accepted))
+	e.await("a to be well", e.stands(a, fleet.Accepted))
 }
 
 // An Envoy that connects anew and refuses what it is sent first has no routes of
@@ -163,7 +164,7 @@ func TestR05AFreshEnvoyGetsAllButWhatItRefuses(t *testing.T) {
 	e.envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "edge-again", Config: e.config, Namespace: e.namespace})
 	e.await("b to answer", e.answered("b", "b1"))
 	e.await("a to answer as before", e.answered("a", "a0"))
-	e.await("the refusal to be shown", e.stands(tenantKey("VirtualService", "a"), Rejected))
+	e.await("the refusal to be shown", e.stands(tenantKey("VirtualService", "a"), fleet.Rejected))
 }
 
 // The same for filter chains: tenants share the port of TLS.
@@ -195,14 +196,14 @@ func TestR05ARefusedFilterChainStopsNobodyElse(t *testing.T) {
 	revoked := older()
 	revoked.Mode, revoked.CaCrl = networking.ServerTLSSettings_MUTUAL, "/nowhere.pem"
 	e.objects(tenantGateway("a", revoked))
-	e.await("the refusal to be shown", e.stands(a, Rejected))
+	e.await("the refusal to be shown", e.stands(a, fleet.Rejected))
 	e.objects(tenantGateway("b", older()))
 	e.await("the change of b", version("b", tls12))
 	if err := version("a", tls13)(); err != nil {
 		t.Errorf("what was accepted last is not in force: %v", err)
 	}
-	e.await("a to stay refused", e.stands(a, Rejected))
-	e.await("b to be well", e.stands(b, Accepted))
+	e.await("a to stay refused", e.stands(a, fleet.Rejected))
+	e.await("b to be well", e.stands(b, fleet.Accepted))
 	e.objects(tenantGateway("a", older()))
 	e.await("the correction", version("a", tls12))
 	e.await("everything to be accepted", e.settled)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -33,6 +34,8 @@ var envoyBuilder = builder{envoy.ViewOf, envoy.Fixed, envoy.Contributes, envoy.C
 // all streams of that facet. It follows the snapshots when a stream asks it to
 // and builds a resource when the first stream wants it.
 type group struct {
+	id       fleet.Group // 0: no stream uses it
+	table    *nameTable  // has all of the names; nil: nobody asks for their numbers
 	kind     envoy.Type
 	facet    envoy.Facet
 	make     builder
@@ -59,6 +62,7 @@ type group struct {
 type cell struct {
 	resource *resource // nil: does not exist
 	deps     federation.Deps
+	absent   bool // resource is nil, and the index knows it
 	dirty    bool
 	err      error // why resource is not what the snapshot asks for
 	reasons  []envoy.Reason
@@ -108,6 +112,7 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 
 // resync takes everything anew.
 func (g *group) resync() {
+	defer g.renumber(g.names)
 	contributed, spoken := g.contributions, g.speakers
 	g.names, g.contributions, g.speakers = map[string]int{}, map[federation.ServiceKey][]string{}, map[federation.ObjectKey][]string{}
 	g.fixed = nil
@@ -182,11 +187,14 @@ func without(names, others []string) []string {
 // exchange replaces names that a contribution gave by those that it gives now.
 func (g *group) exchange(before, now []string) {
 	for _, name := range now {
-		g.names[name]++
+		if g.names[name]++; g.names[name] == 1 {
+			g.numberName(name)
+		}
 	}
 	for _, name := range before {
 		if g.names[name]--; g.names[name] == 0 {
 			delete(g.names, name)
+			g.releaseNames(name)
 			g.forget(name)
 		}
 	}
@@ -274,6 +282,31 @@ func (g *group) close() {
 		g.reasoned(c.reasons, nil)
 		c.reasons = nil
 	}
+	g.index.objects.close()
+	g.releaseNames(slices.Collect(maps.Keys(g.names))...)
+	g.table = nil
+}
+
+// numberName gives the name a number, which it keeps for as long as it exists.
+func (g *group) numberName(name string) {
+	if g.table != nil {
+		g.table.hold(name)
+	}
+}
+
+func (g *group) releaseNames(names ...string) {
+	if g.table != nil {
+		g.table.releaseNames(names)
+	}
+}
+
+// renumber takes up that the names are others than before; those that stay keep
+// their numbers.
+func (g *group) renumber(before map[string]int) {
+	for name := range g.names {
+		g.numberName(name)
+	}
+	g.releaseNames(slices.Collect(maps.Keys(before))...)
 }
 
 func (g *group) forget(name string) {
@@ -281,6 +314,9 @@ func (g *group) forget(name string) {
 		g.index.replace(name, c.deps, federation.Deps{})
 		g.parts.forget(name, &g.index)
 		g.reasoned(c.reasons, nil)
+		if c.absent {
+			g.index.objects.setAbsent(name, false)
+		}
 		delete(g.cells, name)
 		g.blame.forget(name)
 	}

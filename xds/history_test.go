@@ -29,7 +29,7 @@ func newFollower(s *Server, n envoy.Node) *follower {
 	f := &follower{
 		stream: &stream{
 			server: s, delta: true, node: n, held: map[envoy.Type][]groupKey{}, log: slog.New(slog.DiscardHandler), trusted: true,
-			reported: map[envoy.Type]fleet.Sync{}, refused: map[string]struct{}{},
+			refused: map[string]struct{}{},
 		},
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), asked: map[envoy.Type][]string{},
 	}

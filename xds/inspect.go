@@ -1,238 +1,179 @@
 package xds
 
 import (
-	"cmp"
-	"context"
 	"maps"
 	"slices"
+	"sync"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// Standing says how far a proxy is with something.
-type Standing string
-
-// The standings, the worst first.
-const (
-	Rejected    Standing = "REJECTED"    // it refused, and has what it accepted before
-	Waiting     Standing = "PENDING"     // something is still to be sent
-	Delivered   Standing = "DELIVERED"   // sent, not answered yet
-	Accepted    Standing = "ACKED"       // sent and accepted
-	Unconcerned Standing = "UNCONCERNED" // nothing of it is for the proxy
-)
-
-var standings = []Standing{Rejected, Waiting, Delivered, Accepted, Unconcerned}
-
-// Worse is the one of the two that is further from done.
-func Worse(a, b Standing) Standing {
-	if slices.Index(standings, a) <= slices.Index(standings, b) {
-		return a
+// Object tells how far proxies are with the resources that were made from the
+// configuration object, as the latest snapshot has it.
+func (s *Server) Object(of *fleet.Value, key federation.ObjectKey) fleet.Affected {
+	latest := s.options.Snapshots.Latest()
+	question := fleet.Question{Object: key, Changed: s.changed.of(latest, key)}
+	if o, ok := latest.Object(key); ok {
+		question.Secrets = envoy.SecretNames(o)
 	}
-	return b
-}
-
-// Report is the standing of one stream.
-type Report struct {
-	Proxy    fleet.Key
-	Standing Standing
-	Error    string // why it rejected, in its words, cut and escaped
-}
-
-// Rollout tells for every connected proxy how far it is with the changes that
-// the snapshot of that version brought, and later ones: what it was sent from
-// earlier snapshots does not count. A stream that does not answer before the
-// context ends is Waiting.
-func (s *Server) Rollout(ctx context.Context, version uint64) []Report {
-	return s.inspect(ctx, func(st *stream) Report { return st.session.rollout(version) })
-}
-
-// Object tells for every connected proxy how far it is with the resources that
-// were made from the configuration object, as the latest snapshot has it. A stream
-// that has yet to find out what a change of the object means for it is Waiting.
-func (s *Server) Object(ctx context.Context, key federation.ObjectKey) []Report {
-	o := &objectQuestion{server: s, key: key, latest: s.options.Snapshots.Latest(), readers: map[groupKey][]string{}, changed: map[uint64]bool{}}
-	return s.inspect(ctx, o.ask)
-}
-
-// objectQuestion is asked of one stream after the other.
-type objectQuestion struct {
-	server  *Server
-	key     federation.ObjectKey
-	latest  *federation.Snapshot
-	readers map[groupKey][]string // of groups that were asked
-	changed map[uint64]bool       // whether the object is another than in that version
-}
-
-func (o *objectQuestion) ask(st *stream) Report {
-	if o.changedSince(st.session.snapshot) {
-		return Report{Standing: Waiting}
-	}
-	for _, sub := range st.session.subs {
-		if len(sub.pending) > 0 && o.changedSince(sub.sync.SnapshotSent) {
-			return Report{Standing: Waiting}
+	for _, g := range s.builtFrom.groups(key) {
+		if numbers := g.numbersOf(key, s.names); len(numbers) > 0 {
+			question.Built = append(question.Built, fleet.Built{Group: g.id, Numbers: numbers})
 		}
 	}
-	return st.standingOf(o.key, o.readersOf)
+	return of.Affected(question)
 }
 
-func (o *objectQuestion) changedSince(version uint64) bool {
-	if version >= o.latest.Version() {
-		return false
-	}
-	changed, known := o.changed[version]
-	if !known {
-		set := o.latest.ChangesSince(version)
-		changed = set.All || slices.ContainsFunc(set.Objects, func(c federation.ObjectChange) bool { return c.Key == o.key })
-		o.changed[version] = changed
-	}
-	return changed
-}
-
-// readersOf names the resources of the group that were built from the object.
-func (o *objectQuestion) readersOf(k groupKey) []string {
-	found, known := o.readers[k]
-	if !known {
-		if g := o.server.group(k); g != nil {
-			found = g.readersOf(o.key)
+// numbersOf are the resources that exist and were built from the object.
+func (g *group) numbersOf(key federation.ObjectKey, names *nameTable) []uint32 {
+	var numbers []uint32
+	for name := range g.index.objects.existing(key) {
+		if number, held := names.find(name); held {
+			numbers = append(numbers, number)
 		}
-		o.readers[k] = found
+	}
+	return numbers
+}
+
+// objectGroups finds the groups that built something from an object.
+type objectGroups struct {
+	mu sync.Mutex
+	of map[federation.ObjectKey]map[*group]struct{}
+}
+
+func (o *objectGroups) groups(key federation.ObjectKey) []*group {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.of[key]))
+}
+
+// note takes up that the group built something from the object, or no longer does.
+func (o *objectGroups) note(g *group, key federation.ObjectKey, built bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if built {
+		if o.of[key] == nil {
+			o.of[key] = map[*group]struct{}{}
+		}
+		o.of[key][g] = struct{}{}
+		return
+	}
+	if delete(o.of[key], g); len(o.of[key]) == 0 {
+		delete(o.of, key)
+	}
+}
+
+// objectIndex finds the resources that were built from an object. It has a lock of
+// its own, so that nobody who asks what became of an object waits for a build.
+type objectIndex struct {
+	mu     sync.Mutex
+	names  nameSets[federation.ObjectKey]
+	absent map[string]struct{} // resources that were asked for and do not exist, or cannot be built
+	noted  func(key federation.ObjectKey, built bool)
+}
+
+func newObjectIndex() *objectIndex {
+	return &objectIndex{names: nameSets[federation.ObjectKey]{}, absent: map[string]struct{}{}, noted: func(federation.ObjectKey, bool) {}}
+}
+
+func (o *objectIndex) replace(name string, old, now map[federation.ObjectKey]bool) {
+	if len(old)+len(now) == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key := range now {
+		if len(o.names[key]) == 0 {
+			o.noted(key, true)
+		}
+	}
+	o.names.replace(name, old, now)
+	for key := range old {
+		if len(o.names[key]) == 0 {
+			o.noted(key, false)
+		}
+	}
+}
+
+// built returns the names, also those of parts, that were built from the object.
+func (o *objectIndex) built(key federation.ObjectKey) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.names[key]))
+}
+
+// existing are the resources that exist and were built from the object.
+func (o *objectIndex) existing(key federation.ObjectKey) map[string]struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	found := make(map[string]struct{}, len(o.names[key]))
+	for name := range o.names[key] {
+		resource := resourceOf(name)
+		if _, absent := o.absent[resource]; !absent {
+			found[resource] = struct{}{}
+		}
 	}
 	return found
 }
 
-// group is the group of that key; nil where nobody uses it.
-func (s *Server) group(key groupKey) *sharedGroup {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.groups[key]
-}
-
-// readersOf names the resources that were built from the object.
-func (g *group) readersOf(key federation.ObjectKey) []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	names := map[string]struct{}{}
-	for name := range g.index.objects[key] {
-		names[resourceOf(name)] = struct{}{}
+// setAbsent notes whether the resource does not exist.
+func (o *objectIndex) setAbsent(name string, absent bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if delete(o.absent, name); absent {
+		o.absent[name] = struct{}{}
 	}
-	return slices.Collect(maps.Keys(names))
 }
 
-// question is asked of a stream; its own goroutine answers it.
-type question struct {
-	ask    func(*stream) Report
-	answer chan<- Report
+// close takes back what was noted.
+func (o *objectIndex) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key := range o.names {
+		o.noted(key, false)
+	}
 }
 
-// inspect asks every stream that is being served, in the order of their keys.
-func (s *Server) inspect(ctx context.Context, ask func(*stream) Report) []Report {
-	s.mu.Lock()
-	streams := slices.Collect(maps.Keys(s.streams))
-	s.mu.Unlock()
-	reports := make([]Report, 0, len(streams))
-	for _, st := range streams {
-		answer := make(chan Report, 1)
-		r := Report{Standing: Waiting}
-		select {
-		case st.asked <- question{ask, answer}:
-			r = <-answer
-		case <-st.over:
-			continue
-		case <-ctx.Done():
+// objectChanges tells which objects changed between snapshots, once for all that
+// ask about the same ones.
+type objectChanges struct {
+	mu     sync.Mutex
+	latest *federation.Snapshot
+	since  map[uint64]map[federation.ObjectKey]struct{} // nil: all
+}
+
+// of returns what tells whether the object is another one than in the snapshot of a
+// version.
+func (c *objectChanges) of(latest *federation.Snapshot, key federation.ObjectKey) func(uint64) bool {
+	return func(version uint64) bool {
+		if version >= latest.Version() {
+			return false
 		}
-		r.Proxy = fleet.Key{NodeID: st.node.ID, StreamID: st.report.ID()}
-		reports = append(reports, r)
-	}
-	slices.SortFunc(reports, func(a, b Report) int {
-		return cmp.Or(cmp.Compare(a.Proxy.NodeID, b.Proxy.NodeID), cmp.Compare(a.Proxy.StreamID, b.Proxy.StreamID))
-	})
-	return reports
-}
-
-// enlist makes the stream one that can be asked, until the returned function is
-// called.
-func (s *Server) enlist(st *stream) (leave func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.streams[st] = struct{}{}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.streams, st)
-		close(st.over)
-	}
-}
-
-func (s *session) rollout(version uint64) Report {
-	r := Report{Standing: Unconcerned}
-	if s.snapshot < version {
-		r.Standing = Waiting
-	}
-	for _, kind := range slices.Sorted(maps.Keys(s.subs)) {
-		sub := s.subs[kind]
-		if at := sub.standingSince(version); Worse(at, r.Standing) != r.Standing {
-			if r.Standing = at; at == Rejected {
-				r.Error = sub.sync.LastError
-			}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.latest != latest {
+			c.latest, c.since = latest, map[uint64]map[federation.ObjectKey]struct{}{}
 		}
-	}
-	return r
-}
-
-func (s *subscription) standingSince(version uint64) Standing {
-	switch {
-	case len(s.barred) > 0 && s.refusedAt >= version:
-		return Rejected
-	case len(s.pending) > 0 || s.reply:
-		return Waiting
-	case slices.ContainsFunc(s.inflight, func(f *flight) bool { return f.snapshot >= version }):
-		return Delivered
-	case s.sync.SnapshotSent >= version && s.sync.VersionSent != "":
-		return Accepted
-	}
-	return Unconcerned
-}
-
-// standingOf is the stream's standing with resources, named by group.
-func (st *stream) standingOf(object federation.ObjectKey, names func(groupKey) []string) Report {
-	r := Report{Standing: Unconcerned}
-	for kind, keys := range st.held {
-		sub := st.session.subs[kind]
-		for _, key := range keys {
-			for _, name := range names(key) {
-				if at := sub.standingWith(name, object); Worse(at, r.Standing) != r.Standing {
-					if r.Standing = at; at == Rejected {
-						r.Error = sub.sync.LastError
-					}
-				}
-			}
+		changed, known := c.since[version]
+		if !known {
+			changed = changedObjects(latest.ChangesSince(version))
+			c.since[version] = changed
 		}
+		_, is := changed[key]
+		return is || changed == nil
 	}
-	if r.Standing != Unconcerned && st.refusesSecretOf(object) {
-		r.Standing, r.Error = Rejected, st.session.subs[envoy.SecretType].sync.LastError
-	}
-	return r
 }
 
-func (s *subscription) standingWith(name string, object federation.ObjectKey) Standing {
-	rejection, barred := s.barred[name]
-	_, pending := s.pending[name]
-	flies := func(f *flight) bool {
-		return slices.ContainsFunc(f.resources, func(r *resource) bool { return r.name == name })
+// changedObjects are those of the change set; nil: all.
+func changedObjects(set federation.ChangeSet) map[federation.ObjectKey]struct{} {
+	if set.All {
+		return nil
 	}
-	switch {
-	case barred && rejection.blames(object):
-		return Rejected
-	case !s.wants(name):
-		return Unconcerned
-	case pending:
-		return Waiting
-	case slices.ContainsFunc(s.inflight, flies):
-		return Delivered
-	case s.slots.get(name).sent != nil:
-		return Accepted
+	changed := make(map[federation.ObjectKey]struct{}, len(set.Objects))
+	for _, c := range set.Objects {
+		changed[c.Key] = struct{}{}
 	}
-	return Unconcerned
+	return changed
 }

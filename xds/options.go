@@ -77,7 +77,7 @@ type Limits struct {
 
 // DefaultLimits are those of a hub that says nothing else.
 var DefaultLimits = Limits{
-	Streams: 2000, Names: 10_000, NameBytes: 512, Requests: 100, Burst: 200,
+	Streams: 2000, Names: 50_000, NameBytes: 512, Requests: 100, Burst: 200,
 	FirstRequest: 10 * time.Second, Send: 30 * time.Second,
 }
 

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -25,7 +26,7 @@ type PreviewedResource struct {
 
 // Preview is what a change would bring to the connected proxies.
 type Preview struct {
-	NodeIDs   []string            // of the proxies that would get something else, sorted
+	Proxies   []fleet.ProxyID     // that would get something else, each once, in order
 	Resources []PreviewedResource // each once, though it may differ between proxies
 	More      int                 // resources beyond MaxPreview
 }
@@ -62,7 +63,7 @@ func (s *Server) Preview(ctx context.Context, before, after *federation.Snapshot
 			}
 		}
 		if concerned {
-			p.NodeIDs = append(p.NodeIDs, node.ID)
+			p.Proxies = append(p.Proxies, fleet.ProxyID{Cluster: node.Cluster, NodeID: node.ID})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(resources)) {
@@ -71,7 +72,8 @@ func (s *Server) Preview(ctx context.Context, before, after *federation.Snapshot
 	if over := len(p.Resources) - MaxPreview; over > 0 {
 		p.Resources, p.More = p.Resources[:MaxPreview], over
 	}
-	p.NodeIDs = slices.Compact(p.NodeIDs)
+	slices.SortFunc(p.Proxies, fleet.ProxyID.Compare)
+	p.Proxies = slices.Compact(p.Proxies)
 	return p, nil
 }
 

@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -53,8 +53,8 @@ func TestPreviewIsWhatTheProxyGets(t *testing.T) {
 	if got := previewed(p); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v:\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if !slices.Equal(p.NodeIDs, []string{node("web-1").Id}) {
-		t.Errorf("the proxies are %q", p.NodeIDs)
+	if len(p.Proxies) != 1 || p.Proxies[0].NodeID != node("web-1").Id {
+		t.Errorf("the proxies are %q", p.Proxies)
 	}
 	h.writer.Update(edit)
 	r := c.accept(xdstest.CDS)
@@ -77,8 +77,8 @@ func TestPreviewOfASidecarComparesWholeFacets(t *testing.T) {
 		Set: map[federation.ObjectKey]*federation.Object{o.Key: o},
 	}})
 	p, err := h.server.Preview(t.Context(), before, after)
-	if got := previewed(p); err != nil || !slices.Contains(got, "delete "+cluster("web")) || len(p.NodeIDs) != 1 {
-		t.Errorf("%v: %q for %q", err, got, p.NodeIDs)
+	if got := previewed(p); err != nil || !slices.Contains(got, "delete "+cluster("web")) || len(p.Proxies) != 1 {
+		t.Errorf("%v: %q for %q", err, got, p.Proxies)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestPreviewOfNothing(t *testing.T) {
 	c := h.client(xdstest.Options{Delta: true, Node: node("web-1")})
 	c.get(xdstest.Request{Type: xdstest.CDS})
 	before := h.aggregate.Latest()
-	if p, err := h.server.Preview(t.Context(), before, before); err != nil || len(p.Resources)+len(p.NodeIDs) > 0 {
+	if p, err := h.server.Preview(t.Context(), before, before); err != nil || len(p.Resources)+len(p.Proxies) > 0 {
 		t.Errorf("%v: %+v", err, p)
 	}
 }
@@ -114,12 +114,12 @@ func TestAVirtualServiceIsForeseenAndFollowed(t *testing.T) {
 			before := h.aggregate.Latest()
 			after, _ := federation.Next(before, edit)
 			p, err := h.server.Preview(t.Context(), before, after)
-			if got := previewed(p); err != nil || !slices.Equal(got, []string{"update 8080"}) || len(p.NodeIDs) != 1 {
-				t.Errorf("%v: %q for %q", err, got, p.NodeIDs)
+			if got := previewed(p); err != nil || !slices.Equal(got, []string{"update 8080"}) || len(p.Proxies) != 1 {
+				t.Errorf("%v: %q for %q", err, got, p.Proxies)
 			}
 			h.writer.Update(edit)
 			c.accept(xdstest.RDS)
-			h.becomes("accepted", func(ctx context.Context) []Report { return h.server.Object(ctx, o.Key) }, Accepted)
+			h.becomes("accepted", h.objectProgress(o.Key), fleet.Accepted)
 		}
 	})
 }

@@ -195,8 +195,3 @@ func (s *subscription) permitted(r *resource, from source) *resource {
 // rejection is why a name is barred: objects are those that made the parts that the
 // client refuses; none where that is not known.
 type rejection struct{ objects []federation.ObjectKey }
-
-// blames tells that the object may be why the client refuses the resource.
-func (r rejection) blames(key federation.ObjectKey) bool {
-	return len(r.objects) == 0 || slices.Contains(r.objects, key)
-}

@@ -30,11 +30,16 @@ func protocolOf(delta bool) fleet.Protocol {
 	return fleet.SotW
 }
 
-// tell reports the type to the fleet if it changed.
-func (st *stream) tell(sub *subscription) {
-	if now := sub.sync; st.reported[sub.kind] != now && now.State != fleet.NotRequested {
-		st.reported[sub.kind] = now
-		st.report.Report(string(sub.kind), now)
+// enlist makes the stream one that is served, until the returned function is
+// called.
+func (s *Server) enlist(st *stream) (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams[st] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.streams, st)
 	}
 }
 

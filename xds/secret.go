@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"log/slog"
-	"slices"
 	"time"
 
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -140,20 +139,6 @@ func (st *stream) revealed(late *resource) *tlsv3.Secret {
 		return nil
 	}
 	return envoy.NewSecret(late.name, secret.Material)
-}
-
-// refusesSecretOf tells that the client refuses a secret to which the object has its
-// listeners refer.
-func (st *stream) refusesSecretOf(object federation.ObjectKey) bool {
-	sub := st.session.subs[envoy.SecretType]
-	if sub == nil || len(sub.barred) == 0 {
-		return false
-	}
-	o, ok := st.session.latest().Object(object)
-	return ok && slices.ContainsFunc(envoy.SecretNames(o), func(name string) bool {
-		_, refused := sub.barred[name]
-		return refused
-	})
 }
 
 // maxNoted bounds the names that a stream remembers to have been refused.

@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation/fleet"
 )
 
 // filesTLS has the certificate in files of the Envoy's folder.
@@ -67,9 +68,9 @@ func TestR28AMissingCertificateFileConcernsItsOwnHosts(t *testing.T) {
 	a, b := tenantKey("Gateway", "a"), tenantKey("Gateway", "b")
 	e.objects(tenantGateway("a", filesTLS(e.envoy.Dir, "a")), tenantGateway("b", filesTLS(e.envoy.Dir, "b")), answering("a", "a0"), answering("b", "b0"))
 	e.await("b to be served", e.serves("b", "b0"))
-	e.await("the refusal to be shown", e.stands(a, Rejected))
-	e.await("b to be well", e.stands(b, Accepted))
-	for _, r := range e.server.Object(t.Context(), a) {
+	e.await("the refusal to be shown", e.stands(a, fleet.Rejected))
+	e.await("b to be well", e.stands(b, fleet.Accepted))
+	for r := range e.server.Object(e.fleet.Latest(), a).Proxies() {
 		if !strings.Contains(r.Error, "a.crt") {
 			t.Errorf("the refusal says %q", r.Error)
 		}

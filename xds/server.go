@@ -9,6 +9,8 @@ import (
 	healthv3 "github.com/envoyproxy/go-control-plane/envoy/service/health/v3"
 	"google.golang.org/grpc"
 
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	origin "isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/xds/envoy"
 )
@@ -29,10 +31,13 @@ type Server struct {
 
 	fallbacks *fallbacks
 	names     *nameTable
+	builtFrom objectGroups
+	changed   objectChanges
 	reasons   *reasons
 
 	mu      sync.Mutex
 	groups  map[groupKey]*sharedGroup
+	opened  fleet.Group // groups so far
 	retired retired
 	streams map[*stream]struct{} // those that are being served
 }
@@ -53,7 +58,7 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
 		options: o, views: newViews(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
-		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), fallbacks: newFallbacks(), names: newNameTable(), reasons: newReasons(o.Findings),
+		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), fallbacks: newFallbacks(), names: newNameTable(), builtFrom: objectGroups{of: map[federation.ObjectKey]map[*group]struct{}{}}, reasons: newReasons(o.Findings),
 	}
 }
 
@@ -96,6 +101,9 @@ func (s *Server) acquire(key groupKey) *sharedGroup {
 	g := s.groups[key]
 	if g == nil {
 		g = &sharedGroup{group: newGroup(key.kind, key.facet, *s.options.builder)}
+		s.opened++
+		g.id, g.table = s.opened, s.names
+		g.index.objects.noted = func(o federation.ObjectKey, built bool) { s.builtFrom.note(g.group, o, built) }
 		g.blame, g.reasoned = s.retired.take(key), s.reasons.replace
 		g.failed, g.built = s.buildFailed, func() { s.options.Metrics.Count(Built, key.kind) }
 		s.groups[key] = g

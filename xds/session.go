@@ -65,6 +65,7 @@ func (s *session) handle(r request, now time.Time) (sub *subscription, asked boo
 		sub.sync.State, sub.sync.Since = fleet.Synced, now // nothing is on its way
 		sub.collect(s.latest(), now)
 	}
+	sub.changed = true
 	answered, refusing := s.answer(sub, r, now), len(sub.barred) > 0
 	if s.delta {
 		sub.readDelta(r, now)

@@ -38,17 +38,18 @@ type stream struct {
 	out      chan frame
 	written  chan error // one for each frame
 
-	log      *slog.Logger
-	node     envoy.Node
-	claimed  federation.ClusterID // as the node says it: an ID or an alias
-	view     envoy.View           // of the node, as the session's snapshot has it
-	session  *session
-	report   *fleet.Stream
-	reported map[envoy.Type]fleet.Sync
-	held     map[envoy.Type][]groupKey
-	rate     *rate.Limiter
-	asked    chan question
-	over     chan struct{} // closed when nobody answers any more
+	log     *slog.Logger
+	node    envoy.Node
+	claimed federation.ClusterID // as the node says it: an ID or an alias
+	view    envoy.View           // of the node, as the session's snapshot has it
+	session *session
+	report  *fleet.Stream
+	held    map[envoy.Type][]groupKey
+	rate    *rate.Limiter
+
+	published map[envoy.Type]*fleet.Delivery
+	served    bool   // upTo is set
+	upTo      uint64 // version that was published
 
 	from     netip.Prefix // where the caller is
 	caller   Caller
@@ -67,9 +68,8 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 	defer s.options.Traffic.Streams(protocolOf(delta), -1)
 	st := &stream{
 		server: s, grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1),
-		out: make(chan frame), written: make(chan error, 1), reported: map[envoy.Type]fleet.Sync{}, held: map[envoy.Type][]groupKey{},
-		asked: make(chan question), over: make(chan struct{}), log: s.options.Logger,
-		refused: map[string]struct{}{},
+		out: make(chan frame), written: make(chan error, 1), published: map[envoy.Type]*fleet.Delivery{}, held: map[envoy.Type][]groupKey{},
+		log: s.options.Logger, refused: map[string]struct{}{},
 	}
 	// The handler's return ends the gRPC stream, and with it both goroutines.
 	ctx, cancel := context.WithCancel(g.Context())
@@ -354,9 +354,7 @@ func (st *stream) loop(ctx context.Context) error {
 				wake = sendLimit
 			}
 		}
-		for _, sub := range st.session.subs {
-			st.tell(sub)
-		}
+		st.publish()
 		if wake = earliest(wake, st.nextProof()); !wake.IsZero() {
 			timer.Reset(wake.Sub(now))
 		}
@@ -365,8 +363,6 @@ func (st *stream) loop(ctx context.Context) error {
 			if err := st.take(m); err != nil {
 				return err
 			}
-		case q := <-st.asked:
-			q.answer <- q.ask(st)
 		case err := <-st.written:
 			if sendLimit = (time.Time{}); err != nil {
 				return err

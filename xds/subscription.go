@@ -14,6 +14,7 @@ const everything = "*"
 
 // source is what a subscription reads: a group.
 type source interface {
+	number() fleet.Group // 0: none
 	sync(s *federation.Snapshot) uint64
 	get(name string) *resource
 	prepare(names []string) // that will be asked for soon
@@ -93,6 +94,7 @@ type subscription struct {
 	redirected time.Time // set: the sources are new, and nobody looked at what they have
 	repair     repair
 	shared     *fallbacks
+	changed    bool // since it was published last, or it may have
 }
 
 func newSubscription(kind envoy.Type, delta bool, names *nameTable, shared *fallbacks) *subscription {
@@ -115,6 +117,7 @@ func (s *subscription) rooted() bool {
 func (s *subscription) wants(name string) bool { return s.wildcard || s.slots.isNamed(name) }
 
 func (s *subscription) setSources(sources []source) {
+	s.changed = true
 	s.cursors = make([]cursor, len(sources))
 	for i, src := range sources {
 		s.cursors[i] = cursor{source: src}
@@ -160,7 +163,7 @@ func (s *subscription) look(name string, w want) {
 		w = want{since: old.since, urgent: w.urgent || old.urgent, resend: w.resend || old.resend, tell: w.tell || old.tell}
 	}
 	s.pending[name] = w
-	s.urgent = s.urgent || w.urgent
+	s.urgent, s.changed = s.urgent || w.urgent, true
 }
 
 // lookAtAll looks at everything that is wanted or was told.
@@ -197,6 +200,7 @@ func (s *subscription) prepare(urgentOnly bool) {
 // desired is what the client is to have under the name: what exists and was not
 // refused, else what it last accepted.
 func (s *subscription) desired(name string) *resource {
+	s.changed = true
 	delete(s.barred, name)
 	if !s.wants(name) {
 		return nil

@@ -56,6 +56,7 @@ type xdsConfig struct {
 	MaxConnectionsPerSource int    `yaml:"maxConnectionsPerSource"`
 	IdleTimeout             string `yaml:"idleTimeout"`
 	MaxStreamsPerIdentity   int    `yaml:"maxStreamsPerIdentity"`
+	MaxNamesPerType         int    `yaml:"maxNamesPerType"`
 }
 
 type serverTLSConfig struct {

@@ -16,6 +16,7 @@ type connectionSettings struct {
 	graphql, xds, health server.ConnectionLimits
 	xdsIdle              time.Duration
 	xdsStreams           int // of one identity; 0: the default
+	xdsNames             int // of one type on a stream; 0: the default
 }
 
 // Shares of the file descriptors that the process may have. What connections do not get stays for the hub itself: the
@@ -51,12 +52,12 @@ func (c configFile) connections(descriptors int) (connectionSettings, error) {
 		graphql: limits(c.GraphQL.MaxConnections, c.GraphQL.MaxConnectionsPerSource, forGraphQL, mostGraphQL),
 		xds:     limits(c.XDS.MaxConnections, c.XDS.MaxConnectionsPerSource, forXDS, mostXDS),
 		health:  limits(0, 0, forHealth, mostHealth),
-		xdsIdle: server.DefaultGRPCIdle, xdsStreams: c.XDS.MaxStreamsPerIdentity,
+		xdsIdle: server.DefaultGRPCIdle, xdsStreams: c.XDS.MaxStreamsPerIdentity, xdsNames: c.XDS.MaxNamesPerType,
 	}
 	err := errors.Join(
 		notNegative("graphql.maxConnections", c.GraphQL.MaxConnections), notNegative("graphql.maxConnectionsPerSource", c.GraphQL.MaxConnectionsPerSource),
 		notNegative("xds.maxConnections", c.XDS.MaxConnections), notNegative("xds.maxConnectionsPerSource", c.XDS.MaxConnectionsPerSource),
-		notNegative("xds.maxStreamsPerIdentity", c.XDS.MaxStreamsPerIdentity),
+		notNegative("xds.maxStreamsPerIdentity", c.XDS.MaxStreamsPerIdentity), notNegative("xds.maxNamesPerType", c.XDS.MaxNamesPerType),
 	)
 	if c.XDS.IdleTimeout == "" {
 		return s, err

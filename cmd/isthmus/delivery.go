@@ -3,63 +3,53 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"time"
+	"slices"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/xds"
 )
 
-const (
-	// inspection is how long streams may take to say how far they are.
-	inspection = 2 * time.Second
-	// nextLook is when to look again at how far a change is.
-	nextLook = 50 * time.Millisecond
-)
-
-// delivery tells graph what xds knows of proxies.
-type delivery struct{ server *xds.Server }
+// delivery tells graph what the fleet and xds know of proxies.
+type delivery struct {
+	server *xds.Server
+	fleet  *fleet.Fleet
+}
 
 // Rollout is part of graph.Rollouts.
 func (d delivery) Rollout(after, _ uint64) ([]graph.ProxyState, <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), inspection)
-	defer cancel()
-	changed := make(chan struct{})
-	time.AfterFunc(nextLook, func() { close(changed) })
-	return states(d.server.Rollout(ctx, after+1)), changed
+	now := d.fleet.Latest()
+	return states(now.Rollout(after + 1)), now.Superseded()
 }
 
 // Delivery is part of graph.Deliveries.
-func (d delivery) Delivery(key federation.ObjectKey) ([]graph.ProxyState, bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), inspection)
-	defer cancel()
-	return states(d.server.Object(ctx, key)), true
+func (d delivery) Delivery(of *fleet.Value, key federation.ObjectKey) (graph.Delivery, bool) {
+	a := d.server.Object(of, key)
+	return graph.Delivery{
+		Acked: a.Accepted, Unanswered: a.Delivered, Rejected: a.Refused, Pending: a.Waiting,
+		Proxies: func() []graph.ProxyState { return states(slices.Collect(a.Proxies())) },
+	}, true
 }
 
-// states are those of the proxies that are concerned, each once: of several
-// streams of a proxy the one that is behind.
-func states(reports []xds.Report) []graph.ProxyState {
-	var found []graph.ProxyState
-	for _, r := range reports {
-		if r.Standing == xds.Unconcerned {
-			continue
-		}
-		state := graph.ProxyState{NodeID: r.Proxy.NodeID, State: model.RolloutState(r.Standing), Error: r.Error}
-		last := len(found) - 1
-		switch {
-		case last < 0 || found[last].NodeID != state.NodeID:
-			found = append(found, state)
-		case xds.Worse(xds.Standing(found[last].State), r.Standing) == r.Standing:
-			found[last] = state
-		}
+// rolloutStates are the states in the words of the API.
+var rolloutStates = map[fleet.RolloutState]model.RolloutState{
+	fleet.Accepted: model.RolloutStateAcked, fleet.Delivered: model.RolloutStateDelivered,
+	fleet.Waiting: model.RolloutStatePending, fleet.Rejected: model.RolloutStateRejected,
+}
+
+func states(all []fleet.Progress) []graph.ProxyState {
+	found := make([]graph.ProxyState, len(all))
+	for i, p := range all {
+		found[i] = graph.ProxyState{ProxyID: p.ProxyID, State: rolloutStates[p.State], Error: p.Error}
 	}
 	return found
 }
 
 // Preview is part of graph.Previewer.
-func (d delivery) Preview(ctx context.Context, before, after *federation.Snapshot) ([]string, []model.PreviewResource, error) {
+func (d delivery) Preview(ctx context.Context, before, after *federation.Snapshot) ([]fleet.ProxyID, []model.PreviewResource, error) {
 	p, err := d.server.Preview(ctx, before, after)
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +59,7 @@ func (d delivery) Preview(ctx context.Context, before, after *federation.Snapsho
 		difference := schema.Diff(object(r.Before), object(r.After))
 		resources[i] = model.PreviewResource{TypeURL: string(r.Type), Name: r.Name, Action: previewAction(r), Diff: &difference}
 	}
-	return p.NodeIDs, resources, nil
+	return p.Proxies, resources, nil
 }
 
 func previewAction(r xds.PreviewedResource) model.ChangeAction {

@@ -165,7 +165,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	discovery := xds.New(xds.Options{
 		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready, Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS},
 		Logger: p.logger, Secrets: secrets, SecretsOnSocket: s.dev, Access: proxyAccessOf(s, who, aggregate),
-		Findings: counts.XDS.Findings, Probes: probers{found}, Limits: xds.Limits{Streams: s.connections.xdsStreams},
+		Findings: counts.XDS.Findings, Probes: probers{found}, Limits: xds.Limits{Streams: s.connections.xdsStreams, Names: s.connections.xdsNames},
 	})
 	grpcServer := grpc.NewServer(append(server.GRPCOptions(who.tls(p.tls()), s.connections.xdsIdle), discovery.ServerOptions()...)...)
 	discovery.Register(grpcServer)
@@ -174,7 +174,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	}
 
 	schema := graph.New(graph.Options{
-		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Explainer: discovery, Config: configuration.graph(delivery{discovery}, statusOf{federation.ClusterID(s.clusterID), discovery}),
+		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Explainer: discovery, Config: configuration.graph(delivery{discovery, proxyFleet}, statusOf{federation.ClusterID(s.clusterID), discovery}),
 		Hub: model.Hub{Version: version, ClusterID: s.clusterID}, Clusters: attaching, Authority: who,
 	})
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{}), warnings: who.warnings}

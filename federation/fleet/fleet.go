@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 )
 
@@ -47,7 +48,11 @@ func (f *Fleet) Latest() *Value {
 type Stream struct {
 	fleet *Fleet
 	base  Proxy
-	sync  map[string]Sync // guarded by fleet.mu
+	// All of this is guarded by fleet.mu.
+	sync       map[string]Sync
+	deliveries map[string]*Delivery // by type URL
+	snapshot   uint64
+	served     bool
 }
 
 // Connect adds a live stream of the proxy; what the proxy's Sync holds is kept.
@@ -57,7 +62,7 @@ func (f *Fleet) Connect(p Proxy) *Stream {
 	defer f.mu.Unlock()
 	f.next++
 	p.StreamID = fmt.Sprintf("%016x", f.next)
-	s := &Stream{fleet: f, base: p, sync: maps.Clone(p.Sync)}
+	s := &Stream{fleet: f, base: p, sync: maps.Clone(p.Sync), deliveries: map[string]*Delivery{}}
 	if s.sync == nil {
 		s.sync = map[string]Sync{}
 	}
@@ -72,6 +77,20 @@ func (s *Stream) Report(typeURL string, sync Sync) {
 	defer s.fleet.mu.Unlock()
 	if key := s.base.Key(); s.fleet.streams[key] == s {
 		s.sync[typeURL] = sync
+		s.fleet.report(key)
+	}
+}
+
+// Deliver says what was delivered of the types that changed, now that the stream
+// knows what it is to get as of the snapshot. Deliveries are not changed any more.
+func (s *Stream) Deliver(snapshot uint64, changed map[string]*Delivery) {
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	if key := s.base.Key(); s.fleet.streams[key] == s {
+		for typeURL, d := range changed {
+			s.sync[typeURL], s.deliveries[typeURL] = d.Sync, d
+		}
+		s.snapshot, s.served = snapshot, true
 		s.fleet.report(key)
 	}
 }
@@ -105,5 +124,9 @@ func (f *Fleet) report(key Key) {
 func (s *Stream) proxy() *Proxy {
 	p := s.base
 	p.Sync = maps.Clone(s.sync)
+	p.Snapshot, p.Served = s.snapshot, s.served
+	for _, typeURL := range slices.Sorted(maps.Keys(s.deliveries)) {
+		p.deliveries = append(p.deliveries, s.deliveries[typeURL])
+	}
 	return &p
 }

@@ -61,9 +61,14 @@ type Proxy struct {
 	Protocol    Protocol
 	ConnectedAt time.Time
 	Sync        map[string]Sync // by type URL
+	// Served: the hub knows what the proxy is to get, as of the snapshot of that version.
+	Served   bool
+	Snapshot uint64
 
 	HTTPProxyPort uint16 // 0: no explicit HTTP proxy
 	DNSCapture    bool
+
+	deliveries []*Delivery
 }
 
 // Key names one stream of one node.

@@ -21,13 +21,16 @@ type Value struct {
 	gone       *iradix.Tree[bool]   // version + key of what is gone
 	horizon    uint64               // what went up to this version may be forgotten
 	superseded chan struct{}
+	lookup     func() *roster
 }
 
 func emptyValue() *Value {
-	return &Value{
+	v := &Value{
 		proxies: iradix.New[*Proxy](), changedAt: iradix.New[uint64](), journal: iradix.New[bool](),
 		gone: iradix.New[bool](), superseded: make(chan struct{}),
 	}
+	v.lookup = lazyRoster(v)
+	return v
 }
 
 // Version rises with every published change and starts anew with the process.
@@ -66,6 +69,16 @@ func (v *Value) ByID(nodeID string) []*Proxy {
 		return false
 	})
 	return found
+}
+
+// ByProxy returns the newest live stream of the proxy; nil where there is none.
+func (v *Value) ByProxy(id ProxyID) (newest *Proxy) {
+	for _, p := range v.ByID(id.NodeID) {
+		if p.Cluster == id.Cluster {
+			newest = p
+		}
+	}
+	return newest
 }
 
 // ChangeSet names what differs between two versions, each stream once. With All
@@ -135,6 +148,7 @@ func (v *Value) with(changed map[Key]*Proxy) *Value {
 		journal.Delete(at)
 	}
 	next.proxies, next.changedAt, next.journal, next.gone = proxies.Commit(), changedAt.Commit(), journal.Commit(), gone.Commit()
+	next.lookup = lazyRoster(next)
 	return next
 }
 

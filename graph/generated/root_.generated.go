@@ -471,9 +471,10 @@ type ComplexityRoot struct {
 	}
 
 	ProxyRollout struct {
-		Error  func(childComplexity int) int
-		NodeID func(childComplexity int) int
-		State  func(childComplexity int) int
+		ClusterID func(childComplexity int) int
+		Error     func(childComplexity int) int
+		NodeID    func(childComplexity int) int
+		State     func(childComplexity int) int
 	}
 
 	ProxyRolloutConnection struct {
@@ -2399,6 +2400,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ProxyEdge.Node(childComplexity), true
 
+	case "ProxyRollout.clusterID":
+		if e.ComplexityRoot.ProxyRollout.ClusterID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRollout.ClusterID(childComplexity), true
 	case "ProxyRollout.error":
 		if e.ComplexityRoot.ProxyRollout.Error == nil {
 			break
@@ -4559,7 +4566,7 @@ type Rollout {
   pending: Int!
   "Whether what the request waited for came to pass in time; null where it did not wait."
   reached: Boolean
-  "The proxies that the change concerns, in the order of node IDs. Without first and last, a page has 50."
+  "The proxies that the change concerns, in the order of node IDs and clusters. Without first and last, a page has 50."
   proxies(
     "Size of a page from the front, 1 to 500."
     first: Int
@@ -4596,6 +4603,8 @@ type ProxyRolloutEdge {
 type ProxyRollout {
   "The node ID of the proxy."
   nodeID: String!
+  "The cluster of the proxy, which has the node ID once; null where the proxy names none."
+  clusterID: String
   "How far it is."
   state: RolloutState!
   "Why the proxy refused, in its words, shortened."
@@ -4707,7 +4716,7 @@ type ConfigObjectStatus {
   rejected: Int
   "How many proxies have not answered yet; null where that is not known."
   pending: Int
-  "The proxies that it concerns, in the order of node IDs. Without first and last, a page has 50."
+  "The proxies that it concerns, in the order of node IDs and clusters. Without first and last, a page has 50."
   proxies(
     "Size of a page from the front, 1 to 500."
     first: Int
@@ -6101,6 +6110,8 @@ func (ec *executionContext) childFields_ProxyRollout(ctx context.Context, field 
 	switch field.Name {
 	case "nodeID":
 		return ec.fieldContext_ProxyRollout_nodeID(ctx, field)
+	case "clusterID":
+		return ec.fieldContext_ProxyRollout_clusterID(ctx, field)
 	case "state":
 		return ec.fieldContext_ProxyRollout_state(ctx, field)
 	case "error":

@@ -8089,6 +8089,29 @@ func (ec *executionContext) fieldContext_ProxyRollout_nodeID(_ context.Context, 
 	return graphql.NewScalarFieldContext("ProxyRollout", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _ProxyRollout_clusterID(ctx context.Context, field graphql.CollectedField, obj *model.ProxyRollout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProxyRollout_clusterID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClusterID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ProxyRollout_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProxyRollout", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _ProxyRollout_state(ctx context.Context, field graphql.CollectedField, obj *model.ProxyRollout) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -16420,6 +16443,11 @@ func (ec *executionContext) _ProxyRollout(ctx context.Context, sel ast.Selection
 		case "nodeID":
 			out.Values[i] = ec._ProxyRollout_nodeID(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "clusterID":
+			out.Values[i] = ec._ProxyRollout_clusterID(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "state":

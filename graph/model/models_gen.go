@@ -683,6 +683,8 @@ type ProxyEdge struct {
 type ProxyRollout struct {
 	// The node ID of the proxy.
 	NodeID string `json:"nodeID"`
+	// The cluster of the proxy, which has the node ID once; null where the proxy names none.
+	ClusterID *string `json:"clusterID,omitempty"`
 	// How far it is.
 	State RolloutState `json:"state"`
 	// Why the proxy refused, in its words, shortened.

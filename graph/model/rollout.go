@@ -4,12 +4,15 @@ package model
 type Rollout struct {
 	Delivered, Acked, Rejected, Pending int
 	Reached                             *bool
-	All                                 []ProxyRollout // In the order of node IDs, each once.
+	All                                 func() []ProxyRollout // In the order of node IDs and clusters, each once.
 }
+
+// Affected is the number of proxies that the change concerns.
+func (r Rollout) Affected() int { return r.Delivered + r.Pending }
 
 // NewRollout counts the states of the proxies.
 func NewRollout(all []ProxyRollout) Rollout {
-	r := Rollout{All: all}
+	r := Rollout{All: func() []ProxyRollout { return all }}
 	for _, p := range all {
 		switch p.State {
 		case RolloutStateDelivered:

@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Group is what builds the resources of a type for proxies that are alike. The
+// numbers are those of the one who reports.
+type Group uint64
+
+// RolloutState says how far a proxy is with something.
+type RolloutState uint8
+
+// The states, the worst last.
+const (
+	Unaffected RolloutState = iota // nothing of it is for the proxy
+	Accepted                       // sent and accepted
+	Delivered                      // sent, not answered yet
+	Waiting                        // something is still to be sent
+	Rejected                       // the proxy refused it, and has what it accepted before
+)
+
+// Delivery is what a stream was sent of one type, and what of that it has not
+// accepted. It is read-only. Resources have numbers, which are those of the one
+// who reports: one name has one number.
+type Delivery struct {
+	Sync
+	Groups   []Group // that build what the stream is sent
+	Wildcard bool    // it is sent all that they build
+	Named    Numbers // it is sent these of them
+	// Open are the resources that the proxy does not have as they are now, by number.
+	Open []OpenResource
+	// Bulk is the state of all resources of the type that Open does not list, while
+	// too many are on their way to list them: Delivered or Waiting; else 0.
+	Bulk           RolloutState
+	RefusedSecrets []string // names; no object is known that they were made from
+	Waits          bool     // something is still to be sent
+	InFlight       uint64   // snapshot of the newest response without an answer; 0: there is none
+	Refused        uint64   // snapshot of what was refused last; 0: nothing that is wanted is refused
+}
+
+// OpenResource is a resource that a proxy does not have as it is now.
+type OpenResource struct {
+	Number  uint32
+	State   RolloutState           // Accepted, Delivered or Waiting: of what is sent in its stead, if it was refused
+	Refused bool                   // as it is now
+	Causes  []federation.ObjectKey // of what was refused; none: not known
+}
+
+// blames tells that the object may be why the proxy refused the resource.
+func (r OpenResource) blames(key federation.ObjectKey) bool {
+	return r.Refused && (len(r.Causes) == 0 || slices.Contains(r.Causes, key))
+}
+
+// Equal tells that both say the same.
+func (d *Delivery) Equal(o *Delivery) bool {
+	return d.Sync == o.Sync && d.Wildcard == o.Wildcard && d.Bulk == o.Bulk && d.Waits == o.Waits && d.InFlight == o.InFlight &&
+		d.Refused == o.Refused && slices.Equal(d.Groups, o.Groups) && slices.Equal(d.RefusedSecrets, o.RefusedSecrets) && slices.Equal(d.Named, o.Named) &&
+		slices.EqualFunc(d.Open, o.Open, OpenResource.equal)
+}
+
+func (r OpenResource) equal(o OpenResource) bool {
+	return r.Number == o.Number && r.State == o.State && r.Refused == o.Refused && slices.Equal(r.Causes, o.Causes)
+}
+
+// has tells that the stream is sent the resource if one of its groups builds it.
+func (d *Delivery) has(number uint32) bool { return d.Wildcard || d.Named.Has(number) }
+
+// stateSince is how far the stream is with what snapshots of that version and
+// later ones brought of the type.
+func (d *Delivery) stateSince(version uint64) RolloutState {
+	switch {
+	case d.Refused != 0 && d.Refused >= version:
+		return Rejected
+	case d.Waits:
+		return Waiting
+	case d.InFlight != 0 && d.InFlight >= version:
+		return Delivered
+	case d.SnapshotSent >= version && d.VersionSent != "":
+		return Accepted
+	}
+	return Unaffected
+}
+
+// stateOf is how far the stream is with the resource, as far as that is due to the
+// object.
+func (d *Delivery) stateOf(number uint32, key federation.ObjectKey) RolloutState {
+	at, open := slices.BinarySearchFunc(d.Open, number, func(r OpenResource, number uint32) int { return int(r.Number) - int(number) })
+	switch {
+	case open && d.Open[at].blames(key):
+		return Rejected
+	case !d.has(number):
+		return Unaffected
+	case open:
+		return d.Open[at].State
+	}
+	return max(d.Bulk, Accepted)
+}
+
+// Progress is how far one proxy is with something.
+type Progress struct {
+	ProxyID
+	State RolloutState
+	Error string // why it rejected, in its words, cut and escaped
+}
+
+// Rollout tells for each proxy that is affected how far it is with what snapshots of
+// that version and later ones brought, by cluster and node ID: what it was sent from
+// earlier snapshots does not count. Of several streams of a proxy the one that is
+// behind counts.
+func (v *Value) Rollout(version uint64) []Progress {
+	var found []Progress
+	for _, p := range v.roster().proxies {
+		one := Progress{ProxyID: p.key}
+		for _, s := range p.streams {
+			if state, text := s.rollout(version); state > one.State {
+				one.State, one.Error = state, text
+			}
+		}
+		if one.State != Unaffected {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+func (p *Proxy) rollout(version uint64) (state RolloutState, text string) {
+	if p.Snapshot < version {
+		state = Waiting
+	}
+	for _, d := range p.deliveries {
+		if at := d.stateSince(version); at > state {
+			if state = at; at == Rejected {
+				text = d.LastError
+			}
+		}
+	}
+	return state, text
+}
+
+// Numbers is a set of numbers.
+type Numbers []uint64
+
+// Has tells that the number is in the set.
+func (n Numbers) Has(number uint32) bool {
+	at := int(number / 64)
+	return at < len(n) && n[at]&(1<<(number%64)) != 0
+}

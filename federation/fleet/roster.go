@@ -1,0 +1,264 @@
+package fleet
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// roster finds the proxies that get what a group builds. It is made once of a
+// value, when somebody first asks; after that an object costs what it affects that
+// is on its way, however many proxies have it or do not get it (R42).
+type roster struct {
+	proxies  []rosterProxy
+	wildcard map[Group]ordinals // proxies that get all that the group builds
+	members  map[Group][]member // that get what they name
+	open     map[Group][]member // that lack something
+	refusing []member           // that refuse secrets
+	// sure are the proxies with a stream that is sure to know what objects as of that
+	// version mean for it, and nothing of later ones.
+	sure map[uint64]ordinals
+}
+
+// ProxyID names a proxy. Clusters may have proxies with the same node ID.
+type ProxyID struct {
+	Cluster federation.ClusterID
+	NodeID  string
+}
+
+// Compare orders proxies by node ID, then by cluster.
+func (p ProxyID) Compare(o ProxyID) int {
+	return cmp.Or(cmp.Compare(p.NodeID, o.NodeID), cmp.Compare(p.Cluster, o.Cluster))
+}
+
+type rosterProxy struct {
+	key     ProxyID
+	streams []*Proxy
+}
+
+// member is a type on a stream of a proxy.
+type member struct {
+	proxy    int // its place among the proxies
+	delivery *Delivery
+}
+
+// roster returns the value's.
+func (v *Value) roster() *roster { return v.lookup() }
+
+func lazyRoster(v *Value) func() *roster {
+	return sync.OnceValue(func() *roster { return newRoster(v) })
+}
+
+func newRoster(v *Value) *roster {
+	r := &roster{wildcard: map[Group]ordinals{}, members: map[Group][]member{}, open: map[Group][]member{}, sure: map[uint64]ordinals{}}
+	streams := map[ProxyID][]*Proxy{}
+	for p := range v.Proxies() {
+		if p.Served {
+			key := ProxyID{p.Cluster, p.NodeID}
+			streams[key] = append(streams[key], p)
+		}
+	}
+	for at, key := range slices.SortedFunc(maps.Keys(streams), ProxyID.Compare) {
+		r.proxies = append(r.proxies, rosterProxy{key, streams[key]})
+		for _, p := range streams[key] {
+			r.sure[p.Snapshot] = r.sure[p.Snapshot].with(at)
+			for _, d := range p.deliveries {
+				r.add(member{at, d})
+			}
+		}
+	}
+	return r
+}
+
+func (r *roster) add(m member) {
+	d := m.delivery
+	if d.Waits { // what is to be sent may be more than is known to be made of an object
+		r.sure[d.SnapshotSent] = r.sure[d.SnapshotSent].with(m.proxy)
+	}
+	if len(d.RefusedSecrets) > 0 {
+		r.refusing = append(r.refusing, m)
+	}
+	for _, g := range d.Groups {
+		if d.Wildcard {
+			r.wildcard[g] = r.wildcard[g].with(m.proxy)
+		} else {
+			r.members[g] = append(r.members[g], m)
+		}
+		if len(d.Open) > 0 || d.Bulk != 0 {
+			r.open[g] = append(r.open[g], m)
+		}
+	}
+}
+
+// Built are the resources that a group built from an object.
+type Built struct {
+	Group   Group
+	Numbers []uint32
+}
+
+// Question is about one object.
+type Question struct {
+	Object federation.ObjectKey
+	Built  []Built
+	// Secrets are the names of those to which the object has listeners refer.
+	Secrets []string
+	// Changed tells whether the object is another one than in the snapshot of that
+	// version.
+	Changed func(version uint64) bool
+}
+
+// Affected are the proxies that get something that was made of an object.
+type Affected struct {
+	roster                                *roster
+	all, rejected, waiting, delivered     ordinals // each proxy may be in several
+	errors                                map[int]string
+	Accepted, Delivered, Waiting, Refused int // proxies, each counted once
+	// Visited is how many streams were looked at one by one.
+	Visited int
+}
+
+// Affected tells how far proxies are with what was made of an object. A proxy that
+// has yet to find out what a change of the object means for it is Waiting.
+func (v *Value) Affected(q Question) Affected {
+	a := Affected{roster: v.roster(), errors: map[int]string{}}
+	for _, built := range q.Built {
+		a.all = a.all.union(a.roster.wildcard[built.Group])
+	}
+	for _, built := range q.Built {
+		a.named(built)
+	}
+	for _, built := range q.Built {
+		a.lacking(built, q.Object)
+	}
+	a.refusing(q.Secrets)
+	var unsure ordinals
+	for version, proxies := range a.roster.sure {
+		if q.Changed(version) {
+			unsure = unsure.union(proxies)
+		}
+	}
+	a.rejected = a.rejected.without(unsure) // what it refused is not what there is now
+	a.waiting = a.waiting.union(unsure).without(a.rejected)
+	a.delivered = a.delivered.without(a.waiting).without(a.rejected)
+	a.all = a.all.union(a.waiting).union(a.rejected).union(a.delivered)
+	a.Refused, a.Waiting, a.Delivered = a.rejected.count(), a.waiting.count(), a.delivered.count()
+	a.Accepted = a.all.count() - a.Refused - a.Waiting - a.Delivered
+	return a
+}
+
+// named adds the proxies that name one of the resources.
+func (a *Affected) named(built Built) {
+	for _, m := range a.roster.members[built.Group] {
+		if a.all.has(m.proxy) {
+			continue
+		}
+		a.Visited++
+		if slices.ContainsFunc(built.Numbers, m.delivery.Named.Has) {
+			a.all = a.all.with(m.proxy)
+		}
+	}
+}
+
+// lacking notes which of the proxies lack one of the resources.
+func (a *Affected) lacking(built Built, key federation.ObjectKey) {
+	for _, m := range a.roster.open[built.Group] {
+		a.Visited++
+		for _, number := range built.Numbers {
+			switch m.delivery.stateOf(number, key) {
+			case Rejected:
+				a.rejected = a.rejected.with(m.proxy)
+				a.errors[m.proxy] = m.delivery.LastError
+			case Waiting:
+				a.waiting = a.waiting.with(m.proxy)
+			case Delivered:
+				a.delivered = a.delivered.with(m.proxy)
+			}
+		}
+	}
+}
+
+// refusing notes which of the proxies refuse one of the secrets.
+func (a *Affected) refusing(secrets []string) {
+	for _, m := range a.roster.refusing {
+		if a.all.has(m.proxy) && slices.ContainsFunc(m.delivery.RefusedSecrets, func(name string) bool { return slices.Contains(secrets, name) }) {
+			a.rejected = a.rejected.with(m.proxy)
+			a.errors[m.proxy] = m.delivery.LastError
+		}
+	}
+}
+
+// Proxies yields every proxy that is affected, by node ID and then by cluster.
+func (a Affected) Proxies() iter.Seq[Progress] {
+	return func(yield func(Progress) bool) {
+		for at := range a.all.each() {
+			one := Progress{ProxyID: a.roster.proxies[at].key, State: Accepted}
+			switch {
+			case a.rejected.has(at):
+				one.State, one.Error = Rejected, a.errors[at]
+			case a.waiting.has(at):
+				one.State = Waiting
+			case a.delivered.has(at):
+				one.State = Delivered
+			}
+			if !yield(one) {
+				return
+			}
+		}
+	}
+}
+
+// ordinals is a set of proxies by their place in the roster. Methods that return a
+// set may change the one that they are called on.
+type ordinals []uint64
+
+func (o ordinals) has(at int) bool { return at/64 < len(o) && o[at/64]&(1<<(at%64)) != 0 }
+
+func (o ordinals) with(at int) ordinals {
+	if missing := at/64 + 1 - len(o); missing > 0 {
+		o = append(o, make(ordinals, missing)...)
+	}
+	o[at/64] |= 1 << (at % 64)
+	return o
+}
+
+// union adds the others; it returns a set that is not theirs.
+func (o ordinals) union(others ordinals) ordinals {
+	if missing := len(others) - len(o); missing > 0 {
+		o = append(o, make(ordinals, missing)...)
+	}
+	for i, word := range others {
+		o[i] |= word
+	}
+	return o
+}
+
+func (o ordinals) without(others ordinals) ordinals {
+	for i := range min(len(o), len(others)) {
+		o[i] &^= others[i]
+	}
+	return o
+}
+
+func (o ordinals) count() (n int) {
+	for _, word := range o {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+func (o ordinals) each() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, word := range o {
+			for ; word != 0; word &= word - 1 {
+				if !yield(i*64 + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package xds
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// maxOpen bounds the resources on their way that a stream lists singly in the fleet;
+// with more, all of the type count as being on their way.
+const maxOpen = 256
+
+// publish tells the fleet what the stream was sent and has accepted, where that
+// changed, and of which snapshot it knows what it is to get.
+func (st *stream) publish() {
+	var changed map[string]*fleet.Delivery
+	for kind, sub := range st.session.subs {
+		if !sub.changed || sub.sync.State == fleet.NotRequested {
+			continue
+		}
+		sub.changed = false
+		now := sub.delivery()
+		if before := st.published[kind]; before != nil && before.Equal(now) {
+			continue
+		}
+		if changed == nil {
+			changed = map[string]*fleet.Delivery{}
+		}
+		st.published[kind], changed[string(kind)] = now, now
+	}
+	if changed == nil && st.served && st.upTo == st.session.snapshot {
+		return
+	}
+	st.served, st.upTo = true, st.session.snapshot
+	st.report.Deliver(st.upTo, changed)
+}
+
+// delivery is the subscription as the fleet shows it.
+func (s *subscription) delivery() *fleet.Delivery {
+	d := &fleet.Delivery{Sync: s.sync, Wildcard: s.wildcard, Named: s.slots.subscribed(), Waits: len(s.pending) > 0 || s.reply}
+	for _, c := range s.cursors {
+		if id := c.source.number(); id != 0 {
+			d.Groups = append(d.Groups, id)
+		}
+	}
+	if n := len(s.inflight); n > 0 {
+		d.InFlight = s.inflight[n-1].snapshot
+	}
+	if len(s.barred) > 0 {
+		d.Refused = s.refusedAt
+	}
+	d.Open, d.Bulk = s.open()
+	if s.kind == envoy.SecretType {
+		d.RefusedSecrets = slices.Sorted(maps.Keys(s.barred))
+	}
+	return d
+}
+
+// open lists what the client does not have as it is now.
+func (s *subscription) open() ([]fleet.OpenResource, fleet.RolloutState) {
+	flying, bulk := 0, fleet.Unaffected
+	for _, f := range s.inflight {
+		flying += len(f.resources)
+	}
+	if flying > maxOpen {
+		bulk = fleet.Delivered
+	}
+	if len(s.pending) > maxOpen {
+		bulk = fleet.Waiting
+	}
+	states := map[string]fleet.RolloutState{}
+	for name := range s.barred {
+		if states[name] = max(bulk, fleet.Accepted); s.slots.get(name).sent == nil {
+			states[name] = fleet.Waiting // it has nothing in its stead
+		}
+	}
+	if bulk == fleet.Unaffected {
+		for _, f := range s.inflight {
+			for _, r := range f.resources {
+				states[r.name] = max(states[r.name], fleet.Delivered)
+			}
+		}
+	}
+	if bulk != fleet.Waiting {
+		for name := range s.pending {
+			states[name] = fleet.Waiting
+		}
+	}
+	return s.numbered(states), bulk
+}
+
+func (s *subscription) numbered(states map[string]fleet.RolloutState) []fleet.OpenResource {
+	if len(states) == 0 {
+		return nil
+	}
+	all := make([]fleet.OpenResource, 0, len(states))
+	for _, name := range slices.Collect(maps.Keys(states)) {
+		if number, held := s.slots.names.find(name); held {
+			rejection, refused := s.barred[name]
+			all = append(all, fleet.OpenResource{Number: number, State: states[name], Refused: refused, Causes: rejection.objects})
+		}
+	}
+	slices.SortFunc(all, func(a, b fleet.OpenResource) int { return cmp.Compare(a.Number, b.Number) })
+	return all
+}
+
+// number is part of source.
+func (g *group) number() fleet.Group { return g.id }
+
+// number is part of source: what a secret is made from is no object.
+func (*secretSource) number() fleet.Group { return 0 }

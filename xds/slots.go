@@ -1,0 +1,257 @@
+package xds
+
+import (
+	"iter"
+	"math/bits"
+
+	"isthmus.dev/isthmus/federation/fleet"
+)
+
+// pageSize is the number of names in a page: the bits of a word.
+const pageSize = 64
+
+// page is what a stream keeps of that many names with neighbouring numbers.
+type page struct {
+	sent   [pageSize]*resource // last told; nil: told that it is gone, or never told
+	held   uint64              // numbers that the stream holds in the table
+	named  uint64              // subscribed to by name
+	rewarm uint64              // the client may ask for it once more, since its parent was sent
+}
+
+// slots are what one stream knows of the resources of a type: a pointer for each,
+// and more only for those that the client has not accepted as they were told
+// last. They are for one goroutine.
+type slots struct {
+	names *nameTable
+	pages []*page          // by number / pageSize; nil: nothing is kept of these
+	open  map[uint32]entry // not accepted as they were told last
+	named int              // names that are subscribed to
+	// published is the set of these as somebody else may read it; nil: it is to be made.
+	published fleet.Numbers
+}
+
+func newSlots(names *nameTable) *slots { return &slots{names: names, open: map[uint32]entry{}} }
+
+// find returns the place of a name of which something is kept. A number that the
+// stream holds is that of the same name, whatever others do to the table.
+func (s *slots) find(name string) (p *page, number uint32) {
+	number, held := s.names.find(name)
+	if at := int(number / pageSize); held && at < len(s.pages) && s.pages[at] != nil && s.pages[at].held&bit(number) != 0 {
+		return s.pages[at], number
+	}
+	return nil, 0
+}
+
+func bit(number uint32) uint64 { return 1 << (number % pageSize) }
+
+// hold returns the place of a name of which something is going to be kept.
+func (s *slots) hold(name string) (p *page, number uint32) {
+	if p, number = s.find(name); p != nil {
+		return p, number
+	}
+	number = s.names.hold(name)
+	at := int(number / pageSize)
+	if at >= len(s.pages) {
+		s.pages = append(s.pages, make([]*page, at+1-len(s.pages))...)
+	}
+	if s.pages[at] == nil {
+		s.pages[at] = &page{}
+	}
+	s.pages[at].held |= bit(number)
+	return s.pages[at], number
+}
+
+// tidy lets go of a name of which nothing is kept any more.
+func (s *slots) tidy(p *page, number uint32) {
+	_, open := s.open[number]
+	if open || p.sent[number%pageSize] != nil || (p.named|p.rewarm)&bit(number) != 0 {
+		return
+	}
+	p.held &^= bit(number)
+	s.names.release(func(yield func(uint32) bool) { yield(number) })
+	if p.held == 0 {
+		s.pages[number/pageSize] = nil
+	}
+}
+
+func (s *slots) get(name string) entry {
+	p, number := s.find(name)
+	if p == nil {
+		return entry{}
+	}
+	return s.at(p, number)
+}
+
+func (s *slots) at(p *page, number uint32) entry {
+	if e, open := s.open[number]; open {
+		return e
+	}
+	sent := p.sent[number%pageSize]
+	return entry{sent: sent, acked: sent}
+}
+
+func (s *slots) put(name string, e entry) {
+	p, number := s.hold(name)
+	p.sent[number%pageSize] = e.sent
+	switch {
+	case e.acked != e.sent || e.lapsed:
+		s.open[number] = e
+	case len(s.open) == 0:
+	default:
+		if delete(s.open, number); len(s.open) == 0 {
+			s.open = map[uint32]entry{} // a map that was great once stays great
+		}
+	}
+	s.tidy(p, number)
+}
+
+// all yields everything of which something was told or accepted.
+func (s *slots) all() iter.Seq2[string, entry] {
+	return func(yield func(string, entry) bool) {
+		for number, p := range s.held() {
+			if e := s.at(p, number); e != (entry{}) && !yield(s.names.name(number), e) {
+				return
+			}
+		}
+	}
+}
+
+func (s *slots) held() iter.Seq2[uint32, *page] {
+	return s.numbered(func(p *page) uint64 { return p.held })
+}
+
+// numbered yields the numbers whose bits are set in the word that of returns.
+func (s *slots) numbered(of func(*page) uint64) iter.Seq2[uint32, *page] {
+	return func(yield func(uint32, *page) bool) {
+		for at, p := range s.pages {
+			if p == nil {
+				continue
+			}
+			for left := of(p); left != 0; left &= left - 1 {
+				if !yield(uint32(at*pageSize+bits.TrailingZeros64(left)), p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *slots) namesIn(of func(*page) uint64) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for number := range s.numbered(of) {
+			if !yield(s.names.name(number)) {
+				return
+			}
+		}
+	}
+}
+
+func (s *slots) isNamed(name string) bool {
+	p, number := s.find(name)
+	return p != nil && p.named&bit(number) != 0
+}
+
+// allNamed yields the names that are subscribed to.
+func (s *slots) allNamed() iter.Seq[string] {
+	return s.namesIn(func(p *page) uint64 { return p.named })
+}
+
+// subscribe notes that the name is subscribed to; false: it was already.
+func (s *slots) subscribe(name string) (added bool) {
+	p, number := s.hold(name)
+	if p.named&bit(number) != 0 {
+		return false
+	}
+	p.named |= bit(number)
+	s.named++
+	s.published = nil
+	return true
+}
+
+func (s *slots) unsubscribe(name string) {
+	p, number := s.find(name)
+	if p == nil || p.named&bit(number) == 0 {
+		return
+	}
+	p.named &^= bit(number)
+	s.named--
+	s.published = nil
+	s.tidy(p, number)
+}
+
+// subscribed is the set of the names that are subscribed to, by number.
+func (s *slots) subscribed() fleet.Numbers {
+	if s.published == nil && s.named > 0 {
+		s.published = make(fleet.Numbers, len(s.pages))
+		for at, p := range s.pages {
+			if p != nil {
+				s.published[at] = p.named
+			}
+		}
+	}
+	return s.published
+}
+
+// without returns the names that are subscribed to and are not among these.
+func (s *slots) without(names []string) []string {
+	stay, seen := make([]uint64, len(s.pages)), 0
+	for _, name := range names {
+		p, number := s.find(name)
+		if p == nil || p.named&bit(number) == 0 || stay[number/pageSize]&bit(number) != 0 {
+			continue
+		}
+		stay[number/pageSize] |= bit(number)
+		seen++
+	}
+	if seen == s.named {
+		return nil
+	}
+	var gone []string
+	for number := range s.numbered(func(p *page) uint64 { return p.named }) {
+		if stay[number/pageSize]&bit(number) == 0 {
+			gone = append(gone, s.names.name(number))
+		}
+	}
+	return gone
+}
+
+func (s *slots) rewarm(name string) {
+	p, number := s.hold(name)
+	p.rewarm |= bit(number)
+}
+
+func (s *slots) isRewarmed(name string) bool {
+	p, number := s.find(name)
+	return p != nil && p.rewarm&bit(number) != 0
+}
+
+func (s *slots) allRewarmed() iter.Seq[string] {
+	return s.namesIn(func(p *page) uint64 { return p.rewarm })
+}
+
+// forgetRewarm forgets it of one name, or of all.
+func (s *slots) forgetRewarm(name string) {
+	if p, number := s.find(name); p != nil && p.rewarm&bit(number) != 0 {
+		p.rewarm &^= bit(number)
+		s.tidy(p, number)
+	}
+}
+
+func (s *slots) forgetAllRewarm() {
+	for number, p := range s.numbered(func(p *page) uint64 { return p.rewarm }) {
+		p.rewarm &^= bit(number)
+		s.tidy(p, number)
+	}
+}
+
+// close lets go of all names.
+func (s *slots) close() {
+	s.names.release(func(yield func(uint32) bool) {
+		for number := range s.held() {
+			if !yield(number) {
+				return
+			}
+		}
+	})
+	s.pages, s.open, s.named = nil, nil, 0
+}
