@@ -187,7 +187,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 func TestBX05TooManyAndTooLongNamesEndTheStream(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		h := newHub(t)
-		many := make([]string, 10_001)
+		many := make([]string, DefaultLimits.Names+1)
 		for i := range many {
 			many[i] = fmt.Sprint(i)
 		}
