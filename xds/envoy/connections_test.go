@@ -110,3 +110,22 @@ func TestR25TheSecondServiceOfABlockIsTold(t *testing.T) {
 		t.Errorf("the reasons are %v", reasons)
 	}
 }
+
+// TestR25AnEntryWithoutResolutionIsAnsweredWithItsAddresses: DNS capture answers with the
+// addresses that a ServiceEntry names, whatever its resolution.
+func TestR25AnEntryWithoutResolutionIsAnsweredWithItsAddresses(t *testing.T) {
+	shards := map[federation.ServiceKey]*federation.Shard{}
+	for i, host := range []federation.Hostname{"in.example", "out.example", "block.example"} {
+		shard := tcp(5432, federation.TCP, []string{"198.51.100.1/32", "198.51.100.2/32", "198.51.100.0/24"}[i])
+		shard.Resolution, shard.MeshExternal = federation.Passthrough, i > 0
+		shards[key(host)] = shard
+	}
+	w := newWorld().attach("c1", "").apply(federation.Edit{
+		Source:   federation.ShardKey{Cluster: "hub", Provider: federation.External},
+		Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
+		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: shards},
+	})
+	if got := answered(t, w, "c1"); got != "in.example 198.51.100.1, out.example 198.51.100.2" {
+		t.Errorf("it answers %s", got)
+	}
+}

@@ -120,7 +120,8 @@ func (b *builder) namedBefore(s, t *federation.Service) bool {
 // cluster-local there), and of what is outside of the mesh those that it was given. None: the name is not answered
 // here.
 func (b *builder) addressesOf(s *federation.Service) []string {
-	if s.Resolution == federation.Passthrough || !slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP }) {
+	passesOn := s.Resolution == federation.Passthrough && hasPods(s) // an entry may have addresses all the same
+	if passesOn || !slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP }) {
 		return nil
 	}
 	vips, local := serviceVIPs(s, b.facet.Cluster)

@@ -75,7 +75,7 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 	}
 	for i, route := range spec.GetTls() {
 		for j, match := range route.GetMatch() {
-			n.subnets(fmt.Sprintf("tls[%d].match[%d]", i, j), match.GetDestinationSubnets())
+			n.subnets(spec, fmt.Sprintf("tls[%d].match[%d]", i, j), match.GetDestinationSubnets())
 			for k, name := range match.GetSniHosts() {
 				if !isServerName(strings.ToLower(name)) {
 					n.add(fmt.Sprintf("tls[%d].match[%d].sniHosts[%d]", i, j, k), "this is no name of a server; the object has no effect on connections to its hosts")
@@ -85,13 +85,16 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 	}
 	for i, route := range spec.GetTcp() {
 		for j, match := range route.GetMatch() {
-			n.subnets(fmt.Sprintf("tcp[%d].match[%d]", i, j), match.GetDestinationSubnets())
+			n.subnets(spec, fmt.Sprintf("tcp[%d].match[%d]", i, j), match.GetDestinationSubnets())
 		}
 	}
 	return n.found
 }
 
-func (n *valueNotes) subnets(path string, subnets []string) {
+func (n *valueNotes) subnets(spec *networking.VirtualService, path string, subnets []string) {
+	if len(subnets) > 0 && slices.ContainsFunc(spec.GetGateways(), func(name string) bool { return name != meshGateway }) {
+		n.add(path+".destinationSubnets", "gateways do not tell connections apart by the address that they are for: this match applies to none of theirs")
+	}
 	if _, err := inSubnets(subnets, netip.Prefix{}); err != nil {
 		n.add(path+".destinationSubnets", err.Error()+"; the object has no effect on connections to its hosts")
 	}
@@ -139,7 +142,7 @@ func (n *valueNotes) headers(path string, in *networking.Headers) {
 		for how, values := range map[string]map[string]string{"set": operations.GetSet(), "add": operations.GetAdd()} {
 			for name, value := range values {
 				at := fmt.Sprintf("%s.%s.%s[%s]", path, side, how, name)
-				host := side == "request" && how == "set" && (name == ":authority" || strings.EqualFold(name, "host"))
+				host := side == "request" && (name == ":authority" || strings.EqualFold(name, "host"))
 				switch {
 				case host:
 				case fixedHeader(name):

@@ -25,8 +25,10 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 			"VirtualService", `{hosts: [web], http: [{headers: {request: {set: {host: a, ":path": b, x: "%NO%"}, remove: [host]}}, route: [{destination: {host: web}}]}]}`,
 			[]string{"http[0].headers.request.remove[0]", "http[0].headers.request.set[:path]", "http[0].headers.request.set[x]"},
 		},
-		"faults":      {"VirtualService", `{hosts: [web], http: [{fault: {delay: {exponentialDelay: 1s}}, route: [{destination: {host: web}}]}]}`, []string{"http[0].fault.delay", "http[0].fault.delay.exponentialDelay"}},
-		"connections": {"VirtualService", `{hosts: [web], tls: [{match: [{sniHosts: ["*"], destinationSubnets: [x]}]}], tcp: [{match: [{sourceSubnet: 10.0.0.0/8}]}]}`, []string{"tcp[0].match[0].sourceSubnet", "tls[0].match[0].destinationSubnets", "tls[0].match[0].sniHosts[0]"}},
+		"faults":               {"VirtualService", `{hosts: [web], http: [{fault: {delay: {exponentialDelay: 1s}}, route: [{destination: {host: web}}]}]}`, []string{"http[0].fault.delay", "http[0].fault.delay.exponentialDelay"}},
+		"connections":          {"VirtualService", `{hosts: [web], tls: [{match: [{sniHosts: ["*"], destinationSubnets: [x]}]}], tcp: [{match: [{sourceSubnet: 10.0.0.0/8}]}]}`, []string{"tcp[0].match[0].sourceSubnet", "tls[0].match[0].destinationSubnets", "tls[0].match[0].sniHosts[0]"}},
+		"subnets at gateways":  {"VirtualService", `{hosts: [web], gateways: [edge], tcp: [{match: [{destinationSubnets: [10.0.0.0/8]}]}]}`, []string{"tcp[0].match[0].destinationSubnets"}},
+		"a host that is added": {"VirtualService", `{hosts: [web], http: [{headers: {request: {add: {host: a}}}, route: [{destination: {host: web}}]}]}`, nil},
 		"destinations": {
 			"DestinationRule", `{host: web, trafficPolicy: {loadBalancer: {simple: RANDOM, warmup: {duration: 1s}}, portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE, credentialName: a}}]}, subsets: [{name: v1, labels: {v: "1"}, trafficPolicy: {tunnel: {targetHost: a, targetPort: 1}}}]}`,
 			[]string{"subsets[0].trafficPolicy.tunnel", "trafficPolicy.loadBalancer.warmup", "trafficPolicy.portLevelSettings[0].tls.credentialName"},

@@ -53,11 +53,14 @@ func fixedHeader(name string) bool {
 	return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
 }
 
-// hostHeader is the host that the request shall have, empty for its own.
+// hostHeader is the host that the request shall have, empty for its own. A request has
+// one host: what is added replaces it, too.
 func hostHeader(in *networking.Headers) string {
-	for _, name := range slices.Sorted(maps.Keys(in.GetRequest().GetSet())) {
-		if name == ":authority" || strings.EqualFold(name, "host") {
-			return in.GetRequest().GetSet()[name]
+	for _, values := range []map[string]string{in.GetRequest().GetSet(), in.GetRequest().GetAdd()} {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if name == ":authority" || strings.EqualFold(name, "host") {
+				return values[name]
+			}
 		}
 	}
 	return ""

@@ -195,3 +195,16 @@ func section(archive *txtar.Archive, name string) ([]byte, bool) {
 	}
 	return nil, false
 }
+
+// TestR27AnAddedHostReplacesTheRequests: a request has one host.
+func TestR27AnAddedHostReplacesTheRequests(t *testing.T) {
+	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).config(t, `kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: [web.shop.svc.cluster.local]
+  http: [{headers: {request: {add: {Host: other.example}}}, route: [{destination: {host: web.shop.svc.cluster.local}}]}]`)
+	c, _ := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, client(t), w.snapshot), "80")
+	if route := c.GetVirtualHosts()[0].GetRoutes()[0]; route.GetRoute().GetHostRewriteLiteral() != "other.example" || len(route.GetRequestHeadersToAdd()) > 0 {
+		t.Errorf("the route is %v", route)
+	}
+}

@@ -1,8 +1,6 @@
 package validation
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	api "istio.io/api/networking/v1alpha3"
@@ -73,6 +71,9 @@ func headerOperations(request bool) func(path, *api.Headers_HeaderOperations) []
 			return invalid(at, either(changedHeader(name), headerValue(value)))
 		})
 		found = append(found, entries(at.field("add"), o.GetAdd(), func(at path, name, value string) []Problem {
+			if request && isHost(name) {
+				return invalid(at, headerValue(value))
+			}
 			return invalid(at, either(changedHeader(name), headerValue(value)))
 		})...)
 		return append(found, texts(at.field("remove"), o.GetRemove(), changedHeader)...)
@@ -90,13 +91,22 @@ func isHost(name string) bool {
 	return strings.EqualFold(name, "host") || strings.EqualFold(name, ":authority")
 }
 
-func setsHost(h *api.Headers) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(h.GetRequest().GetSet())), isHost)
+// setsHost counts how often the host is set; what is added replaces it, too.
+func setsHost(h *api.Headers) int {
+	times := 0
+	for _, values := range []map[string]string{h.GetRequest().GetSet(), h.GetRequest().GetAdd()} {
+		for name := range values {
+			if isHost(name) {
+				times++
+			}
+		}
+	}
+	return times
 }
 
 // changedHeader is the name of a header that a route adds, sets or removes.
 func changedHeader(name string) string {
-	return either(headerName(name), when(strings.EqualFold(name, "host"), "the host can only be set, and in requests alone: write headers.request.set"))
+	return either(headerName(name), when(strings.EqualFold(name, "host"), "the host can be replaced in requests alone: write headers.request.set"))
 }
 
 // headerName accepts the tokens of RFC 9110.

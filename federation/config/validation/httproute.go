@@ -46,7 +46,10 @@ var httpRouteRules = []rule[*api.HTTPRoute]{
 	}},
 	{"mirrorPercentage.value", schema.Invalid, func(r *api.HTTPRoute) string { return percent(r.GetMirrorPercentage()) }},
 	{"headers.request.set", schema.Forbidden, func(r *api.HTTPRoute) string {
-		return when(r.GetRewrite().GetAuthority() != "" && setsHost(r.GetHeaders()), "rewrite.authority sets the host, too: remove one of the two")
+		return when(r.GetRewrite().GetAuthority() != "" && setsHost(r.GetHeaders()) > 0, "rewrite.authority sets the host, too: remove one of the two")
+	}},
+	{"headers.request", schema.Forbidden, func(r *api.HTTPRoute) string {
+		return when(setsHost(r.GetHeaders()) > 1, "the host is set more than once: write it once")
 	}},
 }
 
