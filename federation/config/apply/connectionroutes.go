@@ -33,7 +33,7 @@ func (r *references) connectionRoutes(spec *networking.VirtualService) {
 func (r *references) ownPorts(spec *networking.VirtualService) []federation.ServicePort {
 	var ports []federation.ServicePort
 	for _, name := range spec.GetHosts() {
-		for _, svc := range r.snapshot.ByHostname(federation.ResolveHost(name, r.object.Key.Namespace)) {
+		for _, svc := range r.services(name) {
 			for _, p := range svc.Ports {
 				if p.Protocol.Transport() == federation.TransportTCP {
 					ports = append(ports, p)

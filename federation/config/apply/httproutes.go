@@ -22,17 +22,39 @@ func (r *references) httpRoutes(spec *networking.VirtualService) {
 		return
 	}
 	for i, name := range spec.GetHosts() {
-		host := federation.ResolveHost(name, r.object.Key.Namespace)
-		for _, svc := range r.snapshot.ByHostname(host) {
+		services := r.services(name)
+		if strings.HasPrefix(name, "*") && len(services) > 0 {
+			if slices.ContainsFunc(services, speaksHTTP) {
+				continue // the routes are for that one
+			}
+			services = services[:1] // one stands for all that are covered
+		}
+		for _, svc := range services {
 			for _, p := range svc.Ports {
 				if p.Protocol.Transport() == federation.TransportTCP && !p.Protocol.IsHTTP() && meant(spec, svc, p) {
 					r.find(severity(spec, svc, p), PortNotHTTP, fmt.Sprintf("spec.hosts[%d]", i),
 						"the http routes have no effect on port %d (%q) of %s: it is treated as %s; if it speaks HTTP, let its name begin with http- or set its appProtocol to http",
-						p.Number, p.Name, host, p.Protocol)
+						p.Number, p.Name, svc.Key.Hostname, p.Protocol)
 				}
 			}
 		}
 	}
+}
+
+// services are those of a host of the object, or of those that a wildcard stands for.
+func (r *references) services(name string) []*federation.Service {
+	host := federation.ResolveHost(name, r.object.Key.Namespace)
+	suffix, wild := strings.CutPrefix(string(host), "*")
+	if !wild {
+		return r.snapshot.ByHostname(host)
+	}
+	var found []*federation.Service
+	for svc := range r.snapshot.Services() {
+		if strings.HasSuffix(string(svc.Key.Hostname), suffix) {
+			found = append(found, svc)
+		}
+	}
+	return found
 }
 
 // meant tells that the HTTP routes seem to be for the port: one of them names

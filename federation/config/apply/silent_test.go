@@ -107,3 +107,22 @@ spec:
 		}
 	}
 }
+
+// TestR30AWildcardIsForTheServicesThatItCovers: where one of them speaks HTTP, the routes are
+// for that one.
+func TestR30AWildcardIsForTheServicesThatItCovers(t *testing.T) {
+	const routes = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: all, namespace: shop}
+spec: {hosts: ["*.example.com"], http: [{route: [{destination: {host: api.example.com}}]}]}
+---
+`
+	plain := tcpEntry("api.example.com", "[{number: 80, name: web, protocol: TCP}]")
+	if got := findings(newWorld(t).must(routes + plain)); got != "PORT_NOT_HTTP VirtualService shop/all spec.hosts[0]" {
+		t.Errorf("found %q", got)
+	}
+	if got := findings(newWorld(t).must(routes + plain + "\n---\n" + external("web.example.com"))); got != "" {
+		t.Errorf("beside a service that speaks HTTP, found %q", got)
+	}
+}
