@@ -155,7 +155,7 @@ func (r *attempt) ended(err error, pauses *backoff.ExponentialBackOff) time.Dura
 	}
 	pause := pauses.NextBackOff()
 	m.options.Metrics.RegistryRestarted(m.shard.Cluster)
-	m.options.Logger.Error("a registry failed", "cluster", m.shard.Cluster, "registry", m.shard.Provider, "err", err, "again", pause)
+	m.options.Logger.Error("a registry failed", "cluster", m.shard.Cluster, "provider", m.shard.Provider, "err", err, "retryIn", pause)
 	m.report(r, federation.RegistryStatus{Phase: federation.Failed, Message: err.Error()})
 	return pause
 }

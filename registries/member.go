@@ -170,7 +170,7 @@ func (m *member) serveRestored() {
 	status := m.compose()
 	e.Status = &status
 	m.update(e)
-	m.published = status
+	m.shown(status)
 	m.options.Logger.Warn("serving the last known good state", "cluster", m.shard.Cluster, "saved", m.restored.Saved)
 }
 
@@ -199,6 +199,7 @@ func (m *member) detach() {
 		Gone: []federation.ClusterID{m.shard.Cluster},
 	}})
 	m.operator.Close()
+	m.options.Logger.Info("cluster detached", "cluster", m.shard.Cluster, "provider", m.shard.Provider)
 	if err := m.saved.remove(m.shard); err != nil {
 		m.options.Logger.Warn("the saved state of a detached cluster stays on disk", "cluster", m.shard.Cluster, "err", err)
 	}

@@ -54,7 +54,7 @@ func (s *Supervisor) saveDirty() (all bool) {
 	for _, m := range members {
 		if err := m.saveState(); err != nil {
 			all = false
-			s.options.Logger.Warn("the last known good state was not saved", "cluster", m.shard.Cluster, "err", err, "again", saveAgain)
+			s.options.Logger.Warn("the last known good state was not saved", "cluster", m.shard.Cluster, "err", err, "retryIn", saveAgain)
 		}
 	}
 	return all

@@ -58,7 +58,7 @@ func (r *attempt) keepBack(e federation.Edit, why string) {
 	r.instance.hold = &hold{edit: e, why: why, since: m.options.Now()}
 	r.over = true
 	r.cancel()
-	m.options.Logger.Warn("a list is held", "cluster", m.shard.Cluster, "registry", m.shard.Provider, "why", why)
+	m.options.Logger.Warn("a list is held", "cluster", m.shard.Cluster, "provider", m.shard.Provider, "reason", why)
 	m.publishStatus()
 }
 
@@ -124,7 +124,8 @@ func (r *attempt) settleStatus(e *federation.Edit, swap bool) {
 	status := m.compose()
 	e.Status = nil
 	if status != m.published {
-		e.Status, m.published = &status, status
+		e.Status = &status
+		m.shown(status)
 	}
 }
 
@@ -137,5 +138,5 @@ func (m *member) swap() {
 	}
 	m.current, m.candidate = m.candidate, nil
 	old.stop()
-	m.options.Logger.Info("a registry was replaced", "cluster", m.shard.Cluster, "registry", m.shard.Provider)
+	m.options.Logger.Info("a registry was replaced", "cluster", m.shard.Cluster, "provider", m.shard.Provider)
 }

@@ -1,6 +1,8 @@
 package registries
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -60,8 +62,25 @@ func (m *member) held() *hold {
 func (m *member) publishStatus() {
 	if s := m.compose(); s != m.published {
 		m.update(federation.Edit{Status: &s})
-		m.published = s
+		m.shown(s)
 	}
+}
+
+// shown notes the status that is published, and logs each change of the phase. Registries do not log it themselves: they
+// also run for a look at a cluster that is not attached.
+func (m *member) shown(s federation.RegistryStatus) {
+	before := m.published
+	m.published = s
+	if s.Phase == before.Phase {
+		return
+	}
+	level := slog.LevelInfo
+	if s.Phase == federation.Stale || s.Phase == federation.Held || s.Phase == federation.Failed {
+		level = slog.LevelWarn
+	}
+	m.options.Logger.Log(context.Background(), level, "cluster phase changed", slog.String("cluster", string(m.shard.Cluster)),
+		slog.String("provider", string(m.shard.Provider)), slog.String("phase", string(s.Phase)), slog.String("previous", string(before.Phase)),
+		slog.String("reason", s.Message))
 }
 
 // report takes a status that the instance's registry gave.

@@ -141,7 +141,7 @@ func (r *attempt) refuseTwin(by federation.ClusterID) {
 		r.cancel()
 	}
 	why := fmt.Sprintf("this cluster is attached already, as %s: detach one of the two", by)
-	m.options.Logger.Error("a cluster is not served: another ID has it", "cluster", m.shard.Cluster, "by", by)
+	m.options.Logger.Error("a cluster is not served: another ID has it", "cluster", m.shard.Cluster, "holder", by)
 	if r.instance == m.candidate {
 		m.notice = "the newer configuration is not in use: " + why
 		m.publishStatus()

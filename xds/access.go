@@ -101,7 +101,7 @@ func (st *stream) admit(now time.Time) error {
 	}
 	workload, err := st.caller.Admit(st.node)
 	if err != nil {
-		st.provoke("a caller may not be the node that it says it is", slog.Any("error", err))
+		st.provoke("a caller may not be the node that it says it is", slog.Any("err", err))
 		return status.Error(codes.PermissionDenied, printable(err.Error()))
 	}
 	st.workload = workload
@@ -111,10 +111,10 @@ func (st *stream) admit(now time.Time) error {
 // warn writes why the hub ended a stream. Callers that did not prove who they are do not get to fill the log.
 func (st *stream) warn(message string, err error) {
 	if st.server.options.Access != nil && st.leave == nil {
-		st.server.strangers.Warn(st.from, message, slog.Any("error", err))
+		st.server.strangers.Warn(st.from, message, slog.Any("err", err))
 		return
 	}
-	st.provoke(message, slog.Any("error", err))
+	st.provoke(message, slog.Any("err", err))
 }
 
 // provoke writes what a caller made the hub say. Whoever it is, it does not get to fill the log.

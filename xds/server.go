@@ -28,6 +28,8 @@ type Server struct {
 	// provoked is the log of what callers that are known make the hub say, so that
 	// strangers do not crowd it out.
 	provoked *origin.Log
+	// crowd is the log of what all proxies may do at once.
+	crowd *origin.Crowd
 
 	fallbacks *fallbacks
 	names     *nameTable
@@ -58,7 +60,7 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
 		options: o, views: newViews(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
-		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), fallbacks: newFallbacks(), names: newNameTable(), builtFrom: objectGroups{of: map[federation.ObjectKey]map[*group]struct{}{}}, reasons: newReasons(o.Findings),
+		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), crowd: origin.NewCrowd(o.Logger), fallbacks: newFallbacks(), names: newNameTable(), builtFrom: objectGroups{of: map[federation.ObjectKey]map[*group]struct{}{}}, reasons: newReasons(o.Findings),
 	}
 }
 
@@ -79,7 +81,7 @@ func (s *Server) ServerOptions() []grpc.ServerOption {
 // Run blocks until the context ends; then all streams are closed, so that their
 // clients go elsewhere.
 func (s *Server) Run(ctx context.Context) error {
-	<-ctx.Done()
+	s.crowd.Run(ctx)
 	s.once.Do(func() { close(s.drain) })
 	return nil
 }
@@ -128,5 +130,5 @@ func (s *Server) release(key groupKey) {
 
 func (s *Server) buildFailed(t envoy.Type, name string, err error) {
 	s.options.Metrics.Count(BuildFailed, t)
-	s.options.Logger.Error("leaving a resource as it was: it cannot be built", slog.String("type", string(t)), slog.String("name", name), slog.Any("error", err))
+	s.options.Logger.Error("leaving a resource as it was: it cannot be built", slog.String("type", string(t)), slog.String("name", name), slog.Any("err", err))
 }

@@ -20,9 +20,10 @@ type session struct {
 	reopen   func(envoy.Type) []source // nil: the sources are still the right ones
 	count    func(Event, envoy.Type)
 	answered func(envoy.Type, time.Duration)
-	prefix   string // of nonces: other streams have others
-	sent     uint64 // responses
-	snapshot uint64 // version that was last collected
+	nacked   func(envoy.Type, *flight, string) // nil: nobody is told
+	prefix   string                            // of nonces: other streams have others
+	sent     uint64                            // responses
+	snapshot uint64                            // version that was last collected
 	// moved tells that the sources may be others in the snapshot than in those before;
 	// nil: they never are.
 	moved func(*federation.Snapshot) bool
@@ -96,6 +97,9 @@ func (s *session) answer(sub *subscription, r request, now time.Time) *flight {
 		f := sub.refuse(r.nonce, r.errorText, now)
 		if f != nil {
 			s.count(Nacked, sub.kind)
+			if s.nacked != nil {
+				s.nacked(sub.kind, f, r.errorText)
+			}
 		}
 		return f
 	}

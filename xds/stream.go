@@ -51,6 +51,8 @@ type stream struct {
 	served    bool   // upTo is set
 	upTo      uint64 // version that was published
 
+	connected time.Time // zero: the first request has not come
+
 	from     netip.Prefix // where the caller is
 	caller   Caller
 	leave    func()    // gives the place of the caller's stream back; nil: it has none
@@ -81,6 +83,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 		go st.write(ctx)
 		err = st.run(ctx)
 	}
+	st.logEnd(err)
 	if e := refusal(err); e != "" {
 		s.options.Metrics.Count(e, "")
 		st.warn("closing an xDS stream", err)
@@ -172,7 +175,7 @@ func (st *stream) noteMode() {
 	}
 	if err := envoy.Serves(st.node, st.session.latest()); err != nil {
 		st.server.options.Metrics.Count(NotServing, "")
-		st.provoke("a router in sni-dnat mode passes nothing on", slog.Any("error", err))
+		st.provoke("a router in sni-dnat mode passes nothing on", slog.Any("err", err))
 	}
 }
 
@@ -212,6 +215,7 @@ func (st *stream) greet(ctx context.Context) (message, error) {
 	st.log = st.log.With(slog.String("node", node.ID), slog.String("cluster", string(node.Cluster)))
 	st.session = st.newSession()
 	st.report = st.server.options.Fleet.Connect(st.proxy())
+	st.logConnect()
 	return m, nil
 }
 
@@ -221,7 +225,7 @@ func (st *stream) newSession() *session {
 	name := hex.EncodeToString(random[:])
 	st.view = st.server.views.derive(name, st.node, st.server.options.Snapshots.Latest())
 	return &session{
-		moved: st.moved,
+		moved: st.moved, nacked: st.logNack,
 		delta: st.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
 		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: name + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
 		shared: st.server.fallbacks, names: st.server.names,

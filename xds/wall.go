@@ -61,7 +61,7 @@ func (st *stream) viewAgain(name string, s *federation.Snapshot) (moved bool) {
 func (s *Server) ended(err *error) {
 	if p := recover(); p != nil {
 		s.options.Metrics.Count(StreamPanic, "")
-		s.options.Logger.Error("ending a stream: it panicked", slog.Any("error", p), slog.String("stack", string(debug.Stack())))
+		s.options.Logger.Error("ending a stream: it panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		*err = status.Error(codes.Internal, "the hub failed to serve this stream; its log says why")
 	}
 }

@@ -112,7 +112,7 @@ func attachConfigured(to clusterSources, with surroundings, clusters []clusterCo
 	for i, c := range clusters {
 		if at, taken := first[c.ID]; taken {
 			field := fmt.Sprintf("clusters[%d].id", i)
-			with.logger.Warn("a cluster is skipped: its ID is taken", "cluster", c.ID, "field", field, "by", fmt.Sprintf("clusters[%d]", at))
+			with.logger.Warn("a cluster is skipped: its ID is taken", "cluster", c.ID, "field", field, "holder", fmt.Sprintf("clusters[%d]", at))
 			to.supervisor.Problem(c.ID, field, duplicateID(c.ID, field, fmt.Sprintf("clusters[%d]", at)))
 			continue
 		}

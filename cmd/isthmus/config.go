@@ -27,6 +27,7 @@ type configFile struct {
 	SecretDir string          `yaml:"secretDir"`
 	SealKey   string          `yaml:"sealKey"`
 	ClusterID string          `yaml:"clusterID"`
+	Log       logConfig       `yaml:"log"`
 	Identity  identityConfig  `yaml:"identity"`
 	Etcd      etcdConfig      `yaml:"etcd"`
 	Clusters  []clusterConfig `yaml:"clusters"`

@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/metrics"
 )
 
 // lookAtConsul reads a Consul once as a registry does: what it says of itself and
-// of its first list is what there is to know before.
+// of its first list is what there is to know before. What it sees is neither
+// logged nor counted: the cluster is not attached.
 func lookAtConsul(with surroundings) attach.Looker {
+	with.logger, with.metrics = slog.New(slog.DiscardHandler), metrics.New()
 	return func(ctx context.Context, r attach.Request) attach.Report {
 		var report attach.Report
 		access, err := accessOf(attach.Credentials{Token: r.Consul.Token, CA: r.Consul.CA, Cert: r.Consul.Cert, Key: r.Consul.Key})

@@ -28,11 +28,9 @@ const (
 )
 
 func main() {
-	adoptLogs(newLogger(os.Stderr))
-	os.Exit(run(untilSignal(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	adoptLogs(openLog(os.Stderr, logConfig{}).logger)
+	os.Exit(run(untilSignal(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, adopt: adoptLogs}))
 }
-
-func newLogger(to io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }
 
 // adoptLogs has libraries that log on their own do it by the logger: client-go
 // by klog, net/http and others by the log package.
@@ -61,6 +59,8 @@ func untilSignal() context.Context {
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+	// adopt has libraries use the log of the hub; nil: they do not.
+	adopt func(*slog.Logger)
 }
 
 // usageError is wrong usage: one line and exit code 2.

@@ -238,7 +238,7 @@ func TestLibrariesLogAsTheHubDoes(t *testing.T) {
 		log.SetFlags(flags)
 		klog.ClearLogger()
 	})
-	adoptLogs(newLogger(&written))
+	adoptLogs(openLog(&written, logConfig{}).logger)
 	log.Print("of net/http")
 	klog.Errorf("of client-go")
 	klog.V(4).Info("noise")

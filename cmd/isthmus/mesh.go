@@ -69,7 +69,7 @@ func joinMesh(p meshParts) (*mesh, error) {
 	o := config.Options{Hub: p.hub}
 	writer := p.snapshots.Open(config.NewState(o).Source())
 	views := config.NewAggregate(o, writer, p.logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(p, set)...)...)
-	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: p.snapshots, Schema: set, Validated: read})
+	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: p.snapshots, Schema: set, Validated: read, Logger: p.logger})
 	return &mesh{stored: stored, views: views, engine: engine, kinds: set.Kinds(), epoch: p.store.Epoch(), snapshots: p.snapshots, logger: p.logger}, nil
 }
 

@@ -18,6 +18,8 @@ func (m snapshotMetrics) Published(s *federation.Snapshot, c federation.ChangeSe
 	m.Snapshots.Published(s.Version(), took)
 	for _, id := range c.Clusters {
 		if cluster, attached := s.Cluster(id); attached {
+			m.Registries.Attached(id)
+			m.Clusters.Attached(id)
 			m.Registries.Phase(id, string(cluster.Status.Phase))
 		} else {
 			m.Registries.Detached(id)

@@ -229,7 +229,7 @@ func (r *remoteClusters) Unreadable(holder federation.ClusterID, why string, una
 	if unasked && len(h.waiting) == 0 {
 		return // most accounts may not, and need not
 	}
-	r.with.logger.Warn("the Secrets that name clusters are not read; those that were named stay", "cluster", holder, "why", why)
+	r.with.logger.Warn("the Secrets that name clusters are not read; those that were named stay", "cluster", holder, "reason", why)
 	r.with.metrics.Clusters.RemotesUnreadable(holder)
 	r.show(holder, h, map[string]federation.Problem{"all": {Code: "REMOTE_SECRETS_UNREADABLE", Object: "Secrets in " + r.namespace, Message: why + "; what they named stays"}})
 }

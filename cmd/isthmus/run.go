@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -37,7 +38,11 @@ const drain = 5 * time.Second
 // serve opens what the hub needs, joins the rooms and runs until the context
 // ends. A context that ends during the start is no error.
 func serve(ctx context.Context, s settings, io streams) (err error) {
-	logger := newLogger(io.err)
+	log := openLog(io.err, s.log)
+	logger := log.logger
+	if io.adopt != nil {
+		io.adopt(logger)
+	}
 	limitMemory(memlimit.FromCgroup, logger)
 	dir, err := openDataDir(s.dataDir)
 	if err != nil {
@@ -70,11 +75,13 @@ func serve(ctx context.Context, s settings, io streams) (err error) {
 		}
 		return err
 	}
-	h, err := join(ctx, s, parts{dir: dir, doors: doors, certificates: certificates, store: store, keys: keys, logger: logger})
+	h, err := join(ctx, s, parts{dir: dir, doors: doors, certificates: certificates, store: store, keys: keys, logger: logger, log: log})
 	if err != nil {
 		return err
 	}
-	if s.dev {
+	logStart(logger, s, doors)
+	defer logger.Info("the hub stopped")
+	if s.dev && s.log.Format == textFormat {
 		if err := greet(io.err, s.facts()); err != nil {
 			return err
 		}
@@ -100,6 +107,7 @@ type parts struct {
 	store        *etcd.Store
 	keys         *seal.Keys
 	logger       *slog.Logger
+	log          logging
 	operators    *tls.Config // of GraphQL; nil: plaintext
 }
 
@@ -122,6 +130,7 @@ type hub struct {
 //nolint:funlen // one list, in the order in which rooms need each other
 func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	counts := metrics.New()
+	counts.Build(version, sourceRevision(), runtime.Version())
 	callers := source.NewLog(p.logger)
 	p.doors = p.doors.limited(s.connections, counts.Server, callers)
 	aggregate := federation.NewAggregate(snapshotMetrics{counts})
@@ -180,7 +189,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{}), warnings: who.warnings}
 	health := server.Health(ready.check, counts.Handler())
 	api := transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL})
-	web, err := webOf(s, withCaller(api), health)
+	web, err := webOf(s, withCaller(api), withCaller(p.log), health)
 	if err != nil {
 		return nil, err
 	}
@@ -305,11 +314,13 @@ func (a attachment) joinObjects(s settings, p parts, r registryParts, m *mesh) a
 }
 
 // webOf is everything behind the GraphQL address.
-func webOf(s settings, api, health http.Handler) (http.Handler, error) {
+func webOf(s settings, api, logging, health http.Handler) (http.Handler, error) {
 	web, err := pages(s.facts(), api)
 	if err != nil {
 		return nil, err
 	}
+	web.Handle("GET /logging", logging)
+	web.Handle("POST /logging", logging)
 	names, err := s.hosts()
 	if err != nil {
 		return nil, err

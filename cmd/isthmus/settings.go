@@ -34,6 +34,7 @@ type flags struct {
 	newStore                         bool
 	graphqlAddr, xdsAddr, healthAddr string
 	tlsCert, tlsKey, tlsClientCA     string
+	log                              logConfig
 }
 
 // settings are what serve runs with: flags, then the config file, then defaults.
@@ -55,6 +56,7 @@ type settings struct {
 	clusters      []clusterConfig
 	identity      identitySettings
 	connections   connectionSettings
+	log           logConfig
 	sample        bool // the clusters are the embedded sample
 	// remoteNamespace is where Secrets of remoteHolders name further clusters.
 	remoteNamespace string
@@ -84,6 +86,7 @@ func resolve(f flags) (settings, error) {
 		tls: server.CertificateFiles{
 			Cert: cmp.Or(f.tlsCert, c.TLS.Cert), Key: cmp.Or(f.tlsKey, c.TLS.Key), ClientCA: cmp.Or(f.tlsClientCA, c.TLS.ClientCA),
 		},
+		log:  logConfig{Format: cmp.Or(f.log.Format, c.Log.Format, textFormat), Level: cmp.Or(f.log.Level, c.Log.Level, "info")},
 		etcd: c.Etcd, newStore: f.newStore, clusters: c.Clusters,
 		remoteNamespace: cmp.Or(c.RemoteSecrets.Namespace, defaultRemoteNamespace),
 	}
@@ -115,7 +118,7 @@ func resolve(f flags) (settings, error) {
 	if s.dataDir, err = dataDirOf(cmp.Or(f.dataDir, c.DataDir)); err != nil {
 		return settings{}, err
 	}
-	return s, errors.Join(s.checkTLS(f), s.checkAddresses(), s.checkEtcd(), s.checkClusterID())
+	return s, errors.Join(s.log.check(), s.checkTLS(f), s.checkAddresses(), s.checkEtcd(), s.checkClusterID())
 }
 
 func dataDirOf(given string) (string, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -15,4 +16,19 @@ func versionCommand(io streams) *cobra.Command {
 			return err
 		},
 	}
+}
+
+// sourceRevision is the commit that the program was built from; empty where the
+// build did not note it.
+func sourceRevision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
 }

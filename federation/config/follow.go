@@ -41,7 +41,7 @@ func (a *Aggregate) follow(ctx context.Context, i int) {
 		if time.Since(began) > longestPause {
 			pause = firstPause
 		}
-		a.log.Warn("a source of configuration ended and is started again", "source", a.sources[i].Name, "error", err, "pause", pause)
+		a.log.Warn("a source of configuration ended and is started again", "source", a.sources[i].Name, "err", err, "retryIn", pause)
 		a.trouble(i, []Problem{{Code: codeStopped, Message: fmt.Sprintf("%v; it is started again in %v, and what it gave stays in force", err, pause)}})
 		timer := time.NewTimer(pause)
 		select {

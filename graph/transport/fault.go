@@ -77,7 +77,7 @@ func presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
 		}
 		if code == Internal {
 			log.ErrorContext(ctx, "resolving a GraphQL field failed",
-				"requestId", RequestID(ctx), "path", shown.Path.String(), "error", err)
+				"requestId", RequestID(ctx), "path", shown.Path.String(), "err", err)
 		}
 		return &gqlerror.Error{
 			Message: bounded(text), Path: path, Locations: shown.Locations, Rule: shown.Rule,

@@ -218,7 +218,7 @@ func (h *Handler) answerPanic(r *http.Request, reply *replier) {
 		panic(cause)
 	}
 	h.options.Log.ErrorContext(r.Context(), "answering a GraphQL request panicked",
-		"requestId", reply.id, "error", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		"requestId", reply.id, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	if reply.streamed {
 		panic(http.ErrAbortHandler) // What was sent cannot be taken back.
 	}

@@ -143,7 +143,7 @@ func (s *socket) read(ctx context.Context) {
 func (s *socket) answerPanic(ctx context.Context) {
 	if cause := recover(); cause != nil {
 		s.handler.options.Log.ErrorContext(ctx, "serving a WebSocket panicked",
-			"requestId", RequestID(ctx), "error", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			"requestId", RequestID(ctx), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		s.fail(broken())
 	}
 }
@@ -226,7 +226,7 @@ func (s *socket) refused(ctx context.Context, err error) closing {
 	if errors.As(err, &shown) {
 		return forbidden(bounded(shown.Text))
 	}
-	s.handler.options.Log.WarnContext(ctx, "a WebSocket was refused", "requestId", RequestID(ctx), "error", err)
+	s.handler.options.Log.WarnContext(ctx, "a WebSocket was refused", "requestId", RequestID(ctx), "err", err)
 	return forbidden("the connection is refused")
 }
 

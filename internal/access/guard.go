@@ -71,11 +71,11 @@ func (g *Guard) Identify(ctx context.Context) (Identity, error) {
 	no := refusal{}
 	if !errors.As(err, &no) {
 		g.o.Metrics.Proof(by, Unproven)
-		g.log.Warn(source.Of(addressOf(ctx)), "nobody can tell who a caller is", slog.String("from", addressOf(ctx).String()), slog.Any("error", err))
+		g.log.Warn(source.Of(addressOf(ctx)), "nobody can tell who a caller is", slog.String("address", addressOf(ctx).String()), slog.Any("err", err))
 		return Identity{}, status.Error(codes.Unavailable, err.Error())
 	}
 	g.o.Metrics.Proof(by, Refused)
-	g.log.Warn(source.Of(addressOf(ctx)), "refusing a caller", slog.String("from", addressOf(ctx).String()), slog.String("method", string(by)), slog.Any("error", err))
+	g.log.Warn(source.Of(addressOf(ctx)), "refusing a caller", slog.String("address", addressOf(ctx).String()), slog.String("method", string(by)), slog.Any("err", err))
 	return Identity{}, status.Error(codes.Unauthenticated, err.Error())
 }
 

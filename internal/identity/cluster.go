@@ -138,7 +138,7 @@ func (s *Secrets) read(ctx context.Context, o object, by *attached) {
 		}
 		if err != nil && !errors.Is(err, errUnproven) {
 			s.options.Logger.Warn("a secret cannot be read; what was read before stays in use",
-				slog.String("cluster", string(o.cluster)), slog.String("secret", o.namespace+"/"+o.name), slog.Any("error", err))
+				slog.String("cluster", string(o.cluster)), slog.String("secret", o.namespace+"/"+o.name), slog.Any("err", err))
 			s.complain(o, err)
 		}
 		if time.Since(began) > maxPause {

@@ -87,7 +87,7 @@ func (f *Folder) Run(ctx context.Context) error {
 func (f *Folder) notify() *fsnotify.Watcher {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		f.options.Logger.Warn("watching the folder of secrets by polling only", slog.Any("error", err))
+		f.options.Logger.Warn("watching the folder of secrets by polling only", slog.Any("err", err))
 		return nil
 	}
 	f.watchAll(watcher)

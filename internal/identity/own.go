@@ -115,7 +115,7 @@ func (o *own) make(ref Ref) certificate {
 	s, leaf, err := o.sign(ref)
 	if err != nil {
 		o.options.Logger.Error("a proxy has no certificate of its own; it is tried again",
-			slog.String("node", ref.Node), slog.String("cluster", string(ref.Cluster)), slog.String("workload", ref.Workload), slog.Any("error", err))
+			slog.String("node", ref.Node), slog.String("cluster", string(ref.Cluster)), slog.String("workload", ref.Workload), slog.Any("err", err))
 		return certificate{renew: now.Add(retryEvery)}
 	}
 	return certificate{secret: s, renew: now.Add(leaf.Ends.Sub(now) / 2), made: true}
@@ -139,7 +139,7 @@ func (o *own) sign(ref Ref) (Secret, authority.Leaf, error) {
 	}
 	m := Material{Chain: leaf.Chain, Key: text}
 	o.options.Logger.Info("a proxy got a certificate", slog.String("method", "sds"), slog.String("node", ref.Node), slog.String("cluster", string(ref.Cluster)),
-		slog.String("workload", ref.Workload), slog.String("serial", leaf.Serial), slog.Time("ends", leaf.Ends))
+		slog.String("workload", ref.Workload), slog.String("serial", leaf.Serial), slog.Time("expires", leaf.Ends))
 	return Secret{Material: m, Fingerprint: m.fingerprint(), Expires: leaf.Ends}, leaf, nil
 }
 

@@ -97,11 +97,11 @@ func (l *looker) look() (events []FileEvent, again bool) {
 func (f *Folder) notify() *fsnotify.Watcher {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		f.options.Logger.Warn("watching the kubeconfig folder by polling only", "error", err)
+		f.options.Logger.Warn("watching the kubeconfig folder by polling only", "err", err)
 		return nil
 	}
 	if err := watcher.Add(f.dir); err != nil {
-		f.options.Logger.Warn("watching the kubeconfig folder by polling only", "error", err)
+		f.options.Logger.Warn("watching the kubeconfig folder by polling only", "err", err)
 	}
 	return watcher
 }

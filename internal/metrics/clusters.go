@@ -19,7 +19,8 @@ type Clusters struct {
 
 func newClusters(r *prometheus.Registry) *Clusters {
 	return &Clusters{
-		changes:    counter(r, "cluster_changes_total", "Requests to attach, rotate, confirm or detach a cluster, by what became of them.", "action", "outcome"),
+		changes: zero(counter(r, "cluster_changes_total", "Requests to attach, rotate, confirm or detach a cluster, by what became of them.", "action", "outcome"),
+			[]string{"attach", "rotate", "confirm", "detach"}, []string{"done", "refused", "failed"}),
 		unusable:   counter(r, "cluster_credentials_unusable_total", "Times that the kept credentials of a cluster could not be opened.", "cluster"),
 		expires:    gauge(r, "cluster_credentials_expiry_timestamp_seconds", "When the kept credentials of a cluster end.", "cluster"),
 		remotes:    gauge(r, "cluster_remote_secrets", "Clusters that Secrets of a cluster name.", "cluster"),
@@ -57,6 +58,12 @@ func (m *Clusters) Remotes(cluster federation.ClusterID, n int) {
 // RemotesUnreadable counts that the Secrets of a cluster could not be read.
 func (m *Clusters) RemotesUnreadable(cluster federation.ClusterID) {
 	m.unreadable.WithLabelValues(string(cluster)).Inc()
+}
+
+// Attached shows what is counted of a cluster, so that the first event is an increase.
+func (m *Clusters) Attached(cluster federation.ClusterID) {
+	m.unusable.WithLabelValues(string(cluster))
+	m.unreadable.WithLabelValues(string(cluster))
 }
 
 // Detached forgets a cluster.

@@ -19,7 +19,7 @@ type GraphQL struct {
 }
 
 func newGraphQL(r *prometheus.Registry) *GraphQL {
-	return &GraphQL{
+	m := &GraphQL{
 		requests: counter(r, "graphql_requests_total", "Answered GraphQL requests, by operation; other: refused before the operation was known.", "operation"),
 		errors:   counter(r, "graphql_errors_total", "GraphQL requests whose answer holds an error.", "operation"),
 		duration: latency(r, "graphql_request_seconds", "Time to answer a GraphQL request.", "operation"),
@@ -29,6 +29,19 @@ func newGraphQL(r *prometheus.Registry) *GraphQL {
 		events:        counter(r, "graphql_events_total", "Events of subscriptions that were sent.", "transport"),
 		closed:        counter(r, "graphql_websocket_closed_total", "WebSockets that ended, by the hub's close code, client or lost.", "code"),
 	}
+	operations, transports := []string{"query", "mutation", "subscription", "other"}, []string{"websocket", "sse"}
+	zero(m.requests, operations)
+	zero(m.errors, operations)
+	zero(m.events, transports)
+	zero(m.closed, []string{"client", "lost"})
+	for _, operation := range operations {
+		m.duration.WithLabelValues(operation)
+	}
+	for _, transport := range transports {
+		m.connections.WithLabelValues(transport)
+		m.subscriptions.WithLabelValues(transport)
+	}
+	return m
 }
 
 // Connections counts a stream that was opened (1) or has ended (-1).

@@ -10,19 +10,23 @@ import (
 type Identity struct {
 	proofs, certificates *prometheus.CounterVec
 	rotations            *prometheus.CounterVec
-	roots, signerEnds    prometheus.Gauge
-	trouble              prometheus.Gauge
+	roots, trouble       prometheus.Gauge
+	signerEnds           *prometheus.GaugeVec
 }
 
 func newIdentity(r *prometheus.Registry) *Identity {
-	return &Identity{
+	m := &Identity{
 		proofs:       counter(r, "access_proofs_total", "Callers who showed who they are, by method (certificate, token, none) and outcome (proven, refused, throttled, unproven).", "method", "outcome"),
 		certificates: counter(r, "certificates_total", "Certificates that were asked for, by method (csr, sds) and outcome (signed, refused, limited, failed).", "method", "outcome"),
 		rotations:    counter(r, "authority_rotations_total", "Rotations of the certificate authority that were asked for, by outcome (done, refused, failed).", "outcome"),
 		roots:        gauge(r, "authority_roots", "Roots of the hub's own trust domain.").WithLabelValues(),
-		signerEnds:   gauge(r, "authority_signer_expiry_timestamp_seconds", "When the certificate of the signer ends; 0: nobody signs.").WithLabelValues(),
+		signerEnds:   gauge(r, "authority_signer_expiry_timestamp_seconds", "When the certificate of the signer ends; absent while nobody signs."),
 		trouble:      gauge(r, "authority_trouble", "1 when the authority's store, source or keys cannot be used.").WithLabelValues(),
 	}
+	zero(m.proofs, []string{"certificate", "token", "none"}, []string{"proven", "refused", "throttled", "unproven"})
+	zero(m.certificates, []string{"csr", "sds"}, []string{"signed", "refused", "limited", "failed"})
+	zero(m.rotations, []string{"done", "refused", "failed"})
+	return m
 }
 
 // Proof counts a caller. Both are one of few fixed words.
@@ -36,12 +40,13 @@ func (m *Identity) Certificate(method, outcome string) {
 // Rotation counts a rotation that was asked for. The outcome is one of few fixed words.
 func (m *Identity) Rotation(outcome string) { m.rotations.WithLabelValues(outcome).Inc() }
 
-// Authority shows how the authority is.
+// Authority shows how the authority is. Without a signer signerEnds is zero: a metric of 0 would look like one that has expired.
 func (m *Identity) Authority(roots int, signerEnds time.Time, trouble bool) {
 	m.roots.Set(float64(roots))
-	m.signerEnds.Set(0)
-	if !signerEnds.IsZero() {
-		m.signerEnds.Set(float64(signerEnds.Unix()))
+	if signerEnds.IsZero() {
+		m.signerEnds.Reset()
+	} else {
+		m.signerEnds.WithLabelValues().Set(float64(signerEnds.Unix()))
 	}
 	m.trouble.Set(oneIf(trouble))
 }

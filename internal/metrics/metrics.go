@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,7 @@ type Metrics struct {
 	Identity   *Identity
 	Server     *Server
 
+	build    *prometheus.GaugeVec
 	registry *prometheus.Registry
 }
 
@@ -42,8 +44,14 @@ func New() *Metrics {
 		Clusters:   newClusters(registry),
 		Identity:   newIdentity(registry),
 		Server:     newServer(registry),
+		build:      gauge(registry, "build_info", "1; the labels say what runs: version, commit and version of Go.", "version", "revision", "goversion"),
 		registry:   registry,
 	}
+}
+
+// Build says what runs.
+func (m *Metrics) Build(version, revision, goVersion string) {
+	m.build.WithLabelValues(version, revision, goVersion).Set(1)
 }
 
 // Handler answers /metrics. A failing collector is left out of the answer and does not fail it.
@@ -57,6 +65,29 @@ func counter(r *prometheus.Registry, name, help string, labels ...string) *prome
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	r.MustRegister(vec)
 	return vec
+}
+
+// zero shows the counter for every combination of the words of its labels, so that the first event is an increase.
+func zero(vec *prometheus.CounterVec, words ...[]string) *prometheus.CounterVec {
+	for _, values := range combinations(words) {
+		vec.WithLabelValues(values...)
+	}
+	return vec
+}
+
+// combinations are all lists with a word of each.
+func combinations(words [][]string) [][]string {
+	all := [][]string{nil}
+	for _, next := range words {
+		var longer [][]string
+		for _, c := range all {
+			for _, w := range next {
+				longer = append(longer, append(slices.Clone(c), w))
+			}
+		}
+		all = longer
+	}
+	return all
 }
 
 func gauge(r *prometheus.Registry, name, help string, labels ...string) *prometheus.GaugeVec {

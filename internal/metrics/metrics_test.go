@@ -115,3 +115,32 @@ func TestTwoHubsInOneProcessDoNotMeet(t *testing.T) {
 		t.Error("collectors are shared or missing")
 	}
 }
+
+// TestR46SeriesAreThereBeforeTheirFirstEvent: increase() sees the first event of a
+// series only if the series was 0 before; and what does not exist has no time.
+func TestR46SeriesAreThereBeforeTheirFirstEvent(t *testing.T) {
+	m := New()
+	m.Build("v1.2.3", "0a1b2c", "go1.30")
+	m.Registries.Attached("c1")
+	m.Clusters.Attached("c1")
+	m.Identity.Authority(0, time.Time{}, false)
+	text := scrape(t, m)
+	wants(t, text, `isthmus_build_info{goversion="go1.30",revision="0a1b2c",version="v1.2.3"} 1`,
+		`isthmus_xds_nacks_total{type="RDS"} 0`, `isthmus_xds_streams{protocol="sotw"} 0`, `isthmus_xds_streams_ended_total{reason="denied"} 0`,
+		`isthmus_xds_events_total{event="build_failed",type="EDS"} 0`, `isthmus_xds_events_total{event="stream_panic",type=""} 0`, `isthmus_xds_push_seconds_count{type="LDS"} 0`,
+		`isthmus_access_proofs_total{method="token",outcome="refused"} 0`, `isthmus_certificates_total{method="csr",outcome="failed"} 0`,
+		`isthmus_authority_rotations_total{outcome="failed"} 0`, `isthmus_cluster_changes_total{action="attach",outcome="refused"} 0`,
+		`isthmus_graphql_errors_total{operation="mutation"} 0`, `isthmus_graphql_events_total{transport="sse"} 0`, `isthmus_graphql_websocket_closed_total{code="lost"} 0`,
+		`isthmus_registry_panics_total{cluster="c1"} 0`, `isthmus_cluster_credentials_unusable_total{cluster="c1"} 0`,
+	)
+	const expiry = "isthmus_authority_signer_expiry_timestamp_seconds "
+	if strings.Contains(text, "\n"+expiry) {
+		t.Error("nobody signs, and there is a time at which the signer's certificate ends")
+	}
+	m.Identity.Authority(1, time.Unix(1_800_000_000, 0), false)
+	wants(t, scrape(t, m), expiry+"1.8e+09")
+	m.Identity.Authority(0, time.Time{}, false)
+	if strings.Contains(scrape(t, m), "\n"+expiry) {
+		t.Error("the time stays when nobody signs any more")
+	}
+}

@@ -79,6 +79,13 @@ func (m *Registries) Phase(cluster federation.ClusterID, phase string) {
 	m.phase.WithLabelValues(string(cluster), phase).Set(1)
 }
 
+// Attached shows what is counted of a cluster, so that the first event is an increase.
+func (m *Registries) Attached(cluster federation.ClusterID) {
+	for _, vec := range []*prometheus.CounterVec{m.events, m.edits, m.restarts, m.panics} {
+		vec.WithLabelValues(string(cluster))
+	}
+}
+
 // Detached forgets a cluster.
 func (m *Registries) Detached(cluster federation.ClusterID) {
 	labels := prometheus.Labels{"cluster": string(cluster)}

@@ -28,7 +28,7 @@ func (m *XDS) Findings(code string, change int) {
 }
 
 func newXDS(r *prometheus.Registry) *XDS {
-	return &XDS{
+	m := &XDS{
 		findings: gauge(r, "xds_findings", "Reasons for which objects, or parts of them, have no effect on connected proxies, by code.", "code"),
 		streams:  gauge(r, "xds_streams", "Open streams by protocol (sotw, delta).", "protocol"),
 		ended:    counter(r, "xds_streams_ended_total", "Streams that the hub ended because of what the client did, by reason (too_much, malformed, too_slow, denied).", "reason"),
@@ -41,6 +41,28 @@ func newXDS(r *prometheus.Registry) *XDS {
 		built:    counter(r, "xds_resources_built_total", "Resources that were built, not found ready.", "type"),
 		events:   counter(r, "xds_events_total", "Rare events (stale_request, unknown_type, empty_held, build_failed, secret_refused, not_serving, reports_refused); the type is empty where none is meant.", "event", "type"),
 	}
+	m.zero()
+	return m
+}
+
+// zero shows every series that can be foreseen, so that its first event is an increase.
+func (m *XDS) zero() {
+	types := []string{"CDS", "EDS", "LDS", "RDS", "SDS"}
+	for _, vec := range []*prometheus.CounterVec{m.pushes, m.bytes, m.acks, m.nacks, m.built} {
+		zero(vec, types)
+	}
+	for _, typ := range types {
+		m.waited.WithLabelValues(typ)
+		m.answers.WithLabelValues(typ)
+	}
+	for _, protocol := range []string{"sotw", "delta"} {
+		m.streams.WithLabelValues(protocol)
+	}
+	zero(m.ended, []string{"too_much", "malformed", "too_slow", "denied"})
+	zero(m.events, []string{"stale_request", "build_failed"}, types)
+	zero(m.events, []string{"empty_held"}, []string{"CDS", "LDS"})
+	zero(m.events, []string{"secret_refused"}, []string{"SDS"})
+	zero(m.events, []string{"unknown_type", "stream_panic", "not_serving", "reports_refused"}, []string{""})
 }
 
 // Streams counts a stream that was opened (1) or closed (-1).

@@ -192,7 +192,7 @@ func (w *writer) step(ctx context.Context) time.Time {
 	}
 	if err := w.write(ctx, sheetsOf(verdicts)); err != nil {
 		if w.failed == 0 {
-			w.k.o.Logger.Warn("verdicts on gateways are not written, and stay as they were", slog.Any("error", err))
+			w.k.o.Logger.Warn("verdicts on gateways are not written, and stay as they were", slog.Any("err", err))
 		}
 		w.failed = min(max(2*w.failed, retryAfter), retryAtMost)
 		w.notYet = w.k.o.Now().Add(w.failed)

@@ -161,7 +161,7 @@ func (k *Keeper) take(name federation.Hostname, a *answer, policy federation.Add
 	of := k.names[name]
 	if a.err != nil {
 		if !of.failing {
-			k.options.Logger.Warn("resolving a gateway's name; what was resolved last stays", "name", name, "error", a.err)
+			k.options.Logger.Warn("resolving a gateway's name; what was resolved last stays", "name", name, "err", a.err)
 		}
 		of.failing, of.due = true, time.Now().Add(again)
 		return false

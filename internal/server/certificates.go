@@ -108,7 +108,7 @@ func (c *Certificates) reload(warned string) string {
 	next, err := c.load()
 	if err != nil {
 		if problem := err.Error(); problem != warned {
-			c.options.Logger.Warn("the TLS files cannot be used now; what was read before stays in use", "error", err)
+			c.options.Logger.Warn("the TLS files cannot be used now; what was read before stays in use", "err", err)
 		}
 		return err.Error()
 	}

@@ -84,7 +84,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		_ = connection.Close()
 		l.o.Metrics.ConnectionRefused(l.o.Name, string(why))
 		l.o.Log.Warn(from, "refusing a connection", slog.String("listener", l.o.Name), slog.String("reason", string(why)),
-			slog.String("from", connection.RemoteAddr().String()))
+			slog.String("address", connection.RemoteAddr().String()))
 	}
 }
 

@@ -141,7 +141,7 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
 	}
-	r := &Registry{o: o, names: names, expect: id, log: o.Logger.With("cluster", o.Cluster, "registry", federation.Consul)}
+	r := &Registry{o: o, names: names, expect: id, log: o.Logger.With("cluster", o.Cluster, "provider", federation.Consul)}
 	r.client = &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, budget: &budget{limits: o.Limits.WithDefaults()}, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
 		Transport: newTransport(o, base.Scheme == "https"),
 		CheckRedirect: func(*http.Request, []*http.Request) error {

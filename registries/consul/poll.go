@@ -96,7 +96,7 @@ func (w *watch) complain(ctx context.Context, name string, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	w.r.log.Debug("a read failed", "service", name, "err", err)
+	w.r.log.Debug("a read failed", "name", name, "err", err)
 	switch {
 	case errors.As(err, &r), errors.As(err, &limit):
 		send(ctx, w.trouble, err)

@@ -124,9 +124,6 @@ func (s *session) status(phase federation.Phase, message string) {
 	if now == s.said {
 		return
 	}
-	if phase != s.said.Phase {
-		s.r.log.Info("cluster is "+string(phase), "message", message)
-	}
 	s.said = now
 	s.to.Status(now)
 }

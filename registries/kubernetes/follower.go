@@ -3,8 +3,6 @@ package kubernetes
 import (
 	"context"
 	"time"
-
-	"isthmus.dev/isthmus/federation"
 )
 
 // event is what reflectors and gate tell the follower: listed, changed,
@@ -143,11 +141,6 @@ func (f *follower) flush() {
 	}
 	f.options.Used(f.budget.use())
 	if status, ok := f.link.status(); ok {
-		log := f.log.Info
-		if status.Phase == federation.Held {
-			log = f.log.Warn
-		}
-		log("cluster status", "phase", string(status.Phase), "message", status.Message)
 		f.to.Status(status)
 	}
 }

@@ -69,7 +69,7 @@ func New(o Options) *Registry {
 	if o.Used == nil {
 		o.Used = func(federation.Usage) {}
 	}
-	log := cmp.Or(o.Logger, slog.Default()).With("cluster", string(o.Cluster), "registry", string(federation.Kubernetes))
+	log := cmp.Or(o.Logger, slog.Default()).With("cluster", string(o.Cluster), "provider", string(federation.Kubernetes))
 	return &Registry{
 		options: o, log: log,
 		gate:   newGate(o.Client, o.Expect, o.Canary),

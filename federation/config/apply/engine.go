@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -26,7 +27,7 @@ type Snapshots interface {
 	Latest() *federation.Snapshot
 }
 
-// Options are what an Engine works with. All fields but the last four are
+// Options are what an Engine works with. All fields up to Schema are
 // required.
 type Options struct {
 	Log       config.Log
@@ -38,6 +39,7 @@ type Options struct {
 	Now       func() time.Time // nil: time.Now
 	NewUID    func() string    // of a new object; nil: a random UUID; several goroutines call it
 	Limits    manifest.Limits  // zero fields: their defaults
+	Logger    *slog.Logger     // of changes that were made; nil: none
 }
 
 // Engine changes the configuration. Its methods may be used by many goroutines
@@ -57,6 +59,9 @@ func New(o Options) *Engine {
 	}
 	if o.NewUID == nil {
 		o.NewUID = newUID
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{Options: o, turn: make(chan struct{}, 1), silent: make(chan struct{})}
 	e.turn <- struct{}{}
@@ -183,6 +188,7 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	if done := e.madeBefore(ctx, o, note); done != nil {
 		return done, nil
 	}
+	e.logChange(o, revision, result.Changes)
 	return e.published(ctx, result, revision), nil
 }
 

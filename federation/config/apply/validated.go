@@ -88,7 +88,7 @@ func (c *checking) Update(u config.Update) {
 	before := c.given
 	if u.Full {
 		c.given = make(map[federation.ObjectKey]*config.Object, len(u.Events))
-		c.log.Info("the stored configuration is validated", "objects", len(u.Events), "took", time.Since(began))
+		c.log.Info("the stored configuration is validated", "objects", len(u.Events), "duration", time.Since(began))
 	}
 	known := len(c.bad)
 	events := make([]config.Event, 0, len(u.Events))

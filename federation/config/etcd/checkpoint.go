@@ -70,7 +70,7 @@ func (c *Config) makeCheckpoints(ctx context.Context) {
 			}
 			pause := c.o.Sweep << failures
 			notBefore, failures = c.o.Now().Add(pause), min(failures+1, maxBackoff)
-			c.o.Logger.Warn("a checkpoint of the configuration could not be made", "revision", w.state.revision, "err", err, "retryAfter", pause)
+			c.o.Logger.Warn("a checkpoint of the configuration could not be made", "revision", w.state.revision, "err", err, "retryIn", pause)
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (c *Config) load(ctx context.Context, revision int64) (*state, error) {
 				if !errors.As(err, &bad) {
 					return nil, err
 				}
-				c.o.Logger.Warn("a checkpoint is damaged and an older one is used", "error", err)
+				c.o.Logger.Warn("a checkpoint is damaged and an older one is used", "err", err)
 				continue
 			}
 		}

@@ -25,8 +25,8 @@ const noTerm = "missing term information"
 // debugging here.
 type logCore struct{ to slog.Handler }
 
-func newLogger(to *slog.Logger) *zap.Logger {
-	return zap.New(logCore{to: to.With("room", "etcd").Handler()})
+func newLogger(logger *slog.Logger) *zap.Logger {
+	return zap.New(logCore{to: logger.With("component", "etcd").Handler()})
 }
 
 func levelOf(l zapcore.Level) slog.Level {

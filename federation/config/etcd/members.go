@@ -39,7 +39,7 @@ func (m *member) down() bool { return m.missed >= missedWhenDown }
 func (f *follower) watchMembers(ctx context.Context) {
 	members, err := f.c.members()
 	if err != nil {
-		f.c.o.Logger.Warn("the members of etcd cannot be watched", "error", err)
+		f.c.o.Logger.Warn("the members of etcd cannot be watched", "err", err)
 		return
 	}
 	defer closeAll(members)
@@ -142,7 +142,7 @@ func hostOf(endpoint string) string {
 func (c *Config) noteMember(m *member) {
 	if m.err == nil {
 		if m.down() {
-			c.o.Logger.Info("an etcd member answers again", "member", m.endpoint, "after", c.o.Now().Sub(m.since).Round(time.Second))
+			c.o.Logger.Info("an etcd member answers again", "member", m.endpoint, "duration", c.o.Now().Sub(m.since).Round(time.Second))
 		}
 		m.missed = 0
 		return
@@ -151,7 +151,7 @@ func (c *Config) noteMember(m *member) {
 		m.since = c.o.Now()
 	}
 	if m.missed++; m.missed == missedWhenDown {
-		c.o.Logger.Warn("an etcd member does not answer", "member", m.endpoint, "error", m.err)
+		c.o.Logger.Warn("an etcd member does not answer", "member", m.endpoint, "err", m.err)
 	}
 }
 
@@ -188,7 +188,7 @@ func (c *Config) storage(ctx context.Context, members []*member) []config.Proble
 		if full && c.store.server != nil {
 			var err error
 			if full, err = c.makeRoom(ctx, m.endpoint); err != nil && !errors.Is(err, context.Canceled) {
-				c.o.Logger.Warn("making room in the store failed", "error", err)
+				c.o.Logger.Warn("making room in the store failed", "err", err)
 			}
 		}
 		switch {

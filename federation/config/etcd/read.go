@@ -113,7 +113,7 @@ func (c *Config) checkpoints(ctx context.Context, revision int64) ([]checkpoint,
 			return nil
 		}
 		if err := unseal(kv.Value, &p); err != nil || string(kv.Key) != checkpointKey(p.Revision) {
-			c.o.Logger.Warn("a checkpoint's entry is damaged and not used", "key", string(kv.Key), "error", err)
+			c.o.Logger.Warn("a checkpoint's entry is damaged and not used", "key", string(kv.Key), "err", err)
 			return nil
 		}
 		found = append(found, p)

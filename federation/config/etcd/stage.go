@@ -165,7 +165,7 @@ func (c *Config) discard(ctx context.Context, t staged) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if _, err := c.removeStaged(ctx, t.id, t.root); err != nil {
-		c.o.Logger.Debug("what was staged in vain is left to the collector", "tx", t.id, "error", err)
+		c.o.Logger.Debug("what was staged in vain is left to the collector", "tx", t.id, "err", err)
 	}
 }
 

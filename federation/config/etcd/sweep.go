@@ -176,7 +176,7 @@ func (c *Config) retire(ctx context.Context, newest int64) error {
 	if _, err := c.fromCheckpoint(ctx, base); err != nil {
 		var broken *damage
 		if errors.As(err, &broken) {
-			c.o.Logger.Warn("a checkpoint is damaged: what is older is kept", "error", err)
+			c.o.Logger.Warn("a checkpoint is damaged: what is older is kept", "err", err)
 			return nil
 		}
 		return err

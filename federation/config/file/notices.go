@@ -22,7 +22,7 @@ func openNotices(o Options) *notices {
 	var err error
 	if n.watcher, err = fsnotify.NewWatcher(); err != nil {
 		n.watcher = nil
-		o.Logger.Warn("the folder of configuration is looked at by the clock only", "folder", o.Dir, "every", o.Poll, "error", err)
+		o.Logger.Warn("the folder of configuration is looked at by the clock only", "dir", o.Dir, "interval", o.Poll, "err", err)
 	}
 	return n
 }
@@ -47,7 +47,7 @@ func (n *notices) follow(folders []string) {
 		}
 		if err := n.watcher.Add(wanted[i]); err != nil && !n.said {
 			n.said = true
-			n.o.Logger.Warn("changes in a folder of configuration are found by the clock only", "folder", wanted[i], "every", n.o.Poll, "error", err)
+			n.o.Logger.Warn("changes in a folder of configuration are found by the clock only", "dir", wanted[i], "interval", n.o.Poll, "err", err)
 		}
 	}
 	for _, folder := range watched {

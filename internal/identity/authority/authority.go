@@ -78,9 +78,9 @@ func Open(ctx context.Context, o Options) (*Authority, error) {
 			return nil, fmt.Errorf("opening the certificate authority: %w", err)
 		}
 		if unusable {
-			o.Logger.Error("the certificate authority cannot be used as it is stored", slog.Any("error", err))
+			o.Logger.Error("the certificate authority cannot be used as it is stored", slog.Any("err", err))
 		} else {
-			o.Logger.Warn("the certificate authority goes on as it was stored", slog.Any("error", err))
+			o.Logger.Warn("the certificate authority goes on as it was stored", slog.Any("err", err))
 		}
 	}
 	return a, nil
@@ -109,7 +109,7 @@ func (a *Authority) Run(ctx context.Context) error {
 			return nil
 		}
 		if text := fmt.Sprint(err); err != nil && text != warned {
-			a.o.Logger.Warn("the certificate authority cannot look after its signers; they stay as they are", slog.Any("error", err))
+			a.o.Logger.Warn("the certificate authority cannot look after its signers; they stay as they are", slog.Any("err", err))
 		}
 		warned = fmt.Sprint(err)
 	}
@@ -155,7 +155,7 @@ func (a *Authority) Rotate(ctx context.Context, force bool) error {
 		a.mu.Lock()
 		a.trouble = a.state.broken()
 		a.mu.Unlock()
-		a.o.Logger.Info("a new root was made", slog.String("trust_domain", a.o.TrustDomain), slog.Bool("forced", force))
+		a.o.Logger.Info("a new root was made", slog.String("trustDomain", a.o.TrustDomain), slog.Bool("forced", force))
 	}
 	return err
 }
@@ -289,7 +289,7 @@ func (a *Authority) take(s state, revision int64) {
 		a.changed = make(chan struct{})
 	}
 	if others && !first {
-		a.o.Logger.Info("the roots of the mesh are others", slog.String("trust_domain", a.o.TrustDomain), slog.Int("roots", len(s.roots())))
+		a.o.Logger.Info("the roots of the mesh are others", slog.String("trustDomain", a.o.TrustDomain), slog.Int("roots", len(s.roots())))
 	}
 }
 

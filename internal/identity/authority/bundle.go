@@ -162,7 +162,7 @@ func (t *Trust) look(warned map[string]string) {
 		content, err := readBundle(f.File)
 		if err != nil {
 			if warned[f.File] != err.Error() {
-				t.o.Logger.Warn("a trust bundle cannot be read; what was read before stays in use", slog.String("trust_domain", f.TrustDomain), slog.Any("error", err))
+				t.o.Logger.Warn("a trust bundle cannot be read; what was read before stays in use", slog.String("trustDomain", f.TrustDomain), slog.Any("err", err))
 			}
 			warned[f.File] = err.Error()
 			continue
@@ -173,7 +173,7 @@ func (t *Trust) look(warned map[string]string) {
 			t.files[i] = content
 			close(t.changed)
 			t.changed = make(chan struct{})
-			t.o.Logger.Info("a trust bundle is another", slog.String("trust_domain", f.TrustDomain), slog.Int("roots", len(content.roots)))
+			t.o.Logger.Info("a trust bundle is another", slog.String("trustDomain", f.TrustDomain), slog.Int("roots", len(content.roots)))
 		}
 		t.mu.Unlock()
 	}

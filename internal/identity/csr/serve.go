@@ -29,7 +29,7 @@ func (s *Service) serve(stream grpc.ServerStream) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.o.Metrics.Requested(Failed)
-			s.o.Logger.Error("a request for a certificate panicked", slog.Any("error", p), slog.String("stack", string(debug.Stack())))
+			s.o.Logger.Error("a request for a certificate panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 			err = status.Error(codes.Internal, "the hub failed to sign; its log says why")
 		}
 	}()

@@ -93,16 +93,16 @@ const impersonates = "ImpersonatedIdentity"
 // create signs the request of whoever proved who it is, for nobody else. Every
 // outcome is logged, without what is secret.
 func (s *Service) create(ctx context.Context, caller access.Identity, r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {
-	log := s.o.Logger.With(slog.String("method", "csr"), slog.String("workload", caller.Workload.String()), slog.String("pod", caller.Pod), slog.String("from", from(ctx)))
+	log := s.o.Logger.With(slog.String("method", "csr"), slog.String("workload", caller.Workload.String()), slog.String("pod", caller.Pod), slog.String("address", from(ctx)))
 	cluster, leaf, err := s.sign(caller, r)
 	if err != nil {
 		outcome, code := judge(err)
 		s.o.Metrics.Requested(outcome)
-		log.Warn("a certificate is not signed", slog.Any("error", err))
+		log.Warn("a certificate is not signed", slog.Any("err", err))
 		return nil, status.Error(code, err.Error())
 	}
 	s.o.Metrics.Requested(Signed)
-	log.Info("a certificate was signed", slog.String("cluster", string(cluster)), slog.String("serial", leaf.Serial), slog.Time("ends", leaf.Ends))
+	log.Info("a certificate was signed", slog.String("cluster", string(cluster)), slog.String("serial", leaf.Serial), slog.Time("expires", leaf.Ends))
 	chain := append(blocks(leaf.Chain), string(s.o.Roots.Bundles()[caller.Workload.TrustDomain]))
 	return &security.IstioCertificateResponse{CertChain: chain}, nil
 }

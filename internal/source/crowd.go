@@ -1,0 +1,97 @@
+package source
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Bounds of the lines of a Crowd, for each message.
+const (
+	crowdBurst     = 50
+	crowdPerSecond = 5
+	crowdSummary   = 10 * time.Second
+)
+
+// Crowd logs what many may do at once, such as all proxies that connect again after a restart. Of each message a number of
+// lines are written; of those that are left out, Run writes how many there were. It is safe for concurrent use.
+type Crowd struct {
+	to   *slog.Logger
+	now  func() time.Time
+	late chan struct{} // something was left out
+
+	mu       sync.Mutex
+	messages map[string]*crowded
+}
+
+type crowded struct {
+	limit      *rate.Limiter
+	level      slog.Level
+	suppressed int
+}
+
+// NewCrowd writes to the logger. Its messages are few fixed ones.
+func NewCrowd(to *slog.Logger) *Crowd {
+	return &Crowd{to: to, now: time.Now, late: make(chan struct{}, 1), messages: map[string]*crowded{}}
+}
+
+// Log writes a line to the logger, which may have attributes of its own, or counts it.
+func (c *Crowd) Log(to *slog.Logger, level slog.Level, message string, attrs ...slog.Attr) {
+	if c.take(level, message) {
+		to.LogAttrs(context.Background(), level, message, attrs...)
+	}
+}
+
+func (c *Crowd) take(level slog.Level, message string) (write bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.messages[message]
+	if m == nil {
+		m = &crowded{limit: rate.NewLimiter(crowdPerSecond, crowdBurst), level: level}
+		c.messages[message] = m
+	}
+	if m.limit.AllowN(c.now(), 1) {
+		return true
+	}
+	m.suppressed++
+	select {
+	case c.late <- struct{}{}:
+	default:
+	}
+	return false
+}
+
+// Run writes what was left out, at most every ten seconds and at the end.
+func (c *Crowd) Run(ctx context.Context) {
+	defer c.summarise()
+	pause := time.NewTimer(crowdSummary)
+	defer pause.Stop()
+	for {
+		select {
+		case <-c.late:
+		case <-ctx.Done():
+			return
+		}
+		pause.Reset(crowdSummary)
+		select {
+		case <-pause.C:
+			c.summarise()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *Crowd) summarise() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for message, m := range c.messages {
+		if m.suppressed > 0 {
+			c.to.LogAttrs(context.Background(), m.level, message, slog.Int("suppressed", m.suppressed))
+			m.suppressed = 0
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package xds
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// The lines of a proxy's life. All proxies may come, go and refuse at once, hence the crowd.
+
+func (st *stream) logConnect() {
+	st.connected = time.Now()
+	st.server.crowd.Log(st.log, slog.LevelInfo, "proxy connected", slog.String("proxyType", string(st.node.Type)), slog.String("address", st.from.Addr().String()),
+		slog.String("workload", st.workload), slog.String("protocol", string(protocolOf(st.delta))), slog.String("version", st.node.Version))
+}
+
+// logEnd writes why a proxy left. At the end of the hub all of them do, and one line of the hub says so.
+func (st *stream) logEnd(err error) {
+	if st.connected.IsZero() || errors.Is(err, errDraining) {
+		return
+	}
+	attrs := []slog.Attr{slog.Duration("duration", time.Since(st.connected).Round(time.Millisecond))}
+	if code := status.FromContextError(err).Code(); err != nil && code != codes.Canceled && status.Code(err) != codes.Canceled {
+		attrs = append(attrs, slog.Any("err", err))
+	}
+	st.server.crowd.Log(st.log, slog.LevelInfo, "proxy disconnected", attrs...)
+}
+
+// logNack writes what a proxy refused, and why.
+func (st *stream) logNack(kind envoy.Type, f *flight, text string) {
+	st.server.crowd.Log(st.log, slog.LevelWarn, "proxy rejected configuration", slog.String("type", string(kind)), slog.Int("resources", len(f.resources)),
+		slog.String("err", printable(text)))
+}
