@@ -85,7 +85,12 @@ func (v vocabulary) sort(word string) (sort, error) {
 	for i, k := range found {
 		names[i] = fullPlural(k)
 	}
-	return sort{}, usagef("%q may be each of %s; write which", word, strings.Join(names, ", "))
+	slices.Sort(names)
+	text := strings.Join(names, " or ")
+	if isCalled(found[0], "gateways") {
+		text += `; "isthmus describe network NAME" shows the gateways of a network`
+	}
+	return sort{}, usagef("%q is the name of several kinds: write %s", word, text)
 }
 
 func isCalled(k client.Kind, word string) bool {
