@@ -75,6 +75,8 @@ soak: race ## Run every test three times, properties with thousands of cases, 10
 	@echo "two hubs on a cluster of three etcd members, through every fault, five times"
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 60m -run '^TestR74' ./cmd/isthmus -faultrounds 5 -faultchanges 100
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 20m -run TestLargestRequestIsBounded ./federation/config/apply -documents 12000
+	@echo "a hub without clusters, for a minute"
+	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 20m -run '^TestR65' ./cmd/isthmus -idle 60s
 	@echo "the hub, killed at every step of an attach"
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 30m -run '^TestF03' ./cmd/isthmus -attachsteps 0
 	@echo "three networks: shares of 20,000 requests, 100 rotations and a minute of a frozen API server under load, a link that flaps"
