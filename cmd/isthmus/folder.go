@@ -35,16 +35,16 @@ func watchFolder(dir string, h folderClusters) func(context.Context) error {
 }
 
 // FilesChanged is part of kube.FileHandler.
-func (h folderClusters) FilesChanged(_ context.Context, events []kube.FileEvent) {
+func (h folderClusters) FilesChanged(ctx context.Context, events []kube.FileEvent) {
 	readable := true
 	for _, e := range events {
-		h.take(e)
+		h.take(ctx, e)
 		readable = readable && (e.ID != "" || e.Kind != kube.FileProblem)
 	}
 	h.first(readable)
 }
 
-func (h folderClusters) take(e kube.FileEvent) {
+func (h folderClusters) take(ctx context.Context, e kube.FileEvent) {
 	id := federation.ClusterID(e.ID)
 	log := h.with.logger.With("cluster", e.ID, "files", e.Files)
 	spec := federation.ClusterSpec{Provider: federation.Kubernetes, Aliases: federation.NewAliases(h.aliases[id])}
@@ -56,6 +56,9 @@ func (h folderClusters) take(e kube.FileEvent) {
 	case e.Kind == kube.FileGone:
 		log.Info("detaching a cluster: its kubeconfig is gone")
 		h.to.Detach(id)
+		if err := h.with.known.forget(ctx, id); err != nil {
+			log.Warn("the store still knows who a detached cluster was", "err", err)
+		}
 	case e.Kind == kube.FileProblem:
 		log.Warn("a kubeconfig cannot be used", "problem", e.Problem.String())
 		h.to.Refuse(id, spec, "--kubeconfig-dir: "+e.Problem.String())
@@ -72,8 +75,8 @@ func (h folderClusters) attach(id federation.ClusterID, spec federation.ClusterS
 	}
 	h.to.Attach(registries.Cluster{
 		ID: id, Spec: spec, Fingerprint: credentials.Fingerprint(),
-		Open: func(known federation.Identity) (registries.Registry, error) {
+		Open: h.with.remember(id, func(known federation.Identity) (registries.Registry, error) {
 			return h.with.followKubernetes(clusterConfig{ID: id, Provider: federation.Kubernetes}, credentials, known)
-		},
+		}),
 	})
 }

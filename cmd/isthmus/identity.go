@@ -79,12 +79,12 @@ func openIdentities(ctx context.Context, p identityParts) (*identities, error) {
 }
 
 // attach lets the cluster be asked for what concerns identities.
-func (i *identities) attach(cluster federation.ClusterID, client kubernetes.Interface) (detach func()) {
+func (i *identities) attach(cluster federation.ClusterID, client kubernetes.Interface, gate authority.Gate) (detach func()) {
 	done := i.tokens.Attach(cluster, client)
 	if i.secret == nil || cluster != i.home {
 		return done
 	}
-	let := i.secret.Attach(client)
+	let := i.secret.Attach(client, gate)
 	return func() { let(); done() }
 }
 

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,4 +56,64 @@ func TestR08WhoAClusterIsSurvivesTheCache(t *testing.T) {
 	p.at().awaitPhase(t, "east", "READY")
 	p = startAgain(p)
 	p.at().awaitPhase(t, "east", "READY")
+}
+
+// TestR08TheStoreKnowsTheClustersOfFiles: the same with a kubeconfig of the watched
+// folder and of the config file, whose identity is in the store of record, too.
+func TestR08TheStoreKnowsTheClustersOfFiles(t *testing.T) {
+	for _, place := range []string{"folder", "config file"} {
+		t.Run(place, func(t *testing.T) {
+			kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
+			kube.GrantRead("reader")
+			dir := shortDir(t)
+			clusters := filepath.Join(dir, "clusters")
+			if err := os.Mkdir(clusters, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			kubeconfig := write(t, filepath.Join(clusters, "east.yaml"), string(kube.User("reader").Kubeconfig()))
+			args := []string{"--kubeconfig-dir", clusters}
+			if place == "config file" {
+				args = []string{"--config", write(t, filepath.Join(dir, "x.yaml"), "clusters: [{id: east, provider: Kubernetes, kubernetes: {kubeconfig: "+kubeconfig+"}}]\n")}
+			}
+			p := startProgramIn(t, dir, args...)
+			p.at().awaitPhase(t, "east", "READY")
+			p.at().await(t, "the store to know the cluster", func() error { return holds(filepath.Join(dir, "data", "etcd"), sharedKnown+"east") })
+			again := func() {
+				_ = p.Process.Kill()
+				<-p.done
+				if err := os.RemoveAll(filepath.Join(dir, "data", "last-known-good")); err != nil {
+					t.Fatal(err)
+				}
+				p = startProgramIn(t, dir, args...)
+			}
+			kube.Replace()
+			kube.GrantRead("reader")
+			again()
+			if c := p.at().awaitPhase(t, "east", "HELD"); !strings.Contains(c.Status.Message, "another cluster answers") {
+				t.Errorf("it says %q", c.Status.Message)
+			}
+			if got := p.at().ask(t, "confirmCluster", map[string]any{"clusterID": "east"}); got.refusals() != "" {
+				t.Fatalf("confirmed: %+v", got)
+			}
+			p.at().awaitPhase(t, "east", "READY")
+			again()
+			p.at().awaitPhase(t, "east", "READY")
+		})
+	}
+}
+
+// holds tells that a file of the folder has the text.
+func holds(dir, text string) error {
+	found := fmt.Errorf("no file of %s has %q", dir, text)
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte(text)) {
+			found = nil
+		}
+		return err
+	})
+	return cmp.Or(err, found)
 }

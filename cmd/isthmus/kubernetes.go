@@ -14,7 +14,7 @@ import (
 // openKubernetes reads the kubeconfig when a registry is made: rotation makes a
 // new one when the file has changed.
 func openKubernetes(with surroundings, c clusterConfig) opener {
-	return func(known federation.Identity) (registries.Registry, error) {
+	return with.remember(c.ID, func(known federation.Identity) (registries.Registry, error) {
 		data, err := kube.ReadFile(c.Kubernetes.Kubeconfig)
 		if err != nil {
 			return nil, fmt.Errorf("kubernetes.kubeconfig: %w", err)
@@ -24,7 +24,7 @@ func openKubernetes(with surroundings, c clusterConfig) opener {
 			return nil, fmt.Errorf("kubernetes.kubeconfig: %s: %w", c.Kubernetes.Kubeconfig, err)
 		}
 		return with.followKubernetes(c, credentials, known)
-	}
+	})
 }
 
 func (s surroundings) kubeconfigRules(context string) kube.ParseOptions {
@@ -44,7 +44,7 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 	})
 	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error {
 		defer client.Close()
-		defer s.who.attach(c.ID, client)()
+		defer s.who.attach(c.ID, client, r)()
 		if c.Kubernetes != nil && c.Kubernetes.Secrets {
 			defer s.secrets.Attach(c.ID, client, r)()
 		}

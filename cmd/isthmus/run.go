@@ -150,6 +150,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		return nil, err
 	}
 	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, who: who, limits: s.limits, logger: p.logger}
+	with.known = func(id federation.ClusterID) record { return p.store.Shared(sharedKnown + string(id)) }
 	setPolicy(aggregate, with.policy)
 	named := newRemoteClusters(s, with, aggregate)
 	with.remotes, with.holders = named.reader(), s.remoteHolders
@@ -304,7 +305,7 @@ func (a attachment) joinObjects(s settings, p parts, r registryParts, m *mesh) a
 	a.follow["objects"] = objects.run
 	a.follow["sealing"] = sealing{keys: p.keys, vault: vault, logger: p.logger}.run
 	clusters := attach.New(attach.Options{
-		Engine: m.engine, Views: m.views, Snapshots: r.aggregate, Registries: a.supervisor, Holder: a.sources.claims.Holder, AliasHolder: a.sources.claims.AliasHolder, Vault: vault, Hub: federation.ClusterID(s.clusterID),
+		Engine: m.engine, Views: m.views, Snapshots: r.aggregate, Registries: a.supervisor, Holder: a.sources.claims.Holder, AliasHolder: a.sources.claims.AliasHolder, Vault: vault, Forget: r.with.known.forget, Hub: federation.ClusterID(s.clusterID),
 		Look: map[federation.Provider]attach.Looker{
 			federation.Kubernetes: attach.LookAtKubernetes(attach.KubernetesOptions{Allow: r.with.allow, AllowLoopback: r.with.policy.AllowLoopback, Trusted: r.with.who.trust}),
 			federation.Consul:     lookAtConsul(r.with),

@@ -112,12 +112,7 @@ func (s *storedRegistry) learn(ctx context.Context, learnt <-chan string) {
 
 // Activity is part of registries.Active.
 func (s *storedRegistry) Activity() (lastEvent, lastSync time.Time) {
-	if inner := s.inner.Load(); inner != nil {
-		if active, ok := (*inner).(registries.Active); ok {
-			return active.Activity()
-		}
-	}
-	return time.Time{}, time.Time{}
+	return activityOf(&s.inner)
 }
 
 // kubernetesWith follows a cluster by a kubeconfig that was kept.

@@ -39,10 +39,12 @@ type Options struct {
 	// AliasHolder is the cluster that has the name as its ID or as an alias.
 	AliasHolder func(name string) (federation.ClusterID, bool)
 	Vault       *Vault
-	Look        map[federation.Provider]Looker
-	Hub         federation.ClusterID
-	Patience    time.Duration // how long a look may take, and how long an answer waits; 0: 10 s
-	Now         func() time.Time
+	// Forget has a cluster that is not an object learnt anew; nil: nothing is kept of such.
+	Forget   func(context.Context, federation.ClusterID) error
+	Look     map[federation.Provider]Looker
+	Hub      federation.ClusterID
+	Patience time.Duration // how long a look may take, and how long an answer waits; 0: 10 s
+	Now      func() time.Time
 }
 
 // ObjectSource is the name of the source of clusters that are Cluster objects.
@@ -322,17 +324,27 @@ func (c *Clusters) Confirm(ctx context.Context, id federation.ClusterID) (Result
 	if !shown {
 		return refuse(NotAttached, "clusterID", "no cluster %s is attached", id), nil
 	}
-	if _, exists := c.object(id); exists && of.Status.Phase == federation.Held {
-		// Its registry finds out anew who it is, and has that kept.
-		if err := c.o.Vault.Unlearn(ctx, id); err != nil {
+	if of.Status.Phase == federation.Held {
+		if err := c.unlearn(ctx, id); err != nil {
 			return Result{}, fmt.Errorf("confirming cluster %s: %w", id, err)
 		}
-		delete(c.given, id)
 	}
 	if err := c.o.Registries.Confirm(id); err != nil {
 		return refuse(NothingHeld, "clusterID", "nothing of cluster %s waits for a confirmation", id), nil //nolint:nilerr // it is the caller's mistake
 	}
 	return Result{}, nil
+}
+
+// unlearn has the registry of the cluster find out anew who it is, and keep that.
+func (c *Clusters) unlearn(ctx context.Context, id federation.ClusterID) error {
+	if _, exists := c.object(id); exists {
+		delete(c.given, id)
+		return c.o.Vault.Unlearn(ctx, id)
+	}
+	if c.o.Forget == nil {
+		return nil
+	}
+	return c.o.Forget(ctx, id)
 }
 
 // Detach removes the object of a cluster and with it, in the same transaction, its

@@ -192,10 +192,11 @@ func TestAnIntermediateOfASecret(t *testing.T) {
 	if _, err := r.Sign(Order{Workload: web, Key: newKey(t).Public()}); !errors.Is(err, ErrNoSigner) {
 		t.Errorf("before the cluster is attached: %v", err)
 	}
+	known := gate{}
 	detach := source.Attach(fake.NewClientset(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "cacerts"},
 		Data:       map[string][]byte{certificatePart: files.Certificate, keyPart: files.Key, rootPart: files.Root, chainPart: files.Chain},
-	}))
+	}), known)
 	r.pass(time.Second)
 	r.issue(Order{})
 	detach()
@@ -203,8 +204,42 @@ func TestAnIntermediateOfASecret(t *testing.T) {
 		t.Error("nothing is wrong when the cluster is gone")
 	}
 	r.issue(Order{})
-	source.Attach(fake.NewClientset())
+	source.Attach(fake.NewClientset(), known)
 	if err := r.look(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no Secret istio-system/cacerts") {
 		t.Errorf("a Secret that is not there: %v", err)
+	}
+}
+
+// gate is what a registry knows of its cluster.
+type gate struct{ closed, lying error }
+
+func (g gate) Enter(context.Context) (<-chan struct{}, func(context.Context) error, error) {
+	return nil, func(context.Context) error { return g.lying }, g.closed
+}
+
+// TestR08AnotherClusterBringsNoIntermediate: another cluster answers at the address
+// of the one with the Secret, before or while it is read. Its intermediate signs
+// nothing, and the known one stays in use.
+func TestR08AnotherClusterBringsNoIntermediate(t *testing.T) {
+	secret := func(files Files) *fake.Clientset {
+		return fake.NewClientset(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "cacerts"},
+			Data:       map[string][]byte{certificatePart: files.Certificate, keyPart: files.Key, rootPart: files.Root, chainPart: files.Chain},
+		})
+	}
+	known, strange := newOuter(t, time.Now()), newOuter(t, time.Now())
+	source := NewSecret("istio-system", "cacerts")
+	source.Attach(secret(known.files(t, nil)), gate{})
+	r := newRig(t, func(o *Options) { o.Source, o.Late = source, true })
+	before := r.issue(Order{})
+	other := errors.New("another cluster answers at this address")
+	for name, by := range map[string]gate{"closed": {closed: other}, "lying": {lying: other}} {
+		source.Attach(secret(strange.files(t, nil)), by)
+		if err := r.look(t.Context()); err == nil || !strings.Contains(err.Error(), "did not prove that it is the known one: "+other.Error()) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if now := r.issue(Order{}); string(now.AuthorityKeyId) != string(before.AuthorityKeyId) {
+			t.Errorf("%s: the intermediate of the other cluster signs", name)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +64,16 @@ func (f Folder) part(name string) ([]byte, error) {
 	return text, err
 }
 
+// Gate proves that the cluster that answers is the one that is known; the
+// cluster's registry does. Enter blocks until it is. What is read from then on
+// counts if prove returns nil afterwards.
+type Gate interface {
+	Enter(ctx context.Context) (lost <-chan struct{}, prove func(context.Context) error, err error)
+}
+
+// proofWithin is how long a cluster may take to prove that it is the known one.
+const proofWithin = 10 * time.Second
+
 // Secret is a source in a Kubernetes Secret of an attached cluster. It may be
 // used by several goroutines.
 type Secret struct {
@@ -70,17 +81,18 @@ type Secret struct {
 
 	mu     sync.Mutex
 	client kubernetes.Interface // nil: the cluster is not attached
+	gate   Gate
 }
 
 // NewSecret is without a cluster yet.
 func NewSecret(namespace, name string) *Secret { return &Secret{namespace: namespace, name: name} }
 
 // Attach lets the Secret be read by the client until detach is called, or by a
-// later one.
-func (s *Secret) Attach(client kubernetes.Interface) (detach func()) {
+// later one, while the gate says that the cluster is the known one.
+func (s *Secret) Attach(client kubernetes.Interface, gate Gate) (detach func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.client = client
+	s.client, s.gate = client, gate
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -93,12 +105,21 @@ func (s *Secret) Attach(client kubernetes.Interface) (detach func()) {
 // Read is part of Source.
 func (s *Secret) Read(ctx context.Context) (Files, error) {
 	s.mu.Lock()
-	client := s.client
+	client, gate := s.client, s.gate
 	s.mu.Unlock()
 	if client == nil {
 		return Files{}, fmt.Errorf("the cluster with the Secret %s/%s is not attached", s.namespace, s.name)
 	}
+	ctx, cancel := context.WithTimeout(ctx, proofWithin)
+	defer cancel()
+	_, prove, err := gate.Enter(ctx)
+	if err != nil {
+		return Files{}, fmt.Errorf("the cluster with the Secret %s/%s did not prove that it is the known one: %w", s.namespace, s.name, err)
+	}
 	found, err := client.CoreV1().Secrets(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
+	if unproven := prove(ctx); unproven != nil {
+		return Files{}, fmt.Errorf("the cluster with the Secret %s/%s did not prove that it is the known one: %w", s.namespace, s.name, unproven)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return Files{}, fmt.Errorf("there is no Secret %s/%s", s.namespace, s.name)
