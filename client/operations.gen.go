@@ -2415,7 +2415,7 @@ type Rollout struct {
 	Rejected int `json:"rejected"`
 	// To how many it was not sent yet.
 	Pending int `json:"pending"`
-	// Whether what the request waited for came to pass in time; null where it did not wait.
+	// Whether what the request waited for came to pass in time; null where it did not wait, and where that came to pass for the proxies of this hub while other hubs run, whose proxies are not counted: a finding OTHER_HUBS_NOT_COUNTED says how many.
 	Reached *bool `json:"reached"`
 	// The proxies that the change concerns, in the order of node IDs and clusters. Without first and last, a page has 50.
 	Proxies ProxyProgressPage `json:"proxies"`

@@ -20,6 +20,8 @@ var (
 	AllocationKind = Kind{MeshGroup, "Allocation"} // *Allocation
 	// GatewayHealthKind is for the hub alone, too: what one hub found of gateways.
 	GatewayHealthKind = Kind{MeshGroup, "GatewayHealth"} // *GatewayHealth
+	// HubPresenceKind is for the hub alone, too: there is one for each hub on the store.
+	HubPresenceKind = Kind{MeshGroup, "HubPresence"} // *HubPresence
 )
 
 // MeshSettingsKey is where the settings of the whole mesh are.
@@ -113,7 +115,9 @@ const (
 
 // Internal tells that objects of the kind are for the hub alone: nobody applies
 // them and nobody is shown them.
-func (k Kind) Internal() bool { return k == AllocationKind || k == GatewayHealthKind }
+func (k Kind) Internal() bool {
+	return k == AllocationKind || k == GatewayHealthKind || k == HubPresenceKind
+}
 
 // DefaultRootNamespace is where configuration for the whole mesh lies unless
 // MeshSettings name another.
@@ -195,6 +199,10 @@ type GatewayHealth struct {
 	Reachable bool                         `json:"reachable,omitempty"`
 	Since     map[netip.AddrPort]time.Time `json:"since,omitempty"`
 }
+
+// HubPresence says that the hub after which its object is named runs. The object has
+// a lease: it goes with the hub.
+type HubPresence struct{}
 
 // Allocation is the automatic VIPs of a service, in an object of the service's
 // namespace that is named like its hostname.

@@ -102,6 +102,7 @@ type Config struct {
 	Kinds         []schema.Kind
 	Rollouts      Rollouts
 	Deliveries    Deliveries
+	OtherHubs     func() int // that run on the same store, and have proxies of their own; nil: there are none
 	Previewer     Previewer
 	// NotHonoured says what an object of the snapshot wants and the hub does not do.
 	NotHonoured func(*federation.Snapshot, *federation.Object) []model.NotHonoured

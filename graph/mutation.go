@@ -95,6 +95,7 @@ func (m mutation) change(ctx context.Context, c changing) (model.Outcome, error)
 		err = m.preview(ctx, result, &out)
 	default:
 		out.Rollout = m.rollout(ctx, c.wait, span{after: before, upTo: m.Snapshots.Latest().Version()})
+		out.Findings = append(out.Findings, m.uncounted(out.Rollout)...)
 	}
 	return out, shown(err)
 }

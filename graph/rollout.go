@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -86,6 +87,26 @@ func (r *resolver) rollout(ctx context.Context, wait *waiting, of span) *model.R
 	reached := wait.reached(now)
 	now.Reached = &reached
 	return &now
+}
+
+// uncounted says of an answer to a wait that it does not speak of the proxies of
+// other hubs: that all of this hub's have a change does not tell that all have it.
+func (r *resolver) uncounted(of *model.Rollout) []model.Finding {
+	if of == nil || !value(of.Reached) || r.Config.OtherHubs == nil {
+		return nil
+	}
+	others := r.Config.OtherHubs()
+	if others == 0 {
+		return nil
+	}
+	of.Reached = nil
+	hubs := "1 other hub runs on this store and was not counted"
+	if others > 1 {
+		hubs = fmt.Sprintf("%d other hubs run on this store and were not counted", others)
+	}
+	return []model.Finding{{Code: "OTHER_HUBS_NOT_COUNTED", Severity: model.SeverityWarning, Message: fmt.Sprintf(
+		"%s: %d of the %d affected proxies of this hub have the change; whether those of other hubs have it is not known here: look at each hub",
+		hubs, of.Delivered-of.Rejected, of.Affected())}}
 }
 
 // happens waits; false: the context ended first.

@@ -60,7 +60,7 @@ func joinMesh(p meshParts) (*mesh, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the schemas of configuration: %w", err)
 	}
-	kinds := []federation.Kind{federation.AllocationKind, federation.GatewayHealthKind}
+	kinds := []federation.Kind{federation.AllocationKind, federation.GatewayHealthKind, federation.HubPresenceKind}
 	for _, k := range set.Kinds() {
 		kinds = append(kinds, k.Kind)
 	}
@@ -74,11 +74,11 @@ func joinMesh(p meshParts) (*mesh, error) {
 }
 
 // graph is what the API reads and changes.
-func (m *mesh) graph(d delivery, status statusOf) graph.Config {
+func (m *mesh) graph(d delivery, status statusOf, here presence) graph.Config {
 	return graph.Config{
 		Previewer: d, NotHonoured: status.notHonoured, Findings: status.findings, Author: callerOf,
 		Changer: m.engine, Objects: m.views, History: m.stored, ObjectHistory: m.engine, Registrar: m.engine, Leases: m.stored,
-		Kinds: m.kinds, Rollouts: d, Deliveries: d, Epoch: m.epoch,
+		Kinds: m.kinds, Rollouts: d, Deliveries: d, OtherHubs: here.others, Epoch: m.epoch,
 	}
 }
 

@@ -90,6 +90,14 @@ func (s *session) await(ctx context.Context, w *waiting, of client.Outcome, agai
 			return fmt.Errorf("the change is made, but this hub does not know how far it is with proxies; look with \"isthmus get proxies\"")
 		case r.Reached != nil && *r.Reached:
 			return p.last(rolloutText(r))
+		case r.Reached == nil: // a finding says which proxies are not counted
+			p.done()
+			if p.turns > 0 {
+				if err := warn(s.io, of); err != nil {
+					return err
+				}
+			}
+			return p.last(rolloutText(r) + ", of those that this hub serves")
 		}
 		left := s.timeout - time.Since(p.began)
 		final := w.state == "acked" && r.Pending == 0 && r.Delivered == r.Acked+r.Rejected && r.Rejected > 0
@@ -106,7 +114,8 @@ func (s *session) await(ctx context.Context, w *waiting, of client.Outcome, agai
 		if len(next.UserErrors) > 0 {
 			return refused(s.io, next.UserErrors)
 		}
-		of.Rollout = next.Rollout
+		of.Rollout, of.Findings = next.Rollout, next.Findings
+		p.turns++
 	}
 }
 
@@ -128,6 +137,7 @@ type progress struct {
 	*session
 	began time.Time
 	told  string
+	turns int
 }
 
 func (p *progress) tell(text string) {

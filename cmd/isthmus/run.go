@@ -171,6 +171,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
+	here := presence{hub: replica, leases: configuration.stored, views: configuration.views.Latest, shared: len(s.etcd.Endpoints) > 0, logger: p.logger}
 	found := probe.New(probe.Options{Snapshots: aggregate, Store: sheets{replica, configuration.stored}, Logger: p.logger})
 	discovery := xds.New(xds.Options{
 		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready, Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS},
@@ -184,7 +185,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	}
 
 	schema := graph.New(graph.Options{
-		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Explainer: discovery, Config: configuration.graph(delivery{discovery, proxyFleet}, statusOf{federation.ClusterID(s.clusterID), discovery}),
+		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Explainer: discovery, Config: configuration.graph(delivery{discovery, proxyFleet}, statusOf{federation.ClusterID(s.clusterID), discovery}, here),
 		Hub: model.Hub{Version: version, ClusterID: s.clusterID}, Clusters: attaching, Authority: who,
 	})
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{}), warnings: who.warnings}
@@ -201,6 +202,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		"configuration": configuration.run,
 		"addresses":     configuration.engine.Run,
 		"probes":        found.Run,
+		"presence":      here.run,
 		"measures":      func(ctx context.Context) error { return configuration.measure(ctx, counts.Config) },
 		"secrets":       secrets.run,
 		"identities":    who.run,

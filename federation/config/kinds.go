@@ -129,6 +129,8 @@ func newMesh(kind federation.Kind) any {
 		return &federation.Allocation{}
 	case federation.GatewayHealthKind:
 		return &federation.GatewayHealth{}
+	case federation.HubPresenceKind:
+		return &federation.HubPresence{}
 	}
 	return nil
 }
