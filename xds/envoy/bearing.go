@@ -26,6 +26,7 @@ type bearing struct {
 	own      bool // the namespace has rules of its own about services
 	// network is where Network objects put the proxy; empty: they do not.
 	network federation.NetworkID
+	ports   string // where a gateway listens for ports of its services
 }
 
 func bearingOn(n Node, r *federation.Reader) bearing {
@@ -33,6 +34,7 @@ func bearingOn(n Node, r *federation.Reader) bearing {
 	if id, placed := r.Placed(n.Place()); placed {
 		c.network = id
 	}
+	c.ports = n.listenPorts(c, r)
 	mesh := r.Mesh()
 	if mesh != nil {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode

@@ -43,6 +43,7 @@ type Facet struct {
 	Domain    string
 	Addresses string // sorted, joined by commas
 	Port      uint16
+	Ports     string              // where gateways listen for ports of their services: PORT=TARGET, sorted, joined by commas
 	IPv6      bool                // the proxies have IPv6 addresses
 	GRPC      bool                // there is no proxy: the client's own gRPC asks
 	Place     string              // near, far, or empty where places do not matter
@@ -69,6 +70,7 @@ func (f Facet) String() string {
 		{"egress", f.Egress},
 		{"labels", f.Labels},
 		{"outbound", string(f.Outbound)},
+		{"ports", f.Ports},
 		{"place", f.Place},
 		{"locality", strings.TrimRight(f.Locality.String(), "/")},
 	} {
@@ -194,7 +196,7 @@ func (n Node) gatewayFacets(c bearing) []Facet {
 		return nil
 	}
 	return []Facet{{
-		Scope: scopeGateway, Namespace: n.Namespace, Labels: c.labels, IPv6: n.hasIPv6(),
+		Scope: scopeGateway, Namespace: n.Namespace, Labels: c.labels, Ports: c.ports, IPv6: n.hasIPv6(),
 		Identity: n.Identity, Agent: n.Agent, SNIDNAT: n.RouterMode == SNIDNAT,
 	}}
 }

@@ -61,7 +61,7 @@ func (b *builder) gatewayPorts() []*gatewayPort {
 			s := &gatewayServer{object: o, spec: spec, field: fmt.Sprintf("servers[%d]", i), hosts: serverHosts(spec.GetHosts(), o.Key.Namespace)}
 			bind, err := bindOf(spec)
 			if number := spec.GetPort().GetNumber(); err == nil && number > 0 && number < 1<<16 {
-				ports = addServer(ports, s, &gatewayPort{bind: bind, number: uint16(number), facet: b.facet, passed: map[string]bool{}})
+				ports = addServer(ports, s, &gatewayPort{bind: bind, number: b.facet.listensAt(uint16(number)), facet: b.facet, passed: map[string]bool{}})
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func (b *builder) bound(p *gatewayPort, s *gatewayServer) []boundRule {
 		if !ok || !visibleFrom(spec.GetExportTo(), o.Key.Namespace, b.facet.Namespace) {
 			continue
 		}
-		r := boundRule{rule: rule{builder: b, object: o, spec: spec, port: p.number, gateways: []string{s.gatewayName()}}}
+		r := boundRule{rule: rule{builder: b, object: o, spec: spec, port: uint16(s.spec.GetPort().GetNumber()), gateways: []string{s.gatewayName()}}}
 		for _, text := range spec.GetHosts() {
 			host := string(federation.ResolveHost(text, o.Key.Namespace))
 			for _, h := range s.hosts {

@@ -1,0 +1,77 @@
+package envoy_test
+
+import (
+	"slices"
+	"testing"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+const ownRoute = oneGateway + `---
+kind: VirtualService
+metadata: {name: web, namespace: edge}
+spec:
+  hosts: [www.example.com]
+  gateways: [edge/front]
+  http:
+  - match: [{port: 80}]
+    directResponse: {status: 200, body: {string: port 80}}`
+
+// gatewayService is a Service of the namespace that selects the gateway and sends
+// port 80 to its target port.
+func gatewayService(namespace, address string, target uint16) (federation.ServiceKey, *federation.Shard) {
+	return federation.ServiceKey{Hostname: federation.Hostname("ingress." + namespace + ".svc.cluster.local"), Namespace: namespace}, web(at(address, target))
+}
+
+func listenersOf(t *testing.T, s *federation.Snapshot) []string {
+	t.Helper()
+	return namesOf(build(t, envoy.ListenerType, ingress(t, "10.7.0.8"), s))
+}
+
+// A gateway listens where the Service that selects it sends what comes for the port
+// of the Gateway, as Istio's stock profile has it: 80 to 8080. Matches on the port
+// mean that of the Gateway.
+func TestR31GatewaysListenAtTargetPorts(t *testing.T) {
+	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
+	key, shard := gatewayService("edge", "10.7.0.8", 8080)
+	s := newWorld().attach("c1", "").say("c1", key, shard).config(t, ownRoute).snapshot
+	startGateway(t, network, "10.7.0.8", s)
+	caller, _ := pod(t, network, "10.7.0.9", nil)
+	if r := caller.Get("http://10.7.0.8:8080/", "Host", "www.example.com"); r.Err != nil || string(r.Body) != "port 80" {
+		t.Errorf("at its target port the gateway answers %d %q %v", r.Status, r.Body, r.Err)
+	}
+	if r := caller.Get("http://10.7.0.8/", "Host", "www.example.com"); r.Err == nil {
+		t.Errorf("at the port of the Service, where nothing arrives, it answers %d", r.Status)
+	}
+}
+
+func TestR31WhichServicesMoveAGatewaysPorts(t *testing.T) {
+	const port, target = "0.0.0.0_80", "0.0.0.0_8080"
+	own := func(change func(*federation.ServiceKey, *federation.Shard)) *federation.Snapshot {
+		key, shard := gatewayService("edge", "10.7.0.8", 8080)
+		change(&key, shard)
+		return newWorld().attach("c1", "").attach("c2", "").say("c1", key, shard).config(t, ownRoute).snapshot
+	}
+	for name, c := range map[string]struct {
+		snapshot *federation.Snapshot
+		want     string
+	}{
+		"its own":                  {own(func(*federation.ServiceKey, *federation.Shard) {}), target},
+		"one of another namespace": {own(func(k *federation.ServiceKey, _ *federation.Shard) { k.Namespace = "tenant" }), port},
+		"one that selects another pod": {own(func(_ *federation.ServiceKey, s *federation.Shard) {
+			s.Endpoints[0].Address = at("10.7.0.7", 8080).Address
+		}), port},
+		"one with the port itself": {own(func(_ *federation.ServiceKey, s *federation.Shard) { s.Endpoints[0].Ports[0].Number = 80 }), port},
+		"one with other ports":     {own(func(_ *federation.ServiceKey, s *federation.Shard) { s.Ports[0].Number = 81 }), port},
+		"one that says not to": {own(func(_ *federation.ServiceKey, s *federation.Shard) {
+			s.Labels = map[string]string{"experimental.istio.io/disable-gateway-port-translation": "true"}
+		}), port},
+		"none": {newWorld().attach("c1", "").config(t, ownRoute).snapshot, port},
+	} {
+		if got := listenersOf(t, c.snapshot); !slices.Equal(got, []string{c.want}) {
+			t.Errorf("%s: it listens at %q, want %s", name, got, c.want)
+		}
+	}
+}
