@@ -6,6 +6,7 @@ BIN   := bin/isthmus
 TOOL  := go tool -modfile=deploy/tools/go.mod
 # Real programs run beside the tests: few packages at once keep them honest.
 JOBS  ?= 2
+AUDIT := graph/transport/audit
 TESTS ?= ./...
 SOAK_CASES ?= 3000
 SOAK_FUZZ  ?= 60s
@@ -51,8 +52,10 @@ build: ## Build bin/isthmus.
 test: tools ## Install what the tests need and run every test once, real programs and race detector included.
 	@echo "compiling the tests with the race detector (the first time: some minutes)"
 	@command -v chromium >/dev/null || echo "chromium is missing: GraphiQL is not opened in a browser"
+	@command -v npm >/dev/null || echo "npm is missing: the audit suite of GraphQL over HTTP does not run"
+	@! command -v npm >/dev/null || [ $(AUDIT)/node_modules -nt $(AUDIT)/package-lock.json ] || (cd $(AUDIT) && npm ci --silent && touch node_modules)
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -race -p $(JOBS) -timeout 20m \
-	  -tags "$$(command -v chromium >/dev/null && echo browser)" $(TESTS)
+	  -tags "$$(command -v chromium >/dev/null && echo browser),$$(command -v npm >/dev/null && echo audit)" $(TESTS)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no real program, in under a minute once compiled.

@@ -46,9 +46,11 @@ type remoteSecretsConfig struct {
 }
 
 type graphqlConfig struct {
-	Addr                    string `yaml:"addr"`
-	MaxConnections          int    `yaml:"maxConnections"`
-	MaxConnectionsPerSource int    `yaml:"maxConnectionsPerSource"`
+	Addr                    string   `yaml:"addr"`
+	AllowedHosts            []string `yaml:"allowedHosts"`
+	AllowedOrigins          []string `yaml:"allowedOrigins"`
+	MaxConnections          int      `yaml:"maxConnections"`
+	MaxConnectionsPerSource int      `yaml:"maxConnectionsPerSource"`
 }
 
 type xdsConfig struct {

@@ -190,7 +190,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	})
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{}), warnings: who.warnings}
 	health := server.Health(ready.check, counts.Handler())
-	api := transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL})
+	api := transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL, Origins: s.allowedOrigins})
 	web, err := webOf(s, withCaller(api), withCaller(p.log), health)
 	if err != nil {
 		return nil, err
@@ -333,7 +333,12 @@ func webOf(s settings, api, logging, health http.Handler) (http.Handler, error) 
 			web.Handle(path, health)
 		}
 	}
-	return server.Guard(web, names...), nil
+	return server.Guard(web, server.GuardOptions{
+		Hosts: append(names, s.allowedHosts...), Origins: s.allowedOrigins,
+		Refuse: func(w http.ResponseWriter, r *http.Request, why string) {
+			transport.Refuse(w, r, http.StatusForbidden, transport.Forbidden, why)
+		},
+	}), nil
 }
 
 type door int

@@ -61,6 +61,8 @@ type settings struct {
 	// remoteNamespace is where Secrets of remoteHolders name further clusters.
 	remoteNamespace string
 	remoteHolders   map[federation.ClusterID]bool
+	allowedHosts    []string                          // by which the GraphQL address may be reached, beside the certificate's
+	allowedOrigins  []string                          // of pages elsewhere that may use it
 	limits          federation.Limits                 // of clusters that name none themselves
 	clusterAliases  map[federation.ClusterID][]string // of the clusters of the watched folder
 }
@@ -88,9 +90,13 @@ func resolve(f flags) (settings, error) {
 		},
 		log:  logConfig{Format: cmp.Or(f.log.Format, c.Log.Format, textFormat), Level: cmp.Or(f.log.Level, c.Log.Level, "info")},
 		etcd: c.Etcd, newStore: f.newStore, clusters: c.Clusters,
+		allowedHosts: c.GraphQL.AllowedHosts, allowedOrigins: c.GraphQL.AllowedOrigins,
 		remoteNamespace: cmp.Or(c.RemoteSecrets.Namespace, defaultRemoteNamespace),
 	}
-	var err error
+	err := c.GraphQL.checkHosts()
+	if err != nil {
+		return settings{}, err
+	}
 	if s.remoteHolders, err = c.RemoteSecrets.holders(); err != nil {
 		return settings{}, err
 	}

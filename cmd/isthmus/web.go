@@ -23,6 +23,50 @@ const firstQuery = `{
 }
 `
 
+// examples are the tabs that GraphiQL opens for a first visitor.
+var examples = []string{
+	"# The services of the mesh, merged over all clusters.\nquery Services " + firstQuery,
+	`# What the hub does not use of what a cluster says, and why.
+query Problems {
+  clusters {
+    nodes {
+      clusterID
+      status { phase message }
+      problems { nodes { code object field message } }
+    }
+  }
+}
+`,
+	`# Whether the connected proxies have what they should have.
+query Proxies {
+  proxies {
+    nodes {
+      nodeID
+      clusterID
+      sync { typeUrl state lastError }
+    }
+  }
+}
+`,
+	`# What was done to the configuration.
+query History {
+  history(first: 10) {
+    nodes { revision time author message changes { action object { kind namespace name } } }
+  }
+}
+`,
+	`# Every change of the mesh, as it happens.
+subscription Changes {
+  changes {
+    cursor
+    resync
+    services { action service { hostname namespace } }
+    clusters { action cluster { clusterID status { phase } } }
+  }
+}
+`,
+}
+
 //go:embed page.html
 var pageSource string
 
@@ -73,7 +117,7 @@ func pages(facts pageFacts, api http.Handler) (*http.ServeMux, error) {
 	if err != nil {
 		return nil, err
 	}
-	editor := graphiql.Handler("/graphql", firstQuery)
+	editor := graphiql.Handler("/graphql", firstQuery, examples...)
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", front)
 	mux.Handle("/graphql", api)

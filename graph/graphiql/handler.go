@@ -5,6 +5,7 @@ package graphiql
 import (
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"html/template"
 	"net/http"
 	"strings"
@@ -28,20 +29,28 @@ type handler struct {
 
 // Handler answers a path that ends with /graphiql with the editor, and paths
 // below it with its assets. endpoint is where the editor sends operations,
-// absolute or relative to the page; defaultQuery is what a first visitor finds
-// in the editor.
-func Handler(endpoint, defaultQuery string) http.Handler {
+// absolute or relative to the page; defaultQuery is what a new tab has. A first
+// visitor finds a tab for each of the examples, unless the address of the page has
+// a query (?query= and ?variables=), which is opened then.
+func Handler(endpoint, defaultQuery string, examples ...string) http.Handler {
+	if len(examples) == 0 {
+		examples = []string{defaultQuery}
+	}
 	assets := bundled()
 	assets["page.css"] = plain("page.css", pageCSS)
-	return &handler{page: plain("page.html", page(endpoint, defaultQuery)), assets: assets}
+	return &handler{page: plain("page.html", page(endpoint, defaultQuery, examples)), assets: assets}
 }
 
-func page(endpoint, defaultQuery string) []byte {
+func page(endpoint, defaultQuery string, examples []string) []byte {
 	var out bytes.Buffer
-	parsed := template.Must(template.New("page").Parse(pageHTML))
-	err := parsed.Execute(&out, struct{ Endpoint, Query string }{endpoint, defaultQuery})
+	tabs, err := json.Marshal(examples)
 	if err != nil {
-		panic("rendering the embedded GraphiQL page: " + err.Error()) // Impossible: two strings into a fixed template.
+		panic("writing the examples of GraphiQL: " + err.Error()) // Impossible: they are strings.
+	}
+	parsed := template.Must(template.New("page").Parse(pageHTML))
+	err = parsed.Execute(&out, struct{ Endpoint, Query, Examples string }{endpoint, defaultQuery, string(tabs)})
+	if err != nil {
+		panic("rendering the embedded GraphiQL page: " + err.Error()) // Impossible: strings into a fixed template.
 	}
 	return out.Bytes()
 }

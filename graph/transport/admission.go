@@ -24,14 +24,14 @@ type accepted struct {
 }
 
 // admit checks everything of a request that stands before its body.
-func admit(r *http.Request) (accepts accepted, fault *refusal) {
+func (h *Handler) admit(r *http.Request) (accepts accepted, fault *refusal) {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
 		fault = refuse(http.StatusMethodNotAllowed, BadUserInput,
 			"GraphQL is asked by POST, or by GET with a query; the single connection mode of graphql-sse is not offered")
 		fault.allow = "GET, POST"
 		return accepts, fault
 	}
-	if fault := sameSite(r); fault != nil {
+	if fault := h.sameSite(r); fault != nil {
 		return accepts, fault
 	}
 	accepts, ok := negotiate(r.Header.Values("Accept"))
@@ -54,7 +54,10 @@ const reservationHeader = "X-GraphQL-Event-Stream-Token"
 
 // sameSite refuses what a page of another origin made a browser send. Programs
 // that are not browsers send none of these headers.
-func sameSite(r *http.Request) *refusal {
+func (h *Handler) sameSite(r *http.Request) *refusal {
+	if slices.ContainsFunc(h.options.Origins, func(allowed string) bool { return strings.EqualFold(allowed, r.Header.Get("Origin")) }) {
+		return nil
+	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 	default:
@@ -87,22 +90,24 @@ func jsonBody(header http.Header) *refusal {
 	return nil
 }
 
-// negotiate picks the answer's media type by the weights of Accept. Without the
-// header, and among equals, application/graphql-response+json is preferred. A
+// negotiate picks the answer's media type by the weights of Accept. Clients that do
+// not name application/graphql-response+json get application/json, which they all
+// know; among equals the former is preferred. A
 // stream is taken where text/event-stream is named; queries and mutations are
 // answered as one only where it weighs more than the other types.
 func negotiate(accept []string) (accepts accepted, ok bool) {
-	accepts.mediaType = mediaTypeGraphQL
+	accepts.mediaType = mediaTypeJSON
 	header := strings.Join(accept, ",")
 	if strings.TrimSpace(header) == "" {
 		accepts.plain = true
 		return accepts, true
 	}
-	best := 0.0
-	for _, offered := range []string{mediaTypeGraphQL, mediaTypeJSON} {
-		if weight := weightOf(offered, header, "application/*", "*/*"); weight > best {
-			accepts.mediaType, best = offered, weight
-		}
+	best := weightOf(mediaTypeGraphQL, header)
+	if best > 0 {
+		accepts.mediaType = mediaTypeGraphQL
+	}
+	if weight := weightOf(mediaTypeJSON, header, "application/*", "*/*"); weight > best {
+		accepts.mediaType, best = mediaTypeJSON, weight
 	}
 	stream := weightOf(mediaTypeEvents, header)
 	accepts.stream, accepts.plain = stream > 0, best > 0 && best >= stream

@@ -31,7 +31,9 @@ const (
 	TooComplex         Code = "TOO_COMPLEX"            // A limit stands in the way; ask for less at once.
 	RateLimited        Code = "RATE_LIMITED"           // Ask again later.
 	Unavailable        Code = "UNAVAILABLE"            // The hub cannot answer now, or not in time.
-	Internal           Code = "INTERNAL"               // A fault of the hub; its log has the cause under the request ID.
+	// The hub keeps no queries by their hash; send the document.
+	PersistedQueryNotSupported Code = "PERSISTED_QUERY_NOT_SUPPORTED"
+	Internal                   Code = "INTERNAL" // A fault of the hub; its log has the cause under the request ID.
 )
 
 const (

@@ -31,6 +31,9 @@ type Options struct {
 	// 294 where the client takes application/graphql-response+json, instead of 200.
 	PartialSuccess bool
 	Observer       Observer // nil: nobody counts.
+	// Origins are those of pages elsewhere that may send operations, such as
+	// https://dashboard.example.com.
+	Origins []string
 	// Connect decides on the payload of a connection_init, which may be nil: an
 	// error closes the WebSocket with 4403. nil: whoever was let in may stay.
 	Connect func(ctx context.Context, payload map[string]any) error
@@ -104,7 +107,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveSocket(&reply, r)
 		return
 	}
-	accepts, fault := admit(r)
+	accepts, fault := h.admit(r)
 	if fault != nil {
 		reply.fault(fault)
 		return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -107,12 +108,14 @@ func TestAllowNamesTheMethods(t *testing.T) {
 func TestAcceptDecidesTheMediaType(t *testing.T) {
 	handler := newHandler(t)
 	for accept, want := range map[string]string{
-		"":                                  graphqlJSON,
-		"*/*":                               graphqlJSON,
-		"application/*":                     graphqlJSON,
-		"application/json":                  plainJSON,
-		"application/graphql-response+json": graphqlJSON,
-		"application/json, */*;q=0.1":       plainJSON,
+		"":              plainJSON, // R45
+		"*/*":           plainJSON,
+		"application/*": plainJSON,
+		"application/graphql-response+json, application/json": graphqlJSON,
+		"application/graphql-response+json;q=0.5, */*":        plainJSON,
+		"application/json":                                                plainJSON,
+		"application/graphql-response+json":                               graphqlJSON,
+		"application/json, */*;q=0.1":                                     plainJSON,
 		"application/json;q=0.5, application/graphql-response+json;q=0.4": plainJSON,
 		"application/graphql-response+json;q=0, */*":                      plainJSON,
 		"text/html, application/json;charset=UTF-8":                       plainJSON,
@@ -160,7 +163,7 @@ func TestPartialSuccess(t *testing.T) {
 	if got := send(t, newHandler(t), post("{hello refused}")); got.status != 200 || got.code() != "NOT_FOUND" || len(got.Data) == 0 {
 		t.Errorf("got %d %s", got.status, got.body)
 	}
-	if got := send(t, draft, post("{hello refused}")); got.status != 294 {
+	if got := send(t, draft, post("{hello refused}").with("Accept", "application/graphql-response+json")); got.status != 294 {
 		t.Errorf("with the draft's status, got %d", got.status)
 	}
 	if got := send(t, draft, post("{hello refused}").with("Accept", "application/json")); got.status != 200 {
@@ -204,5 +207,21 @@ func TestTooManyAtOnce(t *testing.T) {
 	schema.slow <- struct{}{}
 	if first := <-done; first.status != 200 || got.status != 503 || got.code() != "UNAVAILABLE" || got.header.Get("Retry-After") == "" {
 		t.Errorf("the first got %d, the second %d %s", first.status, got.status, got.body)
+	}
+}
+
+// TestR45PersistedQueriesAreRefusedSoThatClientsSendTheDocument: by the code and text
+// that their clients look for.
+func TestR45PersistedQueriesAreRefusedSoThatClientsSendTheDocument(t *testing.T) {
+	handler := newHandler(t)
+	const hash = `{"persistedQuery":{"version":1,"sha256Hash":"ecf4edb46db40b5132295c0291d62fb65d6759a9eedfa4d5d612dd5ec54a6b38"}}`
+	for _, c := range []call{postBody(`{"extensions":` + hash + `}`), get("extensions=" + url.QueryEscape(hash))} {
+		got := send(t, handler, c)
+		if got.status != http.StatusBadRequest || got.code() != "PERSISTED_QUERY_NOT_SUPPORTED" || !strings.Contains(got.body, `"PersistedQueryNotSupported"`) {
+			t.Errorf("got %d %s", got.status, got.body)
+		}
+	}
+	if got := send(t, handler, postBody(`{"query":"{hello}","extensions":`+hash+`}`)); got.status != http.StatusOK {
+		t.Errorf("with its document it gets %d %s", got.status, got.body)
 	}
 }

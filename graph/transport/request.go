@@ -87,6 +87,9 @@ func fromMembers(members map[string]json.RawMessage) (*graphql.RawParams, *refus
 			return nil, malformed("the parameter " + member.name + " is " + member.kind)
 		}
 	}
+	if params.Query == "" && params.Extensions["persistedQuery"] != nil {
+		return nil, refuse(http.StatusBadRequest, PersistedQueryNotSupported, "PersistedQueryNotSupported") // the text that clients look for
+	}
 	if params.Query == "" {
 		return nil, malformed("the parameter query is missing")
 	}

@@ -139,7 +139,7 @@ func TestLargeHeadersAreRefused(t *testing.T) {
 
 // TestBG13GuardRefusesOtherSites covers rebinding names, foreign origins and preflights (B-G13, B-G14).
 func TestBG13GuardRefusesOtherSites(t *testing.T) {
-	guarded := Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }), "hub.internal")
+	guarded := Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }), GuardOptions{Hosts: []string{"hub.internal"}})
 	for _, c := range []struct {
 		host, origin string
 		want         int
@@ -176,6 +176,37 @@ func TestBG13GuardRefusesOtherSites(t *testing.T) {
 			if recorder.Code != c.want || recorder.Header().Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s with host %q and origin %q: got %d", method, c.host, c.origin, recorder.Code)
 			}
+		}
+	}
+}
+
+// TestR45GuardAllowsTheOriginsThatWereNamed: their pages may send operations and read
+// the answers; nobody else's may.
+func TestR45GuardAllowsTheOriginsThatWereNamed(t *testing.T) {
+	const page = "https://dashboard.example.com"
+	guarded := Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+		GuardOptions{Hosts: []string{"hub.example.com"}, Origins: []string{page, "https://hub.example.com"}})
+	for _, c := range []struct {
+		method, host, origin string
+		want                 int
+	}{
+		{http.MethodPost, "hub.example.com", page, http.StatusTeapot},
+		{http.MethodOptions, "hub.example.com", page, http.StatusNoContent},
+		{http.MethodPost, "hub.example.com", "https://hub.example.com", http.StatusTeapot}, // behind a proxy that ends TLS
+		{http.MethodPost, "evil.example", page, http.StatusForbidden},
+		{http.MethodPost, "hub.example.com", "http://dashboard.example.com", http.StatusForbidden},
+		{http.MethodPost, "hub.example.com", page + ".evil.example", http.StatusForbidden},
+		{http.MethodOptions, "hub.example.com", "https://evil.example", http.StatusForbidden},
+	} {
+		request := httptest.NewRequest(c.method, "/graphql", nil)
+		request.Host = c.host
+		request.Header.Set("Origin", c.origin)
+		request.Header.Set("Access-Control-Request-Method", "POST")
+		recorder := httptest.NewRecorder()
+		guarded.ServeHTTP(recorder, request)
+		allowed := recorder.Header().Get("Access-Control-Allow-Origin")
+		if recorder.Code != c.want || (allowed == c.origin) != (c.want != http.StatusForbidden) {
+			t.Errorf("%+v gets %d, allowed %q", c, recorder.Code, allowed)
 		}
 	}
 }

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/parser"
+	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
+)
+
+// TestR45ExamplesOfTheEditorFitTheSchema: each has a name, which its tab shows.
+func TestR45ExamplesOfTheEditorFitTheSchema(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "schema.graphql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: string(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, example := range examples {
+		document, err := parser.ParseQuery(&ast.Source{Input: example})
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, example)
+		}
+		if errs := validator.ValidateWithRules(schema, document, rules.NewDefaultRules()); len(errs) > 0 || document.Operations[0].Name == "" {
+			t.Errorf("%v in\n%s", errs, example)
+		}
+	}
+}
+
+// refusedAs sends a query with a Host and an Origin and returns the status and the
+// code and request ID of the error.
+func refusedAs(t *testing.T, h *hubUnderTest, host, origin string) (status int, code, id string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/graphql", strings.NewReader(`{"query":"{hub{version}}"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	request.Header.Set("Content-Type", "application/json")
+	if origin != "" {
+		request.Header.Set("Origin", origin)
+	}
+	answer, err := h.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var body struct {
+		Errors []struct {
+			Extensions struct{ Code, RequestID string }
+		}
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
+		t.Fatalf("host %q, origin %q: %v", host, origin, err)
+	}
+	if len(body.Errors) > 0 {
+		code, id = body.Errors[0].Extensions.Code, body.Errors[0].Extensions.RequestID
+	}
+	if id != "" && id != answer.Header.Get("X-Request-Id") {
+		t.Errorf("the error has the ID %q, the header %q", id, answer.Header.Get("X-Request-Id"))
+	}
+	return answer.StatusCode, code, id
+}
+
+// TestR45HostsAndOriginsAreSettings: what is not allowed is refused as GraphQL over
+// HTTP refuses, with a code and the ID of the request.
+func TestR45HostsAndOriginsAreSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("graphql: {allowedHosts: [mesh.example.com], allowedOrigins: [\"https://dashboard.example.com\"]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := startHub(t, "--config", file)
+	for _, c := range []struct {
+		host, origin string
+		refused      bool
+	}{
+		{"localhost", "", false},
+		{"mesh.example.com", "", false},
+		{"mesh.example.com", "https://dashboard.example.com", false},
+		{"other.example.com", "", true},
+		{"mesh.example.com", "https://other.example.com", true},
+	} {
+		status, code, id := refusedAs(t, h, c.host, c.origin)
+		if !c.refused && (status != http.StatusOK || code != "") || c.refused && (status != http.StatusForbidden || code != "FORBIDDEN" || id == "") {
+			t.Errorf("%+v gets %d %q, request ID %q", c, status, code, id)
+		}
+	}
+}
+
+func TestR45SettingsOfHostsAndOriginsAreChecked(t *testing.T) {
+	for text, want := range map[string]string{
+		"graphql: {allowedHosts: [\"https://mesh.example.com\"]}":         "graphql.allowedHosts[0]",
+		"graphql: {allowedHosts: [\"mesh.example.com:8080\"]}":            "graphql.allowedHosts[0]",
+		"graphql: {allowedOrigins: [\"*\"]}":                              "graphql.allowedOrigins[0]",
+		"graphql: {allowedOrigins: [\"https://*.example.com\"]}":          "graphql.allowedOrigins[0]",
+		"graphql: {allowedOrigins: [\"https://dashboard.example.com/\"]}": "graphql.allowedOrigins[0]",
+	} {
+		c, err := parseConfig("config.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.GraphQL.checkHosts(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s gets %v", text, err)
+		}
+	}
+}
