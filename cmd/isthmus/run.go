@@ -9,10 +9,10 @@ import (
 	"maps"
 	"net/http"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
 	"isthmus.dev/isthmus/federation"
@@ -123,6 +123,7 @@ func (p parts) tls() *tls.Config {
 type hub struct {
 	core, edge map[string]func(context.Context) error
 	ready      *readiness
+	endWithin  time.Duration // from when the end was asked for
 }
 
 // join is the only place that knows every room.
@@ -196,7 +197,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		return nil, err
 	}
 
-	h := &hub{ready: ready, core: map[string]func(context.Context) error{
+	h := &hub{ready: ready, endWithin: 3 * drain, core: map[string]func(context.Context) error{
 		"store":         p.store.Run,
 		"registries":    attachment.supervisor.Run,
 		"configuration": configuration.run,
@@ -372,16 +373,15 @@ func (h *hub) run(ctx context.Context) error {
 	defer stopEdge()
 	coreCtx, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
-	var core, edge errgroup.Group
-	start := func(group *errgroup.Group, ctx context.Context, parts map[string]func(context.Context) error) {
+	var core, edge sync.WaitGroup
+	failed := make(chan error, len(h.core)+len(h.edge)) // as they come: some parts may never end
+	start := func(group *sync.WaitGroup, ctx context.Context, parts map[string]func(context.Context) error) {
 		for name, run := range parts {
-			group.Go(func() error {
-				err := run(ctx)
-				if err != nil {
+			group.Go(func() {
+				if err := run(ctx); err != nil {
+					failed <- fmt.Errorf("%s: %w", name, err)
 					stopEdge()
-					return fmt.Errorf("%s: %w", name, err)
 				}
-				return nil
 			})
 		}
 	}
@@ -389,7 +389,31 @@ func (h *hub) run(ctx context.Context) error {
 	start(&edge, ctx, h.edge)
 	<-ctx.Done()
 	h.ready.drain()
-	edgeErr := edge.Wait()
-	stopCore()
-	return errors.Join(edgeErr, core.Wait())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		edge.Wait()
+		stopCore()
+		core.Wait()
+	}()
+	err := h.awaitEnd(over)
+	select {
+	case first := <-failed:
+		return errors.Join(first, err)
+	default:
+		return err
+	}
+}
+
+// awaitEnd waits for all parts, but not for ever: what asks an embedded etcd that has failed, because the disk is full, never
+// gets an answer, whatever its context. A hub that serves nobody must end, so that it is started again.
+func (h *hub) awaitEnd(over <-chan struct{}) error {
+	timer := time.NewTimer(h.endWithin)
+	defer timer.Stop()
+	select {
+	case <-over:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("not all of the hub ended within %s", h.endWithin)
+	}
 }

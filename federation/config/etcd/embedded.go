@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -24,8 +26,14 @@ import (
 type failure chan string
 
 // OnWrite is part of zapcore.CheckWriteHook.
-func (f failure) OnWrite(entry *zapcore.CheckedEntry, _ []zapcore.Field) {
-	f.say(entry.Message)
+func (f failure) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	why := entry.Message
+	for _, field := range fields {
+		if err, is := field.Interface.(error); is {
+			why += ": " + err.Error()
+		}
+	}
+	f.say(why)
 	runtime.Goexit()
 }
 
@@ -98,7 +106,7 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 		}
 	case err = <-failed:
 	case why := <-broken:
-		err = fmt.Errorf("%s: the data is damaged; restore a backup of the folder, or remove it and start once with --new-store", why)
+		err = damagedBy(why)
 	case <-ctx.Done():
 		err = notReady(ctx)
 		if errors.Is(ctx.Err(), context.Canceled) {
@@ -106,6 +114,14 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 		}
 	}
 	return nil, fmt.Errorf("opening the embedded etcd in %s: %w", o.DataDir, err)
+}
+
+// damagedBy says what can be done. A full disk damages nothing, and nobody should remove the store for it.
+func damagedBy(why string) error {
+	if strings.Contains(why, syscall.ENOSPC.Error()) {
+		return fmt.Errorf("%s: free space on its disk and start again; the store is not damaged", why)
+	}
+	return fmt.Errorf("%s: the data is damaged; restore a backup of the folder, or remove it and start once with --new-store", why)
 }
 
 // closeStarted waits for the end of a start that nobody wants any more. After a
