@@ -141,6 +141,17 @@ func TestR44UnknownWordsGetASuggestion(t *testing.T) {
 	}
 }
 
+// A word for several kinds names each of them, and what else has gateways.
+func TestR44AnAmbiguousKindNamesItsCandidates(t *testing.T) {
+	atHub(t)
+	for _, word := range []string{"gateways", "gateway"} {
+		code, _, errText := command(t, "get", word)
+		if code != exitUsage || !strings.Contains(errText, "write gateways.gateway.networking.k8s.io or gateways.networking.istio.io; ") || !strings.Contains(errText, "isthmus describe network NAME") {
+			t.Errorf("%s: exit %d: %s", word, code, errText)
+		}
+	}
+}
+
 // explain, status and proxy status answer what istioctl's do.
 func TestR44ExplainAndStatus(t *testing.T) {
 	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
