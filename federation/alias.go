@@ -10,8 +10,8 @@ import "slices"
 // maxAliasSteps bounds chains of ExternalNames.
 const maxAliasSteps = 8
 
-func aliasKey(target Hostname, key ServiceKey) []byte {
-	return append([]byte(string(target)+nul), key.bytes()...)
+func aliasKey(target Hostname, key ServiceKey) string {
+	return string(target) + nul + key.sortKey()
 }
 
 // indexExternalName moves the index by target from the old service to the new one.
@@ -24,7 +24,7 @@ func (d *draft) indexExternalName(key ServiceKey, old, now *Service) {
 		d.aliases.Delete(aliasKey(before, key))
 	}
 	if after != "" {
-		d.aliases.Insert(aliasKey(after, key), key)
+		d.aliases.Set(aliasKey(after, key), key)
 	}
 }
 
@@ -74,7 +74,7 @@ func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service 
 	for step, from := 0, []Hostname{host}; step < maxAliasSteps && len(from) > 0; step++ {
 		var next []Hostname
 		for _, target := range from {
-			r.snapshot.aliases.Root().WalkPrefix([]byte(string(target)+nul), func(_ []byte, key ServiceKey) bool {
+			r.snapshot.aliases.WalkPrefix(string(target)+nul, func(_ string, key ServiceKey) bool {
 				svc, _ := r.snapshot.Service(key)
 				if r.deps.Services[key] |= ReasonSpec; match(svc) && !seen[key.Hostname] {
 					seen[key.Hostname] = true
@@ -114,7 +114,7 @@ func (s *Snapshot) AliasTargets(of *Service) []*Service {
 // registry does not give it may mean the instances of the others alone.
 func aliasesOf(in mergeInput) []Hostname {
 	counts := map[Hostname]int{}
-	for _, shard := range in.shards {
+	for _, shard := range in.shards.All() {
 		for _, name := range shard.Aliases {
 			counts[name]++
 		}

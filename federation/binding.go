@@ -29,8 +29,8 @@ type bound struct {
 	service *Service
 }
 
-func bindingBytes(target, binder ServiceKey, source ShardKey) []byte {
-	return []byte(string(target.bytes()) + nul + string(binder.bytes()) + nul + source.prefix())
+func bindingKey(target, binder ServiceKey, source ShardKey) string {
+	return target.sortKey() + nul + binder.sortKey() + nul + source.prefix()
 }
 
 func (d *draft) indexBindings(source ShardKey, key ServiceKey, old, now *Shard) {
@@ -46,12 +46,12 @@ func (d *draft) indexBindings(source ShardKey, key ServiceKey, old, now *Shard) 
 	}
 	d.rebound = true
 	for _, b := range before {
-		d.bindings.Delete(bindingBytes(b.Service, key, source))
-		d.bindings.Delete(bindingBytes(b.anywhere(), key, source))
+		d.bindings.Delete(bindingKey(b.Service, key, source))
+		d.bindings.Delete(bindingKey(b.anywhere(), key, source))
 	}
 	for _, b := range after {
-		d.bindings.Insert(bindingBytes(b.Service, key, source), key)
-		d.bindings.Insert(bindingBytes(b.anywhere(), key, source), key)
+		d.bindings.Set(bindingKey(b.Service, key, source), key)
+		d.bindings.Set(bindingKey(b.anywhere(), key, source), key)
 	}
 }
 
@@ -72,14 +72,14 @@ func (d *draft) targetOf(b BoundService) ServiceKey {
 func (d *draft) find(key ServiceKey, old *Service, circle map[ServiceKey]bool) map[ShardKey]found {
 	shards := d.shards(key)
 	if old != nil {
-		for source, shard := range old.Shards {
-			if len(shard.Bound) > 0 && (shards[source] == nil || len(shards[source].Bound) == 0) {
-				d.setProblem(source, problemOfBinding, string(key.bytes()), nil)
+		for source, shard := range old.Shards.All() {
+			if len(shard.Bound) > 0 && (shards.Of(source) == nil || len(shards.Of(source).Bound) == 0) {
+				d.setProblem(source, problemOfBinding, key.sortKey(), nil)
 			}
 		}
 	}
 	var all map[ShardKey]found
-	for source, shard := range shards {
+	for source, shard := range shards.All() {
 		if !shard.Selector.active() && len(shard.Bound) == 0 {
 			continue
 		}
@@ -89,7 +89,7 @@ func (d *draft) find(key ServiceKey, old *Service, circle map[ServiceKey]bool) m
 		f := found{selected: d.selected(source, key.Namespace, shard)}
 		if len(shard.Bound) > 0 {
 			targets, problem := d.targets(key, shard, circle)
-			d.setProblem(source, problemOfBinding, string(key.bytes()), problem)
+			d.setProblem(source, problemOfBinding, key.sortKey(), problem)
 			f.lent = lend(source, shard, targets)
 		}
 		all[source] = f
@@ -109,7 +109,7 @@ func (d *draft) targets(key ServiceKey, shard *Shard, circle map[ServiceKey]bool
 		if circle[target] {
 			return nil, &Problem{Code: "BINDING_CYCLE", Object: object, Field: fmt.Sprintf("services[%d]", i), Message: fmt.Sprintf("%s leads back to this service, which has no bound endpoints for that; bind it to services that are not made of it", target)}
 		}
-		if svc, ok := d.services.Get(target.bytes()); ok {
+		if svc, ok := d.services.Get(target.sortKey()); ok {
 			targets = append(targets, bound{b, svc})
 			continue
 		}

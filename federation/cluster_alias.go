@@ -42,7 +42,7 @@ func AliasProblem(alias string) string {
 // else by an alias that no other cluster has. A name that stands for no cluster is
 // returned as it is.
 func (s *Snapshot) ClusterNamed(name ClusterID) ClusterID {
-	if _, is := s.clusters.Get([]byte(name)); is {
+	if _, is := s.clusters.Get(string(name)); is {
 		return name
 	}
 	if id := s.named[string(name)]; id != "" {
@@ -58,7 +58,7 @@ func (d *draft) nameClusters() map[string]ClusterID {
 		return d.base.named
 	}
 	named := map[string]ClusterID{}
-	d.clusters.Root().Walk(func(_ []byte, c *Cluster) bool {
+	d.clusters.Walk(func(_ string, c *Cluster) bool {
 		for _, alias := range c.Spec.Aliases.List() {
 			id := c.ID
 			if _, taken := named[alias]; taken {

@@ -87,9 +87,13 @@ func compareTwins(a, b Endpoint) int {
 	}))
 }
 
-// normalEndpoints sorts, fills in defaults and keeps the best of entries that
-// name the same sockets, so that equal contents are equal slices.
-func normalEndpoints(in []Endpoint) []Endpoint {
+// NormalEndpoints sorts, fills in defaults and keeps the best of entries that
+// name the same sockets, so that equal contents are equal slices. Where there is
+// nothing to do it returns the same slice.
+func NormalEndpoints(in []Endpoint) []Endpoint {
+	if areNormal(in) {
+		return in
+	}
 	out := slices.Clone(in)
 	for i := range out {
 		out[i].Network = cmp.Or(out[i].Network, DefaultNetwork)
@@ -99,4 +103,13 @@ func normalEndpoints(in []Endpoint) []Endpoint {
 		slices.SortStableFunc(out, compareEndpoints)
 	}
 	return slices.CompactFunc(out, func(a, b Endpoint) bool { return compareTwins(a, b) == 0 })
+}
+
+func areNormal(in []Endpoint) bool {
+	for i := range in {
+		if in[i].Network == "" || in[i].Health == "" || i > 0 && (compareTwins(in[i-1], in[i]) == 0 || compareEndpoints(in[i-1], in[i]) > 0) {
+			return false
+		}
+	}
+	return true
 }

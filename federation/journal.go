@@ -6,17 +6,17 @@ import "slices"
 // further behind is told All.
 const journalSpan = 16384
 
-// entryKind is the first byte of a journal entry.
-type entryKind byte
+// entryKind is the first letter of a journal entry.
+type entryKind string
 
 const (
-	serviceEntry entryKind = 's'
-	clusterEntry entryKind = 'c'
-	addressEntry entryKind = 'a'
-	settingEntry entryKind = 'g'
-	objectEntry  entryKind = 'o'
-	networkEntry entryKind = 'n'
-	labelsEntry  entryKind = 'l'
+	serviceEntry entryKind = "s"
+	clusterEntry entryKind = "c"
+	addressEntry entryKind = "a"
+	settingEntry entryKind = "g"
+	objectEntry  entryKind = "o"
+	networkEntry entryKind = "n"
+	labelsEntry  entryKind = "l"
 )
 
 // record names what one version changed.
@@ -50,7 +50,7 @@ func (j journal) since(version uint64, visit func(kind entryKind, key string)) (
 	}
 	slices.Sort(found)
 	for _, e := range slices.Compact(found) {
-		visit(entryKind(e[0]), e[1:])
+		visit(entryKind(e[:1]), e[1:])
 	}
 	return true
 }

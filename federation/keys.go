@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// The trees of a snapshot are keyed by bytes in which NUL ends a name, so that
-// their order is the order of the names and no two names run together.
+// The maps of a snapshot are keyed by strings in which NUL ends a name, so that
+// their order is the order of the names and no two names run together. What a key
+// says is read from the key, which shares its memory.
 
 const nul = "\x00"
 
-func (k ServiceKey) bytes() []byte { return []byte(string(k.Hostname) + nul + k.Namespace) }
+func (k ServiceKey) sortKey() string { return string(k.Hostname) + nul + k.Namespace }
 
 func serviceKeyOf(key string) ServiceKey {
 	host, ns, _ := strings.Cut(key, nul)
@@ -21,17 +22,17 @@ func serviceKeyOf(key string) ServiceKey {
 func (k ShardKey) prefix() string { return string(k.Cluster) + nul + string(k.Provider) + nul }
 
 // shardKeyOf reads the shard at the beginning of a key.
-func shardKeyOf(k []byte) ShardKey {
-	cluster, rest, _ := strings.Cut(string(k), nul)
+func shardKeyOf(k string) ShardKey {
+	cluster, rest, _ := strings.Cut(k, nul)
 	provider, _, _ := strings.Cut(rest, nul)
 	return ShardKey{Cluster: ClusterID(cluster), Provider: Provider(provider)}
 }
 
-func clusterPrefix(id ClusterID) []byte { return []byte(string(id) + nul) }
+func clusterPrefix(id ClusterID) string { return string(id) + nul }
 
-func (k AddressKey) bytes() []byte {
+func (k AddressKey) sortKey() string {
 	a := k.Addr.As16()
-	return append([]byte(string(k.Network)+nul), a[:]...)
+	return string(k.Network) + nul + string(a[:])
 }
 
 func addressKeyOf(key string) AddressKey {
@@ -42,11 +43,23 @@ func addressKeyOf(key string) AddressKey {
 	}
 }
 
-func vipKey(vip netip.Addr, service ServiceKey) []byte {
+// vipBytes is how long the address in the key of a VIP is.
+const vipBytes = 16
+
+func vipPrefix(vip netip.Addr) string {
 	a := vip.As16()
-	return append(a[:], service.bytes()...)
+	return string(a[:])
 }
 
-func portKey(number uint16, service ServiceKey) []byte {
-	return append(binary.BigEndian.AppendUint16(nil, number), service.bytes()...)
+// portBytes is how long the number in the key of a port is.
+const portBytes = 2
+
+func portPrefix(number uint16) string {
+	return string(binary.BigEndian.AppendUint16(nil, number))
+}
+
+func vipKey(vip netip.Addr, service ServiceKey) string { return vipPrefix(vip) + service.sortKey() }
+
+func portKey(number uint16, service ServiceKey) string {
+	return portPrefix(number) + service.sortKey()
 }

@@ -13,7 +13,7 @@ import (
 // mergeInput is all that the merge of one service depends on.
 type mergeInput struct {
 	key        ServiceKey
-	shards     map[ShardKey]*Shard
+	shards     ShardSet
 	found      map[ShardKey]found // what selectors and bindings add
 	precedence func(ClusterID) int
 	place      func(ShardKey, []Endpoint) []Endpoint // see draft.place
@@ -28,7 +28,7 @@ type mergeInput struct {
 func merge(in mergeInput) *Service {
 	m := merger{in: in, svc: &Service{Key: in.key, Shards: in.shards}}
 	for i, key := range m.order() {
-		shard := in.shards[key]
+		shard := in.shards.Of(key)
 		if i == 0 {
 			m.svc.Resolution, m.svc.MeshExternal, m.svc.ExportTo = m.resolution(key, shard), shard.MeshExternal, shard.ExportTo
 			m.svc.ExternalName, m.first = shard.ExternalName, key.Cluster
@@ -53,11 +53,17 @@ type merger struct {
 }
 
 func (m *merger) order() []ShardKey {
-	return slices.SortedFunc(maps.Keys(m.in.shards), func(a, b ShardKey) int {
+	ordered := slices.Clone(m.in.shards)
+	slices.SortFunc(ordered, func(a, b keyedShard) int {
 		return cmp.Or(
-			cmp.Compare(m.in.precedence(a.Cluster), m.in.precedence(b.Cluster)),
-			compareAge(m.in.shards[a].Created, m.in.shards[b].Created), a.Compare(b))
+			cmp.Compare(m.in.precedence(a.Key.Cluster), m.in.precedence(b.Key.Cluster)),
+			compareAge(a.Shard.Created, b.Shard.Created), a.Key.Compare(b.Key))
 	})
+	keys := make([]ShardKey, len(ordered))
+	for i, k := range ordered {
+		keys[i] = k.Key
+	}
+	return keys
 }
 
 // compareAge puts the older first and the unknown last.
@@ -134,14 +140,11 @@ func (m *merger) addVIPs(key ShardKey, shard *Shard) {
 	if len(vips) == 0 {
 		return
 	}
-	if m.svc.ClusterVIPs == nil {
-		m.svc.ClusterVIPs = map[ClusterID][]netip.Prefix{}
-	}
-	all := append(vips, m.svc.ClusterVIPs[key.Cluster]...)
+	all := append(vips, m.svc.ClusterVIPs.Of(key.Cluster)...)
 	slices.SortFunc(all, func(a, b netip.Prefix) int {
 		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 	})
-	m.svc.ClusterVIPs[key.Cluster] = slices.Compact(all)
+	m.svc.ClusterVIPs = m.svc.ClusterVIPs.with(key.Cluster, slices.Compact(all))
 }
 
 // addEndpoints keeps what the address policy allows; the slice is shared with
@@ -259,8 +262,8 @@ func reasonsFor(old, now *Service) Reason {
 
 // sameSaid tells that the registries said the same of the endpoints, those that
 // are refused included: the next policy may allow them.
-func sameSaid(old, now map[ShardKey]*Shard) bool {
-	return maps.EqualFunc(old, now, func(a, b *Shard) bool { return a == b || endpointsEqual(a.Endpoints, b.Endpoints) })
+func sameSaid(old, now ShardSet) bool {
+	return old.equal(now, func(a, b *Shard) bool { return endpointsEqual(a.Endpoints, b.Endpoints) })
 }
 
 func conflictsEqual(a, b Conflict) bool {
@@ -271,8 +274,8 @@ func specsEqual(old, now *Service) bool {
 	ports := slices.EqualFunc(old.Ports, now.Ports, func(a, b ServicePort) bool {
 		return a.Name == b.Name && a.Number == b.Number && a.Protocol == b.Protocol && slices.Equal(a.Declared, b.Declared)
 	})
-	vips := maps.EqualFunc(old.ClusterVIPs, now.ClusterVIPs, slices.Equal)
-	shards := maps.EqualFunc(old.Shards, now.Shards, func(a, b *Shard) bool { return a == b || a.specEqual(b) })
+	vips := old.ClusterVIPs.equal(now.ClusterVIPs)
+	shards := old.Shards.equal(now.Shards, (*Shard).specEqual)
 	return ports && vips && shards && old.Resolution == now.Resolution && old.MeshExternal == now.MeshExternal && old.Created.Equal(now.Created) &&
 		slices.Equal(old.ExportTo, now.ExportTo) && old.TrafficDistribution == now.TrafficDistribution &&
 		slices.Equal(old.Aliases, now.Aliases) && old.ExternalName == now.ExternalName

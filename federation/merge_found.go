@@ -39,7 +39,7 @@ func (m *merger) endpointsOf(key ShardKey, shard *Shard) []Endpoint {
 			list = append(list, e)
 		}
 	}
-	return normalEndpoints(list)
+	return NormalEndpoints(list)
 }
 
 func (m *merger) collectSockets() {
@@ -47,7 +47,7 @@ func (m *merger) collectSockets() {
 		return
 	}
 	m.sockets, m.taken = map[string]bool{}, map[taken]bool{}
-	for key, shard := range m.in.shards {
+	for key, shard := range m.in.shards.All() {
 		ports := m.in.found[key].lent.portsOf(shard)
 		for i := range shard.Endpoints {
 			m.sockets[sockets(ports, &shard.Endpoints[i])] = true

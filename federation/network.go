@@ -88,7 +88,7 @@ func (s *Snapshot) Network(id NetworkID) (*Network, bool) { return s.networks.kn
 // only where something is in it or it has an object.
 func (s *Snapshot) Networks() iter.Seq[*Network] {
 	return func(yield func(*Network) bool) {
-		s.networks.byID.Root().Walk(func(_ []byte, n *Network) bool { return !yield(n) })
+		s.networks.byID.Walk(func(_ string, n *Network) bool { return !yield(n) })
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *Snapshot) Networks() iter.Seq[*Network] {
 func (s *Snapshot) GatewayNames() iter.Seq[Hostname] {
 	return func(yield func(Hostname) bool) {
 		last := Hostname("")
-		s.networks.uses.Root().WalkPrefix([]byte{byte(useOfName)}, func(k []byte, use gatewayUse) bool {
+		s.networks.uses.WalkPrefix(string(useOfName), func(k string, use gatewayUse) bool {
 			if Hostname(use.of) == last {
 				return false
 			}

@@ -21,7 +21,7 @@ func (m *networkMaker) add(g Gateway, ip netip.Addr, port uint16) {
 	}
 	m.byAddress[at] = true
 	m.use(useOfGateway, at.String())
-	g.Address, g.Verdicts = at, verdictsOf(m.draft.networks.verdicts, at)
+	g.Address, g.Verdicts = at, verdictsOf(&m.draft.networks.verdicts, at)
 	m.network.Gateways = append(m.network.Gateways, g)
 }
 
@@ -36,7 +36,7 @@ func (m *networkMaker) byName(g Gateway, name Hostname, port uint16) {
 		return
 	}
 	m.use(useOfName, string(name))
-	addresses, known := m.draft.networks.resolved.Get([]byte(name))
+	addresses, known := m.draft.networks.resolved.Get(string(name))
 	if !known || len(addresses) == 0 {
 		m.refuse(string(name), "has no address: it was not resolved yet", g.Cause)
 	}
@@ -56,8 +56,8 @@ func (m *networkMaker) byService(g Gateway, spec NetworkGateway) {
 	}
 	found := false
 	for _, group := range svc.Endpoints {
-		entry, shard := g, svc.Shards[group.Shard]
-		cluster, _ := m.draft.clusters.Get([]byte(group.Shard.Cluster))
+		entry, shard := g, svc.Shards.Of(group.Shard)
+		cluster, _ := m.draft.clusters.Get(string(group.Shard.Cluster))
 		port := cmp.Or(spec.Port, shard.gatewayPort())
 		if len(shard.External) > 0 && cluster.Network() == m.network.ID {
 			if entry.Locality == (Locality{}) {
@@ -76,14 +76,14 @@ func (m *networkMaker) byService(g Gateway, spec NetworkGateway) {
 
 func (m *networkMaker) serviceNamed(host Hostname, namespace string) (*Service, string) {
 	if namespace != "" {
-		svc, ok := m.draft.services.Get(ServiceKey{Hostname: host, Namespace: namespace}.bytes())
+		svc, ok := m.draft.services.Get(ServiceKey{Hostname: host, Namespace: namespace}.sortKey())
 		if !ok {
 			return nil, fmt.Sprintf("is no service in namespace %q", namespace)
 		}
 		return svc, ""
 	}
 	var found []*Service
-	m.draft.services.Root().WalkPrefix([]byte(string(host)+nul), func(_ []byte, svc *Service) bool {
+	m.draft.services.WalkPrefix(string(host)+nul, func(_ string, svc *Service) bool {
 		found = append(found, svc)
 		return false
 	})
@@ -118,8 +118,8 @@ func (m *networkMaker) external(g Gateway, shard *Shard, port uint16) {
 }
 
 func (d *draft) serviceAt(vip netip.Addr) (owner ServiceKey, found bool) {
-	d.vips.Root().WalkPrefix(vipKey(vip, ServiceKey{})[:16], func(_ []byte, key ServiceKey) bool {
-		owner, found = key, true
+	d.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
+		owner, found = serviceKeyOf(k[vipBytes:]), true
 		return true
 	})
 	return owner, found

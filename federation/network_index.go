@@ -1,21 +1,21 @@
 package federation
 
 import (
-	"bytes"
 	"net/netip"
 	"slices"
+	"strings"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
+	"isthmus.dev/isthmus/internal/btree"
 )
 
 // networkIndex holds the networks and what they are made of.
 type networkIndex struct {
-	byID     *iradix.Tree[*Network]
-	claims   *iradix.Tree[claim]        // network, service, shard: services whose labels make them gateways
-	uses     *iradix.Tree[gatewayUse]   // kind, thing, network: what networks looked at for their gateways
-	origins  *iradix.Tree[origin]       // network
-	resolved *iradix.Tree[[]netip.Addr] // name
-	verdicts *iradix.Tree[Verdict]      // gateway, observer
+	byID     btree.Map[*Network]
+	claims   btree.Map[claim]        // network, service, shard: services whose labels make them gateways
+	uses     btree.Map[gatewayUse]   // kind, thing, network: what networks looked at for their gateways
+	origins  btree.Map[origin]       // network
+	resolved btree.Map[[]netip.Addr] // name
+	verdicts btree.Map[Verdict]      // gateway, observer
 	placement
 }
 
@@ -37,26 +37,19 @@ type gatewayUse struct {
 	network NetworkID
 }
 
-type useKind byte
+type useKind string
 
 const (
-	useOfName    useKind = 'n' // a name that is resolved
-	useOfService useKind = 's' // services of a hostname
-	useOfAddress useKind = 'a' // an address that may be the VIP of a service
-	useOfGateway useKind = 'g' // a gateway that may be probed
+	useOfName    useKind = "n" // a name that is resolved
+	useOfService useKind = "s" // services of a hostname
+	useOfAddress useKind = "a" // an address that may be the VIP of a service
+	useOfGateway useKind = "g" // a gateway that may be probed
 )
 
-func (k useKind) prefix(of string) []byte { return append([]byte{byte(k)}, of+nul...) }
-
-func emptyNetworks() networkIndex {
-	return networkIndex{
-		byID: iradix.New[*Network](), claims: iradix.New[claim](), uses: iradix.New[gatewayUse](), origins: iradix.New[origin](),
-		resolved: iradix.New[[]netip.Addr](), verdicts: iradix.New[Verdict](),
-	}
-}
+func (k useKind) prefix(of string) string { return string(k) + of + nul }
 
 func (x networkIndex) known(id NetworkID) (*Network, bool) {
-	n, ok := x.byID.Get([]byte(id))
+	n, ok := x.byID.Get(string(id))
 	if !ok && id == DefaultNetwork {
 		return &Network{ID: id}, true
 	}
@@ -65,12 +58,12 @@ func (x networkIndex) known(id NetworkID) (*Network, bool) {
 
 // networksTxn is a networkIndex in the making.
 type networksTxn struct {
-	byID     *iradix.Txn[*Network]
-	claims   *iradix.Txn[claim]
-	uses     *iradix.Txn[gatewayUse]
-	origins  *iradix.Txn[origin]
-	resolved *iradix.Txn[[]netip.Addr]
-	verdicts *iradix.Txn[Verdict]
+	byID     btree.Txn[*Network]
+	claims   btree.Txn[claim]
+	uses     btree.Txn[gatewayUse]
+	origins  btree.Txn[origin]
+	resolved btree.Txn[[]netip.Addr]
+	verdicts btree.Txn[Verdict]
 	placement
 	dirty   map[NetworkID]bool // to be made anew
 	all     bool               // every network is dirty
@@ -96,7 +89,7 @@ func (x *networksTxn) commit() networkIndex {
 
 // used marks the networks that looked at the thing.
 func (x *networksTxn) used(kind useKind, of string) {
-	x.uses.Root().WalkPrefix(kind.prefix(of), func(_ []byte, use gatewayUse) bool {
+	x.uses.WalkPrefix(kind.prefix(of), func(_ string, use gatewayUse) bool {
 		x.dirty[use.network] = true
 		return false
 	})
@@ -105,8 +98,8 @@ func (x *networksTxn) used(kind useKind, of string) {
 // claimed marks the networks of which services of the cluster say that they are
 // the entry: whether that is believed depends on the cluster's own network.
 func (x *networksTxn) claimed(by ClusterID) {
-	x.claims.Root().Walk(func(k []byte, c claim) bool {
-		if id, _, _ := bytes.Cut(k, []byte(nul)); c.shard.Cluster == by {
+	x.claims.Walk(func(k string, c claim) bool {
+		if id, _, _ := strings.Cut(k, nul); c.shard.Cluster == by {
 			x.dirty[NetworkID(id)] = true
 		}
 		return false
@@ -138,7 +131,7 @@ func (d *draft) noteNetworksOf(key ServiceKey, old, now *Service) {
 		if svc == nil {
 			continue
 		}
-		for _, shard := range svc.Shards {
+		for _, shard := range svc.Shards.All() {
 			if id := shard.claims(); id != "" {
 				d.networks.dirty[id] = true
 			}
@@ -148,8 +141,8 @@ func (d *draft) noteNetworksOf(key ServiceKey, old, now *Service) {
 
 // noteClaim moves the index of gateways by label from the old shard to the new.
 func (d *draft) noteClaim(source ShardKey, key ServiceKey, old, now *Shard) {
-	at := func(id NetworkID) []byte {
-		return append(append([]byte(string(id)+nul), key.bytes()...), nul+source.prefix()...)
+	at := func(id NetworkID) string {
+		return string(id) + nul + key.sortKey() + nul + source.prefix()
 	}
 	before, after := old.claims(), now.claims()
 	if before != after && before != "" {
@@ -157,14 +150,14 @@ func (d *draft) noteClaim(source ShardKey, key ServiceKey, old, now *Shard) {
 		d.networks.dirty[before] = true
 	}
 	if after != "" {
-		d.networks.claims.Insert(at(after), claim{service: key, shard: source})
+		d.networks.claims.Set(at(after), claim{service: key, shard: source})
 		d.networks.dirty[after] = true
 	}
 }
 
 func (d *draft) applyResolved(delta Delta[Hostname, []netip.Addr]) {
 	if delta.Full {
-		d.networks.resolved.Root().Walk(func(k []byte, _ []netip.Addr) bool {
+		d.networks.resolved.Walk(func(k string, _ []netip.Addr) bool {
 			if _, stays := delta.Set[Hostname(k)]; !stays {
 				delta.Gone = append(delta.Gone, Hostname(k))
 			}
@@ -172,17 +165,17 @@ func (d *draft) applyResolved(delta Delta[Hostname, []netip.Addr]) {
 		})
 	}
 	for _, name := range delta.Gone {
-		if _, had := d.networks.resolved.Delete([]byte(name)); had {
+		if _, had := d.networks.resolved.Delete(string(name)); had {
 			d.networks.used(useOfName, string(name))
 			d.changed = true
 		}
 	}
 	for name, to := range delta.Set {
 		to = normalAddresses(to)
-		if was, had := d.networks.resolved.Get([]byte(name)); had && slices.Equal(was, to) {
+		if was, had := d.networks.resolved.Get(string(name)); had && slices.Equal(was, to) {
 			continue
 		}
-		d.networks.resolved.Insert([]byte(name), to)
+		d.networks.resolved.Set(string(name), to)
 		d.networks.used(useOfName, string(name))
 		d.changed = true
 	}

@@ -112,7 +112,7 @@ func (d *draft) applyPlacement() {
 		return
 	}
 	var objects []*Object
-	d.objects.byKey.Root().WalkPrefix([]byte(NetworkKind.prefix()), func(_ []byte, o *Object) bool {
+	d.objects.byKey.WalkPrefix(NetworkKind.prefix(), func(_ string, o *Object) bool {
 		objects = append(objects, o)
 		return false
 	})
@@ -120,15 +120,15 @@ func (d *draft) applyPlacement() {
 	if now.equal(d.networks.placement) {
 		return
 	}
-	d.moveWorkloads(nil, func() {
+	d.moveWorkloads("", func() {
 		d.networks.placement = now
 		var clusters []*Cluster
-		d.clusters.Root().Walk(func(_ []byte, c *Cluster) bool { clusters = append(clusters, c); return false })
+		d.clusters.Walk(func(_ string, c *Cluster) bool { clusters = append(clusters, c); return false })
 		for _, c := range clusters {
 			if c.Declared != now.clusters[c.ID] {
 				next := *c
 				d.storeCluster(&next)
-				d.record(clusterEntry, []byte(c.ID))
+				d.record(clusterEntry, string(c.ID))
 			}
 		}
 	})
@@ -139,8 +139,8 @@ func (d *draft) applyPlacement() {
 // or lose it.
 func (d *draft) storeCluster(now *Cluster) {
 	now.Declared = d.networks.clusters[now.ID]
-	old, had := d.clusters.Get([]byte(now.ID))
-	d.clusters.Insert([]byte(now.ID), now)
+	old, had := d.clusters.Get(string(now.ID))
+	d.clusters.Set(string(now.ID), now)
 	if had && old.Network() == now.Network() {
 		return
 	}
@@ -152,7 +152,7 @@ func (d *draft) storeCluster(now *Cluster) {
 
 // changeCluster is storeCluster for a change that may move what is placed.
 func (d *draft) changeCluster(now *Cluster) {
-	old, had := d.clusters.Get([]byte(now.ID))
+	old, had := d.clusters.Get(string(now.ID))
 	if !had || d.networks.empty() || old.filledIn() == now.filledIn() && old.Network() == now.Network() {
 		d.storeCluster(now)
 		return
@@ -163,14 +163,14 @@ func (d *draft) changeCluster(now *Cluster) {
 
 // moveWorkloads keeps the index by address true over a change of the places of
 // workloads below the prefix.
-func (d *draft) moveWorkloads(prefix []byte, change func()) {
+func (d *draft) moveWorkloads(prefix string, change func()) {
 	type moved struct {
 		resident resident
 		workload *Workload
 		before   []AddressKey
 	}
 	var all []moved
-	d.workloads.Root().WalkPrefix(prefix, func(k []byte, w *Workload) bool {
+	d.workloads.WalkPrefix(prefix, func(k string, w *Workload) bool {
 		shard := shardKeyOf(k)
 		r := resident{shard: shard, workload: workloadKeyOf(k, shard), isPod: true}
 		all = append(all, moved{r, w, d.workloadAddresses(shard, w)})
@@ -191,7 +191,7 @@ func (d *draft) place(shard ShardKey, endpoints []Endpoint) []Endpoint {
 	out := endpoints
 	for i := range endpoints {
 		e := &endpoints[i]
-		c, _ := d.clusters.Get([]byte(cmp.Or(e.Cluster, shard.Cluster)))
+		c, _ := d.clusters.Get(string(cmp.Or(e.Cluster, shard.Cluster)))
 		id := d.networks.networkOf(c, e.Network, e.Address)
 		if id == e.Network {
 			continue

@@ -41,7 +41,7 @@ func (s *Shard) gatewayPort() uint16 {
 // that of these, and of the number of clusters.
 func (d *draft) settleNetworks() {
 	if d.networks.all {
-		d.networks.origins.Root().Walk(func(id []byte, _ origin) bool { d.networks.dirty[NetworkID(id)] = true; return false })
+		d.networks.origins.Walk(func(id string, _ origin) bool { d.networks.dirty[NetworkID(id)] = true; return false })
 	}
 	for id := range d.networks.dirty {
 		d.settleNetwork(id)
@@ -49,9 +49,9 @@ func (d *draft) settleNetworks() {
 }
 
 func (d *draft) settleNetwork(id NetworkID) {
-	old, had := d.networks.byID.Get([]byte(id))
+	old, had := d.networks.byID.Get(string(id))
 	m := networkMaker{draft: d, network: &Network{ID: id, Clusters: d.clustersIn(id)}, byAddress: map[netip.AddrPort]bool{}, uses: map[string]gatewayUse{}}
-	o, declared := d.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.bytes())
+	o, declared := d.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.sortKey())
 	if declared {
 		m.declared(o)
 	}
@@ -63,19 +63,19 @@ func (d *draft) settleNetwork(id NetworkID) {
 		if !had {
 			return
 		}
-		d.networks.byID.Delete([]byte(id))
+		d.networks.byID.Delete(string(id))
 	case had && old.equal(now):
 		return
 	default:
 		now.Version = d.version
-		d.networks.byID.Insert([]byte(id), now)
+		d.networks.byID.Set(string(id), now)
 	}
-	d.record(networkEntry, []byte(id))
+	d.record(networkEntry, string(id))
 }
 
 func (d *draft) clustersIn(id NetworkID) []ClusterID {
 	var found []ClusterID
-	d.clusters.Root().Walk(func(_ []byte, c *Cluster) bool {
+	d.clusters.Walk(func(_ string, c *Cluster) bool {
 		if c.Network() == id {
 			found = append(found, c.ID)
 		}
@@ -93,7 +93,7 @@ type networkMaker struct {
 }
 
 func (m *networkMaker) use(kind useKind, of string) {
-	m.uses[string(kind.prefix(of))+string(m.network.ID)] = gatewayUse{of: of, network: m.network.ID}
+	m.uses[kind.prefix(of)+string(m.network.ID)] = gatewayUse{of: of, network: m.network.ID}
 }
 
 // declared takes what the network's object says.
@@ -126,13 +126,13 @@ func (m *networkMaker) declared(o *Object) {
 // labelled takes the services whose labels make them gateways.
 func (m *networkMaker) labelled() {
 	var claims []claim
-	m.draft.networks.claims.Root().WalkPrefix([]byte(string(m.network.ID)+nul), func(_ []byte, c claim) bool {
+	m.draft.networks.claims.WalkPrefix(string(m.network.ID)+nul, func(_ string, c claim) bool {
 		claims = append(claims, c)
 		return false
 	})
 	for _, c := range claims {
-		svc, ok := m.draft.services.Get(c.service.bytes())
-		if !ok || svc.Shards[c.shard] == nil {
+		svc, ok := m.draft.services.Get(c.service.sortKey())
+		if !ok || svc.Shards.Of(c.shard) == nil {
 			continue
 		}
 		if why := m.draft.refuseClaim(m.network.ID, c); why != "" {
@@ -140,7 +140,7 @@ func (m *networkMaker) labelled() {
 			continue
 		}
 		m.network.Gated = true
-		m.external(Gateway{Locality: svc.commonLocality(c.shard), Cause: c.cause()}, svc.Shards[c.shard], svc.Shards[c.shard].gatewayPort())
+		m.external(Gateway{Locality: svc.commonLocality(c.shard), Cause: c.cause()}, svc.Shards.Of(c.shard), svc.Shards.Of(c.shard).gatewayPort())
 	}
 }
 
@@ -148,11 +148,11 @@ func (m *networkMaker) labelled() {
 // write Services in some namespace of some cluster must not become the entry of
 // a network.
 func (d *draft) refuseClaim(id NetworkID, c claim) string {
-	mesh := meshOf(d.objects.byKey.Get(MeshSettingsKey.bytes()))
+	mesh := meshOf(d.objects.byKey.Get(MeshSettingsKey.sortKey()))
 	if !mesh.AllowsGateways(c.service.Namespace) {
 		return fmt.Sprintf("has the label %s, but gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", labelGatewayNetwork, c.service.Namespace)
 	}
-	if cluster, _ := d.clusters.Get([]byte(c.shard.Cluster)); cluster.Network() != id {
+	if cluster, _ := d.clusters.Get(string(c.shard.Cluster)); cluster.Network() != id {
 		return fmt.Sprintf("has the label %s=%s, but its cluster %s is in network %s", labelGatewayNetwork, id, c.shard.Cluster, cluster.Network())
 	}
 	return ""
@@ -170,14 +170,14 @@ const problemOfGateway = "g"
 // which services of clusters are not taken for gateways, or not at all of their
 // addresses.
 func (d *draft) replaceOrigin(id NetworkID, now origin, known bool) {
-	old, _ := d.networks.origins.Get([]byte(id))
+	old, _ := d.networks.origins.Get(string(id))
 	for k := range old.uses {
 		if _, stays := now.uses[k]; !stays {
-			d.networks.uses.Delete([]byte(k))
+			d.networks.uses.Delete(k)
 		}
 	}
 	for k, use := range now.uses {
-		d.networks.uses.Insert([]byte(k), use)
+		d.networks.uses.Set(k, use)
 	}
 	for _, r := range old.refused {
 		if r.Cause.Shard != (ShardKey{}) && !slices.Contains(now.refused, r) {
@@ -192,10 +192,10 @@ func (d *draft) replaceOrigin(id NetworkID, now origin, known bool) {
 		}
 	}
 	if !known && len(now.uses) == 0 && len(now.refused) == 0 {
-		d.networks.origins.Delete([]byte(id))
+		d.networks.origins.Delete(string(id))
 		return
 	}
-	d.networks.origins.Insert([]byte(id), now)
+	d.networks.origins.Set(string(id), now)
 }
 
 func (r RefusedGateway) name(id NetworkID) string {

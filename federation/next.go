@@ -1,6 +1,6 @@
 package federation
 
-import iradix "github.com/hashicorp/go-immutable-radix/v2"
+import "isthmus.dev/isthmus/internal/btree"
 
 // Next is the step of the whole program: the snapshot that follows from an
 // edit, and what differs. It is pure: nothing but its arguments is read, the
@@ -32,18 +32,18 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 // draft is a snapshot in the making.
 type draft struct {
 	base      *Snapshot
-	services  *iradix.Txn[*Service]
-	members   *iradix.Txn[ServiceKey]
-	ports     *iradix.Txn[ServiceKey]
-	vips      *iradix.Txn[ServiceKey]
-	aliases   *iradix.Txn[ServiceKey]
-	workloads *iradix.Txn[*Workload]
-	homes     *iradix.Txn[int]
-	selectors *iradix.Txn[ServiceKey]
-	bindings  *iradix.Txn[ServiceKey]
-	addresses *iradix.Txn[resident]
-	problems  *iradix.Txn[Problem]
-	clusters  *iradix.Txn[*Cluster]
+	services  btree.Txn[*Service]
+	members   btree.Txn[struct{}]
+	ports     btree.Txn[struct{}]
+	vips      btree.Txn[struct{}]
+	aliases   btree.Txn[ServiceKey]
+	workloads btree.Txn[*Workload]
+	homes     btree.Txn[int]
+	selectors btree.Txn[ServiceKey]
+	bindings  btree.Txn[ServiceKey]
+	addresses btree.Txn[struct{}]
+	problems  btree.Txn[Problem]
+	clusters  btree.Txn[*Cluster]
 	renamed   bool // aliases of clusters changed
 	networks  networksTxn
 	objects   objectsTxn
@@ -67,7 +67,7 @@ func newDraft(s *Snapshot) *draft {
 
 func (d *draft) commit() *Snapshot {
 	for at := range d.touched {
-		d.record(addressEntry, at.bytes())
+		d.record(addressEntry, at.sortKey())
 	}
 	named := d.nameClusters()
 	return &Snapshot{
@@ -77,9 +77,9 @@ func (d *draft) commit() *Snapshot {
 	}
 }
 
-func (d *draft) record(kind entryKind, key []byte) {
+func (d *draft) record(kind entryKind, key string) {
 	d.changed = true
-	d.entries = append(d.entries, string(append([]byte{byte(kind)}, key...)))
+	d.entries = append(d.entries, string(kind)+key)
 }
 
 // applyRevision notes how far the store of record has come; readers that wait for
@@ -95,12 +95,12 @@ func (d *draft) applySettings(now *Settings) {
 		return
 	}
 	d.settings = *now
-	d.record(settingEntry, nil)
+	d.record(settingEntry, "")
 	d.networks.all = true
 	d.remergeAll()
 }
 
 // remergeAll merges every service anew; only a change of settings needs it.
 func (d *draft) remergeAll() {
-	d.services.Root().Walk(func(_ []byte, svc *Service) bool { d.dirty[svc.Key] = true; return false })
+	d.services.Walk(func(_ string, svc *Service) bool { d.dirty[svc.Key] = true; return false })
 }

@@ -1,16 +1,13 @@
 package federation
 
-import (
-	"bytes"
-	"slices"
-)
+import "slices"
 
 // applyClusters takes up what operators say of clusters. A cluster that is gone
 // takes with it everything that any of its registries ever said.
 func (d *draft) applyClusters(delta Delta[ClusterID, ClusterSpec]) {
 	if delta.Full {
 		var gone []ClusterID
-		d.clusters.Root().Walk(func(_ []byte, c *Cluster) bool {
+		d.clusters.Walk(func(_ string, c *Cluster) bool {
 			if _, stays := delta.Set[c.ID]; !stays {
 				gone = append(gone, c.ID)
 			}
@@ -27,7 +24,7 @@ func (d *draft) applyClusters(delta Delta[ClusterID, ClusterSpec]) {
 }
 
 func (d *draft) setSpec(id ClusterID, spec ClusterSpec) {
-	old, had := d.clusters.Get([]byte(id))
+	old, had := d.clusters.Get(string(id))
 	if had && old.Spec == spec {
 		return
 	}
@@ -40,7 +37,7 @@ func (d *draft) setSpec(id ClusterID, spec ClusterSpec) {
 		now.Status.Phase = Pending
 	}
 	d.changeCluster(&now)
-	d.record(clusterEntry, []byte(id))
+	d.record(clusterEntry, string(id))
 	d.renamed = d.renamed || !had && spec.Aliases != "" || had && old.Spec.Aliases != spec.Aliases
 	if old.precedence() != now.precedence() {
 		for _, key := range d.keysOfCluster(id) {
@@ -51,8 +48,8 @@ func (d *draft) setSpec(id ClusterID, spec ClusterSpec) {
 
 func (d *draft) keysOfCluster(id ClusterID) []ServiceKey {
 	var keys []ServiceKey
-	d.members.Root().WalkPrefix(clusterPrefix(id), func(_ []byte, key ServiceKey) bool {
-		keys = append(keys, key)
+	d.members.WalkPrefix(clusterPrefix(id), func(k string, _ struct{}) bool {
+		keys = append(keys, serviceKeyOf(k[len(shardKeyOf(k).prefix()):]))
 		return false
 	})
 	return keys
@@ -66,10 +63,10 @@ func (d *draft) removeCluster(id ClusterID) {
 		d.dropProblems(source, problemOfGateway, func(string) bool { return true })
 	}
 	d.settle() // while there is a cluster to count down
-	if old, had := d.clusters.Delete([]byte(id)); had {
+	if old, had := d.clusters.Delete(string(id)); had {
 		d.networks.dirty[old.Network()] = true
 		d.renamed = d.renamed || old.Spec.Aliases != ""
-		d.record(clusterEntry, []byte(id))
+		d.record(clusterEntry, string(id))
 	}
 }
 
@@ -77,16 +74,15 @@ func (d *draft) removeCluster(id ClusterID) {
 func (d *draft) shardsOf(id ClusterID) []ShardKey {
 	var shards []ShardKey
 	prefix := clusterPrefix(id)
-	note := func(key []byte) bool {
-		provider, _, _ := bytes.Cut(key[len(prefix):], []byte(nul))
-		if shard := (ShardKey{Cluster: id, Provider: Provider(provider)}); !slices.Contains(shards, shard) {
+	note := func(key string) bool {
+		if shard := shardKeyOf(key); !slices.Contains(shards, shard) {
 			shards = append(shards, shard)
 		}
 		return false
 	}
-	d.members.Root().WalkPrefix(prefix, func(k []byte, _ ServiceKey) bool { return note(k) })
-	d.workloads.Root().WalkPrefix(prefix, func(k []byte, _ *Workload) bool { return note(k) })
-	d.problems.Root().WalkPrefix(prefix, func(k []byte, _ Problem) bool { return note(k) })
+	d.members.WalkPrefix(prefix, func(k string, _ struct{}) bool { return note(k) })
+	d.workloads.WalkPrefix(prefix, func(k string, _ *Workload) bool { return note(k) })
+	d.problems.WalkPrefix(prefix, func(k string, _ Problem) bool { return note(k) })
 	return shards
 }
 
@@ -108,9 +104,9 @@ func (d *draft) applySource(e Edit) {
 
 // introduce lists a cluster as soon as it is heard of.
 func (d *draft) introduce(source ShardKey) {
-	if _, known := d.clusters.Get([]byte(source.Cluster)); !known {
+	if _, known := d.clusters.Get(string(source.Cluster)); !known {
 		d.updateCluster(source, func(*Cluster) {})
-		d.record(clusterEntry, []byte(source.Cluster))
+		d.record(clusterEntry, string(source.Cluster))
 	}
 }
 
@@ -120,7 +116,7 @@ func (d *draft) noteCluster(source ShardKey, change func(*Cluster)) {
 	d.introduce(source)
 	before := d.cluster(source)
 	if now := d.updateCluster(source, change); now != before {
-		d.record(clusterEntry, []byte(source.Cluster))
+		d.record(clusterEntry, string(source.Cluster))
 	}
 }
 
@@ -132,7 +128,7 @@ func (d *draft) count(shard ShardKey, services, endpoints int) {
 }
 
 func (d *draft) cluster(source ShardKey) Cluster {
-	if c, ok := d.clusters.Get([]byte(source.Cluster)); ok {
+	if c, ok := d.clusters.Get(string(source.Cluster)); ok {
 		return *c
 	}
 	return Cluster{Declared: d.networks.clusters[source.Cluster], ID: source.Cluster, Spec: ClusterSpec{Provider: source.Provider}, Status: RegistryStatus{Phase: Pending}}

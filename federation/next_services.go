@@ -1,6 +1,9 @@
 package federation
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 func (d *draft) applyServices(source ShardKey, delta Delta[ServiceKey, *Shard]) {
 	if delta.Full {
@@ -16,11 +19,11 @@ func (d *draft) applyServices(source ShardKey, delta Delta[ServiceKey, *Shard]) 
 	}
 	for _, key := range delta.Gone {
 		d.setShard(source, key, nil)
-		d.setProblem(source, problemOfNext, string(key.bytes()), nil)
+		d.setProblem(source, problemOfNext, key.sortKey(), nil)
 	}
 	for key, shard := range delta.Set {
 		problem := problemWith(key, shard)
-		d.setProblem(source, problemOfNext, string(key.bytes()), problem)
+		d.setProblem(source, problemOfNext, key.sortKey(), problem)
 		if problem != nil {
 			shard = nil
 		}
@@ -30,8 +33,9 @@ func (d *draft) applyServices(source ShardKey, delta Delta[ServiceKey, *Shard]) 
 
 func (d *draft) servicesOf(source ShardKey) []ServiceKey {
 	var keys []ServiceKey
-	d.members.Root().WalkPrefix([]byte(source.prefix()), func(_ []byte, key ServiceKey) bool {
-		keys = append(keys, key)
+	prefix := source.prefix()
+	d.members.WalkPrefix(prefix, func(k string, _ struct{}) bool {
+		keys = append(keys, serviceKeyOf(k[len(prefix):]))
 		return false
 	})
 	return keys
@@ -39,20 +43,20 @@ func (d *draft) servicesOf(source ShardKey) []ServiceKey {
 
 // setShard makes the shard what its source says of the service; nil removes it.
 func (d *draft) setShard(source ShardKey, key ServiceKey, shard *Shard) {
-	was := d.shards(key)[source]
+	was := d.shards(key).Of(source)
 	switch {
 	case shard == nil && was == nil:
 		return
 	case shard == nil:
-		delete(d.own(key), source)
-		d.members.Delete(append([]byte(source.prefix()), key.bytes()...))
+		d.say(key, source, nil)
+		d.members.Delete(source.prefix() + key.sortKey())
 	default:
-		shard = normalShard(shard)
+		shard = shard.Normal()
 		if was != nil && was.Equal(shard) {
 			return
 		}
-		d.own(key)[source] = shard
-		d.members.Insert(append([]byte(source.prefix()), key.bytes()...), key)
+		d.say(key, source, shard)
+		d.members.Set(source.prefix()+key.sortKey(), struct{}{})
 	}
 	d.rebound = d.rebound || was == nil || shard == nil
 	d.indexSelector(source, key, was, shard)
@@ -60,18 +64,33 @@ func (d *draft) setShard(source ShardKey, key ServiceKey, shard *Shard) {
 	d.noteClaim(source, key, was, shard)
 }
 
-func normalShard(in *Shard) *Shard {
-	out := *in
-	out.Ports = slices.Clone(in.Ports)
-	for i := range out.Ports {
-		if out.Ports[i].Protocol == "" {
-			out.Ports[i].Protocol = TCP
-		}
+// Normal is the shard as a snapshot keeps it: sorted, with defaults filled in, and
+// each endpoint once. One that is so already is returned as it is, so that who made
+// it shares it with the snapshot.
+func (s *Shard) Normal() *Shard {
+	exportTo, endpoints, ports := normalExportTo(s.ExportTo), NormalEndpoints(s.Endpoints), normalPorts(s.Ports)
+	if slices.Equal(exportTo, s.ExportTo) && sameSlice(endpoints, s.Endpoints) && sameSlice(ports, s.Ports) {
+		return s
 	}
-	slices.SortFunc(out.Ports, comparePorts)
-	out.ExportTo = normalExportTo(in.ExportTo)
-	out.Endpoints = normalEndpoints(in.Endpoints)
+	out := *s
+	out.ExportTo, out.Endpoints, out.Ports = exportTo, endpoints, ports
 	return &out
+}
+
+func sameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+func normalPorts(in []Port) []Port {
+	if slices.IsSortedFunc(in, comparePorts) && !slices.ContainsFunc(in, func(p Port) bool { return p.Protocol == "" }) {
+		return in
+	}
+	out := slices.Clone(in)
+	for i := range out {
+		out[i].Protocol = cmp.Or(out[i].Protocol, TCP)
+	}
+	slices.SortFunc(out, comparePorts)
+	return out
 }
 
 // normalExportTo is the set in one order; everywhere is nil.
@@ -86,7 +105,7 @@ func normalExportTo(in []string) []string {
 // tells whether that made a difference. No shards: the service is gone. The
 // circle is of bindings that lead back to the service.
 func (d *draft) put(key ServiceKey, circle map[ServiceKey]bool) bool {
-	old, _ := d.services.Get(key.bytes())
+	old, _ := d.services.Get(key.sortKey())
 	var now *Service
 	shards, found := d.shards(key), d.find(key, old, circle)
 	if len(shards) > 0 {
@@ -96,11 +115,11 @@ func (d *draft) put(key ServiceKey, circle map[ServiceKey]bool) bool {
 			return false
 		}
 		now.stamp(old, reasons, d.version)
-		d.services.Insert(key.bytes(), now)
-	} else if _, had := d.services.Delete(key.bytes()); !had {
+		d.services.Set(key.sortKey(), now)
+	} else if _, had := d.services.Delete(key.sortKey()); !had {
 		return false
 	}
-	d.record(serviceEntry, key.bytes())
+	d.record(serviceEntry, key.sortKey())
 	d.indexPorts(key, old, now)
 	d.indexVIPs(key, old, now)
 	d.indexExternalName(key, old, now)
@@ -121,7 +140,7 @@ func (s *Service) stamp(old *Service, reasons Reason, version uint64) {
 }
 
 func (d *draft) precedence(id ClusterID) int {
-	c, _ := d.clusters.Get([]byte(id))
+	c, _ := d.clusters.Get(string(id))
 	return c.precedence()
 }
 
@@ -134,7 +153,7 @@ func (d *draft) indexPorts(key ServiceKey, old, now *Service) {
 	}
 	for _, p := range after {
 		if !slices.Contains(before, p) {
-			d.ports.Insert(portKey(p, key), key)
+			d.ports.Set(portKey(p, key), struct{}{})
 		}
 	}
 }
@@ -185,7 +204,7 @@ func (s *Service) endpointsOf() map[ShardKey][]Endpoint {
 }
 
 func (d *draft) residents() residentsTxn {
-	return residentsTxn{tree: d.addresses, touch: func(at AddressKey) { d.touched[at] = true }}
+	return residentsTxn{tree: &d.addresses, touch: func(at AddressKey) { d.touched[at] = true }}
 }
 
 func (d *draft) moveEndpoints(shard ShardKey, key ServiceKey, old, now []Endpoint) {

@@ -1,12 +1,10 @@
 package federation
 
-import "bytes"
-
 func (d *draft) applyWorkloads(source ShardKey, delta Delta[WorkloadKey, *Workload]) {
 	if delta.Full {
-		prefix := []byte(source.prefix())
+		prefix := source.prefix()
 		var gone []WorkloadKey
-		d.workloads.Root().WalkPrefix(prefix, func(k []byte, _ *Workload) bool {
+		d.workloads.WalkPrefix(prefix, func(k string, _ *Workload) bool {
 			gone = append(gone, workloadKeyOf(k, source))
 			return false
 		})
@@ -25,7 +23,7 @@ func (d *draft) applyWorkloads(source ShardKey, delta Delta[WorkloadKey, *Worklo
 }
 
 func (d *draft) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
-	at := workloadBytes(source, key)
+	at := workloadSortKey(source, key)
 	old, _ := d.workloads.Get(at)
 	switch {
 	case old == nil && now == nil, old != nil && now != nil && old.Equal(now):
@@ -34,7 +32,7 @@ func (d *draft) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
 		d.workloads.Delete(at)
 		d.countHome(source, key.Namespace, -1)
 	default:
-		d.workloads.Insert(at, now)
+		d.workloads.Set(at, now)
 		if old == nil {
 			d.countHome(source, key.Namespace, 1)
 		}
@@ -67,10 +65,10 @@ func (d *draft) applyProblems(source ShardKey, delta Delta[string, Problem]) {
 }
 
 func (d *draft) dropProblems(source ShardKey, origin string, drop func(name string) bool) {
-	prefix := []byte(source.prefix() + origin + nul)
+	prefix := source.prefix() + origin + nul
 	var names []string
-	d.problems.Root().WalkPrefix(prefix, func(k []byte, _ Problem) bool {
-		if name := string(bytes.TrimPrefix(k, prefix)); drop(name) {
+	d.problems.WalkPrefix(prefix, func(k string, _ Problem) bool {
+		if name := k[len(prefix):]; drop(name) {
 			names = append(names, name)
 		}
 		return false
@@ -81,7 +79,7 @@ func (d *draft) dropProblems(source ShardKey, origin string, drop func(name stri
 }
 
 func (d *draft) setProblem(source ShardKey, origin, name string, now *Problem) {
-	at := []byte(source.prefix() + origin + nul + name)
+	at := source.prefix() + origin + nul + name
 	old, had := d.problems.Get(at)
 	switch {
 	case now == nil && !had, now != nil && had && old == *now:
@@ -90,10 +88,10 @@ func (d *draft) setProblem(source ShardKey, origin, name string, now *Problem) {
 		d.problems.Delete(at)
 		d.updateCluster(source, func(c *Cluster) { c.Problems-- })
 	default:
-		d.problems.Insert(at, *now)
+		d.problems.Set(at, *now)
 		if !had {
 			d.updateCluster(source, func(c *Cluster) { c.Problems++ })
 		}
 	}
-	d.record(clusterEntry, []byte(source.Cluster))
+	d.record(clusterEntry, string(source.Cluster))
 }

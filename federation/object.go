@@ -51,7 +51,18 @@ type Object struct {
 	// ProxyLabels are the keys of a proxy's labels that decide whether and how
 	// the object concerns the proxy.
 	ProxyLabels []string
-	Spec        any // of the kind's own Go type; opaque here
+	// Spec is of the kind's own Go type, and opaque here. Where Decode is set it is
+	// not kept: the services and workloads of the snapshot say what the object means.
+	Spec   any
+	Decode func() any
+}
+
+// Decoded returns the spec, whether it is kept or not.
+func (o *Object) Decoded() any {
+	if o.Decode != nil {
+		return o.Decode()
+	}
+	return o.Spec
 }
 
 // Equal compares all fields; the digest stands for the spec.

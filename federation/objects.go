@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
+	"isthmus.dev/isthmus/internal/btree"
 )
 
 // ObjectName is one of the names under which readers look for objects of a kind.
@@ -26,58 +26,52 @@ const AllNamespaces = "*"
 
 func (k Kind) prefix() string { return k.Group + nul + k.Name + nul }
 
-func (k ObjectKey) bytes() []byte { return []byte(k.Of().prefix() + k.Namespace + nul + k.Name) }
+func (k ObjectKey) sortKey() string {
+	return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
+}
 
 func objectKeyOf(key string) ObjectKey {
 	parts := strings.SplitN(key, nul, 4)
 	return ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
 }
 
-func (n ObjectName) bytes(key ObjectKey) []byte { return append(n.start(), key.bytes()...) }
+func (n ObjectName) sortKey(key ObjectKey) string { return n.start() + key.sortKey() }
 
 // start is what the keys of all objects of that kind and name begin with.
-func (n ObjectName) start() []byte {
-	b := make([]byte, 0, len(n.Group)+len(n.Kind.Name)+len(n.Name)+3*len(nul))
-	for _, part := range []string{n.Group, n.Kind.Name, n.Name} {
-		b = append(append(b, part...), nul...)
-	}
-	return b
+func (n ObjectName) start() string {
+	return n.Group + nul + n.Kind.Name + nul + n.Name + nul
 }
 
-func (s ObjectSet) bytes() []byte { return []byte(s.prefix() + s.Namespace + nul) }
+func (s ObjectSet) start() string { return s.prefix() + s.Namespace + nul }
 
 // objectIndex holds objects and finds them.
 type objectIndex struct {
-	byKey       *iradix.Tree[*Object]
-	byName      *iradix.Tree[*Object] // kind, name, key
-	labels      *iradix.Tree[int]     // keys of proxies' labels, and how many objects name each
-	proxyLabels []string              // those keys, sorted
-}
-
-func emptyObjects() objectIndex {
-	return objectIndex{byKey: iradix.New[*Object](), byName: iradix.New[*Object](), labels: iradix.New[int]()}
+	byKey       btree.Map[*Object]
+	byName      btree.Map[*Object] // kind, name, key
+	labels      btree.Map[int]     // keys of proxies' labels, and how many objects name each
+	proxyLabels []string           // those keys, sorted
 }
 
 // Revision is the revision of the store of record that the snapshot includes.
 func (s *Snapshot) Revision() int64 { return s.revision }
 
 // Object returns the configuration object of that key.
-func (s *Snapshot) Object(key ObjectKey) (*Object, bool) { return s.objects.byKey.Get(key.bytes()) }
+func (s *Snapshot) Object(key ObjectKey) (*Object, bool) { return s.objects.byKey.Get(key.sortKey()) }
 
 // CountObjects is the number of configuration objects.
 func (s *Snapshot) CountObjects() int { return s.objects.byKey.Len() }
 
 // Objects yields every configuration object in the order of their keys.
-func (s *Snapshot) Objects() iter.Seq[*Object] { return walkObjects(s.objects.byKey, nil) }
+func (s *Snapshot) Objects() iter.Seq[*Object] { return walkObjects(s.objects.byKey, "") }
 
 // ObjectsOf yields the objects of a kind in the order of their keys.
 func (s *Snapshot) ObjectsOf(kind Kind) iter.Seq[*Object] {
-	return walkObjects(s.objects.byKey, []byte(kind.prefix()))
+	return walkObjects(s.objects.byKey, kind.prefix())
 }
 
 // ObjectsIn yields the objects of a kind in a namespace in the order of names.
 func (s *Snapshot) ObjectsIn(kind Kind, namespace string) iter.Seq[*Object] {
-	return walkObjects(s.objects.byKey, ObjectSet{kind, namespace}.bytes())
+	return walkObjects(s.objects.byKey, ObjectSet{kind, namespace}.start())
 }
 
 // ObjectsNamed yields the objects of a kind that have the name among their
@@ -90,16 +84,16 @@ func (s *Snapshot) ObjectsNamed(kind Kind, name string) iter.Seq[*Object] {
 // sorted. As long as the set is the same, so is the slice.
 func (s *Snapshot) ProxyLabels() []string { return s.objects.proxyLabels }
 
-func walkObjects(tree *iradix.Tree[*Object], prefix []byte) iter.Seq[*Object] {
+func walkObjects(tree btree.Map[*Object], prefix string) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
-		tree.Root().WalkPrefix(prefix, func(_ []byte, o *Object) bool { return !yield(o) })
+		tree.WalkPrefix(prefix, func(_ string, o *Object) bool { return !yield(o) })
 	}
 }
 
 // objectsTxn is an objectIndex in the making.
 type objectsTxn struct {
-	byKey, byName *iradix.Txn[*Object]
-	labels        *iradix.Txn[int]
+	byKey, byName btree.Txn[*Object]
+	labels        btree.Txn[int]
 	before        objectIndex
 	relabelled    bool // the set of labels may be another one
 }
@@ -114,7 +108,7 @@ func (x *objectsTxn) commit() objectIndex {
 		return out
 	}
 	var keys []string
-	out.labels.Root().Walk(func(k []byte, _ int) bool { keys = append(keys, string(k)); return false })
+	out.labels.Walk(func(k string, _ int) bool { keys = append(keys, k); return false })
 	if !slices.Equal(keys, out.proxyLabels) {
 		out.proxyLabels = keys
 	}
@@ -125,33 +119,33 @@ func (x *objectsTxn) commit() objectIndex {
 func (x *objectsTxn) set(key ObjectKey, old, now *Object) {
 	if old != nil {
 		for _, name := range old.Names {
-			x.byName.Delete(ObjectName{key.Of(), name}.bytes(key))
+			x.byName.Delete(ObjectName{key.Of(), name}.sortKey(key))
 		}
 		x.countLabels(old.ProxyLabels, -1)
 	}
 	if now == nil {
-		x.byKey.Delete(key.bytes())
+		x.byKey.Delete(key.sortKey())
 		return
 	}
-	x.byKey.Insert(key.bytes(), now)
+	x.byKey.Set(key.sortKey(), now)
 	for _, name := range now.Names {
-		x.byName.Insert(ObjectName{key.Of(), name}.bytes(key), now)
+		x.byName.Set(ObjectName{key.Of(), name}.sortKey(key), now)
 	}
 	x.countLabels(now.ProxyLabels, 1)
 }
 
 func (x *objectsTxn) countLabels(keys []string, change int) {
 	for _, key := range keys {
-		n, _ := x.labels.Get([]byte(key))
+		n, _ := x.labels.Get(string(key))
 		switch n += change; n {
 		case 0:
-			x.labels.Delete([]byte(key))
+			x.labels.Delete(string(key))
 			x.relabelled = true
 		case 1:
 			x.relabelled = true
 			fallthrough
 		default:
-			x.labels.Insert([]byte(key), n)
+			x.labels.Set(string(key), n)
 		}
 	}
 }
@@ -159,7 +153,7 @@ func (x *objectsTxn) countLabels(keys []string, change int) {
 func (d *draft) applyObjects(delta Delta[ObjectKey, *Object]) {
 	if delta.Full {
 		var gone []ObjectKey
-		d.objects.byKey.Root().Walk(func(_ []byte, o *Object) bool {
+		d.objects.byKey.Walk(func(_ string, o *Object) bool {
 			if _, stays := delta.Set[o.Key]; !stays {
 				gone = append(gone, o.Key)
 			}
@@ -176,14 +170,14 @@ func (d *draft) applyObjects(delta Delta[ObjectKey, *Object]) {
 }
 
 func (d *draft) setObject(key ObjectKey, now *Object) {
-	old, _ := d.objects.byKey.Get(key.bytes())
+	old, _ := d.objects.byKey.Get(key.sortKey())
 	if old == nil && now == nil || old != nil && now != nil && old.Equal(now) {
 		return
 	}
 	d.objects.set(key, old, now)
-	d.record(objectEntry, key.bytes())
+	d.record(objectEntry, key.sortKey())
 	if d.objects.relabelled {
-		d.record(labelsEntry, nil)
+		d.record(labelsEntry, "")
 	}
 	d.noteNetworkObject(key)
 }

@@ -45,7 +45,7 @@ func peersOf(s, before *Service) []PeerAccounts {
 			e := &group.Endpoints[i]
 			present[group.ClusterOf(e)] = true
 			if e.TakesMutualTLS() {
-				addPeer(found, peerKey{group.ClusterOf(e), e.Network}, e, s.Shards[group.Shard])
+				addPeer(found, peerKey{group.ClusterOf(e), e.Network}, e, s.Shards.Of(group.Shard))
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func addPeer(found map[peerKey]map[string]bool, key peerKey, e *Endpoint, declar
 }
 
 func (s *Service) hasShardOf(id ClusterID) bool {
-	for shard := range s.Shards {
+	for shard := range s.Shards.All() {
 		if shard.Cluster == id {
 			return true
 		}

@@ -238,7 +238,7 @@ func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 		for o := range s.Objects() {
 			again.Objects.Set[o.Key] = o
 		}
-		s.networks.resolved.Root().Walk(func(name []byte, to []netip.Addr) bool { again.Resolved.Set[Hostname(name)] = to; return false })
+		s.networks.resolved.Walk(func(name string, to []netip.Addr) bool { again.Resolved.Set[Hostname(name)] = to; return false })
 		again.Verdicts.Set = map[VerdictKey]Verdict{}
 		for n := range s.Networks() {
 			for _, g := range n.Gateways {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
+	"isthmus.dev/isthmus/internal/btree"
 )
 
 // resident is what an address within a network belongs to: an endpoint of one
@@ -16,30 +16,48 @@ type resident struct {
 	isPod    bool // workload is set, not service
 }
 
-func residentBytes(at AddressKey, r resident) []byte {
-	b := append(at.bytes(), nul...)
+// The first letter of a resident's key.
+const (
+	residentWorkload = "w"
+	residentEndpoint = "e"
+)
+
+func residentsPrefix(at AddressKey) string { return at.sortKey() + nul }
+
+func residentKey(at AddressKey, r resident) string {
 	if r.isPod {
-		return append(append(append(b, 'w'), r.shard.prefix()...), workloadName(r.workload)...)
+		return residentsPrefix(at) + residentWorkload + r.shard.prefix() + workloadName(r.workload)
 	}
-	return append(append(append(b, 'e'), r.shard.prefix()...), r.service.bytes()...)
+	return residentsPrefix(at) + residentEndpoint + r.shard.prefix() + r.service.sortKey()
+}
+
+// residentOf reads what follows the prefix of the address.
+func residentOf(key string) resident {
+	letter, rest := key[:1], key[1:]
+	shard := shardKeyOf(rest)
+	if letter == residentWorkload {
+		return resident{shard: shard, workload: workloadKeyOf(rest, shard), isPod: true}
+	}
+	return resident{shard: shard, service: serviceKeyOf(rest[len(shard.prefix()):])}
 }
 
 func workloadName(k WorkloadKey) string { return k.Namespace + nul + k.Name }
 
-func workloadBytes(shard ShardKey, k WorkloadKey) []byte {
-	return []byte(shard.prefix() + workloadName(k))
+func workloadSortKey(shard ShardKey, k WorkloadKey) string {
+	return shard.prefix() + workloadName(k)
 }
 
-func workloadKeyOf(b []byte, shard ShardKey) WorkloadKey {
-	ns, name, _ := strings.Cut(string(b[len(shard.prefix()):]), nul)
+func workloadKeyOf(k string, shard ShardKey) WorkloadKey {
+	ns, name, _ := strings.Cut(k[len(shard.prefix()):], nul)
 	return WorkloadKey{Namespace: ns, Name: name}
 }
 
 // residents yields what lives at the address.
 func (s *Snapshot) residents(at AddressKey) []resident {
 	var all []resident
-	s.addresses.Root().WalkPrefix(append(at.bytes(), nul...), func(_ []byte, r resident) bool {
-		all = append(all, r)
+	prefix := residentsPrefix(at)
+	s.addresses.WalkPrefix(prefix, func(k string, _ struct{}) bool {
+		all = append(all, residentOf(k[len(prefix):]))
 		return false
 	})
 	return all
@@ -47,12 +65,12 @@ func (s *Snapshot) residents(at AddressKey) []resident {
 
 // residentsTxn keeps the index by address up to date and notes what it touches.
 type residentsTxn struct {
-	tree  *iradix.Txn[resident]
+	tree  *btree.Txn[struct{}]
 	touch func(AddressKey)
 }
 
 // endpoints moves one shard's endpoints of a service from old to now. Both are
-// sorted, as normalEndpoints leaves them.
+// sorted, as NormalEndpoints leaves them.
 func (t residentsTxn) endpoints(r resident, old, now []Endpoint) {
 	if len(old) == len(now) && (len(old) == 0 || &old[0] == &now[0]) {
 		return
@@ -61,7 +79,7 @@ func (t residentsTxn) endpoints(r resident, old, now []Endpoint) {
 	for at, was := range before {
 		is, stays := after[at]
 		if !stays {
-			t.tree.Delete(residentBytes(at, r))
+			t.tree.Delete(residentKey(at, r))
 		}
 		if !stays || !endpointsEqual(was, is) {
 			t.touch(at)
@@ -69,7 +87,7 @@ func (t residentsTxn) endpoints(r resident, old, now []Endpoint) {
 	}
 	for at := range after {
 		if _, was := before[at]; !was {
-			t.tree.Insert(residentBytes(at, r), r)
+			t.tree.Set(residentKey(at, r), struct{}{})
 			t.touch(at)
 		}
 	}
@@ -93,12 +111,12 @@ func (t residentsTxn) move(r resident, before, after []AddressKey) {
 	}
 	for _, at := range before {
 		if !slices.Contains(after, at) {
-			t.tree.Delete(residentBytes(at, r))
+			t.tree.Delete(residentKey(at, r))
 		}
 		t.touch(at)
 	}
 	for _, at := range after {
-		t.tree.Insert(residentBytes(at, r), r)
+		t.tree.Set(residentKey(at, r), struct{}{})
 		t.touch(at)
 	}
 }
@@ -115,7 +133,7 @@ func (d *draft) workloadAddresses(shard ShardKey, w *Workload) []AddressKey {
 	if w == nil {
 		return nil
 	}
-	c, _ := d.clusters.Get([]byte(shard.Cluster))
+	c, _ := d.clusters.Get(string(shard.Cluster))
 	all := make([]AddressKey, len(w.Addresses))
 	for i, a := range w.Addresses {
 		all[i] = AddressKey{Network: d.networks.networkOf(c, w.Network, IPAddress(a)), Addr: a.Unmap()}

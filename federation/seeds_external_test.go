@@ -71,7 +71,7 @@ func TestSeed24ServiceEntriesOfOneHostAreNotMergedIntoClusterVIPs(t *testing.T) 
 	}
 	for k, want := range map[ServiceKey]string{webKey: "240.0.0.1", there: "240.0.0.2"} {
 		vips := mustService(t, s, k).ClusterVIPs
-		if len(vips) != 1 || !slices.Equal(vips["hub"], []netip.Prefix{vip(want)}) {
+		if len(vips) != 1 || !slices.Equal(vips.Of("hub"), []netip.Prefix{vip(want)}) {
 			t.Errorf("ClusterVIPs of %s are %v, want its own %s of the hub", k, vips, want)
 		}
 	}

@@ -124,7 +124,7 @@ func TestSeed23SameHostnameInTwoClusters(t *testing.T) {
 	if s.CountServices() != 1 {
 		t.Fatalf("%d services, want 1", s.CountServices())
 	}
-	if !slices.Equal(svc.ClusterVIPs["c1"], []netip.Prefix{vip("10.0.0.1")}) || !slices.Equal(svc.ClusterVIPs["c2"], []netip.Prefix{vip("10.1.0.1")}) {
+	if !slices.Equal(svc.ClusterVIPs.Of("c1"), []netip.Prefix{vip("10.0.0.1")}) || !slices.Equal(svc.ClusterVIPs.Of("c2"), []netip.Prefix{vip("10.1.0.1")}) {
 		t.Fatalf("ClusterVIPs are %v", svc.ClusterVIPs)
 	}
 	if got := addresses(svc.Instances(80)); !slices.Equal(got, []string{"172.16.1.1", "172.16.2.1"}) {
@@ -144,7 +144,7 @@ func TestSeed26DetachedClusterVanishes(t *testing.T) {
 		})
 	next, changes := Next(s, Edit{Clusters: Delta[ClusterID, ClusterSpec]{Gone: []ClusterID{"c2"}}})
 	svc := mustService(t, next, both)
-	if _, there := svc.ClusterVIPs["c2"]; there || len(svc.Instances(80)) != 1 {
+	if svc.ClusterVIPs.Of("c2") != nil || len(svc.Instances(80)) != 1 {
 		t.Errorf("c2 is still in %v with %v", svc.ClusterVIPs, addresses(svc.Instances(80)))
 	}
 	if _, there := next.Service(only); there {

@@ -2,7 +2,7 @@ package federation
 
 import (
 	"cmp"
-	"slices"
+	"strings"
 )
 
 // selection is a workload that a selector found, as an endpoint.
@@ -31,16 +31,16 @@ func (s *Selector) providers() []Provider {
 	return s.Providers
 }
 
-func selectorPrefix(namespace string, p Provider) []byte {
-	return []byte(namespace + nul + string(p) + nul)
+func selectorPrefix(namespace string, p Provider) string {
+	return namespace + nul + string(p) + nul
 }
 
 func (d *draft) indexSelector(source ShardKey, key ServiceKey, old, now *Shard) {
 	if old != nil && now != nil && old.Selector.Equal(now.Selector) {
 		return
 	}
-	at := func(p Provider) []byte {
-		return append(append(selectorPrefix(key.Namespace, p), key.bytes()...), nul+source.prefix()...)
+	at := func(p Provider) string {
+		return selectorPrefix(key.Namespace, p) + key.sortKey() + nul + source.prefix()
 	}
 	if old != nil {
 		for _, p := range old.Selector.providers() {
@@ -49,7 +49,7 @@ func (d *draft) indexSelector(source ShardKey, key ServiceKey, old, now *Shard) 
 	}
 	if now != nil {
 		for _, p := range now.Selector.providers() {
-			d.selectors.Insert(at(p), key)
+			d.selectors.Set(at(p), key)
 		}
 	}
 }
@@ -57,11 +57,11 @@ func (d *draft) indexSelector(source ShardKey, key ServiceKey, old, now *Shard) 
 // reselect marks the services that select the workload, before or now.
 func (d *draft) reselect(provider Provider, namespace string, old, now *Workload) {
 	for _, p := range []Provider{provider, ""} {
-		d.selectors.Root().WalkPrefix(selectorPrefix(namespace, p), func(_ []byte, key ServiceKey) bool {
+		d.selectors.WalkPrefix(selectorPrefix(namespace, p), func(_ string, key ServiceKey) bool {
 			if d.dirty[key] {
 				return false
 			}
-			for _, shard := range d.shards(key) {
+			for _, shard := range d.shards(key).All() {
 				if shard.Selector.selects(old) || shard.Selector.selects(now) {
 					d.dirty[key] = true
 				}
@@ -73,13 +73,13 @@ func (d *draft) reselect(provider Provider, namespace string, old, now *Workload
 
 // countHome keeps the index of the shards that have workloads in a namespace.
 func (d *draft) countHome(source ShardKey, namespace string, change int) {
-	at := append(selectorPrefix(namespace, source.Provider), source.Cluster...)
+	at := selectorPrefix(namespace, source.Provider) + string(source.Cluster)
 	n, _ := d.homes.Get(at)
 	if n += change; n == 0 {
 		d.homes.Delete(at)
 		return
 	}
-	d.homes.Insert(at, n)
+	d.homes.Set(at, n)
 }
 
 // shardsIn yields the shards that have workloads in the namespace; provider ""
@@ -87,13 +87,12 @@ func (d *draft) countHome(source ShardKey, namespace string, change int) {
 func (d *draft) shardsIn(namespace string, provider Provider) []ShardKey {
 	prefix := selectorPrefix(namespace, provider)
 	if provider == "" {
-		prefix = []byte(namespace + nul)
+		prefix = namespace + nul
 	}
 	var found []ShardKey
-	d.homes.Root().WalkPrefix(prefix, func(k []byte, _ int) bool {
-		rest := k[len(namespace)+1:]
-		end := slices.Index(rest, 0)
-		found = append(found, ShardKey{Cluster: ClusterID(rest[end+1:]), Provider: Provider(rest[:end])})
+	d.homes.WalkPrefix(prefix, func(k string, _ int) bool {
+		provider, cluster, _ := strings.Cut(k[len(namespace)+len(nul):], nul)
+		found = append(found, ShardKey{Cluster: ClusterID(cluster), Provider: Provider(provider)})
 		return false
 	})
 	return found
@@ -105,7 +104,7 @@ func (d *draft) selected(source ShardKey, namespace string, shard *Shard) []sele
 	var found []selection
 	for _, p := range shard.Selector.providers() {
 		for _, from := range d.shardsIn(namespace, p) {
-			d.workloads.Root().WalkPrefix([]byte(from.prefix()+namespace+nul), func(k []byte, w *Workload) bool {
+			d.workloads.WalkPrefix(from.prefix()+namespace+nul, func(k string, w *Workload) bool {
 				if !shard.Selector.selects(w) {
 					return false
 				}

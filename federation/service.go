@@ -132,8 +132,8 @@ func (e ShardEndpoints) ClusterOf(of *Endpoint) ClusterID { return cmp.Or(of.Clu
 // never changed after it was published; its slices and maps are read-only.
 type Service struct {
 	Key                 ServiceKey
-	Ports               []ServicePort                // by number, TCP before UDP
-	ClusterVIPs         map[ClusterID][]netip.Prefix // gone when the cluster is gone
+	Ports               []ServicePort // by number, TCP before UDP
+	ClusterVIPs         VIPSet        // gone when the cluster is gone
 	Resolution          Resolution
 	MeshExternal        bool
 	ExportTo            []string
@@ -143,8 +143,8 @@ type Service struct {
 	Peers               []PeerAccounts // by cluster and network
 	Created             time.Time
 	TrafficDistribution string
-	Endpoints           []ShardEndpoints    // in order of precedence
-	Shards              map[ShardKey]*Shard // what each registry said
+	Endpoints           []ShardEndpoints // in order of precedence
+	Shards              ShardSet         // what each registry said
 	Conflicts           []Conflict
 
 	// Versions of the snapshot in which the part last changed.

@@ -5,35 +5,29 @@ import "maps"
 // unsettled are the services that must be merged anew before a version is whole.
 type unsettled struct {
 	dirty   map[ServiceKey]bool
-	said    map[ServiceKey]map[ShardKey]*Shard // what registries say of them now, where they say something else
-	rebound bool                               // bindings or services came or went, and with them circles
+	said    map[ServiceKey]ShardSet // what registries say of them now, where they say something else
+	rebound bool                    // bindings or services came or went, and with them circles
 }
 
 func newUnsettled() unsettled {
-	return unsettled{dirty: map[ServiceKey]bool{}, said: map[ServiceKey]map[ShardKey]*Shard{}}
+	return unsettled{dirty: map[ServiceKey]bool{}, said: map[ServiceKey]ShardSet{}}
 }
 
-// shards are what registries say of the service now; to read only.
-func (d *draft) shards(key ServiceKey) map[ShardKey]*Shard {
+// shards are what registries say of the service now.
+func (d *draft) shards(key ServiceKey) ShardSet {
 	if said, ok := d.said[key]; ok {
 		return said
 	}
-	if svc, ok := d.services.Get(key.bytes()); ok {
+	if svc, ok := d.services.Get(key.sortKey()); ok {
 		return svc.Shards
 	}
 	return nil
 }
 
-// own are the same, to change.
-func (d *draft) own(key ServiceKey) map[ShardKey]*Shard {
+// say makes the shard what its source says of the service; nil: nothing.
+func (d *draft) say(key ServiceKey, source ShardKey, shard *Shard) {
 	d.dirty[key] = true
-	if _, ok := d.said[key]; !ok {
-		d.said[key] = maps.Clone(d.shards(key))
-		if d.said[key] == nil {
-			d.said[key] = map[ShardKey]*Shard{}
-		}
-	}
-	return d.said[key]
+	d.said[key] = d.shards(key).with(source, shard)
 }
 
 // settle merges each service once: those that registries spoke of, those whose
@@ -59,7 +53,7 @@ func (d *draft) settle() {
 }
 
 func (d *draft) boundToAny(key ServiceKey, changed map[ServiceKey]bool) bool {
-	for _, shard := range d.shards(key) {
+	for _, shard := range d.shards(key).All() {
 		for _, b := range shard.Bound {
 			if changed[b.Service] || changed[b.anywhere()] {
 				return true
@@ -73,7 +67,7 @@ func (d *draft) boundToAny(key ServiceKey, changed map[ServiceKey]bool) bool {
 // number of steps, so that a service comes after those that it is bound to. The
 // services of a circle are one group.
 func (d *draft) bindingOrder() [][]ServiceKey {
-	if _, _, any := d.bindings.Root().Minimum(); !any {
+	if d.bindings.Len() == 0 {
 		groups := make([][]ServiceKey, 0, len(d.dirty))
 		for key := range d.dirty {
 			groups = append(groups, []ServiceKey{key})
@@ -108,7 +102,7 @@ func (w *circleWalk) addBinders(key ServiceKey) {
 	for rest := []ServiceKey{key}; len(rest) > 0; {
 		last := rest[len(rest)-1]
 		rest = rest[:len(rest)-1]
-		w.draft.bindings.Root().WalkPrefix([]byte(string(last.bytes())+nul), func(_ []byte, binder ServiceKey) bool {
+		w.draft.bindings.WalkPrefix(last.sortKey()+nul, func(_ string, binder ServiceKey) bool {
 			if !w.among[binder] {
 				w.among[binder] = true
 				rest = append(rest, binder)
@@ -123,7 +117,7 @@ func (w *circleWalk) visit(key ServiceKey) {
 	w.seen[key], w.low[key], w.open[key] = turn, turn, true
 	w.stack = append(w.stack, key)
 	at := len(w.stack) - 1
-	for _, shard := range w.draft.shards(key) {
+	for _, shard := range w.draft.shards(key).All() {
 		for _, b := range shard.Bound {
 			switch target := w.draft.targetOf(b); {
 			case !w.among[target]:

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
+	"isthmus.dev/isthmus/internal/btree"
 )
 
 // VerdictKey names a way: from the gateways of one network to a gateway of
@@ -91,14 +91,14 @@ func (g Gateway) standing(observer NetworkID) Standing {
 	return Unreachable
 }
 
-// verdictBytes puts all verdicts of a gateway side by side.
-func verdictBytes(gateway netip.AddrPort, observer NetworkID) []byte {
+// verdictKey puts all verdicts of a gateway side by side.
+func verdictKey(gateway netip.AddrPort, observer NetworkID) string {
 	at := gateway.Addr().As16()
-	return append(binary.BigEndian.AppendUint16(at[:], gateway.Port()), observer...)
+	return string(binary.BigEndian.AppendUint16(at[:], gateway.Port())) + string(observer)
 }
 
-func verdictsOf(tree *iradix.Txn[Verdict], gateway netip.AddrPort) (all []Verdict) {
-	tree.Root().WalkPrefix(verdictBytes(gateway, ""), func(_ []byte, v Verdict) bool {
+func verdictsOf(verdicts *btree.Txn[Verdict], gateway netip.AddrPort) (all []Verdict) {
+	verdicts.WalkPrefix(verdictKey(gateway, ""), func(_ string, v Verdict) bool {
 		all = append(all, v)
 		return false
 	})
@@ -112,7 +112,7 @@ func (d *draft) applyVerdicts(delta Delta[VerdictKey, Verdict]) {
 		return
 	}
 	for _, key := range d.goneVerdicts(delta) {
-		if _, had := d.networks.verdicts.Delete(verdictBytes(key.Gateway, key.Observer)); had {
+		if _, had := d.networks.verdicts.Delete(verdictKey(key.Gateway, key.Observer)); had {
 			d.networks.used(useOfGateway, key.Gateway.String())
 			d.changed = true
 		}
@@ -120,10 +120,10 @@ func (d *draft) applyVerdicts(delta Delta[VerdictKey, Verdict]) {
 	for key, now := range delta.Set {
 		at := netip.AddrPortFrom(key.Gateway.Addr().Unmap(), key.Gateway.Port())
 		now.Observer = key.Observer
-		if was, had := d.networks.verdicts.Get(verdictBytes(at, key.Observer)); had && was.equal(now) {
+		if was, had := d.networks.verdicts.Get(verdictKey(at, key.Observer)); had && was.equal(now) {
 			continue
 		}
-		d.networks.verdicts.Insert(verdictBytes(at, key.Observer), now)
+		d.networks.verdicts.Set(verdictKey(at, key.Observer), now)
 		d.networks.used(useOfGateway, at.String())
 		d.changed = true
 	}
@@ -134,9 +134,9 @@ func (d *draft) goneVerdicts(delta Delta[VerdictKey, Verdict]) []VerdictKey {
 	if !delta.Full {
 		return gone
 	}
-	d.networks.verdicts.Root().Walk(func(k []byte, v Verdict) bool {
-		ip, _ := netip.AddrFromSlice(k[:16])
-		key := VerdictKey{Observer: v.Observer, Gateway: netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16(k[16:18]))}
+	d.networks.verdicts.Walk(func(k string, v Verdict) bool {
+		ip, _ := netip.AddrFromSlice([]byte(k[:16]))
+		key := VerdictKey{Observer: v.Observer, Gateway: netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16([]byte(k[16:18])))}
 		if _, stays := delta.Set[key]; !stays {
 			gone = append(gone, key)
 		}

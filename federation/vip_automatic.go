@@ -15,7 +15,7 @@ const automaticSlots = 15 << 16
 
 // AutomaticVIPs returns the automatic VIPs of the service, IPv4 first.
 func (k ServiceKey) AutomaticVIPs() [2]netip.Addr {
-	digest := sha256.Sum256(k.bytes())
+	digest := sha256.Sum256([]byte(k.sortKey()))
 	slot := binary.BigEndian.Uint32(digest[:4])%automaticSlots + 241<<16
 	v4 := [4]byte{240, byte(slot >> 16), byte(slot >> 8), byte(slot)}
 	v6 := [16]byte{0x20, 0x01, 0, 2, 0, 0, 0, 1}

@@ -15,7 +15,7 @@ func (d *draft) indexVIPs(key ServiceKey, old, now *Service) {
 	}
 	for _, vip := range after {
 		if !slices.Contains(before, vip) {
-			d.vips.Insert(vipKey(vip, key), key)
+			d.vips.Set(vipKey(vip, key), struct{}{})
 		}
 	}
 }
@@ -27,7 +27,7 @@ func (s *Service) singleVIPs() []netip.Addr {
 		return nil
 	}
 	var vips []netip.Addr
-	for _, prefixes := range s.ClusterVIPs {
+	for _, prefixes := range s.ClusterVIPs.All() {
 		for _, p := range prefixes {
 			if vip := p.Addr().Unmap(); p.IsSingleIP() && !slices.Contains(vips, vip) {
 				vips = append(vips, vip)
@@ -47,7 +47,8 @@ func (s *Service) singleVIPs() []netip.Addr {
 // Select does.
 func (r *Reader) SelectAtVIP(vip netip.Addr, match func(*Service) bool) []*Service {
 	var found []*Service
-	r.snapshot.vips.Root().WalkPrefix(vipKey(vip, ServiceKey{})[:16], func(_ []byte, key ServiceKey) bool {
+	r.snapshot.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
+		key := serviceKeyOf(k[vipBytes:])
 		if svc, ok := r.snapshot.Service(key); ok && match(svc) {
 			r.deps.Services[key] |= ReasonSpec
 			found = append(found, svc)

@@ -41,7 +41,7 @@ func TestReplacementShowsNoStateBetween(t *testing.T) {
 			t.Error("the old registry still runs")
 		}
 		svc, _ := h.Latest().Service(key("s7"))
-		if got := svc.ClusterVIPs["c1"][0].String(); got != "10.2.0.1/32" {
+		if got := svc.ClusterVIPs.Of("c1")[0].String(); got != "10.2.0.1/32" {
 			t.Errorf("the VIP is %s, want that of the new registry", got)
 		}
 		for _, s := range h.history.snapshots()[first-1:] {
@@ -50,7 +50,7 @@ func TestReplacementShowsNoStateBetween(t *testing.T) {
 			}
 			vips := map[string]bool{}
 			for svc := range s.Services() {
-				vips[svc.ClusterVIPs["c1"][0].String()] = true
+				vips[svc.ClusterVIPs.Of("c1")[0].String()] = true
 			}
 			if len(vips) != 1 {
 				t.Errorf("version %d mixes two registries: %v", s.Version(), vips)

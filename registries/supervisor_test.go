@@ -100,7 +100,7 @@ func TestSeed26DetachRemovesVIPAndEndpoints(t *testing.T) {
 		late.Status(federation.RegistryStatus{Phase: federation.Failed, Message: "late"})
 		synctest.Wait()
 		svc, ok := h.Latest().Service(key("s0"))
-		if !ok || len(svc.ClusterVIPs) != 1 || svc.ClusterVIPs["c1"] == nil || svc.CountEndpoints() != 2 {
+		if !ok || len(svc.ClusterVIPs) != 1 || svc.ClusterVIPs.Of("c1") == nil || svc.CountEndpoints() != 2 {
 			t.Errorf("s0 is %+v, want what c1 says alone", svc)
 		}
 		if c, ok := h.Latest().Cluster("c2"); ok {

@@ -78,8 +78,8 @@ func (u *unsaved) records(s *federation.Snapshot, shard federation.ShardKey) (re
 	}
 	for k := range u.services {
 		var v any
-		if svc, ok := s.Service(k); ok && svc.Shards[shard] != nil {
-			v = svc.Shards[shard]
+		if svc, ok := s.Service(k); ok && svc.Shards.Of(shard) != nil {
+			v = svc.Shards.Of(shard)
 		}
 		if err := add(serviceBucket, serviceKey(k), v); err != nil {
 			return nil, err

@@ -208,6 +208,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		"secrets":       secrets.run,
 		"identities":    who.run,
 		"readiness":     all.run,
+		"memory":        releaseMemory,
 		"gatewaynames":  gatewaynames.New(gatewaynames.Options{Snapshots: aggregate, To: aggregate.Open(federation.ShardKey{Provider: "Resolver"}), Logger: p.logger}).Run,
 		"health":        func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
 	}, edge: map[string]func(context.Context) error{

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"net/http"
-	"strings"
-
-	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/xds/envoy"
@@ -63,9 +61,9 @@ func (s statusOf) findings(snapshot *federation.Snapshot, key federation.ObjectK
 func (s statusOf) reasons(snapshot *federation.Snapshot, key federation.ObjectKey) []envoy.Reason {
 	found := s.proxies.Reasons(key)
 	if o, ok := snapshot.Object(key); ok {
-		if entry, isEntry := o.Spec.(*networking.ServiceEntry); isEntry {
-			for _, host := range entry.GetHosts() {
-				of := federation.ServiceKey{Hostname: federation.Hostname(strings.ToLower(host)), Namespace: key.Namespace}
+		if key.Of() == config.ServiceEntryKind {
+			for _, host := range o.Names {
+				of := federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: key.Namespace}
 				found = append(found, s.proxies.ServiceReasons(of)...)
 			}
 		}

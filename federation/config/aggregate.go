@@ -104,7 +104,7 @@ func (a *Aggregate) update(source int, u Update) {
 	status := &view.Sources[source]
 	status.Synced, status.Heard, status.Revision = status.Synced || u.Full, time.Now(), u.Revision
 	for _, key := range keys {
-		a.say(&edit, "hidden"+nul+string(objectBytes(key)), view.overlay.hidden(key))
+		a.say(&edit, "hidden"+nul+objectSortKey(key), view.overlay.hidden(key))
 	}
 	if u.Full || len(refused) > 0 {
 		a.sayAll(&edit, "refused"+nul+a.sources[source].Name, refused)

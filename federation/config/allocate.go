@@ -46,7 +46,7 @@ func allocate(taken func(netip.Addr) bool, wanted []federation.ServiceKey) map[f
 		if _, done := out[key]; done {
 			continue
 		}
-		digest := sha256.Sum256(serviceBytes(key))
+		digest := sha256.Sum256([]byte(serviceSortKey(key)))
 		start := binary.BigEndian.Uint32(digest[:4])
 		for i := range uint32(slotsInUse) {
 			slot := firstSlot + (start%slotsInUse+i)%slotsInUse
@@ -90,8 +90,8 @@ const allocationVersion = federation.MeshGroup + "/v1"
 func (s *State) MissingAllocations() []Change {
 	var changes []Change
 	var wanted []federation.ServiceKey
-	s.unsettled.Root().Walk(func(_ []byte, key federation.ServiceKey) bool {
-		if _, kept := s.objects.Get(objectBytes(allocationKey(key))); kept && len(s.AllocatedTo(key)) > 0 {
+	s.unsettled.Walk(func(_ string, key federation.ServiceKey) bool {
+		if _, kept := s.objects.Get(objectSortKey(allocationKey(key))); kept && len(s.AllocatedTo(key)) > 0 {
 			changes = append(changes, Change{Key: allocationKey(key)})
 		} else {
 			wanted = append(wanted, key)
@@ -108,27 +108,22 @@ func (s *State) MissingAllocations() []Change {
 }
 
 func (s *State) isTaken(ip netip.Addr) bool {
-	at := ip.As16()
 	taken := false
-	s.taken.Root().WalkPrefix(at[:], func([]byte, federation.ServiceKey) bool { taken = true; return true })
+	s.taken.WalkPrefix(takenPrefix(ip), func(string, struct{}) bool { taken = true; return true })
 	return taken
 }
 
 // AllocatedTo returns the automatic VIPs of the service.
 func (s *State) AllocatedTo(key federation.ServiceKey) []netip.Addr {
-	h, _ := s.objects.Get(objectBytes(allocationKey(key)))
+	h, _ := s.objects.Get(objectSortKey(allocationKey(key)))
 	return h.allocation()
 }
 
 func (h *held) allocation() []netip.Addr {
-	if h == nil || h.shown == nil {
+	if h == nil {
 		return nil
 	}
-	a, _ := h.shown.Spec.(*federation.Allocation)
-	if a == nil {
-		return nil
-	}
-	return a.Addresses
+	return h.vips
 }
 
 // Foresight is what changes come to before anybody has made them.
@@ -140,7 +135,7 @@ type Foresight struct {
 
 // isLeftOver tells that the service has an allocation and no ServiceEntry here.
 func (s *State) isLeftOver(key federation.ServiceKey) bool {
-	_, unsettled := s.unsettled.Get(serviceBytes(key))
+	_, unsettled := s.unsettled.Get(serviceSortKey(key))
 	return unsettled && len(s.AllocatedTo(key)) > 0
 }
 
@@ -164,7 +159,7 @@ func (s *State) Preview(changes []Event, revision int64) Foresight {
 }
 
 func (d *draft) allocated(key federation.ServiceKey) []netip.Addr {
-	h, _ := d.objects.Get(objectBytes(allocationKey(key)))
+	h, _ := d.objects.Get(objectSortKey(allocationKey(key)))
 	return h.allocation()
 }
 
@@ -188,10 +183,10 @@ func (s *State) EndedSince(before *State) []Change {
 func (d *draft) allot(key federation.ObjectKey, old, now *held) {
 	service := allocatedFor(key)
 	for _, ip := range old.allocation() {
-		d.taken.Delete(takenBytes(ip, service))
+		d.taken.Delete(takenSortKey(ip, service))
 	}
 	for _, ip := range now.allocation() {
-		d.taken.Insert(takenBytes(ip, service), service)
+		d.taken.Set(takenSortKey(ip, service), struct{}{})
 	}
 	d.touched[service] = true
 }

@@ -68,7 +68,7 @@ func (w *world) vips(host string) []netip.Prefix {
 	if !ok {
 		return nil
 	}
-	return svc.ClusterVIPs["hub"]
+	return svc.ClusterVIPs.Of("hub")
 }
 
 const automatic = `{hosts: [a.example.com], resolution: STATIC, ports: [{number: 80, name: http}]}`

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -19,7 +20,8 @@ const (
 	codeNotHonoured = "NOT_HONOURED" // a field that the hub does not act on
 )
 
-// held is an object as the State has it: decoded once and never changed.
+// held is an object as the State has it: decoded once and never changed. What a
+// ServiceEntry or WorkloadEntry was decoded to is not kept beside what it means.
 type held struct {
 	object   *Object
 	shown    *federation.Object // as readers of a snapshot see it; nil when it is set aside
@@ -27,6 +29,7 @@ type held struct {
 	key      federation.WorkloadKey
 	workload *federation.Workload
 	binding  *binding
+	vips     []netip.Addr // of an Allocation
 	problems []federation.Problem
 }
 
@@ -41,7 +44,7 @@ type document struct {
 
 // hold decodes an object. One that cannot be decoded is set aside with a
 // problem.
-func hold(o *Object, domain string) *held {
+func hold(o *Object, domain string, labels *labelSets) *held {
 	h := &held{object: o}
 	shown, err := decode(o)
 	if err != nil {
@@ -51,18 +54,28 @@ func hold(o *Object, domain string) *held {
 		return h
 	}
 	h.shown = shown
+	shown.Labels = labels.shared(shown.Labels)
 	h.shown.Names, h.shown.ProxyLabels = names{shown.Key, domain}.of(shown.Spec), proxyLabels(shown.Spec)
 	switch spec := shown.Spec.(type) {
 	case *networking.ServiceEntry:
+		for _, e := range spec.GetEndpoints() {
+			if e != nil {
+				e.Labels = labels.shared(e.GetLabels())
+			}
+		}
 		h.entry, h.problems = external.Read(external.Entry{Key: o.Key, Created: shown.Created, Labels: shown.Labels, Spec: spec})
+		shown.Spec, shown.Decode = nil, specOf(o)
 	case *networking.WorkloadEntry:
 		h.key, h.workload, h.problems = external.Workload(external.Instance{Key: o.Key, Labels: shown.Labels, Spec: spec})
+		shown.Spec, shown.Decode = nil, specOf(o)
 	case *networking.WorkloadGroup:
 		if spec.GetProbe() != nil {
 			h.problems = []federation.Problem{{
 				Code: codeNotHonoured, Object: title(o.Key), Field: "spec.probe", Message: "the hub sends no probes to workloads that register themselves; the field has no effect",
 			}}
 		}
+	case *federation.Allocation:
+		h.vips, h.shown = spec.Addresses, nil
 	case *federation.NetworkObject, *federation.MeshSettings:
 		h.problems = unused(o)
 	case *federation.ServiceBinding:
@@ -121,6 +134,9 @@ func (h *held) at(o *Object) *held {
 	if h.shown != nil && h.shown.Revision != o.Revision {
 		shown := *h.shown
 		shown.Revision = o.Revision
+		if shown.Decode != nil {
+			shown.Decode = specOf(o) // not of the object that is replaced
+		}
 		same.shown = &shown
 		if h.binding != nil {
 			bound := *h.binding
@@ -129,4 +145,25 @@ func (h *held) at(o *Object) *held {
 		}
 	}
 	return &same
+}
+
+// specOf decodes an object anew, for the rare reader of a spec that is not kept.
+func specOf(o *Object) func() any {
+	return func() any {
+		again, err := decode(o)
+		if err != nil {
+			return nil // cannot be: it was decoded before
+		}
+		return again.Spec
+	}
+}
+
+// withSpec is the object with its spec, decoded anew where it was not kept.
+func (h *held) withSpec() *federation.Object {
+	if h.shown.Decode == nil {
+		return h.shown
+	}
+	shown := *h.shown
+	shown.Spec, shown.Decode = h.shown.Decode(), nil
+	return &shown
 }

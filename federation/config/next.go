@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/btree"
 	"isthmus.dev/isthmus/internal/parallel"
 	"isthmus.dev/isthmus/registries/external"
 )
@@ -49,6 +49,7 @@ func (s *State) next(changes []Event, revision int64, foreseen *State) (*State, 
 // from there.
 func (s *State) holdAll(changes []Event, foreseen *State) []*held {
 	all := make([]*held, len(changes))
+	labels := newLabelSets()
 	parallel.Each(len(changes), func(i int) {
 		now := changes[i].New
 		if now == nil {
@@ -59,7 +60,7 @@ func (s *State) holdAll(changes []Event, foreseen *State) []*held {
 				return
 			}
 		}
-		all[i] = hold(now, s.options.Domain)
+		all[i] = hold(now, s.options.Domain, labels)
 	})
 	return all
 }
@@ -69,7 +70,7 @@ func (s *State) heldLike(o *Object) *held {
 	if s == nil {
 		return nil
 	}
-	h, ok := s.objects.Get(objectBytes(o.Key))
+	h, ok := s.objects.Get(objectSortKey(o.Key))
 	if !ok || !bytes.Equal(h.object.Manifest, o.Manifest) {
 		return nil
 	}
@@ -79,19 +80,19 @@ func (s *State) heldLike(o *Object) *held {
 // draft is a State in the making, and the Edit that goes with it.
 type draft struct {
 	base      *State
-	objects   *iradix.Txn[*held]
-	entries   *iradix.Txn[*external.Reading]
-	bindings  *iradix.Txn[*binding]
-	shards    *iradix.Txn[*federation.Shard]
-	found     *iradix.Txn[[]federation.Problem]
-	taken     *iradix.Txn[federation.ServiceKey]
-	unsettled *iradix.Txn[federation.ServiceKey]
+	objects   btree.Txn[*held]
+	entries   btree.Txn[*external.Reading]
+	bindings  btree.Txn[*binding]
+	shards    btree.Txn[*federation.Shard]
+	found     btree.Txn[[]federation.Problem]
+	taken     btree.Txn[struct{}]
+	unsettled btree.Txn[federation.ServiceKey]
 	touched   map[federation.ServiceKey]bool // whose objects or allocation changed
 	services  tally[federation.ServiceKey, *federation.Shard]
 	workloads tally[federation.WorkloadKey, *federation.Workload]
 	problems  tally[string, federation.Problem]
 	shown     tally[federation.ObjectKey, *federation.Object]
-	opinions  *iradix.Txn[federation.Verdict]
+	opinions  btree.Txn[federation.Verdict]
 	judged    map[federation.VerdictKey]bool // ways of which a hub has another opinion
 	verdicts  tally[federation.VerdictKey, federation.Verdict]
 }
@@ -151,10 +152,10 @@ func (d *draft) commit(revision int64) *State {
 
 // set puts the object in its place; nil removes it.
 func (d *draft) set(key federation.ObjectKey, next *held) {
-	at := objectBytes(key)
+	at := objectSortKey(key)
 	old, had := d.objects.Get(at)
 	if had && next != nil && old.object.Revision == next.object.Revision && bytes.Equal(old.object.Manifest, next.object.Manifest) {
-		d.objects.Insert(at, next)
+		d.objects.Set(at, next)
 		return
 	}
 	if !had && next == nil {
@@ -164,13 +165,13 @@ func (d *draft) set(key federation.ObjectKey, next *held) {
 		old = &held{}
 	}
 	if next != nil {
-		d.objects.Insert(at, next)
+		d.objects.Set(at, next)
 	} else {
 		next = &held{}
 		d.objects.Delete(at)
 	}
 	d.show(key, old, next)
-	d.complain("object"+nul+string(at), old.problems, next.problems)
+	d.complain("object"+nul+at, old.problems, next.problems)
 	d.index(key, old, next)
 }
 
@@ -194,19 +195,19 @@ func (d *draft) show(key federation.ObjectKey, old, now *held) {
 // index notes for which services the object counts.
 func (d *draft) index(key federation.ObjectKey, old, now *held) {
 	for _, k := range old.services() {
-		d.entries.Delete(memberBytes(k, key.Name))
+		d.entries.Delete(memberSortKey(k, key.Name))
 		d.touched[k] = true
 	}
 	for _, k := range now.services() {
-		d.entries.Insert(memberBytes(k, key.Name), now.entry)
+		d.entries.Set(memberSortKey(k, key.Name), now.entry)
 		d.touched[k] = true
 	}
 	if b := old.binding; b != nil {
-		d.bindings.Delete(memberBytes(b.key, key.Name))
+		d.bindings.Delete(memberSortKey(b.key, key.Name))
 		d.touched[b.key] = true
 	}
 	if b := now.binding; b != nil {
-		d.bindings.Insert(memberBytes(b.key, key.Name), b)
+		d.bindings.Set(memberSortKey(b.key, key.Name), b)
 		d.touched[b.key] = true
 	}
 	if key.Of() == federation.AllocationKind {
@@ -224,29 +225,32 @@ func (h *held) services() []federation.ServiceKey {
 
 // settle makes the service anew from all that contributes to it.
 func (d *draft) settle(key federation.ServiceKey) {
-	entries := members(d.entries, key)
+	entries := members(&d.entries, key)
 	allocated := d.allocated(key)
 	shard, problems := external.Service(key, entries, allocated)
 	shard, problems = d.bound(key, shard, problems)
-	at := serviceBytes(key)
+	if shard != nil {
+		shard = shard.Normal() // the snapshot shares it
+	}
+	at := serviceSortKey(key)
 	was, had := d.shards.Get(at)
 	switch {
 	case shard == nil && had:
 		d.shards.Delete(at)
 		d.services.drop(key)
 	case shard != nil && (!had || !was.Equal(shard)):
-		d.shards.Insert(at, shard)
+		d.shards.Set(at, shard)
 		d.services.put(key, shard)
 	}
 	before, _ := d.found.Get(at)
-	d.complain("service"+nul+string(at), before, problems)
+	d.complain("service"+nul+at, before, problems)
 	if len(problems) == 0 {
 		d.found.Delete(at)
 	} else {
-		d.found.Insert(at, problems)
+		d.found.Set(at, problems)
 	}
 	if wants := external.WantsVIP(key, entries); wants && len(allocated) == 0 || len(allocated) > 0 && len(entries) == 0 {
-		d.unsettled.Insert(at, key)
+		d.unsettled.Set(at, key)
 	} else {
 		d.unsettled.Delete(at)
 	}
@@ -259,7 +263,7 @@ func (d *draft) bound(key federation.ServiceKey, shard *federation.Shard, proble
 	if shard != nil {
 		by = "ServiceEntry " + shard.UID
 	}
-	for _, b := range slices.SortedFunc(slices.Values(members(d.bindings, key)), (*binding).compare) {
+	for _, b := range slices.SortedFunc(slices.Values(members(&d.bindings, key)), (*binding).compare) {
 		if shard != nil {
 			problems = append(problems, b.shadowed(by))
 			continue
@@ -269,9 +273,9 @@ func (d *draft) bound(key federation.ServiceKey, shard *federation.Shard, proble
 	return shard, problems
 }
 
-func members[T any](tree *iradix.Txn[T], key federation.ServiceKey) []T {
+func members[T any](of *btree.Txn[T], key federation.ServiceKey) []T {
 	var found []T
-	tree.Root().WalkPrefix(memberBytes(key, ""), func(_ []byte, v T) bool { found = append(found, v); return false })
+	of.WalkPrefix(memberSortKey(key, ""), func(_ string, v T) bool { found = append(found, v); return false })
 	return found
 }
 

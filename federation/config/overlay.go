@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/btree"
 )
 
 const (
@@ -23,13 +23,13 @@ type overlay struct {
 type layer struct {
 	name    string
 	kinds   []federation.Kind
-	objects *iradix.Tree[*Object]
+	objects btree.Map[*Object]
 }
 
 func newOverlay(sources []Named) overlay {
 	var o overlay
 	for _, s := range sources {
-		o.sources = append(o.sources, layer{name: s.Name, kinds: s.Source.Kinds(), objects: iradix.New[*Object]()})
+		o.sources = append(o.sources, layer{name: s.Name, kinds: s.Source.Kinds()})
 	}
 	return o
 }
@@ -42,7 +42,7 @@ func (o overlay) holders(key federation.ObjectKey) []int {
 		if !l.knows(key.Of()) {
 			continue
 		}
-		if _, has := l.objects.Get(objectBytes(key)); has {
+		if _, has := l.objects.Get(objectSortKey(key)); has {
 			found = append(found, i)
 		}
 	}
@@ -57,7 +57,7 @@ func (o overlay) first(key federation.ObjectKey) *Object {
 		if !l.knows(key.Of()) {
 			continue
 		}
-		if object, has := l.objects.Get(objectBytes(key)); has {
+		if object, has := l.objects.Get(objectSortKey(key)); has {
 			return object
 		}
 	}
@@ -71,8 +71,8 @@ func (o overlay) take(source int, u Update) (after overlay, keys []federation.Ob
 	touched := map[federation.ObjectKey]bool{}
 	txn := l.objects.Txn()
 	if u.Full {
-		l.objects.Root().Walk(func(_ []byte, old *Object) bool { touched[old.Key] = true; return false })
-		txn = iradix.New[*Object]().Txn()
+		l.objects.Walk(func(_ string, old *Object) bool { touched[old.Key] = true; return false })
+		txn = btree.Map[*Object]{}.Txn()
 	}
 	for _, e := range u.Events {
 		switch {
@@ -82,10 +82,10 @@ func (o overlay) take(source int, u Update) (after overlay, keys []federation.Ob
 			})
 		case e.New != nil:
 			touched[e.New.Key] = true
-			txn.Insert(objectBytes(e.New.Key), e.New)
+			txn.Set(objectSortKey(e.New.Key), e.New)
 		case e.Old != nil:
 			touched[e.Old.Key] = true
-			txn.Delete(objectBytes(e.Old.Key))
+			txn.Delete(objectSortKey(e.Old.Key))
 		}
 	}
 	after = overlay{sources: slices.Clone(o.sources)}

@@ -5,8 +5,8 @@ import (
 	"iter"
 	"net/netip"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/btree"
 	"isthmus.dev/isthmus/registries/external"
 	networking "istio.io/api/networking/v1"
 )
@@ -25,15 +25,15 @@ type Options struct {
 type State struct {
 	options   Options
 	revision  int64
-	begun     bool                                // an edit was made
-	objects   *iradix.Tree[*held]                 // group, kind, namespace, name
-	entries   *iradix.Tree[*external.Reading]     // host, namespace, name
-	bindings  *iradix.Tree[*binding]              // host, namespace, name
-	shards    *iradix.Tree[*federation.Shard]     // host, namespace
-	found     *iradix.Tree[[]federation.Problem]  // what is wrong with a service: host, namespace
-	taken     *iradix.Tree[federation.ServiceKey] // allocated address, service
-	opinions  *iradix.Tree[federation.Verdict]    // way, object: what each hub found of gateways
-	unsettled *iradix.Tree[federation.ServiceKey] // services whose allocation is missing or left over
+	begun     bool                             // an edit was made
+	objects   btree.Map[*held]                 // group, kind, namespace, name
+	entries   btree.Map[*external.Reading]     // host, namespace, name
+	bindings  btree.Map[*binding]              // host, namespace, name
+	shards    btree.Map[*federation.Shard]     // host, namespace
+	found     btree.Map[[]federation.Problem]  // what is wrong with a service: host, namespace
+	taken     btree.Map[struct{}]              // allocated address, service
+	opinions  btree.Map[federation.Verdict]    // way, object: what each hub found of gateways
+	unsettled btree.Map[federation.ServiceKey] // services whose allocation is missing or left over
 }
 
 // NewState is a configuration without objects. The first Edit that follows from
@@ -41,10 +41,7 @@ type State struct {
 func NewState(o Options) *State {
 	o.Domain = cmp.Or(o.Domain, federation.DefaultDomain)
 	return &State{
-		options: o, objects: iradix.New[*held](), entries: iradix.New[*external.Reading](), bindings: iradix.New[*binding](),
-		shards: iradix.New[*federation.Shard](), found: iradix.New[[]federation.Problem](),
-		taken: iradix.New[federation.ServiceKey](), unsettled: iradix.New[federation.ServiceKey](),
-		opinions: iradix.New[federation.Verdict](),
+		options: o,
 	}
 }
 
@@ -61,21 +58,21 @@ func (s *State) Len() int { return s.objects.Len() }
 
 // Object returns the object of that key as it is stored.
 func (s *State) Object(key federation.ObjectKey) (*Object, bool) {
-	h, ok := s.objects.Get(objectBytes(key))
+	h, ok := s.objects.Get(objectSortKey(key))
 	if !ok {
 		return nil, false
 	}
 	return h.object, true
 }
 
-// Decoded returns the object of that key as readers of a snapshot see it; false
-// also for one that was set aside.
+// Decoded returns the object of that key as readers of a snapshot see it, always
+// with its spec; false also for one that was set aside.
 func (s *State) Decoded(key federation.ObjectKey) (*federation.Object, bool) {
-	h, ok := s.objects.Get(objectBytes(key))
+	h, ok := s.objects.Get(objectSortKey(key))
 	if !ok || h.shown == nil {
 		return nil, false
 	}
-	return h.shown, true
+	return h.withSpec(), true
 }
 
 // Objects yields every object in the order of keys.
@@ -86,7 +83,7 @@ func (s *State) ObjectsOf(kind federation.Kind) iter.Seq[*Object] { return s.und
 
 func (s *State) under(prefix string) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
-		s.objects.Root().WalkPrefix([]byte(prefix), func(_ []byte, h *held) bool { return !yield(h.object) })
+		s.objects.WalkPrefix(prefix, func(_ string, h *held) bool { return !yield(h.object) })
 	}
 }
 
@@ -119,11 +116,11 @@ func carries(labels, wanted map[string]string) bool {
 
 func decoded[T any](s *State, kind federation.Kind) iter.Seq2[federation.ObjectKey, T] {
 	return func(yield func(federation.ObjectKey, T) bool) {
-		s.objects.Root().WalkPrefix([]byte(kindPrefix(kind)), func(_ []byte, h *held) bool {
+		s.objects.WalkPrefix(string(kindPrefix(kind)), func(_ string, h *held) bool {
 			if h.shown == nil {
 				return false
 			}
-			spec, ok := h.shown.Spec.(T)
+			spec, ok := h.withSpec().Spec.(T)
 			return ok && !yield(h.shown.Key, spec)
 		})
 	}
@@ -131,20 +128,24 @@ func decoded[T any](s *State, kind federation.Kind) iter.Seq2[federation.ObjectK
 
 func kindPrefix(k federation.Kind) string { return k.Group + nul + k.Name + nul }
 
-func objectBytes(k federation.ObjectKey) []byte {
-	return []byte(kindPrefix(k.Of()) + k.Namespace + nul + k.Name)
+func objectSortKey(k federation.ObjectKey) string {
+	return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
 }
 
-func serviceBytes(k federation.ServiceKey) []byte {
-	return []byte(string(k.Hostname) + nul + k.Namespace)
+func serviceSortKey(k federation.ServiceKey) string {
+	return string(k.Hostname) + nul + k.Namespace
 }
 
-// memberBytes is of an object under a service to which it contributes.
-func memberBytes(k federation.ServiceKey, name string) []byte {
-	return append(serviceBytes(k), nul+name...)
+// memberSortKey is of an object under a service to which it contributes.
+func memberSortKey(k federation.ServiceKey, name string) string {
+	return string(k.Hostname) + nul + k.Namespace + nul + name
 }
 
-func takenBytes(ip netip.Addr, k federation.ServiceKey) []byte {
+func takenPrefix(ip netip.Addr) string {
 	at := ip.As16()
-	return append(at[:], serviceBytes(k)...)
+	return string(at[:])
+}
+
+func takenSortKey(ip netip.Addr, k federation.ServiceKey) string {
+	return takenPrefix(ip) + serviceSortKey(k)
 }

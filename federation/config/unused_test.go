@@ -15,7 +15,7 @@ func TestFieldsWithoutEffectAreSaid(t *testing.T) {
 		"nothing":   {"MeshSettings", `{}`, "[]"},
 	} {
 		key := federation.ObjectKey{Group: federation.MeshGroup, Kind: c.kind, Name: "default"}
-		h := hold(&Object{Key: key, Manifest: []byte(`{"metadata":{"name":"default"},"spec":` + c.spec + `}`)}, "cluster.local")
+		h := hold(&Object{Key: key, Manifest: []byte(`{"metadata":{"name":"default"},"spec":` + c.spec + `}`)}, "cluster.local", newLabelSets())
 		fields := []string{}
 		for _, p := range h.problems {
 			if p.Code == codeNotHonoured {

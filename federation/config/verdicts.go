@@ -37,8 +37,8 @@ func (h *held) health() *federation.GatewayHealth {
 	return found
 }
 
-func wayBytes(way federation.VerdictKey, object string) []byte {
-	return []byte(way.Gateway.String() + nul + string(way.Observer) + nul + object)
+func waySortKey(way federation.VerdictKey, object string) string {
+	return way.Gateway.String() + nul + string(way.Observer) + nul + object
 }
 
 // findings takes up what a hub found, in the place of what it found before.
@@ -46,14 +46,14 @@ func (d *draft) findings(key federation.ObjectKey, old, now *held) {
 	if before := old.health(); before != nil {
 		for gateway := range before.Since {
 			way := federation.VerdictKey{Observer: before.Observer, Gateway: gateway}
-			d.opinions.Delete(wayBytes(way, key.Name))
+			d.opinions.Delete(waySortKey(way, key.Name))
 			d.judged[way] = true
 		}
 	}
 	if after := now.health(); after != nil {
 		for gateway, since := range after.Since {
 			way := federation.VerdictKey{Observer: after.Observer, Gateway: gateway}
-			d.opinions.Insert(wayBytes(way, key.Name), federation.Verdict{Observer: way.Observer, Reachable: after.Reachable, Since: since})
+			d.opinions.Set(waySortKey(way, key.Name), federation.Verdict{Observer: way.Observer, Reachable: after.Reachable, Since: since})
 			d.judged[way] = true
 		}
 	}
@@ -65,7 +65,7 @@ func (d *draft) findings(key federation.ObjectKey, old, now *held) {
 func (d *draft) agree() {
 	for way := range d.judged {
 		agreed, known := federation.Verdict{Observer: way.Observer}, false
-		d.opinions.Root().WalkPrefix(wayBytes(way, ""), func(_ []byte, v federation.Verdict) bool {
+		d.opinions.WalkPrefix(waySortKey(way, ""), func(_ string, v federation.Verdict) bool {
 			switch {
 			case !known, v.Reachable && !agreed.Reachable:
 				agreed, known = v, true

@@ -85,7 +85,7 @@ func renderService(svc *federation.Service) serviceText {
 	if svc.MeshExternal {
 		out.Decided += " mesh-external"
 	}
-	for id, vips := range svc.ClusterVIPs {
+	for id, vips := range svc.ClusterVIPs.All() {
 		for _, v := range vips {
 			out.VIPs[string(id)] = append(out.VIPs[string(id)], vipText(v))
 		}

@@ -102,7 +102,7 @@ func (s *Stream) Close() {
 	if key := s.base.Key(); s.fleet.streams[key] == s {
 		delete(s.fleet.streams, key)
 		s.fleet.report(key)
-		if _, published := s.fleet.latest.changedAt.Get(key.bytes()); !published {
+		if _, published := s.fleet.latest.changedAt.Get(key.sortKey()); !published {
 			delete(s.fleet.reported, key)
 		}
 	}

@@ -79,4 +79,4 @@ func (p *Proxy) Key() Key { return Key{p.NodeID, p.StreamID} }
 
 const nul = "\x00"
 
-func (k Key) bytes() []byte { return []byte(k.NodeID + nul + k.StreamID) }
+func (k Key) sortKey() string { return k.NodeID + nul + k.StreamID }

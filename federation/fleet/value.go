@@ -1,11 +1,11 @@
 package fleet
 
 import (
-	"bytes"
 	"encoding/binary"
 	"iter"
+	"strings"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
+	"isthmus.dev/isthmus/internal/btree"
 )
 
 // maxGone bounds the streams that a value remembers as gone; a reader that is
@@ -15,20 +15,17 @@ const maxGone = 8192
 // Value is the fleet at one moment. All methods are safe for concurrent use.
 type Value struct {
 	version    uint64
-	proxies    *iradix.Tree[*Proxy]
-	changedAt  *iradix.Tree[uint64] // key → version
-	journal    *iradix.Tree[bool]   // version + key → gone
-	gone       *iradix.Tree[bool]   // version + key of what is gone
-	horizon    uint64               // what went up to this version may be forgotten
+	proxies    btree.Map[*Proxy]
+	changedAt  btree.Map[uint64] // key → version
+	journal    btree.Map[bool]   // version + key → gone
+	gone       btree.Map[bool]   // version + key of what is gone
+	horizon    uint64            // what went up to this version may be forgotten
 	superseded chan struct{}
 	lookup     func() *roster
 }
 
 func emptyValue() *Value {
-	v := &Value{
-		proxies: iradix.New[*Proxy](), changedAt: iradix.New[uint64](), journal: iradix.New[bool](),
-		gone: iradix.New[bool](), superseded: make(chan struct{}),
-	}
+	v := &Value{superseded: make(chan struct{})}
 	v.lookup = lazyRoster(v)
 	return v
 }
@@ -48,13 +45,12 @@ func (v *Value) Proxies() iter.Seq[*Proxy] { return v.ProxiesAfter(Key{}) }
 // ProxiesAfter yields those that come after the key.
 func (v *Value) ProxiesAfter(after Key) iter.Seq[*Proxy] {
 	return func(yield func(*Proxy) bool) {
-		at := after.bytes()
-		it := v.proxies.Root().Iterator()
+		at := ""
 		if after != (Key{}) {
-			it.SeekLowerBound(at)
+			at = after.sortKey()
 		}
-		for k, p, ok := it.Next(); ok; k, p, ok = it.Next() {
-			if (after == (Key{}) || !bytes.Equal(k, at)) && !yield(p) {
+		for k, p := range v.proxies.From(at) {
+			if (at == "" || k != at) && !yield(p) {
 				return
 			}
 		}
@@ -64,7 +60,7 @@ func (v *Value) ProxiesAfter(after Key) iter.Seq[*Proxy] {
 // ByID returns the live streams of the node, the oldest first.
 func (v *Value) ByID(nodeID string) []*Proxy {
 	var found []*Proxy
-	v.proxies.Root().WalkPrefix([]byte(nodeID+nul), func(_ []byte, p *Proxy) bool {
+	v.proxies.WalkPrefix(nodeID+nul, func(_ string, p *Proxy) bool {
 		found = append(found, p)
 		return false
 	})
@@ -101,15 +97,13 @@ func (v *Value) ChangesSince(version uint64) ChangeSet {
 		c.All = true
 		return c
 	}
-	it := v.journal.Root().Iterator()
-	it.SeekLowerBound(versionKey(version+1, nil))
-	for k, gone, ok := it.Next(); ok; k, gone, ok = it.Next() {
+	for k, gone := range v.journal.From(versionKey(version+1, "")) {
 		if gone {
-			node, stream, _ := bytes.Cut(k[8:], []byte(nul))
-			c.Gone = append(c.Gone, Key{string(node), string(stream)})
+			node, stream, _ := strings.Cut(k[versionBytes:], nul)
+			c.Gone = append(c.Gone, Key{node, stream})
 			continue
 		}
-		p, _ := v.proxies.Get(k[8:])
+		p, _ := v.proxies.Get(k[versionBytes:])
 		c.Changed = append(c.Changed, p)
 	}
 	return c
@@ -120,9 +114,8 @@ func (v *Value) ChangesSince(version uint64) ChangeSet {
 func (v *Value) with(changed map[Key]*Proxy) *Value {
 	next := &Value{version: v.version + 1, horizon: v.horizon, superseded: make(chan struct{})}
 	proxies, changedAt, journal, gone := v.proxies.Txn(), v.changedAt.Txn(), v.journal.Txn(), v.gone.Txn()
-	graves := v.gone.Len()
 	for key, p := range changed {
-		k := key.bytes()
+		k := key.sortKey()
 		old, had := changedAt.Get(k)
 		if had {
 			journal.Delete(versionKey(old, k))
@@ -133,17 +126,15 @@ func (v *Value) with(changed map[Key]*Proxy) *Value {
 			}
 			proxies.Delete(k)
 			changedAt.Delete(k)
-			gone.Insert(versionKey(next.version, k), true)
-			graves++
+			gone.Set(versionKey(next.version, k), true)
 		} else {
-			proxies.Insert(k, p)
-			changedAt.Insert(k, next.version)
+			proxies.Set(k, p)
+			changedAt.Set(k, next.version)
 		}
-		journal.Insert(versionKey(next.version, k), p == nil)
+		journal.Set(versionKey(next.version, k), p == nil)
 	}
-	for ; graves > maxGone; graves-- {
-		at, _, _ := gone.Root().Minimum()
-		next.horizon = binary.BigEndian.Uint64(at)
+	for _, at := range oldest(&gone, gone.Len()-maxGone) {
+		next.horizon = binary.BigEndian.Uint64([]byte(at[:versionBytes]))
 		gone.Delete(at)
 		journal.Delete(at)
 	}
@@ -152,6 +143,21 @@ func (v *Value) with(changed map[Key]*Proxy) *Value {
 	return next
 }
 
-func versionKey(version uint64, key []byte) []byte {
-	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(key)), version), key...)
+// oldest are the first n keys.
+func oldest(of *btree.Txn[bool], n int) []string {
+	var keys []string
+	of.Walk(func(key string, _ bool) bool {
+		if len(keys) < n {
+			keys = append(keys, key)
+		}
+		return len(keys) >= n
+	})
+	return keys
+}
+
+// versionBytes is how long the version in a key is.
+const versionBytes = 8
+
+func versionKey(version uint64, key string) string {
+	return string(binary.BigEndian.AppendUint64(make([]byte, 0, versionBytes+len(key)), version)) + key
 }

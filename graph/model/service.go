@@ -68,9 +68,9 @@ func (s Service) Created() *time.Time { return known(s.Of.Created) }
 // ClusterVIPs returns the virtual addresses in the order of the clusters.
 func (s Service) ClusterVIPs() []ClusterVIPs {
 	var all []ClusterVIPs
-	for _, id := range slices.Sorted(maps.Keys(s.Of.ClusterVIPs)) {
+	for id, prefixes := range s.Of.ClusterVIPs.All() {
 		found := ClusterVIPs{ClusterID: string(id)}
-		for _, prefix := range s.Of.ClusterVIPs[id] {
+		for _, prefix := range prefixes {
 			found.Addresses = append(found.Addresses, prefixText(prefix))
 		}
 		all = append(all, found)
@@ -126,7 +126,7 @@ func (s Service) Conflicts() []Conflict {
 func (s Service) Shards() []Shard {
 	var all []Shard
 	for _, key := range s.Of.Order() {
-		shard := s.Of.Shards[key]
+		shard := s.Of.Shards.Of(key)
 		if shard == nil {
 			continue
 		}

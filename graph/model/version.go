@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -40,8 +41,15 @@ func contentVersion(s *federation.Service) string {
 
 func contentOf(s *federation.Service) content {
 	return content{
-		s.Key, s.Ports, s.ClusterVIPs, s.Resolution, s.MeshExternal, s.ExportTo, s.ServiceAccounts,
+		s.Key, s.Ports, vipsByCluster(s), s.Resolution, s.MeshExternal, s.ExportTo, s.ServiceAccounts,
 		s.Created.UTC(), s.TrafficDistribution, s.Endpoints, s.Conflicts,
 		s.Aliases, s.ExternalName,
 	}
+}
+
+func vipsByCluster(s *federation.Service) map[federation.ClusterID][]netip.Prefix {
+	if len(s.ClusterVIPs) == 0 {
+		return nil
+	}
+	return maps.Collect(s.ClusterVIPs.All())
 }

@@ -125,7 +125,7 @@ func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *no
 	}
 	return federation.Endpoint{
 		Address: address, Ports: r.endpointPorts(in, field, n), Network: network(in, in.GetLabels()), Locality: locality(in.GetLocality()),
-		Weight: in.GetWeight(), Health: federation.Healthy, Labels: maps.Clone(in.GetLabels()),
+		Weight: in.GetWeight(), Health: federation.Healthy, Labels: in.GetLabels(),
 		ServiceAccount: account(in, r.key.Namespace), TLSMode: tlsMode(in, in.GetLabels()),
 	}, true
 }
@@ -146,17 +146,19 @@ func readAddress(in *networking.WorkloadEntry, field string, n *notes) (federati
 // own word, else the port's target, else the port's number.
 func (r *Reading) endpointPorts(in *networking.WorkloadEntry, field string, n *notes) []federation.EndpointPort {
 	own := workloadPorts(in, field, n)
-	ports := make([]federation.EndpointPort, len(r.ports))
-	for i, p := range r.ports {
-		ports[i] = federation.EndpointPort{Name: p.Name, Number: r.targets[p.Name]}
+	if len(own) == 0 {
+		return r.served
+	}
+	ports := slices.Clone(r.served)
+	for i := range ports {
 		for _, o := range own {
-			if o.Name == p.Name {
+			if o.Name == ports[i].Name {
 				ports[i].Number = o.Number
 			}
 		}
 	}
 	for _, o := range own {
-		if _, known := r.targets[o.Name]; !known {
+		if _, known := r.target(o.Name); !known {
 			n.add(codePortUnknown, field+".ports."+o.Name, "the entry has no port named %s", quote(o.Name))
 		}
 	}

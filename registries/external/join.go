@@ -38,10 +38,10 @@ func (r *Reading) join(j joining) {
 	if len(added) == 0 {
 		return
 	}
-	j.shard.Endpoints = append(j.shard.Endpoints, r.endpointsOf(j.key, func(port string) bool { return added[port] })...)
+	j.shard.Endpoints = append(j.shard.Endpoints, r.endpointsServing(j.key, added)...)
 	if j.shard.Selector != nil {
 		for port := range added {
-			j.shard.Selector.TargetPorts[port] = r.targets[port]
+			j.shard.Selector.TargetPorts[port], _ = r.target(port)
 		}
 	}
 }

@@ -7,7 +7,6 @@ package external
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -42,7 +41,7 @@ type Reading struct {
 	vips       []netip.Prefix
 	automatic  bool // wants VIPs from allocations
 	ports      []federation.Port
-	targets    map[string]uint16 // by the port's name
+	served     []federation.EndpointPort // where workloads listen for the ports unless they say so themselves
 	endpoints  []federation.Endpoint
 	itself     bool // each host is its own endpoint
 	selector   map[string]string
@@ -75,9 +74,9 @@ func Read(e Entry) (*Reading, []federation.Problem) {
 		return nil, n.all()
 	}
 	r := &Reading{
-		key: e.Key, created: e.Created, labels: maps.Clone(e.Labels), hosts: readHosts(e.Spec.GetHosts()),
+		key: e.Key, created: e.Created, labels: e.Labels, hosts: readHosts(e.Spec.GetHosts()),
 		internal: e.Spec.GetLocation() == networking.ServiceEntry_MESH_INTERNAL,
-		exportTo: slices.Clone(e.Spec.GetExportTo()), accounts: slices.Clone(e.Spec.GetSubjectAltNames()),
+		exportTo: e.Spec.GetExportTo(), accounts: e.Spec.GetSubjectAltNames(),
 	}
 	if !r.readResolution(e.Spec.GetResolution(), n) {
 		return nil, n.all()
@@ -144,7 +143,6 @@ func parsePrefix(text string) (netip.Prefix, error) {
 }
 
 func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
-	r.targets = map[string]uint16{}
 	for i, p := range in {
 		number, ok := portNumber(p.GetNumber())
 		if !ok {
@@ -157,16 +155,29 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
 			protocol = federation.TCP
 		}
 		r.ports = append(r.ports, federation.Port{Name: p.GetName(), Number: number, Protocol: protocol})
-		r.targets[p.GetName()] = number
-		if p.GetTargetPort() == 0 {
-			continue
-		}
-		if target, ok := portNumber(p.GetTargetPort()); ok {
-			r.targets[p.GetName()] = target
-		} else {
+		target, ok := portNumber(cmp.Or(p.GetTargetPort(), p.GetNumber()))
+		if !ok {
+			target = number
 			n.add(codePort, at("spec.ports", i)+".targetPort", "%d is no port number; %d is used", p.GetTargetPort(), number)
 		}
+		r.served = append(r.served, federation.EndpointPort{Name: p.GetName(), Number: target})
 	}
+}
+
+// target is where a workload listens for the port of that name unless it says so
+// itself.
+func (r *Reading) target(name string) (uint16, bool) {
+	e := federation.Endpoint{Ports: r.served}
+	return e.Port(name)
+}
+
+// targetPorts are the targets by the names of ports.
+func (r *Reading) targetPorts() map[string]uint16 {
+	all := make(map[string]uint16, len(r.served))
+	for _, p := range r.served {
+		all[p.Name] = p.Number
+	}
+	return all
 }
 
 // readMembers reads who serves: endpoints, a selector, or each host itself.
@@ -176,7 +187,7 @@ func (r *Reading) readMembers(spec *networking.ServiceEntry, n *notes) {
 	case len(inline) > 0 && spec.GetWorkloadSelector() != nil:
 		n.add(codeEndpoint, "spec.workloadSelector", "an entry has either endpoints or a workloadSelector; the endpoints are used")
 	case len(selector) > 0:
-		r.selector = maps.Clone(selector)
+		r.selector = selector
 	case spec.GetWorkloadSelector() != nil:
 		n.add(codeEndpoint, "spec.workloadSelector.labels", "a workloadSelector without labels selects nothing; name at least one label")
 	}
@@ -196,4 +207,5 @@ func (r *Reading) readMembers(spec *networking.ServiceEntry, n *notes) {
 		}
 		r.endpoints = append(r.endpoints, e)
 	}
+	r.endpoints = federation.NormalEndpoints(slices.Clip(r.endpoints))
 }

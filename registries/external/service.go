@@ -68,10 +68,9 @@ func Service(key federation.ServiceKey, entries []*Reading, allocated []netip.Ad
 // shard is the service as the entry alone declares it.
 func (r *Reading) shard(key federation.ServiceKey, allocated []netip.Addr) *federation.Shard {
 	s := &federation.Shard{
-		Ports: slices.Clone(r.ports), VIPs: slices.Clone(r.vips), Resolution: r.resolution, MeshExternal: !r.internal,
-		ExportTo: slices.Clone(r.exportTo), ServiceAccounts: slices.Clone(r.accounts), Created: r.created,
-		UID: r.key.Namespace + "/" + r.key.Name, Labels: maps.Clone(r.labels),
-		Endpoints: r.endpointsOf(key, func(string) bool { return true }),
+		Ports: slices.Clip(r.ports), VIPs: slices.Clip(r.vips), Resolution: r.resolution, MeshExternal: !r.internal,
+		ExportTo: r.exportTo, ServiceAccounts: r.accounts, Created: r.created,
+		UID: r.key.Namespace + "/" + r.key.Name, Labels: r.labels, Endpoints: slices.Clip(r.endpointsOf(key)),
 	}
 	if r.automatic && !isWildcard(key.Hostname) {
 		for _, ip := range allocated {
@@ -79,26 +78,26 @@ func (r *Reading) shard(key federation.ServiceKey, allocated []netip.Addr) *fede
 		}
 	}
 	if r.selector != nil {
-		s.Selector = &federation.Selector{Labels: maps.Clone(r.selector), TargetPorts: maps.Clone(r.targets)}
+		s.Selector = &federation.Selector{Labels: r.selector, TargetPorts: r.targetPorts()}
 	}
 	return s
 }
 
-// endpointsOf are the endpoints with those of their ports that are wanted.
-func (r *Reading) endpointsOf(key federation.ServiceKey, wanted func(port string) bool) []federation.Endpoint {
-	all := r.endpoints
-	if r.itself {
-		own := federation.Endpoint{Address: federation.HostAddress(string(key.Hostname)), Health: federation.Healthy}
-		for _, p := range r.ports {
-			own.Ports = append(own.Ports, federation.EndpointPort{Name: p.Name, Number: r.targets[p.Name]})
-		}
-		all = []federation.Endpoint{own}
+// endpointsOf are the endpoints; what is shared with the entry is only read.
+func (r *Reading) endpointsOf(key federation.ServiceKey) []federation.Endpoint {
+	if !r.itself {
+		return r.endpoints
 	}
-	out := make([]federation.Endpoint, 0, len(all))
-	for _, e := range all {
-		e.Ports = slices.DeleteFunc(slices.Clone(e.Ports), func(p federation.EndpointPort) bool { return !wanted(p.Name) })
-		e.Labels = maps.Clone(e.Labels)
-		out = append(out, e)
+	return federation.NormalEndpoints([]federation.Endpoint{{
+		Address: federation.HostAddress(string(key.Hostname)), Health: federation.Healthy, Ports: r.served,
+	}})
+}
+
+// endpointsServing are the endpoints with those of their ports that are wanted.
+func (r *Reading) endpointsServing(key federation.ServiceKey, wanted map[string]bool) []federation.Endpoint {
+	out := slices.Clone(r.endpointsOf(key))
+	for i := range out {
+		out[i].Ports = slices.DeleteFunc(slices.Clone(out[i].Ports), func(p federation.EndpointPort) bool { return !wanted[p.Name] })
 	}
 	return out
 }

@@ -98,6 +98,7 @@ endpoints:
   health: HEALTHY
   labels:
     security.istio.io/tlsMode: disabled
+  network: default
   ports:
   - name: https
     number: 8443
@@ -140,7 +141,7 @@ func TestServiceEntryResolutions(t *testing.T) {
 		gone       bool
 	}{
 		{name: "static", spec: "resolution: STATIC\nendpoints: [{address: 10.0.0.1}]", endpoints: []string{"10.0.0.1"}},
-		{name: "dns with endpoints", spec: "resolution: DNS\nendpoints: [{address: A.example.com}, {address: 10.0.0.1}]", resolution: federation.DNSLB, endpoints: []string{"a.example.com", "10.0.0.1"}},
+		{name: "dns with endpoints", spec: "resolution: DNS\nendpoints: [{address: A.example.com}, {address: 10.0.0.1}]", resolution: federation.DNSLB, endpoints: []string{"10.0.0.1", "a.example.com"}},
 		{name: "dns by itself", spec: "resolution: DNS", resolution: federation.DNSLB, endpoints: []string{"h.example.com"}},
 		{name: "round robin by itself", spec: "resolution: DNS_ROUND_ROBIN", resolution: federation.DNSRoundRobinLB, endpoints: []string{"h.example.com"}},
 		{name: "round robin takes one", spec: "resolution: DNS_ROUND_ROBIN\nendpoints: [{address: a.example.com}, {address: b.example.com}]", resolution: federation.DNSRoundRobinLB, endpoints: []string{"a.example.com"}, problems: []string{"ENDPOINT_UNUSED spec.endpoints[1]"}},

@@ -74,7 +74,7 @@ func TestTwoMocksMergeAndKeepTheirVIPs(t *testing.T) {
 		t.Fatalf("hello is %v, %v", svc, err)
 	}
 	for id, want := range map[federation.ClusterID]string{"c1": "10.1.0.1/32", "c2": "10.2.0.1/32"} {
-		if got := svc.ClusterVIPs[id]; !slices.Equal(got, []netip.Prefix{netip.MustParsePrefix(want)}) {
+		if got := svc.ClusterVIPs.Of(id); !slices.Equal(got, []netip.Prefix{netip.MustParsePrefix(want)}) {
 			t.Errorf("the VIPs of %s are %v, want %s", id, got, want)
 		}
 	}

@@ -110,7 +110,7 @@ func (d destination) server(http bool) (sni string, names []string) {
 func declaredNames(s *federation.Service) []string {
 	var names []string
 	for _, key := range s.Order() {
-		if shard := s.Shards[key]; shard != nil && (s.MeshExternal || key.Provider == federation.External) {
+		if shard := s.Shards.Of(key); shard != nil && (s.MeshExternal || key.Provider == federation.External) {
 			names = append(names, shard.ServiceAccounts...)
 		}
 	}

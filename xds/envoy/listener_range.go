@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -26,11 +25,11 @@ func rangesOf(s *federation.Service, f Facet) []netip.Prefix {
 	if callersDialPods(s) {
 		return nil
 	}
-	lists := [][]netip.Prefix{s.ClusterVIPs[f.Cluster]}
+	lists := [][]netip.Prefix{s.ClusterVIPs.Of(f.Cluster)}
 	if !hasShard(s, f.Cluster) {
 		lists = lists[:0]
-		for _, id := range slices.Sorted(maps.Keys(s.ClusterVIPs)) {
-			lists = append(lists, s.ClusterVIPs[id])
+		for _, prefixes := range s.ClusterVIPs.All() {
+			lists = append(lists, prefixes)
 		}
 	}
 	var ranges []netip.Prefix

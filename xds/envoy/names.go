@@ -255,10 +255,10 @@ func listenerVIPs(s *federation.Service, f Facet) []netip.Addr {
 // all are foreign.
 func serviceVIPs(s *federation.Service, cluster federation.ClusterID) (vips []netip.Addr, local bool) {
 	if hasShard(s, cluster) {
-		return singleAddresses(nil, s.ClusterVIPs[cluster]), true
+		return singleAddresses(nil, s.ClusterVIPs.Of(cluster)), true
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.ClusterVIPs)) {
-		vips = singleAddresses(vips, s.ClusterVIPs[id])
+	for _, prefixes := range s.ClusterVIPs.All() {
+		vips = singleAddresses(vips, prefixes)
 	}
 	return vips, false
 }

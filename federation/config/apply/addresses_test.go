@@ -25,8 +25,8 @@ func (w *world) addresses(key federation.ServiceKey) []netip.Prefix {
 	w.t.Helper()
 	for {
 		s := w.snapshots.Latest()
-		if svc, ok := s.Service(key); ok && len(svc.ClusterVIPs["hub"]) > 0 {
-			return svc.ClusterVIPs["hub"]
+		if svc, ok := s.Service(key); ok && len(svc.ClusterVIPs.Of("hub")) > 0 {
+			return svc.ClusterVIPs.Of("hub")
 		}
 		select {
 		case <-s.Superseded():
@@ -63,14 +63,14 @@ func TestDeletingWhatHidesAnotherBringsThatIntoForce(t *testing.T) {
 	if err != nil || codes(dry) != "" {
 		t.Fatalf("%+v, %v", dry.Errors, err)
 	}
-	if svc, there := dry.After.Service(entryOfFile); !there || !slices.Equal(svc.ClusterVIPs["hub"], had) {
+	if svc, there := dry.After.Service(entryOfFile); !there || !slices.Equal(svc.ClusterVIPs.Of("hub"), had) {
 		t.Errorf("the dry run shows %+v, want the object of the file with the addresses %v", svc, had)
 	}
 	deletion.DryRun = false
 	if r, err := w.engine.Delete(t.Context(), deletion); err != nil || codes(r) != "" {
 		t.Fatalf("%+v, %v", r.Errors, err)
 	}
-	if svc, there := w.snapshots.Latest().Service(entryOfFile); !there || !slices.Equal(svc.ClusterVIPs["hub"], had) {
+	if svc, there := w.snapshots.Latest().Service(entryOfFile); !there || !slices.Equal(svc.ClusterVIPs.Of("hub"), had) {
 		t.Errorf("afterwards there is %+v, want the object of the file with the addresses %v", svc, had)
 	}
 }

@@ -26,7 +26,7 @@ func TestAppliedObjectsAreInTheSnapshot(t *testing.T) {
 		t.Errorf("the snapshot at revision %d lacks the VirtualService", s.Revision())
 	}
 	svc, ok := s.Service(federation.ServiceKey{Hostname: "api.example.com", Namespace: "shop"})
-	if !ok || len(svc.ClusterVIPs["hub"]) == 0 {
+	if !ok || len(svc.ClusterVIPs.Of("hub")) == 0 {
 		t.Fatalf("the ServiceEntry's service is %+v", svc)
 	}
 	if same := w.must(external("api.example.com")); actions(same) != "UNCHANGED api" || same.Revision != 1 {

@@ -27,7 +27,7 @@ func References(s *federation.Snapshot, key federation.ObjectKey) []Finding {
 		return nil
 	}
 	r := references{snapshot: s, object: o}
-	for _, p := range validation.Spec(key, o.Spec) {
+	for _, p := range validation.Spec(key, o.Decoded()) {
 		r.add(string(p.Code), p.Field, "%s", p.Message)
 	}
 	if why := Unenforced(o); why != "" {

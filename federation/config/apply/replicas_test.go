@@ -67,7 +67,7 @@ func TestReplicasAllocateAddressesAtOnce(t *testing.T) {
 		owner := map[netip.Prefix]federation.ServiceKey{}
 		services := 0
 		for svc := range hub.snapshots.Latest().Services() {
-			addresses := svc.ClusterVIPs["hub"]
+			addresses := svc.ClusterVIPs.Of("hub")
 			if services++; len(addresses) != 2 {
 				t.Errorf("%s has the addresses %v", svc.Key, addresses)
 			}

@@ -98,7 +98,7 @@ func (c *Config) writeCheckpoint(ctx context.Context, s *state) error {
 		return err
 	}
 	d := &draft{index: index{Revision: s.revision, Previous: s.hash}}
-	s.objects.Root().Walk(func(_ []byte, o *config.Object) bool {
+	s.objects.Walk(func(_ string, o *config.Object) bool {
 		d.add(entry{Key: o.Key, Action: config.Created, APIVersion: o.APIVersion, Revision: o.Revision}, o.Manifest)
 		return false
 	})

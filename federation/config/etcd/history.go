@@ -91,7 +91,7 @@ func (c *Config) At(ctx context.Context, revision int64) ([]config.Object, error
 		}
 	}
 	objects := make([]config.Object, 0, s.objects.Len())
-	s.objects.Root().Walk(func(_ []byte, o *config.Object) bool {
+	s.objects.Walk(func(_ string, o *config.Object) bool {
 		objects = append(objects, *o)
 		return false
 	})

@@ -4,10 +4,9 @@ import (
 	"encoding/binary"
 	"slices"
 
-	radix "github.com/hashicorp/go-immutable-radix/v2"
-
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/btree"
 )
 
 // keptSteps is how many of its newest steps an object keeps, whatever their age.
@@ -18,8 +17,8 @@ const keptSteps = 10
 // every checkpoint has it. It is never changed after it was made.
 type pasts struct {
 	window  int64 // so many revisions keep all of their steps
-	of      *radix.Tree[*past]
-	deleted *radix.Tree[struct{}] // objects that are deleted, by the revision that did it and key
+	of      btree.Map[*past]
+	deleted btree.Map[struct{}] // objects that are deleted, by the revision that did it and key
 	// complete says that no step is missing that the rules keep: it was made from
 	// the first record on, or from a checkpoint that has the pasts.
 	complete bool
@@ -38,7 +37,7 @@ type step struct {
 }
 
 func noPasts(window int64) pasts {
-	return pasts{window: window, of: radix.New[*past](), deleted: radix.New[struct{}](), complete: true}
+	return pasts{window: window, complete: true}
 }
 
 // kept returns the past without the steps that are not kept as of the revision.
@@ -76,30 +75,39 @@ func (p pasts) after(x *index) pasts {
 		if before != nil {
 			deleted.Delete(deletedKey(before.last(), key)) // if it was
 		}
-		of.Insert(key, before.with(step{x.Revision, e.Action, note}, p.window))
+		of.Set(key, before.with(step{x.Revision, e.Action, note}, p.window))
 		if e.Action == config.Deleted {
-			deleted.Insert(deletedKey(x.Revision, key), struct{}{})
+			deleted.Set(deletedKey(x.Revision, key), struct{}{})
 		}
 	}
-	expire(of, deleted, x.Revision-p.window)
+	expire(&of, &deleted, x.Revision-p.window)
 	p.of, p.deleted = of.Commit(), deleted.Commit()
 	return p
 }
 
 // expire forgets objects that were deleted up to the revision.
-func expire(of *radix.Txn[*past], deleted *radix.Txn[struct{}], revision int64) {
-	for {
-		oldest, _, found := deleted.Root().Minimum()
-		if !found || int64(binary.BigEndian.Uint64(oldest)) > revision {
-			return
+func expire(of *btree.Txn[*past], deleted *btree.Txn[struct{}], revision int64) {
+	var expired []string
+	deleted.Walk(func(key string, _ struct{}) bool {
+		at, _ := readDeletedKey(key)
+		if at <= revision {
+			expired = append(expired, key)
 		}
-		of.Delete(oldest[8:])
-		deleted.Delete(oldest)
+		return at > revision
+	})
+	for _, key := range expired {
+		_, object := readDeletedKey(key)
+		of.Delete(object)
+		deleted.Delete(key)
 	}
 }
 
-func deletedKey(revision int64, key []byte) []byte {
-	return append(binary.BigEndian.AppendUint64(nil, uint64(revision)), key...)
+func deletedKey(revision int64, key string) string {
+	return string(binary.BigEndian.AppendUint64(nil, uint64(revision))) + key
+}
+
+func readDeletedKey(key string) (revision int64, object string) {
+	return int64(binary.BigEndian.Uint64([]byte(key[:8]))), key[8:]
 }
 
 func (p *past) last() int64 { return p.steps[len(p.steps)-1].revision }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unique"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -110,6 +111,9 @@ func readIndex(parts [][]byte, hash string) (*index, error) {
 	return x, nil
 }
 
+// shared is the same text in the memory that all objects share.
+func shared(text string) string { return unique.Make(text).Value() }
+
 // values returns what lies in a part. One whose checksum is wrong is read all the
 // same: each object of it has its own.
 func values(part []byte) ([]byte, error) {
@@ -129,7 +133,8 @@ func (e *entry) object(data []byte) (*config.Object, error) {
 	if digest(manifest) != e.Digest {
 		return nil, errDamaged
 	}
-	o := &config.Object{Key: e.Key, APIVersion: e.APIVersion, Revision: e.Revision, Manifest: manifest}
+	o := &config.Object{Key: e.Key, APIVersion: shared(e.APIVersion), Revision: e.Revision, Manifest: manifest}
+	o.Key.Group, o.Key.Kind, o.Key.Namespace = shared(o.Key.Group), shared(o.Key.Kind), shared(o.Key.Namespace)
 	if err := o.CheckName(); err != nil {
 		return nil, err
 	}

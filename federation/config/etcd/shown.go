@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	radix "github.com/hashicorp/go-immutable-radix/v2"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"isthmus.dev/isthmus/internal/btree"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -34,7 +34,7 @@ func (f *follower) leasedListed(kvs []*mvccpb.KeyValue) {
 	maps.DeleteFunc(f.leases, gone)
 	maps.DeleteFunc(f.badLeases, bad)
 	for _, kv := range kvs {
-		keys = append(keys, f.takeLeased(tree, kv)...)
+		keys = append(keys, f.takeLeased(&tree, kv)...)
 	}
 	f.showLeased(view{f.shown.state, tree.Commit()}, keys)
 }
@@ -45,7 +45,7 @@ func (f *follower) leasedMoved(events []*clientv3.Event) {
 	var keys []federation.ObjectKey
 	for _, e := range events {
 		if e.Type == clientv3.EventTypePut {
-			keys = append(keys, f.takeLeased(tree, e.Kv)...)
+			keys = append(keys, f.takeLeased(&tree, e.Kv)...)
 			continue
 		}
 		key := string(e.Kv.Key)
@@ -73,7 +73,7 @@ func (f *follower) showLeased(next view, keys []federation.ObjectKey) {
 
 // takeLeased puts a leased object into the tree, or notes why not, and returns
 // its key if anything changed.
-func (f *follower) takeLeased(tree *radix.Txn[*config.Object], kv *mvccpb.KeyValue) []federation.ObjectKey {
+func (f *follower) takeLeased(tree *btree.Txn[*config.Object], kv *mvccpb.KeyValue) []federation.ObjectKey {
 	key := string(kv.Key)
 	if f.leases[key] == kv.ModRevision {
 		return nil
@@ -93,7 +93,7 @@ func (f *follower) takeLeased(tree *radix.Txn[*config.Object], kv *mvccpb.KeyVal
 	}
 	delete(f.badLeases, key)
 	f.leases[key] = kv.ModRevision
-	tree.Insert(treeKey(k), o)
+	tree.Set(treeKey(k), o)
 	return []federation.ObjectKey{k}
 }
 
@@ -126,7 +126,7 @@ func (f *follower) leasedProblems() []config.Problem {
 // shadowed are the leased objects whose key a committed one has.
 func shadowed(v view) []config.Problem {
 	var problems []config.Problem
-	v.leased.Root().Walk(func(_ []byte, o *config.Object) bool {
+	v.leased.Walk(func(_ string, o *config.Object) bool {
 		if v.get(o.Key) != nil {
 			problems = append(problems, config.Problem{
 				Code: codeShadowed, Object: o.Key.String(),

@@ -315,7 +315,7 @@ func (f *follower) give(next view, keys []federation.ObjectKey) {
 
 func suspectsOf(s *state) []config.Problem {
 	var problems []config.Problem
-	s.suspects.Root().Walk(func(_ []byte, p config.Problem) bool {
+	s.suspects.Walk(func(_ string, p config.Problem) bool {
 		problems = append(problems, p)
 		return false
 	})

@@ -201,7 +201,7 @@ func refusal(commit config.Commit) error {
 	}
 	size, seen := 0, make(map[string]bool, len(commit.Changes))
 	for _, change := range commit.Changes {
-		key := string(treeKey(change.Key))
+		key := treeKey(change.Key)
 		if seen[key] {
 			return &config.Refused{Limit: "duplicate object", Message: fmt.Sprintf("%s is in the commit more than once", change.Key)}
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	radix "github.com/hashicorp/go-immutable-radix/v2"
+	"isthmus.dev/isthmus/internal/btree"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -17,12 +17,12 @@ type state struct {
 	revision int64
 	hash     string // of the record of that revision
 	mod      int64  // etcd's revision of the head when it was in force, or an older one
-	objects  *radix.Tree[*config.Object]
-	pasts    pasts                       // what was done to them
-	suspects *radix.Tree[config.Problem] // what is not used, by the object's key
-	live     int64                       // bytes of all manifests
-	base     int64                       // revision of the checkpoint that it was read from
-	weight   int64                       // bytes of the records since
+	objects  btree.Map[*config.Object]
+	pasts    pasts                     // what was done to them
+	suspects btree.Map[config.Problem] // what is not used, by the object's key
+	live     int64                     // bytes of all manifests
+	base     int64                     // revision of the checkpoint that it was read from
+	weight   int64                     // bytes of the records since
 	// changed are the keys that the last record changed; whole says that the
 	// state was not made by one record from the state before it.
 	changed []federation.ObjectKey
@@ -31,16 +31,16 @@ type state struct {
 }
 
 func emptyState() *state {
-	return &state{objects: radix.New[*config.Object](), suspects: radix.New[config.Problem](), pasts: noPasts(0), whole: true}
+	return &state{pasts: noPasts(0), whole: true}
 }
 
-func treeKey(k federation.ObjectKey) []byte {
-	return []byte(k.Group + "\x00" + k.Kind + "\x00" + k.Namespace + "\x00" + k.Name)
+func treeKey(k federation.ObjectKey) string {
+	return k.Group + "\x00" + k.Kind + "\x00" + k.Namespace + "\x00" + k.Name
 }
 
 // readTreeKey reads what treeKey wrote: no name has a zero byte.
-func readTreeKey(key []byte) federation.ObjectKey {
-	parts := strings.SplitN(string(key), "\x00", 4)
+func readTreeKey(key string) federation.ObjectKey {
+	parts := strings.SplitN(key, "\x00", 4)
 	return federation.ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
 }
 
@@ -77,7 +77,7 @@ func (s *state) with(x *index, hash string, outcomes []outcome) *state {
 		key := treeKey(o.Key)
 		n.weight += int64(o.Length)
 		if o.bad != nil {
-			suspects.Insert(key, config.Problem{
+			suspects.Set(key, config.Problem{
 				Code: codeOf(o.bad), Object: o.Key.String(),
 				Message: "its stored value is not used and what was in force before stays: " + o.bad.Error() + "; apply or delete the object again",
 			})
@@ -89,7 +89,7 @@ func (s *state) with(x *index, hash string, outcomes []outcome) *state {
 		if o.object == nil {
 			old, _ = objects.Delete(key)
 		} else {
-			old, _ = objects.Insert(key, o.object)
+			old, _ = objects.Set(key, o.object)
 			n.live += int64(len(o.object.Manifest))
 		}
 		if old != nil {
@@ -106,9 +106,9 @@ func (s *state) reusing(old *state) *state {
 		return s
 	}
 	objects := s.objects.Txn()
-	s.objects.Root().Walk(func(key []byte, o *config.Object) bool {
+	s.objects.Walk(func(key string, o *config.Object) bool {
 		if p, found := old.objects.Get(key); found && p != o && sameObject(p, o) {
-			objects.Insert(key, p)
+			objects.Set(key, p)
 		}
 		return false
 	})
@@ -123,7 +123,7 @@ func sameObject(a, b *config.Object) bool {
 // view is everything that readers see: committed objects and leased ones.
 type view struct {
 	*state
-	leased *radix.Tree[*config.Object]
+	leased btree.Map[*config.Object]
 }
 
 // see returns the object of the key: the committed one before a leased one.
@@ -140,11 +140,11 @@ func (v view) all() []config.Event {
 	seen := v.objects
 	if v.leased.Len() > 0 {
 		t := v.leased.Txn()
-		v.objects.Root().Walk(func(key []byte, o *config.Object) bool { t.Insert(key, o); return false })
+		v.objects.Walk(func(key string, o *config.Object) bool { t.Set(key, o); return false })
 		seen = t.Commit()
 	}
 	events := make([]config.Event, 0, seen.Len())
-	seen.Root().Walk(func(_ []byte, o *config.Object) bool {
+	seen.Walk(func(_ string, o *config.Object) bool {
 		events = append(events, config.Event{New: o})
 		return false
 	})
@@ -167,8 +167,8 @@ func (v view) differing(old view) []federation.ObjectKey {
 	var keys []federation.ObjectKey
 	found := map[federation.ObjectKey]bool{}
 	collect := func(from, other view) {
-		for _, tree := range []*radix.Tree[*config.Object]{from.objects, from.leased} {
-			tree.Root().Walk(func(_ []byte, o *config.Object) bool {
+		for _, tree := range []btree.Map[*config.Object]{from.objects, from.leased} {
+			tree.Walk(func(_ string, o *config.Object) bool {
 				if from.see(o.Key) != other.see(o.Key) && !found[o.Key] {
 					found[o.Key], keys = true, append(keys, o.Key)
 				}

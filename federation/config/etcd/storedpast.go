@@ -25,9 +25,10 @@ func (d *draft) addPasts(s *state) {
 			d.Entries[i].Past = d.stored(p.kept(s.revision, s.pasts.window))
 		}
 	}
-	s.pasts.deleted.Root().Walk(func(key []byte, _ struct{}) bool {
-		if p, found := s.pasts.of.Get(key[8:]); found {
-			d.add(entry{Key: readTreeKey(key[8:]), Action: config.Deleted, Revision: p.last(), Past: d.stored(p.kept(s.revision, s.pasts.window))}, nil)
+	s.pasts.deleted.Walk(func(key string, _ struct{}) bool {
+		_, object := readDeletedKey(key)
+		if p, found := s.pasts.of.Get(object); found {
+			d.add(entry{Key: readTreeKey(object), Action: config.Deleted, Revision: p.last(), Past: d.stored(p.kept(s.revision, s.pasts.window))}, nil)
 		}
 		return false
 	})
@@ -59,9 +60,9 @@ func (x *index) readPasts(window int64) pasts {
 		for j, s := range e.Past.Steps {
 			found.steps[j] = step{s.Revision, s.Action, x.Notes[s.Revision]}
 		}
-		of.Insert(key, found)
+		of.Set(key, found)
 		if e.Action == config.Deleted {
-			deleted.Insert(deletedKey(found.last(), key), struct{}{})
+			deleted.Set(deletedKey(found.last(), key), struct{}{})
 		}
 	}
 	p.of, p.deleted = of.Commit(), deleted.Commit()
@@ -73,15 +74,15 @@ func (x *index) readPasts(window int64) pasts {
 // since which it is so.
 func (p pasts) completed(s *state) pasts {
 	of := p.of.Txn()
-	p.of.Root().Walk(func(key []byte, found *past) bool {
+	p.of.Walk(func(key string, found *past) bool {
 		if found.steps[0].action != config.Created && !found.compacted {
-			of.Insert(key, &past{steps: found.steps, compacted: true})
+			of.Set(key, &past{steps: found.steps, compacted: true})
 		}
 		return false
 	})
-	s.objects.Root().Walk(func(key []byte, o *config.Object) bool {
+	s.objects.Walk(func(key string, o *config.Object) bool {
 		if _, found := p.of.Get(key); !found {
-			of.Insert(key, &past{steps: []step{{revision: o.Revision}}, compacted: true})
+			of.Set(key, &past{steps: []step{{revision: o.Revision}}, compacted: true})
 		}
 		return false
 	})
