@@ -15,23 +15,29 @@ import (
 func unreachable[M proto.Message, R interface{ GetMatch() []M }](at path, routes []R) []Problem {
 	all := slices.IndexFunc(routes, func(r R) bool { return len(r.GetMatch()) == 0 })
 	var found []Problem
+	first := map[string]int{} // route by match: thousands of routes are not compared one by one
 	for i, r := range routes {
 		if all >= 0 && i > all {
 			found = append(found, problem(at.item(i), NoEffect, when(true, "route %d has no match and takes everything: move this route before it", all))...)
 			continue
 		}
 		for j, match := range r.GetMatch() {
-			k := slices.IndexFunc(routes[:i], func(earlier R) bool {
-				return slices.ContainsFunc(earlier.GetMatch(), func(m M) bool { return sameMatch(m, match) })
-			})
-			found = append(found, problem(at.item(i).field("match").item(j), NoEffect, when(k >= 0, "route %d has the same match and comes first: remove one of the two", k))...)
+			key := matchKey(match)
+			k, is := first[key]
+			if !is {
+				first[key] = i
+			}
+			found = append(found, problem(at.item(i).field("match").item(j), NoEffect, when(is && k < i, "route %d has the same match and comes first: remove one of the two", k))...)
 		}
 	}
 	return found
 }
 
-// sameMatch compares what matches say of requests; names are for statistics.
-func sameMatch(a, b proto.Message) bool { return proto.Equal(withoutName(a), withoutName(b)) }
+// matchKey is the same for matches that say the same of requests; names are for statistics.
+func matchKey(m proto.Message) string {
+	key, _ := proto.MarshalOptions{Deterministic: true}.Marshal(withoutName(m)) // it was read, so it can be written
+	return string(key)
+}
 
 func withoutName(m proto.Message) proto.Message {
 	match, is := m.(*api.HTTPMatchRequest)
