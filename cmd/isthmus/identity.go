@@ -32,6 +32,7 @@ type identities struct {
 	metrics   *metrics.Identity
 	logger    *slog.Logger
 
+	denied              *callers.Denied
 	source, trustDomain string // as the settings say
 }
 
@@ -70,10 +71,13 @@ func openIdentities(ctx context.Context, p identityParts) (*identities, error) {
 	if i.trust, err = authority.OpenTrust(t); err != nil {
 		return nil, fmt.Errorf("identity.bundles: %w", err)
 	}
+	if i.denied, err = callers.OpenDenied(p.settings.DenyFile, p.logger); err != nil {
+		return nil, fmt.Errorf("identity.denyFile: %w", err)
+	}
 	now := world{p.snapshots}
 	i.tokens = callers.NewTokens(callers.TokenOptions{Audiences: p.settings.Audiences, Clusters: now})
 	i.guard = callers.New(callers.Options{
-		Certificates: i.trust, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: p.hub, Metrics: proofs{p.metrics}, Logger: p.logger,
+		Certificates: i.trust, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: p.hub, Denied: i.denied, Metrics: proofs{p.metrics}, Logger: p.logger,
 	})
 	return i, nil
 }
@@ -95,6 +99,7 @@ const measureEvery = 5 * time.Second
 func (i *identities) run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { return i.trust.Run(ctx) })
+	group.Go(func() error { return i.denied.Run(ctx) })
 	if i.authority != nil {
 		group.Go(func() error { return i.authority.Run(ctx) })
 		group.Go(func() error { i.measure(ctx); return nil })

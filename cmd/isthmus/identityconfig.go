@@ -21,6 +21,8 @@ type identityConfig struct {
 	Overlap        string         `yaml:"overlap"`
 	Audiences      []string       `yaml:"audiences"`
 	Bundles        []bundleConfig `yaml:"bundles"`
+	// DenyFile lists the workloads that get nothing.
+	DenyFile string `yaml:"denyFile"`
 }
 
 type caSecretConfig struct {

@@ -34,6 +34,7 @@ type Options struct {
 	Clusters     Clusters
 	Workloads    Workloads
 	Hub          federation.ClusterID // the hub's own, which counts as attached
+	Denied       *Denied              // nil: nobody is
 	Metrics      Metrics              // nil: nobody counts
 	Logger       *slog.Logger         // nil: slog's default
 }
@@ -60,6 +61,9 @@ func New(o Options) *Guard {
 // cluster. Its errors are gRPC statuses for the caller.
 func (g *Guard) Identify(ctx context.Context) (Identity, error) {
 	proof, by, err := g.identify(ctx)
+	if err == nil {
+		err = g.o.Denied.check(proof.Workload.String())
+	}
 	switch {
 	case err == nil:
 		g.o.Metrics.Proof(by, Proven)

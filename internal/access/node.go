@@ -32,6 +32,9 @@ type Workloads interface {
 // judged it last. The error is the reason, fit for the caller (S18). It does not
 // block.
 func (g *Guard) Allow(i Identity, n Node) error {
+	if err := g.o.Denied.check(i.Workload.String()); err != nil {
+		return err
+	}
 	if err := i.mayBe(n); err != nil {
 		return err
 	}
