@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/schema"
@@ -20,9 +21,30 @@ type delivery struct {
 }
 
 // Rollout is part of graph.Rollouts.
-func (d delivery) Rollout(after, _ uint64) ([]graph.ProxyState, <-chan struct{}) {
-	now := d.fleet.Latest()
+func (d delivery) Rollout(after, upTo uint64) ([]graph.ProxyState, <-chan struct{}) {
+	now := d.caughtUp(upTo)
 	return states(now.Rollout(after + 1)), now.Superseded()
+}
+
+// catchUp is how long streams may take to find out what a change means for them.
+const catchUp = 500 * time.Millisecond
+
+// caughtUp is the fleet once all streams know what the version means for them; after
+// that time those that do not count as pending, whether it means something or not.
+func (d delivery) caughtUp(version uint64) *fleet.Value {
+	limit := time.NewTimer(catchUp)
+	defer limit.Stop()
+	for {
+		now := d.fleet.Latest()
+		if now.IsAt(version) {
+			return now
+		}
+		select {
+		case <-now.Superseded():
+		case <-limit.C:
+			return now
+		}
+	}
 }
 
 // Delivery is part of graph.Deliveries.

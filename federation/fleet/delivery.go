@@ -106,6 +106,17 @@ type Progress struct {
 	Error string // why it rejected, in its words, cut and escaped
 }
 
+// IsAt tells that every stream that is served knows what it is to get as of the
+// snapshot of that version.
+func (v *Value) IsAt(version uint64) bool {
+	for p := range v.Proxies() {
+		if p.Served && p.Snapshot < version {
+			return false
+		}
+	}
+	return true
+}
+
 // Rollout tells for each proxy that is affected how far it is with what snapshots of
 // that version and later ones brought, by cluster and node ID: what it was sent from
 // earlier snapshots does not count. Of several streams of a proxy the one that is
