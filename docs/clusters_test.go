@@ -81,7 +81,7 @@ func TestMessagesAreThoseOfTheCode(t *testing.T) {
 			}
 		})
 	}
-	messages := rows(t, section(t, read(t, "clusters.md"), "## Status messages"), "message holds")
+	messages := rows(t, section(t, read(t, "clusters.md"), "## Status messages"), "message contains")
 	for _, row := range messages {
 		for _, message := range spans(row[0]) {
 			for piece := range strings.SplitSeq(message, "…") {
