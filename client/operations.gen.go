@@ -14,19 +14,19 @@ import (
 // Applied includes the requested fields of the GraphQL type ApplyPayload.
 // The GraphQL type's documentation follows.
 //
-// What became of an apply.
+// The result of an apply.
 type Applied struct {
-	// Whether nothing was changed because that was asked for.
+	// Whether this was a dry run.
 	DryRun bool `json:"dryRun"`
-	// The revision of the configuration afterwards; that of the basis where nothing was changed; null where it is not known.
+	// The revision of the configuration after the request; the current one if nothing changed; null if unknown.
 	Revision *string `json:"revision"`
-	// What the request does to each object that it speaks of, by group, kind, namespace and name.
+	// What the request does to each object, sorted by group, kind, namespace and name.
 	Changes []ObjectChange `json:"changes"`
-	// What is worth knowing and kept nothing from being done.
+	// Notes about the request that did not prevent it.
 	Findings []Finding `json:"findings"`
-	// How far the change is with the proxies that it concerns; null where nothing was changed or that is not known.
+	// The progress of the change at affected proxies; null if nothing changed or the progress is unknown.
 	Rollout *Rollout `json:"rollout"`
-	// Why the request was refused, all reasons at once; with any of them nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -50,35 +50,35 @@ func (v *Applied) GetUserErrors() []UserError { return v.UserErrors }
 
 // What to apply and how.
 type ApplyInput struct {
-	// Texts of manifests: YAML or JSON, as many documents as you like. Either these or files.
+	// Manifests: YAML or JSON with any number of documents. Set either manifests or files.
 	Manifests []string `json:"manifests"`
-	// Texts of manifests that have names. Either these or manifests.
+	// Named manifests. Set either files or manifests.
 	Files []ManifestInput `json:"files"`
-	// Only say what would happen.
+	// Only report what would happen.
 	DryRun *bool `json:"dryRun"`
-	// The field manager that will own the fields which the manifests set; absent: isthmus.
+	// The field manager that owns the fields of the manifests; the default is isthmus.
 	FieldManager *string `json:"fieldManager"`
 	// Take over fields that other managers own.
 	Force *bool `json:"force"`
-	// The namespace of manifests that name none; absent: default.
+	// The namespace of manifests without one; the default is default.
 	Namespace *string `json:"namespace"`
-	// Refuse a manifest whose metadata.resourceVersion is not the revision of the stored object; absent: the field is ignored.
+	// Reject a manifest whose metadata.resourceVersion is not the revision of the stored object. By default the field is ignored.
 	CompareResourceVersion *bool `json:"compareResourceVersion"`
-	// The name of the manifests as a whole: every object is labelled with it.
+	// A name for these manifests; every object is labelled with it.
 	Set *string `json:"set"`
 	// Delete the objects of the set that are not among the manifests; those with the annotation isthmus.dev/prune: "false" are protected.
 	Prune *bool `json:"prune"`
-	// A ticket of a dry run whose outcome is to be carried out.
+	// The ticket of a dry run whose result is to be applied.
 	Ticket *string `json:"ticket"`
-	// Why, for the history.
+	// The reason, for the history.
 	Message *string `json:"message"`
-	// A text of your choice: repeating a request with the same one changes nothing and has the same answer.
+	// A string of your choice. Repeating the request with it changes nothing and returns the same answer.
 	IdempotencyKey *string `json:"idempotencyKey"`
-	// Refuse unless the configuration is at this revision.
+	// Fail unless the configuration is at this revision.
 	ExpectedRevision *string `json:"expectedRevision"`
-	// Refuse unless each of these objects is at its revision.
+	// Fail unless each of these objects is at its revision.
 	ExpectedRevisions []ExpectedRevisionInput `json:"expectedRevisions"`
-	// Answer only when proxies have the change; absent: at once.
+	// Answer when proxies have the change; by default, answer at once.
 	WaitFor *WaitInput `json:"waitFor"`
 }
 
@@ -129,24 +129,24 @@ func (v *ApplyInput) GetWaitFor() *WaitInput { return v.WaitFor }
 
 // ApplyResponse is returned by Apply on success.
 type ApplyResponse struct {
-	// Merges manifests into the configuration, as Kubernetes' server-side apply does: all of them become one revision, or none.
+	// Merges manifests into the configuration as Kubernetes' server-side apply does. All of them become one revision, or none do.
 	Apply Applied `json:"apply"`
 }
 
 // GetApply returns ApplyResponse.Apply, and is useful for accessing the field via an interface.
 func (v *ApplyResponse) GetApply() Applied { return v.Apply }
 
-// A cluster to attach, with one of kubernetes and consul.
+// A cluster to attach; set either kubernetes or consul.
 type AttachClusterInput struct {
-	// Its ID: up to 63 lower-case letters, digits and dashes. It stays.
+	// Its ID: up to 63 lower-case letters, digits and dashes. It cannot change.
 	ClusterID string `json:"clusterID"`
-	// The network of its endpoints; absent: what the cluster names itself, else default.
+	// The network of its endpoints; the default is the one that the cluster names, or default.
 	Network *string `json:"network"`
-	// Who wins when clusters disagree: the lower number; absent: 100.
+	// The cluster with the lower number wins if clusters disagree; the default is 100.
 	Precedence *int `json:"precedence"`
-	// Further names by which its proxies and tokens may name it, such as Kubernetes, Istio's default cluster ID.
+	// Additional names of the cluster that proxies and tokens may use, such as Kubernetes, Istio's default cluster ID.
 	Aliases []string `json:"aliases"`
-	// Only look at the cluster: every check answers one finding.
+	// Only check the cluster: every check returns one finding.
 	DryRun *bool `json:"dryRun"`
 	// A Kubernetes cluster.
 	Kubernetes *KubernetesAccessInput `json:"kubernetes"`
@@ -177,7 +177,7 @@ func (v *AttachClusterInput) GetConsul() *ConsulAccessInput { return v.Consul }
 
 // AttachClusterResponse is returned by AttachCluster on success.
 type AttachClusterResponse struct {
-	// Attaches a cluster: applies a Cluster object, and keeps its credentials encrypted beside it. They are never shown again.
+	// Attaches a cluster: creates a Cluster object and stores its credentials encrypted beside it. The credentials are never returned.
 	AttachCluster ClusterAttached `json:"attachCluster"`
 }
 
@@ -187,7 +187,7 @@ func (v *AttachClusterResponse) GetAttachCluster() ClusterAttached { return v.At
 // AuthoritySummary includes the GraphQL fields of CertificateAuthority requested by the fragment AuthoritySummary.
 // The GraphQL type's documentation follows.
 //
-// Who signs certificates of workloads, and whom the hub believes.
+// Who signs workload certificates, and which roots are trusted.
 type AuthoritySummary struct {
 	// The trust domain of the certificates that the hub signs.
 	TrustDomain string `json:"trustDomain"`
@@ -195,9 +195,9 @@ type AuthoritySummary struct {
 	Source SignerSource `json:"source"`
 	// Whether the hub can sign now.
 	Signs bool `json:"signs"`
-	// What is wrong, and what to do; null when nothing is.
+	// What is wrong and what to do; null if nothing is wrong.
 	Message *string `json:"message"`
-	// The signers, in the order in which they take turns.
+	// The signers, in the order in which they sign.
 	Signers []Signer `json:"signers"`
 	// The roots that are trusted, for each trust domain.
 	Bundles []TrustBundle `json:"bundles"`
@@ -223,7 +223,7 @@ func (v *AuthoritySummary) GetBundles() []TrustBundle { return v.Bundles }
 
 // CertificateAuthorityResponse is returned by CertificateAuthority on success.
 type CertificateAuthorityResponse struct {
-	// Who signs certificates of workloads, and whom the hub believes.
+	// Who signs workload certificates, and which roots are trusted.
 	CertificateAuthority AuthoritySummary `json:"certificateAuthority"`
 }
 
@@ -235,17 +235,17 @@ func (v *CertificateAuthorityResponse) GetCertificateAuthority() AuthoritySummar
 // Change includes the requested fields of the GraphQL type Change.
 // The GraphQL type's documentation follows.
 //
-// What changed from one moment to another, each thing named once. Together with what was there before it is what is there now.
+// The changes since the previous event, each item once. Applied to the previous state, they give the current state.
 type Change struct {
-	// Go on behind this event with it, on any hub. Null until the last event of a resync.
+	// The cursor for resuming after this event, on any hub. Null until the last event of a resync.
 	Cursor *string `json:"cursor"`
 	// The version of the snapshot after the change.
 	Version string `json:"version"`
-	// Whether this is a part of the whole picture, not a change: with the first such event forget all that was there before.
+	// Whether this event is a part of the whole state and not a change. Discard your state at the first such event.
 	Resync bool `json:"resync"`
 	// The services that changed.
 	Services []ServiceChange `json:"services"`
-	// The clusters that changed themselves; that their services did is said by services.
+	// The clusters that changed; changes of their services are in services.
 	Clusters []ClusterChange `json:"clusters"`
 	// The configuration objects that changed.
 	ConfigObjects []ConfigObjectChange `json:"configObjects"`
@@ -269,17 +269,17 @@ func (v *Change) GetClusters() []ClusterChange { return v.Clusters }
 // GetConfigObjects returns Change.ConfigObjects, and is useful for accessing the field via an interface.
 func (v *Change) GetConfigObjects() []ConfigObjectChange { return v.ConfigObjects }
 
-// What a change does to a thing.
+// What happens to an item.
 type ChangeAction string
 
 const (
-	// It is new.
+	// It is created.
 	ChangeActionCreate ChangeAction = "CREATE"
-	// It is another one than before.
+	// It is changed.
 	ChangeActionUpdate ChangeAction = "UPDATE"
-	// It is gone.
+	// It is deleted.
 	ChangeActionDelete ChangeAction = "DELETE"
-	// It stays as it is.
+	// It does not change.
 	ChangeActionUnchanged ChangeAction = "UNCHANGED"
 )
 
@@ -290,15 +290,15 @@ var AllChangeAction = []ChangeAction{
 	ChangeActionUnchanged,
 }
 
-// Which things to follow. Each field narrows only the things that have what it speaks of; what is absent or null does not matter.
+// Which items to follow. A field applies only to items that have it; absent and null fields match everything.
 type ChangeFilter struct {
-	// Only things of these sorts.
+	// Only items of these kinds.
 	Kinds []ChangeKind `json:"kinds"`
 	// This cluster, and services to which it contributes.
 	ClusterID *string `json:"clusterID"`
-	// Services and configuration objects of this namespace.
+	// Services and configuration objects in this namespace.
 	Namespace *string `json:"namespace"`
-	// Services whose hostname has this text in it, in whatever case.
+	// Services whose hostname contains this text, in any case.
 	HostnameContains *string `json:"hostnameContains"`
 }
 
@@ -314,7 +314,7 @@ func (v *ChangeFilter) GetNamespace() *string { return v.Namespace }
 // GetHostnameContains returns ChangeFilter.HostnameContains, and is useful for accessing the field via an interface.
 func (v *ChangeFilter) GetHostnameContains() *string { return v.HostnameContains }
 
-// A sort of things that changes speak of.
+// The kind of a changed item.
 type ChangeKind string
 
 const (
@@ -324,7 +324,7 @@ const (
 	ChangeKindCluster ChangeKind = "CLUSTER"
 	// Configuration objects.
 	ChangeKindConfigObject ChangeKind = "CONFIG_OBJECT"
-	// Networks that are entered through gateways.
+	// Networks with gateways.
 	ChangeKindNetwork ChangeKind = "NETWORK"
 )
 
@@ -337,7 +337,7 @@ var AllChangeKind = []ChangeKind{
 
 // ChangesResponse is returned by Changes on success.
 type ChangesResponse struct {
-	// What changes in the mesh. Without a cursor, or with one that the hub does not know, the first events are the whole picture, with resync true; then come changes only. A slow reader gets fewer and larger events.
+	// The changes of the mesh. Without a cursor, or with an unknown one, the first events contain the whole state, with resync true. After that, events contain changes only. A slow reader gets fewer and larger events.
 	Changes Change `json:"changes"`
 }
 
@@ -347,13 +347,13 @@ func (v *ChangesResponse) GetChanges() Change { return v.Changes }
 // ClusterAttached includes the requested fields of the GraphQL type AttachClusterPayload.
 // The GraphQL type's documentation follows.
 //
-// What became of an attach.
+// The result of attaching a cluster.
 type ClusterAttached struct {
-	// The cluster; null where it was not attached.
+	// The cluster; null if it was not attached.
 	Cluster *ClusterSummary `json:"cluster"`
-	// What the look at the cluster found.
+	// The results of the checks.
 	Findings []Finding `json:"findings"`
-	// Why it was refused; with any, nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -368,7 +368,7 @@ func (v *ClusterAttached) GetUserErrors() []UserError { return v.UserErrors }
 
 // ClusterByIDResponse is returned by ClusterByID on success.
 type ClusterByIDResponse struct {
-	// One attached cluster, or null.
+	// The attached cluster with this ID, or null.
 	Cluster *ClusterSummary `json:"cluster"`
 }
 
@@ -380,9 +380,9 @@ func (v *ClusterByIDResponse) GetCluster() *ClusterSummary { return v.Cluster }
 //
 // A cluster that changed.
 type ClusterChange struct {
-	// What happened to it; CREATE for all of a resync.
+	// What happened to it; CREATE in a resync.
 	Action ChangeAction `json:"action"`
-	// The cluster as it is now; the last that there was when it is gone.
+	// The cluster; its last state if it was detached.
 	Cluster ClusterSummary `json:"cluster"`
 }
 
@@ -395,11 +395,11 @@ func (v *ClusterChange) GetCluster() ClusterSummary { return v.Cluster }
 // ClusterConfirmed includes the requested fields of the GraphQL type ConfirmClusterPayload.
 // The GraphQL type's documentation follows.
 //
-// What became of a confirmation.
+// The result of a confirmation.
 type ClusterConfirmed struct {
-	// The cluster; null where there is none.
+	// The cluster; null if it does not exist.
 	Cluster *ClusterSummary `json:"cluster"`
-	// Why it was refused; with any, nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -412,11 +412,11 @@ func (v *ClusterConfirmed) GetUserErrors() []UserError { return v.UserErrors }
 // ClusterDetached includes the requested fields of the GraphQL type DetachClusterPayload.
 // The GraphQL type's documentation follows.
 //
-// What became of a detachment.
+// The result of detaching a cluster.
 type ClusterDetached struct {
-	// The ID, under which nothing is left; null where it was refused.
+	// The ID of the detached cluster; null if the request was rejected.
 	ClusterID *string `json:"clusterID"`
-	// Why it was refused; with any, nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -431,21 +431,21 @@ func (v *ClusterDetached) GetUserErrors() []UserError { return v.UserErrors }
 //
 // An attached Kubernetes cluster, Consul datacenter or other source of services.
 type ClusterDetail struct {
-	// The ID that it was attached with.
+	// The ID under which it is attached.
 	ClusterID string `json:"clusterID"`
-	// The sort of the source.
+	// The kind of the source.
 	Provider Provider `json:"provider"`
-	// The network of its endpoints, where they name no other.
+	// The network of its endpoints, unless they name another one.
 	Network string `json:"network"`
-	// Who wins when clusters disagree: the lower number.
+	// The cluster with the lower number wins if clusters disagree.
 	Precedence int `json:"precedence"`
-	// How the hub's link to it is.
+	// The state of the hub's connection to it.
 	Status ClusterLink `json:"status"`
-	// The services to which it contributes. Without first and last, a page has 50.
+	// The services to which it contributes. The default page size is 50.
 	Services ServiceCount `json:"services"`
-	// Its endpoints, once for each service, by service and address. Without first and last, a page has 50.
+	// Its endpoints, once for each service, sorted by service and address. The default page size is 50.
 	Endpoints EndpointCount `json:"endpoints"`
-	// What the hub does not use of what the cluster says, and why.
+	// Objects of the cluster, or parts of them, that the hub does not use, and why.
 	Problems ClusterProblems `json:"problems"`
 }
 
@@ -475,7 +475,7 @@ func (v *ClusterDetail) GetProblems() ClusterProblems { return v.Problems }
 
 // ClusterDetailsResponse is returned by ClusterDetails on success.
 type ClusterDetailsResponse struct {
-	// One attached cluster, or null.
+	// The attached cluster with this ID, or null.
 	Cluster *ClusterDetail `json:"cluster"`
 }
 
@@ -485,19 +485,19 @@ func (v *ClusterDetailsResponse) GetCluster() *ClusterDetail { return v.Cluster 
 // ClusterLink includes the requested fields of the GraphQL type ClusterStatus.
 // The GraphQL type's documentation follows.
 //
-// How the hub's link to a cluster is.
+// The state of the hub's connection to a cluster.
 type ClusterLink struct {
-	// The state of the link.
+	// The phase of the connection.
 	Phase ClusterPhase `json:"phase"`
-	// When that phase began.
+	// The start of the phase.
 	Since *time.Time `json:"since"`
-	// When the cluster last said anything new.
+	// The time of the last change in the cluster.
 	LastEvent *time.Time `json:"lastEvent"`
-	// When the hub last had a whole list from it.
+	// The last time when the hub had a complete list.
 	LastSync *time.Time `json:"lastSync"`
-	// What is wrong and what to do; null when nothing is.
+	// What is wrong and what to do; null if nothing is wrong.
 	Message *string `json:"message"`
-	// How old that saved state is.
+	// The age of the saved state.
 	LastKnownGoodAge *string `json:"lastKnownGoodAge"`
 }
 
@@ -524,7 +524,7 @@ func (v *ClusterLink) GetLastKnownGoodAge() *string { return v.LastKnownGoodAge 
 //
 // A page of clusters.
 type ClusterPage struct {
-	// Where the page lies.
+	// The position of the page.
 	PageInfo PageEnd `json:"pageInfo"`
 	// The clusters of this page.
 	Nodes []ClusterSummary `json:"nodes"`
@@ -536,23 +536,23 @@ func (v *ClusterPage) GetPageInfo() PageEnd { return v.PageInfo }
 // GetNodes returns ClusterPage.Nodes, and is useful for accessing the field via an interface.
 func (v *ClusterPage) GetNodes() []ClusterSummary { return v.Nodes }
 
-// A state of the link to a cluster.
+// The phase of the connection to a cluster.
 type ClusterPhase string
 
 const (
-	// Known, nothing was tried yet.
+	// Known; the hub has not connected yet.
 	ClusterPhasePending ClusterPhase = "PENDING"
-	// Connected, the first whole list is not complete.
+	// Connected; the hub reads the first complete list.
 	ClusterPhaseSyncing ClusterPhase = "SYNCING"
-	// Synced and following.
+	// Complete and up to date.
 	ClusterPhaseReady ClusterPhase = "READY"
-	// The link is lost; the last known state is served.
+	// The hub cannot reach the cluster; the last known state is served.
 	ClusterPhaseStale ClusterPhase = "STALE"
-	// A suspicious list waits for a second proof or an operator.
+	// The hub does not trust what the cluster says until there is a second proof or a confirmation.
 	ClusterPhaseHeld ClusterPhase = "HELD"
-	// No retry will heal it; the message says what would.
+	// The cluster could never be read; the message says what to do.
 	ClusterPhaseFailed ClusterPhase = "FAILED"
-	// On its way out.
+	// Its object is being deleted.
 	ClusterPhaseDetaching ClusterPhase = "DETACHING"
 )
 
@@ -569,7 +569,7 @@ var AllClusterPhase = []ClusterPhase{
 // ClusterProblem includes the requested fields of the GraphQL type Problem.
 // The GraphQL type's documentation follows.
 //
-// Something that the hub was told and does not use.
+// Something that the hub read and does not use.
 type ClusterProblem struct {
 	// A stable code.
 	Code string `json:"code"`
@@ -598,7 +598,7 @@ func (v *ClusterProblem) GetMessage() string { return v.Message }
 //
 // A page of problems.
 type ClusterProblems struct {
-	// How many problems there are on all pages.
+	// The number of problems on all pages.
 	TotalCount int `json:"totalCount"`
 	// The problems of this page.
 	Nodes []ClusterProblem `json:"nodes"`
@@ -613,13 +613,13 @@ func (v *ClusterProblems) GetNodes() []ClusterProblem { return v.Nodes }
 // ClusterRotated includes the requested fields of the GraphQL type RotateClusterPayload.
 // The GraphQL type's documentation follows.
 //
-// What became of a rotation.
+// The result of a rotation.
 type ClusterRotated struct {
-	// The cluster; null where there is none.
+	// The cluster; null if it does not exist.
 	Cluster *ClusterSummary `json:"cluster"`
-	// What the look at the cluster found.
+	// The results of the checks.
 	Findings []Finding `json:"findings"`
-	// Why it was refused; with any, nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -637,21 +637,21 @@ func (v *ClusterRotated) GetUserErrors() []UserError { return v.UserErrors }
 //
 // An attached Kubernetes cluster, Consul datacenter or other source of services.
 type ClusterSummary struct {
-	// The ID that it was attached with.
+	// The ID under which it is attached.
 	ClusterID string `json:"clusterID"`
-	// The sort of the source.
+	// The kind of the source.
 	Provider Provider `json:"provider"`
-	// The network of its endpoints, where they name no other.
+	// The network of its endpoints, unless they name another one.
 	Network string `json:"network"`
-	// Who wins when clusters disagree: the lower number.
+	// The cluster with the lower number wins if clusters disagree.
 	Precedence int `json:"precedence"`
-	// How the hub's link to it is.
+	// The state of the hub's connection to it.
 	Status ClusterLink `json:"status"`
-	// The services to which it contributes. Without first and last, a page has 50.
+	// The services to which it contributes. The default page size is 50.
 	Services ServiceCount `json:"services"`
-	// Its endpoints, once for each service, by service and address. Without first and last, a page has 50.
+	// Its endpoints, once for each service, sorted by service and address. The default page size is 50.
 	Endpoints EndpointCount `json:"endpoints"`
-	// What the hub does not use of what the cluster says, and why.
+	// Objects of the cluster, or parts of them, that the hub does not use, and why.
 	Problems ProblemCount `json:"problems"`
 }
 
@@ -681,7 +681,7 @@ func (v *ClusterSummary) GetProblems() ProblemCount { return v.Problems }
 
 // ClustersResponse is returned by Clusters on success.
 type ClustersResponse struct {
-	// The attached clusters and datacenters, in the order of their IDs. Without first and last, a page has 50.
+	// The attached clusters and datacenters, sorted by ID. The default page size is 50.
 	Clusters *ClusterPage `json:"clusters"`
 }
 
@@ -693,9 +693,9 @@ func (v *ClustersResponse) GetClusters() *ClusterPage { return v.Clusters }
 //
 // A configuration object that changed.
 type ConfigObjectChange struct {
-	// What happened to it; CREATE for all of a resync.
+	// What happened to it; CREATE in a resync.
 	Action ChangeAction `json:"action"`
-	// The object; its revision is the last one when it is gone.
+	// The object; if it was deleted, with its last revision.
 	Object Ref `json:"object"`
 }
 
@@ -705,17 +705,17 @@ func (v *ConfigObjectChange) GetAction() ChangeAction { return v.Action }
 // GetObject returns ConfigObjectChange.Object, and is useful for accessing the field via an interface.
 func (v *ConfigObjectChange) GetObject() Ref { return v.Object }
 
-// Which configuration objects to list; what is absent or null does not matter.
+// Which configuration objects to list; absent and null fields match everything.
 type ConfigObjectFilter struct {
-	// Objects of kinds of this group.
+	// Objects of this group.
 	Group *string `json:"group"`
 	// Objects of this kind.
 	Kind *string `json:"kind"`
-	// Objects of this namespace; "": those without one.
+	// Objects in this namespace; "" for objects without one.
 	Namespace *string `json:"namespace"`
-	// Objects of this name.
+	// Objects with this name.
 	Name *string `json:"name"`
-	// Objects from sources of this sort.
+	// Objects from sources of this kind.
 	Source *ConfigSourceKind `json:"source"`
 	// Objects that were applied with this set.
 	Set *string `json:"set"`
@@ -744,11 +744,11 @@ func (v *ConfigObjectFilter) GetSet() *string { return v.Set }
 // GetLabels returns ConfigObjectFilter.Labels, and is useful for accessing the field via an interface.
 func (v *ConfigObjectFilter) GetLabels() []LabelInput { return v.Labels }
 
-// The sort of a place that configuration objects come from.
+// The kind of a source of configuration objects.
 type ConfigSourceKind string
 
 const (
-	// The store of record, the only one that is written to.
+	// The store of record, the only one that the hub writes to.
 	ConfigSourceKindEtcd ConfigSourceKind = "ETCD"
 	// A folder of manifests.
 	ConfigSourceKindFile ConfigSourceKind = "FILE"
@@ -774,21 +774,21 @@ var AllConfigSourceKind = []ConfigSourceKind{
 // ConfigStep includes the GraphQL fields of ConfigRevision requested by the fragment ConfigStep.
 // The GraphQL type's documentation follows.
 //
-// One change of the configuration, made as a whole.
+// A change of the configuration.
 type ConfigStep struct {
-	// The revision that it made.
+	// The revision.
 	Revision string `json:"revision"`
-	// Who did it; "" where that is unknown.
+	// The author; "" if unknown.
 	Author string `json:"author"`
-	// When.
+	// The time.
 	Time time.Time `json:"time"`
-	// Why.
+	// The reason.
 	Message *string `json:"message"`
-	// The field manager that did it.
+	// The field manager.
 	Manager *string `json:"manager"`
-	// The ticket that was carried out.
+	// The ticket that was applied.
 	Ticket *string `json:"ticket"`
-	// What was done to which objects, by group, kind, namespace and name.
+	// The changed objects, sorted by group, kind, namespace and name.
 	Changes []StepChange `json:"changes"`
 }
 
@@ -813,9 +813,9 @@ func (v *ConfigStep) GetTicket() *string { return v.Ticket }
 // GetChanges returns ConfigStep.Changes, and is useful for accessing the field via an interface.
 func (v *ConfigStep) GetChanges() []StepChange { return v.Changes }
 
-// The cluster whose held list, or whose other identity, is believed.
+// The cluster to confirm.
 type ConfirmClusterInput struct {
-	// Which cluster.
+	// The cluster ID.
 	ClusterID string `json:"clusterID"`
 }
 
@@ -824,20 +824,20 @@ func (v *ConfirmClusterInput) GetClusterID() string { return v.ClusterID }
 
 // ConfirmClusterResponse is returned by ConfirmCluster on success.
 type ConfirmClusterResponse struct {
-	// Releases a list that is held because it lacks too much, or accepts that another cluster stands behind the address.
+	// Accepts the change for which a cluster is held: a list that lacks too much, or another cluster at the address.
 	ConfirmCluster ClusterConfirmed `json:"confirmCluster"`
 }
 
 // GetConfirmCluster returns ConfirmClusterResponse.ConfirmCluster, and is useful for accessing the field via an interface.
 func (v *ConfirmClusterResponse) GetConfirmCluster() ClusterConfirmed { return v.ConfirmCluster }
 
-// How a Consul datacenter is reached.
+// Access to a Consul datacenter.
 type ConsulAccessInput struct {
 	// The URL of an agent or a server.
 	Address string `json:"address"`
 	// The token.
 	Token *string `json:"token"`
-	// The datacenter to read; absent: that of the agent.
+	// The datacenter to read; the default is that of the agent.
 	Datacenter *string `json:"datacenter"`
 	// Certificates.
 	Tls *ConsulTLSInput `json:"tls"`
@@ -857,7 +857,7 @@ func (v *ConsulAccessInput) GetTls() *ConsulTLSInput { return v.Tls }
 
 // Certificates and a key, as PEM.
 type ConsulTLSInput struct {
-	// The authorities that sign the server's certificate; absent: those of the system.
+	// The CAs that sign the server's certificate; the default is those of the system.
 	Ca *string `json:"ca"`
 	// The hub's own certificate.
 	Cert *string `json:"cert"`
@@ -878,15 +878,15 @@ func (v *ConsulTLSInput) GetKey() *string { return v.Key }
 type DeleteInput struct {
 	// The objects.
 	Objects []ObjectRefInput `json:"objects"`
-	// Only say what would happen.
+	// Only report what would happen.
 	DryRun *bool `json:"dryRun"`
-	// Why, for the history.
+	// The reason, for the history.
 	Message *string `json:"message"`
-	// A text of your choice: repeating a request with the same one changes nothing and has the same answer.
+	// A string of your choice. Repeating the request with it changes nothing and returns the same answer.
 	IdempotencyKey *string `json:"idempotencyKey"`
-	// Refuse unless the configuration is at this revision.
+	// Fail unless the configuration is at this revision.
 	ExpectedRevision *string `json:"expectedRevision"`
-	// Answer only when proxies have the change; absent: at once.
+	// Answer when proxies have the change; by default, answer at once.
 	WaitFor *WaitInput `json:"waitFor"`
 }
 
@@ -910,7 +910,7 @@ func (v *DeleteInput) GetWaitFor() *WaitInput { return v.WaitFor }
 
 // DeleteResponse is returned by Delete on success.
 type DeleteResponse struct {
-	// Deletes objects: all of them in one revision, or none.
+	// Deletes objects. All of them are deleted in one revision, or none are.
 	Delete Deleted `json:"delete"`
 }
 
@@ -920,19 +920,19 @@ func (v *DeleteResponse) GetDelete() Deleted { return v.Delete }
 // Deleted includes the requested fields of the GraphQL type DeletePayload.
 // The GraphQL type's documentation follows.
 //
-// What became of a deletion.
+// The result of a deletion.
 type Deleted struct {
-	// Whether nothing was changed because that was asked for.
+	// Whether this was a dry run.
 	DryRun bool `json:"dryRun"`
-	// The revision of the configuration afterwards; that of the basis where nothing was changed; null where it is not known.
+	// The revision of the configuration after the request; the current one if nothing changed; null if unknown.
 	Revision *string `json:"revision"`
-	// What the request does to each object that it speaks of, by group, kind, namespace and name.
+	// What the request does to each object, sorted by group, kind, namespace and name.
 	Changes []ObjectChange `json:"changes"`
-	// What is worth knowing and kept nothing from being done.
+	// Notes about the request that did not prevent it.
 	Findings []Finding `json:"findings"`
-	// How far the change is with the proxies that it concerns; null where nothing was changed or that is not known.
+	// The progress of the change at affected proxies; null if nothing changed or the progress is unknown.
 	Rollout *Rollout `json:"rollout"`
-	// Why the request was refused, all reasons at once; with any of them nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -954,13 +954,13 @@ func (v *Deleted) GetRollout() *Rollout { return v.Rollout }
 // GetUserErrors returns Deleted.UserErrors, and is useful for accessing the field via an interface.
 func (v *Deleted) GetUserErrors() []UserError { return v.UserErrors }
 
-// How a proxy speaks with the hub.
+// The xDS protocol variant.
 type Delivery string
 
 const (
-	// State of the world: each answer has everything of a type.
+	// State of the world: each response contains all resources of a type.
 	DeliverySotw Delivery = "SOTW"
-	// Incremental: each answer has what changed.
+	// Delta: each response contains what changed.
 	DeliveryDelta Delivery = "DELTA"
 )
 
@@ -971,7 +971,7 @@ var AllDelivery = []Delivery{
 
 // The cluster to detach.
 type DetachClusterInput struct {
-	// Which cluster.
+	// The cluster ID.
 	ClusterID string `json:"clusterID"`
 }
 
@@ -980,7 +980,7 @@ func (v *DetachClusterInput) GetClusterID() string { return v.ClusterID }
 
 // DetachClusterResponse is returned by DetachCluster on success.
 type DetachClusterResponse struct {
-	// Detaches a cluster: its object, its credentials and everything that the hub knows of it go.
+	// Detaches a cluster: deletes its object, its credentials, and everything that it contributes.
 	DetachCluster ClusterDetached `json:"detachCluster"`
 }
 
@@ -992,7 +992,7 @@ func (v *DetachClusterResponse) GetDetachCluster() ClusterDetached { return v.De
 //
 // A page of endpoints.
 type EndpointCount struct {
-	// How many endpoints fit on all pages.
+	// The number of matching endpoints on all pages.
 	TotalCount int `json:"totalCount"`
 }
 
@@ -1004,7 +1004,7 @@ func (v *EndpointCount) GetTotalCount() int { return v.TotalCount }
 //
 // A page of endpoints.
 type EndpointPage struct {
-	// How many endpoints fit on all pages.
+	// The number of matching endpoints on all pages.
 	TotalCount int `json:"totalCount"`
 	// The endpoints of this page.
 	Nodes []EndpointSummary `json:"nodes"`
@@ -1019,13 +1019,13 @@ func (v *EndpointPage) GetNodes() []EndpointSummary { return v.Nodes }
 // EndpointPlace includes the requested fields of the GraphQL type Locality.
 // The GraphQL type's documentation follows.
 //
-// Where something runs.
+// A locality.
 type EndpointPlace struct {
-	// The region; "" where unknown.
+	// The region; "" if unknown.
 	Region string `json:"region"`
-	// The zone within the region; "" where unknown.
+	// The zone within the region; "" if unknown.
 	Zone string `json:"zone"`
-	// The part of the zone; "" where unknown.
+	// The sub-zone; "" if unknown.
 	SubZone string `json:"subZone"`
 }
 
@@ -1058,27 +1058,27 @@ func (v *EndpointPort) GetNumber() int { return v.Number }
 // EndpointSummary includes the GraphQL fields of Endpoint requested by the fragment EndpointSummary.
 // The GraphQL type's documentation follows.
 //
-// One address that serves a service.
+// An address at which a service runs.
 type EndpointSummary struct {
 	// The IP address, hostname or path of the unix socket.
 	Address string `json:"address"`
 	// The cluster that it comes from.
 	ClusterID string `json:"clusterID"`
-	// The sort of the source that it comes from.
+	// The kind of its source.
 	Provider Provider `json:"provider"`
-	// The network that it is reached in.
+	// Its network.
 	Network string `json:"network"`
-	// Its share of the requests in proportion to those of the others: an integer from 1 to 4294967295, which GraphQL's Int cannot hold.
+	// Its share of requests relative to the others: an integer from 1 to 4294967295, which does not fit into GraphQL's Int.
 	Weight float64 `json:"weight"`
-	// Whether requests go to it.
+	// Its health.
 	Health Health `json:"health"`
-	// The service account under which it runs.
+	// Its service account.
 	ServiceAccount *string `json:"serviceAccount"`
-	// NAMESPACE/NAME of the workload behind it, where known.
+	// NAMESPACE/NAME of its workload, if known.
 	Workload *string `json:"workload"`
 	// The ports at that address.
 	Ports []EndpointPort `json:"ports"`
-	// Where it runs.
+	// Its locality.
 	Locality EndpointPlace `json:"locality"`
 }
 
@@ -1115,15 +1115,15 @@ func (v *EndpointSummary) GetLocality() EndpointPlace { return v.Locality }
 // EntryHealth includes the requested fields of the GraphQL type GatewayHealth.
 // The GraphQL type's documentation follows.
 //
-// What a gateway is to the proxies of a network, as far as probes can tell. It is evidence of the data path; that of the control link is the status of clusters.
+// The reachability of a gateway from a network, as reported by probes of the data path. The hub's own connections are shown in the status of clusters.
 type EntryHealth struct {
-	// The network from which it was probed.
+	// The network from which it is probed.
 	Observer string `json:"observer"`
-	// Whether the probes reach it.
+	// Whether probes reach it.
 	Reachable bool `json:"reachable"`
-	// Since when that is so.
+	// Since when.
 	Since time.Time `json:"since"`
-	// Whether proxies of the observer enter by it, and why.
+	// Whether proxies of the observer use it, and why.
 	Standing GatewayStanding `json:"standing"`
 }
 
@@ -1139,17 +1139,17 @@ func (v *EntryHealth) GetSince() time.Time { return v.Since }
 // GetStanding returns EntryHealth.Standing, and is useful for accessing the field via an interface.
 func (v *EntryHealth) GetStanding() GatewayStanding { return v.Standing }
 
-// The revision at which an object is expected.
+// The expected revision of an object.
 type ExpectedRevisionInput struct {
 	// The group of its kind.
 	Group string `json:"group"`
 	// Its kind.
 	Kind string `json:"kind"`
-	// Its namespace; absent where it has none.
+	// Its namespace; absent if it has none.
 	Namespace *string `json:"namespace"`
 	// Its name.
 	Name string `json:"name"`
-	// The revision at which it last changed; 0: there must be no such object.
+	// The revision at which it last changed; 0 means that it must not exist.
 	Revision string `json:"revision"`
 }
 
@@ -1170,7 +1170,7 @@ func (v *ExpectedRevisionInput) GetRevision() string { return v.Revision }
 
 // ExplainResponse is returned by Explain on success.
 type ExplainResponse struct {
-	// Which endpoints of a service a connected proxy sends to, and why: of every cluster that has the hostname.
+	// Which endpoints of a service a connected proxy uses, and why. Includes every cluster that has the hostname.
 	Explain *Explained `json:"explain"`
 }
 
@@ -1180,11 +1180,11 @@ func (v *ExplainResponse) GetExplain() *Explained { return v.Explain }
 // Explained includes the requested fields of the GraphQL type Explanation.
 // The GraphQL type's documentation follows.
 //
-// What a proxy sends to when a service is called, and why.
+// Which endpoints of a service a proxy uses, and why.
 type Explained struct {
-	// The version of the view that it holds for.
+	// The version of the snapshot that it describes.
 	Version string `json:"version"`
-	// Each endpoint of each cluster, those that the proxy does not send to included.
+	// Every endpoint of every cluster, including those that the proxy does not use.
 	Endpoints []ExplainedEndpoint `json:"endpoints"`
 }
 
@@ -1197,19 +1197,19 @@ func (v *Explained) GetEndpoints() []ExplainedEndpoint { return v.Endpoints }
 // ExplainedEndpoint includes the requested fields of the GraphQL type EndpointExplanation.
 // The GraphQL type's documentation follows.
 //
-// Whether a proxy sends to an endpoint, and why.
+// Whether a proxy uses an endpoint, and why.
 type ExplainedEndpoint struct {
-	// Whether the proxy sends to it.
+	// Whether the proxy uses it.
 	Included bool `json:"included"`
-	// How it is reached.
+	// How the proxy reaches it.
 	Via Via `json:"via"`
-	// A stable code of the reason.
+	// The stable code of the reason.
 	Reason string `json:"reason"`
-	// The reason, for people.
+	// The reason in words.
 	Message string `json:"message"`
 	// The endpoint.
 	Endpoint EndpointSummary `json:"endpoint"`
-	// The object because of which it is so, if there is one.
+	// The object that causes it, if there is one.
 	Cause *Ref `json:"cause"`
 }
 
@@ -1234,17 +1234,17 @@ func (v *ExplainedEndpoint) GetCause() *Ref { return v.Cause }
 // Finding includes the GraphQL fields of Finding requested by the fragment Finding.
 // The GraphQL type's documentation follows.
 //
-// Something worth knowing of a request or an object.
+// A note about a request or an object.
 type Finding struct {
 	// A stable code.
 	Code string `json:"code"`
-	// How much it matters.
+	// Its severity.
 	Severity Severity `json:"severity"`
 	// What it is and what to do.
 	Message string `json:"message"`
 	// The path of the field within the object.
 	Field *string `json:"field"`
-	// The object that it is about; null where it is about the whole.
+	// The object; null if the finding is about the whole request.
 	Object *Ref `json:"object"`
 }
 
@@ -1266,7 +1266,7 @@ func (v *Finding) GetObject() *Ref { return v.Object }
 // FindingCode includes the requested fields of the GraphQL type Finding.
 // The GraphQL type's documentation follows.
 //
-// Something worth knowing of a request or an object.
+// A note about a request or an object.
 type FindingCode struct {
 	// A stable code.
 	Code string `json:"code"`
@@ -1275,19 +1275,19 @@ type FindingCode struct {
 // GetCode returns FindingCode.Code, and is useful for accessing the field via an interface.
 func (v *FindingCode) GetCode() string { return v.Code }
 
-// Whether proxies enter by a gateway, and why.
+// Whether proxies use a gateway, and why.
 type GatewayStanding string
 
 const (
-	// They do: nobody has probed it from there.
+	// Used: it was not probed from there.
 	GatewayStandingUnprobed GatewayStanding = "UNPROBED"
-	// They do: it can be reached.
+	// Used: it can be reached.
 	GatewayStandingReachable GatewayStanding = "REACHABLE"
-	// They do not: it cannot be reached, and another one can.
+	// Not used: it cannot be reached, and another gateway can.
 	GatewayStandingUnreachable GatewayStanding = "UNREACHABLE"
-	// They do, although it cannot be reached: none can.
+	// Used although it cannot be reached, because no gateway can.
 	GatewayStandingLastResort GatewayStanding = "LAST_RESORT"
-	// They do not: it is for other networks.
+	// Not used: it is for other networks.
 	GatewayStandingNotServing GatewayStanding = "NOT_SERVING"
 )
 
@@ -1299,15 +1299,15 @@ var AllGatewayStanding = []GatewayStanding{
 	GatewayStandingNotServing,
 }
 
-// Whether requests go to an endpoint.
+// The health of an endpoint.
 type Health string
 
 const (
-	// It takes requests.
+	// It gets requests.
 	HealthHealthy Health = "HEALTHY"
-	// It takes none.
+	// It gets no requests.
 	HealthUnhealthy Health = "UNHEALTHY"
-	// It ends what it has begun and takes no new ones.
+	// It finishes its requests and gets new ones only if no healthy endpoint is left.
 	HealthDraining Health = "DRAINING"
 )
 
@@ -1320,11 +1320,11 @@ var AllHealth = []Health{
 // HiddenSource includes the requested fields of the GraphQL type HiddenObject.
 // The GraphQL type's documentation follows.
 //
-// An object that is not in force because an earlier source has it too.
+// An object that is not used because a source with higher precedence has it, too.
 type HiddenSource struct {
-	// The sort of the source that has it.
+	// The kind of its source.
 	Source ConfigSourceKind `json:"source"`
-	// The name of that source.
+	// The name of its source.
 	SourceName string `json:"sourceName"`
 }
 
@@ -1339,7 +1339,7 @@ func (v *HiddenSource) GetSourceName() string { return v.SourceName }
 //
 // A page of revisions of the configuration.
 type HistoryPage struct {
-	// Where the page lies.
+	// The position of the page.
 	PageInfo PageEnd `json:"pageInfo"`
 	// The revisions of this page.
 	Nodes []ConfigStep `json:"nodes"`
@@ -1353,7 +1353,7 @@ func (v *HistoryPage) GetNodes() []ConfigStep { return v.Nodes }
 
 // HistoryResponse is returned by History on success.
 type HistoryResponse struct {
-	// What was done to the configuration, the newest first. Without first and last, a page has 50.
+	// The changes of the configuration, newest first. The default page size is 50.
 	History *HistoryPage `json:"history"`
 }
 
@@ -1363,13 +1363,13 @@ func (v *HistoryResponse) GetHistory() *HistoryPage { return v.History }
 // HubInfo includes the requested fields of the GraphQL type Hub.
 // The GraphQL type's documentation follows.
 //
-// The hub that answers.
+// The hub that answers the request.
 type HubInfo struct {
 	// The version of the program.
 	Version string `json:"version"`
-	// The ID under which the hub's own services stand.
+	// The cluster ID of the hub's own services.
 	ClusterID string `json:"clusterID"`
-	// The version of the snapshot that this answer speaks of. It rises with each change and starts anew with the process.
+	// The version of the snapshot that this answer describes. It rises with each change and starts anew with the process.
 	SnapshotVersion string `json:"snapshotVersion"`
 }
 
@@ -1394,19 +1394,19 @@ func (v *HubResponse) GetHub() HubInfo { return v.Hub }
 // Kind includes the GraphQL fields of ConfigKind requested by the fragment Kind.
 // The GraphQL type's documentation follows.
 //
-// A kind of objects that the hub takes.
+// A kind of configuration objects.
 type Kind struct {
 	// Its group.
 	Group string `json:"group"`
 	// Its name.
 	Kind string `json:"kind"`
-	// Its name for many, in lower case.
+	// Its plural, in lower case.
 	Plural string `json:"plural"`
 	// Its short names.
 	ShortNames []string `json:"shortNames"`
-	// Whether its objects lie in namespaces.
+	// Whether its objects have a namespace.
 	Namespaced bool `json:"namespaced"`
-	// The versions that are taken, the preferred one first.
+	// The accepted versions, the preferred one first.
 	Versions []string `json:"versions"`
 	// The version in which its objects are stored.
 	Storage string `json:"storage"`
@@ -1435,18 +1435,18 @@ func (v *Kind) GetStorage() string { return v.Storage }
 
 // KindsResponse is returned by Kinds on success.
 type KindsResponse struct {
-	// The kinds of objects that the hub takes, by group and kind.
+	// The kinds of configuration objects, sorted by group and kind.
 	Kinds []Kind `json:"kinds"`
 }
 
 // GetKinds returns KindsResponse.Kinds, and is useful for accessing the field via an interface.
 func (v *KindsResponse) GetKinds() []Kind { return v.Kinds }
 
-// How a Kubernetes cluster is reached.
+// Access to a Kubernetes cluster.
 type KubernetesAccessInput struct {
-	// The text of a kubeconfig. Only inline certificates and tokens are taken; nothing of it is executed and no file is opened.
+	// A kubeconfig with inline certificates or tokens. The hub executes nothing in it and opens no files.
 	Kubeconfig string `json:"kubeconfig"`
-	// Which context of it; absent: the current one.
+	// The context; the default is the current one.
 	Context *string `json:"context"`
 }
 
@@ -1456,7 +1456,7 @@ func (v *KubernetesAccessInput) GetKubeconfig() string { return v.Kubeconfig }
 // GetContext returns KubernetesAccessInput.Context, and is useful for accessing the field via an interface.
 func (v *KubernetesAccessInput) GetContext() *string { return v.Context }
 
-// A key with its value, to ask for.
+// A label, as input.
 type LabelInput struct {
 	// The key.
 	Key string `json:"key"`
@@ -1470,11 +1470,11 @@ func (v *LabelInput) GetKey() string { return v.Key }
 // GetValue returns LabelInput.Value, and is useful for accessing the field via an interface.
 func (v *LabelInput) GetValue() string { return v.Value }
 
-// A named text of manifests.
+// A named file of manifests.
 type ManifestInput struct {
-	// The name by which problems call it, such as that of a file.
+	// Its name in problems, such as a file name.
 	Name string `json:"name"`
-	// YAML or JSON, as many documents as you like.
+	// YAML or JSON with any number of documents.
 	Content string `json:"content"`
 }
 
@@ -1486,7 +1486,7 @@ func (v *ManifestInput) GetContent() string { return v.Content }
 
 // NetworkByIDResponse is returned by NetworkByID on success.
 type NetworkByIDResponse struct {
-	// One network, or null.
+	// The network with this ID, or null.
 	Network *NetworkSummary `json:"network"`
 }
 
@@ -1496,15 +1496,15 @@ func (v *NetworkByIDResponse) GetNetwork() *NetworkSummary { return v.Network }
 // NetworkEntry includes the requested fields of the GraphQL type NetworkGateway.
 // The GraphQL type's documentation follows.
 //
-// An entry of a network.
+// A gateway of a network.
 type NetworkEntry struct {
 	// Its address and port, like 192.0.2.1:15443.
 	Address string `json:"address"`
-	// The networks whose proxies may enter by it; none: all.
+	// The networks whose proxies may enter through it; empty means all.
 	From []string `json:"from"`
-	// Where it is.
+	// Its locality.
 	Locality EndpointPlace `json:"locality"`
-	// What it is to the proxies of each network that probed it, in the order of these networks.
+	// Its reachability from each network that probes it, sorted by network.
 	Health []EntryHealth `json:"health"`
 }
 
@@ -1523,19 +1523,19 @@ func (v *NetworkEntry) GetHealth() []EntryHealth { return v.Health }
 // NetworkSummary includes the GraphQL fields of Network requested by the fragment NetworkSummary.
 // The GraphQL type's documentation follows.
 //
-// A network: addresses that reach each other.
+// A network: addresses that can reach each other directly.
 type NetworkSummary struct {
-	// What it is called.
+	// Its ID.
 	NetworkID string `json:"networkID"`
-	// The ranges that are in it.
+	// Its address ranges.
 	Cidrs []string `json:"cidrs"`
-	// The clusters whose endpoints are in it unless they say otherwise.
+	// The clusters whose endpoints are in it, unless the endpoints name another network.
 	ClusterIDs []string `json:"clusterIDs"`
-	// Whether it is entered through gateways, also where none has an address now; others are sent to directly.
+	// Whether it is entered through gateways, even if none has an address now. Other networks are reached directly.
 	Gated bool `json:"gated"`
-	// Its gateways, each address and port once, in their order.
+	// Its gateways, each address and port once.
 	Gateways []NetworkEntry `json:"gateways"`
-	// Gateways, or addresses of them, that are not used.
+	// Gateways, or addresses of gateways, that are not used.
 	RefusedGateways []RefusedEntry `json:"refusedGateways"`
 }
 
@@ -1559,7 +1559,7 @@ func (v *NetworkSummary) GetRefusedGateways() []RefusedEntry { return v.RefusedG
 
 // NetworksResponse is returned by Networks on success.
 type NetworksResponse struct {
-	// The networks that the hub knows, in the order of their IDs.
+	// All networks, sorted by ID.
 	Networks []NetworkSummary `json:"networks"`
 }
 
@@ -1569,11 +1569,11 @@ func (v *NetworksResponse) GetNetworks() []NetworkSummary { return v.Networks }
 // NotHonoured includes the requested fields of the GraphQL type NotHonoured.
 // The GraphQL type's documentation follows.
 //
-// Something that an object says and the hub does not carry out.
+// A field or value of an object that has no effect.
 type NotHonoured struct {
 	// The path of the field within the object.
 	Field string `json:"field"`
-	// Why.
+	// The reason.
 	Reason string `json:"reason"`
 }
 
@@ -1586,7 +1586,7 @@ func (v *NotHonoured) GetReason() string { return v.Reason }
 // NotHonouredField includes the requested fields of the GraphQL type NotHonoured.
 // The GraphQL type's documentation follows.
 //
-// Something that an object says and the hub does not carry out.
+// A field or value of an object that has no effect.
 type NotHonouredField struct {
 	// The path of the field within the object.
 	Field string `json:"field"`
@@ -1600,11 +1600,11 @@ func (v *NotHonouredField) GetField() string { return v.Field }
 //
 // What a request does to one object.
 type ObjectChange struct {
-	// What it does.
+	// The action.
 	Action ChangeAction `json:"action"`
 	// The object.
 	Object Ref `json:"object"`
-	// The difference as lines of YAML with - and + before them; null where nothing differs.
+	// The difference as a unified diff of YAML; null if there is none.
 	Diff *string `json:"diff"`
 }
 
@@ -1620,37 +1620,37 @@ func (v *ObjectChange) GetDiff() *string { return v.Diff }
 // ObjectDetail includes the GraphQL fields of ConfigObject requested by the fragment ObjectDetail.
 // The GraphQL type's documentation follows.
 //
-// One object of the mesh's configuration.
+// A configuration object.
 type ObjectDetail struct {
-	// The group and version in which the object is written.
+	// The group and version of the object.
 	ApiVersion string `json:"apiVersion"`
 	// The group of its kind.
 	Group string `json:"group"`
 	// Its kind.
 	Kind string `json:"kind"`
-	// Its namespace; "" where it has none.
+	// Its namespace; "" if it has none.
 	Namespace string `json:"namespace"`
 	// Its name.
 	Name string `json:"name"`
-	// The revision of its source at which it last changed.
+	// The revision at which it last changed.
 	Revision string `json:"revision"`
-	// When it was made; null where that is unknown.
+	// The creation time; null if unknown.
 	Created *time.Time `json:"created"`
-	// When it goes unless it is renewed; null for one that stays.
+	// When it expires unless it is renewed; null if it does not expire.
 	Expires *time.Time `json:"expires"`
 	// The name of the set that it was applied with.
 	Set *string `json:"set"`
-	// The sort of the source that it comes from.
+	// The kind of its source.
 	Source ConfigSourceKind `json:"source"`
-	// The name of that source, of which there may be several of a sort.
+	// The name of its source.
 	SourceName string `json:"sourceName"`
 	// The whole object as YAML, without managed fields.
 	Yaml string `json:"yaml"`
-	// The sources that have the same object too, whose one is not in force.
+	// Other sources that have the same object; theirs is not used.
 	Hidden []HiddenSource `json:"hidden"`
-	// What became of it in the mesh.
+	// Its status in the mesh.
 	Status ObjectDetailStatus `json:"status"`
-	// What was done to it, the newest first. Without first and last, a page has 50.
+	// Its changes, newest first. The default page size is 50.
 	History *ObjectSteps `json:"history"`
 }
 
@@ -1702,19 +1702,19 @@ func (v *ObjectDetail) GetHistory() *ObjectSteps { return v.History }
 // ObjectDetailStatus includes the requested fields of the GraphQL type ConfigObjectStatus.
 // The GraphQL type's documentation follows.
 //
-// What became of an object in the mesh.
+// The status of an object in the mesh.
 type ObjectDetailStatus struct {
-	// How many proxies took what was made of it; null where that is not known.
+	// The number of proxies that accepted its resources; null if unknown.
 	Acked *int `json:"acked"`
-	// How many proxies refused what was made of it; null where that is not known.
+	// The number of proxies that rejected its resources; null if unknown.
 	Rejected *int `json:"rejected"`
-	// How many proxies have not answered yet; null where that is not known.
+	// The number of proxies that have not answered yet; null if unknown.
 	Pending *int `json:"pending"`
-	// The proxies that it concerns, in the order of node IDs and clusters. Without first and last, a page has 50.
+	// The affected proxies, sorted by node ID and cluster. The default page size is 50.
 	Proxies ProxyProgressPage `json:"proxies"`
-	// What it says and the hub does not carry out.
+	// Fields and values that have no effect.
 	NotHonoured []NotHonoured `json:"notHonoured"`
-	// What is worth knowing of it, as it stands in the mesh.
+	// Notes about the object in the current mesh.
 	Findings []Finding `json:"findings"`
 }
 
@@ -1759,7 +1759,7 @@ func (v *ObjectHistoryResponse) GetConfigObject() *ObjectWithHistory { return v.
 //
 // A page of configuration objects.
 type ObjectPage struct {
-	// Where the page lies.
+	// The position of the page.
 	PageInfo PageEnd `json:"pageInfo"`
 	// The objects of this page.
 	Nodes []ObjectSummary `json:"nodes"`
@@ -1771,13 +1771,13 @@ func (v *ObjectPage) GetPageInfo() PageEnd { return v.PageInfo }
 // GetNodes returns ObjectPage.Nodes, and is useful for accessing the field via an interface.
 func (v *ObjectPage) GetNodes() []ObjectSummary { return v.Nodes }
 
-// What names a configuration object, to ask for.
+// A reference to a configuration object, as input.
 type ObjectRefInput struct {
 	// The group of its kind.
 	Group string `json:"group"`
 	// Its kind.
 	Kind string `json:"kind"`
-	// Its namespace; absent where it has none.
+	// Its namespace; absent if it has none.
 	Namespace *string `json:"namespace"`
 	// Its name.
 	Name string `json:"name"`
@@ -1807,19 +1807,19 @@ func (v *ObjectResponse) GetConfigObject() *ObjectSummary { return v.ConfigObjec
 // ObjectStep includes the GraphQL fields of ObjectRevision requested by the fragment ObjectStep.
 // The GraphQL type's documentation follows.
 //
-// What one revision of the configuration did to one object.
+// The change of one object in a revision of the configuration.
 type ObjectStep struct {
 	// The revision.
 	Revision string `json:"revision"`
-	// Who did it; "" where that is unknown.
+	// The author; "" if unknown.
 	Author string `json:"author"`
-	// When; null where that is unknown, because an earlier version of the hub compacted the revision.
+	// The time; null if an earlier version of the hub compacted the revision.
 	Time *time.Time `json:"time"`
-	// Why.
+	// The reason.
 	Message *string `json:"message"`
-	// What was done to the object; null where that is unknown, because an earlier version of the hub compacted the revision.
+	// What happened to the object; null if an earlier version of the hub compacted the revision.
 	Action *ChangeAction `json:"action"`
-	// The field manager that did it.
+	// The field manager.
 	Manager *string `json:"manager"`
 }
 
@@ -1844,9 +1844,9 @@ func (v *ObjectStep) GetManager() *string { return v.Manager }
 // ObjectSteps includes the requested fields of the GraphQL type ObjectRevisionConnection.
 // The GraphQL type's documentation follows.
 //
-// A page of what was done to an object.
+// A page of changes of an object.
 type ObjectSteps struct {
-	// Whether older revisions of the object were compacted: they existed and are not kept any more.
+	// Whether older revisions of the object existed and were compacted.
 	Compacted bool `json:"compacted"`
 	// The revisions of this page.
 	Nodes []ObjectStep `json:"nodes"`
@@ -1861,33 +1861,33 @@ func (v *ObjectSteps) GetNodes() []ObjectStep { return v.Nodes }
 // ObjectSummary includes the GraphQL fields of ConfigObject requested by the fragment ObjectSummary.
 // The GraphQL type's documentation follows.
 //
-// One object of the mesh's configuration.
+// A configuration object.
 type ObjectSummary struct {
-	// The group and version in which the object is written.
+	// The group and version of the object.
 	ApiVersion string `json:"apiVersion"`
 	// The group of its kind.
 	Group string `json:"group"`
 	// Its kind.
 	Kind string `json:"kind"`
-	// Its namespace; "" where it has none.
+	// Its namespace; "" if it has none.
 	Namespace string `json:"namespace"`
 	// Its name.
 	Name string `json:"name"`
-	// The revision of its source at which it last changed.
+	// The revision at which it last changed.
 	Revision string `json:"revision"`
-	// When it was made; null where that is unknown.
+	// The creation time; null if unknown.
 	Created *time.Time `json:"created"`
-	// When it goes unless it is renewed; null for one that stays.
+	// When it expires unless it is renewed; null if it does not expire.
 	Expires *time.Time `json:"expires"`
 	// The name of the set that it was applied with.
 	Set *string `json:"set"`
-	// The sort of the source that it comes from.
+	// The kind of its source.
 	Source ConfigSourceKind `json:"source"`
-	// The name of that source, of which there may be several of a sort.
+	// The name of its source.
 	SourceName string `json:"sourceName"`
 	// The whole object as JSON, managed fields included.
 	Json string `json:"json"`
-	// What became of it in the mesh.
+	// Its status in the mesh.
 	Status ObjectSummaryStatus `json:"status"`
 }
 
@@ -1933,19 +1933,19 @@ func (v *ObjectSummary) GetStatus() ObjectSummaryStatus { return v.Status }
 // ObjectSummaryStatus includes the requested fields of the GraphQL type ConfigObjectStatus.
 // The GraphQL type's documentation follows.
 //
-// What became of an object in the mesh.
+// The status of an object in the mesh.
 type ObjectSummaryStatus struct {
-	// To how many proxies what was made of it was sent, those that answered included; null where that is not known.
+	// The number of proxies to which its resources were sent, including those that answered; null if unknown.
 	Delivered *int `json:"delivered"`
-	// How many proxies took what was made of it; null where that is not known.
+	// The number of proxies that accepted its resources; null if unknown.
 	Acked *int `json:"acked"`
-	// How many proxies refused what was made of it; null where that is not known.
+	// The number of proxies that rejected its resources; null if unknown.
 	Rejected *int `json:"rejected"`
-	// How many proxies have not answered yet; null where that is not known.
+	// The number of proxies that have not answered yet; null if unknown.
 	Pending *int `json:"pending"`
-	// What it says and the hub does not carry out.
+	// Fields and values that have no effect.
 	NotHonoured []NotHonouredField `json:"notHonoured"`
-	// What is worth knowing of it, as it stands in the mesh.
+	// Notes about the object in the current mesh.
 	Findings []FindingCode `json:"findings"`
 }
 
@@ -1970,9 +1970,9 @@ func (v *ObjectSummaryStatus) GetFindings() []FindingCode { return v.Findings }
 // ObjectWithHistory includes the requested fields of the GraphQL type ConfigObject.
 // The GraphQL type's documentation follows.
 //
-// One object of the mesh's configuration.
+// A configuration object.
 type ObjectWithHistory struct {
-	// What was done to it, the newest first. Without first and last, a page has 50.
+	// Its changes, newest first. The default page size is 50.
 	History *ObjectSteps `json:"history"`
 }
 
@@ -1981,7 +1981,7 @@ func (v *ObjectWithHistory) GetHistory() *ObjectSteps { return v.History }
 
 // ObjectsResponse is returned by Objects on success.
 type ObjectsResponse struct {
-	// The configuration objects that are in force, of all sources, in the order of group, kind, namespace and name. Without first and last, a page has 50.
+	// The configuration objects in use, from all sources, sorted by group, kind, namespace and name. The default page size is 50.
 	ConfigObjects *ObjectPage `json:"configObjects"`
 }
 
@@ -1991,9 +1991,9 @@ func (v *ObjectsResponse) GetConfigObjects() *ObjectPage { return v.ConfigObject
 // PageEnd includes the requested fields of the GraphQL type PageInfo.
 // The GraphQL type's documentation follows.
 //
-// Where a page lies in its list.
+// The position of a page in its list.
 type PageEnd struct {
-	// Whether more follows behind endCursor.
+	// Whether there are items after endCursor.
 	HasNextPage bool `json:"hasNextPage"`
 	// The cursor of the last item; null on an empty page.
 	EndCursor *string `json:"endCursor"`
@@ -2010,20 +2010,20 @@ func (v *PageEnd) GetEndCursor() *string { return v.EndCursor }
 //
 // A page of problems.
 type ProblemCount struct {
-	// How many problems there are on all pages.
+	// The number of problems on all pages.
 	TotalCount int `json:"totalCount"`
 }
 
 // GetTotalCount returns ProblemCount.TotalCount, and is useful for accessing the field via an interface.
 func (v *ProblemCount) GetTotalCount() int { return v.TotalCount }
 
-// What a port speaks.
+// The protocol of a port.
 type Protocol string
 
 const (
-	// HTTP/1.1, or HTTP of a version that is found out.
+	// HTTP/1.1, or HTTP whose version is detected.
 	ProtocolHttp Protocol = "HTTP"
-	// HTTP over TLS that the workload ends itself.
+	// HTTP over TLS that the workload terminates.
 	ProtocolHttps Protocol = "HTTPS"
 	// HTTP/2 without TLS.
 	ProtocolHttp2 Protocol = "HTTP2"
@@ -2031,11 +2031,11 @@ const (
 	ProtocolGrpc Protocol = "GRPC"
 	// gRPC-Web.
 	ProtocolGrpcWeb Protocol = "GRPC_WEB"
-	// Any bytes over TCP.
+	// TCP.
 	ProtocolTcp Protocol = "TCP"
-	// TLS that is not looked into.
+	// TLS that is passed through.
 	ProtocolTls Protocol = "TLS"
-	// Datagrams.
+	// UDP.
 	ProtocolUdp Protocol = "UDP"
 	// MongoDB.
 	ProtocolMongo Protocol = "MONGO"
@@ -2043,7 +2043,7 @@ const (
 	ProtocolRedis Protocol = "REDIS"
 	// MySQL.
 	ProtocolMysql Protocol = "MYSQL"
-	// A protocol that the hub does not know; carried as bytes.
+	// A protocol that the hub does not know; treated as TCP.
 	ProtocolUnsupported Protocol = "UNSUPPORTED"
 )
 
@@ -2062,7 +2062,7 @@ var AllProtocol = []Protocol{
 	ProtocolUnsupported,
 }
 
-// The sort of a source of services.
+// The kind of a source of services.
 type Provider string
 
 const (
@@ -2088,7 +2088,7 @@ var AllProvider = []Provider{
 
 // ProxiesResponse is returned by Proxies on success.
 type ProxiesResponse struct {
-	// The connected proxies, one for each stream, in the order of node IDs and of connecting. Without first and last, a page has 50.
+	// The connected proxies, one item for each stream, sorted by node ID and connection time. The default page size is 50.
 	Proxies *ProxyPage `json:"proxies"`
 }
 
@@ -2097,7 +2097,7 @@ func (v *ProxiesResponse) GetProxies() *ProxyPage { return v.Proxies }
 
 // ProxyDetailsResponse is returned by ProxyDetails on success.
 type ProxyDetailsResponse struct {
-	// One connected proxy, or null; the latest stream of a proxy that has several.
+	// One connected proxy, or null. If it has several streams, the latest one.
 	Proxy *ProxySummary `json:"proxy"`
 }
 
@@ -2109,7 +2109,7 @@ func (v *ProxyDetailsResponse) GetProxy() *ProxySummary { return v.Proxy }
 //
 // A page of proxies.
 type ProxyPage struct {
-	// Where the page lies.
+	// The position of the page.
 	PageInfo PageEnd `json:"pageInfo"`
 	// The proxies of this page.
 	Nodes []ProxySummary `json:"nodes"`
@@ -2124,13 +2124,13 @@ func (v *ProxyPage) GetNodes() []ProxySummary { return v.Nodes }
 // ProxyPlace includes the requested fields of the GraphQL type Locality.
 // The GraphQL type's documentation follows.
 //
-// Where something runs.
+// A locality.
 type ProxyPlace struct {
-	// The region; "" where unknown.
+	// The region; "" if unknown.
 	Region string `json:"region"`
-	// The zone within the region; "" where unknown.
+	// The zone within the region; "" if unknown.
 	Zone string `json:"zone"`
-	// The part of the zone; "" where unknown.
+	// The sub-zone; "" if unknown.
 	SubZone string `json:"subZone"`
 }
 
@@ -2146,13 +2146,13 @@ func (v *ProxyPlace) GetSubZone() string { return v.SubZone }
 // ProxyProgress includes the GraphQL fields of ProxyRollout requested by the fragment ProxyProgress.
 // The GraphQL type's documentation follows.
 //
-// How far a change is with one proxy.
+// The progress of a change at one proxy.
 type ProxyProgress struct {
 	// The node ID of the proxy.
 	NodeID string `json:"nodeID"`
-	// How far it is.
+	// The state.
 	State RolloutState `json:"state"`
-	// Why the proxy refused, in its words, shortened.
+	// The shortened message of the proxy's rejection.
 	Error *string `json:"error"`
 }
 
@@ -2168,7 +2168,7 @@ func (v *ProxyProgress) GetError() *string { return v.Error }
 // ProxyProgressPage includes the requested fields of the GraphQL type ProxyRolloutConnection.
 // The GraphQL type's documentation follows.
 //
-// A page of proxies that a change concerns.
+// A page of affected proxies.
 type ProxyProgressPage struct {
 	// The proxies of this page.
 	Nodes []ProxyProgress `json:"nodes"`
@@ -2180,29 +2180,29 @@ func (v *ProxyProgressPage) GetNodes() []ProxyProgress { return v.Nodes }
 // ProxySummary includes the GraphQL fields of Proxy requested by the fragment ProxySummary.
 // The GraphQL type's documentation follows.
 //
-// A proxy, or another xDS client, that is connected to the hub, by one stream: a proxy that has several is shown once for each.
+// One stream of a proxy, or of another xDS client, that is connected to the hub. A proxy with several streams is listed once for each.
 type ProxySummary struct {
 	// The node ID, TYPE~IP~ID~DOMAIN; the same on all streams of a proxy.
 	NodeID string `json:"nodeID"`
-	// What it is there for.
+	// Its type.
 	Type ProxyType `json:"type"`
-	// How it picks where a connection goes, when it is a router.
+	// The mode of a router.
 	RouterMode RouterMode `json:"routerMode"`
-	// The cluster that it runs in.
+	// Its cluster.
 	ClusterID string `json:"clusterID"`
-	// The network that it is in, as the registry knows its workload, else by its own word, else that of its cluster.
+	// Its network: from the registry if it knows the workload, or from the proxy, or that of its cluster.
 	Network string `json:"network"`
 	// The namespace of its workload.
 	Namespace string `json:"namespace"`
-	// When its stream began.
+	// The start of its stream.
 	ConnectedAt time.Time `json:"connectedAt"`
-	// The program and its version, as it names itself.
+	// Its user agent: program and version.
 	UserAgent *string `json:"userAgent"`
-	// How it speaks with the hub.
+	// The xDS protocol variant that it uses.
 	Delivery Delivery `json:"delivery"`
-	// Where it runs, as the registry knows its workload, else by its own word, else by that of its cluster.
+	// Its locality: from the registry if it knows the workload, or from the proxy, or that of its cluster.
 	Locality ProxyPlace `json:"locality"`
-	// How far it is, type by type: clusters, endpoints, listeners and routes first, others when it asked for them.
+	// Its status for each resource type: clusters, endpoints, listeners and routes, and others that it requested.
 	Sync []TypeSync `json:"sync"`
 }
 
@@ -2239,15 +2239,15 @@ func (v *ProxySummary) GetLocality() ProxyPlace { return v.Locality }
 // GetSync returns ProxySummary.Sync, and is useful for accessing the field via an interface.
 func (v *ProxySummary) GetSync() []TypeSync { return v.Sync }
 
-// What a proxy is there for.
+// The type of a proxy.
 type ProxyType string
 
 const (
-	// It stands beside one workload.
+	// It runs beside one workload.
 	ProxyTypeSidecar ProxyType = "SIDECAR"
-	// It lets requests into the mesh.
+	// It accepts requests from outside of the mesh.
 	ProxyTypeIngress ProxyType = "INGRESS"
-	// It joins networks.
+	// It connects networks.
 	ProxyTypeRouter ProxyType = "ROUTER"
 )
 
@@ -2260,17 +2260,17 @@ var AllProxyType = []ProxyType{
 // Ref includes the GraphQL fields of ObjectRef requested by the fragment Ref.
 // The GraphQL type's documentation follows.
 //
-// What names a configuration object.
+// A reference to a configuration object.
 type Ref struct {
 	// The group of its kind.
 	Group string `json:"group"`
 	// Its kind.
 	Kind string `json:"kind"`
-	// Its namespace; "" where it has none.
+	// Its namespace; "" if it has none.
 	Namespace string `json:"namespace"`
 	// Its name.
 	Name string `json:"name"`
-	// The revision of its source at which it last changed; null where that is unknown or nothing is left of it.
+	// The revision at which it last changed; null if unknown or if it was deleted.
 	Revision *string `json:"revision"`
 }
 
@@ -2310,13 +2310,13 @@ func (v *RefusedEntry) GetWhy() string { return v.Why }
 type Resolution string
 
 const (
-	// It picks one of the endpoints that it was given.
+	// It chooses one of the endpoints.
 	ResolutionClientSideLb Resolution = "CLIENT_SIDE_LB"
-	// It resolves the endpoints' names and uses every answer.
+	// It resolves the endpoints' names and uses all addresses.
 	ResolutionDnsLb Resolution = "DNS_LB"
-	// It goes to the address that the caller asked for.
+	// It uses the original destination.
 	ResolutionPassthrough Resolution = "PASSTHROUGH"
-	// It resolves one name and uses the first answer.
+	// It resolves one name and uses the first address.
 	ResolutionDnsRoundRobinLb Resolution = "DNS_ROUND_ROBIN_LB"
 )
 
@@ -2327,17 +2327,17 @@ var AllResolution = []Resolution{
 	ResolutionDnsRoundRobinLb,
 }
 
-// Where to go back to.
+// What to restore.
 type RollbackInput struct {
-	// The revision whose configuration is to be in force again.
+	// The revision to restore.
 	To string `json:"to"`
-	// Only say what would happen.
+	// Only report what would happen.
 	DryRun *bool `json:"dryRun"`
-	// Why, for the history; absent: the rollback says so itself.
+	// The reason, for the history; by default, a text that names the rollback.
 	Message *string `json:"message"`
-	// A text of your choice: repeating a request with the same one changes nothing and has the same answer.
+	// A string of your choice. Repeating the request with it changes nothing and returns the same answer.
 	IdempotencyKey *string `json:"idempotencyKey"`
-	// Answer only when proxies have the change; absent: at once.
+	// Answer when proxies have the change; by default, answer at once.
 	WaitFor *WaitInput `json:"waitFor"`
 }
 
@@ -2358,7 +2358,7 @@ func (v *RollbackInput) GetWaitFor() *WaitInput { return v.WaitFor }
 
 // RollbackResponse is returned by Rollback on success.
 type RollbackResponse struct {
-	// Makes the configuration what it was at a revision, as one new revision.
+	// Restores the configuration of an earlier revision, as one new revision.
 	Rollback RolledBack `json:"rollback"`
 }
 
@@ -2368,19 +2368,19 @@ func (v *RollbackResponse) GetRollback() RolledBack { return v.Rollback }
 // RolledBack includes the requested fields of the GraphQL type RollbackPayload.
 // The GraphQL type's documentation follows.
 //
-// What became of a rollback.
+// The result of a rollback.
 type RolledBack struct {
-	// Whether nothing was changed because that was asked for.
+	// Whether this was a dry run.
 	DryRun bool `json:"dryRun"`
-	// The revision of the configuration afterwards; that of the basis where nothing was changed; null where it is not known.
+	// The revision of the configuration after the request; the current one if nothing changed; null if unknown.
 	Revision *string `json:"revision"`
-	// What the request does to each object that it speaks of, by group, kind, namespace and name.
+	// What the request does to each object, sorted by group, kind, namespace and name.
 	Changes []ObjectChange `json:"changes"`
-	// What is worth knowing and kept nothing from being done.
+	// Notes about the request that did not prevent it.
 	Findings []Finding `json:"findings"`
-	// How far the change is with the proxies that it concerns; null where nothing was changed or that is not known.
+	// The progress of the change at affected proxies; null if nothing changed or the progress is unknown.
 	Rollout *Rollout `json:"rollout"`
-	// Why the request was refused, all reasons at once; with any of them nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -2405,19 +2405,19 @@ func (v *RolledBack) GetUserErrors() []UserError { return v.UserErrors }
 // Rollout includes the GraphQL fields of Rollout requested by the fragment Rollout.
 // The GraphQL type's documentation follows.
 //
-// How far a change is with the proxies that it concerns.
+// The progress of a change at affected proxies.
 type Rollout struct {
-	// To how many it was sent, those that answered included.
+	// The number of proxies to which it was sent, including those that answered.
 	Delivered int `json:"delivered"`
-	// How many took it.
+	// The number of proxies that accepted it.
 	Acked int `json:"acked"`
-	// How many refused it.
+	// The number of proxies that rejected it.
 	Rejected int `json:"rejected"`
-	// To how many it was not sent yet.
+	// The number of proxies to which it was not sent yet.
 	Pending int `json:"pending"`
-	// Whether what the request waited for came to pass in time; null where it did not wait, and where that came to pass for the proxies of this hub while other hubs run, whose proxies are not counted: a finding OTHER_HUBS_NOT_COUNTED says how many.
+	// Whether the condition of waitFor was met in time. Null if the request did not wait, or if it was met for the proxies of this hub and other hubs run, whose proxies are not counted; the finding OTHER_HUBS_NOT_COUNTED says how many hubs.
 	Reached *bool `json:"reached"`
-	// The proxies that the change concerns, in the order of node IDs and clusters. Without first and last, a page has 50.
+	// The affected proxies, sorted by node ID and cluster. The default page size is 50.
 	Proxies ProxyProgressPage `json:"proxies"`
 }
 
@@ -2439,17 +2439,17 @@ func (v *Rollout) GetReached() *bool { return v.Reached }
 // GetProxies returns Rollout.Proxies, and is useful for accessing the field via an interface.
 func (v *Rollout) GetProxies() ProxyProgressPage { return v.Proxies }
 
-// How far a change is with a proxy.
+// The state of a change at a proxy.
 type RolloutState string
 
 const (
-	// It is not sent yet.
+	// It was not sent yet.
 	RolloutStatePending RolloutState = "PENDING"
-	// It is sent and not answered yet.
+	// It was sent; the proxy has not answered yet.
 	RolloutStateDelivered RolloutState = "DELIVERED"
-	// The proxy took it.
+	// The proxy accepted it.
 	RolloutStateAcked RolloutState = "ACKED"
-	// The proxy refused it and stays with what it had.
+	// The proxy rejected it and keeps its previous configuration.
 	RolloutStateRejected RolloutState = "REJECTED"
 )
 
@@ -2463,11 +2463,11 @@ var AllRolloutState = []RolloutState{
 // RotateAuthorityPayload includes the requested fields of the GraphQL type RotateCertificateAuthorityPayload.
 // The GraphQL type's documentation follows.
 //
-// What became of a rotation.
+// The result of a rotation.
 type RotateAuthorityPayload struct {
-	// The authority after it; null where the hub could not be asked.
+	// The authority after the rotation; null if it is unknown.
 	CertificateAuthority *AuthoritySummary `json:"certificateAuthority"`
-	// What is wrong with the request.
+	// The reasons why the request was rejected.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -2481,7 +2481,7 @@ func (v *RotateAuthorityPayload) GetUserErrors() []UserError { return v.UserErro
 
 // How to rotate the certificate authority.
 type RotateCertificateAuthorityInput struct {
-	// Make a root although the key of one cannot be opened, and may never be again. Such a new root signs at once: proxies trust it when they have heard of it, within seconds.
+	// Create a root even if the key of a signer cannot be opened; that key is abandoned. The new root signs at once, and proxies trust it within seconds.
 	Force *bool `json:"force"`
 }
 
@@ -2490,7 +2490,7 @@ func (v *RotateCertificateAuthorityInput) GetForce() *bool { return v.Force }
 
 // RotateCertificateAuthorityResponse is returned by RotateCertificateAuthority on success.
 type RotateCertificateAuthorityResponse struct {
-	// Makes a further root, which is trusted at once and signs after the overlap. Only for a hub that makes its own roots.
+	// Creates another root, which is trusted at once and signs after the overlap. Only if the hub's CA is its own.
 	RotateCertificateAuthority RotateAuthorityPayload `json:"rotateCertificateAuthority"`
 }
 
@@ -2499,11 +2499,11 @@ func (v *RotateCertificateAuthorityResponse) GetRotateCertificateAuthority() Rot
 	return v.RotateCertificateAuthority
 }
 
-// New credentials of an attached cluster: one of kubernetes and consul.
+// New credentials of an attached cluster; set either kubernetes or consul.
 type RotateClusterInput struct {
-	// Which cluster.
+	// The cluster ID.
 	ClusterID string `json:"clusterID"`
-	// Only look at the cluster with them: every check answers one finding.
+	// Only check the cluster with them: every check returns one finding.
 	DryRun *bool `json:"dryRun"`
 	// A Kubernetes cluster.
 	Kubernetes *KubernetesAccessInput `json:"kubernetes"`
@@ -2525,20 +2525,20 @@ func (v *RotateClusterInput) GetConsul() *ConsulAccessInput { return v.Consul }
 
 // RotateClusterResponse is returned by RotateCluster on success.
 type RotateClusterResponse struct {
-	// Gives an attached cluster other credentials. They take over once the cluster was read with them; until then the old ones stay in use.
+	// Replaces the credentials of an attached cluster. The old ones stay in use until the cluster was read with the new ones.
 	RotateCluster ClusterRotated `json:"rotateCluster"`
 }
 
 // GetRotateCluster returns RotateClusterResponse.RotateCluster, and is useful for accessing the field via an interface.
 func (v *RotateClusterResponse) GetRotateCluster() ClusterRotated { return v.RotateCluster }
 
-// How a router picks where a connection goes.
+// How a router chooses the destination of a connection.
 type RouterMode string
 
 const (
 	// By listeners and routes.
 	RouterModeStandard RouterMode = "STANDARD"
-	// By the SNI of a connection that stays encrypted.
+	// By the SNI of TLS connections, which it does not terminate.
 	RouterModeSniDnat RouterMode = "SNI_DNAT"
 )
 
@@ -2549,7 +2549,7 @@ var AllRouterMode = []RouterMode{
 
 // ServiceByNameResponse is returned by ServiceByName on success.
 type ServiceByNameResponse struct {
-	// One service, or null. Without a namespace the hostname must be enough: when several namespaces have it, the error lists them.
+	// One service, or null. If several namespaces have the hostname and you do not set the namespace, the error lists them.
 	Service *ServiceSummary `json:"service"`
 }
 
@@ -2561,9 +2561,9 @@ func (v *ServiceByNameResponse) GetService() *ServiceSummary { return v.Service 
 //
 // A service that changed.
 type ServiceChange struct {
-	// What happened to it; CREATE for all of a resync.
+	// What happened to it; CREATE in a resync.
 	Action ChangeAction `json:"action"`
-	// The service as it is now; the last that there was when it is gone.
+	// The service; its last state if it was deleted.
 	Service ServiceSummary `json:"service"`
 }
 
@@ -2576,13 +2576,13 @@ func (v *ServiceChange) GetService() ServiceSummary { return v.Service }
 // ServiceConflict includes the requested fields of the GraphQL type Conflict.
 // The GraphQL type's documentation follows.
 //
-// Something about which clusters disagree.
+// A disagreement between clusters.
 type ServiceConflict struct {
 	// A stable code, like PORT_PROTOCOL.
 	Kind string `json:"kind"`
-	// What differs and whose word holds.
+	// What differs, and what is used.
 	Message string `json:"message"`
-	// The clusters that are concerned, the winner first.
+	// The clusters, the winner first.
 	ClusterIDs []string `json:"clusterIDs"`
 }
 
@@ -2600,7 +2600,7 @@ func (v *ServiceConflict) GetClusterIDs() []string { return v.ClusterIDs }
 //
 // A page of services.
 type ServiceCount struct {
-	// How many services fit on all pages.
+	// The number of matching services on all pages.
 	TotalCount int `json:"totalCount"`
 }
 
@@ -2610,29 +2610,29 @@ func (v *ServiceCount) GetTotalCount() int { return v.TotalCount }
 // ServiceDetail includes the requested fields of the GraphQL type Service.
 // The GraphQL type's documentation follows.
 //
-// One service of the mesh: what all clusters say of one hostname in one namespace, merged.
+// A service of the mesh: one hostname in one namespace, merged from all clusters.
 type ServiceDetail struct {
 	// The fully qualified name.
 	Hostname string `json:"hostname"`
-	// The namespace; "" where it has none.
+	// The namespace; "" if it has none.
 	Namespace string `json:"namespace"`
 	// How a proxy finds an address for a request.
 	Resolution Resolution `json:"resolution"`
-	// Whether the service lies outside of the mesh.
+	// Whether the service is outside of the mesh.
 	MeshExternal bool `json:"meshExternal"`
 	// A hash of the service's content; equal content has an equal version, on every hub.
 	Version string `json:"version"`
 	// Namespaces that see the service; empty: all.
 	ExportTo []string `json:"exportTo"`
-	// The service accounts under which its workloads run.
+	// The service accounts of its workloads.
 	ServiceAccounts []string `json:"serviceAccounts"`
-	// The virtual addresses, which differ between clusters.
+	// The virtual addresses in each cluster.
 	ClusterVIPs []ServiceVIPs `json:"clusterVIPs"`
 	// The ports, by number.
 	Ports []ServicePort `json:"ports"`
-	// About what the clusters disagree, and who won.
+	// Disagreements between clusters, and which one wins.
 	Conflicts []ServiceConflict `json:"conflicts"`
-	// Where requests can go, by cluster and address. Without first and last, a page has 50.
+	// The endpoints, sorted by cluster and address. The default page size is 50.
 	Endpoints EndpointPage `json:"endpoints"`
 }
 
@@ -2671,26 +2671,26 @@ func (v *ServiceDetail) GetEndpoints() EndpointPage { return v.Endpoints }
 
 // ServiceDetailsResponse is returned by ServiceDetails on success.
 type ServiceDetailsResponse struct {
-	// One service, or null. Without a namespace the hostname must be enough: when several namespaces have it, the error lists them.
+	// One service, or null. If several namespaces have the hostname and you do not set the namespace, the error lists them.
 	Service *ServiceDetail `json:"service"`
 }
 
 // GetService returns ServiceDetailsResponse.Service, and is useful for accessing the field via an interface.
 func (v *ServiceDetailsResponse) GetService() *ServiceDetail { return v.Service }
 
-// Which services to list; what is absent or null does not matter.
+// Which services to list; absent and null fields match everything.
 type ServiceFilter struct {
 	// Services to which this cluster contributes.
 	ClusterID *string `json:"clusterID"`
 	// Services with an endpoint in this network.
 	Network *string `json:"network"`
-	// Services of this namespace.
+	// Services in this namespace.
 	Namespace *string `json:"namespace"`
-	// Services whose hostname has this text in it, in whatever case.
+	// Services whose hostname contains this text, in any case.
 	HostnameContains *string `json:"hostnameContains"`
-	// Services to which a source of this sort contributes.
+	// Services to which a source of this kind contributes.
 	Provider *Provider `json:"provider"`
-	// Services about which clusters disagree (true) or do not (false).
+	// Services with (true) or without (false) conflicts.
 	HasConflicts *bool `json:"hasConflicts"`
 }
 
@@ -2717,7 +2717,7 @@ func (v *ServiceFilter) GetHasConflicts() *bool { return v.HasConflicts }
 //
 // A page of services.
 type ServicePage struct {
-	// Where the page lies.
+	// The position of the page.
 	PageInfo PageEnd `json:"pageInfo"`
 	// The services of this page.
 	Nodes []ServiceSummary `json:"nodes"`
@@ -2734,11 +2734,11 @@ func (v *ServicePage) GetNodes() []ServiceSummary { return v.Nodes }
 //
 // A port of a service.
 type ServicePort struct {
-	// The name that won; "" for a port without one.
+	// The name from the cluster that wins; "" for a port without one.
 	Name string `json:"name"`
 	// The number at the virtual address.
 	Number int `json:"number"`
-	// What it speaks.
+	// Its protocol.
 	Protocol Protocol `json:"protocol"`
 	// The clusters that have the port; its traffic goes only there.
 	ClusterIDs []string `json:"clusterIDs"`
@@ -2759,23 +2759,23 @@ func (v *ServicePort) GetClusterIDs() []string { return v.ClusterIDs }
 // ServiceSummary includes the GraphQL fields of Service requested by the fragment ServiceSummary.
 // The GraphQL type's documentation follows.
 //
-// One service of the mesh: what all clusters say of one hostname in one namespace, merged.
+// A service of the mesh: one hostname in one namespace, merged from all clusters.
 type ServiceSummary struct {
 	// The fully qualified name.
 	Hostname string `json:"hostname"`
-	// The namespace; "" where it has none.
+	// The namespace; "" if it has none.
 	Namespace string `json:"namespace"`
 	// How a proxy finds an address for a request.
 	Resolution Resolution `json:"resolution"`
-	// Whether the service lies outside of the mesh.
+	// Whether the service is outside of the mesh.
 	MeshExternal bool `json:"meshExternal"`
-	// The virtual addresses, which differ between clusters.
+	// The virtual addresses in each cluster.
 	ClusterVIPs []ServiceVIPs `json:"clusterVIPs"`
 	// The ports, by number.
 	Ports []ServicePort `json:"ports"`
-	// About what the clusters disagree, and who won.
+	// Disagreements between clusters, and which one wins.
 	Conflicts []ServiceConflict `json:"conflicts"`
-	// Where requests can go, by cluster and address. Without first and last, a page has 50.
+	// The endpoints, sorted by cluster and address. The default page size is 50.
 	Endpoints EndpointCount `json:"endpoints"`
 }
 
@@ -2810,7 +2810,7 @@ func (v *ServiceSummary) GetEndpoints() EndpointCount { return v.Endpoints }
 type ServiceVIPs struct {
 	// The cluster.
 	ClusterID string `json:"clusterID"`
-	// Addresses; a CIDR where the service has one.
+	// Addresses or CIDR blocks.
 	Addresses []string `json:"addresses"`
 }
 
@@ -2822,22 +2822,22 @@ func (v *ServiceVIPs) GetAddresses() []string { return v.Addresses }
 
 // ServicesResponse is returned by Services on success.
 type ServicesResponse struct {
-	// The services of the mesh, merged over all clusters, in the order of hostname and namespace. Without first and last, a page has 50.
+	// The services of the mesh, merged from all clusters, sorted by hostname and namespace. The default page size is 50.
 	Services *ServicePage `json:"services"`
 }
 
 // GetServices returns ServicesResponse.Services, and is useful for accessing the field via an interface.
 func (v *ServicesResponse) GetServices() *ServicePage { return v.Services }
 
-// How much a finding matters.
+// The severity of a finding.
 type Severity string
 
 const (
-	// It is a reason to refuse.
+	// The request fails because of it.
 	SeverityError Severity = "ERROR"
-	// It will hardly do what was meant.
+	// It probably does not do what you want.
 	SeverityWarning Severity = "WARNING"
-	// Good to know.
+	// Information.
 	SeverityInfo Severity = "INFO"
 )
 
@@ -2850,19 +2850,19 @@ var AllSeverity = []Severity{
 // Signer includes the requested fields of the GraphQL type Signer.
 // The GraphQL type's documentation follows.
 //
-// One that signs certificates, in its turn.
+// A CA certificate with its key that signs workload certificates.
 type Signer struct {
 	// SHA-256 of its certificate.
 	Fingerprint string `json:"fingerprint"`
 	// The subject of its certificate.
 	Subject string `json:"subject"`
-	// What it does now.
+	// Its current state.
 	Turn SignerTurn `json:"turn"`
-	// Since when its roots are trusted.
+	// Since when its root is trusted.
 	TrustedSince time.Time `json:"trustedSince"`
-	// From when on it signs.
+	// When it starts to sign.
 	SignsFrom time.Time `json:"signsFrom"`
-	// When the first certificate that leads to its root ends.
+	// When the first certificate in its chain expires.
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
@@ -2888,13 +2888,13 @@ func (v *Signer) GetExpiresAt() time.Time { return v.ExpiresAt }
 type SignerSource string
 
 const (
-	// The hub makes its own roots.
+	// The hub creates its own roots.
 	SignerSourceOwn SignerSource = "OWN"
-	// An intermediate, from files.
+	// An intermediate CA from files.
 	SignerSourceFiles SignerSource = "FILES"
-	// An intermediate, from a Secret of a cluster.
+	// An intermediate CA from a Secret in a cluster.
 	SignerSourceSecret SignerSource = "SECRET"
-	// Others sign; the hub does not.
+	// Another CA signs.
 	SignerSourceNone SignerSource = "NONE"
 )
 
@@ -2905,17 +2905,17 @@ var AllSignerSource = []SignerSource{
 	SignerSourceNone,
 }
 
-// What a signer does.
+// The state of a signer.
 type SignerTurn string
 
 const (
-	// Its roots are trusted; it signs later.
+	// Its root is trusted; it will sign later.
 	SignerTurnWaiting SignerTurn = "WAITING"
 	// It signs.
 	SignerTurnSigning SignerTurn = "SIGNING"
-	// What it signed is still in use.
+	// It no longer signs; certificates that it signed are still in use.
 	SignerTurnRetired SignerTurn = "RETIRED"
-	// Its key cannot be opened, or its certificate has ended.
+	// Its key cannot be opened, or its certificate has expired.
 	SignerTurnUnusable SignerTurn = "UNUSABLE"
 )
 
@@ -2929,17 +2929,17 @@ var AllSignerTurn = []SignerTurn{
 // Source includes the GraphQL fields of ConfigSource requested by the fragment Source.
 // The GraphQL type's documentation follows.
 //
-// A place that configuration objects come from.
+// A source of configuration objects.
 type Source struct {
 	// Its name.
 	Name string `json:"name"`
-	// Its sort.
+	// Its kind.
 	Kind ConfigSourceKind `json:"kind"`
-	// Its revision; null before it was first read.
+	// Its revision; null until it was read.
 	Revision *string `json:"revision"`
-	// How long ago the hub last heard of it; null before it was first read.
+	// The time since its last update; null until it was read.
 	Age *string `json:"age"`
-	// What is wrong with it, or with what it holds; what it gave before stays in force.
+	// Problems of the source or of its objects. Objects from before stay in use.
 	Trouble []SourceTrouble `json:"trouble"`
 }
 
@@ -2961,7 +2961,7 @@ func (v *Source) GetTrouble() []SourceTrouble { return v.Trouble }
 // SourceTrouble includes the requested fields of the GraphQL type Problem.
 // The GraphQL type's documentation follows.
 //
-// Something that the hub was told and does not use.
+// Something that the hub read and does not use.
 type SourceTrouble struct {
 	// A stable code.
 	Code string `json:"code"`
@@ -2987,7 +2987,7 @@ func (v *SourceTrouble) GetMessage() string { return v.Message }
 
 // SourcesResponse is returned by Sources on success.
 type SourcesResponse struct {
-	// The places that configuration objects come from, in the order of precedence: where two have the same object, the first one's is in force.
+	// The sources of configuration objects, in order of precedence: if two sources have the same object, the first one's is used.
 	ConfigSources []Source `json:"configSources"`
 }
 
@@ -2997,9 +2997,9 @@ func (v *SourcesResponse) GetConfigSources() []Source { return v.ConfigSources }
 // StepChange includes the requested fields of the GraphQL type RevisedObject.
 // The GraphQL type's documentation follows.
 //
-// What a revision did to one object.
+// The change of one object in a revision.
 type StepChange struct {
-	// What was done.
+	// The action.
 	Action ChangeAction `json:"action"`
 	// The object.
 	Object Ref `json:"object"`
@@ -3011,17 +3011,17 @@ func (v *StepChange) GetAction() ChangeAction { return v.Action }
 // GetObject returns StepChange.Object, and is useful for accessing the field via an interface.
 func (v *StepChange) GetObject() Ref { return v.Object }
 
-// Whether a proxy has what the hub has for it.
+// Whether a proxy has the current resources.
 type SyncState string
 
 const (
-	// It took the last that was sent.
+	// It accepted the last response.
 	SyncStateSynced SyncState = "SYNCED"
-	// It did not answer the last that was sent, or something is on its way.
+	// It has not answered the last response, or a response is due.
 	SyncStatePending SyncState = "PENDING"
-	// It refused the last that was sent.
+	// It rejected the last response.
 	SyncStateNacked SyncState = "NACKED"
-	// It did not ask for this type.
+	// It did not request this type.
 	SyncStateNotRequested SyncState = "NOT_REQUESTED"
 )
 
@@ -3058,9 +3058,9 @@ type TrustRoot struct {
 	Fingerprint string `json:"fingerprint"`
 	// The subject of its certificate.
 	Subject string `json:"subject"`
-	// When it ends.
+	// When it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// The clusters for which it was said to stand; none: certificates of the hub's own signers say it.
+	// The clusters whose workloads have certificates from it; empty for the hub's own roots, whose certificates name the cluster.
 	ClusterIDs []string `json:"clusterIDs"`
 }
 
@@ -3079,19 +3079,19 @@ func (v *TrustRoot) GetClusterIDs() []string { return v.ClusterIDs }
 // TypeSync includes the requested fields of the GraphQL type ProxySync.
 // The GraphQL type's documentation follows.
 //
-// How far a proxy is with one type of resources.
+// The status of a proxy for one resource type.
 type TypeSync struct {
-	// The type, as xDS names it.
+	// The type URL.
 	TypeUrl string `json:"typeUrl"`
-	// Whether it has what the hub has for it.
+	// Whether it has the current resources.
 	State SyncState `json:"state"`
-	// The version that was sent last.
+	// The version of the last response.
 	VersionSent *string `json:"versionSent"`
-	// The version that it took last.
+	// The version that it accepted last.
 	VersionAcked *string `json:"versionAcked"`
-	// Why it refused, in its words, shortened; null after the next one that it took.
+	// The shortened message of its last rejection; null after it accepted a later response.
 	LastError *string `json:"lastError"`
-	// When that state began.
+	// The start of the state.
 	Since *time.Time `json:"since"`
 }
 
@@ -3116,25 +3116,25 @@ func (v *TypeSync) GetSince() *time.Time { return v.Since }
 // UserError includes the GraphQL fields of UserError requested by the fragment UserError.
 // The GraphQL type's documentation follows.
 //
-// A reason why a request was refused.
+// A reason why a request was rejected.
 type UserError struct {
 	// A stable code.
 	Code string `json:"code"`
 	// What is wrong and what to do.
 	Message string `json:"message"`
-	// The path of the field: within the object where one is named, else within the input.
+	// The path of the field, within the object if there is one, or within the input.
 	Field *string `json:"field"`
-	// The text that it stands in, by the name that it was given with.
+	// The name of the file that contains it.
 	File *string `json:"file"`
-	// The document within that text, from 1.
+	// The document within the file, from 1.
 	Document *int `json:"document"`
 	// The line, from 1.
 	Line *int `json:"line"`
 	// The column, from 1.
 	Column *int `json:"column"`
-	// The field manager that owns the field, of a CONFLICT.
+	// For CONFLICT, the field manager that owns the field.
 	Manager *string `json:"manager"`
-	// The section about the code in the documentation.
+	// The documentation of the code.
 	DocUrl *string `json:"docUrl"`
 	// The object that has it.
 	Object *Ref `json:"object"`
@@ -3174,11 +3174,11 @@ func (v *UserError) GetObject() *Ref { return v.Object }
 type Via string
 
 const (
-	// At its own address.
+	// Directly, at its own address.
 	ViaDirect Via = "DIRECT"
 	// Through the gateways of its network.
 	ViaGateway Via = "GATEWAY"
-	// Not at all.
+	// The proxy does not reach it.
 	ViaNone Via = "NONE"
 )
 
@@ -3188,13 +3188,13 @@ var AllVia = []Via{
 	ViaNone,
 }
 
-// Until when to wait before answering.
+// What to wait for before the hub answers.
 type WaitInput struct {
-	// What must have come to pass.
+	// The state to wait for.
 	State WaitState `json:"state"`
-	// Of how many of the proxies concerned, 0 to 1.
+	// The share of affected proxies, 0 to 1.
 	Share *float64 `json:"share"`
-	// How long at most, like 30s. When it is over, the answer says how far it is.
+	// The maximum time, like 30s. After it, the answer shows the progress.
 	Timeout *string `json:"timeout"`
 }
 
@@ -3211,9 +3211,9 @@ func (v *WaitInput) GetTimeout() *string { return v.Timeout }
 type WaitState string
 
 const (
-	// That the change was sent.
+	// The change was sent.
 	WaitStateDelivered WaitState = "DELIVERED"
-	// That the proxies took the change.
+	// The proxies accepted the change.
 	WaitStateAcked WaitState = "ACKED"
 )
 

@@ -14,7 +14,7 @@ func apiResourcesCommand(io streams) *cobra.Command {
 	var r remote
 	var format string
 	cmd := &cobra.Command{
-		Use: "api-resources", Short: "List the kinds that the hub takes and shows", Args: noArguments,
+		Use: "api-resources", Short: "List the kinds of objects and the views of the hub", Args: noArguments,
 		Example: "  isthmus api-resources\n  isthmus api-resources -o name",
 	}
 	r.bind(cmd.Flags())

@@ -25,11 +25,11 @@ type applyFlags struct {
 func (a *applyFlags) bindShared(cmd *cobra.Command) {
 	f := cmd.Flags()
 	a.sources.bind(f)
-	f.StringVarP(&a.namespace, "namespace", "n", "", "`NAMESPACE` of manifests that name none (default: that of the context, else "+defaultNamespace+"); a manifest of another one is refused")
-	f.BoolVar(&a.compare, "compare-resource-version", false, "refuse a manifest whose metadata.resourceVersion is not the revision of the object (default: ignore the field)")
-	f.StringVar(&a.manager, "field-manager", "", "`NAME` of who owns the fields that the manifests set (default isthmus)")
+	f.StringVarP(&a.namespace, "namespace", "n", "", "`NAMESPACE` of manifests without one (default: that of the context, or "+defaultNamespace+"); a manifest with another one is rejected")
+	f.BoolVar(&a.compare, "compare-resource-version", false, "reject a manifest whose metadata.resourceVersion is not the revision of the object (default: ignore the field)")
+	f.StringVar(&a.manager, "field-manager", "", "`NAME` of the owner of the fields in the manifests (default isthmus)")
 	f.BoolVar(&a.force, "force-conflicts", false, "take over fields that other managers own")
-	f.StringVar(&a.set, "set", "", "`NAME` of the manifests as a whole; every object is labelled with it")
+	f.StringVar(&a.set, "set", "", "`NAME` for these manifests; every object is labelled with it")
 	f.BoolVar(&a.prune, "prune", false, "delete the objects of the set that are not among the manifests")
 }
 
@@ -38,8 +38,8 @@ func applyCommand(io streams) *cobra.Command {
 	var a applyFlags
 	cmd := &cobra.Command{
 		Use: "apply -f FILE", Short: "Merge manifests into the configuration", Args: noArguments,
-		Long: `Merge manifests into the configuration as kubectl apply --server-side does: all
-of them become one revision, or none. All problems are told at once, with file,
+		Long: `Merge manifests into the configuration as kubectl apply --server-side does. All of
+them become one revision, or none do. Every problem is reported at once, with file,
 line and column.`,
 		Example: `  isthmus apply -f web.yaml
   isthmus apply -f config/ -R --dry-run=server
@@ -51,12 +51,12 @@ line and column.`,
 	r.bind(f)
 	a.bindShared(cmd)
 	a.waiting.bind(f)
-	f.StringVar(&a.dryRun, "dry-run", string(dryNone), "only say what would happen: `WHO` is none, server (also without a value) or client (no hub is asked)")
+	f.StringVar(&a.dryRun, "dry-run", string(dryNone), "only report what would happen: `WHO` is none, server (the default without a value) or client (without a hub)")
 	f.Lookup("dry-run").NoOptDefVal = string(dryServer)
-	f.StringVarP(&a.message, "message", "m", "", "why, for the history")
-	f.StringVar(&a.ticket, "ticket", "", "ticket of a dry run whose outcome is to be carried out")
-	f.StringVar(&a.expected, "expected-revision", "", "refuse unless the configuration is at this `REVISION`")
-	f.StringVarP(&a.output, "output", "o", "", "`FORMAT`: name, json or yaml (default: a line for each object)")
+	f.StringVarP(&a.message, "message", "m", "", "the reason, for the history")
+	f.StringVar(&a.ticket, "ticket", "", "apply exactly the result of the dry run with this ticket")
+	f.StringVar(&a.expected, "expected-revision", "", "fail unless the configuration is at this `REVISION`")
+	f.StringVarP(&a.output, "output", "o", "", "`FORMAT`: name, json or yaml (default: one line per object)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		a.given = cmd.Flags().Changed("namespace")
 		return a.run(cmd.Context(), &r, io)

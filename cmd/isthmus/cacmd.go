@@ -15,7 +15,7 @@ import (
 func caCommand(io streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ca", Short: "Show and rotate the certificate authority",
-		Long: "Show who signs certificates of workloads and which roots are trusted, and make a new root.",
+		Long: "Show who signs workload certificates and which roots are trusted, and create a new root.",
 	}
 	cmd.AddCommand(caShowCommand(io), caRotateCommand(io))
 	return cmd
@@ -25,7 +25,7 @@ func caShowCommand(io streams) *cobra.Command {
 	var r remote
 	cmd := &cobra.Command{
 		Use: "show", Short: "Show signers and trusted roots", Args: exactly(0, "nothing"),
-		Long:    "Show the signers in the order in which they take turns, and the roots that are trusted for each trust domain.",
+		Long:    "Show the signers in the order in which they sign, and the trusted roots of each trust domain.",
 		Example: "  isthmus ca show",
 	}
 	r.bind(cmd.Flags())
@@ -43,14 +43,15 @@ func caRotateCommand(io streams) *cobra.Command {
 	var r remote
 	var force bool
 	cmd := &cobra.Command{
-		Use: "rotate", Short: "Make a new root", Args: exactly(0, "nothing"),
-		Long: `Make a new root. It is trusted at once and signs after the overlap
-(identity.overlap of the hub's config file); the old one is trusted until the last
-certificate that it signed has ended. Signers from files or a Secret are rotated there.`,
+		Use: "rotate", Short: "Create a new root", Args: exactly(0, "nothing"),
+		Long: `Create a new root. It is trusted at once and signs after the overlap
+(identity.overlap in the hub's config file). The old root is trusted until the last
+certificate that it signed has expired. To rotate signers from files or a Secret,
+change the files or the Secret.`,
 		Example: "  isthmus ca rotate",
 	}
 	r.bind(cmd.Flags())
-	cmd.Flags().BoolVar(&force, "force", false, "also where the key of a signer cannot be opened and is given up; the new root signs at once")
+	cmd.Flags().BoolVar(&force, "force", false, "rotate even if the key of a signer cannot be opened; that key is abandoned, and the new root signs at once")
 	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, _ []string) error {
 		outcome, err := s.RotateCertificateAuthority(ctx, force)
 		if err != nil {

@@ -23,10 +23,10 @@ func (a *access) bind(f *pflag.FlagSet) {
 	f.StringVar(&a.kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of a Kubernetes cluster, or - for standard input")
 	f.StringVar(&a.context, "context", "", "`NAME` of a context of the kubeconfig (default: its current one)")
 	f.StringVar(&a.address, "consul-address", "", "`URL` of a Consul agent or server")
-	f.StringVar(&a.tokenFile, "token-file", "", "`FILE` with the token of the Consul")
+	f.StringVar(&a.tokenFile, "token-file", "", "`FILE` with the Consul token")
 	f.StringVar(&a.datacenter, "datacenter", "", "`NAME` of the Consul datacenter (default: that of the agent)")
-	f.StringVar(&a.ca, "consul-ca", "", "`FILE` of the CAs that sign the Consul's certificate")
-	f.StringVar(&a.cert, "consul-cert", "", "certificate `FILE` with which the hub speaks to the Consul")
+	f.StringVar(&a.ca, "consul-ca", "", "`FILE` of the CAs that sign Consul's certificate")
+	f.StringVar(&a.cert, "consul-cert", "", "`FILE` of the hub's certificate for Consul")
 	f.StringVar(&a.key, "consul-key", "", "key `FILE` of that certificate")
 }
 

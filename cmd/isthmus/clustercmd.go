@@ -32,7 +32,7 @@ func (c *clusterFlags) bind(cmd *cobra.Command, r *remote) {
 	f := cmd.Flags()
 	r.bindAs(f, "hub-context")
 	c.access.bind(f)
-	f.BoolVar(&c.dry, "dry-run", false, "only look at the cluster, and say what was found")
+	f.BoolVar(&c.dry, "dry-run", false, "only check the cluster and print the results")
 }
 
 func attachCommand(io streams) *cobra.Command {
@@ -40,9 +40,9 @@ func attachCommand(io streams) *cobra.Command {
 	var c clusterFlags
 	cmd := &cobra.Command{
 		Use: "attach ID --kubeconfig FILE", Short: "Attach a cluster", Args: exactly(1, "the ID of one cluster"),
-		Long: `Attach a cluster: the hub looks at it, keeps its credentials encrypted, and reads
-it. Of a kubeconfig only inline certificates and tokens are taken; "kubectl config
-view --raw --minify --flatten" makes such a file.`,
+		Long: `Attach a cluster: the hub checks it, stores its credentials encrypted, and reads
+it. A kubeconfig must have its certificates and tokens inline; "kubectl config view
+--raw --minify --flatten" writes such a file.`,
 		Example: `  isthmus cluster attach c1 --kubeconfig c1.kubeconfig --network n1
   isthmus cluster attach c1 --kubeconfig c1.kubeconfig --dry-run
   isthmus cluster attach dc1 --consul-address https://consul.example:8501 --token-file token`,
@@ -76,9 +76,9 @@ func rotateCommand(io streams) *cobra.Command {
 	var r remote
 	var c clusterFlags
 	cmd := &cobra.Command{
-		Use: "rotate ID --kubeconfig FILE", Short: "Give an attached cluster other credentials", Args: exactly(1, "the ID of one cluster"),
-		Long: `Give an attached cluster other credentials. They take over once the cluster was
-read with them; until then the old ones stay in use.`,
+		Use: "rotate ID --kubeconfig FILE", Short: "Replace the credentials of an attached cluster", Args: exactly(1, "the ID of one cluster"),
+		Long: `Replace the credentials of an attached cluster. The old ones stay in use until the
+cluster was read with the new ones.`,
 		Example: "  isthmus cluster rotate c1 --kubeconfig new.kubeconfig\n  isthmus cluster rotate c1 --kubeconfig new.kubeconfig --dry-run",
 	}
 	c.bind(cmd, &r)
@@ -98,9 +98,9 @@ read with them; until then the old ones stay in use.`,
 
 func confirmCommand(io streams) *cobra.Command {
 	return plainClusterCommand(io, &cobra.Command{
-		Use: "confirm ID", Short: "Believe what a cluster is held for",
-		Long: `Believe what a cluster is held for: a list that lacks much of what was there
-before, or another cluster behind the same address.`,
+		Use: "confirm ID", Short: "Accept the change that a cluster is held for",
+		Long: `Accept the change that a cluster is held for: a list that lacks much of what was
+there before, or another cluster at the same address.`,
 		Example: "  isthmus cluster confirm c1",
 	}, "confirmed", (*client.Client).ConfirmCluster)
 }
@@ -108,7 +108,7 @@ before, or another cluster behind the same address.`,
 func detachCommand(io streams) *cobra.Command {
 	return plainClusterCommand(io, &cobra.Command{
 		Use: "detach ID", Short: "Detach a cluster",
-		Long:    "Detach a cluster: its credentials and everything that the hub knows of it go.",
+		Long:    "Detach a cluster: delete its credentials and everything that it contributes.",
 		Example: "  isthmus cluster detach c1",
 	}, "detached", (*client.Client).DetachCluster)
 }

@@ -13,7 +13,7 @@ import (
 func completionCommand(io streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "completion bash|zsh|fish", Short: "Print a script that completes command lines in a shell",
-		Long:      "Print a script that completes command lines in a shell: commands, flags, and the kinds and names that the hub has.",
+		Long:      "Print a script that completes command lines in a shell: commands, flags, and the kinds and names in the hub.",
 		Example:   "  source <(isthmus completion bash)\n  isthmus completion zsh > \"${fpath[1]}/_isthmus\"\n  isthmus completion fish > ~/.config/fish/completions/isthmus.fish",
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		Args:      exactly(1, "the name of a shell: bash, zsh or fish"),

@@ -28,7 +28,7 @@ folder:
 	}
 	var r remote
 	show := &cobra.Command{
-		Use: "show [NAME]", Short: "Show where a context leads, flags and environment joined", Args: atMost(1),
+		Use: "show [NAME]", Short: "Show the server that commands use, from flags, environment and file", Args: atMost(1),
 		Example: "  isthmus context show",
 		RunE:    func(_ *cobra.Command, args []string) error { return showContext(io, r, args) },
 	}

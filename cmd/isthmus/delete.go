@@ -22,7 +22,7 @@ func deleteCommand(io streams) *cobra.Command {
 	var d deleteFlags
 	cmd := &cobra.Command{
 		Use: "delete KIND NAME… | KIND/NAME… | -f FILE", Short: "Delete objects of the configuration",
-		Long: "Delete objects of the configuration: all of them in one revision, or none.",
+		Long: "Delete objects of the configuration. All of them are deleted in one revision, or none are.",
 		Example: `  isthmus delete virtualservice web -n shop
   isthmus delete vs/web dr/web -n shop
   isthmus delete -f config/ -R --ignore-not-found
@@ -35,10 +35,10 @@ func deleteCommand(io streams) *cobra.Command {
 	d.sources.bind(f)
 	d.waiting.bind(f)
 	bindDryRun(f, &d.dryRun)
-	f.StringVarP(&d.message, "message", "m", "", "why, for the history")
-	f.StringVar(&d.expected, "expected-revision", "", "refuse unless the configuration is at this `REVISION`")
-	f.BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "take objects that are not there as deleted")
-	f.StringVarP(&d.output, "output", "o", "", "`FORMAT`: name, json or yaml (default: a line for each object)")
+	f.StringVarP(&d.message, "message", "m", "", "the reason, for the history")
+	f.StringVar(&d.expected, "expected-revision", "", "fail unless the configuration is at this `REVISION`")
+	f.BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "treat objects that do not exist as deleted")
+	f.StringVarP(&d.output, "output", "o", "", "`FORMAT`: name, json or yaml (default: one line per object)")
 	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, args []string) error {
 		d.given = f.Changed("namespace")
 		return d.run(ctx, s, args)

@@ -16,11 +16,10 @@ func describeCommand(io streams) *cobra.Command {
 	var r remote
 	var in scope
 	cmd := &cobra.Command{
-		Use: "describe KIND NAME… | KIND/NAME…", Short: "Tell everything about objects, services, clusters or proxies",
-		Long: `Tell everything about objects of the configuration: the object itself, how far
-it is with proxies and what those say that refuse it, what of it the hub does
-not carry out and why, findings and history. Services, clusters and proxies are
-told about, too.`,
+		Use: "describe KIND NAME… | KIND/NAME…", Short: "Show the details of objects, services, clusters or proxies",
+		Long: `Show the details of objects of the configuration: the object itself, its status at
+proxies with the messages of those that rejected it, unsupported fields, findings
+and history. Also shows services, clusters and proxies.`,
 		Example:           "  isthmus describe vs web -n shop\n  isthmus describe service hello.default.svc.cluster.local\n  isthmus describe cluster c1",
 		Args:              atLeastOne("a kind and a name, or KIND/NAME"),
 		ValidArgsFunction: completeObjects(&r, io),

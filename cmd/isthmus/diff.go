@@ -21,8 +21,8 @@ func diffCommand(io streams) *cobra.Command {
 	var a applyFlags
 	cmd := &cobra.Command{
 		Use: "diff -f FILE", Short: "Show what apply would change", Args: noArguments,
-		Long: `Show what apply would change, by a dry run of the hub. Exit code 0: nothing
-differs; 1: something does; 2: it could not be found out.`,
+		Long: `Show what apply would change, with a dry run of the hub. Exit code 0: nothing
+differs; 1: something differs; 2: an error.`,
 		Example: "  isthmus diff -f config/ -R\n  isthmus diff -f config/ -R --set shop --prune",
 	}
 	r.bind(cmd.Flags())

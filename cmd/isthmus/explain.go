@@ -17,10 +17,10 @@ func explainCommand(io streams) *cobra.Command {
 	var where scope
 	var format string
 	cmd := &cobra.Command{
-		Use: "explain PROXY HOST:PORT", Short: "Explain where a proxy sends the requests to a service",
-		Long: `Explain where a proxy sends the requests to a service: every endpoint of every
+		Use: "explain PROXY HOST:PORT", Short: "Explain where a proxy sends requests for a service",
+		Long: `Explain where a proxy sends requests for a service. Lists every endpoint of every
 cluster that has the service, whether the proxy uses it, how it reaches it, and
-why. PROXY is a node ID of "isthmus get proxies", or its third part, such as
+why. PROXY is a node ID from "isthmus get proxies", or its third part, such as
 web-1.shop. A HOST without dots is the name of a service in the namespace.`,
 		Example: `  isthmus explain web-1.shop reviews.shop.svc.cluster.local:9080
   isthmus explain web-1.shop reviews:9080 -n shop -o wide`,

@@ -20,7 +20,7 @@ type scope struct {
 }
 
 func (s *scope) bind(f *pflag.FlagSet) {
-	f.StringVarP(&s.namespace, "namespace", "n", "", "`NAMESPACE` to look in (default: that of the context, else "+defaultNamespace+")")
+	f.StringVarP(&s.namespace, "namespace", "n", "", "`NAMESPACE` of the objects (default: that of the context, or "+defaultNamespace+")")
 }
 
 // in is the namespace to look in; nil: all of them.
@@ -46,11 +46,11 @@ func getCommand(io streams) *cobra.Command {
 	var given getFlags
 	cmd := &cobra.Command{
 		Use: "get KIND [NAME…] | KIND/NAME…", Short: "Show objects of the configuration, services, clusters, networks or proxies",
-		Long: `Show objects of the configuration by kind, and what the hub has of its own:
-services, clusters (those that are attached), networks and proxies. A kind is
-named by its plural, singular, short name or Kind, with its group where that is
-needed: clusters.isthmus.dev are the objects that declare clusters. A service is
-named by its hostname or its first labels.`,
+		Long: `Show objects of the configuration by kind, and the views of the hub: services,
+attached clusters, networks and connected proxies. Name a kind by its plural,
+singular, short name or Kind, with its group if needed: clusters.isthmus.dev are
+the objects that define clusters. Name a service by its hostname or its first
+labels.`,
 		Example: `  isthmus get services -A
   isthmus get virtualservices -n shop
   isthmus get vs web -n shop -o yaml
@@ -64,10 +64,10 @@ named by its hostname or its first labels.`,
 	f := cmd.Flags()
 	r.bind(f)
 	given.bind(f)
-	f.BoolVarP(&given.all, "all-namespaces", "A", false, "look in all namespaces")
+	f.BoolVarP(&given.all, "all-namespaces", "A", false, "objects of all namespaces")
 	f.StringVarP(&given.output, "output", "o", "table", "`FORMAT`: table, wide, yaml, json, name or jsonpath=TEMPLATE")
-	f.StringVarP(&given.selector, "selector", "l", "", "only objects whose labels fit, as in team=checkout,stage!=test")
-	f.BoolVarP(&given.watch, "watch", "w", false, "go on showing what changes")
+	f.StringVarP(&given.selector, "selector", "l", "", "only objects with matching labels, as in team=checkout,stage!=test")
+	f.BoolVarP(&given.watch, "watch", "w", false, "show changes until interrupted")
 	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, args []string) error {
 		given.given = f.Changed("namespace")
 		return s.get(ctx, given, args)

@@ -21,7 +21,7 @@ func historyCommand(io streams) *cobra.Command {
 	var r remote
 	var h historyFlags
 	cmd := &cobra.Command{
-		Use: "history [KIND NAME | KIND/NAME]", Short: "Show what was done to the configuration, or to one object",
+		Use: "history [KIND NAME | KIND/NAME]", Short: "Show the changes of the configuration, or of one object",
 		Example:           "  isthmus history\n  isthmus history vs web -n shop\n  isthmus history -o json --limit 5",
 		Args:              atMost(2),
 		ValidArgsFunction: completeObjects(&r, io),
@@ -29,7 +29,7 @@ func historyCommand(io streams) *cobra.Command {
 	f := cmd.Flags()
 	r.bind(f)
 	h.bind(f)
-	f.IntVar(&h.limit, "limit", 20, "show at most so many revisions, the newest first")
+	f.IntVar(&h.limit, "limit", 20, "the number of revisions, newest first")
 	f.StringVarP(&h.output, "output", "o", "table", "`FORMAT`: table, yaml, json or jsonpath=TEMPLATE")
 	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, args []string) error {
 		h.given = f.Changed("namespace")

@@ -24,7 +24,7 @@ type sources struct {
 
 func (s *sources) bind(f *pflag.FlagSet) {
 	f.StringArrayVarP(&s.files, "filename", "f", nil, "`FILE`, folder, or - for standard input; may be repeated")
-	f.BoolVarP(&s.recursive, "recursive", "R", false, "read folders with all that is below them")
+	f.BoolVarP(&s.recursive, "recursive", "R", false, "include subfolders")
 }
 
 // maxManifests is how many bytes the manifests of one request may have, as they

@@ -37,10 +37,11 @@ func proxyCommand(io streams) *cobra.Command {
 func bootstrapCommand(io streams) *cobra.Command {
 	var given bootstrapFlags
 	cmd := &cobra.Command{
-		Use: "bootstrap --name POD --namespace NS --cluster-id ID --ip IP --hub HOST:PORT", Short: "Print the bootstrap of an Envoy", Args: noArguments,
-		Long: `Print the bootstrap of an Envoy: who it is, where its hub is, and limits that keep
-it from being overrun. It is read from no hub, and holds no secret: certificates
-are named by file. With --dir Envoy reads them anew when they become others.`,
+		Use: "bootstrap --name POD --namespace NS --cluster-id ID --ip IP --hub HOST:PORT", Short: "Generate an Envoy bootstrap", Args: noArguments,
+		Long: `Generate an Envoy bootstrap: the node, the address of the hub, and limits that
+protect Envoy from overload. The command does not connect to a hub, and the output
+contains no secrets: it names the files of certificates. With --dir, Envoy reloads
+certificates when they are rotated.`,
 		Example: `  isthmus proxy bootstrap --name web-1 --namespace shop --cluster-id c1 --ip 10.0.0.7 --hub unix:/run/isthmus/xds
   isthmus proxy bootstrap --type sni-dnat --name gw-1 --namespace infra --cluster-id c1 --network n1 --ip 10.0.0.9 \
     --hub hub.example:15010 --hub-ca ca.pem --cert gw.pem --key gw-key.pem --dir /etc/isthmus/proxy`,
@@ -48,14 +49,14 @@ are named by file. With --dir Envoy reads them anew when they become others.`,
 	}
 	f, o := cmd.Flags(), &given.options
 	f.StringVar(&given.kind, "type", "sidecar", "`TYPE` of the proxy: sidecar, gateway, or sni-dnat")
-	f.StringVar(&o.Name, "name", "", "`NAME` of the proxy, on Kubernetes that of its pod")
+	f.StringVar(&o.Name, "name", "", "`NAME` of the proxy; on Kubernetes, of its pod")
 	f.StringVar(&o.Namespace, "namespace", "", "its `NAMESPACE`")
 	f.StringVar(&o.ServiceAccount, "service-account", "", "its service `ACCOUNT` (default: default)")
-	f.StringVar(&o.Cluster, "cluster-id", "", "the `ID` under which the hub has its cluster")
+	f.StringVar(&o.Cluster, "cluster-id", "", "the `ID` of its cluster in the hub")
 	f.StringVar(&o.Network, "network", "", "its `NETWORK` (default: that of the cluster)")
 	f.StringSliceVar(&given.ips, "ip", nil, "its `ADDRESS`es")
-	f.StringToStringVar(&given.labels, "labels", nil, "its labels, `KEY=VALUE` by commas")
-	f.StringVar(&given.locality, "locality", "", "where it is: `REGION/ZONE/SUBZONE`")
+	f.StringToStringVar(&given.labels, "labels", nil, "its labels, comma-separated `KEY=VALUE` pairs")
+	f.StringVar(&given.locality, "locality", "", "its locality: `REGION/ZONE/SUBZONE`")
 	f.StringVar(&given.hub, "hub", "", "`HOST:PORT` or unix:PATH of the hub's xDS")
 	f.StringVar(&o.HubName, "hub-name", "", "`NAME` that the hub's certificate must have (default: the host of --hub)")
 	f.StringVar(&o.HubCA, "hub-ca", "", "`FILE` of the CAs that sign the hub's certificate")
@@ -65,10 +66,10 @@ are named by file. With --dir Envoy reads them anew when they become others.`,
 	f.BoolVar(&o.NoCapture, "no-capture", false, "the workload's connections are not redirected to the proxy")
 	f.Uint16Var(&o.HTTPProxyPort, "http-proxy-port", 0, "`PORT` of an HTTP proxy on 127.0.0.1 (default: none)")
 	f.BoolVar(&o.DNSCapture, "dns-capture", false, "the workload's DNS requests are redirected to the proxy")
-	f.BoolVar(&o.NoIdentity, "no-identity", false, "the proxy gets no certificate from the hub and speaks plain text")
+	f.BoolVar(&o.NoIdentity, "no-identity", false, "the proxy gets no certificate from the hub and uses plain text")
 	f.Uint64Var(&given.heapMiB, "max-heap", 1024, "heap in `MiB` at which the proxy sheds load")
 	f.Uint64Var(&o.MaxConnections, "max-connections", 50_000, "`NUMBER` of connections that the proxy takes at once")
-	f.StringVar(&given.dir, "dir", "", "write envoy.yaml, and files by which certificates are followed, into this `DIR`")
+	f.StringVar(&given.dir, "dir", "", "write envoy.yaml, and files for reloading certificates, into this `DIR`")
 	for _, name := range []string{"ip", "labels"} {
 		f.Lookup(name).DefValue = ""
 	}

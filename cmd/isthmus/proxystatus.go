@@ -11,14 +11,14 @@ func proxyStatusCommand(io streams) *cobra.Command {
 	var r remote
 	var given getFlags
 	cmd := &cobra.Command{
-		Use: "status [NODE…]", Short: "Show which proxies have what the hub sent them",
-		Long: `Show which proxies have what the hub sent them, type by type. Of a proxy that is
-named, by its node ID, versions and errors are shown, too.`,
+		Use: "status [NODE…]", Short: "Show whether proxies have the current resources",
+		Long: `Show whether proxies have the current resources, for each resource type. For a
+proxy that you name by its node ID, also shows versions and errors.`,
 		Example: "  isthmus proxy status\n  isthmus proxy status -w",
 	}
 	r.bind(cmd.Flags())
 	cmd.Flags().StringVarP(&given.output, "output", "o", "wide", "`FORMAT` of the list: table, wide, yaml, json, name or jsonpath=TEMPLATE")
-	cmd.Flags().BoolVarP(&given.watch, "watch", "w", false, "go on showing what changes")
+	cmd.Flags().BoolVarP(&given.watch, "watch", "w", false, "show changes until interrupted")
 	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, args []string) error {
 		if len(args) == 0 || given.watch || cmd.Flags().Changed("output") {
 			return s.get(ctx, given, append([]string{hubProxies}, args...))

@@ -24,13 +24,12 @@ func queryCommand(io streams) *cobra.Command {
 	var r remote
 	var q queryFlags
 	cmd := &cobra.Command{
-		Use: "query [QUERY]", Short: "Send GraphQL", Args: atMost(1),
-		Long: `Send GraphQL and print the hub's answer as JSON. A subscription prints each
-event in one line. Exit code 1: the answer has errors; they are told on standard
-error, too.
+		Use: "query [QUERY]", Short: "Send a GraphQL document", Args: atMost(1),
+		Long: `Send a GraphQL document and print the answer as JSON. A subscription prints one
+event per line. Exit code 1: the answer has errors, which are also printed to
+standard error.
 
-The value of a variable that is declared String or ID is taken as it is, any
-other as JSON if it is some.`,
+Variables of type String or ID are strings; other values are JSON.`,
 		Example: `  isthmus query '{ hub { version } }'
   isthmus query -f services.graphql -v first=10 -v 'filter={"namespace":"shop"}'
   isthmus query 'subscription { changes { cursor version } }'`,
@@ -39,7 +38,7 @@ other as JSON if it is some.`,
 	r.bind(f)
 	f.StringVarP(&q.file, "filename", "f", "", "`FILE` with the document, or - for standard input")
 	f.StringArrayVarP(&q.variables, "variable", "v", nil, "`NAME=VALUE` of a variable; may be repeated")
-	f.StringVar(&q.operation, "operation", "", "`NAME` of the operation, where the document has several")
+	f.StringVar(&q.operation, "operation", "", "`NAME` of the operation, if the document has several")
 	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, args []string) error { return q.run(ctx, s, args) })
 	return finish(cmd)
 }

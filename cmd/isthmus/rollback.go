@@ -13,17 +13,17 @@ func rollbackCommand(io streams) *cobra.Command {
 	var w waiting
 	var to, dry, message, format string
 	cmd := &cobra.Command{
-		Use: "rollback --to REVISION", Short: "Make the configuration what it was at a revision", Args: noArguments,
-		Long:    "Make the configuration what it was at a revision, as one new revision: nothing of the history is lost.",
+		Use: "rollback --to REVISION", Short: "Restore the configuration of a revision", Args: noArguments,
+		Long:    "Restore the configuration of an earlier revision, as one new revision. The history is kept.",
 		Example: "  isthmus history\n  isthmus rollback --to 41 --dry-run\n  isthmus rollback --to 41 -m \"v2 was too slow\" --wait",
 	}
 	f := cmd.Flags()
 	r.bind(f)
 	w.bind(f)
-	f.StringVar(&to, "to", "", "`REVISION` to go back to; \"isthmus history\" lists them")
+	f.StringVar(&to, "to", "", "`REVISION` to restore; \"isthmus history\" lists them")
 	bindDryRun(f, &dry)
-	f.StringVarP(&message, "message", "m", "", "why, for the history")
-	f.StringVarP(&format, "output", "o", "", "`FORMAT`: name, json or yaml (default: a line for each object)")
+	f.StringVarP(&message, "message", "m", "", "the reason, for the history")
+	f.StringVarP(&format, "output", "o", "", "`FORMAT`: name, json or yaml (default: one line per object)")
 	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, _ []string) error {
 		if to == "" {
 			return usagef("--to is missing: name a revision; \"isthmus history\" lists them")

@@ -10,10 +10,10 @@ func serveCommand(io streams) *cobra.Command {
 		Use: "serve", Short: "Run the hub", Args: noArguments,
 		Long: `Run the hub until SIGTERM or SIGINT.
 
-Without --dev, GraphQL and xDS want mutual TLS: --tls-cert, --tls-key and
---tls-client-ca (or tls in the config file). With --dev they speak plaintext on
-loopback addresses and unix sockets, and a hub without any cluster gets a sample.
-Flags win over the config file.`,
+Without --dev, GraphQL and xDS need mutual TLS: --tls-cert, --tls-key and
+--tls-client-ca (or tls in the config file). With --dev they use plain text on
+loopback addresses and unix sockets, and a hub without clusters attaches a sample.
+Flags take precedence over the config file.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := resolve(given)
 			if err != nil {
@@ -23,19 +23,19 @@ Flags win over the config file.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&given.dev, "dev", false, "plaintext on loopback addresses and unix sockets; no authentication")
+	f.BoolVar(&given.dev, "dev", false, "disable authentication; plain text on loopback addresses and unix sockets")
 	f.StringVar(&given.config, "config", "", "config `FILE`")
-	f.StringVar(&given.dataDir, "data-dir", "", "`DIR` of what the hub keeps (default: a folder of the user's state directory)")
-	f.StringSliceVar(&given.etcdEndpoints, "etcd-endpoints", nil, "`URL`s of an etcd outside (default: an embedded one)")
+	f.StringVar(&given.dataDir, "data-dir", "", "`DIR` of the hub's data (default: a folder in the user's state directory)")
+	f.StringSliceVar(&given.etcdEndpoints, "etcd-endpoints", nil, "`URL`s of an external etcd (default: an embedded one)")
 	f.Int64Var(&given.etcdQuota, "etcd-quota-bytes", 0, "`BYTES` that the embedded etcd may hold (default 2 GiB)")
-	f.BoolVar(&given.newStore, "new-store", false, "begin with an empty configuration where the embedded etcd of this data folder is gone")
+	f.BoolVar(&given.newStore, "new-store", false, "start with an empty configuration if the embedded etcd of this data folder is missing")
 	f.StringVar(&given.graphqlAddr, "graphql-addr", "", "HOST:PORT or unix:PATH of GraphQL and the pages (default "+defaultGraphQL+")")
 	f.StringVar(&given.xdsAddr, "xds-addr", "", "HOST:PORT or unix:PATH of xDS (default "+defaultXDS+")")
 	f.StringVar(&given.healthAddr, "health-addr", "", "HOST:PORT or unix:PATH of /healthz, /readyz and /metrics (default "+defaultHealth+")")
 	f.StringVar(&given.kubeconfigDir, "kubeconfig-dir", "", "watched `DIR` of kubeconfigs; each file attaches the cluster of its name")
 	f.StringVar(&given.configDir, "config-dir", "", "watched `DIR` of manifests, a read-only source of configuration beside the store")
 	f.StringVar(&given.secretDir, "secret-dir", "", "watched `DIR` of secrets for gateways: NAMESPACE/NAME/tls.crt, tls.key, ca.crt")
-	f.StringVar(&given.sealKey, "seal-key", "", "`FILE` of the keys that encrypt the credentials of clusters (ISTHMUS_SEAL_KEY; default: seal.key in the data folder, made at the first start)")
+	f.StringVar(&given.sealKey, "seal-key", "", "`FILE` of the keys that encrypt the credentials of clusters (ISTHMUS_SEAL_KEY; default: seal.key in the data folder, created at the first start)")
 	f.StringVar(&given.tlsCert, "tls-cert", "", "certificate `FILE` of the hub")
 	f.StringVar(&given.tlsKey, "tls-key", "", "key `FILE` of the hub")
 	f.StringVar(&given.tlsClientCA, "tls-client-ca", "", "`FILE` of the CAs that sign clients' certificates")

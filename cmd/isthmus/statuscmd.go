@@ -16,10 +16,10 @@ func statusCommand(io streams) *cobra.Command {
 	var r remote
 	var format string
 	cmd := &cobra.Command{
-		Use: "status", Short: "Show how the hub, its clusters and its proxies are", Args: noArguments,
-		Long: `Show how the hub is: its version, the sources of its configuration, the clusters
-it is attached to, its networks, and how many proxies have what it sent. What
-needs attention is listed at the end.`,
+		Use: "status", Short: "Show the status of the hub, its clusters and its proxies", Args: noArguments,
+		Long: `Show the status of the hub: its version, the sources of its configuration, its
+clusters and networks, and whether proxies have the current resources. Everything
+that needs attention is listed at the end.`,
 		Example: "  isthmus status\n  isthmus status -o json",
 	}
 	r.bind(cmd.Flags())

@@ -14,10 +14,9 @@ func validateCommand(io streams) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use: "validate -f FILE", Short: "Check manifests without a hub", Args: noArguments,
-		Long: `Check manifests without a hub, by the rules and the schemas that a hub of the
-same version applies. What is valid and has no effect is reported on standard
-error. What depends on other objects only a hub can say: isthmus apply
---dry-run=server.`,
+		Long: `Check manifests without a hub, with the same rules and schemas as a hub of the
+same version. Parts that are valid and have no effect are reported on standard
+error. To check references to other objects, use isthmus apply --dry-run=server.`,
 		Example: "  isthmus validate -f config/ -R\n  isthmus validate -f web.yaml -o json",
 	}
 	from.bind(cmd.Flags())

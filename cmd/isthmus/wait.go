@@ -22,7 +22,7 @@ func waitCommand(io streams) *cobra.Command {
 	var r remote
 	var w waitFlags
 	cmd := &cobra.Command{
-		Use: "wait KIND/NAME… | --revision REVISION", Short: "Wait until proxies have objects or a revision, or objects are gone",
+		Use: "wait KIND/NAME… | --revision REVISION", Short: "Wait until proxies have an object or a revision, or an object is deleted",
 		Example: `  isthmus wait vs/web -n shop
   isthmus wait vs/web dr/web -n shop --for delivered
   isthmus wait --revision last --timeout 2m
@@ -34,7 +34,7 @@ func waitCommand(io streams) *cobra.Command {
 	w.bind(f)
 	f.StringVar(&w.until, "for", forAcked,
 		"`STATE` to wait for: acked (every proxy concerned took what was made of it), delivered (it was sent to them all) or deleted")
-	f.StringVar(&w.revision, "revision", "", "wait for all that this `REVISION` of the configuration left, or the last")
+	f.StringVar(&w.revision, "revision", "", "wait for the objects of this `REVISION`, or of the last one, that still exist")
 	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, args []string) error {
 		w.given = f.Changed("namespace")
 		return w.run(ctx, s, args)

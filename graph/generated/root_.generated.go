@@ -3360,128 +3360,128 @@ func newExecutionContext(
 
 var sources = []*ast.Source{
 	{Name: "../../schema.graphql", Input: `"""
-A moment in UTC, in the form of RFC 3339 with milliseconds, like "2026-11-21T10:00:00.000Z".
+A time in UTC, in RFC 3339 format with milliseconds: "2026-11-21T10:00:00.000Z".
 """
 scalar DateTime @specifiedBy(url: "https://scalars.graphql.org/andimarek/date-time.html")
 
 """
-A length of time as a decimal number with a unit, or several of them, like "1h5m" or "30s".
+A duration: decimal numbers with units, like "1h5m" or "30s".
 """
 scalar Duration @specifiedBy(url: "https://pkg.go.dev/time#ParseDuration")
 
 """
-Where reading starts. All fields of one operation speak of the same snapshot of the mesh. A field that cannot be
-answered is null, with an error that has its path; the others are answered.
+The root of queries. All fields of one operation describe the same snapshot of the mesh. A field that cannot be
+answered is null, with an error that has its path; all other fields are answered.
 """
 type Query {
   "The hub itself."
   hub: Hub!
 
-  "Any object that has an ID, or null when there is none (any more)."
+  "The object with this ID, or null if it does not exist."
   node(
-    "The ID, as the object's field id gave it."
+    "The value of the object's field id."
     id: ID!
   ): Node
 
-  "The attached clusters and datacenters, in the order of their IDs. Without first and last, a page has 50."
+  "The attached clusters and datacenters, sorted by ID. The default page size is 50."
   clusters(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
   ): ClusterConnection
 
-  "One attached cluster, or null."
+  "The attached cluster with this ID, or null."
   cluster(
-    "The ID that it was attached with."
+    "The ID under which it is attached."
     clusterID: String!
   ): Cluster
 
-  "The services of the mesh, merged over all clusters, in the order of hostname and namespace. Without first and last, a page has 50."
+  "The services of the mesh, merged from all clusters, sorted by hostname and namespace. The default page size is 50."
   services(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
-    "Only services that fit."
+    "Only matching services."
     filter: ServiceFilter
-    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
     minRevision: String
   ): ServiceConnection
 
-  "One service, or null. Without a namespace the hostname must be enough: when several namespaces have it, the error lists them."
+  "One service, or null. If several namespaces have the hostname and you do not set the namespace, the error lists them."
   service(
-    "The fully qualified name, in whatever case, with or without the dot at its end."
+    "The fully qualified name, in any case, with or without a trailing dot."
     hostname: String!
-    "The namespace; \"\" is one of its own."
+    "The namespace; \"\" for services without one."
     namespace: String
-    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
     minRevision: String
   ): Service
 
-  "The networks that the hub knows, in the order of their IDs."
+  "All networks, sorted by ID."
   networks: [Network!]!
 
-  "Who signs certificates of workloads, and whom the hub believes."
+  "Who signs workload certificates, and which roots are trusted."
   certificateAuthority: CertificateAuthority!
 
-  "One network, or null."
+  "The network with this ID, or null."
   network(
     "Its ID."
     id: String!
   ): Network
 
-  "The connected proxies, one for each stream, in the order of node IDs and of connecting. Without first and last, a page has 50."
+  "The connected proxies, one item for each stream, sorted by node ID and connection time. The default page size is 50."
   proxies(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
   ): ProxyConnection
 
-  "One connected proxy, or null; the latest stream of a proxy that has several."
+  "One connected proxy, or null. If it has several streams, the latest one."
   proxy(
     "The node ID, TYPE~IP~ID~DOMAIN."
     nodeID: String!
   ): Proxy
 
-  "Which endpoints of a service a connected proxy sends to, and why: of every cluster that has the hostname."
+  "Which endpoints of a service a connected proxy uses, and why. Includes every cluster that has the hostname."
   explain(
-    "The node ID of the proxy, TYPE~IP~ID~DOMAIN, or its third part if no other proxy has the same. Where proxies of several clusters have the same, CLUSTER/ and the node ID."
+    "The node ID of the proxy, TYPE~IP~ID~DOMAIN, or its third part if that is unique. If proxies in several clusters have the same ID, use CLUSTER/NODE_ID."
     proxy: String!
     "The fully qualified name of the service, in whatever case, with or without the dot at its end."
     hostname: String!
-    "The port of the service that is called."
+    "The port of the service."
     port: Int!
-    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
     minRevision: String
   ): Explanation
 
-  "The configuration objects that are in force, of all sources, in the order of group, kind, namespace and name. Without first and last, a page has 50."
+  "The configuration objects in use, from all sources, sorted by group, kind, namespace and name. The default page size is 50."
   configObjects(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
-    "Only objects that fit."
+    "Only matching objects."
     filter: ConfigObjectFilter
-    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
     minRevision: String
   ): ConfigObjectConnection
 
@@ -3491,140 +3491,140 @@ type Query {
     group: String!
     "Its kind, like VirtualService."
     kind: String!
-    "Its namespace; absent for one that has none."
+    "Its namespace; absent for objects without one."
     namespace: String
     "Its name."
     name: String!
-    "The revision of the configuration at which to look; absent: as it is in force now."
+    "The revision of the configuration; the default is the current one."
     at: String
-    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
     minRevision: String
   ): ConfigObject
 
-  "What was done to the configuration, the newest first. Without first and last, a page has 50."
+  "The changes of the configuration, newest first. The default page size is 50."
   history(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
-    "The answer speaks of this revision of the configuration or of a later one: a hub that has not read it yet waits for it for up to 2 s."
+    "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
     minRevision: String
   ): ConfigRevisionConnection
 
-  "The places that configuration objects come from, in the order of precedence: where two have the same object, the first one's is in force."
+  "The sources of configuration objects, in order of precedence: if two sources have the same object, the first one's is used."
   configSources: [ConfigSource!]
 
-  "The kinds of objects that the hub takes, by group and kind."
+  "The kinds of configuration objects, sorted by group and kind."
   kinds: [ConfigKind!]!
 }
 
-"Where the configuration is changed. The fields of one operation are carried out one after the other."
+"The root of mutations. The fields of one operation are executed one after the other."
 type Mutation {
-  "Merges manifests into the configuration, as Kubernetes' server-side apply does: all of them become one revision, or none."
+  "Merges manifests into the configuration as Kubernetes' server-side apply does. All of them become one revision, or none do."
   apply(
     "What to apply and how."
     input: ApplyInput!
   ): ApplyPayload!
 
-  "Deletes objects: all of them in one revision, or none."
+  "Deletes objects. All of them are deleted in one revision, or none are."
   delete(
     "What to delete."
     input: DeleteInput!
   ): DeletePayload!
 
-  "Makes the configuration what it was at a revision, as one new revision."
+  "Restores the configuration of an earlier revision, as one new revision."
   rollback(
-    "Where to go back to."
+    "What to restore."
     input: RollbackInput!
   ): RollbackPayload!
 
-  "Registers a workload for some time, as a WorkloadEntry that goes by itself unless it is renewed."
+  "Registers a workload as a WorkloadEntry that expires unless it is renewed."
   registerWorkload(
     "The workload."
     input: RegisterWorkloadInput!
   ): RegisterWorkloadPayload!
 
-  "Begins the time of a registered workload anew."
+  "Extends the registration of a workload."
   renewWorkload(
     "Which workload."
     input: RenewWorkloadInput!
   ): RenewWorkloadPayload!
 
-  "Takes a registered workload out now. One that is gone already is no error."
+  "Ends the registration of a workload. It is not an error if it has already expired."
   releaseWorkload(
     "Which workload."
     input: ReleaseWorkloadInput!
   ): ReleaseWorkloadPayload!
 
-  "Attaches a cluster: applies a Cluster object, and keeps its credentials encrypted beside it. They are never shown again."
+  "Attaches a cluster: creates a Cluster object and stores its credentials encrypted beside it. The credentials are never returned."
   attachCluster(
     "The cluster."
     input: AttachClusterInput!
   ): AttachClusterPayload!
 
-  "Gives an attached cluster other credentials. They take over once the cluster was read with them; until then the old ones stay in use."
+  "Replaces the credentials of an attached cluster. The old ones stay in use until the cluster was read with the new ones."
   rotateCluster(
     "The cluster and its new credentials."
     input: RotateClusterInput!
   ): RotateClusterPayload!
 
-  "Makes a further root, which is trusted at once and signs after the overlap. Only for a hub that makes its own roots."
+  "Creates another root, which is trusted at once and signs after the overlap. Only if the hub's CA is its own."
   rotateCertificateAuthority(
-    "How."
+    "Options."
     input: RotateCertificateAuthorityInput!
   ): RotateCertificateAuthorityPayload!
 
-  "Releases a list that is held because it lacks too much, or accepts that another cluster stands behind the address."
+  "Accepts the change for which a cluster is held: a list that lacks too much, or another cluster at the address."
   confirmCluster(
     "The cluster."
     input: ConfirmClusterInput!
   ): ConfirmClusterPayload!
 
-  "Detaches a cluster: its object, its credentials and everything that the hub knows of it go."
+  "Detaches a cluster: deletes its object, its credentials, and everything that it contributes."
   detachCluster(
     "The cluster."
     input: DetachClusterInput!
   ): DetachClusterPayload!
 }
 
-"What can be followed."
+"The root of subscriptions."
 type Subscription {
-  "What changes in the mesh. Without a cursor, or with one that the hub does not know, the first events are the whole picture, with resync true; then come changes only. A slow reader gets fewer and larger events."
+  "The changes of the mesh. Without a cursor, or with an unknown one, the first events contain the whole state, with resync true. After that, events contain changes only. A slow reader gets fewer and larger events."
   changes(
-    "The cursor of the last event that was taken: go on behind it."
+    "The cursor of the last event that you processed."
     after: String
-    "Only these things."
+    "Only matching items."
     filter: ChangeFilter
   ): Change!
 }
 
-"What can be fetched again by its ID."
+"An object that can be fetched by its ID."
 interface Node {
-  "Stands for this object only, and stays; opaque."
+  "A globally unique, stable and opaque ID."
   id: ID!
 }
 
-"The hub that answers."
+"The hub that answers the request."
 type Hub {
   "The version of the program."
   version: String!
-  "The ID under which the hub's own services stand."
+  "The cluster ID of the hub's own services."
   clusterID: String!
-  "The version of the snapshot that this answer speaks of. It rises with each change and starts anew with the process."
+  "The version of the snapshot that this answer describes. It rises with each change and starts anew with the process."
   snapshotVersion: String!
-  "The revision of the configuration that this answer speaks of, the same on every hub of one store; null on a hub without configuration. It can be given to another hub as minRevision or expectedRevision."
+  "The revision of the configuration that this answer describes, which is the same on every hub of one store; null on a hub without configuration. You can pass it to another hub as minRevision or expectedRevision."
   revision: String
 }
 
-"Where a page lies in its list."
+"The position of a page in its list."
 type PageInfo {
-  "Whether more follows behind endCursor."
+  "Whether there are items after endCursor."
   hasNextPage: Boolean!
-  "Whether more lies before startCursor."
+  "Whether there are items before startCursor."
   hasPreviousPage: Boolean!
   "The cursor of the first item; null on an empty page."
   startCursor: String
@@ -3632,7 +3632,7 @@ type PageInfo {
   endCursor: String
 }
 
-"The sort of a source of services."
+"The kind of a source of services."
 enum Provider {
   "A Kubernetes cluster."
   KUBERNETES
@@ -3652,15 +3652,15 @@ type ClusterConnection {
   edges: [ClusterEdge!]!
   "The clusters of this page."
   nodes: [Cluster!]!
-  "Where the page lies."
+  "The position of the page."
   pageInfo: PageInfo!
-  "How many clusters there are on all pages."
+  "The number of clusters on all pages."
   totalCount: Int!
 }
 
 "A cluster in a list."
 type ClusterEdge {
-  "Where the cluster lies in the list."
+  "The cursor of this item."
   cursor: String!
   "The cluster."
   node: Cluster!
@@ -3668,102 +3668,102 @@ type ClusterEdge {
 
 "An attached Kubernetes cluster, Consul datacenter or other source of services."
 type Cluster implements Node {
-  "Stands for this cluster only, and stays; opaque."
+  "A globally unique, stable and opaque ID."
   id: ID!
-  "The ID that it was attached with."
+  "The ID under which it is attached."
   clusterID: String!
-  "The sort of the source."
+  "The kind of the source."
   provider: Provider!
-  "The network of its endpoints, where they name no other."
+  "The network of its endpoints, unless they name another one."
   network: String!
-  "Who wins when clusters disagree: the lower number."
+  "The cluster with the lower number wins if clusters disagree."
   precedence: Int!
-  "Further names by which its proxies and tokens may name it, sorted. An alias that another cluster has is not among them."
+  "Additional names of the cluster that proxies and tokens may use, sorted. Aliases that belong to another cluster are not included."
   aliases: [String!]!
-  "Which cluster really answers behind the address, once known."
+  "The identity of the cluster that answers at the address, once known."
   identity: ClusterIdentity
-  "How the hub's link to it is."
+  "The state of the hub's connection to it."
   status: ClusterStatus!
-  "What the hub does not use of what the cluster says, and why."
+  "Objects of the cluster, or parts of them, that the hub does not use, and why."
   problems(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
   ): ProblemConnection!
-  "The services to which it contributes. Without first and last, a page has 50."
+  "The services to which it contributes. The default page size is 50."
   services(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
-    "Only services that fit."
+    "Only matching services."
     filter: ServiceFilter
   ): ServiceConnection!
-  "Its endpoints, once for each service, by service and address. Without first and last, a page has 50."
+  "Its endpoints, once for each service, sorted by service and address. The default page size is 50."
   endpoints(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
-    "Only endpoints that fit."
+    "Only matching endpoints."
     filter: EndpointFilter
   ): EndpointConnection!
 }
 
-"What tells a cluster from every other."
+"What identifies a cluster."
 type ClusterIdentity {
   "The UID of the namespace kube-system, or Consul's datacenter and servers."
   uid: String!
-  "The network that the cluster itself names."
+  "The network that the cluster names itself."
   network: String
 }
 
-"How the hub's link to a cluster is."
+"The state of the hub's connection to a cluster."
 type ClusterStatus {
-  "The state of the link."
+  "The phase of the connection."
   phase: ClusterPhase!
-  "When that phase began."
+  "The start of the phase."
   since: DateTime
-  "When the cluster last said anything new."
+  "The time of the last change in the cluster."
   lastEvent: DateTime
-  "When the hub last had a whole list from it."
+  "The last time when the hub had a complete list."
   lastSync: DateTime
-  "What is wrong and what to do; null when nothing is."
+  "What is wrong and what to do; null if nothing is wrong."
   message: String
-  "When the saved state was written that is served in place of the cluster; null when the cluster itself was heard since the hub began."
+  "The time of the saved state that is served; null if the hub has read the cluster since it started."
   lastKnownGood: DateTime
-  "How old that saved state is."
+  "The age of the saved state."
   lastKnownGoodAge: Duration
 }
 
-"A state of the link to a cluster."
+"The phase of the connection to a cluster."
 enum ClusterPhase {
-  "Known, nothing was tried yet."
+  "Known; the hub has not connected yet."
   PENDING
-  "Connected, the first whole list is not complete."
+  "Connected; the hub reads the first complete list."
   SYNCING
-  "Synced and following."
+  "Complete and up to date."
   READY
-  "The link is lost; the last known state is served."
+  "The hub cannot reach the cluster; the last known state is served."
   STALE
-  "A suspicious list waits for a second proof or an operator."
+  "The hub does not trust what the cluster says until there is a second proof or a confirmation."
   HELD
-  "No retry will heal it; the message says what would."
+  "The cluster could never be read; the message says what to do."
   FAILED
-  "On its way out."
+  "Its object is being deleted."
   DETACHING
 }
 
@@ -3773,21 +3773,21 @@ type ProblemConnection {
   edges: [ProblemEdge!]!
   "The problems of this page."
   nodes: [Problem!]!
-  "Where the page lies."
+  "The position of the page."
   pageInfo: PageInfo!
-  "How many problems there are on all pages."
+  "The number of problems on all pages."
   totalCount: Int!
 }
 
 "A problem in a list."
 type ProblemEdge {
-  "Where the problem lies in the list."
+  "The cursor of this item."
   cursor: String!
   "The problem."
   node: Problem!
 }
 
-"Something that the hub was told and does not use."
+"Something that the hub read and does not use."
 type Problem {
   "A stable code."
   code: String!
@@ -3799,19 +3799,19 @@ type Problem {
   message: String!
 }
 
-"Which services to list; what is absent or null does not matter."
+"Which services to list; absent and null fields match everything."
 input ServiceFilter {
   "Services to which this cluster contributes."
   clusterID: String
   "Services with an endpoint in this network."
   network: String
-  "Services of this namespace."
+  "Services in this namespace."
   namespace: String
-  "Services whose hostname has this text in it, in whatever case."
+  "Services whose hostname contains this text, in any case."
   hostnameContains: String
-  "Services to which a source of this sort contributes."
+  "Services to which a source of this kind contributes."
   provider: Provider
-  "Services about which clusters disagree (true) or do not (false)."
+  "Services with (true) or without (false) conflicts."
   hasConflicts: Boolean
 }
 
@@ -3821,74 +3821,74 @@ type ServiceConnection {
   edges: [ServiceEdge!]!
   "The services of this page."
   nodes: [Service!]!
-  "Where the page lies."
+  "The position of the page."
   pageInfo: PageInfo!
-  "How many services fit on all pages."
+  "The number of matching services on all pages."
   totalCount: Int!
 }
 
 "A service in a list."
 type ServiceEdge {
-  "Where the service lies in the list."
+  "The cursor of this item."
   cursor: String!
   "The service."
   node: Service!
 }
 
-"One service of the mesh: what all clusters say of one hostname in one namespace, merged."
+"A service of the mesh: one hostname in one namespace, merged from all clusters."
 type Service implements Node {
-  "Stands for this service only, and stays; opaque."
+  "A globally unique, stable and opaque ID."
   id: ID!
   "The fully qualified name."
   hostname: String!
-  "The namespace; \"\" where it has none."
+  "The namespace; \"\" if it has none."
   namespace: String!
-  "Other hostnames under which callers reach the service: those that its clusters give it, and ExternalNames that lead to it."
+  "Other hostnames of the service: names that its clusters give it, and ExternalNames."
   aliases: [String!]!
   "How a proxy finds an address for a request."
   resolution: Resolution!
-  "Whether the service lies outside of the mesh."
+  "Whether the service is outside of the mesh."
   meshExternal: Boolean!
   "A hash of the service's content; equal content has an equal version, on every hub."
   version: String!
-  "The virtual addresses, which differ between clusters."
+  "The virtual addresses in each cluster."
   clusterVIPs: [ClusterVIPs!]!
   "The ports, by number."
   ports: [ServicePort!]!
-  "About what the clusters disagree, and who won."
+  "Disagreements between clusters, and which one wins."
   conflicts: [Conflict!]!
   "Namespaces that see the service; empty: all."
   exportTo: [String!]!
-  "The service accounts under which its workloads run."
+  "The service accounts of its workloads."
   serviceAccounts: [String!]!
-  "When the service was made, by the cluster that wins; null where that is unknown."
+  "The creation time in the cluster that wins; null if unknown."
   created: DateTime
   "What each source contributes, in the order of precedence."
   shards: [Shard!]!
-  "Where requests can go, by cluster and address. Without first and last, a page has 50."
+  "The endpoints, sorted by cluster and address. The default page size is 50."
   endpoints(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
-    "Only endpoints that fit."
+    "Only matching endpoints."
     filter: EndpointFilter
   ): EndpointConnection!
 }
 
 "How a proxy finds an address for a request."
 enum Resolution {
-  "It picks one of the endpoints that it was given."
+  "It chooses one of the endpoints."
   CLIENT_SIDE_LB
-  "It resolves the endpoints' names and uses every answer."
+  "It resolves the endpoints' names and uses all addresses."
   DNS_LB
-  "It goes to the address that the caller asked for."
+  "It uses the original destination."
   PASSTHROUGH
-  "It resolves one name and uses the first answer."
+  "It resolves one name and uses the first address."
   DNS_ROUND_ROBIN_LB
 }
 
@@ -3896,15 +3896,15 @@ enum Resolution {
 type ClusterVIPs {
   "The cluster."
   clusterID: String!
-  "Addresses; a CIDR where the service has one."
+  "Addresses or CIDR blocks."
   addresses: [String!]!
 }
 
-"What a port speaks."
+"The protocol of a port."
 enum Protocol {
-  "HTTP/1.1, or HTTP of a version that is found out."
+  "HTTP/1.1, or HTTP whose version is detected."
   HTTP
-  "HTTP over TLS that the workload ends itself."
+  "HTTP over TLS that the workload terminates."
   HTTPS
   "HTTP/2 without TLS."
   HTTP2
@@ -3912,11 +3912,11 @@ enum Protocol {
   GRPC
   "gRPC-Web."
   GRPC_WEB
-  "Any bytes over TCP."
+  "TCP."
   TCP
-  "TLS that is not looked into."
+  "TLS that is passed through."
   TLS
-  "Datagrams."
+  "UDP."
   UDP
   "MongoDB."
   MONGO
@@ -3924,25 +3924,25 @@ enum Protocol {
   REDIS
   "MySQL."
   MYSQL
-  "A protocol that the hub does not know; carried as bytes."
+  "A protocol that the hub does not know; treated as TCP."
   UNSUPPORTED
 }
 
 "A port of a service."
 type ServicePort {
-  "The name that won; \"\" for a port without one."
+  "The name from the cluster that wins; \"\" for a port without one."
   name: String!
   "The number at the virtual address."
   number: Int!
-  "What it speaks."
+  "Its protocol."
   protocol: Protocol!
   "The clusters that have the port; its traffic goes only there."
   clusterIDs: [String!]!
-  "How each of those clusters calls it."
+  "Its name in each of these clusters."
   names: [ClusterPortName!]!
 }
 
-"How one cluster calls a port."
+"The name of a port in one cluster."
 type ClusterPortName {
   "The cluster."
   clusterID: String!
@@ -3950,37 +3950,37 @@ type ClusterPortName {
   name: String!
 }
 
-"Something about which clusters disagree."
+"A disagreement between clusters."
 type Conflict {
   "A stable code, like PORT_PROTOCOL."
   kind: String!
-  "What differs and whose word holds."
+  "What differs, and what is used."
   message: String!
-  "The clusters that are concerned, the winner first."
+  "The clusters, the winner first."
   clusterIDs: [String!]!
 }
 
-"What one source contributes to a service."
+"The contribution of one source to a service."
 type Shard {
   "The cluster that the source stands for."
   clusterID: String!
-  "The sort of the source."
+  "The kind of the source."
   provider: Provider!
-  "How a proxy would find an address by this source's word."
+  "How a proxy finds an address according to this source."
   resolution: Resolution!
-  "Whether the service lies outside of the mesh by this source's word."
+  "Whether the service is outside of the mesh according to this source."
   meshExternal: Boolean!
   "The source's own ID of the object."
   uid: String
-  "When the object was made there."
+  "The creation time of the object in the source."
   created: DateTime
-  "The labels of the object there."
+  "The labels of the object in the source."
   labels: [Label!]!
-  "How many endpoints it brings."
+  "The number of its endpoints."
   endpointCount: Int!
 }
 
-"A key with its value."
+"A label."
 type Label {
   "The key."
   key: String!
@@ -3988,7 +3988,7 @@ type Label {
   value: String!
 }
 
-"A key with its value, to ask for."
+"A label, as input."
 input LabelInput {
   "The key."
   key: String!
@@ -3996,33 +3996,33 @@ input LabelInput {
   value: String!
 }
 
-"Where something runs."
+"A locality."
 type Locality {
-  "The region; \"\" where unknown."
+  "The region; \"\" if unknown."
   region: String!
-  "The zone within the region; \"\" where unknown."
+  "The zone within the region; \"\" if unknown."
   zone: String!
-  "The part of the zone; \"\" where unknown."
+  "The sub-zone; \"\" if unknown."
   subZone: String!
 }
 
-"A place to ask for; what is absent or null does not matter."
+"A locality, as input; absent and null fields match everything."
 input LocalityInput {
   "The region."
   region: String
   "The zone within the region."
   zone: String
-  "The part of the zone."
+  "The sub-zone."
   subZone: String
 }
 
-"Which endpoints to list; what is absent or null does not matter."
+"Which endpoints to list; absent and null fields match everything."
 input EndpointFilter {
   "Endpoints of this cluster."
   clusterID: String
   "Endpoints in this network."
   network: String
-  "Endpoints of this place."
+  "Endpoints in this locality."
   locality: LocalityInput
   "Endpoints with all of these labels."
   labels: [LabelInput!]
@@ -4036,31 +4036,31 @@ type EndpointConnection {
   edges: [EndpointEdge!]!
   "The endpoints of this page."
   nodes: [Endpoint!]!
-  "Where the page lies."
+  "The position of the page."
   pageInfo: PageInfo!
-  "How many endpoints fit on all pages."
+  "The number of matching endpoints on all pages."
   totalCount: Int!
 }
 
 "An endpoint in a list."
 type EndpointEdge {
-  "Where the endpoint lies in the list."
+  "The cursor of this item."
   cursor: String!
   "The endpoint."
   node: Endpoint!
 }
 
-"Whether requests go to an endpoint."
+"The health of an endpoint."
 enum Health {
-  "It takes requests."
+  "It gets requests."
   HEALTHY
-  "It takes none."
+  "It gets no requests."
   UNHEALTHY
-  "It ends what it has begun and takes no new ones."
+  "It finishes its requests and gets new ones only if no healthy endpoint is left."
   DRAINING
 }
 
-"One address that serves a service."
+"An address at which a service runs."
 type Endpoint {
   "The IP address, hostname or path of the unix socket."
   address: String!
@@ -4068,21 +4068,21 @@ type Endpoint {
   ports: [EndpointPort!]!
   "The cluster that it comes from."
   clusterID: String!
-  "The sort of the source that it comes from."
+  "The kind of its source."
   provider: Provider!
-  "The network that it is reached in."
+  "Its network."
   network: String!
-  "Where it runs."
+  "Its locality."
   locality: Locality!
-  "Its share of the requests in proportion to those of the others: an integer from 1 to 4294967295, which GraphQL's Int cannot hold."
+  "Its share of requests relative to the others: an integer from 1 to 4294967295, which does not fit into GraphQL's Int."
   weight: Float!
-  "Whether requests go to it."
+  "Its health."
   health: Health!
   "Its labels, by key."
   labels: [Label!]!
-  "The service account under which it runs."
+  "Its service account."
   serviceAccount: String
-  "NAMESPACE/NAME of the workload behind it, where known."
+  "NAMESPACE/NAME of its workload, if known."
   workload: String
 }
 
@@ -4100,125 +4100,125 @@ type ProxyConnection {
   edges: [ProxyEdge!]!
   "The proxies of this page."
   nodes: [Proxy!]!
-  "Where the page lies."
+  "The position of the page."
   pageInfo: PageInfo!
-  "How many proxies there are on all pages."
+  "The number of proxies on all pages."
   totalCount: Int!
 }
 
 "A proxy in a list."
 type ProxyEdge {
-  "Where the proxy lies in the list."
+  "The cursor of this item."
   cursor: String!
   "The proxy."
   node: Proxy!
 }
 
-"What a proxy is there for."
+"The type of a proxy."
 enum ProxyType {
-  "It stands beside one workload."
+  "It runs beside one workload."
   SIDECAR
-  "It lets requests into the mesh."
+  "It accepts requests from outside of the mesh."
   INGRESS
-  "It joins networks."
+  "It connects networks."
   ROUTER
 }
 
-"How a router picks where a connection goes."
+"How a router chooses the destination of a connection."
 enum RouterMode {
   "By listeners and routes."
   STANDARD
-  "By the SNI of a connection that stays encrypted."
+  "By the SNI of TLS connections, which it does not terminate."
   SNI_DNAT
 }
 
-"How a proxy speaks with the hub."
+"The xDS protocol variant."
 enum Delivery {
-  "State of the world: each answer has everything of a type."
+  "State of the world: each response contains all resources of a type."
   SOTW
-  "Incremental: each answer has what changed."
+  "Delta: each response contains what changed."
   DELTA
 }
 
-"A proxy, or another xDS client, that is connected to the hub, by one stream: a proxy that has several is shown once for each."
+"One stream of a proxy, or of another xDS client, that is connected to the hub. A proxy with several streams is listed once for each."
 type Proxy implements Node {
-  "Stands for this stream of the proxy only, as long as it lives; opaque."
+  "The opaque ID of this stream, valid while the stream is open."
   id: ID!
   "The node ID, TYPE~IP~ID~DOMAIN; the same on all streams of a proxy."
   nodeID: String!
-  "What it is there for."
+  "Its type."
   type: ProxyType!
-  "How it picks where a connection goes, when it is a router."
+  "The mode of a router."
   routerMode: RouterMode!
-  "The cluster that it runs in."
+  "Its cluster."
   clusterID: String!
-  "The network that it is in, as the registry knows its workload, else by its own word, else that of its cluster."
+  "Its network: from the registry if it knows the workload, or from the proxy, or that of its cluster."
   network: String!
   "The namespace of its workload."
   namespace: String!
-  "Where it runs, as the registry knows its workload, else by its own word, else by that of its cluster."
+  "Its locality: from the registry if it knows the workload, or from the proxy, or that of its cluster."
   locality: Locality!
   "The addresses of its workload."
   addresses: [String!]!
-  "The labels of its workload, by key, as the registry knows it, else by the word of the proxy."
+  "The labels of its workload, sorted by key: from the registry if it knows the workload, or from the proxy."
   labels: [Label!]!
-  "The port on which it takes HTTP proxy requests, if it does."
+  "The port of its HTTP proxy, if it has one."
   httpProxyPort: Int
   "Whether it answers the DNS requests of its workload."
   dnsCapture: Boolean!
-  "The program and its version, as it names itself."
+  "Its user agent: program and version."
   userAgent: String
-  "How it speaks with the hub."
+  "The xDS protocol variant that it uses."
   delivery: Delivery!
-  "When its stream began."
+  "The start of its stream."
   connectedAt: DateTime!
-  "How far it is, type by type: clusters, endpoints, listeners and routes first, others when it asked for them."
+  "Its status for each resource type: clusters, endpoints, listeners and routes, and others that it requested."
   sync: [ProxySync!]!
 }
 
-"Whether a proxy has what the hub has for it."
+"Whether a proxy has the current resources."
 enum SyncState {
-  "It took the last that was sent."
+  "It accepted the last response."
   SYNCED
-  "It did not answer the last that was sent, or something is on its way."
+  "It has not answered the last response, or a response is due."
   PENDING
-  "It refused the last that was sent."
+  "It rejected the last response."
   NACKED
-  "It did not ask for this type."
+  "It did not request this type."
   NOT_REQUESTED
 }
 
-"How far a proxy is with one type of resources."
+"The status of a proxy for one resource type."
 type ProxySync {
-  "The type, as xDS names it."
+  "The type URL."
   typeUrl: String!
-  "Whether it has what the hub has for it."
+  "Whether it has the current resources."
   state: SyncState!
-  "The version that was sent last."
+  "The version of the last response."
   versionSent: String
-  "The version that it took last."
+  "The version that it accepted last."
   versionAcked: String
-  "Why it refused, in its words, shortened; null after the next one that it took."
+  "The shortened message of its last rejection; null after it accepted a later response."
   lastError: String
-  "When that state began."
+  "The start of the state."
   since: DateTime
 }
 
-"What a change does to a thing."
+"What happens to an item."
 enum ChangeAction {
-  "It is new."
+  "It is created."
   CREATE
-  "It is another one than before."
+  "It is changed."
   UPDATE
-  "It is gone."
+  "It is deleted."
   DELETE
-  "It stays as it is."
+  "It does not change."
   UNCHANGED
 }
 
-"The sort of a place that configuration objects come from."
+"The kind of a source of configuration objects."
 enum ConfigSourceKind {
-  "The store of record, the only one that is written to."
+  "The store of record, the only one that the hub writes to."
   ETCD
   "A folder of manifests."
   FILE
@@ -4232,37 +4232,37 @@ enum ConfigSourceKind {
   MEMORY
 }
 
-"How much a finding matters."
+"The severity of a finding."
 enum Severity {
-  "It is a reason to refuse."
+  "The request fails because of it."
   ERROR
-  "It will hardly do what was meant."
+  "It probably does not do what you want."
   WARNING
-  "Good to know."
+  "Information."
   INFO
 }
 
-"How far a change is with a proxy."
+"The state of a change at a proxy."
 enum RolloutState {
-  "It is not sent yet."
+  "It was not sent yet."
   PENDING
-  "It is sent and not answered yet."
+  "It was sent; the proxy has not answered yet."
   DELIVERED
-  "The proxy took it."
+  "The proxy accepted it."
   ACKED
-  "The proxy refused it and stays with what it had."
+  "The proxy rejected it and keeps its previous configuration."
   REJECTED
 }
 
 "What to wait for."
 enum WaitState {
-  "That the change was sent."
+  "The change was sent."
   DELIVERED
-  "That the proxies took the change."
+  "The proxies accepted the change."
   ACKED
 }
 
-"A sort of things that changes speak of."
+"The kind of a changed item."
 enum ChangeKind {
   "Services."
   SERVICE
@@ -4270,133 +4270,133 @@ enum ChangeKind {
   CLUSTER
   "Configuration objects."
   CONFIG_OBJECT
-  "Networks that are entered through gateways."
+  "Networks with gateways."
   NETWORK
 }
 
-"What names a configuration object."
+"A reference to a configuration object."
 type ObjectRef {
   "The group of its kind."
   group: String!
   "Its kind."
   kind: String!
-  "Its namespace; \"\" where it has none."
+  "Its namespace; \"\" if it has none."
   namespace: String!
   "Its name."
   name: String!
-  "The revision of its source at which it last changed; null where that is unknown or nothing is left of it."
+  "The revision at which it last changed; null if unknown or if it was deleted."
   revision: String
 }
 
-"What a proxy sends to when a service is called, and why."
+"Which endpoints of a service a proxy uses, and why."
 type Explanation {
-  "The version of the view that it holds for."
+  "The version of the snapshot that it describes."
   version: String!
-  "Each endpoint of each cluster, those that the proxy does not send to included."
+  "Every endpoint of every cluster, including those that the proxy does not use."
   endpoints: [EndpointExplanation!]!
 }
 
-"Whether a proxy sends to an endpoint, and why."
+"Whether a proxy uses an endpoint, and why."
 type EndpointExplanation {
   "The endpoint."
   endpoint: Endpoint!
-  "Whether the proxy sends to it."
+  "Whether the proxy uses it."
   included: Boolean!
-  "How it is reached."
+  "How the proxy reaches it."
   via: Via!
-  "A stable code of the reason."
+  "The stable code of the reason."
   reason: String!
-  "The reason, for people."
+  "The reason in words."
   message: String!
-  "The object because of which it is so, if there is one."
+  "The object that causes it, if there is one."
   cause: ObjectRef
 }
 
 "How a proxy reaches an endpoint."
 enum Via {
-  "At its own address."
+  "Directly, at its own address."
   DIRECT
   "Through the gateways of its network."
   GATEWAY
-  "Not at all."
+  "The proxy does not reach it."
   NONE
 }
 
-"What names a configuration object, to ask for."
+"A reference to a configuration object, as input."
 input ObjectRefInput {
   "The group of its kind."
   group: String!
   "Its kind."
   kind: String!
-  "Its namespace; absent where it has none."
+  "Its namespace; absent if it has none."
   namespace: String
   "Its name."
   name: String!
 }
 
-"The revision at which an object is expected."
+"The expected revision of an object."
 input ExpectedRevisionInput {
   "The group of its kind."
   group: String!
   "Its kind."
   kind: String!
-  "Its namespace; absent where it has none."
+  "Its namespace; absent if it has none."
   namespace: String
   "Its name."
   name: String!
-  "The revision at which it last changed; 0: there must be no such object."
+  "The revision at which it last changed; 0 means that it must not exist."
   revision: String!
 }
 
-"A named text of manifests."
+"A named file of manifests."
 input ManifestInput {
-  "The name by which problems call it, such as that of a file."
+  "Its name in problems, such as a file name."
   name: String!
-  "YAML or JSON, as many documents as you like."
+  "YAML or JSON with any number of documents."
   content: String!
 }
 
-"Until when to wait before answering."
+"What to wait for before the hub answers."
 input WaitInput {
-  "What must have come to pass."
+  "The state to wait for."
   state: WaitState!
-  "Of how many of the proxies concerned, 0 to 1."
+  "The share of affected proxies, 0 to 1."
   share: Float = 1.0
-  "How long at most, like 30s. When it is over, the answer says how far it is."
+  "The maximum time, like 30s. After it, the answer shows the progress."
   timeout: String = "30s"
 }
 
 "What to apply and how."
 input ApplyInput {
-  "Texts of manifests: YAML or JSON, as many documents as you like. Either these or files."
+  "Manifests: YAML or JSON with any number of documents. Set either manifests or files."
   manifests: [String!]
-  "Texts of manifests that have names. Either these or manifests."
+  "Named manifests. Set either files or manifests."
   files: [ManifestInput!]
-  "Only say what would happen."
+  "Only report what would happen."
   dryRun: Boolean
-  "The field manager that will own the fields which the manifests set; absent: isthmus."
+  "The field manager that owns the fields of the manifests; the default is isthmus."
   fieldManager: String
   "Take over fields that other managers own."
   force: Boolean
-  "The namespace of manifests that name none; absent: default."
+  "The namespace of manifests without one; the default is default."
   namespace: String
-  "Refuse a manifest whose metadata.resourceVersion is not the revision of the stored object; absent: the field is ignored."
+  "Reject a manifest whose metadata.resourceVersion is not the revision of the stored object. By default the field is ignored."
   compareResourceVersion: Boolean
-  "The name of the manifests as a whole: every object is labelled with it."
+  "A name for these manifests; every object is labelled with it."
   set: String
   "Delete the objects of the set that are not among the manifests; those with the annotation isthmus.dev/prune: \"false\" are protected."
   prune: Boolean
-  "A ticket of a dry run whose outcome is to be carried out."
+  "The ticket of a dry run whose result is to be applied."
   ticket: String
-  "Why, for the history."
+  "The reason, for the history."
   message: String
-  "A text of your choice: repeating a request with the same one changes nothing and has the same answer."
+  "A string of your choice. Repeating the request with it changes nothing and returns the same answer."
   idempotencyKey: String
-  "Refuse unless the configuration is at this revision."
+  "Fail unless the configuration is at this revision."
   expectedRevision: String
-  "Refuse unless each of these objects is at its revision."
+  "Fail unless each of these objects is at its revision."
   expectedRevisions: [ExpectedRevisionInput!]
-  "Answer only when proxies have the change; absent: at once."
+  "Answer when proxies have the change; by default, answer at once."
   waitFor: WaitInput
 }
 
@@ -4404,139 +4404,139 @@ input ApplyInput {
 input DeleteInput {
   "The objects."
   objects: [ObjectRefInput!]!
-  "Only say what would happen."
+  "Only report what would happen."
   dryRun: Boolean
-  "Why, for the history."
+  "The reason, for the history."
   message: String
-  "A text of your choice: repeating a request with the same one changes nothing and has the same answer."
+  "A string of your choice. Repeating the request with it changes nothing and returns the same answer."
   idempotencyKey: String
-  "Refuse unless the configuration is at this revision."
+  "Fail unless the configuration is at this revision."
   expectedRevision: String
-  "Answer only when proxies have the change; absent: at once."
+  "Answer when proxies have the change; by default, answer at once."
   waitFor: WaitInput
 }
 
-"Where to go back to."
+"What to restore."
 input RollbackInput {
-  "The revision whose configuration is to be in force again."
+  "The revision to restore."
   to: String!
-  "Only say what would happen."
+  "Only report what would happen."
   dryRun: Boolean
-  "Why, for the history; absent: the rollback says so itself."
+  "The reason, for the history; by default, a text that names the rollback."
   message: String
-  "A text of your choice: repeating a request with the same one changes nothing and has the same answer."
+  "A string of your choice. Repeating the request with it changes nothing and returns the same answer."
   idempotencyKey: String
-  "Answer only when proxies have the change; absent: at once."
+  "Answer when proxies have the change; by default, answer at once."
   waitFor: WaitInput
 }
 
-"What became of an apply."
+"The result of an apply."
 type ApplyPayload {
-  "Whether nothing was changed because that was asked for."
+  "Whether this was a dry run."
   dryRun: Boolean!
-  "The revision of the configuration afterwards; that of the basis where nothing was changed; null where it is not known."
+  "The revision of the configuration after the request; the current one if nothing changed; null if unknown."
   revision: String
-  "The ticket by which exactly this can be carried out later; null, since tickets are not built yet."
+  "The ticket with which exactly this result can be applied later. Always null: not supported yet."
   ticket: String
-  "What the request does to each object that it speaks of, by group, kind, namespace and name."
+  "What the request does to each object, sorted by group, kind, namespace and name."
   changes: [ConfigChange!]!
-  "What is worth knowing and kept nothing from being done."
+  "Notes about the request that did not prevent it."
   findings: [Finding!]!
-  "What a dry run would change in what proxies get; null where nothing was tried."
+  "What proxies would receive; null if this was not a dry run."
   preview: Preview
-  "How far the change is with the proxies that it concerns; null where nothing was changed or that is not known."
+  "The progress of the change at affected proxies; null if nothing changed or the progress is unknown."
   rollout: Rollout
-  "Why the request was refused, all reasons at once; with any of them nothing was changed."
+  "The reasons why the request was rejected. If there are any, nothing was changed."
   userErrors: [UserError!]!
 }
 
-"What became of a deletion."
+"The result of a deletion."
 type DeletePayload {
-  "Whether nothing was changed because that was asked for."
+  "Whether this was a dry run."
   dryRun: Boolean!
-  "The revision of the configuration afterwards; that of the basis where nothing was changed; null where it is not known."
+  "The revision of the configuration after the request; the current one if nothing changed; null if unknown."
   revision: String
-  "What the request does to each object that it speaks of, by group, kind, namespace and name."
+  "What the request does to each object, sorted by group, kind, namespace and name."
   changes: [ConfigChange!]!
-  "What is worth knowing and kept nothing from being done."
+  "Notes about the request that did not prevent it."
   findings: [Finding!]!
-  "What a dry run would change in what proxies get; null where nothing was tried."
+  "What proxies would receive; null if this was not a dry run."
   preview: Preview
-  "How far the change is with the proxies that it concerns; null where nothing was changed or that is not known."
+  "The progress of the change at affected proxies; null if nothing changed or the progress is unknown."
   rollout: Rollout
-  "Why the request was refused, all reasons at once; with any of them nothing was changed."
+  "The reasons why the request was rejected. If there are any, nothing was changed."
   userErrors: [UserError!]!
 }
 
-"What became of a rollback."
+"The result of a rollback."
 type RollbackPayload {
-  "Whether nothing was changed because that was asked for."
+  "Whether this was a dry run."
   dryRun: Boolean!
-  "The revision of the configuration afterwards; that of the basis where nothing was changed; null where it is not known."
+  "The revision of the configuration after the request; the current one if nothing changed; null if unknown."
   revision: String
-  "What the request does to each object that it speaks of, by group, kind, namespace and name."
+  "What the request does to each object, sorted by group, kind, namespace and name."
   changes: [ConfigChange!]!
-  "What is worth knowing and kept nothing from being done."
+  "Notes about the request that did not prevent it."
   findings: [Finding!]!
-  "What a dry run would change in what proxies get; null where nothing was tried."
+  "What proxies would receive; null if this was not a dry run."
   preview: Preview
-  "How far the change is with the proxies that it concerns; null where nothing was changed or that is not known."
+  "The progress of the change at affected proxies; null if nothing changed or the progress is unknown."
   rollout: Rollout
-  "Why the request was refused, all reasons at once; with any of them nothing was changed."
+  "The reasons why the request was rejected. If there are any, nothing was changed."
   userErrors: [UserError!]!
 }
 
 "What a request does to one object."
 type ConfigChange {
-  "What it does."
+  "The action."
   action: ChangeAction!
   "The object."
   object: ObjectRef!
-  "The difference as lines of YAML with - and + before them; null where nothing differs."
+  "The difference as a unified diff of YAML; null if there is none."
   diff: String
 }
 
-"Something worth knowing of a request or an object."
+"A note about a request or an object."
 type Finding {
   "A stable code."
   code: String!
-  "How much it matters."
+  "Its severity."
   severity: Severity!
   "What it is and what to do."
   message: String!
-  "The object that it is about; null where it is about the whole."
+  "The object; null if the finding is about the whole request."
   object: ObjectRef
   "The path of the field within the object."
   field: String
 }
 
-"A reason why a request was refused."
+"A reason why a request was rejected."
 type UserError {
   "A stable code."
   code: String!
   "What is wrong and what to do."
   message: String!
-  "The path of the field: within the object where one is named, else within the input."
+  "The path of the field, within the object if there is one, or within the input."
   field: String
   "The object that has it."
   object: ObjectRef
-  "The text that it stands in, by the name that it was given with."
+  "The name of the file that contains it."
   file: String
-  "The document within that text, from 1."
+  "The document within the file, from 1."
   document: Int
   "The line, from 1."
   line: Int
   "The column, from 1."
   column: Int
-  "The field manager that owns the field, of a CONFLICT."
+  "For CONFLICT, the field manager that owns the field."
   manager: String
-  "The section about the code in the documentation."
+  "The documentation of the code."
   docUrl: String
 }
 
-"What a dry run would change in what proxies get."
+"What a dry run would change for proxies."
 type Preview {
-  "The proxies that would get something else."
+  "The proxies that would receive something else."
   proxies: [Proxy!]!
   "The resources that would differ."
   resources: [PreviewResource!]!
@@ -4544,84 +4544,84 @@ type Preview {
 
 "A resource that would differ."
 type PreviewResource {
-  "Its type, as xDS names it."
+  "Its type URL."
   typeUrl: String!
   "Its name."
   name: String!
   "What would happen to it."
   action: ChangeAction!
-  "The difference as lines with - and + before them."
+  "The difference as a unified diff."
   diff: String
 }
 
-"How far a change is with the proxies that it concerns."
+"The progress of a change at affected proxies."
 type Rollout {
-  "To how many it was sent, those that answered included."
+  "The number of proxies to which it was sent, including those that answered."
   delivered: Int!
-  "How many took it."
+  "The number of proxies that accepted it."
   acked: Int!
-  "How many refused it."
+  "The number of proxies that rejected it."
   rejected: Int!
-  "To how many it was not sent yet."
+  "The number of proxies to which it was not sent yet."
   pending: Int!
-  "Whether what the request waited for came to pass in time; null where it did not wait, and where that came to pass for the proxies of this hub while other hubs run, whose proxies are not counted: a finding OTHER_HUBS_NOT_COUNTED says how many."
+  "Whether the condition of waitFor was met in time. Null if the request did not wait, or if it was met for the proxies of this hub and other hubs run, whose proxies are not counted; the finding OTHER_HUBS_NOT_COUNTED says how many hubs."
   reached: Boolean
-  "The proxies that the change concerns, in the order of node IDs and clusters. Without first and last, a page has 50."
+  "The affected proxies, sorted by node ID and cluster. The default page size is 50."
   proxies(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
   ): ProxyRolloutConnection!
 }
 
-"A page of proxies that a change concerns."
+"A page of affected proxies."
 type ProxyRolloutConnection {
   "The proxies of this page with their cursors."
   edges: [ProxyRolloutEdge!]!
   "The proxies of this page."
   nodes: [ProxyRollout!]!
-  "Where the page lies."
+  "The position of the page."
   pageInfo: PageInfo!
-  "How many proxies there are on all pages."
+  "The number of proxies on all pages."
   totalCount: Int!
 }
 
-"A proxy that a change concerns, in a list."
+"An affected proxy in a list."
 type ProxyRolloutEdge {
-  "Where the proxy lies in the list."
+  "The cursor of this item."
   cursor: String!
   "The proxy."
   node: ProxyRollout!
 }
 
-"How far a change is with one proxy."
+"The progress of a change at one proxy."
 type ProxyRollout {
   "The node ID of the proxy."
   nodeID: String!
-  "The cluster of the proxy, which has the node ID once; null where the proxy names none."
+  "The cluster of the proxy, in which the node ID is unique; null if the proxy names none."
   clusterID: String
-  "How far it is."
+  "The state."
   state: RolloutState!
-  "Why the proxy refused, in its words, shortened."
+  "The shortened message of the proxy's rejection."
   error: String
 }
 
-"Which configuration objects to list; what is absent or null does not matter."
+"Which configuration objects to list; absent and null fields match everything."
 input ConfigObjectFilter {
-  "Objects of kinds of this group."
+  "Objects of this group."
   group: String
   "Objects of this kind."
   kind: String
-  "Objects of this namespace; \"\": those without one."
+  "Objects in this namespace; \"\" for objects without one."
   namespace: String
-  "Objects of this name."
+  "Objects with this name."
   name: String
-  "Objects from sources of this sort."
+  "Objects from sources of this kind."
   source: ConfigSourceKind
   "Objects that were applied with this set."
   set: String
@@ -4635,147 +4635,147 @@ type ConfigObjectConnection {
   edges: [ConfigObjectEdge!]!
   "The objects of this page."
   nodes: [ConfigObject!]!
-  "Where the page lies."
+  "The position of the page."
   pageInfo: PageInfo!
-  "How many objects fit on all pages."
+  "The number of matching objects on all pages."
   totalCount: Int!
 }
 
 "A configuration object in a list."
 type ConfigObjectEdge {
-  "Where the object lies in the list."
+  "The cursor of this item."
   cursor: String!
   "The object."
   node: ConfigObject!
 }
 
-"One object of the mesh's configuration."
+"A configuration object."
 type ConfigObject implements Node {
-  "Stands for this object only, and stays; opaque."
+  "A globally unique, stable and opaque ID."
   id: ID!
-  "The group and version in which the object is written."
+  "The group and version of the object."
   apiVersion: String!
   "The group of its kind."
   group: String!
   "Its kind."
   kind: String!
-  "Its namespace; \"\" where it has none."
+  "Its namespace; \"\" if it has none."
   namespace: String!
   "Its name."
   name: String!
-  "The revision of its source at which it last changed."
+  "The revision at which it last changed."
   revision: String!
   "Its labels, by key."
   labels: [Label!]!
-  "When it was made; null where that is unknown."
+  "The creation time; null if unknown."
   created: DateTime
-  "When it goes unless it is renewed; null for one that stays."
+  "When it expires unless it is renewed; null if it does not expire."
   expires: DateTime
   "The name of the set that it was applied with."
   set: String
-  "The sort of the source that it comes from."
+  "The kind of its source."
   source: ConfigSourceKind!
-  "The name of that source, of which there may be several of a sort."
+  "The name of its source."
   sourceName: String!
-  "The sources that have the same object too, whose one is not in force."
+  "Other sources that have the same object; theirs is not used."
   hidden: [HiddenObject!]!
   "The whole object as YAML, without managed fields."
   yaml: String!
   "The whole object as JSON, managed fields included."
   json: String!
-  "What became of it in the mesh."
+  "Its status in the mesh."
   status: ConfigObjectStatus!
-  "What was done to it, the newest first. Without first and last, a page has 50."
+  "Its changes, newest first. The default page size is 50."
   history(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
   ): ObjectRevisionConnection
 }
 
-"An object that is not in force because an earlier source has it too."
+"An object that is not used because a source with higher precedence has it, too."
 type HiddenObject {
-  "The sort of the source that has it."
+  "The kind of its source."
   source: ConfigSourceKind!
-  "The name of that source."
+  "The name of its source."
   sourceName: String!
 }
 
-"What became of an object in the mesh."
+"The status of an object in the mesh."
 type ConfigObjectStatus {
-  "To how many proxies what was made of it was sent, those that answered included; null where that is not known."
+  "The number of proxies to which its resources were sent, including those that answered; null if unknown."
   delivered: Int
-  "How many proxies took what was made of it; null where that is not known."
+  "The number of proxies that accepted its resources; null if unknown."
   acked: Int
-  "How many proxies refused what was made of it; null where that is not known."
+  "The number of proxies that rejected its resources; null if unknown."
   rejected: Int
-  "How many proxies have not answered yet; null where that is not known."
+  "The number of proxies that have not answered yet; null if unknown."
   pending: Int
-  "The proxies that it concerns, in the order of node IDs and clusters. Without first and last, a page has 50."
+  "The affected proxies, sorted by node ID and cluster. The default page size is 50."
   proxies(
-    "Size of a page from the front, 1 to 500."
+    "The number of items from the start, 1 to 500."
     first: Int
-    "Only what comes behind this cursor."
+    "Items after this cursor."
     after: String
-    "Size of a page from the back, 1 to 500."
+    "The number of items from the end, 1 to 500."
     last: Int
-    "Only what comes before this cursor."
+    "Items before this cursor."
     before: String
   ): ProxyRolloutConnection!
-  "What it says and the hub does not carry out."
+  "Fields and values that have no effect."
   notHonoured: [NotHonoured!]!
-  "What is worth knowing of it, as it stands in the mesh."
+  "Notes about the object in the current mesh."
   findings: [Finding!]!
 }
 
-"Something that an object says and the hub does not carry out."
+"A field or value of an object that has no effect."
 type NotHonoured {
   "The path of the field within the object."
   field: String!
-  "Why."
+  "The reason."
   reason: String!
 }
 
-"A page of what was done to an object."
+"A page of changes of an object."
 type ObjectRevisionConnection {
   "The revisions of this page with their cursors."
   edges: [ObjectRevisionEdge!]!
   "The revisions of this page."
   nodes: [ObjectRevision!]!
-  "Where the page lies."
+  "The position of the page."
   pageInfo: PageInfo!
-  "How many revisions there are on all pages."
+  "The number of revisions on all pages."
   totalCount: Int!
-  "Whether older revisions of the object were compacted: they existed and are not kept any more."
+  "Whether older revisions of the object existed and were compacted."
   compacted: Boolean!
 }
 
 "A revision of an object in a list."
 type ObjectRevisionEdge {
-  "Where the revision lies in the list."
+  "The cursor of this item."
   cursor: String!
   "The revision."
   node: ObjectRevision!
 }
 
-"What one revision of the configuration did to one object."
+"The change of one object in a revision of the configuration."
 type ObjectRevision {
   "The revision."
   revision: String!
-  "Who did it; \"\" where that is unknown."
+  "The author; \"\" if unknown."
   author: String!
-  "When; null where that is unknown, because an earlier version of the hub compacted the revision."
+  "The time; null if an earlier version of the hub compacted the revision."
   time: DateTime
-  "Why."
+  "The reason."
   message: String
-  "What was done to the object; null where that is unknown, because an earlier version of the hub compacted the revision."
+  "What happened to the object; null if an earlier version of the hub compacted the revision."
   action: ChangeAction
-  "The field manager that did it."
+  "The field manager."
   manager: String
 }
 
@@ -4785,99 +4785,99 @@ type ConfigRevisionConnection {
   edges: [ConfigRevisionEdge!]!
   "The revisions of this page."
   nodes: [ConfigRevision!]!
-  "Where the page lies."
+  "The position of the page."
   pageInfo: PageInfo!
-  "How many revisions there are on all pages; counting them reads the whole history."
+  "The number of revisions on all pages. Counting them reads the whole history."
   totalCount: Int!
 }
 
 "A revision of the configuration in a list."
 type ConfigRevisionEdge {
-  "Where the revision lies in the list."
+  "The cursor of this item."
   cursor: String!
   "The revision."
   node: ConfigRevision!
 }
 
-"One change of the configuration, made as a whole."
+"A change of the configuration."
 type ConfigRevision {
-  "The revision that it made."
+  "The revision."
   revision: String!
-  "Who did it; \"\" where that is unknown."
+  "The author; \"\" if unknown."
   author: String!
-  "When."
+  "The time."
   time: DateTime!
-  "Why."
+  "The reason."
   message: String
-  "The field manager that did it."
+  "The field manager."
   manager: String
-  "The ticket that was carried out."
+  "The ticket that was applied."
   ticket: String
-  "What was done to which objects, by group, kind, namespace and name."
+  "The changed objects, sorted by group, kind, namespace and name."
   changes: [RevisedObject!]!
 }
 
-"What a revision did to one object."
+"The change of one object in a revision."
 type RevisedObject {
-  "What was done."
+  "The action."
   action: ChangeAction!
   "The object."
   object: ObjectRef!
 }
 
-"A place that configuration objects come from."
+"A source of configuration objects."
 type ConfigSource {
   "Its name."
   name: String!
-  "Its sort."
+  "Its kind."
   kind: ConfigSourceKind!
-  "Its revision; null before it was first read."
+  "Its revision; null until it was read."
   revision: String
-  "How long ago the hub last heard of it; null before it was first read."
+  "The time since its last update; null until it was read."
   age: Duration
-  "What is wrong with it, or with what it holds; what it gave before stays in force."
+  "Problems of the source or of its objects. Objects from before stay in use."
   trouble: [Problem!]!
 }
 
-"A kind of objects that the hub takes."
+"A kind of configuration objects."
 type ConfigKind {
   "Its group."
   group: String!
   "Its name."
   kind: String!
-  "Its name for many, in lower case."
+  "Its plural, in lower case."
   plural: String!
   "Its short names."
   shortNames: [String!]!
-  "Whether its objects lie in namespaces."
+  "Whether its objects have a namespace."
   namespaced: Boolean!
-  "The versions that are taken, the preferred one first."
+  "The accepted versions, the preferred one first."
   versions: [String!]!
   "The version in which its objects are stored."
   storage: String!
 }
 
-"A workload that is to be in the mesh for some time."
+"A workload to register."
 input RegisterWorkloadInput {
-  "The namespace in which it is registered."
+  "Its namespace."
   namespace: String!
-  "A name that no other workload of the namespace has; registering it again replaces it."
+  "A name that is unique in the namespace; registering it again replaces it."
   name: String!
-  "Its IP address, a hostname, or unix:// and the path of a socket."
+  "Its IP address, hostname, or unix:// and the path of a socket."
   address: String!
-  "Its ports by the names that the ports of services have; one that is absent has the number that the service says."
+  "Its ports, by the names of the service's ports; the default is the service's port number."
   ports: [WorkloadPortInput!]
-  "Its labels, by which services select it."
+  "Its labels, with which services select it."
   labels: [LabelInput!]
-  "The network that it is reached in; absent: the hub's."
+  "Its network; the default is the hub's."
   network: String
-  "Where it runs."
+  "Its locality."
   locality: LocalityInput
-  "Its share of the requests, beside those of the others."
+  "Its share of requests relative to the others."
   weight: Int
-  "The service account under which it runs."
+  "Its service account."
   serviceAccount: String
-  "How long the registration holds unless it is renewed, 5s to 24h."
+  "The lifetime of the registration, 5s to 24h."
   ttl: String = "60s"
 }
 
@@ -4891,125 +4891,125 @@ input WorkloadPortInput {
 
 "Which registration to renew."
 input RenewWorkloadInput {
-  "The namespace in which it is registered."
+  "Its namespace."
   namespace: String!
-  "The name under which it is registered."
+  "Its name."
   name: String!
 }
 
 "Which registration to end."
 input ReleaseWorkloadInput {
-  "The namespace in which it is registered."
+  "Its namespace."
   namespace: String!
-  "The name under which it is registered."
+  "Its name."
   name: String!
 }
 
-"A workload that is in the mesh until it expires."
+"The registration of a workload."
 type WorkloadRegistration {
-  "The WorkloadEntry that stands for it."
+  "Its WorkloadEntry."
   object: ObjectRef!
-  "When it goes unless it is renewed."
+  "When it expires unless it is renewed."
   expires: DateTime!
 }
 
-"What became of a registration."
+"The result of a registration."
 type RegisterWorkloadPayload {
-  "The registration as it is now; null where the request was refused."
+  "The registration; null if the request was rejected."
   registration: WorkloadRegistration
-  "Why the request was refused."
+  "The reasons why the request was rejected."
   userErrors: [UserError!]!
 }
 
-"What became of a renewal."
+"The result of a renewal."
 type RenewWorkloadPayload {
-  "The registration as it is now; null where the request was refused."
+  "The registration; null if the request was rejected."
   registration: WorkloadRegistration
-  "Why the request was refused."
+  "The reasons why the request was rejected."
   userErrors: [UserError!]!
 }
 
-"What became of a release."
+"The result of a release."
 type ReleaseWorkloadPayload {
-  "The WorkloadEntry that is gone; null where the request was refused."
+  "The deleted WorkloadEntry; null if the request was rejected."
   object: ObjectRef
-  "Why the request was refused."
+  "The reasons why the request was rejected."
   userErrors: [UserError!]!
 }
 
-"Which things to follow. Each field narrows only the things that have what it speaks of; what is absent or null does not matter."
+"Which items to follow. A field applies only to items that have it; absent and null fields match everything."
 input ChangeFilter {
-  "Only things of these sorts."
+  "Only items of these kinds."
   kinds: [ChangeKind!]
   "This cluster, and services to which it contributes."
   clusterID: String
-  "Services and configuration objects of this namespace."
+  "Services and configuration objects in this namespace."
   namespace: String
-  "Services whose hostname has this text in it, in whatever case."
+  "Services whose hostname contains this text, in any case."
   hostnameContains: String
 }
 
-"What changed from one moment to another, each thing named once. Together with what was there before it is what is there now."
+"The changes since the previous event, each item once. Applied to the previous state, they give the current state."
 type Change {
-  "Go on behind this event with it, on any hub. Null until the last event of a resync."
+  "The cursor for resuming after this event, on any hub. Null until the last event of a resync."
   cursor: String
   "The version of the snapshot after the change."
   version: String!
-  "Whether this is a part of the whole picture, not a change: with the first such event forget all that was there before."
+  "Whether this event is a part of the whole state and not a change. Discard your state at the first such event."
   resync: Boolean!
   "The services that changed."
   services: [ServiceChange!]!
-  "The clusters that changed themselves; that their services did is said by services."
+  "The clusters that changed; changes of their services are in services."
   clusters: [ClusterChange!]!
   "The configuration objects that changed."
   configObjects: [ConfigObjectChange!]!
-  "The networks entered through gateways that changed: with their gateways, and which of these can be reached."
+  "The networks whose gateways, or their reachability, changed."
   networks: [NetworkChange!]!
 }
 
 "A network that changed."
 type NetworkChange {
-  "What happened to it; CREATE for all of a resync."
+  "What happened to it; CREATE in a resync."
   action: ChangeAction!
-  "The network as it is now; the last that there was when it is gone."
+  "The network; its last state if it was deleted."
   network: Network!
 }
 
 "A service that changed."
 type ServiceChange {
-  "What happened to it; CREATE for all of a resync."
+  "What happened to it; CREATE in a resync."
   action: ChangeAction!
-  "The service as it is now; the last that there was when it is gone."
+  "The service; its last state if it was deleted."
   service: Service!
 }
 
 "A cluster that changed."
 type ClusterChange {
-  "What happened to it; CREATE for all of a resync."
+  "What happened to it; CREATE in a resync."
   action: ChangeAction!
-  "The cluster as it is now; the last that there was when it is gone."
+  "The cluster; its last state if it was detached."
   cluster: Cluster!
 }
 
 "A configuration object that changed."
 type ConfigObjectChange {
-  "What happened to it; CREATE for all of a resync."
+  "What happened to it; CREATE in a resync."
   action: ChangeAction!
-  "The object; its revision is the last one when it is gone."
+  "The object; if it was deleted, with its last revision."
   object: ObjectRef!
 }
 
-"A cluster to attach, with one of kubernetes and consul."
+"A cluster to attach; set either kubernetes or consul."
 input AttachClusterInput {
-  "Its ID: up to 63 lower-case letters, digits and dashes. It stays."
+  "Its ID: up to 63 lower-case letters, digits and dashes. It cannot change."
   clusterID: String!
-  "The network of its endpoints; absent: what the cluster names itself, else default."
+  "The network of its endpoints; the default is the one that the cluster names, or default."
   network: String
-  "Who wins when clusters disagree: the lower number; absent: 100."
+  "The cluster with the lower number wins if clusters disagree; the default is 100."
   precedence: Int
-  "Further names by which its proxies and tokens may name it, such as Kubernetes, Istio's default cluster ID."
+  "Additional names of the cluster that proxies and tokens may use, such as Kubernetes, Istio's default cluster ID."
   aliases: [String!]
-  "Only look at the cluster: every check answers one finding."
+  "Only check the cluster: every check returns one finding."
   dryRun: Boolean
   "A Kubernetes cluster."
   kubernetes: KubernetesAccessInput
@@ -5017,21 +5017,21 @@ input AttachClusterInput {
   consul: ConsulAccessInput
 }
 
-"How a Kubernetes cluster is reached."
+"Access to a Kubernetes cluster."
 input KubernetesAccessInput {
-  "The text of a kubeconfig. Only inline certificates and tokens are taken; nothing of it is executed and no file is opened."
+  "A kubeconfig with inline certificates or tokens. The hub executes nothing in it and opens no files."
   kubeconfig: String!
-  "Which context of it; absent: the current one."
+  "The context; the default is the current one."
   context: String
 }
 
-"How a Consul datacenter is reached."
+"Access to a Consul datacenter."
 input ConsulAccessInput {
   "The URL of an agent or a server."
   address: String!
   "The token."
   token: String
-  "The datacenter to read; absent: that of the agent."
+  "The datacenter to read; the default is that of the agent."
   datacenter: String
   "Certificates."
   tls: ConsulTLSInput
@@ -5039,7 +5039,7 @@ input ConsulAccessInput {
 
 "Certificates and a key, as PEM."
 input ConsulTLSInput {
-  "The authorities that sign the server's certificate; absent: those of the system."
+  "The CAs that sign the server's certificate; the default is those of the system."
   ca: String
   "The hub's own certificate."
   cert: String
@@ -5047,11 +5047,11 @@ input ConsulTLSInput {
   key: String
 }
 
-"New credentials of an attached cluster: one of kubernetes and consul."
+"New credentials of an attached cluster; set either kubernetes or consul."
 input RotateClusterInput {
-  "Which cluster."
+  "The cluster ID."
   clusterID: String!
-  "Only look at the cluster with them: every check answers one finding."
+  "Only check the cluster with them: every check returns one finding."
   dryRun: Boolean
   "A Kubernetes cluster."
   kubernetes: KubernetesAccessInput
@@ -5059,105 +5059,105 @@ input RotateClusterInput {
   consul: ConsulAccessInput
 }
 
-"The cluster whose held list, or whose other identity, is believed."
+"The cluster to confirm."
 input ConfirmClusterInput {
-  "Which cluster."
+  "The cluster ID."
   clusterID: String!
 }
 
 "The cluster to detach."
 input DetachClusterInput {
-  "Which cluster."
+  "The cluster ID."
   clusterID: String!
 }
 
-"What became of an attach."
+"The result of attaching a cluster."
 type AttachClusterPayload {
-  "The cluster; null where it was not attached."
+  "The cluster; null if it was not attached."
   cluster: Cluster
-  "What the look at the cluster found."
+  "The results of the checks."
   findings: [Finding!]!
-  "Why it was refused; with any, nothing was changed."
+  "The reasons why the request was rejected. If there are any, nothing was changed."
   userErrors: [UserError!]!
 }
 
-"What became of a rotation."
+"The result of a rotation."
 type RotateClusterPayload {
-  "The cluster; null where there is none."
+  "The cluster; null if it does not exist."
   cluster: Cluster
-  "What the look at the cluster found."
+  "The results of the checks."
   findings: [Finding!]!
-  "Why it was refused; with any, nothing was changed."
+  "The reasons why the request was rejected. If there are any, nothing was changed."
   userErrors: [UserError!]!
 }
 
-"What became of a confirmation."
+"The result of a confirmation."
 type ConfirmClusterPayload {
-  "The cluster; null where there is none."
+  "The cluster; null if it does not exist."
   cluster: Cluster
-  "Why it was refused; with any, nothing was changed."
+  "The reasons why the request was rejected. If there are any, nothing was changed."
   userErrors: [UserError!]!
 }
 
-"What became of a detachment."
+"The result of detaching a cluster."
 type DetachClusterPayload {
-  "The ID, under which nothing is left; null where it was refused."
+  "The ID of the detached cluster; null if the request was rejected."
   clusterID: String
-  "Why it was refused; with any, nothing was changed."
+  "The reasons why the request was rejected. If there are any, nothing was changed."
   userErrors: [UserError!]!
 }
 
-"A network: addresses that reach each other."
+"A network: addresses that can reach each other directly."
 type Network {
-  "What it is called."
+  "Its ID."
   networkID: String!
-  "The ranges that are in it."
+  "Its address ranges."
   cidrs: [String!]!
-  "The clusters whose endpoints are in it unless they say otherwise."
+  "The clusters whose endpoints are in it, unless the endpoints name another network."
   clusterIDs: [String!]!
-  "Whether it is entered through gateways, also where none has an address now; others are sent to directly."
+  "Whether it is entered through gateways, even if none has an address now. Other networks are reached directly."
   gated: Boolean!
-  "Its gateways, each address and port once, in their order."
+  "Its gateways, each address and port once."
   gateways: [NetworkGateway!]!
-  "Gateways, or addresses of them, that are not used."
+  "Gateways, or addresses of gateways, that are not used."
   refusedGateways: [RefusedGateway!]!
 }
 
-"An entry of a network."
+"A gateway of a network."
 type NetworkGateway {
   "Its address and port, like 192.0.2.1:15443."
   address: String!
-  "Where it is."
+  "Its locality."
   locality: Locality!
-  "The networks whose proxies may enter by it; none: all."
+  "The networks whose proxies may enter through it; empty means all."
   from: [String!]!
-  "What it is to the proxies of each network that probed it, in the order of these networks."
+  "Its reachability from each network that probes it, sorted by network."
   health: [GatewayHealth!]!
 }
 
-"What a gateway is to the proxies of a network, as far as probes can tell. It is evidence of the data path; that of the control link is the status of clusters."
+"The reachability of a gateway from a network, as reported by probes of the data path. The hub's own connections are shown in the status of clusters."
 type GatewayHealth {
-  "The network from which it was probed."
+  "The network from which it is probed."
   observer: String!
-  "Whether the probes reach it."
+  "Whether probes reach it."
   reachable: Boolean!
-  "Since when that is so."
+  "Since when."
   since: DateTime!
-  "Whether proxies of the observer enter by it, and why."
+  "Whether proxies of the observer use it, and why."
   standing: GatewayStanding!
 }
 
-"Whether proxies enter by a gateway, and why."
+"Whether proxies use a gateway, and why."
 enum GatewayStanding {
-  "They do: nobody has probed it from there."
+  "Used: it was not probed from there."
   UNPROBED
-  "They do: it can be reached."
+  "Used: it can be reached."
   REACHABLE
-  "They do not: it cannot be reached, and another one can."
+  "Not used: it cannot be reached, and another gateway can."
   UNREACHABLE
-  "They do, although it cannot be reached: none can."
+  "Used although it cannot be reached, because no gateway can."
   LAST_RESORT
-  "They do not: it is for other networks."
+  "Not used: it is for other networks."
   NOT_SERVING
 }
 
@@ -5169,7 +5169,7 @@ type RefusedGateway {
   why: String!
 }
 
-"Who signs certificates of workloads, and whom the hub believes."
+"Who signs workload certificates, and which roots are trusted."
 type CertificateAuthority {
   "The trust domain of the certificates that the hub signs."
   trustDomain: String!
@@ -5177,9 +5177,9 @@ type CertificateAuthority {
   source: SignerSource!
   "Whether the hub can sign now."
   signs: Boolean!
-  "What is wrong, and what to do; null when nothing is."
+  "What is wrong and what to do; null if nothing is wrong."
   message: String
-  "The signers, in the order in which they take turns."
+  "The signers, in the order in which they sign."
   signers: [Signer!]!
   "The roots that are trusted, for each trust domain."
   bundles: [TrustBundle!]!
@@ -5187,41 +5187,41 @@ type CertificateAuthority {
 
 "Where signers come from."
 enum SignerSource {
-  "The hub makes its own roots."
+  "The hub creates its own roots."
   OWN
-  "An intermediate, from files."
+  "An intermediate CA from files."
   FILES
-  "An intermediate, from a Secret of a cluster."
+  "An intermediate CA from a Secret in a cluster."
   SECRET
-  "Others sign; the hub does not."
+  "Another CA signs."
   NONE
 }
 
-"One that signs certificates, in its turn."
+"A CA certificate with its key that signs workload certificates."
 type Signer {
   "SHA-256 of its certificate."
   fingerprint: String!
   "The subject of its certificate."
   subject: String!
-  "What it does now."
+  "Its current state."
   turn: SignerTurn!
-  "Since when its roots are trusted."
+  "Since when its root is trusted."
   trustedSince: DateTime!
-  "From when on it signs."
+  "When it starts to sign."
   signsFrom: DateTime!
-  "When the first certificate that leads to its root ends."
+  "When the first certificate in its chain expires."
   expiresAt: DateTime!
 }
 
-"What a signer does."
+"The state of a signer."
 enum SignerTurn {
-  "Its roots are trusted; it signs later."
+  "Its root is trusted; it will sign later."
   WAITING
   "It signs."
   SIGNING
-  "What it signed is still in use."
+  "It no longer signs; certificates that it signed are still in use."
   RETIRED
-  "Its key cannot be opened, or its certificate has ended."
+  "Its key cannot be opened, or its certificate has expired."
   UNUSABLE
 }
 
@@ -5239,23 +5239,23 @@ type TrustRoot {
   fingerprint: String!
   "The subject of its certificate."
   subject: String!
-  "When it ends."
+  "When it expires."
   expiresAt: DateTime!
-  "The clusters for which it was said to stand; none: certificates of the hub's own signers say it."
+  "The clusters whose workloads have certificates from it; empty for the hub's own roots, whose certificates name the cluster."
   clusterIDs: [String!]!
 }
 
 "How to rotate the certificate authority."
 input RotateCertificateAuthorityInput {
-  "Make a root although the key of one cannot be opened, and may never be again. Such a new root signs at once: proxies trust it when they have heard of it, within seconds."
+  "Create a root even if the key of a signer cannot be opened; that key is abandoned. The new root signs at once, and proxies trust it within seconds."
   force: Boolean
 }
 
-"What became of a rotation."
+"The result of a rotation."
 type RotateCertificateAuthorityPayload {
-  "The authority after it; null where the hub could not be asked."
+  "The authority after the rotation; null if it is unknown."
   certificateAuthority: CertificateAuthority
-  "What is wrong with the request."
+  "The reasons why the request was rejected."
   userErrors: [UserError!]!
 }
 `, BuiltIn: false},

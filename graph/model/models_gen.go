@@ -10,56 +10,56 @@ import (
 	"time"
 )
 
-// What can be fetched again by its ID.
+// An object that can be fetched by its ID.
 type Node interface {
 	IsNode()
 }
 
 // What to apply and how.
 type ApplyInput struct {
-	// Texts of manifests: YAML or JSON, as many documents as you like. Either these or files.
+	// Manifests: YAML or JSON with any number of documents. Set either manifests or files.
 	Manifests []string `json:"manifests,omitempty"`
-	// Texts of manifests that have names. Either these or manifests.
+	// Named manifests. Set either files or manifests.
 	Files []ManifestInput `json:"files,omitempty"`
-	// Only say what would happen.
+	// Only report what would happen.
 	DryRun *bool `json:"dryRun,omitempty"`
-	// The field manager that will own the fields which the manifests set; absent: isthmus.
+	// The field manager that owns the fields of the manifests; the default is isthmus.
 	FieldManager *string `json:"fieldManager,omitempty"`
 	// Take over fields that other managers own.
 	Force *bool `json:"force,omitempty"`
-	// The namespace of manifests that name none; absent: default.
+	// The namespace of manifests without one; the default is default.
 	Namespace *string `json:"namespace,omitempty"`
-	// Refuse a manifest whose metadata.resourceVersion is not the revision of the stored object; absent: the field is ignored.
+	// Reject a manifest whose metadata.resourceVersion is not the revision of the stored object. By default the field is ignored.
 	CompareResourceVersion *bool `json:"compareResourceVersion,omitempty"`
-	// The name of the manifests as a whole: every object is labelled with it.
+	// A name for these manifests; every object is labelled with it.
 	Set *string `json:"set,omitempty"`
 	// Delete the objects of the set that are not among the manifests; those with the annotation isthmus.dev/prune: "false" are protected.
 	Prune *bool `json:"prune,omitempty"`
-	// A ticket of a dry run whose outcome is to be carried out.
+	// The ticket of a dry run whose result is to be applied.
 	Ticket *string `json:"ticket,omitempty"`
-	// Why, for the history.
+	// The reason, for the history.
 	Message *string `json:"message,omitempty"`
-	// A text of your choice: repeating a request with the same one changes nothing and has the same answer.
+	// A string of your choice. Repeating the request with it changes nothing and returns the same answer.
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
-	// Refuse unless the configuration is at this revision.
+	// Fail unless the configuration is at this revision.
 	ExpectedRevision *string `json:"expectedRevision,omitempty"`
-	// Refuse unless each of these objects is at its revision.
+	// Fail unless each of these objects is at its revision.
 	ExpectedRevisions []ExpectedRevisionInput `json:"expectedRevisions,omitempty"`
-	// Answer only when proxies have the change; absent: at once.
+	// Answer when proxies have the change; by default, answer at once.
 	WaitFor *WaitInput `json:"waitFor,omitempty"`
 }
 
-// A cluster to attach, with one of kubernetes and consul.
+// A cluster to attach; set either kubernetes or consul.
 type AttachClusterInput struct {
-	// Its ID: up to 63 lower-case letters, digits and dashes. It stays.
+	// Its ID: up to 63 lower-case letters, digits and dashes. It cannot change.
 	ClusterID string `json:"clusterID"`
-	// The network of its endpoints; absent: what the cluster names itself, else default.
+	// The network of its endpoints; the default is the one that the cluster names, or default.
 	Network *string `json:"network,omitempty"`
-	// Who wins when clusters disagree: the lower number; absent: 100.
+	// The cluster with the lower number wins if clusters disagree; the default is 100.
 	Precedence *int `json:"precedence,omitempty"`
-	// Further names by which its proxies and tokens may name it, such as Kubernetes, Istio's default cluster ID.
+	// Additional names of the cluster that proxies and tokens may use, such as Kubernetes, Istio's default cluster ID.
 	Aliases []string `json:"aliases,omitempty"`
-	// Only look at the cluster: every check answers one finding.
+	// Only check the cluster: every check returns one finding.
 	DryRun *bool `json:"dryRun,omitempty"`
 	// A Kubernetes cluster.
 	Kubernetes *KubernetesAccessInput `json:"kubernetes,omitempty"`
@@ -67,17 +67,17 @@ type AttachClusterInput struct {
 	Consul *ConsulAccessInput `json:"consul,omitempty"`
 }
 
-// What became of an attach.
+// The result of attaching a cluster.
 type AttachClusterPayload struct {
-	// The cluster; null where it was not attached.
+	// The cluster; null if it was not attached.
 	Cluster *Cluster `json:"cluster,omitempty"`
-	// What the look at the cluster found.
+	// The results of the checks.
 	Findings []Finding `json:"findings"`
-	// Why it was refused; with any, nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// Who signs certificates of workloads, and whom the hub believes.
+// Who signs workload certificates, and which roots are trusted.
 type CertificateAuthority struct {
 	// The trust domain of the certificates that the hub signs.
 	TrustDomain string `json:"trustDomain"`
@@ -85,69 +85,69 @@ type CertificateAuthority struct {
 	Source SignerSource `json:"source"`
 	// Whether the hub can sign now.
 	Signs bool `json:"signs"`
-	// What is wrong, and what to do; null when nothing is.
+	// What is wrong and what to do; null if nothing is wrong.
 	Message *string `json:"message,omitempty"`
-	// The signers, in the order in which they take turns.
+	// The signers, in the order in which they sign.
 	Signers []Signer `json:"signers"`
 	// The roots that are trusted, for each trust domain.
 	Bundles []TrustBundle `json:"bundles"`
 }
 
-// What changed from one moment to another, each thing named once. Together with what was there before it is what is there now.
+// The changes since the previous event, each item once. Applied to the previous state, they give the current state.
 type Change struct {
-	// Go on behind this event with it, on any hub. Null until the last event of a resync.
+	// The cursor for resuming after this event, on any hub. Null until the last event of a resync.
 	Cursor *string `json:"cursor,omitempty"`
 	// The version of the snapshot after the change.
 	Version string `json:"version"`
-	// Whether this is a part of the whole picture, not a change: with the first such event forget all that was there before.
+	// Whether this event is a part of the whole state and not a change. Discard your state at the first such event.
 	Resync bool `json:"resync"`
 	// The services that changed.
 	Services []ServiceChange `json:"services"`
-	// The clusters that changed themselves; that their services did is said by services.
+	// The clusters that changed; changes of their services are in services.
 	Clusters []ClusterChange `json:"clusters"`
 	// The configuration objects that changed.
 	ConfigObjects []ConfigObjectChange `json:"configObjects"`
-	// The networks entered through gateways that changed: with their gateways, and which of these can be reached.
+	// The networks whose gateways, or their reachability, changed.
 	Networks []NetworkChange `json:"networks"`
 }
 
-// Which things to follow. Each field narrows only the things that have what it speaks of; what is absent or null does not matter.
+// Which items to follow. A field applies only to items that have it; absent and null fields match everything.
 type ChangeFilter struct {
-	// Only things of these sorts.
+	// Only items of these kinds.
 	Kinds []ChangeKind `json:"kinds,omitempty"`
 	// This cluster, and services to which it contributes.
 	ClusterID *string `json:"clusterID,omitempty"`
-	// Services and configuration objects of this namespace.
+	// Services and configuration objects in this namespace.
 	Namespace *string `json:"namespace,omitempty"`
-	// Services whose hostname has this text in it, in whatever case.
+	// Services whose hostname contains this text, in any case.
 	HostnameContains *string `json:"hostnameContains,omitempty"`
 }
 
 // A cluster that changed.
 type ClusterChange struct {
-	// What happened to it; CREATE for all of a resync.
+	// What happened to it; CREATE in a resync.
 	Action ChangeAction `json:"action"`
-	// The cluster as it is now; the last that there was when it is gone.
+	// The cluster; its last state if it was detached.
 	Cluster Cluster `json:"cluster"`
 }
 
 // A cluster in a list.
 type ClusterEdge struct {
-	// Where the cluster lies in the list.
+	// The cursor of this item.
 	Cursor string `json:"cursor"`
 	// The cluster.
 	Node Cluster `json:"node"`
 }
 
-// What tells a cluster from every other.
+// What identifies a cluster.
 type ClusterIdentity struct {
 	// The UID of the namespace kube-system, or Consul's datacenter and servers.
 	UID string `json:"uid"`
-	// The network that the cluster itself names.
+	// The network that the cluster names itself.
 	Network *string `json:"network,omitempty"`
 }
 
-// How one cluster calls a port.
+// The name of a port in one cluster.
 type ClusterPortName struct {
 	// The cluster.
 	ClusterID string `json:"clusterID"`
@@ -155,21 +155,21 @@ type ClusterPortName struct {
 	Name string `json:"name"`
 }
 
-// How the hub's link to a cluster is.
+// The state of the hub's connection to a cluster.
 type ClusterStatus struct {
-	// The state of the link.
+	// The phase of the connection.
 	Phase ClusterPhase `json:"phase"`
-	// When that phase began.
+	// The start of the phase.
 	Since *time.Time `json:"since,omitempty"`
-	// When the cluster last said anything new.
+	// The time of the last change in the cluster.
 	LastEvent *time.Time `json:"lastEvent,omitempty"`
-	// When the hub last had a whole list from it.
+	// The last time when the hub had a complete list.
 	LastSync *time.Time `json:"lastSync,omitempty"`
-	// What is wrong and what to do; null when nothing is.
+	// What is wrong and what to do; null if nothing is wrong.
 	Message *string `json:"message,omitempty"`
-	// When the saved state was written that is served in place of the cluster; null when the cluster itself was heard since the hub began.
+	// The time of the saved state that is served; null if the hub has read the cluster since it started.
 	LastKnownGood *time.Time `json:"lastKnownGood,omitempty"`
-	// How old that saved state is.
+	// The age of the saved state.
 	LastKnownGoodAge *time.Duration `json:"lastKnownGoodAge,omitempty"`
 }
 
@@ -177,23 +177,23 @@ type ClusterStatus struct {
 type ClusterVIPs struct {
 	// The cluster.
 	ClusterID string `json:"clusterID"`
-	// Addresses; a CIDR where the service has one.
+	// Addresses or CIDR blocks.
 	Addresses []string `json:"addresses"`
 }
 
-// A kind of objects that the hub takes.
+// A kind of configuration objects.
 type ConfigKind struct {
 	// Its group.
 	Group string `json:"group"`
 	// Its name.
 	Kind string `json:"kind"`
-	// Its name for many, in lower case.
+	// Its plural, in lower case.
 	Plural string `json:"plural"`
 	// Its short names.
 	ShortNames []string `json:"shortNames"`
-	// Whether its objects lie in namespaces.
+	// Whether its objects have a namespace.
 	Namespaced bool `json:"namespaced"`
-	// The versions that are taken, the preferred one first.
+	// The accepted versions, the preferred one first.
 	Versions []string `json:"versions"`
 	// The version in which its objects are stored.
 	Storage string `json:"storage"`
@@ -201,31 +201,31 @@ type ConfigKind struct {
 
 // A configuration object that changed.
 type ConfigObjectChange struct {
-	// What happened to it; CREATE for all of a resync.
+	// What happened to it; CREATE in a resync.
 	Action ChangeAction `json:"action"`
-	// The object; its revision is the last one when it is gone.
+	// The object; if it was deleted, with its last revision.
 	Object ObjectRef `json:"object"`
 }
 
 // A configuration object in a list.
 type ConfigObjectEdge struct {
-	// Where the object lies in the list.
+	// The cursor of this item.
 	Cursor string `json:"cursor"`
 	// The object.
 	Node ConfigObject `json:"node"`
 }
 
-// Which configuration objects to list; what is absent or null does not matter.
+// Which configuration objects to list; absent and null fields match everything.
 type ConfigObjectFilter struct {
-	// Objects of kinds of this group.
+	// Objects of this group.
 	Group *string `json:"group,omitempty"`
 	// Objects of this kind.
 	Kind *string `json:"kind,omitempty"`
-	// Objects of this namespace; "": those without one.
+	// Objects in this namespace; "" for objects without one.
 	Namespace *string `json:"namespace,omitempty"`
-	// Objects of this name.
+	// Objects with this name.
 	Name *string `json:"name,omitempty"`
-	// Objects from sources of this sort.
+	// Objects from sources of this kind.
 	Source *ConfigSourceKind `json:"source,omitempty"`
 	// Objects that were applied with this set.
 	Set *string `json:"set,omitempty"`
@@ -233,77 +233,77 @@ type ConfigObjectFilter struct {
 	Labels []LabelInput `json:"labels,omitempty"`
 }
 
-// One change of the configuration, made as a whole.
+// A change of the configuration.
 type ConfigRevision struct {
-	// The revision that it made.
+	// The revision.
 	Revision string `json:"revision"`
-	// Who did it; "" where that is unknown.
+	// The author; "" if unknown.
 	Author string `json:"author"`
-	// When.
+	// The time.
 	Time time.Time `json:"time"`
-	// Why.
+	// The reason.
 	Message *string `json:"message,omitempty"`
-	// The field manager that did it.
+	// The field manager.
 	Manager *string `json:"manager,omitempty"`
-	// The ticket that was carried out.
+	// The ticket that was applied.
 	Ticket *string `json:"ticket,omitempty"`
-	// What was done to which objects, by group, kind, namespace and name.
+	// The changed objects, sorted by group, kind, namespace and name.
 	Changes []RevisedObject `json:"changes"`
 }
 
 // A revision of the configuration in a list.
 type ConfigRevisionEdge struct {
-	// Where the revision lies in the list.
+	// The cursor of this item.
 	Cursor string `json:"cursor"`
 	// The revision.
 	Node ConfigRevision `json:"node"`
 }
 
-// A place that configuration objects come from.
+// A source of configuration objects.
 type ConfigSource struct {
 	// Its name.
 	Name string `json:"name"`
-	// Its sort.
+	// Its kind.
 	Kind ConfigSourceKind `json:"kind"`
-	// Its revision; null before it was first read.
+	// Its revision; null until it was read.
 	Revision *string `json:"revision,omitempty"`
-	// How long ago the hub last heard of it; null before it was first read.
+	// The time since its last update; null until it was read.
 	Age *time.Duration `json:"age,omitempty"`
-	// What is wrong with it, or with what it holds; what it gave before stays in force.
+	// Problems of the source or of its objects. Objects from before stay in use.
 	Trouble []Problem `json:"trouble"`
 }
 
-// The cluster whose held list, or whose other identity, is believed.
+// The cluster to confirm.
 type ConfirmClusterInput struct {
-	// Which cluster.
+	// The cluster ID.
 	ClusterID string `json:"clusterID"`
 }
 
-// What became of a confirmation.
+// The result of a confirmation.
 type ConfirmClusterPayload struct {
-	// The cluster; null where there is none.
+	// The cluster; null if it does not exist.
 	Cluster *Cluster `json:"cluster,omitempty"`
-	// Why it was refused; with any, nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// Something about which clusters disagree.
+// A disagreement between clusters.
 type Conflict struct {
 	// A stable code, like PORT_PROTOCOL.
 	Kind string `json:"kind"`
-	// What differs and whose word holds.
+	// What differs, and what is used.
 	Message string `json:"message"`
-	// The clusters that are concerned, the winner first.
+	// The clusters, the winner first.
 	ClusterIDs []string `json:"clusterIDs"`
 }
 
-// How a Consul datacenter is reached.
+// Access to a Consul datacenter.
 type ConsulAccessInput struct {
 	// The URL of an agent or a server.
 	Address string `json:"address"`
 	// The token.
 	Token *string `json:"token,omitempty"`
-	// The datacenter to read; absent: that of the agent.
+	// The datacenter to read; the default is that of the agent.
 	Datacenter *string `json:"datacenter,omitempty"`
 	// Certificates.
 	TLS *ConsulTLSInput `json:"tls,omitempty"`
@@ -311,7 +311,7 @@ type ConsulAccessInput struct {
 
 // Certificates and a key, as PEM.
 type ConsulTLSInput struct {
-	// The authorities that sign the server's certificate; absent: those of the system.
+	// The CAs that sign the server's certificate; the default is those of the system.
 	Ca *string `json:"ca,omitempty"`
 	// The hub's own certificate.
 	Cert *string `json:"cert,omitempty"`
@@ -323,63 +323,63 @@ type ConsulTLSInput struct {
 type DeleteInput struct {
 	// The objects.
 	Objects []ObjectRefInput `json:"objects"`
-	// Only say what would happen.
+	// Only report what would happen.
 	DryRun *bool `json:"dryRun,omitempty"`
-	// Why, for the history.
+	// The reason, for the history.
 	Message *string `json:"message,omitempty"`
-	// A text of your choice: repeating a request with the same one changes nothing and has the same answer.
+	// A string of your choice. Repeating the request with it changes nothing and returns the same answer.
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
-	// Refuse unless the configuration is at this revision.
+	// Fail unless the configuration is at this revision.
 	ExpectedRevision *string `json:"expectedRevision,omitempty"`
-	// Answer only when proxies have the change; absent: at once.
+	// Answer when proxies have the change; by default, answer at once.
 	WaitFor *WaitInput `json:"waitFor,omitempty"`
 }
 
 // The cluster to detach.
 type DetachClusterInput struct {
-	// Which cluster.
+	// The cluster ID.
 	ClusterID string `json:"clusterID"`
 }
 
-// What became of a detachment.
+// The result of detaching a cluster.
 type DetachClusterPayload struct {
-	// The ID, under which nothing is left; null where it was refused.
+	// The ID of the detached cluster; null if the request was rejected.
 	ClusterID *string `json:"clusterID,omitempty"`
-	// Why it was refused; with any, nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // An endpoint in a list.
 type EndpointEdge struct {
-	// Where the endpoint lies in the list.
+	// The cursor of this item.
 	Cursor string `json:"cursor"`
 	// The endpoint.
 	Node Endpoint `json:"node"`
 }
 
-// Whether a proxy sends to an endpoint, and why.
+// Whether a proxy uses an endpoint, and why.
 type EndpointExplanation struct {
 	// The endpoint.
 	Endpoint Endpoint `json:"endpoint"`
-	// Whether the proxy sends to it.
+	// Whether the proxy uses it.
 	Included bool `json:"included"`
-	// How it is reached.
+	// How the proxy reaches it.
 	Via Via `json:"via"`
-	// A stable code of the reason.
+	// The stable code of the reason.
 	Reason string `json:"reason"`
-	// The reason, for people.
+	// The reason in words.
 	Message string `json:"message"`
-	// The object because of which it is so, if there is one.
+	// The object that causes it, if there is one.
 	Cause *ObjectRef `json:"cause,omitempty"`
 }
 
-// Which endpoints to list; what is absent or null does not matter.
+// Which endpoints to list; absent and null fields match everything.
 type EndpointFilter struct {
 	// Endpoints of this cluster.
 	ClusterID *string `json:"clusterID,omitempty"`
 	// Endpoints in this network.
 	Network *string `json:"network,omitempty"`
-	// Endpoints of this place.
+	// Endpoints in this locality.
 	Locality *LocalityInput `json:"locality,omitempty"`
 	// Endpoints with all of these labels.
 	Labels []LabelInput `json:"labels,omitempty"`
@@ -395,83 +395,83 @@ type EndpointPort struct {
 	Number int `json:"number"`
 }
 
-// The revision at which an object is expected.
+// The expected revision of an object.
 type ExpectedRevisionInput struct {
 	// The group of its kind.
 	Group string `json:"group"`
 	// Its kind.
 	Kind string `json:"kind"`
-	// Its namespace; absent where it has none.
+	// Its namespace; absent if it has none.
 	Namespace *string `json:"namespace,omitempty"`
 	// Its name.
 	Name string `json:"name"`
-	// The revision at which it last changed; 0: there must be no such object.
+	// The revision at which it last changed; 0 means that it must not exist.
 	Revision string `json:"revision"`
 }
 
-// What a proxy sends to when a service is called, and why.
+// Which endpoints of a service a proxy uses, and why.
 type Explanation struct {
-	// The version of the view that it holds for.
+	// The version of the snapshot that it describes.
 	Version string `json:"version"`
-	// Each endpoint of each cluster, those that the proxy does not send to included.
+	// Every endpoint of every cluster, including those that the proxy does not use.
 	Endpoints []EndpointExplanation `json:"endpoints"`
 }
 
-// Something worth knowing of a request or an object.
+// A note about a request or an object.
 type Finding struct {
 	// A stable code.
 	Code string `json:"code"`
-	// How much it matters.
+	// Its severity.
 	Severity Severity `json:"severity"`
 	// What it is and what to do.
 	Message string `json:"message"`
-	// The object that it is about; null where it is about the whole.
+	// The object; null if the finding is about the whole request.
 	Object *ObjectRef `json:"object,omitempty"`
 	// The path of the field within the object.
 	Field *string `json:"field,omitempty"`
 }
 
-// What a gateway is to the proxies of a network, as far as probes can tell. It is evidence of the data path; that of the control link is the status of clusters.
+// The reachability of a gateway from a network, as reported by probes of the data path. The hub's own connections are shown in the status of clusters.
 type GatewayHealth struct {
-	// The network from which it was probed.
+	// The network from which it is probed.
 	Observer string `json:"observer"`
-	// Whether the probes reach it.
+	// Whether probes reach it.
 	Reachable bool `json:"reachable"`
-	// Since when that is so.
+	// Since when.
 	Since time.Time `json:"since"`
-	// Whether proxies of the observer enter by it, and why.
+	// Whether proxies of the observer use it, and why.
 	Standing GatewayStanding `json:"standing"`
 }
 
-// An object that is not in force because an earlier source has it too.
+// An object that is not used because a source with higher precedence has it, too.
 type HiddenObject struct {
-	// The sort of the source that has it.
+	// The kind of its source.
 	Source ConfigSourceKind `json:"source"`
-	// The name of that source.
+	// The name of its source.
 	SourceName string `json:"sourceName"`
 }
 
-// The hub that answers.
+// The hub that answers the request.
 type Hub struct {
 	// The version of the program.
 	Version string `json:"version"`
-	// The ID under which the hub's own services stand.
+	// The cluster ID of the hub's own services.
 	ClusterID string `json:"clusterID"`
-	// The version of the snapshot that this answer speaks of. It rises with each change and starts anew with the process.
+	// The version of the snapshot that this answer describes. It rises with each change and starts anew with the process.
 	SnapshotVersion string `json:"snapshotVersion"`
-	// The revision of the configuration that this answer speaks of, the same on every hub of one store; null on a hub without configuration. It can be given to another hub as minRevision or expectedRevision.
+	// The revision of the configuration that this answer describes, which is the same on every hub of one store; null on a hub without configuration. You can pass it to another hub as minRevision or expectedRevision.
 	Revision *string `json:"revision,omitempty"`
 }
 
-// How a Kubernetes cluster is reached.
+// Access to a Kubernetes cluster.
 type KubernetesAccessInput struct {
-	// The text of a kubeconfig. Only inline certificates and tokens are taken; nothing of it is executed and no file is opened.
+	// A kubeconfig with inline certificates or tokens. The hub executes nothing in it and opens no files.
 	Kubeconfig string `json:"kubeconfig"`
-	// Which context of it; absent: the current one.
+	// The context; the default is the current one.
 	Context *string `json:"context,omitempty"`
 }
 
-// A key with its value.
+// A label.
 type Label struct {
 	// The key.
 	Key string `json:"key"`
@@ -479,7 +479,7 @@ type Label struct {
 	Value string `json:"value"`
 }
 
-// A key with its value, to ask for.
+// A label, as input.
 type LabelInput struct {
 	// The key.
 	Key string `json:"key"`
@@ -487,105 +487,105 @@ type LabelInput struct {
 	Value string `json:"value"`
 }
 
-// Where something runs.
+// A locality.
 type Locality struct {
-	// The region; "" where unknown.
+	// The region; "" if unknown.
 	Region string `json:"region"`
-	// The zone within the region; "" where unknown.
+	// The zone within the region; "" if unknown.
 	Zone string `json:"zone"`
-	// The part of the zone; "" where unknown.
+	// The sub-zone; "" if unknown.
 	SubZone string `json:"subZone"`
 }
 
-// A place to ask for; what is absent or null does not matter.
+// A locality, as input; absent and null fields match everything.
 type LocalityInput struct {
 	// The region.
 	Region *string `json:"region,omitempty"`
 	// The zone within the region.
 	Zone *string `json:"zone,omitempty"`
-	// The part of the zone.
+	// The sub-zone.
 	SubZone *string `json:"subZone,omitempty"`
 }
 
-// A named text of manifests.
+// A named file of manifests.
 type ManifestInput struct {
-	// The name by which problems call it, such as that of a file.
+	// Its name in problems, such as a file name.
 	Name string `json:"name"`
-	// YAML or JSON, as many documents as you like.
+	// YAML or JSON with any number of documents.
 	Content string `json:"content"`
 }
 
 // A network that changed.
 type NetworkChange struct {
-	// What happened to it; CREATE for all of a resync.
+	// What happened to it; CREATE in a resync.
 	Action ChangeAction `json:"action"`
-	// The network as it is now; the last that there was when it is gone.
+	// The network; its last state if it was deleted.
 	Network Network `json:"network"`
 }
 
-// Something that an object says and the hub does not carry out.
+// A field or value of an object that has no effect.
 type NotHonoured struct {
 	// The path of the field within the object.
 	Field string `json:"field"`
-	// Why.
+	// The reason.
 	Reason string `json:"reason"`
 }
 
-// What names a configuration object.
+// A reference to a configuration object.
 type ObjectRef struct {
 	// The group of its kind.
 	Group string `json:"group"`
 	// Its kind.
 	Kind string `json:"kind"`
-	// Its namespace; "" where it has none.
+	// Its namespace; "" if it has none.
 	Namespace string `json:"namespace"`
 	// Its name.
 	Name string `json:"name"`
-	// The revision of its source at which it last changed; null where that is unknown or nothing is left of it.
+	// The revision at which it last changed; null if unknown or if it was deleted.
 	Revision *string `json:"revision,omitempty"`
 }
 
-// What names a configuration object, to ask for.
+// A reference to a configuration object, as input.
 type ObjectRefInput struct {
 	// The group of its kind.
 	Group string `json:"group"`
 	// Its kind.
 	Kind string `json:"kind"`
-	// Its namespace; absent where it has none.
+	// Its namespace; absent if it has none.
 	Namespace *string `json:"namespace,omitempty"`
 	// Its name.
 	Name string `json:"name"`
 }
 
-// What one revision of the configuration did to one object.
+// The change of one object in a revision of the configuration.
 type ObjectRevision struct {
 	// The revision.
 	Revision string `json:"revision"`
-	// Who did it; "" where that is unknown.
+	// The author; "" if unknown.
 	Author string `json:"author"`
-	// When; null where that is unknown, because an earlier version of the hub compacted the revision.
+	// The time; null if an earlier version of the hub compacted the revision.
 	Time *time.Time `json:"time,omitempty"`
-	// Why.
+	// The reason.
 	Message *string `json:"message,omitempty"`
-	// What was done to the object; null where that is unknown, because an earlier version of the hub compacted the revision.
+	// What happened to the object; null if an earlier version of the hub compacted the revision.
 	Action *ChangeAction `json:"action,omitempty"`
-	// The field manager that did it.
+	// The field manager.
 	Manager *string `json:"manager,omitempty"`
 }
 
 // A revision of an object in a list.
 type ObjectRevisionEdge struct {
-	// Where the revision lies in the list.
+	// The cursor of this item.
 	Cursor string `json:"cursor"`
 	// The revision.
 	Node ObjectRevision `json:"node"`
 }
 
-// Where a page lies in its list.
+// The position of a page in its list.
 type PageInfo struct {
-	// Whether more follows behind endCursor.
+	// Whether there are items after endCursor.
 	HasNextPage bool `json:"hasNextPage"`
-	// Whether more lies before startCursor.
+	// Whether there are items before startCursor.
 	HasPreviousPage bool `json:"hasPreviousPage"`
 	// The cursor of the first item; null on an empty page.
 	StartCursor *string `json:"startCursor,omitempty"`
@@ -593,9 +593,9 @@ type PageInfo struct {
 	EndCursor *string `json:"endCursor,omitempty"`
 }
 
-// What a dry run would change in what proxies get.
+// What a dry run would change for proxies.
 type Preview struct {
-	// The proxies that would get something else.
+	// The proxies that would receive something else.
 	Proxies []Proxy `json:"proxies"`
 	// The resources that would differ.
 	Resources []PreviewResource `json:"resources"`
@@ -603,17 +603,17 @@ type Preview struct {
 
 // A resource that would differ.
 type PreviewResource struct {
-	// Its type, as xDS names it.
+	// Its type URL.
 	TypeURL string `json:"typeUrl"`
 	// Its name.
 	Name string `json:"name"`
 	// What would happen to it.
 	Action ChangeAction `json:"action"`
-	// The difference as lines with - and + before them.
+	// The difference as a unified diff.
 	Diff *string `json:"diff,omitempty"`
 }
 
-// Something that the hub was told and does not use.
+// Something that the hub read and does not use.
 type Problem struct {
 	// A stable code.
 	Code string `json:"code"`
@@ -627,45 +627,45 @@ type Problem struct {
 
 // A problem in a list.
 type ProblemEdge struct {
-	// Where the problem lies in the list.
+	// The cursor of this item.
 	Cursor string `json:"cursor"`
 	// The problem.
 	Node Problem `json:"node"`
 }
 
-// A proxy, or another xDS client, that is connected to the hub, by one stream: a proxy that has several is shown once for each.
+// One stream of a proxy, or of another xDS client, that is connected to the hub. A proxy with several streams is listed once for each.
 type Proxy struct {
-	// Stands for this stream of the proxy only, as long as it lives; opaque.
+	// The opaque ID of this stream, valid while the stream is open.
 	ID string `json:"id"`
 	// The node ID, TYPE~IP~ID~DOMAIN; the same on all streams of a proxy.
 	NodeID string `json:"nodeID"`
-	// What it is there for.
+	// Its type.
 	Type ProxyType `json:"type"`
-	// How it picks where a connection goes, when it is a router.
+	// The mode of a router.
 	RouterMode RouterMode `json:"routerMode"`
-	// The cluster that it runs in.
+	// Its cluster.
 	ClusterID string `json:"clusterID"`
-	// The network that it is in, as the registry knows its workload, else by its own word, else that of its cluster.
+	// Its network: from the registry if it knows the workload, or from the proxy, or that of its cluster.
 	Network string `json:"network"`
 	// The namespace of its workload.
 	Namespace string `json:"namespace"`
-	// Where it runs, as the registry knows its workload, else by its own word, else by that of its cluster.
+	// Its locality: from the registry if it knows the workload, or from the proxy, or that of its cluster.
 	Locality Locality `json:"locality"`
 	// The addresses of its workload.
 	Addresses []string `json:"addresses"`
-	// The labels of its workload, by key, as the registry knows it, else by the word of the proxy.
+	// The labels of its workload, sorted by key: from the registry if it knows the workload, or from the proxy.
 	Labels []Label `json:"labels"`
-	// The port on which it takes HTTP proxy requests, if it does.
+	// The port of its HTTP proxy, if it has one.
 	HTTPProxyPort *int `json:"httpProxyPort,omitempty"`
 	// Whether it answers the DNS requests of its workload.
 	DNSCapture bool `json:"dnsCapture"`
-	// The program and its version, as it names itself.
+	// Its user agent: program and version.
 	UserAgent *string `json:"userAgent,omitempty"`
-	// How it speaks with the hub.
+	// The xDS protocol variant that it uses.
 	Delivery Delivery `json:"delivery"`
-	// When its stream began.
+	// The start of its stream.
 	ConnectedAt time.Time `json:"connectedAt"`
-	// How far it is, type by type: clusters, endpoints, listeners and routes first, others when it asked for them.
+	// Its status for each resource type: clusters, endpoints, listeners and routes, and others that it requested.
 	Sync []ProxySync `json:"sync"`
 }
 
@@ -673,45 +673,45 @@ func (Proxy) IsNode() {}
 
 // A proxy in a list.
 type ProxyEdge struct {
-	// Where the proxy lies in the list.
+	// The cursor of this item.
 	Cursor string `json:"cursor"`
 	// The proxy.
 	Node Proxy `json:"node"`
 }
 
-// How far a change is with one proxy.
+// The progress of a change at one proxy.
 type ProxyRollout struct {
 	// The node ID of the proxy.
 	NodeID string `json:"nodeID"`
-	// The cluster of the proxy, which has the node ID once; null where the proxy names none.
+	// The cluster of the proxy, in which the node ID is unique; null if the proxy names none.
 	ClusterID *string `json:"clusterID,omitempty"`
-	// How far it is.
+	// The state.
 	State RolloutState `json:"state"`
-	// Why the proxy refused, in its words, shortened.
+	// The shortened message of the proxy's rejection.
 	Error *string `json:"error,omitempty"`
 }
 
-// A proxy that a change concerns, in a list.
+// An affected proxy in a list.
 type ProxyRolloutEdge struct {
-	// Where the proxy lies in the list.
+	// The cursor of this item.
 	Cursor string `json:"cursor"`
 	// The proxy.
 	Node ProxyRollout `json:"node"`
 }
 
-// How far a proxy is with one type of resources.
+// The status of a proxy for one resource type.
 type ProxySync struct {
-	// The type, as xDS names it.
+	// The type URL.
 	TypeURL string `json:"typeUrl"`
-	// Whether it has what the hub has for it.
+	// Whether it has the current resources.
 	State SyncState `json:"state"`
-	// The version that was sent last.
+	// The version of the last response.
 	VersionSent *string `json:"versionSent,omitempty"`
-	// The version that it took last.
+	// The version that it accepted last.
 	VersionAcked *string `json:"versionAcked,omitempty"`
-	// Why it refused, in its words, shortened; null after the next one that it took.
+	// The shortened message of its last rejection; null after it accepted a later response.
 	LastError *string `json:"lastError,omitempty"`
-	// When that state began.
+	// The start of the state.
 	Since *time.Time `json:"since,omitempty"`
 }
 
@@ -723,111 +723,111 @@ type RefusedGateway struct {
 	Why string `json:"why"`
 }
 
-// A workload that is to be in the mesh for some time.
+// A workload to register.
 type RegisterWorkloadInput struct {
-	// The namespace in which it is registered.
+	// Its namespace.
 	Namespace string `json:"namespace"`
-	// A name that no other workload of the namespace has; registering it again replaces it.
+	// A name that is unique in the namespace; registering it again replaces it.
 	Name string `json:"name"`
-	// Its IP address, a hostname, or unix:// and the path of a socket.
+	// Its IP address, hostname, or unix:// and the path of a socket.
 	Address string `json:"address"`
-	// Its ports by the names that the ports of services have; one that is absent has the number that the service says.
+	// Its ports, by the names of the service's ports; the default is the service's port number.
 	Ports []WorkloadPortInput `json:"ports,omitempty"`
-	// Its labels, by which services select it.
+	// Its labels, with which services select it.
 	Labels []LabelInput `json:"labels,omitempty"`
-	// The network that it is reached in; absent: the hub's.
+	// Its network; the default is the hub's.
 	Network *string `json:"network,omitempty"`
-	// Where it runs.
+	// Its locality.
 	Locality *LocalityInput `json:"locality,omitempty"`
-	// Its share of the requests, beside those of the others.
+	// Its share of requests relative to the others.
 	Weight *int `json:"weight,omitempty"`
-	// The service account under which it runs.
+	// Its service account.
 	ServiceAccount *string `json:"serviceAccount,omitempty"`
-	// How long the registration holds unless it is renewed, 5s to 24h.
+	// The lifetime of the registration, 5s to 24h.
 	TTL *string `json:"ttl,omitempty"`
 }
 
-// What became of a registration.
+// The result of a registration.
 type RegisterWorkloadPayload struct {
-	// The registration as it is now; null where the request was refused.
+	// The registration; null if the request was rejected.
 	Registration *WorkloadRegistration `json:"registration,omitempty"`
-	// Why the request was refused.
+	// The reasons why the request was rejected.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Which registration to end.
 type ReleaseWorkloadInput struct {
-	// The namespace in which it is registered.
+	// Its namespace.
 	Namespace string `json:"namespace"`
-	// The name under which it is registered.
+	// Its name.
 	Name string `json:"name"`
 }
 
-// What became of a release.
+// The result of a release.
 type ReleaseWorkloadPayload struct {
-	// The WorkloadEntry that is gone; null where the request was refused.
+	// The deleted WorkloadEntry; null if the request was rejected.
 	Object *ObjectRef `json:"object,omitempty"`
-	// Why the request was refused.
+	// The reasons why the request was rejected.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Which registration to renew.
 type RenewWorkloadInput struct {
-	// The namespace in which it is registered.
+	// Its namespace.
 	Namespace string `json:"namespace"`
-	// The name under which it is registered.
+	// Its name.
 	Name string `json:"name"`
 }
 
-// What became of a renewal.
+// The result of a renewal.
 type RenewWorkloadPayload struct {
-	// The registration as it is now; null where the request was refused.
+	// The registration; null if the request was rejected.
 	Registration *WorkloadRegistration `json:"registration,omitempty"`
-	// Why the request was refused.
+	// The reasons why the request was rejected.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// What a revision did to one object.
+// The change of one object in a revision.
 type RevisedObject struct {
-	// What was done.
+	// The action.
 	Action ChangeAction `json:"action"`
 	// The object.
 	Object ObjectRef `json:"object"`
 }
 
-// Where to go back to.
+// What to restore.
 type RollbackInput struct {
-	// The revision whose configuration is to be in force again.
+	// The revision to restore.
 	To string `json:"to"`
-	// Only say what would happen.
+	// Only report what would happen.
 	DryRun *bool `json:"dryRun,omitempty"`
-	// Why, for the history; absent: the rollback says so itself.
+	// The reason, for the history; by default, a text that names the rollback.
 	Message *string `json:"message,omitempty"`
-	// A text of your choice: repeating a request with the same one changes nothing and has the same answer.
+	// A string of your choice. Repeating the request with it changes nothing and returns the same answer.
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
-	// Answer only when proxies have the change; absent: at once.
+	// Answer when proxies have the change; by default, answer at once.
 	WaitFor *WaitInput `json:"waitFor,omitempty"`
 }
 
 // How to rotate the certificate authority.
 type RotateCertificateAuthorityInput struct {
-	// Make a root although the key of one cannot be opened, and may never be again. Such a new root signs at once: proxies trust it when they have heard of it, within seconds.
+	// Create a root even if the key of a signer cannot be opened; that key is abandoned. The new root signs at once, and proxies trust it within seconds.
 	Force *bool `json:"force,omitempty"`
 }
 
-// What became of a rotation.
+// The result of a rotation.
 type RotateCertificateAuthorityPayload struct {
-	// The authority after it; null where the hub could not be asked.
+	// The authority after the rotation; null if it is unknown.
 	CertificateAuthority *CertificateAuthority `json:"certificateAuthority,omitempty"`
-	// What is wrong with the request.
+	// The reasons why the request was rejected.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// New credentials of an attached cluster: one of kubernetes and consul.
+// New credentials of an attached cluster; set either kubernetes or consul.
 type RotateClusterInput struct {
-	// Which cluster.
+	// The cluster ID.
 	ClusterID string `json:"clusterID"`
-	// Only look at the cluster with them: every check answers one finding.
+	// Only check the cluster with them: every check returns one finding.
 	DryRun *bool `json:"dryRun,omitempty"`
 	// A Kubernetes cluster.
 	Kubernetes *KubernetesAccessInput `json:"kubernetes,omitempty"`
@@ -835,95 +835,95 @@ type RotateClusterInput struct {
 	Consul *ConsulAccessInput `json:"consul,omitempty"`
 }
 
-// What became of a rotation.
+// The result of a rotation.
 type RotateClusterPayload struct {
-	// The cluster; null where there is none.
+	// The cluster; null if it does not exist.
 	Cluster *Cluster `json:"cluster,omitempty"`
-	// What the look at the cluster found.
+	// The results of the checks.
 	Findings []Finding `json:"findings"`
-	// Why it was refused; with any, nothing was changed.
+	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // A service that changed.
 type ServiceChange struct {
-	// What happened to it; CREATE for all of a resync.
+	// What happened to it; CREATE in a resync.
 	Action ChangeAction `json:"action"`
-	// The service as it is now; the last that there was when it is gone.
+	// The service; its last state if it was deleted.
 	Service Service `json:"service"`
 }
 
 // A service in a list.
 type ServiceEdge struct {
-	// Where the service lies in the list.
+	// The cursor of this item.
 	Cursor string `json:"cursor"`
 	// The service.
 	Node Service `json:"node"`
 }
 
-// Which services to list; what is absent or null does not matter.
+// Which services to list; absent and null fields match everything.
 type ServiceFilter struct {
 	// Services to which this cluster contributes.
 	ClusterID *string `json:"clusterID,omitempty"`
 	// Services with an endpoint in this network.
 	Network *string `json:"network,omitempty"`
-	// Services of this namespace.
+	// Services in this namespace.
 	Namespace *string `json:"namespace,omitempty"`
-	// Services whose hostname has this text in it, in whatever case.
+	// Services whose hostname contains this text, in any case.
 	HostnameContains *string `json:"hostnameContains,omitempty"`
-	// Services to which a source of this sort contributes.
+	// Services to which a source of this kind contributes.
 	Provider *Provider `json:"provider,omitempty"`
-	// Services about which clusters disagree (true) or do not (false).
+	// Services with (true) or without (false) conflicts.
 	HasConflicts *bool `json:"hasConflicts,omitempty"`
 }
 
 // A port of a service.
 type ServicePort struct {
-	// The name that won; "" for a port without one.
+	// The name from the cluster that wins; "" for a port without one.
 	Name string `json:"name"`
 	// The number at the virtual address.
 	Number int `json:"number"`
-	// What it speaks.
+	// Its protocol.
 	Protocol Protocol `json:"protocol"`
 	// The clusters that have the port; its traffic goes only there.
 	ClusterIDs []string `json:"clusterIDs"`
-	// How each of those clusters calls it.
+	// Its name in each of these clusters.
 	Names []ClusterPortName `json:"names"`
 }
 
-// What one source contributes to a service.
+// The contribution of one source to a service.
 type Shard struct {
 	// The cluster that the source stands for.
 	ClusterID string `json:"clusterID"`
-	// The sort of the source.
+	// The kind of the source.
 	Provider Provider `json:"provider"`
-	// How a proxy would find an address by this source's word.
+	// How a proxy finds an address according to this source.
 	Resolution Resolution `json:"resolution"`
-	// Whether the service lies outside of the mesh by this source's word.
+	// Whether the service is outside of the mesh according to this source.
 	MeshExternal bool `json:"meshExternal"`
 	// The source's own ID of the object.
 	UID *string `json:"uid,omitempty"`
-	// When the object was made there.
+	// The creation time of the object in the source.
 	Created *time.Time `json:"created,omitempty"`
-	// The labels of the object there.
+	// The labels of the object in the source.
 	Labels []Label `json:"labels"`
-	// How many endpoints it brings.
+	// The number of its endpoints.
 	EndpointCount int `json:"endpointCount"`
 }
 
-// One that signs certificates, in its turn.
+// A CA certificate with its key that signs workload certificates.
 type Signer struct {
 	// SHA-256 of its certificate.
 	Fingerprint string `json:"fingerprint"`
 	// The subject of its certificate.
 	Subject string `json:"subject"`
-	// What it does now.
+	// Its current state.
 	Turn SignerTurn `json:"turn"`
-	// Since when its roots are trusted.
+	// Since when its root is trusted.
 	TrustedSince time.Time `json:"trustedSince"`
-	// From when on it signs.
+	// When it starts to sign.
 	SignsFrom time.Time `json:"signsFrom"`
-	// When the first certificate that leads to its root ends.
+	// When the first certificate in its chain expires.
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
@@ -941,43 +941,43 @@ type TrustRoot struct {
 	Fingerprint string `json:"fingerprint"`
 	// The subject of its certificate.
 	Subject string `json:"subject"`
-	// When it ends.
+	// When it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// The clusters for which it was said to stand; none: certificates of the hub's own signers say it.
+	// The clusters whose workloads have certificates from it; empty for the hub's own roots, whose certificates name the cluster.
 	ClusterIDs []string `json:"clusterIDs"`
 }
 
-// A reason why a request was refused.
+// A reason why a request was rejected.
 type UserError struct {
 	// A stable code.
 	Code string `json:"code"`
 	// What is wrong and what to do.
 	Message string `json:"message"`
-	// The path of the field: within the object where one is named, else within the input.
+	// The path of the field, within the object if there is one, or within the input.
 	Field *string `json:"field,omitempty"`
 	// The object that has it.
 	Object *ObjectRef `json:"object,omitempty"`
-	// The text that it stands in, by the name that it was given with.
+	// The name of the file that contains it.
 	File *string `json:"file,omitempty"`
-	// The document within that text, from 1.
+	// The document within the file, from 1.
 	Document *int `json:"document,omitempty"`
 	// The line, from 1.
 	Line *int `json:"line,omitempty"`
 	// The column, from 1.
 	Column *int `json:"column,omitempty"`
-	// The field manager that owns the field, of a CONFLICT.
+	// For CONFLICT, the field manager that owns the field.
 	Manager *string `json:"manager,omitempty"`
-	// The section about the code in the documentation.
+	// The documentation of the code.
 	DocURL *string `json:"docUrl,omitempty"`
 }
 
-// Until when to wait before answering.
+// What to wait for before the hub answers.
 type WaitInput struct {
-	// What must have come to pass.
+	// The state to wait for.
 	State WaitState `json:"state"`
-	// Of how many of the proxies concerned, 0 to 1.
+	// The share of affected proxies, 0 to 1.
 	Share *float64 `json:"share,omitempty"`
-	// How long at most, like 30s. When it is over, the answer says how far it is.
+	// The maximum time, like 30s. After it, the answer shows the progress.
 	Timeout *string `json:"timeout,omitempty"`
 }
 
@@ -989,25 +989,25 @@ type WorkloadPortInput struct {
 	Number int `json:"number"`
 }
 
-// A workload that is in the mesh until it expires.
+// The registration of a workload.
 type WorkloadRegistration struct {
-	// The WorkloadEntry that stands for it.
+	// Its WorkloadEntry.
 	Object ObjectRef `json:"object"`
-	// When it goes unless it is renewed.
+	// When it expires unless it is renewed.
 	Expires time.Time `json:"expires"`
 }
 
-// What a change does to a thing.
+// What happens to an item.
 type ChangeAction string
 
 const (
-	// It is new.
+	// It is created.
 	ChangeActionCreate ChangeAction = "CREATE"
-	// It is another one than before.
+	// It is changed.
 	ChangeActionUpdate ChangeAction = "UPDATE"
-	// It is gone.
+	// It is deleted.
 	ChangeActionDelete ChangeAction = "DELETE"
-	// It stays as it is.
+	// It does not change.
 	ChangeActionUnchanged ChangeAction = "UNCHANGED"
 )
 
@@ -1061,7 +1061,7 @@ func (e ChangeAction) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// A sort of things that changes speak of.
+// The kind of a changed item.
 type ChangeKind string
 
 const (
@@ -1071,7 +1071,7 @@ const (
 	ChangeKindCluster ChangeKind = "CLUSTER"
 	// Configuration objects.
 	ChangeKindConfigObject ChangeKind = "CONFIG_OBJECT"
-	// Networks that are entered through gateways.
+	// Networks with gateways.
 	ChangeKindNetwork ChangeKind = "NETWORK"
 )
 
@@ -1125,23 +1125,23 @@ func (e ChangeKind) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// A state of the link to a cluster.
+// The phase of the connection to a cluster.
 type ClusterPhase string
 
 const (
-	// Known, nothing was tried yet.
+	// Known; the hub has not connected yet.
 	ClusterPhasePending ClusterPhase = "PENDING"
-	// Connected, the first whole list is not complete.
+	// Connected; the hub reads the first complete list.
 	ClusterPhaseSyncing ClusterPhase = "SYNCING"
-	// Synced and following.
+	// Complete and up to date.
 	ClusterPhaseReady ClusterPhase = "READY"
-	// The link is lost; the last known state is served.
+	// The hub cannot reach the cluster; the last known state is served.
 	ClusterPhaseStale ClusterPhase = "STALE"
-	// A suspicious list waits for a second proof or an operator.
+	// The hub does not trust what the cluster says until there is a second proof or a confirmation.
 	ClusterPhaseHeld ClusterPhase = "HELD"
-	// No retry will heal it; the message says what would.
+	// The cluster could never be read; the message says what to do.
 	ClusterPhaseFailed ClusterPhase = "FAILED"
-	// On its way out.
+	// Its object is being deleted.
 	ClusterPhaseDetaching ClusterPhase = "DETACHING"
 )
 
@@ -1198,11 +1198,11 @@ func (e ClusterPhase) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The sort of a place that configuration objects come from.
+// The kind of a source of configuration objects.
 type ConfigSourceKind string
 
 const (
-	// The store of record, the only one that is written to.
+	// The store of record, the only one that the hub writes to.
 	ConfigSourceKindEtcd ConfigSourceKind = "ETCD"
 	// A folder of manifests.
 	ConfigSourceKindFile ConfigSourceKind = "FILE"
@@ -1268,13 +1268,13 @@ func (e ConfigSourceKind) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How a proxy speaks with the hub.
+// The xDS protocol variant.
 type Delivery string
 
 const (
-	// State of the world: each answer has everything of a type.
+	// State of the world: each response contains all resources of a type.
 	DeliverySotw Delivery = "SOTW"
-	// Incremental: each answer has what changed.
+	// Delta: each response contains what changed.
 	DeliveryDelta Delivery = "DELTA"
 )
 
@@ -1326,19 +1326,19 @@ func (e Delivery) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Whether proxies enter by a gateway, and why.
+// Whether proxies use a gateway, and why.
 type GatewayStanding string
 
 const (
-	// They do: nobody has probed it from there.
+	// Used: it was not probed from there.
 	GatewayStandingUnprobed GatewayStanding = "UNPROBED"
-	// They do: it can be reached.
+	// Used: it can be reached.
 	GatewayStandingReachable GatewayStanding = "REACHABLE"
-	// They do not: it cannot be reached, and another one can.
+	// Not used: it cannot be reached, and another gateway can.
 	GatewayStandingUnreachable GatewayStanding = "UNREACHABLE"
-	// They do, although it cannot be reached: none can.
+	// Used although it cannot be reached, because no gateway can.
 	GatewayStandingLastResort GatewayStanding = "LAST_RESORT"
-	// They do not: it is for other networks.
+	// Not used: it is for other networks.
 	GatewayStandingNotServing GatewayStanding = "NOT_SERVING"
 )
 
@@ -1393,15 +1393,15 @@ func (e GatewayStanding) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Whether requests go to an endpoint.
+// The health of an endpoint.
 type Health string
 
 const (
-	// It takes requests.
+	// It gets requests.
 	HealthHealthy Health = "HEALTHY"
-	// It takes none.
+	// It gets no requests.
 	HealthUnhealthy Health = "UNHEALTHY"
-	// It ends what it has begun and takes no new ones.
+	// It finishes its requests and gets new ones only if no healthy endpoint is left.
 	HealthDraining Health = "DRAINING"
 )
 
@@ -1454,13 +1454,13 @@ func (e Health) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// What a port speaks.
+// The protocol of a port.
 type Protocol string
 
 const (
-	// HTTP/1.1, or HTTP of a version that is found out.
+	// HTTP/1.1, or HTTP whose version is detected.
 	ProtocolHTTP Protocol = "HTTP"
-	// HTTP over TLS that the workload ends itself.
+	// HTTP over TLS that the workload terminates.
 	ProtocolHTTPS Protocol = "HTTPS"
 	// HTTP/2 without TLS.
 	ProtocolHTTP2 Protocol = "HTTP2"
@@ -1468,11 +1468,11 @@ const (
 	ProtocolGrpc Protocol = "GRPC"
 	// gRPC-Web.
 	ProtocolGrpcWeb Protocol = "GRPC_WEB"
-	// Any bytes over TCP.
+	// TCP.
 	ProtocolTCP Protocol = "TCP"
-	// TLS that is not looked into.
+	// TLS that is passed through.
 	ProtocolTLS Protocol = "TLS"
-	// Datagrams.
+	// UDP.
 	ProtocolUDP Protocol = "UDP"
 	// MongoDB.
 	ProtocolMongo Protocol = "MONGO"
@@ -1480,7 +1480,7 @@ const (
 	ProtocolRedis Protocol = "REDIS"
 	// MySQL.
 	ProtocolMysql Protocol = "MYSQL"
-	// A protocol that the hub does not know; carried as bytes.
+	// A protocol that the hub does not know; treated as TCP.
 	ProtocolUnsupported Protocol = "UNSUPPORTED"
 )
 
@@ -1542,7 +1542,7 @@ func (e Protocol) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The sort of a source of services.
+// The kind of a source of services.
 type Provider string
 
 const (
@@ -1609,15 +1609,15 @@ func (e Provider) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// What a proxy is there for.
+// The type of a proxy.
 type ProxyType string
 
 const (
-	// It stands beside one workload.
+	// It runs beside one workload.
 	ProxyTypeSidecar ProxyType = "SIDECAR"
-	// It lets requests into the mesh.
+	// It accepts requests from outside of the mesh.
 	ProxyTypeIngress ProxyType = "INGRESS"
-	// It joins networks.
+	// It connects networks.
 	ProxyTypeRouter ProxyType = "ROUTER"
 )
 
@@ -1674,13 +1674,13 @@ func (e ProxyType) MarshalJSON() ([]byte, error) {
 type Resolution string
 
 const (
-	// It picks one of the endpoints that it was given.
+	// It chooses one of the endpoints.
 	ResolutionClientSideLb Resolution = "CLIENT_SIDE_LB"
-	// It resolves the endpoints' names and uses every answer.
+	// It resolves the endpoints' names and uses all addresses.
 	ResolutionDNSLb Resolution = "DNS_LB"
-	// It goes to the address that the caller asked for.
+	// It uses the original destination.
 	ResolutionPassthrough Resolution = "PASSTHROUGH"
-	// It resolves one name and uses the first answer.
+	// It resolves one name and uses the first address.
 	ResolutionDNSRoundRobinLb Resolution = "DNS_ROUND_ROBIN_LB"
 )
 
@@ -1734,17 +1734,17 @@ func (e Resolution) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How far a change is with a proxy.
+// The state of a change at a proxy.
 type RolloutState string
 
 const (
-	// It is not sent yet.
+	// It was not sent yet.
 	RolloutStatePending RolloutState = "PENDING"
-	// It is sent and not answered yet.
+	// It was sent; the proxy has not answered yet.
 	RolloutStateDelivered RolloutState = "DELIVERED"
-	// The proxy took it.
+	// The proxy accepted it.
 	RolloutStateAcked RolloutState = "ACKED"
-	// The proxy refused it and stays with what it had.
+	// The proxy rejected it and keeps its previous configuration.
 	RolloutStateRejected RolloutState = "REJECTED"
 )
 
@@ -1798,13 +1798,13 @@ func (e RolloutState) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How a router picks where a connection goes.
+// How a router chooses the destination of a connection.
 type RouterMode string
 
 const (
 	// By listeners and routes.
 	RouterModeStandard RouterMode = "STANDARD"
-	// By the SNI of a connection that stays encrypted.
+	// By the SNI of TLS connections, which it does not terminate.
 	RouterModeSniDnat RouterMode = "SNI_DNAT"
 )
 
@@ -1856,15 +1856,15 @@ func (e RouterMode) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How much a finding matters.
+// The severity of a finding.
 type Severity string
 
 const (
-	// It is a reason to refuse.
+	// The request fails because of it.
 	SeverityError Severity = "ERROR"
-	// It will hardly do what was meant.
+	// It probably does not do what you want.
 	SeverityWarning Severity = "WARNING"
-	// Good to know.
+	// Information.
 	SeverityInfo Severity = "INFO"
 )
 
@@ -1921,13 +1921,13 @@ func (e Severity) MarshalJSON() ([]byte, error) {
 type SignerSource string
 
 const (
-	// The hub makes its own roots.
+	// The hub creates its own roots.
 	SignerSourceOwn SignerSource = "OWN"
-	// An intermediate, from files.
+	// An intermediate CA from files.
 	SignerSourceFiles SignerSource = "FILES"
-	// An intermediate, from a Secret of a cluster.
+	// An intermediate CA from a Secret in a cluster.
 	SignerSourceSecret SignerSource = "SECRET"
-	// Others sign; the hub does not.
+	// Another CA signs.
 	SignerSourceNone SignerSource = "NONE"
 )
 
@@ -1981,17 +1981,17 @@ func (e SignerSource) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// What a signer does.
+// The state of a signer.
 type SignerTurn string
 
 const (
-	// Its roots are trusted; it signs later.
+	// Its root is trusted; it will sign later.
 	SignerTurnWaiting SignerTurn = "WAITING"
 	// It signs.
 	SignerTurnSigning SignerTurn = "SIGNING"
-	// What it signed is still in use.
+	// It no longer signs; certificates that it signed are still in use.
 	SignerTurnRetired SignerTurn = "RETIRED"
-	// Its key cannot be opened, or its certificate has ended.
+	// Its key cannot be opened, or its certificate has expired.
 	SignerTurnUnusable SignerTurn = "UNUSABLE"
 )
 
@@ -2045,17 +2045,17 @@ func (e SignerTurn) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Whether a proxy has what the hub has for it.
+// Whether a proxy has the current resources.
 type SyncState string
 
 const (
-	// It took the last that was sent.
+	// It accepted the last response.
 	SyncStateSynced SyncState = "SYNCED"
-	// It did not answer the last that was sent, or something is on its way.
+	// It has not answered the last response, or a response is due.
 	SyncStatePending SyncState = "PENDING"
-	// It refused the last that was sent.
+	// It rejected the last response.
 	SyncStateNacked SyncState = "NACKED"
-	// It did not ask for this type.
+	// It did not request this type.
 	SyncStateNotRequested SyncState = "NOT_REQUESTED"
 )
 
@@ -2113,11 +2113,11 @@ func (e SyncState) MarshalJSON() ([]byte, error) {
 type Via string
 
 const (
-	// At its own address.
+	// Directly, at its own address.
 	ViaDirect Via = "DIRECT"
 	// Through the gateways of its network.
 	ViaGateway Via = "GATEWAY"
-	// Not at all.
+	// The proxy does not reach it.
 	ViaNone Via = "NONE"
 )
 
@@ -2174,9 +2174,9 @@ func (e Via) MarshalJSON() ([]byte, error) {
 type WaitState string
 
 const (
-	// That the change was sent.
+	// The change was sent.
 	WaitStateDelivered WaitState = "DELIVERED"
-	// That the proxies took the change.
+	// The proxies accepted the change.
 	WaitStateAcked WaitState = "ACKED"
 )
 
