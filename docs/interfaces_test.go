@@ -130,9 +130,9 @@ func TestLimitsOfGraphQL(t *testing.T) {
 		"Body": "bytes of a body", "QueryString": "bytes of a query string", "Tokens": "tokens of a document", "Operations": "operations in a document",
 		"Fragments": "fragments", "Depth": "levels of fields", "IntrospectionDepth": "levels of introspection", "Aliases": "aliases",
 		"RootFields": "fields at the top", "Directives": "directives", "Fields": "fields of a document, fragments resolved",
-		"Cost": "objects that an answer can hold", "PageDefault": "size of a page that names none", "PageMax": "size of a page",
-		"Time": "seconds until a query is given up", "Change": "seconds until a mutation is given up", "InFlight": "operations at the same time", "InFlightPerCaller": "operations of one caller",
-		"LargeBody": "bytes of a mutation's body", "LargeBodies": "bodies above that of a query at the same time",
+		"Cost": "objects that an answer can hold", "PageDefault": "default size of a page", "PageMax": "size of a page",
+		"Time": "time limit of a query, in seconds", "Change": "time limit of a mutation, in seconds", "InFlight": "operations at the same time", "InFlightPerCaller": "operations of one caller",
+		"LargeBody": "bytes of a mutation's body", "LargeBodies": "bodies larger than that of a query, at the same time",
 		"Values": "JSON values in a body", "Held": "bytes of requests and answers in memory", "HeldPerCaller": "bytes of requests and answers of one caller",
 	}
 	if n := reflect.TypeFor[transport.Limits]().NumField(); n != len(names)+1 { // Documents is the hub's own affair
@@ -151,11 +151,11 @@ func TestLimitsOfGraphQL(t *testing.T) {
 
 func TestLimitsOfStreams(t *testing.T) {
 	names := map[string]string{
-		"Streams": "WebSockets and event streams of all", "Connections": "WebSockets of a certificate",
+		"Streams": "WebSockets and event streams in total", "Connections": "WebSockets of a certificate",
 		"ConnectionsPerAddress": "WebSockets of an address, without a certificate", "EventStreams": "event streams of a certificate or address",
 		"Subscriptions": "operations of a WebSocket", "Message": "bytes of a message", "Messages": "messages and pings a second, over ten seconds",
 		"MessageTime": "seconds for a message to arrive", "InitTime": "seconds until `connection_init`", "KeepAlive": "seconds between pings, and for their answer",
-		"Stall": "seconds for an answer to be read", "Drain": "seconds for clients to go when the hub ends",
+		"Stall": "seconds for an answer to be read", "Drain": "seconds for clients to disconnect when the hub shuts down",
 	}
 	if n := reflect.TypeFor[transport.StreamLimits]().NumField(); n != len(names) {
 		t.Errorf("there are %d limits, the test knows %d", n, len(names))

@@ -107,12 +107,12 @@ func (d *Denied) Run(ctx context.Context) error {
 		switch {
 		case err != nil:
 			if warned != err.Error() {
-				d.logger.Warn("the deny list stays as it was", slog.Any("error", err))
+				d.logger.Warn("the deny list cannot be read; the previous one stays in use", slog.Any("err", err))
 			}
 			warned = err.Error()
 			continue
 		case list.text != d.list.Load().text:
-			d.logger.Info("the deny list changed", slog.Int("workloads", len(list.exact)), slog.Int("prefixes", len(list.prefixes)))
+			d.logger.Info("deny list changed", slog.Int("count", len(list.exact)+len(list.prefixes)))
 			d.list.Store(list)
 		}
 		warned = ""
