@@ -1,0 +1,43 @@
+package docs
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// words are phrases that readers stumble over, and what to write instead.
+var words = []struct{ phrase, instead string }{
+	{`\b(not )?honoured\b`, "supported"},
+	{`\bbelieve[sd]?\b`, "trust, authenticate"},
+	{`\b(a|of|this|that|another) sorts? of\b`, "kind, type"},
+	{`\bwho(ever)? asks\b`, "the client, the caller"},
+	{`\bhow far (it|a change|they) (is|are)\b`, "progress, status"},
+	{`\bconcerned prox(y|ies)\b|\bprox(y|ies) concerned\b|\bprox(y|ies) that it concerns\b`, "affected proxies"},
+	{`\b(that|which|it) (is|are) no (label|port|name|number|address|namespace|cluster|service)\b`, "is not a …"},
+	{`\bcome[s]? again\b`, "reconnect, retry"},
+	{`\btake[sn]? up\b`, "reload, use"},
+	{`\bbecomes? others?\b|\bare others\b`, "change, be replaced"},
+	{`\bbegins? anew\b`, "start again"},
+	{`\bspeaks? of\b`, "describe, be about"},
+	{`\b(every|any|some)body (may|is|who|can)\b`, "every client, all proxies"},
+}
+
+// TestTheGuideIsInPlainWords: the guide and the schema keep to the field's words.
+func TestTheGuideIsInPlainWords(t *testing.T) {
+	kinds, err := filepath.Glob("kinds/*.md")
+	if err != nil || len(kinds) == 0 {
+		t.Fatal(kinds, err)
+	}
+	for _, page := range append(append(guide(t), kinds...), "../schema.graphql") {
+		_, prose := blocks(read(t, page))
+		prose = codeSpan.ReplaceAllString(prose, "CODE")
+		for _, w := range words {
+			for _, at := range regexp.MustCompile(w.phrase).FindAllStringIndex(prose, -1) {
+				line := 1 + strings.Count(prose[:at[0]], "\n")
+				t.Errorf("%s, about line %d: %q; write: %s", page, line, prose[at[0]:at[1]], w.instead)
+			}
+		}
+	}
+}
