@@ -66,7 +66,10 @@ func TestBE3AHubWhoseAuthorityDoesNotOpen(t *testing.T) {
 	if code, _, errText := p.ca(t, "rotate"); code != exitFailed || !strings.Contains(errText, "SIGNER_UNUSABLE") || !strings.Contains(errText, why) {
 		t.Errorf("rotating: exit %d with %q", code, errText)
 	}
-	p.at().awaitMetrics(t, "isthmus_authority_trouble 1", "isthmus_authority_signer_expiry_timestamp_seconds 0")
+	p.at().awaitMetrics(t, "isthmus_authority_trouble 1")
+	if _, page, err := p.at().get("/metrics"); err != nil || strings.Contains(page, "\nisthmus_authority_signer_expiry_timestamp_seconds ") {
+		t.Errorf("nobody signs, and there is an expiry, %v", err)
+	}
 	if !strings.Contains(p.log.String(), why) {
 		t.Errorf("the log does not say why:\n%s", p.log.String())
 	}
@@ -78,7 +81,7 @@ func TestBE3AHubWhoseAuthorityDoesNotOpen(t *testing.T) {
 		}
 		return nil
 	})
-	p.at().awaitMetrics(t, "isthmus_authority_trouble 0")
+	p.at().awaitMetrics(t, "isthmus_authority_trouble 0", "isthmus_authority_signer_expiry_timestamp_seconds ")
 	if _, body, _ := p.at().get("/readyz"); body != "ok\n" {
 		t.Errorf("/readyz answers %q", body)
 	}

@@ -49,6 +49,8 @@ func answerStep(code string) string {
 		return "try again in a moment"
 	case "GRAPHQL_VALIDATION_FAILED", "GRAPHQL_PARSE_FAILED":
 		return "if the hub is of another version than this program (\"isthmus version\", \"isthmus query '{ hub { version } }'\"), use the program of its version"
+	case "PERSISTED_QUERY_NOT_SUPPORTED":
+		return "send the document itself"
 	case "TOO_COMPLEX":
 		return "ask for less at once"
 	case "UNAUTHENTICATED", "FORBIDDEN":
