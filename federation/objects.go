@@ -136,16 +136,16 @@ func (x *objectsTxn) set(key ObjectKey, old, now *Object) {
 
 func (x *objectsTxn) countLabels(keys []string, change int) {
 	for _, key := range keys {
-		n, _ := x.labels.Get(string(key))
+		n, _ := x.labels.Get(key)
 		switch n += change; n {
 		case 0:
-			x.labels.Delete(string(key))
+			x.labels.Delete(key)
 			x.relabelled = true
 		case 1:
 			x.relabelled = true
 			fallthrough
 		default:
-			x.labels.Set(string(key), n)
+			x.labels.Set(key, n)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // Writer collects the JSON of one field of an operation.
 type Writer struct {
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // a Writer lives for one field of one operation
 	buf []byte
 }
 

@@ -50,7 +50,7 @@ func TestR46ACrowdDoesNotFloodTheLog(t *testing.T) {
 		if !strings.Contains(written.String(), `level=WARN msg="proxy rejected configuration" node=b`) {
 			t.Error("the refusal is lost among those who connect")
 		}
-		time.Sleep(crowdSummary + time.Second)
+		time.Sleep(crowdSummary + time.Second) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
 		if !strings.Contains(written.String(), `level=INFO msg="proxy connected" suppressed=9950`) {
 			t.Errorf("the rest is not counted: %s", written.String())

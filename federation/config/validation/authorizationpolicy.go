@@ -44,9 +44,12 @@ func customRule(at path, r *api.Rule) []Problem {
 		var found []Problem
 		s := f.GetSource()
 		for _, p := range []part{
-			{"principals", s.GetPrincipals(), nil}, {"notPrincipals", s.GetNotPrincipals(), nil},
-			{"requestPrincipals", s.GetRequestPrincipals(), nil}, {"notRequestPrincipals", s.GetNotRequestPrincipals(), nil},
-			{"namespaces", s.GetNamespaces(), nil}, {"notNamespaces", s.GetNotNamespaces(), nil},
+			{"principals", s.GetPrincipals(), nil},
+			{"notPrincipals", s.GetNotPrincipals(), nil},
+			{"requestPrincipals", s.GetRequestPrincipals(), nil},
+			{"notRequestPrincipals", s.GetNotRequestPrincipals(), nil},
+			{"namespaces", s.GetNamespaces(), nil},
+			{"notNamespaces", s.GetNotNamespaces(), nil},
 		} {
 			found = append(found, problem(at.field("source").field(p.field), schema.NotSupported, when(len(p.values) > 0, message))...)
 		}
