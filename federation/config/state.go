@@ -116,7 +116,7 @@ func carries(labels, wanted map[string]string) bool {
 
 func decoded[T any](s *State, kind federation.Kind) iter.Seq2[federation.ObjectKey, T] {
 	return func(yield func(federation.ObjectKey, T) bool) {
-		s.objects.WalkPrefix(string(kindPrefix(kind)), func(_ string, h *held) bool {
+		s.objects.WalkPrefix(kindPrefix(kind), func(_ string, h *held) bool {
 			if h.shown == nil {
 				return false
 			}
