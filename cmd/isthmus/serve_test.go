@@ -155,9 +155,13 @@ func TestKubeconfigFolderAttachesReplacesAndDetaches(t *testing.T) {
 	if !strings.Contains(c.Status.Message, "c7.yaml") || !strings.Contains(c.Status.Message, "exec") || c.Provider != "KUBERNETES" {
 		t.Errorf("c7 is shown as %+v", c)
 	}
-	if taken := h.awaitPhase(t, "taken", "READY"); len(taken.Problems.Nodes) != 1 || taken.Provider != "MOCK" {
-		t.Errorf("the cluster of the config file is shown as %+v", taken)
-	}
+	h.await(t, "the cluster of the config file to have a problem", func() error {
+		taken, err := h.cluster("taken")
+		if err == nil && (taken.Status.Phase != "READY" || len(taken.Problems.Nodes) != 1 || taken.Provider != "MOCK") {
+			err = fmt.Errorf("it is %+v", taken)
+		}
+		return err
+	})
 	write(t, filepath.Join(dir, "c7.yaml"), fmt.Sprintf(kubeconfig, "token: abc"))
 	c = h.awaitPhase(t, "c7", "STALE")
 	if err := os.Remove(filepath.Join(dir, "c7.yaml")); err != nil {
