@@ -122,11 +122,7 @@ func (k *knownRegistry) retry(ctx context.Context, what func() error) (done bool
 			return err == nil
 		}
 		k.with.logger.Warn("who a cluster is cannot be kept in the store", slog.String("cluster", string(k.id)), slog.Any("err", err), slog.Duration("retryIn", pause))
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if rest(ctx, pause); ctx.Err() != nil {
 			return false
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,10 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/xds/xdstest"
@@ -105,27 +100,9 @@ func TestR46TheLogTellsOfProxies(t *testing.T) {
 	h := startHub(t, "--log-format", "json")
 	h.awaitPhase(t, "c1", "READY")
 	h.awaitPhase(t, "c2", "READY")
-	conn, err := grpc.NewClient("unix:"+filepath.Join(h.dir, "xds"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	const node = "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"
-	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Node: &corev3.Node{Id: node}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if err := client.Send(xdstest.Request{Type: xdstest.CDS, Names: []string{"*"}}); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := client.Receive(ctx)
-	if err == nil {
-		err = client.Nack(answer, "there is no such filter")
-	}
-	if err != nil {
+	client, answer := h.openClusters(t, node)
+	if err := client.Nack(answer, "there is no such filter"); err != nil {
 		t.Fatal(err)
 	}
 	h.awaitLine(t, logLine{"msg": "proxy connected", "level": "INFO", "node": node, "proxyType": "sidecar", "protocol": "delta"})

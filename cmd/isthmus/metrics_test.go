@@ -24,26 +24,8 @@ func TestMetricsCountWhatClientsDo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	conn, err := grpc.NewClient("unix:"+filepath.Join(h.dir, "xds"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Node: &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if err := client.Send(xdstest.Request{Type: xdstest.CDS, Names: []string{"*"}}); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := client.Receive(ctx)
-	if err == nil {
-		err = client.Ack(answer)
-	}
-	if err != nil {
+	client, answer := h.openClusters(t, "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local")
+	if err := client.Ack(answer); err != nil {
 		t.Fatal(err)
 	}
 	h.awaitMetrics(t,
@@ -53,6 +35,32 @@ func TestMetricsCountWhatClientsDo(t *testing.T) {
 	)
 	client.Close()
 	h.awaitMetrics(t, `isthmus_xds_streams{protocol="delta"} 0`)
+}
+
+// openClusters opens a delta stream of the node, and returns it with the first answer
+// about clusters, which is not acknowledged yet.
+func (h *hubUnderTest) openClusters(t *testing.T, node string) (*xdstest.Client, xdstest.Response) {
+	t.Helper()
+	conn, err := grpc.NewClient("unix:"+filepath.Join(h.dir, "xds"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Node: &corev3.Node{Id: node}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if err := client.Send(xdstest.Request{Type: xdstest.CDS, Names: []string{"*"}}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Receive(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, answer
 }
 
 // awaitMetrics polls until every line begins one of the page's.
