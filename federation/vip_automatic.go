@@ -35,6 +35,21 @@ func IsAllocatedVIP(vip netip.Addr) bool {
 	return allocatedIPv4.Contains(vip) || allocatedIPv6.Contains(vip)
 }
 
+// IsAutomatic tells that nobody gave the VIP to the service but the hub: no cluster
+// says that the service has it, and no ServiceEntry names an address outside of the
+// hub's ranges. In these ranges the configuration keeps what entries name and what is
+// allocated apart.
+func (s *Service) IsAutomatic(vip netip.Addr) bool {
+	for key, shard := range s.Shards.All() {
+		for _, p := range shard.VIPs {
+			if p.IsSingleIP() && p.Addr().Unmap() == vip && (key.Provider != External || !IsAllocatedVIP(vip)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // HasAutomaticVIPs tells that callers of other clusters know the service by
 // automatic VIPs: it is of the mesh, and the proxy chooses its endpoint.
 func (s *Service) HasAutomaticVIPs() bool { return !s.MeshExternal && s.Resolution != Passthrough }

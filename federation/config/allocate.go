@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries/external"
 )
 
 // Automatic VIPs come from 240.240.0.0/16 and from the first 65,536 addresses of
@@ -84,14 +85,15 @@ func NewAllocation(key federation.ServiceKey, addresses []netip.Addr) *Object {
 const allocationVersion = federation.MeshGroup + "/v1"
 
 // MissingAllocations are the changes that give VIPs to services that should have
-// one and have none, and that free those of services without any ServiceEntry.
+// one and have none, or of whose VIPs a ServiceEntry of another host names one, and
+// that free those of services without any ServiceEntry.
 // Whoever may write to the store writes them, best in the commit that made them
 // necessary; nothing is missing any more once they are part of the state.
 func (s *State) MissingAllocations() []Change {
 	var changes []Change
 	var wanted []federation.ServiceKey
 	s.unsettled.Walk(func(_ string, key federation.ServiceKey) bool {
-		if _, kept := s.objects.Get(objectSortKey(allocationKey(key))); kept && len(s.AllocatedTo(key)) > 0 {
+		if len(s.AllocatedTo(key)) > 0 && !s.hasEntry(key) {
 			changes = append(changes, Change{Key: allocationKey(key)})
 		} else {
 			wanted = append(wanted, key)
@@ -109,8 +111,16 @@ func (s *State) MissingAllocations() []Change {
 
 func (s *State) isTaken(ip netip.Addr) bool {
 	taken := false
-	s.taken.WalkPrefix(takenPrefix(ip), func(string, struct{}) bool { taken = true; return true })
+	note := func(string, struct{}) bool { taken = true; return true }
+	s.taken.WalkPrefix(takenPrefix(ip), note)
+	s.chosen.WalkPrefix(takenPrefix(ip), note)
 	return taken
+}
+
+func (s *State) hasEntry(key federation.ServiceKey) bool {
+	found := false
+	s.entries.WalkPrefix(memberSortKey(key, ""), func(string, *external.Reading) bool { found = true; return true })
+	return found
 }
 
 // AllocatedTo returns the automatic VIPs of the service.
@@ -136,7 +146,7 @@ type Foresight struct {
 // isLeftOver tells that the service has an allocation and no ServiceEntry here.
 func (s *State) isLeftOver(key federation.ServiceKey) bool {
 	_, unsettled := s.unsettled.Get(serviceSortKey(key))
-	return unsettled && len(s.AllocatedTo(key)) > 0
+	return unsettled && len(s.AllocatedTo(key)) > 0 && !s.hasEntry(key)
 }
 
 // Preview is Next with the allocations that it makes necessary already made: what

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
@@ -127,5 +128,61 @@ func TestAddressOfItsOwnTakesTheAutomaticOneAway(t *testing.T) {
 	w.apply(t, entry("a", `{hosts: [a.example.com], addresses: [192.0.2.1], resolution: STATIC, ports: [{number: 80, name: http}]}`))
 	if got := w.vips("a.example.com"); !slices.Equal(got, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}) || len(w.write()) > 0 {
 		t.Errorf("VIPs %v", got)
+	}
+}
+
+// TestR36EntriesThatNameAnAutomaticVIP: the address that an entry names is its own.
+// The service that had it as an automatic VIP gets others, once, in the same commit;
+// no other service notices.
+func TestR36EntriesThatNameAnAutomaticVIP(t *testing.T) {
+	w := newWorld()
+	w.apply(t, entry("a", automatic), entry("b", strings.ReplaceAll(automatic, "a.example.com", "b.example.com")))
+	w.write()
+	a, b := w.vips("a.example.com"), w.vips("b.example.com")
+	static := func(address string) string {
+		return entry("static", fmt.Sprintf(`{hosts: [static.example.com], addresses: [%q], resolution: STATIC, ports: [{number: 80, name: http}]}`, address))
+	}
+	for _, taken := range a { // by IPv4, then by IPv6
+		preview := w.state.Preview([]config.Event{{New: object(t, 9, static(taken.Addr().String()))}}, 9)
+		if len(preview.Missing) != 1 || preview.Missing[0].Object == nil {
+			t.Fatalf("with %s taken, the commit would also change %+v", taken, preview.Missing)
+		}
+	}
+	taken := a[0]
+	w.apply(t, static(taken.Addr().String()))
+	if got := w.vips("a.example.com"); slices.Contains(got, taken) {
+		t.Errorf("before others are written, a has %v", got)
+	}
+	if missing := w.write(); len(missing) != 1 || missing[0].Key.Name != "a.example.com" {
+		t.Fatalf("the changes are %+v", missing)
+	}
+	moved := w.vips("a.example.com")
+	if len(moved) != 2 || slices.Contains(moved, a[0]) || slices.Contains(moved, a[1]) {
+		t.Errorf("a has %v, had %v", moved, a)
+	}
+	if got := w.vips("static.example.com"); !slices.Equal(got, a[:1]) || !slices.Equal(w.vips("b.example.com"), b) {
+		t.Errorf("the static entry has %v, b has %v", got, w.vips("b.example.com"))
+	}
+	w.delete("ServiceEntry", "static")
+	if got := w.vips("a.example.com"); len(w.write()) > 0 || !slices.Equal(got, moved) {
+		t.Errorf("without the static entry, a has %v", got)
+	}
+	w.apply(t, static(moved[0].Addr().String()))
+	if missing := w.write(); len(missing) != 1 || len(w.vips("a.example.com")) != 2 || slices.Contains(w.vips("a.example.com"), moved[0]) {
+		t.Errorf("taken again: %+v, a has %v", missing, w.vips("a.example.com"))
+	}
+}
+
+// TestR36NewVIPsAvoidThoseOfEntries: whichever comes first.
+func TestR36NewVIPsAvoidThoseOfEntries(t *testing.T) {
+	w := newWorld()
+	w.apply(t, entry("a", automatic))
+	w.write()
+	first := w.vips("a.example.com")
+	w = newWorld()
+	w.apply(t, entry("static", fmt.Sprintf(`{hosts: [static.example.com], addresses: [%q], resolution: STATIC, ports: [{number: 80, name: http}]}`, first[0].Addr())))
+	w.apply(t, entry("a", automatic))
+	if missing := w.write(); len(missing) != 1 || len(w.vips("a.example.com")) != 2 || slices.Contains(w.vips("a.example.com"), first[0]) {
+		t.Errorf("a has %v", w.vips("a.example.com"))
 	}
 }

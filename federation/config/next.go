@@ -86,6 +86,7 @@ type draft struct {
 	shards    btree.Txn[*federation.Shard]
 	found     btree.Txn[[]federation.Problem]
 	taken     btree.Txn[struct{}]
+	chosen    btree.Txn[struct{}]
 	unsettled btree.Txn[federation.ServiceKey]
 	touched   map[federation.ServiceKey]bool // whose objects or allocation changed
 	services  tally[federation.ServiceKey, *federation.Shard]
@@ -100,7 +101,7 @@ type draft struct {
 func (s *State) draft() *draft {
 	return &draft{
 		base: s, objects: s.objects.Txn(), entries: s.entries.Txn(), bindings: s.bindings.Txn(), shards: s.shards.Txn(),
-		found: s.found.Txn(), taken: s.taken.Txn(), unsettled: s.unsettled.Txn(), touched: map[federation.ServiceKey]bool{},
+		found: s.found.Txn(), taken: s.taken.Txn(), chosen: s.chosen.Txn(), unsettled: s.unsettled.Txn(), touched: map[federation.ServiceKey]bool{},
 		services:  newTally[federation.ServiceKey, *federation.Shard](!s.begun),
 		workloads: newTally[federation.WorkloadKey, *federation.Workload](!s.begun),
 		problems:  newTally[string, federation.Problem](!s.begun),
@@ -146,7 +147,8 @@ func (d *draft) commit(revision int64) *State {
 	return &State{
 		options: d.base.options, revision: revision, begun: true,
 		objects: d.objects.Commit(), entries: d.entries.Commit(), bindings: d.bindings.Commit(), shards: d.shards.Commit(),
-		found: d.found.Commit(), taken: d.taken.Commit(), unsettled: d.unsettled.Commit(), opinions: d.opinions.Commit(),
+		found: d.found.Commit(), taken: d.taken.Commit(), chosen: d.chosen.Commit(),
+		unsettled: d.unsettled.Commit(), opinions: d.opinions.Commit(),
 	}
 }
 
@@ -210,6 +212,7 @@ func (d *draft) index(key federation.ObjectKey, old, now *held) {
 		d.bindings.Set(memberSortKey(b.key, key.Name), b)
 		d.touched[b.key] = true
 	}
+	d.choose(key.Name, old, now)
 	if key.Of() == federation.AllocationKind {
 		d.allot(key, old, now)
 	}
@@ -227,7 +230,8 @@ func (h *held) services() []federation.ServiceKey {
 func (d *draft) settle(key federation.ServiceKey) {
 	entries := members(&d.entries, key)
 	allocated := d.allocated(key)
-	shard, problems := external.Service(key, entries, allocated)
+	free := d.unchosen(key, allocated)
+	shard, problems := external.Service(key, entries, free)
 	shard, problems = d.bound(key, shard, problems)
 	if shard != nil {
 		shard = shard.Normal() // the snapshot shares it
@@ -249,7 +253,7 @@ func (d *draft) settle(key federation.ServiceKey) {
 	} else {
 		d.found.Set(at, problems)
 	}
-	if wants := external.WantsVIP(key, entries); wants && len(allocated) == 0 || len(allocated) > 0 && len(entries) == 0 {
+	if wants := external.WantsVIP(key, entries); wants && len(free) < max(1, len(allocated)) || len(allocated) > 0 && len(entries) == 0 {
 		d.unsettled.Set(at, key)
 	} else {
 		d.unsettled.Delete(at)

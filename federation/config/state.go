@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"net/netip"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/btree"
@@ -32,6 +33,7 @@ type State struct {
 	shards    btree.Map[*federation.Shard]     // host, namespace
 	found     btree.Map[[]federation.Problem]  // what is wrong with a service: host, namespace
 	taken     btree.Map[struct{}]              // allocated address, service
+	chosen    btree.Map[struct{}]              // address of the same range that an entry names, service, entry
 	opinions  btree.Map[federation.Verdict]    // way, object: what each hub found of gateways
 	unsettled btree.Map[federation.ServiceKey] // services whose allocation is missing or left over
 }
@@ -148,4 +150,10 @@ func takenPrefix(ip netip.Addr) string {
 
 func takenSortKey(ip netip.Addr, k federation.ServiceKey) string {
 	return takenPrefix(ip) + serviceSortKey(k)
+}
+
+// serviceTaking is the service of a key that takenSortKey made.
+func serviceTaking(sortKey string) federation.ServiceKey {
+	host, namespace, _ := strings.Cut(sortKey[len(netip.Addr{}.As16()):], nul)
+	return federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: namespace}
 }

@@ -15,6 +15,9 @@ func WantsVIP(key federation.ServiceKey, entries []*Reading) bool {
 	return len(entries) > 0 && !isWildcard(key.Hostname) && key.Hostname.Usable() && slices.MinFunc(entries, (*Reading).compare).automatic
 }
 
+// Addresses are the VIPs that the entry itself names.
+func (r *Reading) Addresses() []netip.Prefix { return r.vips }
+
 func isWildcard(host federation.Hostname) bool { return strings.HasPrefix(string(host), "*") }
 
 // Services is what the entries say of services, with the VIPs allocated to them.

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -134,9 +135,20 @@ func (b *builder) addressesOf(s *federation.Service) []string {
 	}
 	var addresses []string
 	for _, vip := range vips {
-		if vip.Is4() || b.facet.IPv6 {
+		if (vip.Is4() || b.facet.IPv6) && !b.givenElsewhere(s, vip) {
 			addresses = append(addresses, vip.String())
 		}
 	}
 	return addresses
+}
+
+// givenElsewhere tells that the VIP is an automatic one of the service, and that
+// another service was given it: callers would reach the other one.
+func (b *builder) givenElsewhere(s *federation.Service, vip netip.Addr) bool {
+	if !s.IsAutomatic(vip) {
+		return false
+	}
+	return len(b.reader.SelectAtVIP(vip, func(t *federation.Service) bool {
+		return t.Key != s.Key && b.sees(t) && !t.IsAutomatic(vip) && slices.Contains(listenerVIPs(t, b.facet), vip)
+	})) > 0
 }

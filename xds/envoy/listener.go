@@ -141,7 +141,8 @@ func (b *builder) portFilter(number uint16) *listenerv3.Filter {
 }
 
 // ownerAt is the service that owns the port of a VIP, where it is the facet's:
-// one that everyone sees before others, one of the proxy's own cluster before
+// one that was given the VIP before one whose automatic VIP it is (ADR 0059), one that
+// everyone sees before others, one of the proxy's own cluster before
 // those known by another cluster's VIP, then the first in the order of keys.
 func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
 	if b.facet.Scope != scopePublic {
@@ -153,7 +154,7 @@ func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
 	})
 	claims = slices.DeleteFunc(claims, func(s *federation.Service) bool { return !b.owns(s, number) || b.isAlias(s) })
 	slices.SortStableFunc(claims, func(s, t *federation.Service) int {
-		return cmp.Or(compareTrueFirst(isPublic(s), isPublic(t)),
+		return cmp.Or(compareTrueFirst(!s.IsAutomatic(vip), !t.IsAutomatic(vip)), compareTrueFirst(isPublic(s), isPublic(t)),
 			compareTrueFirst(hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster)))
 	})
 	if len(claims) == 0 {
