@@ -78,7 +78,7 @@ func TestTheNodeIsDocumented(t *testing.T) {
 	}
 	page := read(t, "xds.md")
 	sameSet(t, "metadata", firstColumn(rows(t, page, "key")), keysOf(real))
-	sameSet(t, "types", firstColumn(rows(t, page, "type")), constants(t, "../xds/envoy", ofType("Type")))
+	sameSet(t, "types", firstColumn(rows(t, page, "type")), constants(t, "../xds/envoy/resource", ofType("Type")))
 }
 
 // limits reads a table of limits: what is limited and its value, the first word

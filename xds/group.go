@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/check"
 )
 
 // builder makes resources; xds/envoy in the product.
@@ -28,7 +29,7 @@ type builder struct {
 	causes   func(envoy.Type, string, envoy.Facet, *federation.Reader, []string) []federation.ObjectKey
 }
 
-var envoyBuilder = builder{envoy.ViewOf, envoy.Fixed, envoy.Contributes, envoy.ContributesByEndpoint, envoy.Speaks, envoy.Build, envoy.Validate, envoy.AssembleRoutes, envoy.Causes}
+var envoyBuilder = builder{envoy.ViewOf, envoy.Fixed, envoy.Contributes, envoy.ContributesByEndpoint, envoy.Speaks, envoy.Build, check.Resource, envoy.AssembleRoutes, envoy.Causes}
 
 // group holds the resources of one type for one facet, built once and shared by
 // all streams of that facet. It follows the snapshots when a stream asks it to

@@ -14,6 +14,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/check"
 )
 
 // A group that followed every change holds the bytes that one made from nothing
@@ -185,7 +186,7 @@ func (b *breakable) builder() *builder {
 		if b.why == "invalid" && strings.HasPrefix(nameOf(m), "outbound|") {
 			return fmt.Errorf("invalid")
 		}
-		return envoy.Validate(m)
+		return check.Resource(m)
 	}
 	return &made
 }
@@ -304,7 +305,7 @@ func TestOneThatCannotBeBuiltSpoilsNoOther(t *testing.T) {
 			if why == "invalid" && nameOf(m) == cluster("bad") {
 				return fmt.Errorf("invalid")
 			}
-			return envoy.Validate(m)
+			return check.Resource(m)
 		}
 		g := newGroup(envoy.EndpointType, everyones(envoy.EndpointType), made)
 		var failures []string

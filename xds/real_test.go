@@ -25,6 +25,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/check"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -150,7 +151,7 @@ func unhealed() *builder {
 		if nameOf(m) == cluster("bad") {
 			return nil
 		}
-		return envoy.Validate(m)
+		return check.Resource(m)
 	}
 	return &made
 }

@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/check"
 )
 
 // crowd is a world of many HTTP services on port 80 and HTTPS services on 443.
@@ -51,7 +52,7 @@ func BenchmarkBuild(b *testing.B) {
 					if err != nil || m == nil {
 						b.Fatal(m, err)
 					}
-					if err := envoy.Validate(m); err != nil {
+					if err := check.Resource(m); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -23,7 +23,7 @@ import (
 
 // bootstrap holds all resources as static ones, so that Envoy itself judges
 // them: assignments within clusters, routes within listeners made for them.
-func bootstrap(t testing.TB, built map[envoy.Type][]resource) []byte {
+func bootstrap(t testing.TB, built map[envoy.Type][]builtResource) []byte {
 	t.Helper()
 	b := &bootstrapv3.Bootstrap{
 		Node:            &corev3.Node{Id: "sidecar~10.0.0.1~test~test", Cluster: "test"},

@@ -6,7 +6,6 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
@@ -16,6 +15,8 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // connectTimeout is how long an endpoint may take to accept a connection.
@@ -42,16 +43,16 @@ const (
 // staticCluster builds the clusters that are the same everywhere.
 func staticCluster(name string, ipv6 bool) proto.Message {
 	switch name {
-	case passthroughCluster:
+	case resource.PassthroughCluster:
 		return originalDestination(name)
-	case inboundPassthroughCluster:
+	case resource.InboundPassthroughCluster:
 		c := originalDestination(name)
-		c.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: socketAddress(inboundSource, 0).GetSocketAddress()}
+		c.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: resource.SocketAddress(inboundSource, 0).GetSocketAddress()}
 		if ipv6 {
-			c.UpstreamBindConfig.ExtraSourceAddresses = []*corev3.ExtraSourceAddress{{Address: socketAddress(inboundSourceIPv6, 0).GetSocketAddress()}}
+			c.UpstreamBindConfig.ExtraSourceAddresses = []*corev3.ExtraSourceAddress{{Address: resource.SocketAddress(inboundSourceIPv6, 0).GetSocketAddress()}}
 		}
 		return c
-	case blackHoleCluster:
+	case resource.BlackHoleCluster:
 		return emptyCluster(name)
 	}
 	return nil
@@ -87,7 +88,7 @@ func newCluster(name string) *clusterv3.Cluster {
 }
 
 func setProtocols(c *clusterv3.Cluster, options *upstreamhttpv3.HttpProtocolOptions) {
-	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{upstreamProtocols: toAny(options)}
+	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{upstreamProtocols: resource.Any(options)}
 }
 
 // destination is what the name of a cluster stands for.
@@ -109,7 +110,7 @@ type destination struct {
 // destinationOf finds what the name stands for; false where it is not this
 // facet's business, or there is no such subset.
 func (b *builder) destinationOf(name string) (destination, bool) {
-	id, ok := parseClusterName(name)
+	id, ok := resource.ParseClusterName(name)
 	if !ok {
 		return destination{}, false
 	}
@@ -118,12 +119,12 @@ func (b *builder) destinationOf(name string) (destination, bool) {
 		return destination{}, false
 	}
 	r := b.ruling(p.service)
-	subset, ok := r.subset(id.subset)
-	if !ok && id.subset != "" {
+	subset, ok := r.subset(id.Subset)
+	if !ok && id.Subset != "" {
 		return destination{}, false
 	}
 	d := destination{
-		servedPort: p, name: name, subset: id.subset, labels: subset.GetLabels(),
+		servedPort: p, name: name, subset: id.Subset, labels: subset.GetLabels(),
 		policy: r.policyOf(p.port.Number, subset), rules: r.rules, identity: b.facet.Identity, agent: b.facet.Agent,
 		balanced: b.facet.Balanced,
 	}
@@ -217,7 +218,7 @@ func (b *builder) setDiscovery(c *clusterv3.Cluster, d destination) {
 	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: panicThreshold(d.policy)}}
 	if d.eds() {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
-		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource()}
+		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()}
 		return
 	}
 	c.LoadAssignment = b.namedEndpoints(d)
@@ -226,22 +227,7 @@ func (b *builder) setDiscovery(c *clusterv3.Cluster, d destination) {
 	c.RespectDnsTtl, c.DnsRefreshRate = true, durationpb.New(dnsRefresh)
 	c.DnsFailureRefreshRate = &clusterv3.Cluster_RefreshRate{BaseInterval: durationpb.New(dnsRetry), MaxInterval: durationpb.New(dnsRetryMost)}
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
-	if d.service.Resolution == federation.DNSRoundRobinLB && countEndpoints(c.LoadAssignment) == 1 {
+	if d.service.Resolution == federation.DNSRoundRobinLB && check.CountEndpoints(c.LoadAssignment) == 1 {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS}
-	}
-}
-
-func countEndpoints(a *endpointv3.ClusterLoadAssignment) int {
-	n := 0
-	for _, l := range a.GetEndpoints() {
-		n += len(l.GetLbEndpoints())
-	}
-	return n
-}
-
-func adsSource() *corev3.ConfigSource {
-	return &corev3.ConfigSource{
-		ResourceApiVersion:    corev3.ApiVersion_V3,
-		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
 	}
 }

@@ -2,17 +2,13 @@ package envoy
 
 import (
 	"fmt"
-	"math/big"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
-)
 
-// What Envoy takes.
-const (
-	maxRingSize  = 8 << 20
-	maxTableSize = 5000011
+	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // setBalancing chooses among endpoints: in turn, unless the policy says another
@@ -46,9 +42,9 @@ func (b *builder) setBalancing(c *clusterv3.Cluster, d destination) {
 }
 
 func (b *builder) setRing(c *clusterv3.Cluster, d destination, size uint64) {
-	if size > maxRingSize {
-		b.leaveOut(d.ignored("loadBalancer.consistentHash.ringHash.minimumRingSize", fmt.Sprintf("a ring has at most %d places", maxRingSize)))
-		size = maxRingSize
+	if size > check.MaxRingSize {
+		b.leaveOut(d.ignored("loadBalancer.consistentHash.ringHash.minimumRingSize", fmt.Sprintf("a ring has at most %d places", check.MaxRingSize)))
+		size = check.MaxRingSize
 	}
 	if size > 0 {
 		c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(size)}}
@@ -58,18 +54,14 @@ func (b *builder) setRing(c *clusterv3.Cluster, d destination, size uint64) {
 func (b *builder) setTable(c *clusterv3.Cluster, d destination, size uint64) {
 	switch {
 	case size == 0:
-	case !isTableSize(size):
-		b.leaveOut(d.ignored("loadBalancer.consistentHash.maglev.tableSize", fmt.Sprintf("a table has a prime number of places, at most %d", maxTableSize)))
+	case !check.IsTableSize(size):
+		b.leaveOut(d.ignored("loadBalancer.consistentHash.maglev.tableSize", fmt.Sprintf("a table has a prime number of places, at most %d", check.MaxTableSize)))
 	default:
 		c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(size)}}
 	}
 }
 
-func isTableSize(size uint64) bool {
-	return size <= maxTableSize && new(big.Int).SetUint64(size).ProbablyPrime(0)
-}
-
 // ignored says that a field of the destination's policy has no effect.
-func (d destination) ignored(field, why string) Reason {
-	return Reason{Code: ReasonRuleIgnored, Cause: d.rule(), Message: d.ruledBy() + ": trafficPolicy." + field + " has no effect: " + why}
+func (d destination) ignored(field, why string) resource.Reason {
+	return resource.Reason{Code: resource.ReasonRuleIgnored, Cause: d.rule(), Message: d.ruledBy() + ": trafficPolicy." + field + " has no effect: " + why}
 }

@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // tlsTransport is the name of Envoy's TLS.
@@ -45,7 +46,7 @@ func refusedTLS(tls *networking.ClientTLSSettings) string {
 }
 
 func (b *builder) refuse(d destination, why string) {
-	b.leaveOut(Reason{Code: ReasonTLS, Cause: d.rule(), Message: d.ruledBy() + ": trafficPolicy." + why + "; until then nothing is sent to " + d.name})
+	b.leaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: d.rule(), Message: d.ruledBy() + ": trafficPolicy." + why + "; until then nothing is sent to " + d.name})
 }
 
 // ruledBy names the rules that made the destination's policy.
@@ -69,7 +70,7 @@ func tlsSocket(d destination, options *upstreamhttpv3.HttpProtocolOptions) *core
 		common.AlpnProtocols = []string{"h2"}
 	}
 	if tls.GetMode() == networking.ClientTLSSettings_MUTUAL {
-		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: file(tls.GetClientCertificate()), PrivateKey: file(tls.GetPrivateKey())}}
+		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: resource.FileSource(tls.GetClientCertificate()), PrivateKey: resource.FileSource(tls.GetPrivateKey())}}
 	}
 	server, names := d.server(options != nil)
 	insecure := tls.GetInsecureSkipVerify().GetValue()
@@ -81,7 +82,7 @@ func tlsSocket(d destination, options *upstreamhttpv3.HttpProtocolOptions) *core
 		options.UpstreamHttpProtocolOptions = auto
 	}
 	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
-		TypedConfig: toAny(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: server}),
+		TypedConfig: resource.Any(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: server}),
 	}}
 }
 
@@ -123,9 +124,9 @@ func serverCheck(tls *networking.ClientTLSSettings, names []string) *tlsv3.Certi
 	if roots == "" {
 		roots = systemRoots
 	}
-	check := &tlsv3.CertificateValidationContext{TrustedCa: file(roots)}
+	check := &tlsv3.CertificateValidationContext{TrustedCa: resource.FileSource(roots)}
 	if tls.GetCaCrl() != "" {
-		check.Crl = file(tls.GetCaCrl())
+		check.Crl = resource.FileSource(tls.GetCaCrl())
 	}
 	for _, name := range names {
 		check.MatchTypedSubjectAltNames = append(check.MatchTypedSubjectAltNames, &tlsv3.SubjectAltNameMatcher{
@@ -151,8 +152,4 @@ func sanType(name string) tlsv3.SubjectAltNameMatcher_SanType {
 		return tlsv3.SubjectAltNameMatcher_IP_ADDRESS
 	}
 	return tlsv3.SubjectAltNameMatcher_DNS
-}
-
-func file(path string) *corev3.DataSource {
-	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}}
 }

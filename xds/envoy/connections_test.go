@@ -12,6 +12,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // chainsOf tells where connections to a listener go: "BLOCK NAMES -> CLUSTER".
@@ -106,7 +107,7 @@ func TestR25TheSecondServiceOfABlockIsTold(t *testing.T) {
 	first.VIPs, second.VIPs = vips("198.51.100.0/25"), vips("198.51.100.0/25")
 	w := newWorld().attach("c1", "").say("c1", key("a.example"), first).say("c1", key("b.example"), second)
 	reasons := expectChains(t, w, "0.0.0.0_5432", "198.51.100.0/25 -> outbound|5432||a.example", "-> PassthroughCluster")
-	if len(reasons) != 1 || reasons[0].Code != envoy.ReasonVIPTaken || reasons[0].Service != key("b.example") {
+	if len(reasons) != 1 || reasons[0].Code != resource.ReasonVIPTaken || reasons[0].Service != key("b.example") {
 		t.Errorf("the reasons are %v", reasons)
 	}
 }

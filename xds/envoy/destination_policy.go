@@ -9,13 +9,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
-)
-
-// The codes of reasons that come of DestinationRules.
-const (
-	ReasonRuleIgnored = "RULE_IGNORED"      // an older rule says it already, or what the rule says cannot be
-	ReasonSubset      = "SUBSET"            // the endpoint is not of the subset
-	ReasonTLS         = "TLS_NOT_AVAILABLE" // the rule demands TLS that cannot be had: nothing is sent in plain text instead
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // ruling is what rules say of a service together.
@@ -44,7 +38,7 @@ func (b *builder) ruling(s *federation.Service) ruling {
 				b.ignore(o, field, fmt.Sprintf("the subset %q is there already", subset.GetName()))
 				continue
 			}
-			if subset.GetName() == "" || validateName(subsetClusterName(s.Key.Hostname, math.MaxUint16, subset.GetName())) != nil {
+			if subset.GetName() == "" || resource.ValidateName(resource.SubsetClusterName(s.Key.Hostname, math.MaxUint16, subset.GetName())) != nil {
 				b.ignore(o, field, "its name is empty, too long, or has control characters")
 				continue
 			}
@@ -55,7 +49,7 @@ func (b *builder) ruling(s *federation.Service) ruling {
 }
 
 func (b *builder) ignore(o *federation.Object, field, why string) {
-	b.leaveOut(Reason{Code: ReasonRuleIgnored, Cause: o.Key, Message: fmt.Sprintf("%s: %s has no effect: %s", o.Key, field, why)})
+	b.leaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: o.Key, Message: fmt.Sprintf("%s: %s has no effect: %s", o.Key, field, why)})
 }
 
 func (r ruling) subset(name string) (*networking.Subset, bool) {

@@ -107,7 +107,7 @@ func TestDestinationRuleStories(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("finding the stories: %v, %d files", err, len(files))
 	}
-	all := map[envoy.Type][]resource{}
+	all := map[envoy.Type][]builtResource{}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
@@ -143,8 +143,8 @@ func withProxyFiles(t *testing.T, config []byte) []byte {
 	return bytes.ReplaceAll(config, []byte("/etc/proxy/"), []byte(dir+"/"))
 }
 
-func outboundOnly(all []resource) []resource {
-	var some []resource
+func outboundOnly(all []builtResource) []builtResource {
+	var some []builtResource
 	for _, r := range all {
 		if strings.HasPrefix(r.name, "outbound|") {
 			some = append(some, r)
@@ -153,7 +153,7 @@ func outboundOnly(all []resource) []resource {
 	return some
 }
 
-func reasonsOf(built map[envoy.Type][]resource) []byte {
+func reasonsOf(built map[envoy.Type][]builtResource) []byte {
 	var b bytes.Buffer
 	for _, typ := range []envoy.Type{envoy.ClusterType, envoy.EndpointType} {
 		for _, r := range built[typ] {

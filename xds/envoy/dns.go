@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 const (
@@ -24,11 +25,11 @@ const (
 	namesTimeout = 5 * time.Second
 )
 
-// namesListener answers captured DNS requests for the hosts of services; what is
+// resource.NamesListener answers captured DNS requests for the hosts of services; what is
 // none of them is asked of the servers that the proxy's own system asks.
 func (b *builder) namesListener() *listenerv3.Listener {
 	config := &dnsfilterv3.DnsFilterConfig{
-		StatPrefix: namesListener,
+		StatPrefix: resource.NamesListener,
 		ServerConfig: &dnsfilterv3.DnsFilterConfig_ServerContextConfig{
 			ConfigSource: &dnsfilterv3.DnsFilterConfig_ServerContextConfig_InlineDnsTable{
 				InlineDnsTable: &dnsv3.DnsTable{VirtualDomains: b.knownNames()},
@@ -38,12 +39,12 @@ func (b *builder) namesListener() *listenerv3.Listener {
 			ResolverTimeout: durationpb.New(namesTimeout), MaxPendingLookups: namesPending,
 		},
 	}
-	address := socketAddress("127.0.0.1", namesPort)
+	address := resource.SocketAddress("127.0.0.1", resource.NamesPort)
 	address.GetSocketAddress().Protocol = corev3.SocketAddress_UDP
 	return &listenerv3.Listener{
-		Name: namesListener, Address: address, TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		Name: resource.NamesListener, Address: address, TrafficDirection: corev3.TrafficDirection_OUTBOUND,
 		ListenerFilters: []*listenerv3.ListenerFilter{{
-			Name: dnsFilter, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: toAny(config)},
+			Name: dnsFilter, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: resource.Any(config)},
 		}},
 	}
 }
@@ -55,7 +56,7 @@ func (b *builder) knownNames() []*dnsv3.DnsTable_DnsVirtualDomain {
 	known := map[string]bool{}
 	for group := range byHostname(b.reader.Specs()) {
 		owner := b.namedBy(group)
-		if owner == nil || !isDomain(string(owner.Key.Hostname)) {
+		if owner == nil || !resource.IsDomain(string(owner.Key.Hostname)) {
 			continue
 		}
 		if b.isAlias(owner) {
@@ -72,7 +73,7 @@ func (b *builder) knownNames() []*dnsv3.DnsTable_DnsVirtualDomain {
 		}
 	}
 	for _, alias := range aliases {
-		if name := alias.GetName(); !known[name] && isDomain(name) {
+		if name := alias.GetName(); !known[name] && resource.IsDomain(name) {
 			known[name] = true
 			table = append(table, alias)
 		}

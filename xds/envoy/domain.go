@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // claimDomains gives every host the names under which callers know it. Envoy
@@ -35,7 +36,7 @@ func (b *builder) claim(owners map[string]*httpHost, h *httpHost, domain string)
 		owners[name] = h
 		h.domains = append(h.domains, domain)
 	case owner != h:
-		b.leaveOut(Reason{Code: ReasonDomainTaken, Service: h.serviceKey(), Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", domain, h.name(), owner.name())})
+		b.leaveOut(resource.Reason{Code: resource.ReasonDomainTaken, Service: h.serviceKey(), Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", domain, h.name(), owner.name())})
 	}
 }
 

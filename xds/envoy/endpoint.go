@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // offer is an endpoint that may be given to proxies, for one port.
@@ -38,7 +40,7 @@ func (b *builder) assignment(name string) proto.Message {
 	offers := slices.DeleteFunc(b.offers(p), func(o offer) bool {
 		host, isName := o.endpoint.Address.Host()
 		if isName {
-			b.leaveOutEndpoint(o, ReasonHostname, fmt.Sprintf("%s is a DNS name, but the service's resolution is %s: give the endpoint an IP address or the service a DNS resolution", host, p.service.Resolution))
+			b.leaveOutEndpoint(o, resource.ReasonHostname, fmt.Sprintf("%s is a DNS name, but the service's resolution is %s: give the endpoint an IP address or the service a DNS resolution", host, p.service.Resolution))
 		}
 		return isName
 	})
@@ -57,14 +59,14 @@ func (b *builder) namedEndpoints(p destination) *endpointv3.ClusterLoadAssignmen
 	offers := slices.DeleteFunc(b.offers(p), func(o offer) bool {
 		path, isSocket := o.endpoint.Address.Unix()
 		if isSocket {
-			b.leaveOutEndpoint(o, ReasonSocket, fmt.Sprintf("%s is a socket, but the service's resolution is %s", path, p.service.Resolution))
+			b.leaveOutEndpoint(o, resource.ReasonSocket, fmt.Sprintf("%s is a socket, but the service's resolution is %s", path, p.service.Resolution))
 		}
 		return isSocket
 	})
 	offers = b.withoutDuplicates(offers)
 	if p.service.Resolution == federation.DNSRoundRobinLB && len(offers) > 1 {
 		for _, o := range offers[1:] {
-			b.leaveOutEndpoint(o, ReasonOneAddressOnly, fmt.Sprintf("resolution %s uses one name, %s", p.service.Resolution, offers[0].endpoint.Address))
+			b.leaveOutEndpoint(o, resource.ReasonOneAddressOnly, fmt.Sprintf("resolution %s uses one name, %s", p.service.Resolution, offers[0].endpoint.Address))
 		}
 		offers = offers[:1]
 	}
@@ -83,11 +85,11 @@ func (b *builder) offers(p destination) []offer {
 				o.peer = peerOf(group.ClusterOf(o.endpoint))
 			}
 			if !declared {
-				b.leaveOutEndpoint(o, ReasonPortNotDeclared, fmt.Sprintf("%s does not declare port %d of the service", group.Shard, p.port.Number))
+				b.leaveOutEndpoint(o, resource.ReasonPortNotDeclared, fmt.Sprintf("%s does not declare port %d of the service", group.Shard, p.port.Number))
 				continue
 			}
 			if !carries(o.endpoint.Labels, p.labels) {
-				b.leaveOutEndpoint(o, ReasonSubset, fmt.Sprintf("%s does not have the labels of the subset", o.endpoint.Address))
+				b.leaveOutEndpoint(o, resource.ReasonSubset, fmt.Sprintf("%s does not have the labels of the subset", o.endpoint.Address))
 				continue
 			}
 			if b.usable(&o, portName) {
@@ -101,12 +103,12 @@ func (b *builder) offers(p destination) []offer {
 func (b *builder) usable(o *offer, portName string) bool {
 	address := o.endpoint.Address
 	if o.endpoint.Health == federation.Unhealthy {
-		b.leaveOutEndpoint(*o, ReasonUnhealthy, fmt.Sprintf("%s says that %s is unhealthy", o.shard, address))
+		b.leaveOutEndpoint(*o, resource.ReasonUnhealthy, fmt.Sprintf("%s says that %s is unhealthy", o.shard, address))
 		return false
 	}
 	if path, isSocket := address.Unix(); isSocket {
-		if path == "" || len(path) > maxSocketPath {
-			b.leaveOutEndpoint(*o, ReasonInvalidAddress, fmt.Sprintf("the socket path %q is empty or longer than %d bytes", path, maxSocketPath))
+		if path == "" || len(path) > check.MaxSocketPath {
+			b.leaveOutEndpoint(*o, resource.ReasonInvalidAddress, fmt.Sprintf("the socket path %q is empty or longer than %d bytes", path, check.MaxSocketPath))
 			return false
 		}
 		return true
@@ -116,9 +118,9 @@ func (b *builder) usable(o *offer, portName string) bool {
 	_, isName := address.Host()
 	switch {
 	case !served:
-		b.leaveOutEndpoint(*o, ReasonPortNotServed, fmt.Sprintf("%s does not listen for port %q", address, portName))
+		b.leaveOutEndpoint(*o, resource.ReasonPortNotServed, fmt.Sprintf("%s does not listen for port %q", address, portName))
 	case number == 0 || !isIP && !isName || isIP && (ip.Zone() != "" || ip.IsUnspecified()):
-		b.leaveOutEndpoint(*o, ReasonInvalidAddress, fmt.Sprintf("%s with port %d is no address to send to", address, number))
+		b.leaveOutEndpoint(*o, resource.ReasonInvalidAddress, fmt.Sprintf("%s with port %d is no address to send to", address, number))
 	default:
 		o.number = number
 		return true
@@ -136,11 +138,8 @@ func carries(labels, wanted map[string]string) bool {
 	return true
 }
 
-// maxSocketPath is what the kernel takes.
-const maxSocketPath = 107
-
 func (b *builder) leaveOutEndpoint(o offer, code, message string) {
-	b.leaveOut(Reason{Code: code, Message: message, Shard: o.shard, Address: o.endpoint.Address, Endpoint: o.endpoint})
+	b.leaveOut(resource.Reason{Code: code, Message: message, Shard: o.shard, Address: o.endpoint.Address, Endpoint: o.endpoint})
 }
 
 // withoutDuplicates sorts and keeps each address and port once: that of the
@@ -158,7 +157,7 @@ func (b *builder) withoutDuplicates(offers []offer) []offer {
 	for _, o := range offers {
 		if len(kept) > 0 && kept[len(kept)-1].compareSocket(o) == 0 {
 			first := kept[len(kept)-1]
-			b.leaveOutEndpoint(o, ReasonDuplicateAddress, fmt.Sprintf("%s has the same address %s and port %d in network %s", first.shard, o.endpoint.Address, o.number, first.endpoint.Network))
+			b.leaveOutEndpoint(o, resource.ReasonDuplicateAddress, fmt.Sprintf("%s has the same address %s and port %d in network %s", first.shard, o.endpoint.Address, o.number, first.endpoint.Network))
 			continue
 		}
 		kept = append(kept, o)
@@ -173,16 +172,6 @@ func hasTwins(sorted []offer) bool {
 		}
 	}
 	return false
-}
-
-func compareTrueFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
 }
 
 // network is that of the facet's proxies.
@@ -256,11 +245,5 @@ func endpointAddress(o offer) *corev3.Address {
 	if path, ok := o.endpoint.Address.Unix(); ok {
 		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
 	}
-	return socketAddress(o.endpoint.Address.String(), o.number)
-}
-
-func socketAddress(address string, port uint16) *corev3.Address {
-	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-		Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
-	}}}
+	return resource.SocketAddress(o.endpoint.Address.String(), o.number)
 }

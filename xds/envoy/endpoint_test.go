@@ -11,6 +11,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 var webKey = federation.ServiceKey{Hostname: "web.shop.svc.cluster.local", Namespace: "shop"}
@@ -120,7 +121,7 @@ func TestSameAddressInTwoClustersIsOfferedOnce(t *testing.T) {
 	if len(list(a)) != 1 || a.GetEndpoints()[0].GetLocality().GetRegion() != "near" {
 		t.Errorf("the address leads to %v; want it once, in the proxy's own network", a)
 	}
-	if len(reasons) != 1 || reasons[0].Code != envoy.ReasonDuplicateAddress || reasons[0].Shard.Cluster != "a-far" {
+	if len(reasons) != 1 || reasons[0].Code != resource.ReasonDuplicateAddress || reasons[0].Shard.Cluster != "a-far" {
 		t.Errorf("reasons are %v, want the other cluster's duplicate", reasons)
 	}
 }

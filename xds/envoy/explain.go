@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // The codes of explanations that are no reasons of Build.
@@ -93,20 +94,20 @@ func each(s *federation.Service, explain func(federation.Explanation) federation
 
 // built explains what the proxy is given for the port.
 func (e explainer) built(p servedPort) []federation.Explanation {
-	b := e.build(EndpointType, p)
+	b := e.build(resource.EndpointType, p)
 	if b == nil {
-		b = e.build(ClusterType, p)
+		b = e.build(resource.ClusterType, p)
 	}
 	none := federation.Explanation{Via: federation.ViaNone, Code: ExplainedNotBuilt, Message: "the proxy has no cluster for the service"}
 	if b == nil {
 		return each(p.service, func(federation.Explanation) federation.Explanation { return none })
 	}
-	left := map[*federation.Endpoint]Reason{}
-	var refused *Reason
+	left := map[*federation.Endpoint]resource.Reason{}
+	var refused *resource.Reason
 	for _, r := range slices.Backward(b.reasons) {
 		if r.Endpoint != nil {
 			left[r.Endpoint] = r
-		} else if r.Code == ReasonTLS || r.Code == ReasonSNIConflict {
+		} else if r.Code == resource.ReasonTLS || r.Code == resource.ReasonSNIConflict {
 			refused = &r
 		}
 	}
@@ -123,8 +124,8 @@ func (e explainer) built(p servedPort) []federation.Explanation {
 }
 
 // build makes the resource of the port that the proxy has; nil where it has none.
-func (e explainer) build(t Type, p servedPort) *builder {
-	name := clusterName(p.service.Key.Hostname, p.port.Number)
+func (e explainer) build(t resource.Type, p servedPort) *builder {
+	name := resource.ClusterName(p.service.Key.Hostname, p.port.Number)
 	for _, f := range e.view.Facets(t) {
 		if !f.offers() || !f.covers(p.service) {
 			continue
@@ -138,11 +139,11 @@ func (e explainer) build(t Type, p servedPort) *builder {
 }
 
 // offered is what Build makes for a facet that stands for services.
-func (b *builder) offered(t Type, name string) (m proto.Message) {
+func (b *builder) offered(t resource.Type, name string) (m proto.Message) {
 	switch {
 	case b.facet.GRPC:
 		m, _, _ = b.forGRPCClient(t, name)
-	case t == ClusterType:
+	case t == resource.ClusterType:
 		m = b.cluster(name)
 	default:
 		m = b.assignment(name)
@@ -154,7 +155,7 @@ func (b *builder) offered(t Type, name string) (m proto.Message) {
 func (b *builder) included(p servedPort, of federation.Explanation) federation.Explanation {
 	out := federation.Explanation{Included: true, Via: federation.ViaDirect, Code: ExplainedDirect}
 	c, through := b.passages[of.Endpoint]
-	d, _ := b.destinationOf(clusterName(p.service.Key.Hostname, p.port.Number))
+	d, _ := b.destinationOf(resource.ClusterName(p.service.Key.Hostname, p.port.Number))
 	switch {
 	case through:
 		out.Via, out.Code, out.Cause = federation.ViaGateway, ExplainedGateway, c.gateways[0].Cause.Object

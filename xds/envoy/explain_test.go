@@ -136,7 +136,7 @@ func TestExplainAgreesWithARealEnvoy(t *testing.T) {
 	assignments := build(t, envoy.EndpointType, one(t), w.snapshot)
 	_, _ = find[*endpointv3.ClusterLoadAssignment](t, assignments, "outbound|80||web.shop.svc.cluster.local")
 	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{
-		Name: "explained", Config: bootstrap(t, map[envoy.Type][]resource{envoy.EndpointType: assignments}), Namespace: testbed.NewNamespace(t, "explained"),
+		Name: "explained", Config: bootstrap(t, map[envoy.Type][]builtResource{envoy.EndpointType: assignments}), Namespace: testbed.NewNamespace(t, "explained"),
 	})
 	proxy.WaitReady(30 * time.Second)
 	var listed struct {

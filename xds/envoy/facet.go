@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Scope says what a facet is about.
@@ -105,7 +106,7 @@ func (f Facet) offers() bool {
 	return false
 }
 
-// covers tells that the facet's resources may stand for the service.
+// Covers tells that the facet's resources may stand for the service.
 func (f Facet) covers(s *federation.Service) bool {
 	switch f.Scope {
 	case scopePublic:
@@ -140,7 +141,7 @@ func listImports(list, namespace string, host federation.Hostname) bool {
 	for want := range strings.SplitSeq(list, ",") {
 		want, excludes := strings.CutPrefix(want, "~")
 		ns, pattern, _ := strings.Cut(want, "/")
-		if (ns == "*" || ns == namespace) && covers(pattern, string(host)) {
+		if (ns == "*" || ns == namespace) && resource.Covers(pattern, string(host)) {
 			if excludes {
 				return false
 			}
@@ -148,15 +149,6 @@ func listImports(list, namespace string, host federation.Hostname) bool {
 		}
 	}
 	return imported
-}
-
-// covers tells that the host is the pattern, or one of those that the wildcard
-// stands for.
-func covers(pattern, host string) bool {
-	if suffix, wild := strings.CutPrefix(pattern, "*"); wild {
-		return strings.HasSuffix(host, suffix)
-	}
-	return pattern == host
 }
 
 func isPublic(s *federation.Service) bool {

@@ -10,6 +10,9 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Form identifies the content of one part of a resource: of a virtual host of a
@@ -22,11 +25,11 @@ type Form struct {
 
 // HasParts tells that resources of the type consist of parts that a proxy may
 // refuse one by one.
-func HasParts(t Type) bool { return t == RouteType || t == ListenerType }
+func HasParts(t resource.Type) bool { return t == resource.RouteType || t == resource.ListenerType }
 
 // Forms are those of a serialised resource, the one of what is around the parts
 // first.
-func Forms(t Type, body []byte) ([]Form, error) {
+func Forms(t resource.Type, body []byte) ([]Form, error) {
 	d, err := divide(t, body)
 	if err != nil {
 		return nil, err
@@ -43,7 +46,7 @@ func Forms(t Type, body []byte) ([]Form, error) {
 // going elsewhere, else none. It returns the names of these parts, too. A nil
 // message means that nothing of the target can be sent. Without an accepted
 // resource, accepted is nil.
-func Fallback(t Type, target, accepted []byte, withheld func(Form) bool) (proto.Message, []string, error) {
+func Fallback(t resource.Type, target, accepted []byte, withheld func(Form) bool) (proto.Message, []string, error) {
 	now, err := divide(t, target)
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +72,7 @@ func Fallback(t Type, target, accepted []byte, withheld func(Form) bool) (proto.
 		}
 	}
 	m := now.join(kept)
-	if len(missing) > 0 && Validate(m) != nil {
+	if len(missing) > 0 && check.Resource(m) != nil {
 		return nil, missing, nil // such as a listener without any filter chain
 	}
 	return m, missing, nil
@@ -86,9 +89,9 @@ type part struct {
 	message proto.Message
 }
 
-func divide(t Type, body []byte) (*divided, error) {
+func divide(t resource.Type, body []byte) (*divided, error) {
 	switch t {
-	case RouteType:
+	case resource.RouteType:
 		c := &routev3.RouteConfiguration{}
 		if err := proto.Unmarshal(body, c); err != nil {
 			return nil, fmt.Errorf("reading routes: %w", err)
@@ -99,7 +102,7 @@ func divide(t Type, body []byte) (*divided, error) {
 		}
 		c.VirtualHosts = nil
 		return d, nil
-	case ListenerType:
+	case resource.ListenerType:
 		l := &listenerv3.Listener{}
 		if err := proto.Unmarshal(body, l); err != nil {
 			return nil, fmt.Errorf("reading a listener: %w", err)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // The names of the filters; Envoy finds filters by the type of their config.
@@ -46,7 +47,7 @@ func (b *builder) routedHTTP(statPrefix, routes string) *listenerv3.Filter {
 func (b *builder) newRoutedHTTP(statPrefix, routes string) *hcmv3.HttpConnectionManager {
 	m := b.newHTTP(statPrefix)
 	m.HttpFilters = append([]*hcmv3.HttpFilter{inHTTP(faultFilter, &faultv3.HTTPFault{}), inHTTP(corsFilter, &corsv3.Cors{})}, m.HttpFilters...)
-	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: adsSource(), RouteConfigName: routes}}
+	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: resource.ADSSource(), RouteConfigName: routes}}
 	return m
 }
 
@@ -91,21 +92,21 @@ func setPaths(m *hcmv3.HttpConnectionManager, how federation.PathNormalization) 
 }
 
 func inHTTP(name string, config proto.Message) *hcmv3.HttpFilter {
-	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: toAny(config)}}
+	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: resource.Any(config)}}
 }
 
 func filter(name string, config proto.Message) *listenerv3.Filter {
-	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: toAny(config)}}
+	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: resource.Any(config)}}
 }
 
 func httpInspectorFilter() *listenerv3.ListenerFilter {
 	return &listenerv3.ListenerFilter{Name: httpInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
-		TypedConfig: toAny(&httpinspectorv3.HttpInspector{}),
+		TypedConfig: resource.Any(&httpinspectorv3.HttpInspector{}),
 	}}
 }
 
 func originalDestinationFilter() *listenerv3.ListenerFilter {
 	return &listenerv3.ListenerFilter{Name: originalDstFilter, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
-		TypedConfig: toAny(&originaldstv3.OriginalDst{}),
+		TypedConfig: resource.Any(&originaldstv3.OriginalDst{}),
 	}}
 }

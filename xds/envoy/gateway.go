@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // speech is what the connections to a port of a gateway speak; they are all of
@@ -31,8 +32,8 @@ type gatewayPort struct {
 	facet   Facet
 	speech  speech
 	servers []*gatewayServer
-	passed  map[string]bool // names of servers whose connections are passed through
-	reasons []Reason        // why servers of the port are not there
+	passed  map[string]bool   // names of servers whose connections are passed through
+	reasons []resource.Reason // why servers of the port are not there
 }
 
 // gatewayServer is one server of a Gateway.
@@ -103,11 +104,11 @@ func addServer(ports []*gatewayPort, s *gatewayServer, at *gatewayPort) []*gatew
 	how, why := speechOf(s.spec)
 	switch {
 	case why != "":
-		p.leaveOut(s, ReasonInvalidRule, why)
+		p.leaveOut(s, resource.ReasonInvalidRule, why)
 	case len(p.servers) > 0 && p.speech != how:
-		p.leaveOut(s, ReasonGatewayConflict, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.speech, p.servers[0].title(), how))
+		p.leaveOut(s, resource.ReasonGatewayConflict, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.speech, p.servers[0].title(), how))
 	case how == speaksTCP && len(p.servers) > 0:
-		p.leaveOut(s, ReasonGatewayConflict, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart", p.number, p.servers[0].title()))
+		p.leaveOut(s, resource.ReasonGatewayConflict, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart", p.number, p.servers[0].title()))
 	case how == speaksTLS && !p.claimNames(s):
 	default:
 		p.speech, p.servers = how, append(p.servers, s)
@@ -143,12 +144,12 @@ func speechOf(s *networking.Server) (how speech, why string) {
 func (p *gatewayPort) claimNames(s *gatewayServer) bool {
 	var left []serverHost
 	for _, h := range s.hosts {
-		if h.name != "*" && !isServerName(h.name) {
-			p.leaveOut(s, ReasonInvalidRule, fmt.Sprintf("TLS cannot ask for %q; use a name or a wildcard for its first part", h.name))
+		if h.name != "*" && !resource.IsServerName(h.name) {
+			p.leaveOut(s, resource.ReasonInvalidRule, fmt.Sprintf("TLS cannot ask for %q; use a name or a wildcard for its first part", h.name))
 			continue
 		}
 		if owner := p.ownerOf(h.name); owner != nil {
-			p.leaveOut(s, ReasonGatewayConflict, fmt.Sprintf("connections for %q are those of %s, which comes first", h.name, owner.title()))
+			p.leaveOut(s, resource.ReasonGatewayConflict, fmt.Sprintf("connections for %q are those of %s, which comes first", h.name, owner.title()))
 			continue
 		}
 		left = append(left, h)
@@ -170,10 +171,10 @@ func (p *gatewayPort) ownerOf(name string) *gatewayServer {
 }
 
 func (p *gatewayPort) leaveOut(s *gatewayServer, code, why string) {
-	p.reasons = append(p.reasons, Reason{Code: code, Cause: s.object.Key, Message: s.title() + ": " + why})
+	p.reasons = append(p.reasons, resource.Reason{Code: code, Cause: s.object.Key, Message: s.title() + ": " + why})
 }
 
-func (p *gatewayPort) listener() string { return vipListener(p.bind, p.number) }
+func (p *gatewayPort) listener() string { return resource.VIPListener(p.bind, p.number) }
 
 func (s *gatewayServer) title() string { return s.object.Key.String() + " " + s.field }
 
@@ -219,7 +220,7 @@ func serverHosts(hosts []string, own string) []serverHost {
 		case namespace == "*":
 			namespace = ""
 		}
-		if name == "*" || isDomain(name) {
+		if name == "*" || resource.IsDomain(name) {
 			all = append(all, serverHost{namespace, name})
 		}
 	}
@@ -232,9 +233,9 @@ func (h serverHost) admitted(host, namespace string) string {
 	switch {
 	case h.namespace != "" && h.namespace != namespace:
 		return ""
-	case covers(h.name, host):
+	case resource.Covers(h.name, host):
 		return host
-	case covers(host, h.name):
+	case resource.Covers(host, h.name):
 		return h.name
 	}
 	return ""

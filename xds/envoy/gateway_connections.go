@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // boundRule is a VirtualService that is bound to the server's Gateway.
@@ -30,7 +31,7 @@ func (b *builder) bound(p *gatewayPort, s *gatewayServer) []boundRule {
 		for _, text := range spec.GetHosts() {
 			host := string(federation.ResolveHost(text, o.Key.Namespace))
 			for _, h := range s.hosts {
-				if name := h.admitted(host, o.Key.Namespace); name != "" && (name == "*" || isDomain(name)) && !slices.Contains(r.hosts, name) {
+				if name := h.admitted(host, o.Key.Namespace); name != "" && (name == "*" || resource.IsDomain(name)) && !slices.Contains(r.hosts, name) {
 					r.hosts = append(r.hosts, name)
 				}
 			}
@@ -75,12 +76,12 @@ func (b *builder) gatewayTCP(p *gatewayPort, s *gatewayServer) *listenerv3.Filte
 			}
 		}
 	}
-	b.leaveOut(Reason{Code: ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no VirtualService has a route for its connections; nothing listens for them"})
+	b.leaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no VirtualService has a route for its connections; nothing listens for them"})
 	return nil
 }
 
 func (r *boundRule) cannot(err error) {
-	r.leaveOut(Reason{Code: ReasonInvalidRule, Cause: r.object.Key, Message: fmt.Sprintf("%s is left out for port %d: %v", r.object.Key, r.port, err)})
+	r.leaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.object.Key, Message: fmt.Sprintf("%s is left out for port %d: %v", r.object.Key, r.port, err)})
 }
 
 // passThrough routes TLS by the name of the server and does not end it. Of
@@ -106,7 +107,7 @@ func (b *builder) passThrough(p *gatewayPort, s *gatewayServer) []*listenerv3.Fi
 		}
 	}
 	if len(chains) == 0 {
-		b.leaveOut(Reason{Code: ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no VirtualService has a tls route for its hosts; nothing listens for them"})
+		b.leaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no VirtualService has a tls route for its hosts; nothing listens for them"})
 	}
 	return chains
 }
@@ -122,7 +123,7 @@ func (r *boundRule) serverNames(route *networking.TLSRoute, s *gatewayServer) ([
 		}
 		for _, text := range match.GetSniHosts() {
 			name := strings.ToLower(text)
-			if name != "*" && !isServerName(name) {
+			if name != "*" && !resource.IsServerName(name) {
 				return nil, fmt.Errorf(".match[%d].sniHosts: %q is no name of a server", i, text)
 			}
 			for _, own := range s.names {

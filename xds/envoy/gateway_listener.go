@@ -13,18 +13,19 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // gatewayNames are the names of the facet's resources; they depend on Gateways
 // alone.
-func gatewayNames(t Type, f Facet, r *federation.Reader) []string {
+func gatewayNames(t resource.Type, f Facet, r *federation.Reader) []string {
 	b := builder{facet: f, reader: r}
 	var names []string
 	for _, p := range b.gatewayPorts() {
 		switch t {
-		case ListenerType:
+		case resource.ListenerType:
 			names = append(names, p.listener())
-		case RouteType:
+		case resource.RouteType:
 			for _, s := range p.servers {
 				if s.routed(p.speech) {
 					names = append(names, p.routesName(s))
@@ -32,8 +33,8 @@ func gatewayNames(t Type, f Facet, r *federation.Reader) []string {
 			}
 		}
 	}
-	if t == ClusterType && len(b.gateways()) > 0 {
-		names = append(names, blackHoleCluster)
+	if t == resource.ClusterType && len(b.gateways()) > 0 {
+		names = append(names, resource.BlackHoleCluster)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -41,7 +42,7 @@ func gatewayNames(t Type, f Facet, r *federation.Reader) []string {
 
 // gatewayCluster is where a gateway sends what has no destination.
 func (b *builder) gatewayCluster(name string) proto.Message {
-	if name != blackHoleCluster || len(b.gateways()) == 0 {
+	if name != resource.BlackHoleCluster || len(b.gateways()) == 0 {
 		return nil
 	}
 	return emptyCluster(name)
@@ -92,7 +93,7 @@ func (b *builder) serverChains(p *gatewayPort, s *gatewayServer) []*listenerv3.F
 		return b.passBySNI(p, s)
 	}
 	if s.err != nil {
-		b.leaveOut(Reason{Code: ReasonTLS, Cause: s.object.Key, Message: s.title() + s.err.Error() + "; until then nothing listens for its hosts"})
+		b.leaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Key, Message: s.title() + s.err.Error() + "; until then nothing listens for its hosts"})
 		return nil
 	}
 	var chains []*listenerv3.FilterChain
@@ -142,6 +143,6 @@ func (b *builder) gatewayHTTP(statPrefix, routes string) *listenerv3.Filter {
 
 func tlsInspectorFilter() *listenerv3.ListenerFilter {
 	return &listenerv3.ListenerFilter{Name: tlsInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
-		TypedConfig: toAny(&tlsinspectorv3.TlsInspector{}),
+		TypedConfig: resource.Any(&tlsinspectorv3.TlsInspector{}),
 	}}
 }

@@ -8,6 +8,9 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // gatewayHost is a virtual host of a gateway in the making.
@@ -112,10 +115,10 @@ func (b *builder) gatewayHost(domain string, h *gatewayHost, p *gatewayPort) *ro
 func (b *builder) routesOf(r *rule, domain string) []*routev3.Route {
 	routes, err := r.http()
 	if err == nil && len(routes) > 0 {
-		err = newSchemaCheck().message(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})
+		err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})
 	}
 	if err != nil {
-		b.leaveOut(Reason{Code: ReasonInvalidRule, Cause: r.object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.object.Key, domain, r.port, err)})
+		b.leaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.object.Key, domain, r.port, err)})
 		return nil
 	}
 	return routes

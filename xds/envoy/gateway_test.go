@@ -14,7 +14,7 @@ import (
 
 // What Gateways become is what the stories tell, and a real Envoy takes it.
 func TestGatewayStories(t *testing.T) {
-	all := map[envoy.Type][]resource{}
+	all := map[envoy.Type][]builtResource{}
 	for _, s := range stories(t, "gateway") {
 		t.Run(s.name, func(t *testing.T) {
 			built := s.check(t)

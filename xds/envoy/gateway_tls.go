@@ -10,6 +10,8 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 var tlsVersions = map[networking.ServerTLSSettings_TLSProtocol]tlsv3.TlsParameters_TlsProtocol{
@@ -51,7 +53,7 @@ func serverTLS(s *gatewayServer, identity bool) (*corev3.TransportSocket, error)
 		common.AlpnProtocols = []string{"h2", "http/1.1"}
 	}
 	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
-		TypedConfig: toAny(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(mutual)}),
+		TypedConfig: resource.Any(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(mutual)}),
 	}}, nil
 }
 
@@ -145,7 +147,7 @@ func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSet
 		return err
 	}
 	if crl := tls.GetCaCrl(); crl != "" && !IsFile(secret) {
-		check.Crl = file(crl)
+		check.Crl = resource.FileSource(crl)
 	}
 	common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 		DefaultValidationContext: check, ValidationContextSdsSecretConfig: fromSDS(secret),

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // A gRPC client without a proxy asks for a listener by the name that it dials,
@@ -18,35 +19,32 @@ import (
 // clusters, and each cluster has endpoints. It refuses much of what Envoy takes,
 // and asks for everything by name.
 
-// ReasonProxyless is the code of reasons for what gRPC clients do not do.
-const ReasonProxyless = "NOT_IN_GRPC"
-
 // grpcFacets are those of a node that is a gRPC client itself.
-func (n Node) grpcFacets(t Type, c bearing) []Facet {
+func (n Node) grpcFacets(t resource.Type, c bearing) []Facet {
 	switch t {
-	case ClusterType:
+	case resource.ClusterType:
 		return append([]Facet{{Scope: scopeStatic, GRPC: true}}, n.offering(c, Facet{GRPC: true})...)
-	case EndpointType:
+	case resource.EndpointType:
 		return append([]Facet{{Scope: scopeStatic, GRPC: true}}, n.byPlace(c, n.endpointFacet(c))...)
-	case ListenerType:
+	case resource.ListenerType:
 		return []Facet{{Scope: scopeTargets, GRPC: true, Namespace: n.Namespace, Domain: n.Domain, Egress: c.egress, Labels: c.labels}}
-	case RouteType:
+	case resource.RouteType:
 		return []Facet{{Scope: scopeTargets, GRPC: true, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}}
 	}
 	return nil
 }
 
 // forGRPCClient is Build for facets of gRPC clients.
-func (b *builder) forGRPCClient(t Type, name string) (proto.Message, []Reason, error) {
+func (b *builder) forGRPCClient(t resource.Type, name string) (proto.Message, []resource.Reason, error) {
 	var m proto.Message
 	switch {
-	case t == ClusterType && b.facet.Scope != scopeTargets:
+	case t == resource.ClusterType && b.facet.Scope != scopeTargets:
 		m = b.grpcCluster(name)
-	case t == EndpointType && b.facet.Scope != scopeTargets:
+	case t == resource.EndpointType && b.facet.Scope != scopeTargets:
 		m = b.grpcAssignment(name)
-	case t == ListenerType && b.facet.Scope == scopeTargets:
+	case t == resource.ListenerType && b.facet.Scope == scopeTargets:
 		m = b.grpcListener(name)
-	case t == RouteType && b.facet.Scope == scopeTargets:
+	case t == resource.RouteType && b.facet.Scope == scopeTargets:
 		m = b.grpcRoutes(name)
 	default:
 		return nil, nil, fmt.Errorf("building %s %q: facet %s has no resources of this type", t, name, b.facet)
@@ -56,10 +54,10 @@ func (b *builder) forGRPCClient(t Type, name string) (proto.Message, []Reason, e
 
 // grpcFixed names what exists whatever the services: where requests go that have
 // no destination, and the hosts of which only VirtualServices speak.
-func grpcFixed(t Type, f Facet, r *federation.Reader) []string {
+func grpcFixed(t resource.Type, f Facet, r *federation.Reader) []string {
 	switch {
-	case (t == ClusterType || t == EndpointType) && f.Scope == scopeStatic:
-		return []string{blackHoleCluster}
+	case (t == resource.ClusterType || t == resource.EndpointType) && f.Scope == scopeStatic:
+		return []string{resource.BlackHoleCluster}
 	case f.Scope != scopeTargets:
 		return nil
 	}
@@ -67,7 +65,7 @@ func grpcFixed(t Type, f Facet, r *federation.Reader) []string {
 	var names []string
 	for _, host := range b.ruledHosts(nil) {
 		if !strings.HasPrefix(string(host), "*") {
-			names = append(names, targetName(string(host), ruledPort))
+			names = append(names, resource.TargetName(string(host), ruledPort))
 		}
 	}
 	return names
@@ -75,32 +73,21 @@ func grpcFixed(t Type, f Facet, r *federation.Reader) []string {
 
 // appendTargets adds what exists for a gRPC client because of a port. That the
 // port is not declared as HTTP does not matter: who dials it speaks gRPC.
-func appendTargets(names []string, t Type, f Facet, p servedPort) []string {
+func appendTargets(names []string, t resource.Type, f Facet, p servedPort) []string {
 	host := p.service.Key.Hostname
 	switch {
-	case (t == ClusterType || t == EndpointType) && f.offers():
-		return append(names, clusterName(host, p.port.Number))
+	case (t == resource.ClusterType || t == resource.EndpointType) && f.offers():
+		return append(names, resource.ClusterName(host, p.port.Number))
 	case f.Scope != scopeTargets || strings.HasPrefix(string(host), "*"): // a wildcard cannot be asked for
 		return names
-	case t == ListenerType:
+	case t == resource.ListenerType:
 		for _, name := range append(shortTargets(string(host), f.Domain), string(host)) {
-			names = append(names, targetName(name, p.port.Number))
+			names = append(names, resource.TargetName(name, p.port.Number))
 		}
-	case t == RouteType:
-		return append(names, targetName(string(host), p.port.Number))
+	case t == resource.RouteType:
+		return append(names, resource.TargetName(string(host), p.port.Number))
 	}
 	return names
-}
-
-func targetName(host string, port uint16) string { return fmt.Sprintf("%s:%d", host, port) }
-
-func parseTarget(name string) (host string, port uint16, ok bool) {
-	at := strings.LastIndexByte(name, ':')
-	if at <= 0 {
-		return "", 0, false
-	}
-	port, ok = parsePort(name[at+1:])
-	return name[:at], port, ok
 }
 
 // shortTargets are the names under which a resolver with the search list of the
@@ -140,7 +127,7 @@ func (b *builder) meant(name string) []federation.Hostname {
 
 // grpcListener leads to the routes of the host that is meant.
 func (b *builder) grpcListener(name string) proto.Message {
-	short, number, ok := parseTarget(name)
+	short, number, ok := resource.ParseTarget(name)
 	if !ok {
 		return nil
 	}
@@ -154,34 +141,16 @@ func (b *builder) grpcListener(name string) proto.Message {
 		return nil
 	}
 	for _, other := range found[1:] {
-		b.leaveOut(Reason{Code: ReasonDomainTaken, Message: fmt.Sprintf("%q does not lead to %s:%d: %s:%d has the better claim; use the full name", name, other, number, found[0], number)})
+		b.leaveOut(resource.Reason{Code: resource.ReasonDomainTaken, Message: fmt.Sprintf("%q does not lead to %s:%d: %s:%d has the better claim; use the full name", name, other, number, found[0], number)})
 	}
-	return apiListener(name, targetName(string(found[0]), number))
+	return apiListener(name, resource.TargetName(string(found[0]), number))
 }
 
 func apiListener(name, routes string) *listenerv3.Listener {
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix:     routes,
 		HttpFilters:    []*hcmv3.HttpFilter{inHTTP(faultFilter, &faultv3.HTTPFault{}), inHTTP(routerFilter, &routerv3.Router{})},
-		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: adsSource(), RouteConfigName: routes}},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: resource.ADSSource(), RouteConfigName: routes}},
 	}
-	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: toAny(m)}}
-}
-
-// validateAPIListener checks what a gRPC client needs.
-func validateAPIListener(l *listenerv3.Listener) error {
-	m, err := l.GetApiListener().GetApiListener().UnmarshalNew()
-	if err != nil {
-		return fmt.Errorf("api_listener: %w", err)
-	}
-	manager, ok := m.(*hcmv3.HttpConnectionManager)
-	switch {
-	case !ok:
-		return fmt.Errorf("api_listener: %T is no HTTP connection manager", m)
-	case manager.GetRds().GetRouteConfigName() == "" || manager.GetRds().GetConfigSource().GetAds() == nil:
-		return fmt.Errorf("api_listener: routes do not come by ADS")
-	case len(manager.GetHttpFilters()) == 0:
-		return fmt.Errorf("api_listener: there is no HTTP filter")
-	}
-	return nil
+	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: resource.Any(m)}}
 }

@@ -68,7 +68,7 @@ func TestGRPCTakesAnySnapshot(t *testing.T) {
 }
 
 // withoutNames are the targets behind which no DNS name would be looked up.
-func withoutNames(t *testing.T, built map[envoy.Type][]resource) []string {
+func withoutNames(t *testing.T, built map[envoy.Type][]builtResource) []string {
 	var targets []string
 	for _, l := range built[envoy.ListenerType] {
 		_, routes := listenerRefersTo(t, l.message.(*listenerv3.Listener))

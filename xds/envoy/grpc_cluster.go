@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	leastrequestv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/least_request/v3"
 	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
 	"google.golang.org/protobuf/proto"
@@ -13,16 +14,15 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // grpcCluster builds the cluster of a service port, or of a subset of it, for
 // gRPC clients: with endpoints by EDS, else of one DNS name.
 func (b *builder) grpcCluster(name string) proto.Message {
 	if b.facet.Scope == scopeStatic {
-		if name != blackHoleCluster {
+		if name != resource.BlackHoleCluster {
 			return nil
 		}
 		return newGRPCCluster(name)
@@ -58,7 +58,7 @@ func newGRPCCluster(name string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name: name, ConnectTimeout: durationpb.New(connectTimeout),
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
-		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource()},
+		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()},
 		CircuitBreakers: &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{
 			{MaxRequests: wrapperspb.UInt32(math.MaxUint32)},
 		}},
@@ -97,7 +97,7 @@ func (b *builder) setGRPCBalancing(c *clusterv3.Cluster, d destination) {
 
 func policyOf(name string, config proto.Message) *clusterv3.LoadBalancingPolicy {
 	return &clusterv3.LoadBalancingPolicy{Policies: []*clusterv3.LoadBalancingPolicy_Policy{{
-		TypedExtensionConfig: &corev3.TypedExtensionConfig{Name: name, TypedConfig: toAny(config)},
+		TypedExtensionConfig: &corev3.TypedExtensionConfig{Name: name, TypedConfig: resource.Any(config)},
 	}}}
 }
 
@@ -126,8 +126,8 @@ func (b *builder) notInGRPC(d destination) {
 	}
 }
 
-func (d destination) notInGRPC(field, why string) Reason {
-	return Reason{Code: ReasonProxyless, Cause: d.rule(), Message: d.ruledBy() + ": trafficPolicy." + field + " has no effect on gRPC clients: " + why}
+func (d destination) notInGRPC(field, why string) resource.Reason {
+	return resource.Reason{Code: resource.ReasonProxyless, Cause: d.rule(), Message: d.ruledBy() + ": trafficPolicy." + field + " has no effect on gRPC clients: " + why}
 }
 
 // byDNS tells that the destination's endpoints may be names.
@@ -148,13 +148,13 @@ func (b *builder) grpcOffers(d destination) (found []offer, byName bool) {
 		path, isSocket := o.endpoint.Address.Unix()
 		switch {
 		case isSocket:
-			b.leaveOutEndpoint(o, ReasonSocket, path+" is a socket, which gRPC clients are not sent")
+			b.leaveOutEndpoint(o, resource.ReasonSocket, path+" is a socket, which gRPC clients are not sent")
 		case !isName:
 			found = append(found, o)
 		case !d.byDNS() || addresses:
-			b.leaveOutEndpoint(o, ReasonHostname, host+" is a DNS name among addresses, and gRPC clients resolve one name or none")
+			b.leaveOutEndpoint(o, resource.ReasonHostname, host+" is a DNS name among addresses, and gRPC clients resolve one name or none")
 		case len(found) > 0:
-			b.leaveOutEndpoint(o, ReasonOneAddressOnly, fmt.Sprintf("gRPC clients resolve one name, %s", found[0].endpoint.Address))
+			b.leaveOutEndpoint(o, resource.ReasonOneAddressOnly, fmt.Sprintf("gRPC clients resolve one name, %s", found[0].endpoint.Address))
 		default:
 			found, byName = append(found, o), true
 		}

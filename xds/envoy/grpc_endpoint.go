@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // grpcAssignment builds the endpoints of a destination for gRPC clients. It
@@ -18,7 +19,7 @@ import (
 // nothing waits.
 func (b *builder) grpcAssignment(name string) proto.Message {
 	if b.facet.Scope == scopeStatic {
-		if name != blackHoleCluster {
+		if name != resource.BlackHoleCluster {
 			return nil
 		}
 		return &endpointv3.ClusterLoadAssignment{ClusterName: name}

@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // grpcTargets writes the names that a client of that id may dial as NAME → ROUTES.
@@ -48,7 +49,7 @@ func TestGRPCNamesAreThoseOfAResolver(t *testing.T) {
 		}
 	}
 	n := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local", map[string]any{"GENERATOR": "grpc"})
-	if _, reasons := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, n, w.snapshot), "web:80"); len(reasons) != 1 || reasons[0].Code != envoy.ReasonDomainTaken {
+	if _, reasons := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, n, w.snapshot), "web:80"); len(reasons) != 1 || reasons[0].Code != resource.ReasonDomainTaken {
 		t.Errorf("that web:80 is not the service of the namespace has the reasons %v", reasons)
 	}
 }

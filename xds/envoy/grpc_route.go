@@ -11,12 +11,13 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // grpcRoutes builds the routes to one host and port. A client is there for one
 // target only, so that its virtual host takes every name.
 func (b *builder) grpcRoutes(name string) proto.Message {
-	host, number, ok := parseTarget(name)
+	host, number, ok := resource.ParseTarget(name)
 	if !ok {
 		return nil
 	}
@@ -55,7 +56,7 @@ func (b *builder) targetHost(host federation.Hostname, number uint16) (h *httpHo
 
 // isRuled tells that a VirtualService speaks of the host by its name.
 func (b *builder) isRuled(host federation.Hostname) bool {
-	return isDomain(string(host)) && len(b.rulesNamed(string(host), host)) > 0
+	return resource.IsDomain(string(host)) && len(b.rulesNamed(string(host), host)) > 0
 }
 
 // hasRoutes tells that the host has routes, and does not say what of them is
@@ -86,7 +87,7 @@ type grpcRoute struct {
 }
 
 func (g grpcRoute) ignored(what, why string) {
-	g.leaveOut(Reason{Code: ReasonProxyless, Message: g.where + ": " + what + ": " + why})
+	g.leaveOut(resource.Reason{Code: resource.ReasonProxyless, Message: g.where + ": " + what + ": " + why})
 }
 
 // adapt makes one route, or several where one cannot say it, or none.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Callers of a headless service dial its pods. Where a port speaks HTTP, the
@@ -35,7 +36,7 @@ func appendPodListeners(names []string, f Facet, p servedPort) []string {
 			e := &group.Endpoints[i]
 			number, served := e.Port(name)
 			if ip, isIP := e.Address.IP(); served && isIP && isCaptured(ip) && (ip.Is4() || f.IPv6) {
-				names = append(names, vipListener(ip, number))
+				names = append(names, resource.VIPListener(ip, number))
 			}
 		}
 	}
@@ -57,7 +58,7 @@ func (b *builder) headlessAt(pod netip.Addr, number uint16) servedPort {
 	}
 	for _, p := range claims[1:] {
 		if p.service != claims[0].service {
-			b.leaveOut(Reason{Code: ReasonVIPTaken, Message: "the pod " + netip.AddrPortFrom(pod, number).String() + " of " + p.service.Key.String() +
+			b.leaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Message: "the pod " + netip.AddrPortFrom(pod, number).String() + " of " + p.service.Key.String() +
 				" is called as one of " + claims[0].service.Key.String() + ", which comes first; rules for the former have no effect on these connections"})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // mostAnswers is how many addresses Envoy answers a DNS request with. It would
@@ -19,7 +20,7 @@ func (b *builder) ownPodAnswers(known map[string]bool) map[string][]string {
 	own, networks := b.network(), b.networks()
 	for s := range b.reader.Specs() {
 		host := string(s.Key.Hostname)
-		if !headless(s) || !b.facet.covers(s) || !hasShard(s, b.facet.Cluster) || !hasPods(s) || known[host] || !isDomain(host) {
+		if !headless(s) || !b.facet.covers(s) || !hasShard(s, b.facet.Cluster) || !hasPods(s) || known[host] || !resource.IsDomain(host) {
 			continue
 		}
 		known[host] = true
@@ -52,7 +53,7 @@ func (b *builder) addAnswer(answers map[string][]string, host string, e *federat
 		return
 	}
 	answers[host] = append(answers[host], ip.String())
-	if name := strings.ToLower(e.Hostname + "." + host); e.Hostname != "" && isDomain(name) {
+	if name := strings.ToLower(e.Hostname + "." + host); e.Hostname != "" && resource.IsDomain(name) {
 		answers[name] = append(answers[name], ip.String())
 	}
 }

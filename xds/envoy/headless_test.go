@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 const (
@@ -105,7 +106,7 @@ func TestR81OnePlainPodMakesAHeadlessServicePlain(t *testing.T) {
 	if socket != nil {
 		t.Error("a pod that does not take mutual TLS is called with it")
 	}
-	if len(reasons) != 1 || reasons[0].Code != envoy.ReasonNoMutualTLS || !strings.Contains(reasons[0].Message, "10.0.0.2") {
+	if len(reasons) != 1 || reasons[0].Code != resource.ReasonNoMutualTLS || !strings.Contains(reasons[0].Message, "10.0.0.2") {
 		t.Errorf("the reasons are %v", reasons)
 	}
 	w.config(t, "kind: DestinationRule\nmetadata: {name: db, namespace: shop}\nspec: {host: "+databaseHost+", trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}")

@@ -16,6 +16,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // How gateways probe. A gateway that is killed is found out in about a second,
@@ -55,7 +56,7 @@ func ProbeNames(s *federation.Snapshot) map[federation.NetworkID][]string {
 			if !lacking[id] {
 				continue
 			}
-			names[id] = append(names[id], serverName(svc.Key.Hostname, port.Number, ""))
+			names[id] = append(names[id], resource.ServerName(svc.Key.Hostname, port.Number, ""))
 			if len(names[id]) == probeNames {
 				delete(lacking, id)
 			}
@@ -166,7 +167,7 @@ func probeCluster(id federation.NetworkID, gateways []federation.Gateway, name s
 	}
 	for _, g := range gateways {
 		locality := &corev3.Locality{Region: g.Locality.Region, Zone: g.Locality.Zone, SubZone: g.Locality.SubZone}
-		endpoint := &endpointv3.Endpoint{Address: socketAddress(g.Address.Addr().String(), g.Address.Port())}
+		endpoint := &endpointv3.Endpoint{Address: resource.SocketAddress(g.Address.Addr().String(), g.Address.Port())}
 		i := slices.IndexFunc(c.LocalityEndpoints, func(l *healthv3.LocalityEndpoints) bool {
 			return l.GetLocality().GetRegion() == g.Locality.Region && l.GetLocality().GetZone() == g.Locality.Zone && l.GetLocality().GetSubZone() == g.Locality.SubZone
 		})
@@ -184,7 +185,7 @@ func probeSocket(name string) *corev3.TransportSocket {
 	common := meshContext(nil, false)
 	common.AlpnProtocols = []string{meshProtocol}
 	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
-		TypedConfig: toAny(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: name}),
+		TypedConfig: resource.Any(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: name}),
 	}}
 }
 

@@ -14,6 +14,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // bridged is a snapshot of three networks: n1 without gateways, n2 with two, of
@@ -146,7 +147,7 @@ func TestReportsAreRead(t *testing.T) {
 	s := bridged(nil)
 	p := ProbesOf(Node{Type: Router, Network: "n3", Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}}, s, nil)
 	health := func(address string, port uint16, status corev3.HealthStatus) *healthv3.EndpointHealth {
-		return &healthv3.EndpointHealth{Endpoint: &endpointv3.Endpoint{Address: socketAddress(address, port)}, HealthStatus: status}
+		return &healthv3.EndpointHealth{Endpoint: &endpointv3.Endpoint{Address: resource.SocketAddress(address, port)}, HealthStatus: status}
 	}
 	report := func(all ...*healthv3.EndpointHealth) *healthv3.EndpointHealthResponse {
 		r := &healthv3.EndpointHealthResponse{}

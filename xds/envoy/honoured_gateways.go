@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 func gatewayFields() fieldTable {
@@ -51,7 +52,7 @@ func gatewayValues(m proto.Message) []Field {
 		n.serverTLS(path, server, how)
 		for j, host := range server.GetHosts() {
 			read := serverHosts([]string{host}, "")
-			if len(read) == 0 || how == speaksTLS && read[0].name != "*" && !isServerName(read[0].name) {
+			if len(read) == 0 || how == speaksTLS && read[0].name != "*" && !resource.IsServerName(read[0].name) {
 				n.add(fmt.Sprintf("%s.hosts[%d]", path, j), fmt.Sprintf("%q is no host that callers can ask for; nothing is served for it", host))
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 func virtualServiceFields() fieldTable {
@@ -77,7 +79,7 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 		for j, match := range route.GetMatch() {
 			n.subnets(spec, fmt.Sprintf("tls[%d].match[%d]", i, j), match.GetDestinationSubnets())
 			for k, name := range match.GetSniHosts() {
-				if !isServerName(strings.ToLower(name)) {
+				if !resource.IsServerName(strings.ToLower(name)) {
 					n.add(fmt.Sprintf("tls[%d].match[%d].sniHosts[%d]", i, j, k), "this is no name of a server; the object has no effect on connections to its hosts")
 				}
 			}

@@ -11,25 +11,26 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // inboundListener gets every captured inbound connection. On ports where the
 // workload's services speak HTTP it deals with requests; everything else, ports
 // of the platform and unknown ports included, passes as it is.
 func (b *builder) inboundListener() *listenerv3.Listener {
-	l := newListener(virtualInbound, anyIPv4, inboundPort)
+	l := newListener(resource.VirtualInbound, anyIPv4, resource.InboundPort)
 	l.TrafficDirection = corev3.TrafficDirection_INBOUND
 	l.ListenerFilters = []*listenerv3.ListenerFilter{originalDestinationFilter()}
-	l.FilterChains = []*listenerv3.FilterChain{chainForPort(inboundPort, tcpProxy(blackHoleCluster))}
+	l.FilterChains = []*listenerv3.FilterChain{chainForPort(resource.InboundPort, tcpProxy(resource.BlackHoleCluster))}
 	for _, port := range b.inboundHTTPPorts() {
-		l.FilterChains = append(l.FilterChains, chainForPort(port, b.inlineHTTP(fmt.Sprintf("inbound_%d", port), inboundPassthroughCluster)))
+		l.FilterChains = append(l.FilterChains, chainForPort(port, b.inlineHTTP(fmt.Sprintf("inbound_%d", port), resource.InboundPassthroughCluster)))
 	}
 	if b.facet.Identity {
 		b.takeMutual(l)
 	}
-	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{tcpProxy(inboundPassthroughCluster)}}
+	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{tcpProxy(resource.InboundPassthroughCluster)}}
 	if b.facet.IPv6 {
-		alsoIPv6(l, inboundPort)
+		alsoIPv6(l, resource.InboundPort)
 	}
 	return l
 }
@@ -38,7 +39,7 @@ func (b *builder) inboundListener() *listenerv3.Listener {
 // that serves a service of another protocol too is left alone, and so is one that
 // only the platform's probes use.
 func (b *builder) inboundHTTPPorts() []uint16 {
-	http := map[uint16]bool{inboundPort: false}
+	http := map[uint16]bool{resource.InboundPort: false}
 	for _, i := range b.reader.InstancesAt(b.facet.place()) {
 		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 {
 			continue

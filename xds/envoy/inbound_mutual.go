@@ -10,6 +10,8 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // meshProtocols are those that Istio's proxies and these offer between them.
@@ -24,7 +26,7 @@ func (b *builder) takeMutual(l *listenerv3.Listener) {
 	l.ListenerFilters = append(l.ListenerFilters, tlsInspectorFilter())
 	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
 	for _, port := range b.inboundHTTPPorts() {
-		http := b.newInlineHTTP(fmt.Sprintf("inbound_%d", port), inboundPassthroughCluster)
+		http := b.newInlineHTTP(fmt.Sprintf("inbound_%d", port), resource.InboundPassthroughCluster)
 		http.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 		http.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Uri: true}
 		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
@@ -35,7 +37,7 @@ func (b *builder) takeMutual(l *listenerv3.Listener) {
 	}
 	l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
 		FilterChainMatch: meshChain(0),
-		Filters:          []*listenerv3.Filter{tcpProxy(inboundPassthroughCluster)},
+		Filters:          []*listenerv3.Filter{tcpProxy(resource.InboundPassthroughCluster)},
 		TransportSocket:  b.meshServer(),
 	})
 }
@@ -73,6 +75,6 @@ func meshListener(callers []*tlsv3.SubjectAltNameMatcher, protocols []string, ag
 	common := meshContext(callers, agent)
 	common.AlpnProtocols = protocols
 	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
-		TypedConfig: toAny(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(true)}),
+		TypedConfig: resource.Any(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(true)}),
 	}}
 }

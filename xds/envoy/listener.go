@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 const (
@@ -29,15 +29,15 @@ const detection = time.Second
 func (b *builder) listener(name string) proto.Message {
 	var l *listenerv3.Listener
 	switch {
-	case b.facet.Scope == scopeCapture && name == virtualOutbound:
+	case b.facet.Scope == scopeCapture && name == resource.VirtualOutbound:
 		l = b.captureListener()
-	case b.facet.Scope == scopeInbound && name == virtualInbound:
+	case b.facet.Scope == scopeInbound && name == resource.VirtualInbound:
 		l = b.inboundListener()
 	case b.facet.Scope == scopePods:
 		l = b.podsListener(name)
-	case b.facet.Scope == scopeNames && name == namesListener:
+	case b.facet.Scope == scopeNames && name == resource.NamesListener:
 		l = b.namesListener()
-	case b.facet.Scope == scopeHTTPProxy && name == httpProxyListener(b.facet.Port):
+	case b.facet.Scope == scopeHTTPProxy && name == resource.HTTPProxyListener(b.facet.Port):
 		l = b.proxyListener(name, b.facet.Port)
 	case b.facet.Scope == scopeGateway:
 		l = b.gatewayListener(name)
@@ -56,14 +56,14 @@ func (b *builder) listener(name string) proto.Message {
 // listener of its destination; what has none goes on. Who
 // dials the port itself would be sent around in a circle and gets nothing.
 func (b *builder) captureListener() *listenerv3.Listener {
-	l := newListener(virtualOutbound, anyIPv4, outboundPort)
+	l := newListener(resource.VirtualOutbound, anyIPv4, resource.OutboundPort)
 	l.UseOriginalDst = wrapperspb.Bool(true)
 	l.FilterChains = []*listenerv3.FilterChain{
-		chainForPort(outboundPort, tcpProxy(blackHoleCluster)),
+		chainForPort(resource.OutboundPort, tcpProxy(resource.BlackHoleCluster)),
 		{Filters: []*listenerv3.Filter{b.passOn()}},
 	}
 	if b.facet.IPv6 {
-		alsoIPv6(l, outboundPort)
+		alsoIPv6(l, resource.OutboundPort)
 	}
 	return l
 }
@@ -72,21 +72,21 @@ func (b *builder) captureListener() *listenerv3.Listener {
 // the caller wanted, or nowhere.
 func (b *builder) passOn() *listenerv3.Filter {
 	if b.facet.Outbound == federation.RegistryOnly {
-		return tcpProxy(blackHoleCluster)
+		return tcpProxy(resource.BlackHoleCluster)
 	}
-	return tcpProxy(passthroughCluster)
+	return tcpProxy(resource.PassthroughCluster)
 }
 
 // proxyListener is the explicit HTTP proxy of the workload.
 func (b *builder) proxyListener(name string, port uint16) *listenerv3.Listener {
 	l := newListener(name, "127.0.0.1", port)
-	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{b.routedHTTP(httpProxyRoutes, httpProxyRoutes)}}}
+	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{b.routedHTTP(resource.HTTPProxyRoutes, resource.HTTPProxyRoutes)}}}
 	return l
 }
 
 // serviceListener is found by destination only and bound to no port.
 func (b *builder) serviceListener(name string) *listenerv3.Listener {
-	vip, number, ok := parseListener(name)
+	vip, number, ok := resource.ParseListener(name)
 	if !ok {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
 		return servedPort{}
 	}
 	for _, s := range claims[1:] {
-		b.leaveOut(Reason{Code: ReasonVIPTaken, Service: s.Key, Message: "VIP " + netip.AddrPortFrom(vip, number).String() + " of " + s.Key.String() +
+		b.leaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: s.Key, Message: "VIP " + netip.AddrPortFrom(vip, number).String() + " of " + s.Key.String() +
 			" is that of " + claims[0].Key.String() + ", which comes first; callers in this cluster need another address for the former"})
 	}
 	port, _ := tcpPort(claims[0], number)
@@ -172,11 +172,11 @@ func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
 }
 
 func newListener(name, address string, port uint16) *listenerv3.Listener {
-	return &listenerv3.Listener{Name: name, Address: socketAddress(address, port), TrafficDirection: corev3.TrafficDirection_OUTBOUND}
+	return &listenerv3.Listener{Name: name, Address: resource.SocketAddress(address, port), TrafficDirection: corev3.TrafficDirection_OUTBOUND}
 }
 
 func alsoIPv6(l *listenerv3.Listener, port uint16) {
-	l.AdditionalAddresses = []*listenerv3.AdditionalAddress{{Address: socketAddress(anyIPv6, port)}}
+	l.AdditionalAddresses = []*listenerv3.AdditionalAddress{{Address: resource.SocketAddress(anyIPv6, port)}}
 }
 
 func chainForPort(port uint16, filters ...*listenerv3.Filter) *listenerv3.FilterChain {

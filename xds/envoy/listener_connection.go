@@ -3,7 +3,6 @@ package envoy
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // asksByName tells that connections of the protocol begin with the name of the
@@ -32,7 +32,7 @@ func addNamed(l *listenerv3.Listener, named []namedConnections) {
 		return
 	}
 	l.ListenerFilters = append(l.ListenerFilters, &listenerv3.ListenerFilter{
-		Name: tlsInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: toAny(&tlsinspectorv3.TlsInspector{})},
+		Name: tlsInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: resource.Any(&tlsinspectorv3.TlsInspector{})},
 	})
 	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
 	for _, n := range named {
@@ -49,7 +49,7 @@ func (b *builder) servers(number uint16) []namedConnections {
 	var all []namedConnections
 	taken := map[string]bool{}
 	add := func(servers []string, f *listenerv3.Filter) {
-		servers = slices.DeleteFunc(slices.Clone(servers), func(name string) bool { return taken[name] || !isServerName(name) })
+		servers = slices.DeleteFunc(slices.Clone(servers), func(name string) bool { return taken[name] || !resource.IsServerName(name) })
 		for _, name := range servers {
 			taken[name] = true
 		}
@@ -78,13 +78,6 @@ func (b *builder) servers(number uint16) []namedConnections {
 		add(slices.DeleteFunc(names, c.routes), c.rest)
 	}
 	return all
-}
-
-// isServerName tells that TLS can ask for the name: a name, or a wildcard for
-// the first part of one.
-func isServerName(name string) bool {
-	rest := strings.TrimPrefix(name, "*.")
-	return rest != "" && !strings.Contains(rest, "*") && isDomain(name)
 }
 
 // byServerName tells that connections to the port are told apart by the name of
@@ -123,7 +116,7 @@ func (b *builder) sharedListener(name string) *listenerv3.Listener {
 
 // emptyListener has connections go on.
 func (b *builder) emptyListener(name string) *listenerv3.Listener {
-	vip, number, _ := parseListener(name)
+	vip, number, _ := resource.ParseListener(name)
 	l := newListener(name, vip.String(), number)
 	l.BindToPort = wrapperspb.Bool(false)
 	if vip.IsUnspecified() && b.facet.IPv6 {

@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // A ServiceEntry may name CIDR blocks among its addresses. Connections to one are
@@ -52,7 +53,7 @@ func (b *builder) addRanges(l *listenerv3.Listener, number uint16) {
 		}
 		for _, block := range b.routedRanges(owner) {
 			if first := taken[block]; first != nil {
-				b.leaveOut(Reason{Code: ReasonVIPTaken, Service: owner.service.Key, Message: "connections to " + block.String() + " at port " + strconv.Itoa(int(number)) + " are those of " +
+				b.leaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: owner.service.Key, Message: "connections to " + block.String() + " at port " + strconv.Itoa(int(number)) + " are those of " +
 					first.Key.String() + ", which has the same addresses and comes before " + owner.service.Key.String() + "; give one of them other addresses"})
 				continue
 			}

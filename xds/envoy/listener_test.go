@@ -11,6 +11,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 func vips(all ...string) []netip.Prefix {
@@ -90,7 +91,7 @@ func TestForeignVIPsServeWhereTheClusterLacksTheService(t *testing.T) {
 		t.Errorf("the VIP of both a local and a foreign service leads to %s", got)
 	}
 	_, reasons := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, client(t), w.snapshot), "10.1.0.1_99")
-	if len(reasons) != 1 || reasons[0].Code != envoy.ReasonVIPTaken || !strings.Contains(reasons[0].Message, "far.shop") {
+	if len(reasons) != 1 || reasons[0].Code != resource.ReasonVIPTaken || !strings.Contains(reasons[0].Message, "far.shop") {
 		t.Errorf("the loser is not named: %v", reasons)
 	}
 }

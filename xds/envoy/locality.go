@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // What a proxy is given of a service may depend on where the proxy is: on its
@@ -112,8 +113,8 @@ func (b *builder) keepClusterLocal(d destination, offers []offer) []offer {
 		if in == b.facet.Cluster {
 			return false
 		}
-		r := Reason{
-			Code: ReasonClusterLocal, Shard: o.shard, Address: o.endpoint.Address, Endpoint: o.endpoint,
+		r := resource.Reason{
+			Code: resource.ReasonClusterLocal, Shard: o.shard, Address: o.endpoint.Address, Endpoint: o.endpoint,
 			Message: "the host is cluster-local, and the endpoint is in cluster " + string(in),
 		}
 		if mesh != nil && len(mesh.ClusterLocalHosts) > 0 {

@@ -122,7 +122,7 @@ func (m meshService) shard() *federation.Shard {
 	return shard
 }
 
-func (s *meshStory) check(t *testing.T, built map[envoy.Type][]resource, section string) {
+func (s *meshStory) check(t *testing.T, built map[envoy.Type][]builtResource, section string) {
 	t.Helper()
 	for i, f := range s.archive.Files {
 		if f.Name != section {
@@ -145,11 +145,11 @@ func (s *meshStory) check(t *testing.T, built map[envoy.Type][]resource, section
 }
 
 // withoutStatic leaves out the clusters that every sidecar has.
-func withoutStatic(all []resource) []resource {
-	return slices.DeleteFunc(slices.Clone(all), func(r resource) bool { return strings.HasSuffix(r.name, "Cluster") || r.name == "virtualOutbound" })
+func withoutStatic(all []builtResource) []builtResource {
+	return slices.DeleteFunc(slices.Clone(all), func(r builtResource) bool { return strings.HasSuffix(r.name, "Cluster") || r.name == "virtualOutbound" })
 }
 
-func meshReasons(built map[envoy.Type][]resource) []byte {
+func meshReasons(built map[envoy.Type][]builtResource) []byte {
 	var b bytes.Buffer
 	for _, typ := range allTypes {
 		for _, r := range built[typ] {

@@ -13,6 +13,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // meshProtocol is what connections between proxies of the mesh offer by ALPN, so
@@ -65,7 +66,7 @@ func (b *builder) setMutualByAddress(c *clusterv3.Cluster, d destination) {
 	d.service, _ = b.reader.Accounts(d.service.Key)
 	if plain := plainEndpoint(d.service); !d.demandsMutual() && (plain != nil || len(d.service.Peers) == 0) {
 		if plain != nil && len(d.service.Peers) > 0 {
-			b.leaveOut(Reason{Code: ReasonNoMutualTLS, Message: fmt.Sprintf("%s: callers choose the endpoint by its address, and %s does not take mutual TLS, so that all connections to the service are plain text; give it a sidecar, or add a DestinationRule with tls.mode ISTIO_MUTUAL", d.title(), plain.Address)})
+			b.leaveOut(resource.Reason{Code: resource.ReasonNoMutualTLS, Message: fmt.Sprintf("%s: callers choose the endpoint by its address, and %s does not take mutual TLS, so that all connections to the service are plain text; give it a sidecar, or add a DestinationRule with tls.mode ISTIO_MUTUAL", d.title(), plain.Address)})
 		}
 		return
 	}
@@ -215,7 +216,7 @@ func meshTLS(d destination, peers []*tlsv3.SubjectAltNameMatcher, names []string
 		common.AlpnProtocols = append(common.AlpnProtocols, "h2")
 	}
 	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
-		TypedConfig: toAny(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: cmp.Or(d.policy.GetTls().GetSni(), d.sni)}),
+		TypedConfig: resource.Any(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: cmp.Or(d.policy.GetTls().GetSni(), d.sni)}),
 	}}
 }
 

@@ -1,59 +1,40 @@
 package envoy
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"isthmus.dev/isthmus/federation"
-)
-
-// The names of resources that do not stand for services.
-const (
-	passthroughCluster        = "PassthroughCluster"        // to where the caller wanted
-	blackHoleCluster          = "BlackHoleCluster"          // to nowhere
-	inboundPassthroughCluster = "InboundPassthroughCluster" // to the workload itself
-	virtualOutbound           = "virtualOutbound"
-	virtualInbound            = "virtualInbound"
-	namesListener             = "dns"
-	httpProxyRoutes           = "http_proxy"
-)
-
-// The ports to which captured connections are redirected.
-const (
-	outboundPort = 15001
-	inboundPort  = 15006
-	namesPort    = 15053 // DNS requests, UDP
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Fixed returns the names that exist for everyone with this facet, whatever the
 // services. When what it read changes, it is to be asked again, and every name
 // that it gave before or gives now must be built again.
-func Fixed(t Type, f Facet, r *federation.Reader) []string {
+func Fixed(t resource.Type, f Facet, r *federation.Reader) []string {
 	switch {
 	case f.GRPC:
 		return grpcFixed(t, f, r)
 	case f.Scope == scopeGateway:
 		return gatewayNames(t, f, r)
-	case t == ClusterType && f.Scope == scopeStatic:
-		return []string{blackHoleCluster, inboundPassthroughCluster, passthroughCluster}
-	case t == ListenerType && f.Scope == scopeCapture:
-		return []string{virtualOutbound}
-	case t == ListenerType && f.Scope == scopeInbound:
-		return []string{virtualInbound}
+	case t == resource.ClusterType && f.Scope == scopeStatic:
+		return []string{resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster}
+	case t == resource.ListenerType && f.Scope == scopeCapture:
+		return []string{resource.VirtualOutbound}
+	case t == resource.ListenerType && f.Scope == scopeInbound:
+		return []string{resource.VirtualInbound}
 	case f.Scope == scopePods:
 		return podNames(t, f, r)
 	case f.Scope == scopePassed:
 		return passedPodNames(f, r)
-	case t == ListenerType && f.Scope == scopeNames:
-		return []string{namesListener}
-	case t == ListenerType && f.Scope == scopeHTTPProxy:
-		return []string{httpProxyListener(f.Port)}
-	case t == RouteType && f.Scope == scopeProxyRoutes:
-		return []string{httpProxyRoutes}
+	case t == resource.ListenerType && f.Scope == scopeNames:
+		return []string{resource.NamesListener}
+	case t == resource.ListenerType && f.Scope == scopeHTTPProxy:
+		return []string{resource.HTTPProxyListener(f.Port)}
+	case t == resource.RouteType && f.Scope == scopeProxyRoutes:
+		return []string{resource.HTTPProxyRoutes}
 	}
 	return nil
 }
@@ -66,7 +47,7 @@ func Fixed(t Type, f Facet, r *federation.Reader) []string {
 // When a service comes, goes or changes its spec, every name that it contributed
 // before or contributes now must be built again, even if the name existed and
 // other services contribute it too: who wins a name may have changed.
-func Contributes(t Type, f Facet, s *federation.Service, snapshot *federation.Snapshot) []string {
+func Contributes(t resource.Type, f Facet, s *federation.Service, snapshot *federation.Snapshot) []string {
 	if !f.covers(s) || !f.hasPlace(s, snapshot) {
 		return nil
 	}
@@ -85,7 +66,7 @@ func Contributes(t Type, f Facet, s *federation.Service, snapshot *federation.Sn
 			names = appendNames(names, t, f, servedPort{s, p})
 		}
 	}
-	if isClusters := t == ClusterType || t == EndpointType; isClusters && f.offers() {
+	if isClusters := t == resource.ClusterType || t == resource.EndpointType; isClusters && f.offers() {
 		names = appendSubsets(names, s.Key.Hostname, subsetNames(s.Key.Hostname, snapshot))
 	}
 	slices.Sort(names)
@@ -94,16 +75,16 @@ func Contributes(t Type, f Facet, s *federation.Service, snapshot *federation.Sn
 
 // ContributesByEndpoint tells that the names that exist because of the service
 // depend on its endpoints: listeners of a headless service are at its pods.
-func ContributesByEndpoint(t Type, f Facet, s *federation.Service) bool {
-	return t == ListenerType && f.offers() && headless(s)
+func ContributesByEndpoint(t resource.Type, f Facet, s *federation.Service) bool {
+	return t == resource.ListenerType && f.offers() && headless(s)
 }
 
 // appendSubsets adds the names of the clusters' subsets, impossible ones excepted.
 func appendSubsets(clusters []string, host federation.Hostname, subsets []string) []string {
 	for _, cluster := range slices.Clone(clusters) {
-		id, _ := parseClusterName(cluster)
+		id, _ := resource.ParseClusterName(cluster)
 		for _, subset := range subsets {
-			if name := subsetClusterName(host, id.port, subset); validateName(name) == nil {
+			if name := resource.SubsetClusterName(host, id.Port, subset); resource.ValidateName(name) == nil {
 				clusters = append(clusters, name)
 			}
 		}
@@ -129,32 +110,32 @@ type servedPort struct {
 	port    federation.ServicePort
 }
 
-func appendNames(names []string, t Type, f Facet, p servedPort) []string {
-	reserved := p.port.Number == outboundPort || p.port.Number == inboundPort
+func appendNames(names []string, t resource.Type, f Facet, p servedPort) []string {
+	reserved := p.port.Number == resource.OutboundPort || p.port.Number == resource.InboundPort
 	http := p.port.Protocol.IsHTTP()
 	switch {
 	case f.GRPC:
 		return appendTargets(names, t, f, p)
-	case t == ClusterType && f.offers(),
-		t == EndpointType && f.offers() && (p.service.Resolution == federation.ClientSideLB || f.Balanced):
-		return append(names, clusterName(p.service.Key.Hostname, p.port.Number))
-	case t == ListenerType && f.offers() && http && !reserved:
-		return append(names, wildcardListener(p.port.Number))
-	case t == ListenerType && f.offers() && !http:
+	case t == resource.ClusterType && f.offers(),
+		t == resource.EndpointType && f.offers() && (p.service.Resolution == federation.ClientSideLB || f.Balanced):
+		return append(names, resource.ClusterName(p.service.Key.Hostname, p.port.Number))
+	case t == resource.ListenerType && f.offers() && http && !reserved:
+		return append(names, resource.WildcardListener(p.port.Number))
+	case t == resource.ListenerType && f.offers() && !http:
 		if byServerName(p, f) && !reserved {
-			names = append(names, wildcardListener(p.port.Number))
+			names = append(names, resource.WildcardListener(p.port.Number))
 		}
 		for _, vip := range listenerVIPs(p.service, f) {
-			names = append(names, vipListener(vip, p.port.Number))
+			names = append(names, resource.VIPListener(vip, p.port.Number))
 		}
 		if len(rangesOf(p.service, f)) > 0 && !reserved {
-			names = append(names, wildcardListener(p.port.Number))
+			names = append(names, resource.WildcardListener(p.port.Number))
 		}
 		return appendPodListeners(names, f, p)
-	case t == RouteType && f.Scope == scopeRoutes && http && !reserved:
+	case t == resource.RouteType && f.Scope == scopeRoutes && http && !reserved:
 		return append(names, strconv.Itoa(int(p.port.Number)))
-	case t == RouteType && f.Scope == scopeProxyRoutes: // a TCP service may own a hostname
-		return append(names, httpProxyRoutes)
+	case t == resource.RouteType && f.Scope == scopeProxyRoutes: // a TCP service may own a hostname
+		return append(names, resource.HTTPProxyRoutes)
 	}
 	return names
 }
@@ -162,7 +143,7 @@ func appendNames(names []string, t Type, f Facet, p servedPort) []string {
 // Names returns all names of the facet, sorted: the definition from nothing,
 // with which whatever is kept incrementally must agree. Build may still find
 // that another facet has the better claim to a name, and return nil.
-func Names(t Type, f Facet, s *federation.Snapshot) []string {
+func Names(t resource.Type, f Facet, s *federation.Snapshot) []string {
 	found := map[string]bool{}
 	for _, name := range Fixed(t, f, s.Read()) {
 		found[name] = true
@@ -173,61 +154,6 @@ func Names(t Type, f Facet, s *federation.Snapshot) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
-}
-
-// clusterName names the cluster and the endpoints of a service port; the part
-// between port and host is for subsets.
-func clusterName(host federation.Hostname, port uint16) string {
-	return subsetClusterName(host, port, "")
-}
-
-// subsetClusterName names the cluster and the endpoints of a subset of a service
-// port; the empty subset is the whole service.
-func subsetClusterName(host federation.Hostname, port uint16, subset string) string {
-	return fmt.Sprintf("outbound|%d|%s|%s", port, subset, host)
-}
-
-// clusterID is what a cluster's name says.
-type clusterID struct {
-	host   federation.Hostname
-	port   uint16
-	subset string
-}
-
-// parseClusterName reads a name; of the four parts only the subset may hold the
-// character that parts them.
-func parseClusterName(name string) (id clusterID, ok bool) {
-	rest, outbound := strings.CutPrefix(name, "outbound|")
-	number, rest, _ := strings.Cut(rest, "|")
-	at := strings.LastIndexByte(rest, '|')
-	if !outbound || at < 0 {
-		return clusterID{}, false
-	}
-	port, ok := parsePort(number)
-	return clusterID{federation.Hostname(rest[at+1:]), port, rest[:at]}, ok
-}
-
-func parsePort(s string) (uint16, bool) {
-	n, err := strconv.ParseUint(s, 10, 16)
-	return uint16(n), err == nil && n > 0
-}
-
-func wildcardListener(port uint16) string { return fmt.Sprintf("0.0.0.0_%d", port) }
-
-func httpProxyListener(port uint16) string { return fmt.Sprintf("127.0.0.1_%d", port) }
-
-func vipListener(vip netip.Addr, port uint16) string { return fmt.Sprintf("%s_%d", vip, port) }
-
-// parseListener reads the name of a listener that stands for services; the
-// unspecified address is that of all services of the port.
-func parseListener(name string) (vip netip.Addr, port uint16, ok bool) {
-	at := strings.LastIndexByte(name, '_')
-	if at < 0 {
-		return netip.Addr{}, 0, false
-	}
-	vip, err := netip.ParseAddr(name[:at])
-	port, ok = parsePort(name[at+1:])
-	return vip, port, ok && err == nil
 }
 
 // listenerVIPs are the addresses at which a proxy of the cluster catches the

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // A proxy sees the endpoints of its own network, and of networks that have no
@@ -46,7 +47,7 @@ func (b *builder) horizonOf(d destination, offers []offer) horizon {
 		n := networks(id)
 		switch {
 		case n == nil:
-			b.leaveOutEndpoint(o, ReasonUnknownNetwork, fmt.Sprintf("%s says that it is in network %s, in which no cluster is and which no Network declares", o.endpoint.Address, id))
+			b.leaveOutEndpoint(o, resource.ReasonUnknownNetwork, fmt.Sprintf("%s says that it is in network %s, in which no cluster is and which no Network declares", o.endpoint.Address, id))
 		case !n.Gated:
 			h.direct = append(h.direct, o)
 		default:
@@ -87,16 +88,16 @@ func (b *builder) through(h *horizon, d destination, o offer, by crowd) {
 	case len(by.gateways) == 0:
 		b.noGateway(o)
 	case !o.endpoint.TakesMutualTLS():
-		b.leaveOutEndpoint(o, ReasonNoMutualTLS, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and does not take it: it needs a sidecar, and the label security.istio.io/tlsMode: istio", o.endpoint.Address, id))
+		b.leaveOutEndpoint(o, resource.ReasonNoMutualTLS, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and does not take it: it needs a sidecar, and the label security.istio.io/tlsMode: istio", o.endpoint.Address, id))
 	case d.policy.GetTls() != nil && !d.demandsMutual():
-		b.leaveOut(Reason{
-			Code: ReasonMutualTLSOff, Shard: o.shard, Address: o.endpoint.Address, Endpoint: o.endpoint, Cause: d.rule(),
+		b.leaveOut(resource.Reason{
+			Code: resource.ReasonMutualTLSOff, Shard: o.shard, Address: o.endpoint.Address, Endpoint: o.endpoint, Cause: d.rule(),
 			Message: fmt.Sprintf("%s has tls.mode %s, and the gateways of network %s pass mutual TLS of the mesh on and nothing else", d.ruledBy(), d.policy.GetTls().GetMode(), id),
 		})
 	case b.facet.GRPC:
-		b.leaveOutEndpoint(o, ReasonNoIdentity, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and gRPC clients without a proxy speak plain text here: give the client a sidecar", o.endpoint.Address, id))
+		b.leaveOutEndpoint(o, resource.ReasonNoIdentity, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and gRPC clients without a proxy speak plain text here: give the client a sidecar", o.endpoint.Address, id))
 	case !d.identity:
-		b.leaveOutEndpoint(o, ReasonNoIdentity, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and the proxy has no identity of the mesh: it needs IDENTITY_SOURCE in its metadata, as isthmus proxy bootstrap writes it", o.endpoint.Address, id))
+		b.leaveOutEndpoint(o, resource.ReasonNoIdentity, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and the proxy has no identity of the mesh: it needs IDENTITY_SOURCE in its metadata, as isthmus proxy bootstrap writes it", o.endpoint.Address, id))
 	default:
 		by.offers = append(h.behind[id].offers, o)
 		h.behind[id] = by
@@ -107,16 +108,16 @@ func (b *builder) through(h *horizon, d destination, o offer, by crowd) {
 func (b *builder) noGateway(o offer) {
 	id := o.endpoint.Network
 	n, _ := b.reader.Network(id)
-	r := Reason{Shard: o.shard, Address: o.endpoint.Address, Endpoint: o.endpoint}
+	r := resource.Reason{Shard: o.shard, Address: o.endpoint.Address, Endpoint: o.endpoint}
 	switch {
 	case len(n.Gateways) > 0:
-		r.Code, r.Cause = ReasonNoGatewayForNetwork, n.Gateways[0].Cause.Object
+		r.Code, r.Cause = resource.ReasonNoGatewayForNetwork, n.Gateways[0].Cause.Object
 		r.Message = fmt.Sprintf("none of the gateways of network %s may be entered from network %s", id, b.network())
 	case len(n.Refused) > 0:
-		r.Code, r.Cause = ReasonNoGatewayAddress, n.Refused[0].Cause.Object
+		r.Code, r.Cause = resource.ReasonNoGatewayAddress, n.Refused[0].Cause.Object
 		r.Message = fmt.Sprintf("no gateway of network %s can be used: %s %s", id, n.Refused[0].Gateway, n.Refused[0].Why)
 	default:
-		r.Code, r.Message = ReasonNoGatewayAddress, fmt.Sprintf("no gateway of network %s has an address from outside", id)
+		r.Code, r.Message = resource.ReasonNoGatewayAddress, fmt.Sprintf("no gateway of network %s has an address from outside", id)
 	}
 	b.leaveOut(r)
 }
@@ -155,7 +156,7 @@ func (b *builder) yieldToEndpoints(h *horizon) {
 			}
 			delete(h.behind, id)
 			for _, lost := range c.offers {
-				b.leaveOutEndpoint(lost, ReasonDuplicateAddress, fmt.Sprintf("the only gateway of network %s has the address %s of an endpoint of %s", id, at, o.shard))
+				b.leaveOutEndpoint(lost, resource.ReasonDuplicateAddress, fmt.Sprintf("the only gateway of network %s has the address %s of an endpoint of %s", id, at, o.shard))
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // member is one address of an assignment: an endpoint, or an entry of other
@@ -162,7 +163,7 @@ func (m member) lbEndpoint() *endpointv3.LbEndpoint {
 	e := &endpointv3.LbEndpoint{
 		HealthStatus:   corev3.HealthStatus_HEALTHY,
 		Metadata:       m.peer,
-		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: socketAddress(at.Addr().String(), at.Port())}},
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: resource.SocketAddress(at.Addr().String(), at.Port())}},
 	}
 	if m.draining {
 		e.HealthStatus = corev3.HealthStatus_DRAINING

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // What a node may say at most of what is used and kept. The rest is of no account:
@@ -150,11 +151,11 @@ func (p *nodeParser) port(key string) uint16 {
 	if text == "" || text == "0" {
 		return 0
 	}
-	port, ok := parsePort(text)
+	port, ok := resource.ParsePort(text)
 	switch {
 	case !ok:
 		p.fail("metadata %s %q is no port; use 1 to 65535", key, text)
-	case port == outboundPort || port == inboundPort:
+	case port == resource.OutboundPort || port == resource.InboundPort:
 		p.fail("metadata %s %d is a port of the capture; use another", key, port)
 	}
 	return port

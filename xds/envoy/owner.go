@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Where services of several namespaces share a hostname and a port, the name of
@@ -20,12 +21,12 @@ import (
 
 // ownerOf finds the service that a cluster's name stands for; false where that
 // is not one of the facet's.
-func (b *builder) ownerOf(id clusterID) (servedPort, bool) {
+func (b *builder) ownerOf(id resource.ClusterID) (servedPort, bool) {
 	if b.facet.Scope != scopePublic {
-		b.reader.SpecsOnPort(id.port) // a service that everyone sees may come
+		b.reader.SpecsOnPort(id.Port) // a service that everyone sees may come
 	}
-	services := b.reader.ByHostname(id.host)
-	owner, losers := b.firstOwner(services, id.port)
+	services := b.reader.ByHostname(id.Host)
+	owner, losers := b.firstOwner(services, id.Port)
 	for _, s := range losers {
 		b.leaveOut(b.hostnameTaken(owner, s))
 	}
@@ -33,7 +34,7 @@ func (b *builder) ownerOf(id clusterID) (servedPort, bool) {
 		return owner, false
 	}
 	if b.facet.Scope == scopePrivate && isPublic(owner.service) {
-		everyones, _ := firstOwner(services, id.port, "", isPublic)
+		everyones, _ := firstOwner(services, id.Port, "", isPublic)
 		return owner, everyones.service != owner.service
 	}
 	return owner, true
@@ -138,11 +139,11 @@ func tcpPort(s *federation.Service, number uint16) (federation.ServicePort, bool
 	return p, ok && p.Protocol.Transport() == federation.TransportTCP
 }
 
-func (b *builder) hostnameTaken(owner servedPort, loser *federation.Service) Reason {
+func (b *builder) hostnameTaken(owner servedPort, loser *federation.Service) resource.Reason {
 	return hostnameTaken(owner, loser, b.facet.ownNamespace())
 }
 
-func hostnameTaken(owner servedPort, loser *federation.Service, own string) Reason {
+func hostnameTaken(owner servedPort, loser *federation.Service, own string) resource.Reason {
 	why := " has the same hostname and is older; give one of them another name"
 	switch {
 	case isOwn(owner.service, own):
@@ -150,5 +151,15 @@ func hostnameTaken(owner servedPort, loser *federation.Service, own string) Reas
 	case hasPods(owner.service) && !hasPods(loser):
 		why = " has the same hostname and is a service of a cluster; give the ServiceEntry another host"
 	}
-	return Reason{Code: ReasonHostnameTaken, Service: loser.Key, Message: "service " + loser.Key.String() + " is left out: " + owner.service.Key.String() + why}
+	return resource.Reason{Code: resource.ReasonHostnameTaken, Service: loser.Key, Message: "service " + loser.Key.String() + " is left out: " + owner.service.Key.String() + why}
+}
+
+func compareTrueFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Part is a virtual host, checked and serialised, with all that it was made of.
@@ -19,7 +21,7 @@ type Part struct {
 	given    string   // what it was made of beside what it read
 	clusters []string // to which it leads
 	bytes    []byte   // empty: the host has no routes
-	reasons  []Reason
+	reasons  []resource.Reason
 }
 
 // Parts keeps the parts of one resource for one facet.
@@ -40,7 +42,7 @@ type Assembled struct {
 // made that parts does not have. What was read for the whole is in r.Deps(), what
 // was read for a part in the part's. A nil result means that the name does not
 // exist.
-func AssembleRoutes(name string, f Facet, r *federation.Reader, parts Parts) (*Assembled, []Reason, error) {
+func AssembleRoutes(name string, f Facet, r *federation.Reader, parts Parts) (*Assembled, []resource.Reason, error) {
 	b := &builder{facet: f, reader: r}
 	if f.Scope == scopeGateway || f.GRPC {
 		return b.whole(name)
@@ -49,7 +51,7 @@ func AssembleRoutes(name string, f Facet, r *federation.Reader, parts Parts) (*A
 	if plan == nil {
 		return nil, b.reasons, nil
 	}
-	if err := Validate(plan.shell(nil)); err != nil {
+	if err := check.Resource(plan.shell(nil)); err != nil {
 		return nil, nil, err
 	}
 	made, reasons := make([]*Part, len(plan.hosts)), len(b.reasons)
@@ -70,12 +72,12 @@ func AssembleRoutes(name string, f Facet, r *federation.Reader, parts Parts) (*A
 }
 
 // whole makes routes that have no parts.
-func (b *builder) whole(name string) (*Assembled, []Reason, error) {
+func (b *builder) whole(name string) (*Assembled, []resource.Reason, error) {
 	c, _ := b.routes(name).(*routev3.RouteConfiguration)
 	if c == nil {
 		return nil, b.reasons, nil
 	}
-	if err := Validate(c); err != nil {
+	if err := check.Resource(c); err != nil {
 		return nil, nil, err
 	}
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
@@ -127,7 +129,7 @@ func (b *builder) part(h *httpHost, parts Parts) (*Part, error) {
 	}
 	p := &Part{given: given}
 	if host := own.virtualHost(h); host != nil {
-		if err := newSchemaCheck().message(host); err != nil {
+		if err := check.Part(host); err != nil {
 			return nil, err
 		}
 		body, err := proto.MarshalOptions{Deterministic: true}.Marshal(host)

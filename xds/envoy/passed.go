@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // A router in sni-dnat mode passes TLS connections on to endpoints of its own
@@ -23,8 +24,8 @@ func passes(s *federation.Service, p federation.ServicePort) bool {
 }
 
 // passedNames are the names for the service's ports and the subsets of them.
-func passedNames(t Type, s *federation.Service, subsets []string) []string {
-	if t != ClusterType && t != EndpointType {
+func passedNames(t resource.Type, s *federation.Service, subsets []string) []string {
+	if t != resource.ClusterType && t != resource.EndpointType {
 		return nil
 	}
 	var names []string
@@ -33,7 +34,7 @@ func passedNames(t Type, s *federation.Service, subsets []string) []string {
 			continue
 		}
 		for _, subset := range append([]string{""}, subsets...) {
-			names = append(names, serverName(s.Key.Hostname, p.Number, subset))
+			names = append(names, resource.ServerName(s.Key.Hostname, p.Number, subset))
 		}
 	}
 	slices.Sort(names)
@@ -54,7 +55,7 @@ func passedPodNames(f Facet, r *federation.Reader) []string {
 func (p pod) passedNames() []string {
 	var names []string
 	for _, port := range p.service.Ports {
-		names = append(names, serverName(p.service.Key.Hostname, port.Number, ""))
+		names = append(names, resource.ServerName(p.service.Key.Hostname, port.Number, ""))
 	}
 	return names
 }
@@ -62,21 +63,21 @@ func (p pod) passedNames() []string {
 // passedTo finds what the name stands for: of hosts and subsets whose names are
 // the same, the first.
 func (b *builder) passedTo(name string) (destination, bool) {
-	id, ok := parseServerName(name)
+	id, ok := resource.ParseServerName(name)
 	if !ok {
 		return destination{}, false
 	}
-	owner, _ := firstOwner(b.reader.ByHostname(id.host), id.port, b.facet.ownNamespace(), b.facet.covers)
+	owner, _ := firstOwner(b.reader.ByHostname(id.Host), id.Port, b.facet.ownNamespace(), b.facet.covers)
 	all := b.destinationsOf(owner, name)
-	if strings.HasSuffix(string(id.host), shortened) {
-		all = append(all, b.shortenedTo(id.port, name)...)
+	if strings.HasSuffix(string(id.Host), resource.Shortened) {
+		all = append(all, b.shortenedTo(id.Port, name)...)
 	}
 	if len(all) == 0 {
-		p, found := b.podAt(id.host)
-		if !found || id.subset != "" {
+		p, found := b.podAt(id.Host)
+		if !found || id.Subset != "" {
 			return destination{}, false
 		}
-		return b.podDestination(p, id.port, name)
+		return b.podDestination(p, id.Port, name)
 	}
 	for _, d := range all[1:] {
 		b.leaveOut(d.sniConflict(name, all[0].title()))
@@ -92,7 +93,7 @@ func (b *builder) destinationsOf(p servedPort, name string) []destination {
 	r := b.ruling(p.service)
 	var all []destination
 	add := func(subset string, labels map[string]string) {
-		if serverName(p.service.Key.Hostname, p.port.Number, subset) != name {
+		if resource.ServerName(p.service.Key.Hostname, p.port.Number, subset) != name {
 			return
 		}
 		part, _ := r.subset(subset)
@@ -113,7 +114,7 @@ func (b *builder) shortenedTo(port uint16, name string) []destination {
 	b.reader.SpecsOnPort(port) // such a service may come
 	services := b.reader.Select(func(s *federation.Service) bool {
 		_, has := tcpPort(s, port)
-		return has && mayBeShortened(s.Key.Hostname) && b.facet.covers(s)
+		return has && resource.MayBeShortened(s.Key.Hostname) && b.facet.covers(s)
 	})
 	var all []destination
 	for group := range byHostname(slices.Values(services)) {
@@ -138,7 +139,7 @@ func (b *builder) passedCluster(name string) proto.Message {
 	}
 	c := newCluster(name)
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
-	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource()}
+	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()}
 	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: panicThreshold(d.policy)}}
 	b.setBalancing(c, d)
 	setLimits(c, d.policy)
@@ -162,13 +163,13 @@ func (b *builder) passedAssignment(name string) proto.Message {
 		_, isSocket := o.endpoint.Address.Unix()
 		switch {
 		case o.endpoint.Network != own:
-			b.leaveOutEndpoint(o, ReasonOtherNetwork, fmt.Sprintf("%s is in network %s, the router in %s", o.endpoint.Address, o.endpoint.Network, own))
+			b.leaveOutEndpoint(o, resource.ReasonOtherNetwork, fmt.Sprintf("%s is in network %s, the router in %s", o.endpoint.Address, o.endpoint.Network, own))
 		case !o.endpoint.TakesMutualTLS():
-			b.leaveOutEndpoint(o, ReasonNoMutualTLS, fmt.Sprintf("%s does not take mutual TLS: it needs a sidecar, and the label security.istio.io/tlsMode: istio", o.endpoint.Address))
+			b.leaveOutEndpoint(o, resource.ReasonNoMutualTLS, fmt.Sprintf("%s does not take mutual TLS: it needs a sidecar, and the label security.istio.io/tlsMode: istio", o.endpoint.Address))
 		case isName:
-			b.leaveOutEndpoint(o, ReasonHostname, fmt.Sprintf("%s is a DNS name; give the endpoint an IP address", o.endpoint.Address))
+			b.leaveOutEndpoint(o, resource.ReasonHostname, fmt.Sprintf("%s is a DNS name; give the endpoint an IP address", o.endpoint.Address))
 		case isSocket:
-			b.leaveOutEndpoint(o, ReasonSocket, fmt.Sprintf("%s is a socket, which a router cannot reach", o.endpoint.Address))
+			b.leaveOutEndpoint(o, resource.ReasonSocket, fmt.Sprintf("%s is a socket, which a router cannot reach", o.endpoint.Address))
 		default:
 			return false
 		}

@@ -6,6 +6,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // passBySNI has one chain for each name that the server's hosts admit, so that no
@@ -14,7 +15,7 @@ import (
 // finds no chain.
 func (b *builder) passBySNI(p *gatewayPort, s *gatewayServer) []*listenerv3.FilterChain {
 	if !b.facet.SNIDNAT {
-		b.leaveOut(Reason{Code: ReasonTLS, Cause: s.object.Key, Message: s.title() + ".tls.mode: AUTO_PASSTHROUGH needs a router in sni-dnat mode, in a namespace where gateways may be (gatewayNamespaces of MeshSettings); nothing listens for the server's hosts"})
+		b.leaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Key, Message: s.title() + ".tls.mode: AUTO_PASSTHROUGH needs a router in sni-dnat mode, in a namespace where gateways may be (gatewayNamespaces of MeshSettings); nothing listens for the server's hosts"})
 		return nil
 	}
 	var chains []*listenerv3.FilterChain
@@ -29,7 +30,7 @@ func (b *builder) passBySNI(p *gatewayPort, s *gatewayServer) []*listenerv3.Filt
 		chains = append(chains, &listenerv3.FilterChain{Name: name, FilterChainMatch: match, Filters: []*listenerv3.Filter{filter(tcpProxyFilter, tcp)}})
 	}
 	if len(chains) == 0 {
-		b.leaveOut(Reason{Code: ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})
+		b.leaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})
 	}
 	return chains
 }
@@ -54,7 +55,7 @@ func (b *builder) passable(s *gatewayServer) []string {
 		for _, subset := range apart.ruling(svc).subsets {
 			subsets = append(subsets, subset.GetName())
 		}
-		names = append(names, passedNames(ClusterType, svc, subsets)...)
+		names = append(names, passedNames(resource.ClusterType, svc, subsets)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -64,6 +65,6 @@ func (b *builder) passable(s *gatewayServer) []string {
 // NAMESPACE/HOST is of that namespace alone.
 func (s *gatewayServer) admits(svc *federation.Service) bool {
 	return slices.ContainsFunc(s.hosts, func(h serverHost) bool {
-		return (h.namespace == "" || h.namespace == svc.Key.Namespace) && covers(h.name, string(svc.Key.Hostname))
+		return (h.namespace == "" || h.namespace == svc.Key.Namespace) && resource.Covers(h.name, string(svc.Key.Hostname))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 const eastWest = `
@@ -35,7 +36,7 @@ func mesh(endpoints ...federation.Endpoint) []federation.Endpoint {
 	return endpoints
 }
 
-func bySNI(all []resource) []string {
+func bySNI(all []builtResource) []string {
 	return slices.DeleteFunc(namesOf(all), func(name string) bool { return !strings.HasPrefix(name, "outbound_.") })
 }
 
@@ -103,11 +104,11 @@ func TestLongNamesAreShortened(t *testing.T) {
 	host := federation.Hostname(strings.TrimPrefix(names[0], "outbound_.80_._."))
 	w.say("c1", federation.ServiceKey{Hostname: host, Namespace: "shop"}, web(mesh(at("10.0.0.2", 8080))...))
 	a, reasons := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, router(t, "sni-dnat"), w.snapshot), names[0])
-	if got := list(a); !slices.Equal(got, []string{"10.0.0.2:8080 HEALTHY"}) || len(reasons) != 1 || reasons[0].Code != envoy.ReasonSNIConflict {
+	if got := list(a); !slices.Equal(got, []string{"10.0.0.2:8080 HEALTHY"}) || len(reasons) != 1 || reasons[0].Code != resource.ReasonSNIConflict {
 		t.Errorf("behind the name are %q, reasons %v", got, reasons)
 	}
 	for _, r := range build(t, envoy.ClusterType, sidecar, w.snapshot) {
-		if r.name == "outbound|80||"+string(long.Hostname) && (len(r.reasons) != 1 || r.reasons[0].Code != envoy.ReasonSNIConflict) {
+		if r.name == "outbound|80||"+string(long.Hostname) && (len(r.reasons) != 1 || r.reasons[0].Code != resource.ReasonSNIConflict) {
 			t.Errorf("the sidecar still sends to the service whose name is taken: %v", r.reasons)
 		}
 	}

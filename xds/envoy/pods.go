@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Callers of a headless service choose a pod by its address, which means nothing
@@ -30,7 +31,7 @@ func pods(s *federation.Service) []pod {
 			e := &group.Endpoints[i]
 			name := podName(e)
 			host := federation.Hostname(strings.ToLower(name + "." + string(group.ClusterOf(e)) + "." + string(s.Key.Hostname)))
-			if _, isIP := e.Address.IP(); !isIP || name == "" || !e.TakesMutualTLS() || !isDomain(string(host)) || mayBeShortened(host) || taken[host] {
+			if _, isIP := e.Address.IP(); !isIP || name == "" || !e.TakesMutualTLS() || !resource.IsDomain(string(host)) || resource.MayBeShortened(host) || taken[host] {
 				continue
 			}
 			taken[host] = true
@@ -117,6 +118,6 @@ func (b *builder) podDestination(p pod, number uint16, name string) (destination
 	}
 	r := b.ruling(p.of)
 	d := destination{servedPort: servedPort{p.service, port}, name: name, policy: r.policyOf(number, nil), rules: r.rules, identity: b.facet.Identity, agent: b.facet.Agent}
-	d.sni = serverName(p.service.Key.Hostname, number, "")
+	d.sni = resource.ServerName(p.service.Key.Hostname, number, "")
 	return d, true
 }

@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,28 +12,24 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
-
-// podListener names the listener of a pod's port; it is no address.
-func podListener(host federation.Hostname, port uint16) string {
-	return fmt.Sprintf("pod_%s_%d", host, port)
-}
 
 // podNames are the names that stand for pods of other clusters, for proxies that
 // have an identity and resolve names.
-func podNames(t Type, f Facet, r *federation.Reader) []string {
+func podNames(t resource.Type, f Facet, r *federation.Reader) []string {
 	b := &builder{facet: f, reader: r}
 	var names []string
 	taken := map[string]bool{} // address and port
 	for _, p := range b.allPods(true) {
 		for _, port := range p.service.Ports {
-			at := vipListener(p.vip(), port.Number)
+			at := resource.VIPListener(p.vip(), port.Number)
 			switch {
-			case t != ListenerType:
-				names = append(names, clusterName(p.service.Key.Hostname, port.Number))
+			case t != resource.ListenerType:
+				names = append(names, resource.ClusterName(p.service.Key.Hostname, port.Number))
 			case !taken[at] && !b.vipInUse(p, port.Number):
 				taken[at] = true
-				names = append(names, podListener(p.service.Key.Hostname, port.Number))
+				names = append(names, resource.PodListener(p.service.Key.Hostname, port.Number))
 			}
 		}
 	}
@@ -59,7 +54,7 @@ func (b *builder) podCluster(name string) proto.Message {
 	}
 	c := newCluster(name)
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
-	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource()}
+	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()}
 	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: panicThreshold(d.policy)}}
 	setLimits(c, d.policy)
 	if d.mutual() {
@@ -79,15 +74,15 @@ func (b *builder) podAssignment(name string) proto.Message {
 }
 
 func (b *builder) podNamed(name string) (destination, bool) {
-	id, ok := parseClusterName(name)
-	if !ok || id.subset != "" {
+	id, ok := resource.ParseClusterName(name)
+	if !ok || id.Subset != "" {
 		return destination{}, false
 	}
-	p, ok := b.podAt(id.host)
+	p, ok := b.podAt(id.Host)
 	if !ok || p.cluster == b.facet.Cluster {
 		return destination{}, false
 	}
-	return b.podDestination(p, id.port, name)
+	return b.podDestination(p, id.Port, name)
 }
 
 // podsListener catches connections to the VIP of a pod.
@@ -97,8 +92,8 @@ func (b *builder) podsListener(name string) *listenerv3.Listener {
 	if !isPod || at < 0 {
 		return nil
 	}
-	number, _ := parsePort(rest[at+1:])
-	cluster := clusterName(federation.Hostname(rest[:at]), number)
+	number, _ := resource.ParsePort(rest[at+1:])
+	cluster := resource.ClusterName(federation.Hostname(rest[:at]), number)
 	d, ok := b.podNamed(cluster)
 	if !ok {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/check"
 )
 
 // Whatever registries say and whatever proxy asks: every resource is valid, no
@@ -34,7 +35,7 @@ func TestAnySnapshotGivesValidResources(t *testing.T) {
 // Envoy itself takes what is built from arbitrary snapshots.
 func TestEnvoyTakesAnySnapshot(t *testing.T) {
 	for seed := range 12 {
-		world := rapid.Custom(func(t *rapid.T) map[envoy.Type][]resource {
+		world := rapid.Custom(func(t *rapid.T) map[envoy.Type][]builtResource {
 			return buildAll(t, drawNode(t), drawSnapshot(t))
 		}).Example(seed)
 		if err := testbed.ValidateEnvoy(t, withProxyFiles(t, bootstrap(t, world))); err != nil {
@@ -62,7 +63,7 @@ func FuzzBuild(f *testing.F) {
 				for _, facet := range append(envoy.Facets(typ, n, s), envoy.Facets(typ, g, s)...) {
 					m, _, err := envoy.Build(typ, name, facet, s.Read())
 					if err == nil && m != nil {
-						err = envoy.Validate(m)
+						err = check.Resource(m)
 					}
 					if err != nil {
 						t.Fatalf("%s: %v", facet, err)
@@ -73,8 +74,8 @@ func FuzzBuild(f *testing.F) {
 	})
 }
 
-func buildAll(t fataler, n envoy.Node, s *federation.Snapshot) map[envoy.Type][]resource {
-	all := map[envoy.Type][]resource{}
+func buildAll(t fataler, n envoy.Node, s *federation.Snapshot) map[envoy.Type][]builtResource {
+	all := map[envoy.Type][]builtResource{}
 	for _, typ := range allTypes {
 		all[typ] = build(t, typ, n, s)
 	}

@@ -9,6 +9,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // manySorts has services of every sort on port 80: HTTP and TCP, of this cluster
@@ -114,7 +115,7 @@ func TestExplicitHTTPProxyLeavesOutWhatTheCallerMustFind(t *testing.T) {
 		t.Errorf("the HTTP proxy serves %q", got)
 	}
 	for _, r := range build(t, envoy.RouteType, n, manySorts()) {
-		if r.name == "http_proxy" && (len(r.reasons) != 1 || r.reasons[0].Code != envoy.ReasonNoDestination) {
+		if r.name == "http_proxy" && (len(r.reasons) != 1 || r.reasons[0].Code != resource.ReasonNoDestination) {
 			t.Errorf("reasons are %v", r.reasons)
 		}
 	}

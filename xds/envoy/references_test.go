@@ -14,7 +14,7 @@ import (
 
 // checkReferences demands that clusters, assignments and routes that resources
 // of a node refer to exist, and that no assignment or route is unused.
-func checkReferences(t fataler, n envoy.Node, built map[envoy.Type][]resource) {
+func checkReferences(t fataler, n envoy.Node, built map[envoy.Type][]builtResource) {
 	t.Helper()
 	var clusters, assignments, routes []string
 	for _, r := range built[envoy.ClusterType] {
@@ -41,7 +41,7 @@ func checkReferences(t fataler, n envoy.Node, built map[envoy.Type][]resource) {
 
 // checkAssignments demands the assignments that clusters refer to. Another one may
 // exist only beside a cluster for which a namespace's own rules found a better way.
-func checkAssignments(t fataler, wanted []string, built map[envoy.Type][]resource) {
+func checkAssignments(t fataler, wanted []string, built map[envoy.Type][]builtResource) {
 	t.Helper()
 	clusters, have := namesOf(built[envoy.ClusterType]), namesOf(built[envoy.EndpointType])
 	same(t, "assignments", wanted, slices.DeleteFunc(have, func(name string) bool {

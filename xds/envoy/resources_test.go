@@ -13,6 +13,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/check"
 )
 
 // fataler is a *testing.T or a *rapid.T.
@@ -21,8 +22,8 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// resource is a built resource with its name.
-type resource struct {
+// builtResource is a built resource with its name.
+type builtResource struct {
 	name    string
 	message proto.Message
 	reasons []envoy.Reason
@@ -33,9 +34,9 @@ var allTypes = []envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.Listene
 
 // build makes all resources of a type for a node, by name. What is built must
 // be valid, and no name may exist in two facets but for what is a namespace's own.
-func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []resource {
+func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []builtResource {
 	t.Helper()
-	var found []resource
+	var found []builtResource
 	facets := map[string]envoy.Facet{}
 	for _, facet := range envoy.Facets(typ, n, s) {
 		for _, name := range envoy.Names(typ, facet, s) {
@@ -47,7 +48,7 @@ func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []re
 			if m == nil {
 				continue
 			}
-			if err := envoy.Validate(m); err != nil {
+			if err := check.Resource(m); err != nil {
 				t.Fatalf("%s: %v\n%s", facet, err, protojson.Format(m))
 			}
 			other, twice := facets[name]
@@ -58,14 +59,14 @@ func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []re
 				t.Fatalf("%s exists in facet %s and in facet %s", name, other, facet)
 			}
 			facets[name] = facet
-			found = append(found, resource{name, m, reasons, r.Deps()})
+			found = append(found, builtResource{name, m, reasons, r.Deps()})
 		}
 	}
-	slices.SortFunc(found, func(a, b resource) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(found, func(a, b builtResource) int { return cmp.Compare(a.name, b.name) })
 	return found
 }
 
-func namesOf(resources []resource) []string {
+func namesOf(resources []builtResource) []string {
 	names := []string{}
 	for _, r := range resources {
 		names = append(names, r.name)
@@ -74,7 +75,7 @@ func namesOf(resources []resource) []string {
 }
 
 // find returns the resource of that name.
-func find[M proto.Message](t testing.TB, resources []resource, name string) (M, []envoy.Reason) {
+func find[M proto.Message](t testing.TB, resources []builtResource, name string) (M, []envoy.Reason) {
 	t.Helper()
 	for _, r := range resources {
 		if r.name == name {
@@ -87,7 +88,7 @@ func find[M proto.Message](t testing.TB, resources []resource, name string) (M, 
 }
 
 // render is the resources as YAML with sorted keys.
-func render(t testing.TB, resources []resource) []byte {
+func render(t testing.TB, resources []builtResource) []byte {
 	t.Helper()
 	var out []byte
 	for _, r := range resources {

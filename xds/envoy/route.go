@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	previoushostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	"google.golang.org/protobuf/proto"
@@ -15,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // retryOn are the faults after which a request has surely not been worked on,
@@ -68,10 +68,10 @@ func (p *routePlan) shell(hosts []*routev3.VirtualHost) *routev3.RouteConfigurat
 
 // planRoutes is nil where the name does not exist.
 func (b *builder) planRoutes(name string) *routePlan {
-	if b.facet.Scope == scopeProxyRoutes && name == httpProxyRoutes {
+	if b.facet.Scope == scopeProxyRoutes && name == resource.HTTPProxyRoutes {
 		return b.planProxy()
 	}
-	number, ok := parsePort(name)
+	number, ok := resource.ParsePort(name)
 	if b.facet.Scope != scopeRoutes || !ok {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (b *builder) planRoutes(name string) *routePlan {
 // elsewhere takes the requests to hosts of which the mesh knows nothing.
 func (b *builder) elsewhere() *routev3.VirtualHost {
 	if b.facet.Outbound != federation.RegistryOnly {
-		return everything("allow_any", forward(passthroughCluster))
+		return everything("allow_any", forward(resource.PassthroughCluster))
 	}
 	return everything("block_all", &routev3.Route{Match: anyPath(), Action: refuse(http.StatusBadGateway,
 		"no service of the mesh has this name, and the outbound traffic policy is REGISTRY_ONLY")})
@@ -111,7 +111,7 @@ func (b *builder) planProxy() *routePlan {
 		return []string{withPort}
 	})
 	unknown := &routev3.Route{Match: anyPath(), Action: refuse(http.StatusBadGateway, "no such service")}
-	return &routePlan{name: httpProxyRoutes, hosts: hosts, last: everything("block_all", unknown)}
+	return &routePlan{name: resource.HTTPProxyRoutes, hosts: hosts, last: everything("block_all", unknown)}
 }
 
 // needsDestination tells that the host's callers choose the instance, which they
@@ -119,7 +119,7 @@ func (b *builder) planProxy() *routePlan {
 func (b *builder) needsDestination(h *httpHost) bool {
 	needs := h.service != nil && h.service.Resolution == federation.Passthrough
 	if needs {
-		b.leaveOut(Reason{Code: ReasonNoDestination, Message: h.name() + " cannot be reached through the HTTP proxy port: its callers choose the instance by address; call it directly"})
+		b.leaveOut(resource.Reason{Code: resource.ReasonNoDestination, Message: h.name() + " cannot be reached through the HTTP proxy port: its callers choose the instance by address; call it directly"})
 	}
 	return needs
 }
@@ -203,7 +203,7 @@ func (b *builder) virtualHost(h *httpHost) *routev3.VirtualHost {
 // serviceRoute sends every request to the service.
 func (b *builder) serviceRoute(h *httpHost) *routev3.Route {
 	to := cmp.Or(h.service, h.target)
-	route := forward(clusterName(to.Key.Hostname, h.number))
+	route := forward(resource.ClusterName(to.Key.Hostname, h.number))
 	route.GetRoute().RetryPolicy = retryPolicy()
 	route.GetRoute().HashPolicy = hashPolicies(b.trafficPolicyFor(to, h.number, ""))
 	return route
@@ -215,7 +215,7 @@ func retryPolicy() *routev3.RetryPolicy {
 		RetryOn: retryOn, NumRetries: wrapperspb.UInt32(2), HostSelectionRetryMaxAttempts: 5,
 		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
 			Name:       "envoy.retry_host_predicates.previous_hosts",
-			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: toAny(&previoushostsv3.PreviousHostsPredicate{})},
+			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: resource.Any(&previoushostsv3.PreviousHostsPredicate{})},
 		}},
 	}
 }
@@ -233,8 +233,4 @@ func forward(cluster string) *routev3.Route {
 
 func anyPath() *routev3.RouteMatch {
 	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
-}
-
-func inlineText(text string) *corev3.DataSource {
-	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}}
 }

@@ -9,6 +9,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // maxDirectBody is how long the body of a direct response may be, in bytes.
@@ -58,7 +60,7 @@ func directResponse(in *networking.HTTPDirectResponse) (*routev3.Route_DirectRes
 	out := &routev3.DirectResponseAction{Status: in.GetStatus()}
 	switch body := in.GetBody().GetSpecifier().(type) {
 	case *networking.HTTPBody_String_:
-		out.Body = inlineText(body.String_)
+		out.Body = resource.TextSource(body.String_)
 	case *networking.HTTPBody_Bytes:
 		out.Body = &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: body.Bytes}}
 	}
@@ -70,7 +72,7 @@ func directResponse(in *networking.HTTPDirectResponse) (*routev3.Route_DirectRes
 
 // refuse answers every request itself.
 func refuse(status uint32, why string) *routev3.Route_DirectResponse {
-	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status, Body: inlineText(why + "\n")}}
+	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status, Body: resource.TextSource(why + "\n")}}
 }
 
 func setRewrite(action *routev3.RouteAction, in *networking.HTTPRewrite) error {

@@ -10,6 +10,8 @@ import (
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // connections is what becomes of the connections to a service port: some are
@@ -28,7 +30,7 @@ type namedConnections struct {
 // A name is not left to rest because a route has a wildcard for it.
 func (c connections) routes(server string) bool {
 	return slices.ContainsFunc(c.named, func(n namedConnections) bool {
-		return slices.ContainsFunc(n.servers, func(pattern string) bool { return covers(pattern, server) })
+		return slices.ContainsFunc(n.servers, func(pattern string) bool { return resource.Covers(pattern, server) })
 	})
 }
 
@@ -42,7 +44,7 @@ func (b *builder) connectionsTo(p servedPort, to netip.Prefix) connections {
 	}
 	c, err := r.connections(to, asksByName(p.port.Protocol))
 	if err != nil {
-		b.leaveOut(Reason{Code: ReasonInvalidRule, Cause: r.object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.object.Key, p.service.Key.Hostname, p.port.Number, err)})
+		b.leaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.object.Key, p.service.Key.Hostname, p.port.Number, err)})
 		return own
 	}
 	if c.rest == nil {
@@ -97,7 +99,7 @@ func (r *rule) tlsConnections(to netip.Prefix) (connections, error) {
 			var servers []string
 			for _, name := range match.GetSniHosts() {
 				name = strings.ToLower(name)
-				if !isServerName(name) {
+				if !resource.IsServerName(name) {
 					return c, fmt.Errorf("tls[%d].match[%d].sniHosts: %q is no name of a server", i, j, name)
 				}
 				if !taken[name] {
@@ -181,7 +183,7 @@ func (r *rule) tcpSplit(destinations []*networking.RouteDestination) *listenerv3
 	}
 	if len(destinations) == 0 {
 		r.leaveOut(r.missing("a route for connections has no destination with a weight"))
-		return tcpProxy(blackHoleCluster)
+		return tcpProxy(resource.BlackHoleCluster)
 	}
 	scale := uint32(1)
 	if len(destinations) > 1 {
@@ -190,7 +192,7 @@ func (r *rule) tcpSplit(destinations []*networking.RouteDestination) *listenerv3
 	var shares []*tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight
 	var first *target
 	for _, d := range destinations {
-		cluster := blackHoleCluster
+		cluster := resource.BlackHoleCluster
 		if to, missing := r.target(d.GetDestination()); missing != "" {
 			r.leaveOut(r.missing(missing))
 		} else if cluster = to.cluster(); first == nil {

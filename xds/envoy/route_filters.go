@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	commonfaultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/fault/v3"
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
@@ -15,9 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // addFilters sets what filters in front of the router do for the route.
@@ -43,7 +44,7 @@ func perFilter(route *routev3.Route, name string, config proto.Message) {
 	if route.TypedPerFilterConfig == nil {
 		route.TypedPerFilterConfig = map[string]*anypb.Any{}
 	}
-	route.TypedPerFilterConfig[name] = toAny(config)
+	route.TypedPerFilterConfig[name] = resource.Any(config)
 }
 
 func faultOf(in *networking.HTTPFaultInjection) (*faultv3.HTTPFault, error) {

@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // forward sends requests to the destinations of a route. Where its only one does
@@ -67,7 +68,7 @@ func (r *rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.
 	scale := scaleOf(destinations)
 	var hashing []*routev3.RouteAction_HashPolicy
 	for _, d := range destinations {
-		cluster := blackHoleCluster
+		cluster := resource.BlackHoleCluster
 		if to, missing := r.target(d.GetDestination()); missing != "" {
 			r.leaveOut(r.missing(missing))
 		} else {
@@ -93,8 +94,8 @@ func scaleOf[D interface{ GetWeight() int32 }](destinations []D) uint32 {
 	return uint32(sum/math.MaxUint32) + 1
 }
 
-func (r *rule) missing(why string) Reason {
-	return Reason{Code: ReasonNoDestination, Cause: r.object.Key, Message: r.object.Key.String() + ": " + why}
+func (r *rule) missing(why string) resource.Reason {
+	return resource.Reason{Code: resource.ReasonNoDestination, Cause: r.object.Key, Message: r.object.Key.String() + ": " + why}
 }
 
 // target is a destination that exists.
@@ -104,7 +105,7 @@ type target struct {
 }
 
 func (t target) cluster() string {
-	return subsetClusterName(t.service.Key.Hostname, t.port.Number, t.subset)
+	return resource.SubsetClusterName(t.service.Key.Hostname, t.port.Number, t.subset)
 }
 
 // hashing is what of a request decides about its endpoint at the target.

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // setRetries gives the route its retries: without any said, the default ones;
@@ -35,7 +37,7 @@ func setRetries(action *routev3.RouteAction, in *networking.HTTPRetry) error {
 	if in.GetRetryRemoteLocalities().GetValue() {
 		policy.RetryPriority = &routev3.RetryPolicy_RetryPriority{
 			Name:       "envoy.retry_priorities.previous_priorities",
-			ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{TypedConfig: toAny(&prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2})},
+			ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{TypedConfig: resource.Any(&prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2})},
 		}
 	}
 	if in.GetBackoff() != nil {

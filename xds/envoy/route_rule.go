@@ -5,6 +5,9 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // hostRoutes are the routes of a virtual host: those of its VirtualService,
@@ -15,11 +18,11 @@ func (b *builder) hostRoutes(h *httpHost) []*routev3.Route {
 		b.causedBy(r.object, h.name())
 		routes, err := r.http()
 		if err == nil {
-			err = newSchemaCheck().message(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})
+			err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})
 		}
 		switch {
 		case err != nil:
-			b.leaveOut(Reason{Code: ReasonInvalidRule, Cause: r.object.Key, Message: r.object.Key.String() + " is left out for " + h.name() + ": " + err.Error()})
+			b.leaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.object.Key, Message: r.object.Key.String() + " is left out for " + h.name() + ": " + err.Error()})
 		case len(routes) > 0:
 			return routes
 		}

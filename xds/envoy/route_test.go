@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // domainsOf returns the domains of each virtual host by its name.
@@ -63,7 +64,7 @@ func TestANameLeadsToOneService(t *testing.T) {
 		}
 	}
 	_, reasons := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, client(t), w.snapshot), "80")
-	if len(reasons) != 2 || reasons[0].Code != envoy.ReasonDomainTaken {
+	if len(reasons) != 2 || reasons[0].Code != resource.ReasonDomainTaken {
 		t.Errorf("reasons are %v, want two taken names", reasons)
 	}
 }
@@ -117,7 +118,7 @@ func TestOfOneHostnameTheServiceThatEveryoneSeesComesFirst(t *testing.T) {
 		t.Errorf("assignments are %q, want one", namesOf(a))
 	}
 	_, reasons := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, client(t), w.snapshot), "80")
-	if len(reasons) != 1 || reasons[0].Code != envoy.ReasonHostnameTaken {
+	if len(reasons) != 1 || reasons[0].Code != resource.ReasonHostnameTaken {
 		t.Errorf("reasons are %v, want the taken hostname", reasons)
 	}
 }

@@ -25,7 +25,7 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatalf("proxy %s: %v", proxy.Name, err)
 			}
-			built := map[envoy.Type][]resource{}
+			built := map[envoy.Type][]builtResource{}
 			for typ, section := range map[envoy.Type]string{
 				envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints",
 				envoy.ListenerType: "listeners", envoy.RouteType: "routes",

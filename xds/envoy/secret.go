@@ -12,6 +12,8 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 const (
@@ -82,7 +84,7 @@ func NewSecret(name string, k KeyMaterial) *tlsv3.Secret {
 		return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{ValidationContext: k.validation()}}
 	}
 	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{
-		TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: inlineBytes(k.Chain), PrivateKey: inlineBytes(k.Key)},
+		TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: resource.BytesSource(k.Chain), PrivateKey: resource.BytesSource(k.Key)},
 	}}
 }
 
@@ -90,26 +92,22 @@ func NewSecret(name string, k KeyMaterial) *tlsv3.Secret {
 // those of its own trust domain.
 func (k KeyMaterial) validation() *tlsv3.CertificateValidationContext {
 	if len(k.Bundles) == 0 {
-		return &tlsv3.CertificateValidationContext{TrustedCa: inlineBytes(k.Authorities)}
+		return &tlsv3.CertificateValidationContext{TrustedCa: resource.BytesSource(k.Authorities)}
 	}
 	validator := &tlsv3.SPIFFECertValidatorConfig{}
 	for _, domain := range slices.Sorted(maps.Keys(k.Bundles)) {
 		validator.TrustDomains = append(validator.TrustDomains, &tlsv3.SPIFFECertValidatorConfig_TrustDomain{
-			Name: domain, TrustBundle: inlineBytes(k.Bundles[domain]),
+			Name: domain, TrustBundle: resource.BytesSource(k.Bundles[domain]),
 		})
 	}
 	return &tlsv3.CertificateValidationContext{CustomValidatorConfig: &corev3.TypedExtensionConfig{
-		Name: "envoy.tls.cert_validator.spiffe", TypedConfig: toAny(validator),
+		Name: "envoy.tls.cert_validator.spiffe", TypedConfig: resource.Any(validator),
 	}}
-}
-
-func inlineBytes(b []byte) *corev3.DataSource {
-	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: b}}
 }
 
 // fromSDS is a reference to a secret. A listener waits for it for some seconds.
 func fromSDS(name string) *tlsv3.SdsSecretConfig {
-	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: adsSource()}
+	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: resource.ADSSource()}
 }
 
 // agentCluster is that of Istio's bootstrap which leads to its agent's SDS.

@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Secrets that are files on the proxy, named as Istio names them: file-cert:CHAIN~KEY
@@ -49,7 +50,7 @@ func NewFileSecret(name string) *tlsv3.Secret {
 	if paths, ok := strings.CutPrefix(name, fileCertificate); ok {
 		chain, key, _ := strings.Cut(paths, fileSeparator)
 		return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{
-			TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: file(chain), PrivateKey: file(key)},
+			TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: resource.FileSource(chain), PrivateKey: resource.FileSource(key)},
 		}}
 	}
 	paths, ok := strings.CutPrefix(name, fileRoots)
@@ -57,9 +58,9 @@ func NewFileSecret(name string) *tlsv3.Secret {
 		return nil
 	}
 	roots, crl, revokes := strings.Cut(paths, fileSeparator)
-	check := &tlsv3.CertificateValidationContext{TrustedCa: file(roots)}
+	check := &tlsv3.CertificateValidationContext{TrustedCa: resource.FileSource(roots)}
 	if revokes {
-		check.Crl = file(crl)
+		check.Crl = resource.FileSource(crl)
 	}
 	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{ValidationContext: check}}
 }

@@ -16,6 +16,7 @@ import (
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/check"
 )
 
 // spoil makes a good resource bad. Where envoy is set Envoy refuses it too;
@@ -117,7 +118,7 @@ func (s spoil) judge(t *testing.T, w *world) {
 	built := buildAll(t, client(t), w.snapshot)
 	m, _ := find[proto.Message](t, built[s.typ], s.name)
 	s.do(m)
-	err := envoy.Validate(m)
+	err := check.Resource(m)
 	if err == nil || !strings.Contains(err.Error(), s.want) {
 		t.Errorf("it is judged: %v; want an error with %q", err, s.want)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // What a proxy says of its own network, locality and labels is a hint: where a
@@ -53,23 +54,25 @@ func (v View) HasCredentials() bool {
 // Facets returns the facets of the node for resources of that type. The node's
 // resources are the union of what Build makes for its facets; where Build makes
 // a name in several of them, the first facet has it.
-func (v View) Facets(t Type) []Facet {
+func (v View) Facets(t resource.Type) []Facet {
 	n, c := v.node, v.bearing
 	if n.GRPC {
 		return n.grpcFacets(t, c)
 	}
 	switch t {
-	case ClusterType:
+	case resource.ClusterType:
 		return n.clusterFacets(c)
-	case EndpointType:
+	case resource.EndpointType:
 		return n.endpointFacets(c)
-	case ListenerType:
+	case resource.ListenerType:
 		return n.listenerFacets(c)
-	case RouteType:
+	case resource.RouteType:
 		return n.routeFacets(c)
 	}
 	return nil
 }
 
 // Facets are those of the node's view of the snapshot.
-func Facets(t Type, n Node, s *federation.Snapshot) []Facet { return ViewOf(n, s.Read()).Facets(t) }
+func Facets(t resource.Type, n Node, s *federation.Snapshot) []Facet {
+	return ViewOf(n, s.Read()).Facets(t)
+}

@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // meshGateway is the name by which a VirtualService means sidecars.
@@ -63,7 +64,7 @@ func (b *builder) hasRule(o *federation.Object, host federation.Hostname) bool {
 
 func (b *builder) reportYounger(found []*federation.Object, name string) {
 	for _, o := range found[1:] {
-		b.leaveOut(Reason{Code: ReasonRuleIgnored, Cause: o.Key, Message: o.Key.String() + " has no effect for " + name + ": " +
+		b.leaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: o.Key, Message: o.Key.String() + " has no effect for " + name + ": " +
 			found[0].Key.String() + " is for the same host and older; put their routes into one object"})
 	}
 }
@@ -110,7 +111,7 @@ func (b *builder) ruledHosts(known []*httpHost) []federation.Hostname {
 		before := len(found)
 		for _, name := range o.Names {
 			host := federation.Hostname(name)
-			if !names[host] && !found[host] && isDomain(name) && b.hasRule(o, host) && !b.isService(host, known) {
+			if !names[host] && !found[host] && resource.IsDomain(name) && b.hasRule(o, host) && !b.isService(host, known) {
 				found[host] = true
 			}
 		}
@@ -119,18 +120,10 @@ func (b *builder) ruledHosts(known []*httpHost) []federation.Hostname {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// isDomain tells that the name is one of a host, or a wildcard for hosts, that a
-// virtual host can have.
-func isDomain(name string) bool {
-	return strings.Trim(name, "*.") != "" && !strings.Contains(name[1:], "*") && !strings.ContainsFunc(name, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || r == ':' || r == '/' || r == '|'
-	})
-}
-
 // isService tells that the host, which is none of the known ones, is a service, or
 // a wildcard for known hosts.
 func (b *builder) isService(host federation.Hostname, known []*httpHost) bool {
-	if strings.HasPrefix(string(host), "*") && slices.ContainsFunc(known, func(h *httpHost) bool { return covers(string(host), string(h.host)) }) {
+	if strings.HasPrefix(string(host), "*") && slices.ContainsFunc(known, func(h *httpHost) bool { return resource.Covers(string(host), string(h.host)) }) {
 		return true
 	}
 	return slices.ContainsFunc(b.reader.ByHostname(host), b.sees)

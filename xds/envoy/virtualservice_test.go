@@ -133,7 +133,7 @@ var sectionTypes = map[string]envoy.Type{
 	"want/clusters.yaml": envoy.ClusterType, "want/endpoints.yaml": envoy.EndpointType, "want/listeners.yaml": envoy.ListenerType, "want/routes.yaml": envoy.RouteType,
 }
 
-func (s *story) check(t *testing.T) map[envoy.Type][]resource {
+func (s *story) check(t *testing.T) map[envoy.Type][]builtResource {
 	built := buildAll(t, s.proxy, s.world.snapshot)
 	checkReferences(t, s.proxy, built)
 	for section, typ := range sectionTypes {
@@ -152,8 +152,8 @@ func (s *story) check(t *testing.T) map[envoy.Type][]resource {
 }
 
 // ofServices leaves out what is the same in every story.
-func ofServices(all []resource) []resource {
-	var some []resource
+func ofServices(all []builtResource) []builtResource {
+	var some []builtResource
 	for _, r := range all {
 		if !strings.HasPrefix(r.name, "virtual") && !strings.HasSuffix(r.name, "Cluster") {
 			some = append(some, r)
@@ -165,7 +165,7 @@ func ofServices(all []resource) []resource {
 // What VirtualServices become is what the stories tell, and a real Envoy takes
 // it.
 func TestVirtualServiceStories(t *testing.T) {
-	routes := map[envoy.Type][]resource{}
+	routes := map[envoy.Type][]builtResource{}
 	for _, s := range stories(t, "virtualservice") {
 		t.Run(s.name, func(t *testing.T) {
 			built := s.check(t)

@@ -1,4 +1,4 @@
-package envoy
+package check
 
 import (
 	"fmt"
@@ -11,13 +11,14 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 )
 
 // onlyAddresses is for endpoints that nobody resolves.
 func onlyAddresses(a *corev3.Address) error {
 	if pipe := a.GetPipe(); pipe != nil {
-		if pipe.GetPath() == "" || len(pipe.GetPath()) > maxSocketPath {
+		if pipe.GetPath() == "" || len(pipe.GetPath()) > MaxSocketPath {
 			return fmt.Errorf("the socket path %q is empty or too long", pipe.GetPath())
 		}
 		return nil
@@ -186,6 +187,24 @@ func validateRoutes(c *routev3.RouteConfiguration) error {
 			}
 			domains[domain] = true
 		}
+	}
+	return nil
+}
+
+// validateAPIListener checks what a gRPC client needs.
+func validateAPIListener(l *listenerv3.Listener) error {
+	m, err := l.GetApiListener().GetApiListener().UnmarshalNew()
+	if err != nil {
+		return fmt.Errorf("api_listener: %w", err)
+	}
+	manager, ok := m.(*hcmv3.HttpConnectionManager)
+	switch {
+	case !ok:
+		return fmt.Errorf("api_listener: %T is no HTTP connection manager", m)
+	case manager.GetRds().GetRouteConfigName() == "" || manager.GetRds().GetConfigSource().GetAds() == nil:
+		return fmt.Errorf("api_listener: routes do not come by ADS")
+	case len(manager.GetHttpFilters()) == 0:
+		return fmt.Errorf("api_listener: there is no HTTP filter")
 	}
 	return nil
 }

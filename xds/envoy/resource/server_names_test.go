@@ -1,4 +1,4 @@
-package envoy
+package resource
 
 import (
 	"fmt"
@@ -23,14 +23,14 @@ func TestServerNames(t *testing.T) {
 		{"b", "a_.c", "x-"},
 		{"a_b.c", "", "outbound_.80_._.a_b.c"},
 	} {
-		got := serverName(c.host, 80, c.subset)
+		got := ServerName(c.host, 80, c.subset)
 		if c.want == "x-" {
 			c.want = "outbound_.80_._.x-"
 		} else if got != c.want {
 			t.Errorf("%s %s: the name is %q", c.host, c.subset, got)
 		}
-		if !strings.HasPrefix(got, c.want) || len(got) > maxServerName {
-			t.Errorf("%s %s: the name is %q, want %q in front and at most %d bytes", c.host, c.subset, got, c.want, maxServerName)
+		if !strings.HasPrefix(got, c.want) || len(got) > MaxServerName {
+			t.Errorf("%s %s: the name is %q, want %q in front and at most %d bytes", c.host, c.subset, got, c.want, MaxServerName)
 		}
 	}
 }
@@ -42,24 +42,24 @@ func FuzzServerName(f *testing.F) {
 	f.Add("a_.b", "", "b", "a_", uint16(1))
 	f.Add(strings.Repeat("a", 253), "v1", strings.Repeat("a", 253), "v2", uint16(65535))
 	f.Fuzz(func(t *testing.T, host, subset, otherHost, otherSubset string, port uint16) {
-		if port == 0 || host == "" || otherHost == "" || strings.HasSuffix(host, shortened) || strings.HasSuffix(otherHost, shortened) {
+		if port == 0 || host == "" || otherHost == "" || strings.HasSuffix(host, Shortened) || strings.HasSuffix(otherHost, Shortened) {
 			return
 		}
 		host, otherHost = strings.ToLower(host), strings.ToLower(otherHost)
-		name := serverName(federation.Hostname(host), port, subset)
-		if len(name) > maxServerName || name != strings.ToLower(name) {
+		name := ServerName(federation.Hostname(host), port, subset)
+		if len(name) > MaxServerName || name != strings.ToLower(name) {
 			t.Fatalf("the name %q is no server's", name)
 		}
-		id, ok := parseServerName(name)
-		if !ok || id.port != port {
+		id, ok := ParseServerName(name)
+		if !ok || id.Port != port {
 			t.Fatalf("%q is read as %v, %t", name, id, ok)
 		}
-		if !strings.HasSuffix(string(id.host), shortened) && (string(id.host) != host || id.subset != strings.ToLower(subset)) {
+		if !strings.HasSuffix(string(id.Host), Shortened) && (string(id.Host) != host || id.Subset != strings.ToLower(subset)) {
 			t.Fatalf("%q is read as %v", name, id)
 		}
 		lower, otherLower := strings.ToLower(subset), strings.ToLower(otherSubset)
 		same := host == otherHost && lower == otherLower
-		if other := serverName(federation.Hostname(otherHost), port, otherSubset); (other == name) != same {
+		if other := ServerName(federation.Hostname(otherHost), port, otherSubset); (other == name) != same {
 			t.Fatalf("%q %q and %q %q have the names %q and %q", host, subset, otherHost, otherSubset, name, other)
 		}
 	})
@@ -70,7 +70,7 @@ func TestNamesThatAreNoServers(t *testing.T) {
 		"", "outbound_.80_._.", "outbound_.80_.v1", "outbound_.0_._.web", "outbound_.80_._.a_.b", "outbound_.80_.V1_.web",
 		"outbound|80||web", "inbound_.80_._.web", "PassthroughCluster", "xds_cluster", fmt.Sprintf("outbound_.%d_._.web", 1<<16),
 	} {
-		if id, ok := parseServerName(name); ok {
+		if id, ok := ParseServerName(name); ok {
 			t.Errorf("%q is read as %v", name, id)
 		}
 	}

@@ -1,4 +1,4 @@
-package envoy
+package check
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func validateDiscovery(c *clusterv3.Cluster) error {
 			return fmt.Errorf("lb_policy: an ORIGINAL_DST cluster needs CLUSTER_PROVIDED and no endpoints")
 		}
 	case clusterv3.Cluster_LOGICAL_DNS:
-		if n := countEndpoints(local); n != 1 {
+		if n := CountEndpoints(local); n != 1 {
 			return fmt.Errorf("load_assignment: a LOGICAL_DNS cluster needs one endpoint, this has %d", n)
 		}
 		return validateAssignment(local, onlySockets)
@@ -46,7 +46,7 @@ func validateBalancing(c *clusterv3.Cluster) error {
 		return fmt.Errorf("lb_policy: CLUSTER_PROVIDED is for ORIGINAL_DST clusters alone")
 	}
 	if ring := c.GetRingHashLbConfig(); ring.GetMinimumRingSize() != nil {
-		most := uint64(maxRingSize)
+		most := uint64(MaxRingSize)
 		if ring.GetMaximumRingSize() != nil {
 			most = ring.GetMaximumRingSize().GetValue()
 		}
@@ -54,8 +54,8 @@ func validateBalancing(c *clusterv3.Cluster) error {
 			return fmt.Errorf("ring_hash_lb_config.minimum_ring_size: %d is more than the largest ring, %d", least, most)
 		}
 	}
-	if size := c.GetMaglevLbConfig().GetTableSize(); size != nil && !isTableSize(size.GetValue()) {
-		return fmt.Errorf("maglev_lb_config.table_size: %d is no prime number up to %d", size.GetValue(), maxTableSize)
+	if size := c.GetMaglevLbConfig().GetTableSize(); size != nil && !IsTableSize(size.GetValue()) {
+		return fmt.Errorf("maglev_lb_config.table_size: %d is no prime number up to %d", size.GetValue(), MaxTableSize)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package envoy
+package check
 
 import (
 	"fmt"
@@ -21,6 +21,10 @@ type schemaCheck struct {
 	packed map[string]bool        // checked already
 	seen   map[proto.Message]bool // by identity
 }
+
+// Part checks a part of a resource, such as a virtual host, by the generated
+// rules.
+func Part(m proto.Message) error { return newSchemaCheck().message(m) }
 
 func newSchemaCheck() schemaCheck {
 	return schemaCheck{packed: map[string]bool{}, seen: map[proto.Message]bool{}}

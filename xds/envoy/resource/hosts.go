@@ -1,0 +1,27 @@
+package resource
+
+import "strings"
+
+// IsDomain tells that the name is one of a host, or a wildcard for hosts, that a
+// virtual host can have.
+func IsDomain(name string) bool {
+	return strings.Trim(name, "*.") != "" && !strings.Contains(name[1:], "*") && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || r == ':' || r == '/' || r == '|'
+	})
+}
+
+// IsServerName tells that TLS can ask for the name: a name, or a wildcard for
+// the first part of one.
+func IsServerName(name string) bool {
+	rest := strings.TrimPrefix(name, "*.")
+	return rest != "" && !strings.Contains(rest, "*") && IsDomain(name)
+}
+
+// Covers tells that the host is the pattern, or one of those that the wildcard
+// stands for.
+func Covers(pattern, host string) bool {
+	if suffix, wild := strings.CutPrefix(pattern, "*"); wild {
+		return strings.HasSuffix(host, suffix)
+	}
+	return pattern == host
+}
