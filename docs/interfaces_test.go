@@ -114,8 +114,10 @@ func sameLimits(t *testing.T, real any, names, documented map[string]string) {
 
 func TestLimitsOfXDS(t *testing.T) {
 	names := map[string]string{
-		"Streams": "open streams of one identity (`xds.maxStreamsPerIdentity`); with `--dev` there is no limit",
-		"Names":   "names subscribed to, of one type (`xds.maxNamesPerType`); also `initial_resource_versions`", "NameBytes": "bytes of a name",
+		"Streams":      "open streams of one identity (`xds.maxStreamsPerIdentity`); with `--dev` there is no limit",
+		"Variants":     "variants of its node, of all streams of one identity (`xds.maxVariantsPerIdentity`)",
+		"UnknownNames": "bytes of memory for names without a resource, of all streams of one identity (`xds.maxUnknownNameBytesPerIdentity`)",
+		"Names":        "names subscribed to, of one type (`xds.maxNamesPerType`); also `initial_resource_versions`", "NameBytes": "bytes of a name",
 		"Requests": "requests a second, answers apart", "Burst": "requests at once",
 		"FirstRequest": "until the first request", "Send": "until a response is taken",
 	}

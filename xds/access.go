@@ -3,7 +3,6 @@ package xds
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -37,32 +36,6 @@ type Caller struct {
 	Admit func(envoy.Node) (workload string, err error)
 }
 
-// callers counts the open streams of each identity.
-type callers struct {
-	mu   sync.Mutex
-	open map[string]int
-}
-
-// enter counts a stream until leave is called, which must happen once.
-func (c *callers) enter(identity string, most int) (leave func(), err error) {
-	if identity == "" {
-		return func() {}, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open[identity] >= most {
-		return nil, status.Errorf(codes.ResourceExhausted, "%s has %d streams open: the limit is %d (xds.maxStreamsPerIdentity)", identity, c.open[identity], most)
-	}
-	c.open[identity]++
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.open[identity]--; c.open[identity] == 0 {
-			delete(c.open, identity)
-		}
-	}, nil
-}
-
 // identify tells who opened the stream, and counts it until the stream is left. Clusters must be known for that.
 func (st *stream) identify(ctx context.Context) error {
 	if p, ok := peer.FromContext(ctx); ok {
@@ -82,9 +55,10 @@ func (st *stream) identify(ctx context.Context) error {
 		if st.caller, err = access.Identify(ctx); err != nil {
 			return err
 		}
-		if st.leave, err = st.server.callers.enter(st.caller.Identity, st.server.options.Limits.Streams); err != nil {
+		if st.account, err = st.server.callers.enter(st.caller.Identity, st.server.options.Limits); err != nil {
 			return err
 		}
+		st.identified = true
 	}
 	st.trusted = st.server.mayHaveSecrets(ctx, st.caller)
 	return nil
@@ -110,7 +84,7 @@ func (st *stream) admit(now time.Time) error {
 
 // warn writes why the hub ended a stream. Callers that did not prove who they are do not get to fill the log.
 func (st *stream) warn(message string, err error) {
-	if st.server.options.Access != nil && st.leave == nil {
+	if st.server.options.Access != nil && !st.identified {
 		st.server.strangers.Warn(st.from, message, slog.Any("err", err))
 		return
 	}
@@ -124,9 +98,7 @@ func (st *stream) provoke(message string, attrs ...any) {
 
 // end gives back the place of a stream that was identified.
 func (st *stream) end() {
-	if st.leave != nil {
-		st.leave()
-	}
+	st.account.leave()
 }
 
 // stillAdmitted looks again when it is time.

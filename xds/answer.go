@@ -35,6 +35,9 @@ func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 	s.nacked = false
 	if len(s.inflight) == 0 {
 		s.proceed(now)
+		if len(s.pending) == 0 {
+			s.dropClaims()
+		}
 	}
 	s.sync.VersionAcked, s.sync.SnapshotAcked = answered.version, answered.snapshot
 	if len(s.barred) == 0 {

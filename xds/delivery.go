@@ -188,7 +188,7 @@ const maxInflight = 16
 
 // send makes the response and notes what the client is told by it.
 func (s *session) send(sub *subscription, b batch, now time.Time) *response {
-	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, removed: b.removed, repair: sub.repairing}
+	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, repair: sub.repairing}
 	for _, r := range b.changed {
 		delete(sub.pending, r.name)
 		sub.tell(r.name, r)
@@ -198,6 +198,9 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 	}
 	for _, name := range b.removed {
 		delete(sub.pending, name)
+		if sub.slots.get(name) != (entry{}) { // else the client has nothing to forget, and its answer tells nothing
+			f.removed = append(f.removed, sub.slots.name(name))
+		}
 		sub.tell(name, nil)
 	}
 	sub.shrink()
@@ -208,9 +211,7 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 		r.resources, r.removed = sub.told(), nil
 	}
 	if len(sub.inflight) == maxInflight {
-		oldest := sub.inflight[0]
-		f.resources = append(f.resources, oldest.resources...)
-		f.removed = append(f.removed, oldest.removed...)
+		sub.inflight[1].follow(sub.inflight[0])
 		sub.inflight = sub.inflight[1:]
 	}
 	sub.inflight = append(sub.inflight, f)
@@ -220,6 +221,28 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 		sub.sync.State, sub.sync.Since = fleet.Pending, now
 	}
 	return r
+}
+
+// follow adds what an earlier response changed and this one did not: an answer to this one
+// answers both. A client that answers nothing has the hub keep each name once.
+func (f *flight) follow(earlier *flight) {
+	later := map[string]struct{}{}
+	for _, r := range f.resources {
+		later[r.name] = struct{}{}
+	}
+	for _, name := range f.removed {
+		later[name] = struct{}{}
+	}
+	for _, r := range earlier.resources {
+		if _, again := later[r.name]; !again {
+			f.resources = append(f.resources, r)
+		}
+	}
+	for _, name := range earlier.removed {
+		if _, again := later[name]; !again {
+			f.removed = append(f.removed, name)
+		}
+	}
 }
 
 // parents notes what the client will want (again) because it gets the

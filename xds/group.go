@@ -291,13 +291,13 @@ func (g *group) close() {
 // numberName gives the name a number, which it keeps for as long as it exists.
 func (g *group) numberName(name string) {
 	if g.table != nil {
-		g.table.hold(name)
+		g.table.holdResource(name)
 	}
 }
 
 func (g *group) releaseNames(names ...string) {
 	if g.table != nil {
-		g.table.releaseNames(names)
+		g.table.releaseResources(names)
 	}
 }
 

@@ -2,7 +2,6 @@ package xds
 
 import (
 	"iter"
-	"slices"
 	"sync"
 )
 
@@ -17,8 +16,9 @@ type nameTable struct {
 }
 
 type heldName struct {
-	name    string
-	holders int
+	name      string
+	holders   int
+	resources int // those of the holders that have a resource of that name
 }
 
 func newNameTable() *nameTable { return &nameTable{numbers: map[string]uint32{}} }
@@ -31,10 +31,30 @@ func (t *nameTable) find(name string) (number uint32, held bool) {
 	return number, held
 }
 
-// hold returns the number of the name, which stays until as many releases.
-func (t *nameTable) hold(name string) uint32 {
+// hold returns the number of the name, which stays until as many releases, and
+// whether there is a resource of that name.
+func (t *nameTable) hold(name string) (number uint32, exists bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	number = t.add(name)
+	return number, t.names[number].resources > 0
+}
+
+// holdResource is hold for who has a resource of that name.
+func (t *nameTable) holdResource(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.names[t.add(name)].resources++
+}
+
+func (t *nameTable) exists(name string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	number, held := t.numbers[name]
+	return held && t.names[number].resources > 0
+}
+
+func (t *nameTable) add(name string) uint32 {
 	number, known := t.numbers[name]
 	if !known {
 		if last := len(t.free) - 1; last >= 0 {
@@ -53,23 +73,29 @@ func (t *nameTable) release(numbers iter.Seq[uint32]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for number := range numbers {
-		held := &t.names[number]
-		if held.holders--; held.holders == 0 {
-			delete(t.numbers, held.name)
-			*held = heldName{}
-			t.free = append(t.free, number)
-		}
+		t.drop(number)
 	}
 }
 
-func (t *nameTable) releaseNames(names []string) {
-	numbers := make([]uint32, 0, len(names))
+func (t *nameTable) drop(number uint32) {
+	held := &t.names[number]
+	if held.holders--; held.holders == 0 {
+		delete(t.numbers, held.name)
+		*held = heldName{}
+		t.free = append(t.free, number)
+	}
+}
+
+// releaseResources ends as many calls of holdResource.
+func (t *nameTable) releaseResources(names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, name := range names {
-		if number, held := t.find(name); held {
-			numbers = append(numbers, number)
+		if number, held := t.numbers[name]; held {
+			t.names[number].resources--
+			t.drop(number)
 		}
 	}
-	t.release(slices.Values(numbers))
 }
 
 // name is that of a number that the caller holds.

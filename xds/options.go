@@ -67,6 +67,8 @@ type Traffic interface {
 // Limits bounds what one stream may do, and how many streams a caller may have.
 type Limits struct {
 	Streams      int           // open at the same time, of callers with one identity
+	Variants     int           // of nodes, of callers with one identity
+	UnknownNames int           // bytes that names without a resource may cost, of callers with one identity
 	Names        int           // subscribed to, of one type; also those that the client says it has
 	NameBytes    int           // of one name
 	Requests     float64       // in a second, those apart that answer a response
@@ -77,7 +79,7 @@ type Limits struct {
 
 // DefaultLimits are those of a hub that says nothing else.
 var DefaultLimits = Limits{
-	Streams: 2000, Names: 50_000, NameBytes: 512, Requests: 100, Burst: 200,
+	Streams: 2000, Variants: 10, UnknownNames: 64 << 20, Names: 50_000, NameBytes: 512, Requests: 100, Burst: 200,
 	FirstRequest: 10 * time.Second, Send: 30 * time.Second,
 }
 
@@ -98,6 +100,9 @@ type Options struct {
 	// Findings counts what builders say of objects, by code: 1 for one more, -1 for
 	// one less. It must not block. nil: nobody counts.
 	Findings func(code string, change int)
+	// UnknownNames measures the bytes that names without a resource cost. It must not
+	// block. nil: nobody measures.
+	UnknownNames func(change int)
 
 	// SecretsOnSocket gives secrets to clients of a unix socket without TLS. On
 	// other connections they are for clients with a verified certificate.
@@ -116,6 +121,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Traffic == nil {
 		o.Traffic = uncounted{}
+	}
+	if o.UnknownNames == nil {
+		o.UnknownNames = func(int) {}
 	}
 	if o.Ready == nil {
 		ready := make(chan struct{})
@@ -140,6 +148,8 @@ func (o Options) withDefaults() Options {
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits
 	setDefault(&l.Streams, d.Streams)
+	setDefault(&l.Variants, d.Variants)
+	setDefault(&l.UnknownNames, d.UnknownNames)
 	setDefault(&l.Names, d.Names)
 	setDefault(&l.NameBytes, d.NameBytes)
 	setDefault(&l.Requests, d.Requests)

@@ -57,6 +57,9 @@ func (st *stream) close() {
 		st.server.views.forget(st.session.name())
 		st.session.close()
 	}
+	if st.variant != nil {
+		st.account.settle(*st.variant)
+	}
 	if st.report != nil {
 		st.report.Close()
 	}

@@ -102,8 +102,11 @@ func (s *subscription) subscribe(names, gone []string, all bool, now time.Time) 
 	}
 	for _, name := range names {
 		if s.slots.subscribe(name) {
-			s.look(name, want{since: now, urgent: true, resend: true})
+			s.look(s.slots.name(name), want{since: now, urgent: true, resend: true})
 			changed = true
+		}
+		if s.slots.excess != nil {
+			return changed // the stream ends
 		}
 	}
 	wildcard := s.wildcard
@@ -151,11 +154,7 @@ func (s *subscription) readDelta(r request, now time.Time) {
 		return // only an answer: must cost the same however much is subscribed to
 	}
 	if first {
-		for name, version := range r.initial {
-			c := claimed(name, version)
-			s.slots.put(name, entry{sent: c, acked: c})
-			s.live += c.weight()
-		}
+		s.claim(r.initial)
 	}
 	names, wildcard := withoutWildcard(r.names)
 	gone, noWildcard := s.leaving(r.unsubscribe, names)
@@ -173,9 +172,33 @@ func (s *subscription) readDelta(r request, now time.Time) {
 		s.slots.forgetAllRewarm()
 		s.reply = s.wildcard
 		for name := range r.initial {
-			s.look(name, want{since: now, urgent: true})
+			s.look(s.slots.name(name), want{since: now, urgent: true})
 		}
 	}
+}
+
+// claim takes up what the client says it has.
+func (s *subscription) claim(initial map[string]string) {
+	for name := range initial {
+		if !s.slots.names.exists(name) {
+			s.claims++
+		}
+	}
+	if err := s.slots.account.addClaims(s.claims); err != nil {
+		s.claims, s.slots.excess = 0, err
+		return
+	}
+	for name, version := range initial {
+		if s.live += s.slots.claim(name, version).weight(); s.slots.excess != nil {
+			return
+		}
+	}
+}
+
+// dropClaims is that the client has answered what it was told of its claims.
+func (s *subscription) dropClaims() {
+	s.slots.account.removeClaims(s.claims)
+	s.claims = 0
 }
 
 // leaving are the names that the request ends the subscription to, each once, and
@@ -199,7 +222,7 @@ func (s *subscription) leaving(unsubscribe, names []string) (gone []string, wild
 func (s *subscription) ask(names []string, now time.Time) {
 	for _, name := range names {
 		has := s.slots.get(name).sent // without a body: the client says that it has it
-		s.pending[name] = want{since: now, urgent: true, resend: has == nil || has.hasBody() || s.slots.isRewarmed(name), tell: true}
+		s.pending[s.slots.name(name)] = want{since: now, urgent: true, resend: has == nil || has.hasBody() || s.slots.isRewarmed(name), tell: true}
 		s.urgent = true
 	}
 }

@@ -106,8 +106,16 @@ func setHeads(r *resource) {
 	r.delta = [2]mem.Buffer{mem.SliceBuffer(append(head, inner...)), body}
 }
 
-// claimed is what a client says that it has.
-func claimed(name, version string) *resource { return &resource{name: name, version: version} }
+// maxVersion bounds the bytes of versions that are kept: the hub's own are shorter.
+const maxVersion = 128
+
+// claimed is what a client says that it has. A version that is not the hub's is like none.
+func claimed(name, version string) *resource {
+	if len(version) > maxVersion {
+		version = ""
+	}
+	return &resource{name: name, version: version}
+}
 
 // lateSize is what the bytes of a late resource are reckoned to be.
 const lateSize = 8 << 10

@@ -141,8 +141,9 @@ func (st *stream) revealed(late *resource) *tlsv3.Secret {
 	return envoy.NewSecret(late.name, secret.Material)
 }
 
-// maxNoted bounds the names that a stream remembers to have been refused.
-const maxNoted = 1000
+// maxNoted bounds the names that a stream remembers to have been refused. Each is as
+// long as the caller likes.
+const maxNoted = 32
 
 // noteRefused counts the names that are asked for and not the node's own; each
 // once.

@@ -60,7 +60,7 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
 		options: o, views: newViews(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
-		callers: callers{open: map[string]int{}}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), crowd: origin.NewCrowd(o.Logger), fallbacks: newFallbacks(), names: newNameTable(), builtFrom: objectGroups{of: map[federation.ObjectKey]map[*group]struct{}{}}, reasons: newReasons(o.Findings),
+		callers: callers{open: map[string]*account{}, stored: o.UnknownNames}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), crowd: origin.NewCrowd(o.Logger), fallbacks: newFallbacks(), names: newNameTable(), builtFrom: objectGroups{of: map[federation.ObjectKey]map[*group]struct{}{}}, reasons: newReasons(o.Findings),
 	}
 }
 

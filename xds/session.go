@@ -33,6 +33,7 @@ type session struct {
 	needs   needs               // of the names that are being decided on
 	shared  *fallbacks          // with other streams
 	names   *nameTable          // the same
+	account *account            // of the caller; nil: it has no limits
 	warming map[string]struct{} // endpoints of the clusters that were sent before anybody asked for endpoints
 }
 
@@ -54,7 +55,7 @@ func (s *session) handle(r request, now time.Time) (sub *subscription, asked boo
 			s.count(UnknownType, "")
 			return nil, true
 		}
-		sub = newSubscription(r.kind, s.delta, s.names, s.shared)
+		sub = newSubscription(r.kind, s.delta, s.names, s.account, s.shared)
 		sub.setSources(sources)
 		s.subs[r.kind] = sub
 		if r.kind == envoy.EndpointType {
@@ -131,7 +132,7 @@ func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
 // close gives back the names that the session holds.
 func (s *session) close() {
 	for _, sub := range s.subs {
-		sub.slots.close()
+		sub.close()
 	}
 }
 

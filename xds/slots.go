@@ -15,6 +15,7 @@ type page struct {
 	sent   [pageSize]*resource // last told; nil: told that it is gone, or never told
 	held   uint64              // numbers that the stream holds in the table
 	named  uint64              // subscribed to by name
+	paid   uint64              // counted in the account: there was no resource of that name
 	rewarm uint64              // the client may ask for it once more, since its parent was sent
 }
 
@@ -22,15 +23,19 @@ type page struct {
 // and more only for those that the client has not accepted as they were told
 // last. They are for one goroutine.
 type slots struct {
-	names *nameTable
-	pages []*page          // by number / pageSize; nil: nothing is kept of these
-	open  map[uint32]entry // not accepted as they were told last
-	named int              // names that are subscribed to
+	names   *nameTable
+	account *account
+	excess  error            // why the account does not take what the client asks for
+	pages   []*page          // by number / pageSize; nil: nothing is kept of these
+	open    map[uint32]entry // not accepted as they were told last
+	named   int              // names that are subscribed to
 	// published is the set of these as somebody else may read it; nil: it is to be made.
 	published fleet.Numbers
 }
 
-func newSlots(names *nameTable) *slots { return &slots{names: names, open: map[uint32]entry{}} }
+func newSlots(names *nameTable, of *account) *slots {
+	return &slots{names: names, account: of, open: map[uint32]entry{}}
+}
 
 // find returns the place of a name of which something is kept. A number that the
 // stream holds is that of the same name, whatever others do to the table.
@@ -49,7 +54,7 @@ func (s *slots) hold(name string) (p *page, number uint32) {
 	if p, number = s.find(name); p != nil {
 		return p, number
 	}
-	number = s.names.hold(name)
+	number, exists := s.names.hold(name)
 	at := int(number / pageSize)
 	if at >= len(s.pages) {
 		s.pages = append(s.pages, make([]*page, at+1-len(s.pages))...)
@@ -58,7 +63,37 @@ func (s *slots) hold(name string) (p *page, number uint32) {
 		s.pages[at] = &page{}
 	}
 	s.pages[at].held |= bit(number)
+	if !exists {
+		s.pay(s.pages[at], number, len(name))
+	}
 	return s.pages[at], number
+}
+
+func (s *slots) pay(p *page, number uint32, length int) {
+	if err := s.account.addName(number, length); err != nil {
+		s.excess = err
+		return
+	}
+	p.paid |= bit(number)
+}
+
+// letGo ends what hold began, but for the page.
+func (s *slots) letGo(p *page, number uint32) {
+	p.held &^= bit(number)
+	if p.paid&bit(number) != 0 {
+		p.paid &^= bit(number)
+		s.account.removeName(number, len(s.names.name(number)))
+	}
+	s.names.release(func(yield func(uint32) bool) { yield(number) })
+}
+
+// name is the table's copy of a name that the stream holds, else the name itself. What
+// is kept for long must not be a copy for each request.
+func (s *slots) name(name string) string {
+	if p, number := s.find(name); p != nil {
+		return s.names.name(number)
+	}
+	return name
 }
 
 // tidy lets go of a name of which nothing is kept any more.
@@ -67,8 +102,7 @@ func (s *slots) tidy(p *page, number uint32) {
 	if open || p.sent[number%pageSize] != nil || (p.named|p.rewarm)&bit(number) != 0 {
 		return
 	}
-	p.held &^= bit(number)
-	s.names.release(func(yield func(uint32) bool) { yield(number) })
+	s.letGo(p, number)
 	if p.held == 0 {
 		s.pages[number/pageSize] = nil
 	}
@@ -90,7 +124,18 @@ func (s *slots) at(p *page, number uint32) entry {
 	return entry{sent: sent, acked: sent}
 }
 
+// claim puts what the client says it has.
+func (s *slots) claim(name, version string) *resource {
+	p, number := s.hold(name)
+	c := claimed(s.names.name(number), version)
+	p.sent[number%pageSize] = c
+	return c
+}
+
 func (s *slots) put(name string, e entry) {
+	if p, _ := s.find(name); p == nil && e == (entry{}) {
+		return
+	}
 	p, number := s.hold(name)
 	p.sent[number%pageSize] = e.sent
 	switch {
@@ -246,12 +291,8 @@ func (s *slots) forgetAllRewarm() {
 
 // close lets go of all names.
 func (s *slots) close() {
-	s.names.release(func(yield func(uint32) bool) {
-		for number := range s.held() {
-			if !yield(number) {
-				return
-			}
-		}
-	})
+	for number, p := range s.held() {
+		s.letGo(p, number)
+	}
 	s.pages, s.open, s.named = nil, nil, 0
 }

@@ -53,15 +53,19 @@ type stream struct {
 
 	connected time.Time // zero: the first request has not come
 
-	from     netip.Prefix // where the caller is
-	caller   Caller
-	leave    func()    // gives the place of the caller's stream back; nil: it has none
-	workload string    // its SPIFFE ID; empty: it is not known
-	proven   time.Time // when that was looked at last
-	trusted  bool      // with secrets
-	secrets  *secretSource
-	renewed  <-chan struct{}     // closed when a secret changed
-	refused  map[string]struct{} // names of secrets
+	from   netip.Prefix // where the caller is
+	caller Caller
+	// identified: the caller proved who it is.
+	identified bool
+	account    *account // of the caller; nil: it has no limits
+	variant    *envoy.Variant
+	excess     error     // why the stream may not go on with the view that it has
+	workload   string    // its SPIFFE ID; empty: it is not known
+	proven     time.Time // when that was looked at last
+	trusted    bool      // with secrets
+	secrets    *secretSource
+	renewed    <-chan struct{}     // closed when a secret changed
+	refused    map[string]struct{} // names of secrets
 }
 
 func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
@@ -213,7 +217,9 @@ func (st *stream) greet(ctx context.Context) (message, error) {
 	}
 	st.rate = rate.NewLimiter(rate.Limit(limits.Requests), limits.Burst)
 	st.log = st.log.With(slog.String("node", node.ID), slog.String("cluster", string(node.Cluster)))
-	st.session = st.newSession()
+	if st.session = st.newSession(); st.excess != nil {
+		return m, st.excess
+	}
 	st.report = st.server.options.Fleet.Connect(st.proxy())
 	st.logConnect()
 	return m, nil
@@ -224,11 +230,12 @@ func (st *stream) newSession() *session {
 	rand.Read(random[:])
 	name := hex.EncodeToString(random[:])
 	st.view = st.server.views.derive(name, st.node, st.server.options.Snapshots.Latest())
+	st.vary()
 	return &session{
 		moved: st.moved, nacked: st.logNack,
 		delta: st.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
 		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: name + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
-		shared: st.server.fallbacks, names: st.server.names,
+		shared: st.server.fallbacks, names: st.server.names, account: st.account,
 	}
 }
 
@@ -300,6 +307,9 @@ func (st *stream) take(m message) error {
 		return err
 	}
 	sub, asked := st.session.handle(m.request, time.Now())
+	if sub != nil && sub.slots.excess != nil {
+		return sub.slots.excess
+	}
 	if asked && !st.rate.Allow() {
 		return status.Errorf(codes.ResourceExhausted, "more than %g requests in a second", st.server.options.Limits.Requests)
 	}
@@ -343,6 +353,9 @@ func (st *stream) loop(ctx context.Context) error {
 		st.session.collect(snapshot, now)
 		if snapshot.ClusterNamed(st.claimed) != st.node.Cluster {
 			return status.Errorf(codes.Unavailable, "the cluster that the node names, %s, is another one now: connect again", printable(string(st.claimed)))
+		}
+		if st.excess != nil {
+			return st.excess
 		}
 		if err := st.view.Disagrees(); err != nil {
 			return status.Error(codes.FailedPrecondition, printable(err.Error()))

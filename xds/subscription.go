@@ -77,6 +77,7 @@ type subscription struct {
 	slots   *slots
 	live    int    // slots with something sent, those apart that exist whatever the services
 	sum     digest // over what was sent last
+	claims  int    // names of initial_resource_versions without a resource that are not answered yet
 	pending map[string]want
 	urgent  bool // something in pending may be urgent
 	reply   bool // a response is due even if nothing differs
@@ -97,12 +98,18 @@ type subscription struct {
 	changed    bool // since it was published last, or it may have
 }
 
-func newSubscription(kind envoy.Type, delta bool, names *nameTable, shared *fallbacks) *subscription {
+func newSubscription(kind envoy.Type, delta bool, names *nameTable, of *account, shared *fallbacks) *subscription {
 	return &subscription{
-		kind: kind, delta: delta, slots: newSlots(names),
+		kind: kind, delta: delta, slots: newSlots(names, of),
 		pending: map[string]want{}, refused: map[digest]struct{}{}, barred: map[string]rejection{},
 		sync: fleet.Sync{State: fleet.NotRequested}, repair: newRepair(), shared: shared,
 	}
+}
+
+// close gives back what the subscription holds.
+func (s *subscription) close() {
+	s.dropClaims()
+	s.slots.close()
 }
 
 // whole tells that every response carries the complete state.

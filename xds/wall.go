@@ -54,6 +54,7 @@ func (st *stream) viewAgain(name string, s *federation.Snapshot) (moved bool) {
 		}
 	}()
 	st.view = st.server.views.derive(name, st.node, s)
+	st.vary()
 	return true
 }
 

@@ -54,12 +54,14 @@ type graphqlConfig struct {
 }
 
 type xdsConfig struct {
-	Addr                    string `yaml:"addr"`
-	MaxConnections          int    `yaml:"maxConnections"`
-	MaxConnectionsPerSource int    `yaml:"maxConnectionsPerSource"`
-	IdleTimeout             string `yaml:"idleTimeout"`
-	MaxStreamsPerIdentity   int    `yaml:"maxStreamsPerIdentity"`
-	MaxNamesPerType         int    `yaml:"maxNamesPerType"`
+	Addr                           string `yaml:"addr"`
+	MaxConnections                 int    `yaml:"maxConnections"`
+	MaxConnectionsPerSource        int    `yaml:"maxConnectionsPerSource"`
+	IdleTimeout                    string `yaml:"idleTimeout"`
+	MaxStreamsPerIdentity          int    `yaml:"maxStreamsPerIdentity"`
+	MaxNamesPerType                int    `yaml:"maxNamesPerType"`
+	MaxVariantsPerIdentity         int    `yaml:"maxVariantsPerIdentity"`
+	MaxUnknownNameBytesPerIdentity int    `yaml:"maxUnknownNameBytesPerIdentity"`
 }
 
 type serverTLSConfig struct {

@@ -9,14 +9,14 @@ import (
 
 	"isthmus.dev/isthmus/internal/server"
 	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/xds"
 )
 
 // connectionSettings bound the connections of each listener.
 type connectionSettings struct {
 	graphql, xds, health server.ConnectionLimits
 	xdsIdle              time.Duration
-	xdsStreams           int // of one identity; 0: the default
-	xdsNames             int // of one type on a stream; 0: the default
+	streams              xds.Limits // zero fields: the defaults
 }
 
 // Shares of the file descriptors that the process may have. What connections do not get stays for the hub itself: the
@@ -52,12 +52,16 @@ func (c configFile) connections(descriptors int) (connectionSettings, error) {
 		graphql: limits(c.GraphQL.MaxConnections, c.GraphQL.MaxConnectionsPerSource, forGraphQL, mostGraphQL),
 		xds:     limits(c.XDS.MaxConnections, c.XDS.MaxConnectionsPerSource, forXDS, mostXDS),
 		health:  limits(0, 0, forHealth, mostHealth),
-		xdsIdle: server.DefaultGRPCIdle, xdsStreams: c.XDS.MaxStreamsPerIdentity, xdsNames: c.XDS.MaxNamesPerType,
+		xdsIdle: server.DefaultGRPCIdle, streams: xds.Limits{
+			Streams: c.XDS.MaxStreamsPerIdentity, Names: c.XDS.MaxNamesPerType,
+			Variants: c.XDS.MaxVariantsPerIdentity, UnknownNames: c.XDS.MaxUnknownNameBytesPerIdentity,
+		},
 	}
 	err := errors.Join(
 		notNegative("graphql.maxConnections", c.GraphQL.MaxConnections), notNegative("graphql.maxConnectionsPerSource", c.GraphQL.MaxConnectionsPerSource),
 		notNegative("xds.maxConnections", c.XDS.MaxConnections), notNegative("xds.maxConnectionsPerSource", c.XDS.MaxConnectionsPerSource),
 		notNegative("xds.maxStreamsPerIdentity", c.XDS.MaxStreamsPerIdentity), notNegative("xds.maxNamesPerType", c.XDS.MaxNamesPerType),
+		notNegative("xds.maxVariantsPerIdentity", c.XDS.MaxVariantsPerIdentity), notNegative("xds.maxUnknownNameBytesPerIdentity", c.XDS.MaxUnknownNameBytesPerIdentity),
 	)
 	if c.XDS.IdleTimeout == "" {
 		return s, err

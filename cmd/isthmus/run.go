@@ -177,7 +177,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	discovery := xds.New(xds.Options{
 		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready, Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS},
 		Logger: p.logger, Secrets: secrets, SecretsOnSocket: s.dev, Access: proxyAccessOf(s, who, aggregate),
-		Findings: counts.XDS.Findings, Probes: probers{found}, Limits: xds.Limits{Streams: s.connections.xdsStreams, Names: s.connections.xdsNames},
+		Findings: counts.XDS.Findings, UnknownNames: counts.XDS.UnknownNames, Probes: probers{found}, Limits: s.connections.streams,
 	})
 	grpcServer := grpc.NewServer(append(server.GRPCOptions(who.tls(p.tls()), s.connections.xdsIdle), discovery.ServerOptions()...)...)
 	discovery.Register(grpcServer)

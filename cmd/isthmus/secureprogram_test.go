@@ -90,7 +90,12 @@ func (p *secureProgram) isReady() error {
 // connection is one to xDS from an address of this machine, with a certificate of the mesh for shop/web.
 func (p *secureProgram) connection(t *testing.T, from string) *grpc.ClientConn {
 	t.Helper()
-	who := p.mesh.TLS(testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}})
+	return p.connectionOf(t, from, "web")
+}
+
+func (p *secureProgram) connectionOf(t *testing.T, from, account string) *grpc.ClientConn {
+	t.Helper()
+	who := p.mesh.TLS(testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/" + account}})
 	who.RootCAs = p.ca.Pool()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IP(netip.MustParseAddr(from).AsSlice())}}
 	conn, err := grpc.NewClient(p.xdsAddr, grpc.WithTransportCredentials(credentials.NewTLS(who)),
@@ -105,11 +110,17 @@ func (p *secureProgram) connection(t *testing.T, from string) *grpc.ClientConn {
 // open opens a delta stream of a sidecar of shop/web and asks for its clusters.
 func (p *secureProgram) open(t *testing.T, conn *grpc.ClientConn) *xdstest.Client {
 	t.Helper()
-	said, err := structpb.NewStruct(map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop", "SERVICE_ACCOUNT": "web"})
+	return p.openNode(t, conn, nodeOf("web-1"), map[string]any{"SERVICE_ACCOUNT": "web"})
+}
+
+func (p *secureProgram) openNode(t *testing.T, conn *grpc.ClientConn, id string, metadata map[string]any) *xdstest.Client {
+	t.Helper()
+	metadata["CLUSTER_ID"], metadata["NAMESPACE"] = "c1", "shop"
+	said, err := structpb.NewStruct(metadata)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := xdstest.Open(t.Context(), conn, xdstest.Options{Delta: true, Node: &corev3.Node{Id: nodeOf("web-1"), Metadata: said}})
+	c, err := xdstest.Open(t.Context(), conn, xdstest.Options{Delta: true, Node: &corev3.Node{Id: id, Metadata: said}})
 	if err != nil {
 		t.Fatal(err)
 	}

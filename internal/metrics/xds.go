@@ -20,6 +20,7 @@ type XDS struct {
 	events  *prometheus.CounterVec
 
 	findings *prometheus.GaugeVec
+	unknown  prometheus.Gauge
 }
 
 // Findings counts what keeps objects, or parts of them, from connected proxies.
@@ -27,9 +28,13 @@ func (m *XDS) Findings(code string, change int) {
 	m.findings.WithLabelValues(code).Add(float64(change))
 }
 
+// UnknownNames measures what names without a resource cost, in bytes.
+func (m *XDS) UnknownNames(change int) { m.unknown.Add(float64(change)) }
+
 func newXDS(r *prometheus.Registry) *XDS {
 	m := &XDS{
 		findings: gauge(r, "xds_findings", "Reasons for which objects, or parts of them, have no effect on connected proxies, by code.", "code"),
+		unknown:  gauge(r, "xds_unknown_name_bytes", "Memory for names that proxies request and for which no resource exists.").WithLabelValues(),
 		streams:  gauge(r, "xds_streams", "Open streams by protocol (sotw, delta).", "protocol"),
 		ended:    counter(r, "xds_streams_ended_total", "Streams that the hub ended because of what the client did, by reason (too_much, malformed, too_slow, denied).", "reason"),
 		pushes:   counter(r, "xds_pushes_total", "Responses that were sent.", "type"),

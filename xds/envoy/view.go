@@ -18,6 +18,7 @@ type View struct {
 	node    Node // with network, locality and labels as they count
 	bearing bearing
 	known   bool // a registry knows the workload
+	placed  bool // and its locality
 	called  bool // with mutual TLS: the registry says that the workload takes it
 }
 
@@ -29,7 +30,7 @@ func ViewOf(n Node, r *federation.Reader) View {
 	if !passes {
 		n.RouterMode = Standard
 	}
-	return View{node: n, bearing: bearingOn(n, r), known: w != nil, called: w != nil && w.TLSMode == federation.MutualTLS}
+	return View{node: n, bearing: bearingOn(n, r), known: w != nil, placed: w != nil && w.Locality != (federation.Locality{}), called: w != nil && w.TLSMode == federation.MutualTLS}
 }
 
 // Disagrees tells why the node must not be served: its callers would speak mutual

@@ -1,0 +1,43 @@
+package envoy
+
+import (
+	"cmp"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Variant is what a node says of itself, on which the resources of its proxy depend
+// and which neither its proof nor a registry confirms. Each variant may have the hub
+// build most resources once more, so that an identity has few (R07). It is a valid map
+// key.
+type Variant struct {
+	Type           NodeType
+	RouterMode     RouterMode
+	Domain         string
+	HTTPProxyPort  uint16
+	DNSCapture     bool
+	Capture        bool
+	Identity       bool
+	Agent          bool
+	GRPC           bool
+	IPv6           bool
+	Network        federation.NetworkID // empty also where the cluster or a registry says it
+	Locality       federation.Locality  // empty also where a registry says it
+	SelectedLabels string               // empty also where a registry says them
+}
+
+// Variant is that of the view's node.
+func (v View) Variant() Variant {
+	n := v.node
+	said := Variant{
+		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture, Capture: n.Capture,
+		Identity: n.Identity, Agent: n.Agent, GRPC: n.GRPC, IPv6: n.hasIPv6(),
+	}
+	if !v.placed {
+		said.Locality = n.Locality
+	}
+	if !v.known {
+		said.Network, said.SelectedLabels = cmp.Or(v.bearing.network, n.Network), v.bearing.labels
+	}
+	return said
+}
