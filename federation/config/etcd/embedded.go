@@ -95,7 +95,7 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 			failed <- err
 			return
 		}
-		started <- &Store{server: server, broken: broken}
+		started <- &Store{server: server, broken: broken, inside: newInside()}
 	}()
 	var err error
 	select {

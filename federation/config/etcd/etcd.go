@@ -37,6 +37,7 @@ type Options struct {
 type Store struct {
 	server *embed.Etcd // nil: outside
 	broken failure
+	inside *inside // nil: outside
 	client *clientv3.Client
 	tries  *tries // nil: embedded
 	epoch  string
@@ -176,7 +177,7 @@ func (s *Store) Run(ctx context.Context) error {
 // written is on disk.
 func (s *Store) Close() error {
 	err := s.client.Close()
-	if s.server != nil && len(s.broken) == 0 {
+	if s.server != nil && s.inside.end(s.broken) {
 		s.server.Close()
 	}
 	if errors.Is(err, context.Canceled) {

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"isthmus.dev/isthmus/federation/config/configtest"
 	"isthmus.dev/isthmus/federation/config/etcd"
 )
 
@@ -144,6 +145,26 @@ func TestRestOfAnInterruptedFirstStartIsNoHindrance(t *testing.T) {
 	}
 	if _, err := os.Stat(dir + ".new"); err == nil {
 		t.Error("the rest stays")
+	}
+}
+
+// TestClosedStoreHoldsNobodyUp: those who still follow it end when they shall.
+func TestClosedStoreHoldsNobodyUp(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "etcd"))
+	var stops []func()
+	for range 2 {
+		heard, stop := configtest.Listen(t, s.Config(eager()))
+		heard.WaitRevision(t, 0)
+		stops = append(stops, func() {
+			heard.Wait(t, "trouble", func(s configtest.Seen) bool { return strings.HasPrefix(s.Codes(), "UNREACHABLE") })
+			stop()
+		})
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, stop := range stops {
+		stop()
 	}
 }
 

@@ -99,14 +99,14 @@ func TestF17CompactionDuringACutGivesWhatDiffers(t *testing.T) {
 
 func TestF19CommitOfManyValuesIsOneUpdate(t *testing.T) {
 	s := opened(t, etcd.Options{})
-	reader := s.Config(eager())
+	reader := s.Config(etcd.ConfigOptions{})
 	heard, _ := configtest.Listen(t, reader)
 	heard.WaitRevision(t, 0)
 	objects := make([]*config.Object, 3000)
 	for i := range objects {
 		objects[i] = configtest.Object(fmt.Sprint("o-", i), strings.Repeat("x", 4<<10))
 	}
-	writer := s.Config(etcd.ConfigOptions{}) // another replica
+	writer := s.Config(etcd.ConfigOptions{Patience: time.Minute}) // another replica
 	revision := configtest.Must(t, writer, configtest.Set(0, objects...))
 	seen := heard.WaitRevision(t, revision)
 	if len(seen.Updates) != 2 || len(seen.Updates[1].Events) != len(objects) {
@@ -116,8 +116,8 @@ func TestF19CommitOfManyValuesIsOneUpdate(t *testing.T) {
 
 func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
 	s := opened(t, etcd.Options{Quota: 16 << 20})
-	o := eager()
-	o.Retain, o.CheckpointRecords, o.Patience = 2, 2, time.Minute
+	o := calm()
+	o.Retain, o.CheckpointRecords = 2, 2
 	c := s.Config(o)
 	heard, _ := configtest.Listen(t, c)
 	large := strings.Repeat("x", 900<<10)
@@ -148,7 +148,7 @@ func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := s.Config(eager())
+	c := s.Config(calm())
 	heard, stop := configtest.Listen(t, c)
 	base := int64(0)
 	for err == nil {
@@ -168,7 +168,7 @@ func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c = opened(t, etcd.Options{DataDir: dir, Quota: 64 << 20}).Config(eager())
+	c = opened(t, etcd.Options{DataDir: dir, Quota: 64 << 20}).Config(calm())
 	heard, _ = configtest.Listen(t, c)
 	heard.WaitRevision(t, base)
 	waitUntil(t, "writes to be taken", func() bool {

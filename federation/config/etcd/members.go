@@ -120,14 +120,17 @@ func (c *Config) statusOf(ctx context.Context, m *member) (*clientv3.StatusRespo
 	return (*clientv3.StatusResponse)(answer), err
 }
 
-// ownStatus asks the embedded etcd, which panics over the question while it stops.
-func (c *Config) ownStatus(ctx context.Context) (_ *clientv3.StatusResponse, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the embedded etcd stops: %v", p)
-		}
-	}()
-	return c.client.Status(ctx, "")
+// ownStatus asks the embedded etcd.
+func (c *Config) ownStatus(ctx context.Context) (*clientv3.StatusResponse, error) {
+	var answer *clientv3.StatusResponse
+	err := c.store.inside.ask(ctx, func() (err error) {
+		answer, err = c.client.Status(ctx, "")
+		return err
+	})
+	if err != nil {
+		return nil, err // an answer that comes too late is nobody's
+	}
+	return answer, nil
 }
 
 func hostOf(endpoint string) string {
@@ -187,7 +190,7 @@ func (c *Config) storage(ctx context.Context, members []*member) []config.Proble
 		full := slices.ContainsFunc(s.Errors, func(e string) bool { return strings.Contains(e, etcdserverpb.AlarmType_NOSPACE.String()) })
 		if full && c.store.server != nil {
 			var err error
-			if full, err = c.makeRoom(ctx, m.endpoint); err != nil && !errors.Is(err, context.Canceled) {
+			if full, err = c.makeRoom(ctx); err != nil && !errors.Is(err, context.Canceled) {
 				c.o.Logger.Warn("making room in the store failed", "err", err)
 			}
 		}

@@ -116,3 +116,9 @@ func opened(t *testing.T, o etcd.Options) *etcd.Store {
 func eager() etcd.ConfigOptions {
 	return etcd.ConfigOptions{Probe: 10 * time.Millisecond, Sweep: 10 * time.Millisecond}
 }
+
+// calm is for large objects: each sweep reads all of them, and making room for them
+// takes a slow disk its time.
+func calm() etcd.ConfigOptions {
+	return etcd.ConfigOptions{Probe: 100 * time.Millisecond, Sweep: 200 * time.Millisecond, Patience: time.Minute}
+}

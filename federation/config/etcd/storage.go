@@ -20,7 +20,7 @@ func (c *Config) cure() string {
 // makeRoom frees what etcd keeps of overwritten and deleted values, and disarms
 // the alarm if a twentieth of the quota is free then. It tells whether the
 // store is still full.
-func (c *Config) makeRoom(ctx context.Context, endpoint string) (full bool, err error) {
+func (c *Config) makeRoom(ctx context.Context) (full bool, err error) {
 	now, err := c.client.Get(ctx, headKey, clientv3.WithCountOnly())
 	if err != nil {
 		return true, err
@@ -35,7 +35,7 @@ func (c *Config) makeRoom(ctx context.Context, endpoint string) (full bool, err 
 			return true, err
 		}
 	}
-	s, err := c.client.Status(ctx, endpoint)
+	s, err := c.ownStatus(ctx)
 	if err != nil || s.DbSize > s.DbSizeQuota/20*19 {
 		return true, err
 	}
