@@ -57,15 +57,24 @@ func (b *builder) aliases(s *federation.Service) []federation.Hostname {
 }
 
 // withAliases adds the names of the host's service. A name for which there is a
-// VirtualService is a host of its own.
+// VirtualService is a host of its own, unless there is one of that name already: then
+// whoever has the better claim to the name answers it.
 func (b *builder) withAliases(hosts []*httpHost, h *httpHost) []*httpHost {
 	hosts = append(hosts, h)
 	for _, name := range b.aliases(h.service) {
-		if b.ruleFor(name, h.number) == nil {
+		if b.ruleFor(name, h.number) == nil || b.isHost(hosts, name, h.number) {
 			h.aliases = append(h.aliases, name)
 			continue
 		}
 		hosts = append(hosts, &httpHost{host: name, number: h.number, target: h.service})
 	}
 	return hosts
+}
+
+// isHost tells that the name is among the hosts, or will be as that of a service which
+// has the port: one of another namespace than the service that is the other name.
+func (b *builder) isHost(hosts []*httpHost, name federation.Hostname, number uint16) bool {
+	owner, _ := firstOwner(b.reader.ByHostname(name), number, b.facet.ownNamespace(), b.facet.covers)
+	return owner.service != nil && owner.port.Protocol.IsHTTP() && !b.isAlias(owner.service) ||
+		slices.ContainsFunc(hosts, func(h *httpHost) bool { return h.host == name && h.number == number })
 }

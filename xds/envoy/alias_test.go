@@ -128,3 +128,22 @@ func TestR82AVirtualServiceForAnAliasIsItsOwnHost(t *testing.T) {
 		t.Errorf("requests to the service go to %q", got)
 	}
 }
+
+// TestR82ANameIsOneHost: of a name that has a VirtualService and is another name of one
+// service and the hostname of another, or another name of two.
+func TestR82ANameIsOneHost(t *testing.T) {
+	const alias, shared = "zeta.shop.svc.cluster.local", "shared.example"
+	named := httpOn(80)
+	named.Aliases = []federation.Hostname{shared}
+	w := newWorld().attach("c1", "").say("c1", webKey, named).say("c1", key("api.shop.svc.cluster.local"), named).
+		say("c1", key(alias), externalName(webKey.Hostname)). // has no port
+		say("c1", federation.ServiceKey{Hostname: alias, Namespace: "other"}, httpOn(80, "10.1.0.7/32")).
+		config(t, "kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: ["+alias+", "+shared+"], http: [{timeout: 3s}]}")
+	for domain, want := range map[string]string{
+		alias: "outbound|80||" + alias, shared: "outbound|80||api.shop.svc.cluster.local", "web": webCluster, "api": "outbound|80||api.shop.svc.cluster.local",
+	} {
+		if got := routesTo(t, w, client(t), domain); got != want {
+			t.Errorf("requests to %s go to %q, want %s", domain, got, want)
+		}
+	}
+}
