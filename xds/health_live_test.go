@@ -130,10 +130,10 @@ func (b *bridge) prober() {
 // sees waits until the gateways are found so, and returns how long it took.
 func (b *bridge) sees(first, second bool) time.Duration {
 	b.t.Helper()
-	start := time.Now()
+	clock, start := testbed.StartClock(b.t), time.Now()
 	reached := map[netip.AddrPort]bool{netip.MustParseAddrPort("192.0.2.11:15443"): first, netip.MustParseAddrPort("192.0.2.12:15443"): second}
 	b.found.await(b.t, 1, fmt.Sprintf("n1 %v", reached))
-	return time.Since(start)
+	return clock.Since(start)
 }
 
 // TestF85EnvoyFindsDeadGateways: killed, behind a link that swallows everything,

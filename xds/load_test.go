@@ -15,7 +15,8 @@ import (
 // load asks the same question again and again, about 400 times a second, and
 // keeps what failed.
 type load struct {
-	stop func()
+	clock *testbed.Clock
+	stop  func()
 
 	mu     sync.Mutex
 	count  int
@@ -31,7 +32,7 @@ const (
 )
 
 func startLoad(t *testing.T, from *testbed.Namespace, url string) *load {
-	l := &load{}
+	l := &load{clock: testbed.StartClock(t)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	for range askers {
@@ -70,7 +71,7 @@ func (l *load) ask(ctx context.Context, client *http.Client, url string) {
 	defer response.Body.Close()
 	var answer struct{ Name string }
 	err = json.NewDecoder(response.Body).Decode(&answer)
-	took := time.Since(start)
+	took := l.clock.Since(start)
 	if err != nil || response.StatusCode != http.StatusOK || took > tooSlow {
 		l.note(answer.Name, fmt.Sprintf("status %d after %s: %v", response.StatusCode, took, err))
 		return

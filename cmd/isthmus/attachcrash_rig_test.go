@@ -27,6 +27,7 @@ type crashing struct {
 	look     *clientv3.Client
 	kube     *testbed.Kube
 	gate     *tollgate
+	clock    *testbed.Clock
 	dir      string
 	p        *program
 	services int // of the cluster, when all is well
@@ -34,7 +35,7 @@ type crashing struct {
 
 func newCrashing(t *testing.T) *crashing {
 	t.Helper()
-	c := &crashing{whole: t, t: t, store: testbed.StartEtcd(t, testbed.EtcdOptions{}), dir: shortDir(t)}
+	c := &crashing{whole: t, t: t, clock: testbed.StartClock(t), store: testbed.StartEtcd(t, testbed.EtcdOptions{}), dir: shortDir(t)}
 	c.kube = testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	c.kube.GrantRead("reader")
 	c.kube.Apply(strings.Split(attachedService, "---\n")...)
@@ -51,7 +52,7 @@ func newCrashing(t *testing.T) *crashing {
 func (c *crashing) start() {
 	c.t.Helper()
 	c.p = startProgramIn(c.whole, c.dir, "--etcd-endpoints", c.store.URL)
-	if took := c.p.ready.Sub(c.p.up); took > 5*time.Second {
+	if took := c.clock.Since(c.p.up); took > 5*time.Second {
 		c.t.Errorf("the hub was ready %v after it answered, although the cluster answers", took)
 	}
 }
@@ -131,7 +132,7 @@ func (c *crashing) nothingLeft() error {
 func (c *crashing) wantNothing(began time.Time) {
 	c.t.Helper()
 	c.p.at().await(c.t, "nothing of the cluster to be left", c.nothingLeft)
-	if took := time.Since(began); took > 5*time.Second {
+	if took := c.clock.Since(began); took > 5*time.Second {
 		c.t.Errorf("it took %v", took)
 	}
 }

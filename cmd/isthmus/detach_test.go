@@ -165,7 +165,7 @@ func TestDetachLeavesNothing(t *testing.T) {
 				}
 				return nil
 			})
-			if took := time.Since(began); took > 5*time.Second {
+			if took := c.clock.Since(began); took > 5*time.Second {
 				t.Errorf("it took %v", took)
 			}
 		})

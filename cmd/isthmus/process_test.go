@@ -21,8 +21,7 @@ type program struct {
 	dir  string
 	log  text
 	done chan error
-	// up and ready are when it first answered, and when it was ready.
-	up, ready time.Time
+	up   time.Time // when it first answered
 }
 
 func startProgram(t *testing.T) *program {
@@ -58,7 +57,6 @@ func startProgramIn(t *testing.T, dir string, args ...string) *program {
 		}
 		return err
 	})
-	p.ready = time.Now()
 	return p
 }
 

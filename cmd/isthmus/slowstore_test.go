@@ -56,6 +56,7 @@ func TestF27HubWithASlowStoreAnswersInTimeWithoutAPileUp(t *testing.T) {
 	}
 	quiet := h.goroutines(t)
 	link.Delay(time.Second)
+	clock := testbed.StartClock(t)
 	var mu sync.Mutex
 	acknowledged := map[string]bool{}
 	var group sync.WaitGroup
@@ -63,7 +64,7 @@ func TestF27HubWithASlowStoreAnswersInTimeWithoutAPileUp(t *testing.T) {
 		group.Go(func() {
 			name, began := fmt.Sprint("slow-", i), time.Now()
 			made, err := h.applyEntry(name, 1)
-			if took := time.Since(began); err != nil || took > 10*time.Second {
+			if took := clock.Since(began); err != nil || took > 10*time.Second {
 				t.Errorf("a change gets %v after %v", err, took)
 				return
 			}
@@ -80,8 +81,9 @@ func TestF27HubWithASlowStoreAnswersInTimeWithoutAPileUp(t *testing.T) {
 		})
 	}
 	began := time.Now()
-	if found, err := h.names(); err != nil || !found["before"] || time.Since(began) > 5*time.Second {
-		t.Errorf("reading gives %v, %v after %v", found, err, time.Since(began))
+	found, err := h.names()
+	if took := clock.Since(began); err != nil || !found["before"] || took > 5*time.Second {
+		t.Errorf("reading gives %v, %v after %v", found, err, took)
 	}
 	if now := h.goroutines(t); now > quiet+20*many {
 		t.Errorf("%d changes have %d goroutines, before there were %d", many, now, quiet)
@@ -101,7 +103,7 @@ func TestF27HubWithASlowStoreAnswersInTimeWithoutAPileUp(t *testing.T) {
 		}
 		return nil
 	})
-	found, err := h.names()
+	found, err = h.names()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +152,7 @@ func TestRegistrationsAcrossARestartOfTheirStore(t *testing.T) {
 	// ones twice a second; the rest is for a slow machine.
 	const slack = 6 * time.Second
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
-	h := startHub(t, "--etcd-endpoints", store.URL)
+	clock, h := testbed.StartClock(t), startHub(t, "--etcd-endpoints", store.URL)
 	for _, name := range []string{"renewed", "forgotten"} {
 		h.register(t, name)
 	}
@@ -184,7 +186,7 @@ func TestRegistrationsAcrossARestartOfTheirStore(t *testing.T) {
 		}
 	}
 	h.await(t, "what is not renewed to go", keep(has("renewed")))
-	if took := time.Since(up); took > registrationTTL+slack {
+	if took := clock.Since(up); took > registrationTTL+slack {
 		t.Errorf("it went %v after the restart, its time is %v", took, registrationTTL)
 	}
 	h.await(t, "twice its time", keep(func() error {
