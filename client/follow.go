@@ -3,8 +3,9 @@ package client
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
+
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // Following says what of the mesh to follow.
@@ -34,7 +35,7 @@ const (
 // picture comes once more.
 func (c *Client) Follow(ctx context.Context, what Following, take func(Event) error) error {
 	f := &follower{client: c, what: what, take: take, cursor: what.After}
-	wait := firstRetry
+	pauses := retry.Backoff{First: firstRetry, Longest: lastRetry}
 	for {
 		f.partial, f.progress = false, false
 		err := f.once(ctx)
@@ -47,16 +48,15 @@ func (c *Client) Follow(ctx context.Context, what Following, take func(Event) er
 			return err
 		}
 		if f.progress {
-			wait = firstRetry
+			pauses.Reset()
 		}
-		pause := wait/2 + rand.N(wait/2)
+		pause := pauses.Next()
 		if what.Lost != nil {
 			what.Lost(err, pause)
 		}
-		if !rest(ctx, pause) {
+		if !retry.Sleep(ctx, pause) {
 			return context.Cause(ctx)
 		}
-		wait = min(2*wait, lastRetry)
 	}
 }
 
@@ -66,18 +66,6 @@ func Passes(err error) bool {
 	var unreachable *UnreachableError
 	code := CodeOf(err)
 	return errors.As(err, &unreachable) || code == "UNAVAILABLE" || code == "RATE_LIMITED"
-}
-
-// rest waits; false: the context ended first.
-func rest(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 type follower struct {

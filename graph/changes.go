@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 type subscription struct{ *resolver }
@@ -54,21 +54,9 @@ func (f *follower) run(ctx context.Context, after string, what following) {
 		case <-ctx.Done():
 			return
 		}
-		if !f.step(what) || !rest(ctx, f.Pace) {
+		if !f.step(what) || !retry.Sleep(ctx, f.Pace) {
 			return
 		}
-	}
-}
-
-// rest waits; more is false when the context ends first.
-func rest(ctx context.Context, pace time.Duration) (more bool) {
-	timer := time.NewTimer(pace)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"isthmus.dev/isthmus/internal/retry"
+
 	"isthmus.dev/isthmus/graph/model"
 )
 
@@ -77,7 +79,7 @@ func (r *resolver) rollout(ctx context.Context, wait *waiting, of span) *model.R
 	ctx, cancel := context.WithTimeout(ctx, wait.within(ctx))
 	defer cancel()
 	for !wait.reached(now) && !wait.lost(now) {
-		if !rest(ctx, waitPace) || !happens(ctx, changed) {
+		if !retry.Sleep(ctx, waitPace) || !happens(ctx, changed) {
 			now.Reached = new(bool)
 			return &now
 		}

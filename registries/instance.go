@@ -7,9 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // instance is one configuration of a member's registry, however often it is
@@ -45,10 +44,7 @@ func (i *instance) run(ctx context.Context) {
 	i.cancel = cancel
 	stopped := i.stopped
 	i.member.mu.Unlock()
-	pauses := &backoff.ExponentialBackOff{
-		InitialInterval: time.Second, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: time.Minute,
-	}
-	pauses.Reset()
+	pauses := &retry.Backoff{First: time.Second, Longest: time.Minute}
 	for !stopped && ctx.Err() == nil {
 		r := &attempt{instance: i}
 		err := r.run(ctx)
@@ -131,7 +127,7 @@ func (r *attempt) open(cancel context.CancelFunc) (Registry, error) {
 
 // ended takes up the end of the registry and says how long to wait before it is
 // started again.
-func (r *attempt) ended(err error, pauses *backoff.ExponentialBackOff) time.Duration {
+func (r *attempt) ended(err error, pauses *retry.Backoff) time.Duration {
 	m := r.instance.member
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +149,7 @@ func (r *attempt) ended(err error, pauses *backoff.ExponentialBackOff) time.Dura
 	if err == nil {
 		err = errEnded
 	}
-	pause := pauses.NextBackOff()
+	pause := pauses.Next()
 	m.options.Metrics.RegistryRestarted(m.shard.Cluster)
 	m.options.Logger.Error("a registry failed", "cluster", m.shard.Cluster, "provider", m.shard.Provider, "err", err, "retryIn", pause)
 	m.report(r, federation.RegistryStatus{Phase: federation.Failed, Message: err.Error()})

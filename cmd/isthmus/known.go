@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 	"isthmus.dev/isthmus/registries"
 )
 
@@ -116,13 +117,15 @@ func (k *knownRegistry) learn(ctx context.Context, learnt <-chan string) {
 // retry repeats what the store does not do, and tells whether it was done before
 // the context ended.
 func (k *knownRegistry) retry(ctx context.Context, what func() error) (done bool) {
-	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}
+	for {
 		err := what()
 		if err == nil || ctx.Err() != nil {
 			return err == nil
 		}
+		pause := pauses.Next()
 		k.with.logger.Warn("who a cluster is cannot be kept in the store", slog.String("cluster", string(k.id)), slog.Any("err", err), slog.Duration("retryIn", pause))
-		if rest(ctx, pause); ctx.Err() != nil {
+		if !retry.Sleep(ctx, pause) {
 			return false
 		}
 	}

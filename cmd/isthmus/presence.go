@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 const (
@@ -52,7 +53,7 @@ func (p presence) run(ctx context.Context) error {
 		} else {
 			failed = false
 		}
-		rest(ctx, next)
+		retry.Sleep(ctx, next)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
@@ -70,14 +71,4 @@ func (p presence) renew(ctx context.Context) error {
 		_, err = p.leases.Register(ctx, *o, presenceTTL)
 	}
 	return err
-}
-
-// rest waits for so long, or until the context ends.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

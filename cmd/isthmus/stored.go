@@ -13,6 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/retry"
 	"isthmus.dev/isthmus/registries"
 )
 
@@ -32,7 +33,8 @@ type storedRegistry struct {
 // Run is part of registries.Registry. While the credentials cannot be had, what
 // was known of the cluster stays.
 func (s *storedRegistry) Run(ctx context.Context, to registries.Sink) error {
-	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}
+	for {
 		credentials, err := s.vault.Open(ctx, s.cluster.ID, s.version)
 		if err == nil {
 			return s.follow(ctx, credentials, to)
@@ -43,11 +45,7 @@ func (s *storedRegistry) Run(ctx context.Context, to registries.Sink) error {
 		s.with.logger.Error("the credentials of a cluster cannot be used", "cluster", s.cluster.ID, "err", err)
 		s.with.metrics.Clusters.Unusable(s.cluster.ID)
 		to.Status(federation.RegistryStatus{Phase: federation.Stale, Message: fmt.Sprintf("%v; or give it others: isthmus cluster rotate %s", err, s.cluster.ID)})
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pauses.Wait(ctx) {
 			return nil
 		}
 	}
@@ -94,17 +92,14 @@ func (s *storedRegistry) learn(ctx context.Context, learnt <-chan string) {
 	case <-ctx.Done():
 		return
 	}
-	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}
+	for {
 		err := s.vault.Learn(ctx, s.cluster.ID, uid)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		s.with.logger.Warn("who a cluster is cannot be kept with its credentials", "cluster", s.cluster.ID, "err", err)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pauses.Wait(ctx) {
 			return
 		}
 	}

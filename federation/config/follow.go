@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // codeStopped is of a source that ended and is started again.
@@ -31,26 +33,20 @@ func (a *Aggregate) Run(ctx context.Context) error {
 }
 
 func (a *Aggregate) follow(ctx context.Context, i int) {
-	pause := firstPause
+	pauses := retry.Backoff{First: firstPause, Longest: longestPause}
 	for {
 		began := time.Now()
 		err := a.runOnce(ctx, i)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > longestPause {
-			pause = firstPause
-		}
+		pauses.Began(began)
+		pause := pauses.Next()
 		a.log.Warn("a source of configuration ended and is started again", "source", a.sources[i].Name, "err", err, "retryIn", pause)
 		a.trouble(i, []Problem{{Code: codeStopped, Message: fmt.Sprintf("%v; it is started again in %v, and what it gave stays in force", err, pause)}})
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !retry.Sleep(ctx, pause) {
 			return
 		}
-		pause = min(2*pause, longestPause)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // How a reader goes on after trouble.
@@ -45,14 +46,15 @@ var (
 )
 
 func (f *remoteReader) run(ctx context.Context) {
-	for wait := remotePause; ctx.Err() == nil; {
+	pauses := retry.Backoff{First: remotePause, Longest: remoteLongest}
+	for ctx.Err() == nil {
 		began := time.Now()
 		err := f.attempt(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil, time.Since(began) > remoteRenew/2:
-			wait = remotePause
+			pauses.Reset()
 		}
 		if err == nil {
 			continue
@@ -61,11 +63,11 @@ func (f *remoteReader) run(ctx context.Context) {
 		if why := f.reason(err, d); why != "" {
 			f.complain(why, d.Trouble == kube.TroubleForbidden)
 		}
+		pause := pauses.Next()
 		if d.Definite {
-			wait = remoteLongest
+			pause = remoteLongest
 		}
-		f.rest(ctx, wait/2+rand.N(wait))
-		wait = min(2*wait, remoteLongest)
+		f.rest(ctx, pause)
 	}
 }
 
@@ -110,7 +112,7 @@ func (f *remoteReader) attempt(ctx context.Context) error {
 		return err
 	}
 	found, version, err := f.list(ctx)
-	if err == nil && lacks(found, f.known) && pauseFor(ctx, secondLook) {
+	if err == nil && lacks(found, f.known) && retry.Sleep(ctx, secondLook) {
 		found, version, err = f.list(ctx)
 	}
 	if err == nil {
@@ -242,15 +244,4 @@ func (f *remoteReader) hear(e watch.Event) {
 		return // a bookmark
 	}
 	f.say()
-}
-
-func pauseFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // object is a Secret of a cluster.
@@ -129,7 +130,7 @@ const (
 
 // read follows one object until the context ends. On trouble what was read stays.
 func (s *Secrets) read(ctx context.Context, o object, by *attached) {
-	pause := firstPause
+	pauses := retry.Backoff{First: firstPause, Longest: maxPause}
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s.readOnce(ctx, o, by)
@@ -141,16 +142,8 @@ func (s *Secrets) read(ctx context.Context, o object, by *attached) {
 				slog.String("cluster", string(o.cluster)), slog.String("secret", o.namespace+"/"+o.name), slog.Any("err", err))
 			s.complain(o, err)
 		}
-		if time.Since(began) > maxPause {
-			pause = firstPause
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
-		pause = min(2*pause, maxPause)
+		pauses.Began(began)
+		pauses.Wait(ctx)
 	}
 }
 

@@ -13,9 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/watch"
 )
 
 // FolderOptions are rarely set. Zero values have the defaults named here.
@@ -71,45 +70,18 @@ func (f *Folder) Close() error { return f.root.Close() }
 
 // Run follows the folder until the context ends and then returns nil.
 func (f *Folder) Run(ctx context.Context) error {
-	watcher := f.notify()
-	if watcher != nil {
-		defer func() { _ = watcher.Close() }()
-	}
-	again := true
-	for ctx.Err() == nil {
-		f.wait(ctx, watcher, again)
-		again = f.look()
-		f.watchAll(watcher)
+	folders := watch.Open(watch.Options{What: "folder of secrets", Settle: f.options.Settle, Poll: f.options.Poll, Logger: f.options.Logger})
+	defer folders.Close()
+	for again := true; ctx.Err() == nil; again = f.look() {
+		folders.Follow(f.folders()...)
+		folders.Wait(ctx, again)
 	}
 	return nil
 }
 
-func (f *Folder) notify() *fsnotify.Watcher {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		f.options.Logger.Warn("watching the folder of secrets by polling only", slog.Any("err", err))
-		return nil
-	}
-	f.watchAll(watcher)
-	return watcher
-}
-
-// watchAll has the file system tell of changes in the folder and in the two levels
-// below; polling finds the rest.
-func (f *Folder) watchAll(watcher *fsnotify.Watcher) {
-	if watcher == nil {
-		return
-	}
-	watched := watcher.WatchList()
-	for _, path := range append([]string{f.dir}, f.folders()...) {
-		if !slices.Contains(watched, path) {
-			_ = watcher.Add(path) // gone meanwhile, or polling only
-		}
-	}
-}
-
+// folders are the folder and the two levels below that hold secrets.
 func (f *Folder) folders() []string {
-	var paths []string
+	paths := []string{f.dir}
 	for name := range f.seen {
 		namespace, _, _ := strings.Cut(name, "/")
 		for _, path := range []string{filepath.Join(f.dir, namespace), filepath.Join(f.dir, namespace, name[len(namespace):])} {
@@ -119,30 +91,6 @@ func (f *Folder) folders() []string {
 		}
 	}
 	return paths
-}
-
-// wait returns when another look makes sense.
-func (f *Folder) wait(ctx context.Context, watcher *fsnotify.Watcher, again bool) {
-	var notices <-chan fsnotify.Event
-	var failures <-chan error
-	limit := f.options.Settle
-	if !again {
-		limit = f.options.Poll
-		if watcher != nil {
-			notices, failures = watcher.Events, watcher.Errors
-		}
-	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-failures:
-	case <-notices:
-		for len(notices) > 0 {
-			<-notices
-		}
-	}
 }
 
 // look takes up what is in the folder. What can be used counts at once; what

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
+	"isthmus.dev/isthmus/internal/watch"
 )
 
 // FileHandler is told of changes of a watched folder. Each call holds the changes of one look, in the order of their IDs;
@@ -46,13 +46,12 @@ func WatchDir(dir string, options WatchOptions) *Folder {
 // Run watches until the context ends and then returns its error. A folder that cannot be read is a Problem with an empty
 // ID, never the absence of its files: it is tried again, and Ready with an empty ID tells that it can be read again.
 func (f *Folder) Run(ctx context.Context, handler FileHandler) error {
-	watcher := f.notify()
-	if watcher != nil {
-		defer func() { _ = watcher.Close() }()
-	}
+	folders := watch.Open(watch.Options{What: "folder of kubeconfigs", Settle: f.options.Settle, Poll: f.options.Poll, Logger: f.options.Logger})
+	defer folders.Close()
 	looker := &looker{folder: f, state: newFolder(f.options.Check)}
 	var held []FileEvent
 	for looks := 1; ctx.Err() == nil; looks++ {
+		folders.Follow(f.dir)
 		events, again := looker.look()
 		held = append(held, events...)
 		first := !looker.delivered && (!again || looks >= firstLooks)
@@ -60,7 +59,7 @@ func (f *Folder) Run(ctx context.Context, handler FileHandler) error {
 			handler.FilesChanged(ctx, held)
 			held, looker.delivered = nil, true
 		}
-		f.wait(ctx, watcher, again)
+		folders.Wait(ctx, again)
 	}
 	return ctx.Err()
 }
@@ -91,58 +90,4 @@ func (l *looker) look() (events []FileEvent, again bool) {
 		events = append([]FileEvent{{Kind: FileReady}}, events...)
 	}
 	return events, again
-}
-
-// notify returns nil when the file system's own notices are not to be had; polling goes on without them.
-func (f *Folder) notify() *fsnotify.Watcher {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		f.options.Logger.Warn("watching the kubeconfig folder by polling only", "err", err)
-		return nil
-	}
-	if err := watcher.Add(f.dir); err != nil {
-		f.options.Logger.Warn("watching the kubeconfig folder by polling only", "err", err)
-	}
-	return watcher
-}
-
-// wait returns when another look makes sense: after the settle time when something is unsettled, else at a notice or a poll.
-func (f *Folder) wait(ctx context.Context, watcher *fsnotify.Watcher, again bool) {
-	if again {
-		pause(ctx, f.options.Settle)
-		return
-	}
-	var notices <-chan fsnotify.Event
-	var errors <-chan error
-	if watcher != nil {
-		notices, errors = watcher.Events, watcher.Errors
-	}
-	timer := time.NewTimer(f.options.Poll)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-errors:
-	case <-notices:
-		drain(notices)
-	}
-}
-
-func drain(notices <-chan fsnotify.Event) {
-	for {
-		select {
-		case <-notices:
-		default:
-			return
-		}
-	}
-}
-
-func pause(ctx context.Context, duration time.Duration) {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

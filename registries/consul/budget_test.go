@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 	"isthmus.dev/isthmus/registries/registrytest"
 )
 
@@ -17,7 +18,7 @@ import (
 func many(n, size int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, q *http.Request) {
 		if index := q.URL.Query().Get("index"); index != "" && index == w.Header().Get("X-Consul-Index") {
-			sleep(q.Context(), 200*time.Millisecond)
+			retry.Sleep(q.Context(), 200*time.Millisecond)
 		}
 		_, _ = fmt.Fprint(w, "[")
 		for i := range n {

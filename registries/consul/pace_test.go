@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 	"isthmus.dev/isthmus/registries/registrytest"
 )
 
@@ -193,7 +194,7 @@ func TestF68SilenceIsNoticedIn15sAndTheReturnIn5s(t *testing.T) {
 					if took := time.Since(began); took > 15*time.Second {
 						t.Errorf("STALE after %v, want 15 s at most", took)
 					}
-					sleep(t.Context(), outage)
+					retry.Sleep(t.Context(), outage)
 					server.set(func(p *paced) { p.silent, p.refuse = false, false })
 					back := time.Now()
 					heard.WaitPhase(t, federation.Ready)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 const (
@@ -42,7 +43,7 @@ func (p *pace) wait(changed bool) time.Duration {
 // poll follows one service until its context ends. An answer that lacks an
 // instance is read again from the servers themselves before it is sent.
 func (w *watch) poll(ctx context.Context, name string, last reading) {
-	var retry backoff
+	pauses := newBackoff()
 	var p pace
 	troubled := false
 	for ctx.Err() == nil {
@@ -52,7 +53,7 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 		direct := !a.streamed
 		shrinks := err == nil && last.offer != nil && last.offer.shrinks(o)
 		if shrinks && !direct {
-			sleep(ctx, busyGap-time.Since(p.asked))
+			retry.Sleep(ctx, busyGap-time.Since(p.asked))
 			var confirmed answer
 			o, confirmed, err = w.r.read(ctx, w.translate, name, 0)
 			a.index, direct = min(a.index, confirmed.index), true
@@ -62,10 +63,10 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 				return
 			}
 			troubled = true
-			sleep(ctx, retry.next(err)+hotGap/2)
+			retry.Sleep(ctx, pauses.next(err)+hotGap/2)
 			continue
 		}
-		retry.reset()
+		pauses.reset()
 		if (shrinks || a.streamed == last.streamed) && w.wentBack(ctx, index, a.index) {
 			return
 		}
@@ -75,7 +76,7 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 		if changed && !send(ctx, w.news, news{name: name, offer: o, direct: direct}) {
 			return
 		}
-		sleep(ctx, p.wait(changed))
+		retry.Sleep(ctx, p.wait(changed))
 	}
 }
 
@@ -115,7 +116,7 @@ func (w *watch) complain(ctx context.Context, name string, err error) bool {
 
 // pollList follows the names of the services.
 func (w *watch) pollList(ctx context.Context, index uint64) {
-	var retry backoff
+	pauses := newBackoff()
 	var p pace
 	var last listing
 	for ctx.Err() == nil {
@@ -125,10 +126,10 @@ func (w *watch) pollList(ctx context.Context, index uint64) {
 			if !w.complain(ctx, "", err) {
 				return
 			}
-			sleep(ctx, retry.next(err)+hotGap/2)
+			retry.Sleep(ctx, pauses.next(err)+hotGap/2)
 			continue
 		}
-		retry.reset()
+		pauses.reset()
 		if w.wentBack(ctx, index, a.index) {
 			return
 		}
@@ -141,7 +142,7 @@ func (w *watch) pollList(ctx context.Context, index uint64) {
 			}
 			last = names
 		}
-		sleep(ctx, p.wait(false))
+		retry.Sleep(ctx, p.wait(false))
 	}
 }
 
@@ -163,7 +164,7 @@ func (w *watch) beat(ctx context.Context) {
 		if err == nil {
 			err = w.guard.compareIndexes(ctx)
 		}
-		for tries := 1; again(err, tries) && sleep(ctx, time.Second); tries++ {
+		for tries := 1; again(err, tries) && retry.Sleep(ctx, time.Second); tries++ {
 			var full *busy
 			if errors.As(err, &full) {
 				send(ctx, w.crowded, struct{}{})
@@ -218,7 +219,7 @@ func (w *watch) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		name, n := w.rota.turn()
 		if n == 0 {
-			sleep(ctx, hotGap)
+			retry.Sleep(ctx, hotGap)
 			due = time.Now()
 			continue
 		}
@@ -228,7 +229,7 @@ func (w *watch) sweep(ctx context.Context) {
 			if !w.complain(ctx, name, err) {
 				return
 			}
-			sleep(ctx, hotGap)
+			retry.Sleep(ctx, hotGap)
 		case !send(ctx, w.news, news{name: name, offer: o, direct: true}):
 			return
 		}
@@ -237,7 +238,7 @@ func (w *watch) sweep(ctx context.Context) {
 		if late := time.Since(due); late > w.r.o.SweepEvery {
 			due = time.Now()
 		}
-		sleep(ctx, time.Until(due))
+		retry.Sleep(ctx, time.Until(due))
 	}
 }
 

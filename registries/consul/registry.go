@@ -28,11 +28,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // Sink is what the registry speaks to. Update returns after the version that
@@ -73,7 +73,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 	defer r.client.http.CloseIdleConnections()
 	s := &session{r: r, to: to, model: newModel(), guard: &guard{client: r.client, id: r.expect}, polls: r.o.MaxPolls}
 	s.status(federation.Syncing, "reading the whole catalogue for the first time")
-	var retry backoff
+	pauses := newBackoff()
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s.sync(ctx)
@@ -91,9 +91,9 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 		}
 		s.report(err)
 		if time.Since(began) > steadyAfter {
-			retry.reset()
+			pauses.reset()
 		}
-		sleep(ctx, retry.next(err))
+		retry.Sleep(ctx, pauses.next(err))
 	}
 	return nil
 }
@@ -128,42 +128,34 @@ func (s *session) status(phase federation.Phase, message string) {
 	s.to.Status(now)
 }
 
-// backoff makes the waits between attempts: doubling, with jitter, short enough
-// to be back within 5 s of the return of Consul (F68). A refusal is waited for
-// longer, and a busy Consul as long as it asks.
-type backoff struct{ tries int }
+// backoff is the pauses between attempts, by what was wrong. They are short enough
+// to be back within 5 s of the return of Consul (F68). After a refusal they are
+// longer, and a busy Consul says itself how long.
+type backoff struct{ passing, busy, refused, limited retry.Backoff }
 
-func (b *backoff) reset() { b.tries = 0 }
+func newBackoff() *backoff {
+	return &backoff{
+		passing: retry.Backoff{First: 250 * time.Millisecond, Longest: 3500 * time.Millisecond},
+		busy:    retry.Backoff{First: 2 * time.Second, Longest: 12 * time.Second},
+		refused: retry.Backoff{First: time.Second, Longest: 8 * time.Second},
+		limited: retry.Backoff{First: time.Second, Longest: 30 * time.Second},
+	}
+}
+
+func (b *backoff) reset() { *b = *newBackoff() }
 
 func (b *backoff) next(err error) time.Duration {
-	first, longest := 250*time.Millisecond, 4*time.Second
 	var r *refusal
 	var full *busy
 	var limit federation.LimitError
 	switch {
 	case errors.As(err, &limit):
-		first, longest = time.Second, 30*time.Second
+		return b.limited.Next()
 	case errors.As(err, &full):
-		first, longest = max(full.after, 2*time.Second), max(full.after, 15*time.Second)
+		return max(full.after, b.busy.Next())
 	case errors.As(err, &r):
-		first, longest = time.Second, 10*time.Second
-	}
-	wait := min(first<<min(b.tries, 10), longest)
-	b.tries++
-	return jitter(max(wait, first))
-}
-
-// jitter takes up to a quarter off.
-func jitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
-
-// sleep tells whether the wait was slept to its end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
+		return b.refused.Next()
+	default:
+		return b.passing.Next()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 	"isthmus.dev/isthmus/registries/registrytest"
 )
 
@@ -71,7 +72,7 @@ const webPath = "/v1/health/service/web"
 func (s *scripted) web(address string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, q *http.Request) {
 		if index := q.URL.Query().Get("index"); index != "" && index == w.Header().Get("X-Consul-Index") {
-			sleep(q.Context(), 200*time.Millisecond)
+			retry.Sleep(q.Context(), 200*time.Millisecond)
 		}
 		fmt.Fprintf(w, instanceJSON, "web", "web", address)
 	}

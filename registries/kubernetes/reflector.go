@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 const (
@@ -38,9 +40,9 @@ type reflector struct {
 	check  bool                              // list again when a watch is renewed
 	say    func(context.Context, event) bool // false when the context ended
 
-	version  string // to go on from; "" needs a list
-	epoch    uint64
-	failures int
+	version string // to go on from; "" needs a list
+	epoch   uint64
+	pauses  retry.Backoff
 }
 
 // run follows the server until the context ends.
@@ -59,7 +61,7 @@ func (r *reflector) run(ctx context.Context) {
 		}
 		r.say(ctx, followed{kind: r.kind, err: err})
 		r.gate.ask()
-		if !errors.Is(err, errAsked) && !pause(ctx, r.backOff()) {
+		if !errors.Is(err, errAsked) && !r.pauses.Wait(ctx) {
 			return
 		}
 	}
@@ -83,7 +85,7 @@ func (r *reflector) attempt(ctx context.Context, s session) error {
 	err := r.follow(ctx, s)
 	select {
 	case <-s.lost:
-		r.failures = 0
+		r.pauses.Reset()
 		return errAsked
 	default:
 		return err
@@ -140,7 +142,7 @@ func (r *reflector) follow(ctx context.Context, s session) error {
 // again.
 func (r *reflector) without(ctx context.Context) error {
 	if r.say(ctx, listed{kind: r.kind, epoch: r.epoch}) && r.say(ctx, followed{kind: r.kind}) {
-		pause(ctx, r.renew)
+		retry.Sleep(ctx, r.renew)
 	}
 	return ctx.Err()
 }
@@ -180,7 +182,7 @@ func (r *reflector) ended(began time.Time, why error) error {
 	if time.Since(began) < atOnce {
 		return accessError{verb: "watch", resource: r.name, err: why}
 	}
-	r.failures = 0
+	r.pauses.Reset()
 	return nil
 }
 
@@ -268,22 +270,4 @@ func (r *reflector) listPage(ctx context.Context, options metav1.ListOptions) (i
 		return r.budget.list(o, r.kind)
 	})
 	return items, about.GetContinue(), about.GetResourceVersion(), err
-}
-
-// backOff doubles from about a second to longestPause, with jitter.
-func (r *reflector) backOff() time.Duration {
-	d := min(time.Second<<min(r.failures, 10), longestPause)
-	r.failures++
-	return d/2 + rand.N(d)
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

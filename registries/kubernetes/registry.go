@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 const usualReconcile = 5 * time.Minute
@@ -102,6 +103,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 		f := &reflector{
 			resource: res, gate: r.gate, budget: r.budget, tries: r.tries, page: r.options.PageSize, say: say,
 			renew: r.options.Reconcile, check: r.options.Reconcile > 0,
+			pauses: retry.Backoff{First: time.Second, Longest: longestPause},
 		}
 		if !f.check {
 			f.renew = 2 * usualReconcile

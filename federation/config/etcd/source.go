@@ -14,6 +14,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // farBehind is from how many commits on one merged Update is given.
@@ -37,7 +38,8 @@ func (c *Config) Run(ctx context.Context, to config.Sink) error {
 	defer cancel()
 	beside.Go(func() { f.watchMembers(ctx) })
 	beside.Go(func() { f.c.makeCheckpoints(ctx) })
-	for after := retryAfter; ctx.Err() == nil; after = min(2*after, c.o.Probe) {
+	pauses := retry.Backoff{First: retryAfter, Longest: c.o.Probe}
+	for ctx.Err() == nil {
 		err := f.follow(ctx)
 		if ctx.Err() != nil {
 			break
@@ -47,21 +49,12 @@ func (c *Config) Run(ctx context.Context, to config.Sink) error {
 			return fmt.Errorf("reading the configuration: %w", err)
 		}
 		if f.since.IsZero() {
-			after = retryAfter // it was well meanwhile
+			pauses.Reset() // it was well meanwhile
 		}
 		f.lost(err)
-		wait(ctx, after)
+		pauses.Wait(ctx)
 	}
 	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // follower is one Run.

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"isthmus.dev/isthmus/internal/retry"
+
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -48,7 +50,7 @@ func (t *tries) options() []grpc.DialOption {
 }
 
 func (t *tries) unary(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
-	delay := firstDelay
+	pauses := retry.Backoff{First: firstDelay, Longest: tryFor}
 	for n := 0; ; n++ {
 		var member peer.Peer
 		err := t.once(ctx, n, &member, func(ctx context.Context) error {
@@ -57,11 +59,9 @@ func (t *tries) unary(ctx context.Context, method string, request, reply any, cc
 		if status.Code(err) != codes.Unavailable || n+1 == maxTries || !isRepeatable(ctx, request) {
 			return err
 		}
-		wait(ctx, delay)
-		if ctx.Err() != nil {
+		if !pauses.Wait(ctx) {
 			return err
 		}
-		delay = min(2*delay, tryFor)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/manifest"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/watch"
 )
 
 // Schema knows the kinds and validates objects; a schema.Set does. It is used by
@@ -73,26 +74,26 @@ func (s *Source) Kinds() []federation.Kind { return s.o.Kinds }
 // Run is part of config.Source. It runs once at a time; what was good in the run
 // before stays. The first Update waits until the folder can be read.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
-	n := openNotices(s.o)
-	defer n.close()
+	folders := watch.Open(watch.Options{What: "folder of configuration", Settle: s.o.Settle, Poll: s.o.Poll, Logger: s.o.Logger})
+	defer folders.Close()
 	first := true
 	s.tree.said = nil
 	for ctx.Err() == nil {
-		again := s.look(to, n, &first)
-		n.wait(ctx, again)
+		again := s.look(to, folders, &first)
+		folders.Wait(ctx, again)
 	}
 	return nil
 }
 
 // look looks once. It tells that another look soon will tell more.
-func (s *Source) look(to config.Sink, n *notices, first *bool) (again bool) {
+func (s *Source) look(to config.Sink, folders *watch.Folders, first *bool) (again bool) {
 	l, err := lookAt(s.o)
 	if err != nil {
 		s.tree.complain(to, []config.Problem{unreadable(s.o.Dir, err)})
 		return true
 	}
 	defer l.close()
-	n.follow(l.folders)
+	folders.Follow(l.paths()...)
 	t := s.tree
 	if t.replaced(l) {
 		t.complain(to, []config.Problem{{Code: codeUnreadable, Message: fmt.Sprintf(

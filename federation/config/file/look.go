@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -208,6 +209,15 @@ func (l *looked) content(name string) (data []byte, whole bool, refused *config.
 	}
 	info, err := f.Stat()
 	return data, err == nil && stamp(info) == seen, nil
+}
+
+// paths are the folders that were read.
+func (l *looked) paths() []string {
+	paths := make([]string, len(l.folders))
+	for i, folder := range l.folders {
+		paths[i] = filepath.Join(l.options.Dir, folder)
+	}
+	return paths
 }
 
 // identity tells folders and files apart.

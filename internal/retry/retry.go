@@ -1,0 +1,54 @@
+// Package retry waits between tries of what may fail. The pauses are those of
+// cenkalti/backoff; every retry of the hub goes through this package.
+package retry
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// Backoff is the pauses between tries of one thing. They double from First up to
+// Longest. Each pause is up to a quarter longer or shorter than that, so that many
+// clients of one server do not return at the same moment. It is for one goroutine.
+type Backoff struct {
+	First, Longest time.Duration
+
+	pauses *backoff.ExponentialBackOff
+}
+
+// Next returns how long to wait after one more failure.
+func (b *Backoff) Next() time.Duration {
+	if b.pauses == nil {
+		b.pauses = &backoff.ExponentialBackOff{InitialInterval: b.First, MaxInterval: b.Longest, Multiplier: 2, RandomizationFactor: 0.25}
+		b.pauses.Reset()
+	}
+	return b.pauses.NextBackOff()
+}
+
+// Reset makes the next pause the first one: a try succeeded.
+func (b *Backoff) Reset() { b.pauses = nil }
+
+// Began resets the pauses if the try that began then worked for longer than the
+// longest pause before it failed.
+func (b *Backoff) Began(at time.Time) {
+	if time.Since(at) > b.Longest {
+		b.Reset()
+	}
+}
+
+// Wait waits for the next pause. It returns false if the context ended first.
+func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
+
+// Sleep waits. It returns false if the context ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
