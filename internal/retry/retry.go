@@ -24,7 +24,7 @@ func (b *Backoff) Next() time.Duration {
 		b.pauses = &backoff.ExponentialBackOff{InitialInterval: b.First, MaxInterval: b.Longest, Multiplier: 2, RandomizationFactor: 0.25}
 		b.pauses.Reset()
 	}
-	return b.pauses.NextBackOff()
+	return b.pauses.NextBackOff().Round(time.Millisecond)
 }
 
 // Reset makes the next pause the first one: a try succeeded.
