@@ -3,6 +3,7 @@ package docs
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,13 +25,19 @@ var words = []struct{ phrase, instead string }{
 	{`\b(every|any|some)body (may|is|who|can)\b`, "every client, all proxies"},
 }
 
-// TestTheGuideIsInPlainWords: the guide and the schema keep to the field's words.
+// TestTheGuideIsInPlainWords: the guide, the decisions, the pages of the root folder
+// and the schema keep to the field's words.
 func TestTheGuideIsInPlainWords(t *testing.T) {
-	kinds, err := filepath.Glob("kinds/*.md")
-	if err != nil || len(kinds) == 0 {
-		t.Fatal(kinds, err)
+	pages := guide(t)
+	for _, folder := range []string{"kinds/*.md", "adr/*.md", "../*.md", "../schema.graphql"} {
+		found, err := filepath.Glob(folder)
+		if err != nil || len(found) == 0 {
+			t.Fatal(folder, found, err)
+		}
+		pages = append(pages, found...)
 	}
-	for _, page := range append(append(guide(t), kinds...), "../schema.graphql") {
+	slices.Sort(pages)
+	for _, page := range slices.Compact(pages) {
 		_, prose := blocks(read(t, page))
 		prose = codeSpan.ReplaceAllString(prose, "CODE")
 		for _, w := range words {
