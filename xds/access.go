@@ -30,6 +30,9 @@ type Caller struct {
 	// and what it claims beyond its proof needs a registry that says the same. Else
 	// everything is accepted that the caller says, and secrets go to sockets only.
 	Proven bool
+	// LastProof is when the caller, as the node, last proved who it is by something else
+	// than a certificate of the hub; nil: it does so all the time. It must not block.
+	LastProof func(envoy.Node) time.Time
 	// Admit tells whether the caller may be the node, with everything as it is now,
 	// and the SPIFFE ID of the node. The error is the reason, for the client. It
 	// must not block.

@@ -35,8 +35,9 @@ type Secret struct {
 
 // Secrets gives what listeners refer to. Its methods must not block.
 type Secrets interface {
-	// Follow keeps the secret up to date until done is called.
-	Follow(ref SecretRef) (done func())
+	// Follow keeps the secret up to date until done is called. proven is when who
+	// follows it last proved who it is; nil: it does so all the time.
+	Follow(ref SecretRef, proven func() time.Time) (done func())
 	// Secret is the secret as it is now; false: there is none that can be used.
 	Secret(ref SecretRef) (Secret, bool)
 	// Changed is closed when a secret becomes another after the call.
@@ -66,6 +67,9 @@ func (s *Server) mayHaveSecrets(ctx context.Context, c Caller) bool {
 func (st *stream) openSecrets() []source {
 	if st.secrets == nil {
 		st.secrets = newSecretSource(st.node, st.workload)
+		if last := st.caller.LastProof; last != nil {
+			st.secrets.proven = func() time.Time { return last(st.node) }
+		}
 		if st.trusted {
 			st.secrets.secrets = st.server.options.Secrets
 		}

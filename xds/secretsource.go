@@ -3,6 +3,7 @@ package xds
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
@@ -13,9 +14,10 @@ import (
 // for one goroutine.
 type secretSource struct {
 	node        envoy.Node
-	workload    string  // SPIFFE ID; empty: the node has no secrets of its own
-	secrets     Secrets // nil: the stream may have none but those that are files on the proxy
-	credentials bool    // of Gateways: the stream may have them
+	workload    string           // SPIFFE ID; empty: the node has no secrets of its own
+	proven      func() time.Time // when the node last proved who it is; nil: it does so all the time
+	secrets     Secrets          // nil: the stream may have none but those that are files on the proxy
+	credentials bool             // of Gateways: the stream may have them
 	listeners   []listenerCursor
 	counts      map[string]int // how many listeners refer to a secret
 	recheck     bool           // what is followed may have changed, or may be referred to no more
@@ -166,7 +168,7 @@ func (s *secretSource) look(name string, next uint64) {
 		return
 	}
 	if s.followed[name] == nil {
-		s.followed[name] = s.secrets.Follow(ref)
+		s.followed[name] = s.secrets.Follow(ref, s.proven)
 	}
 	secret, exists := s.secrets.Secret(ref)
 	switch known := s.known[name]; {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -52,7 +53,7 @@ func (v *vault) keep(ref SecretRef, content string) {
 	v.changed = make(chan struct{})
 }
 
-func (v *vault) Follow(ref SecretRef) (done func()) {
+func (v *vault) Follow(ref SecretRef, _ func() time.Time) (done func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.followed[ref]++

@@ -18,6 +18,7 @@ type identityConfig struct {
 	CADir          string         `yaml:"caDir"`
 	CASecret       caSecretConfig `yaml:"caSecret"`
 	CertificateTTL string         `yaml:"certificateTTL"`
+	MaxProofAge    string         `yaml:"maxProofAge"`
 	Overlap        string         `yaml:"overlap"`
 	Audiences      []string       `yaml:"audiences"`
 	Bundles        []bundleConfig `yaml:"bundles"`
@@ -66,10 +67,11 @@ func (c identityConfig) settings() (identitySettings, error) {
 		s.Audiences = []string{defaultAudience}
 	}
 	err := errors.Join(authority.CheckTrustDomain(s.TrustDomain), s.checkCA())
-	var ttlErr, overlapErr error
+	var ttlErr, overlapErr, proofErr error
 	s.policy.Leaf, ttlErr = duration("certificateTTL", c.CertificateTTL, defaultTTL)
 	s.policy.Overlap, overlapErr = duration("overlap", c.Overlap, s.policy.Leaf)
-	err = errors.Join(err, ttlErr, overlapErr)
+	s.policy.Proof, proofErr = duration("maxProofAge", c.MaxProofAge, max(defaultTTL, s.policy.Leaf))
+	err = errors.Join(err, ttlErr, overlapErr, proofErr)
 	for i, b := range c.Bundles {
 		err = errors.Join(err, b.check(i))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 	callers "isthmus.dev/isthmus/internal/access"
@@ -29,7 +30,8 @@ func (a proxyAccess) Identify(ctx context.Context) (xds.Caller, error) {
 	if err != nil {
 		return xds.Caller{}, err
 	}
-	return xds.Caller{Identity: identityOf(who), Ends: who.Ends, Proven: true, Admit: func(n envoy.Node) (string, error) {
+	lastProof := func(n envoy.Node) time.Time { return a.guard.LastProof(who, n.Cluster) }
+	return xds.Caller{Identity: identityOf(who), Ends: who.Ends, Proven: true, LastProof: lastProof, Admit: func(n envoy.Node) (string, error) {
 		return who.Workload.String(), a.guard.Allow(who, callers.Node{
 			ID: n.ID, Name: n.Name, Cluster: n.Cluster, Namespace: n.Namespace,
 			ServiceAccount: n.ServiceAccount, Addresses: n.Addresses,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,8 +22,8 @@ type proxySecrets struct {
 }
 
 // Follow is part of xds.Secrets.
-func (s proxySecrets) Follow(ref xds.SecretRef) (done func()) {
-	return s.kept.Follow(identity.Ref(ref))
+func (s proxySecrets) Follow(ref xds.SecretRef, proven func() time.Time) (done func()) {
+	return s.kept.FollowProven(identity.Ref(ref), proven)
 }
 
 // Secret is part of xds.Secrets.

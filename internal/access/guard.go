@@ -124,7 +124,7 @@ func (g *Guard) byCertificate(ctx context.Context) (Identity, bool, error) {
 	if err != nil {
 		return Identity{}, false, refusal{err.Error()}
 	}
-	i := Identity{Workload: proof.Workload, Clusters: proof.Clusters, Ends: proof.Ends, Certified: true}
+	i := Identity{Workload: proof.Workload, Clusters: proof.Clusters, Ends: proof.Ends, Proven: proof.Proven, Address: addressOf(ctx), Certified: true}
 	i.again = func(cluster federation.ClusterID) error {
 		return g.certifiesStill(secure.State.PeerCertificates, proof.Workload, cluster)
 	}

@@ -3,6 +3,7 @@
 package access
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -17,6 +18,10 @@ type Identity struct {
 	Clusters []federation.ClusterID
 	Pod      string    // to which the token is bound; empty: to none, or there is no token
 	Ends     time.Time // of the proof
+	// Proven is when the caller last proved who it is by something else than a
+	// certificate that the hub signed; zero: it does so now.
+	Proven  time.Time
+	Address netip.Addr // from which it connects; not valid: it is not known
 	// Certified: proven by the certificate of the connection.
 	Certified bool
 	// again tells why the proof counts no more, for a node of the cluster. It does

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -69,6 +70,20 @@ func (g *Guard) Home(i Identity) (federation.ClusterID, error) {
 		return "", fmt.Errorf("it is not proven of which cluster %s is: show a token of that cluster", i.Workload)
 	}
 	return cluster, g.belongs(i, cluster)
+}
+
+// LastProof is when the caller, of that cluster, last proved who it is by something
+// else than a certificate that the hub signed. To connect from the address of a
+// workload that runs as its account is a proof, too: a key that was stolen is
+// renewed only where that workload is (R12). What a registry knew last counts while
+// its cluster cannot be reached: else an outage of an API server would end the
+// certificates of proxies that are well.
+func (g *Guard) LastProof(i Identity, cluster federation.ClusterID) time.Time {
+	own := i.Workload.Namespace + "/" + i.Workload.ServiceAccount
+	if i.Proven.IsZero() || i.Address.IsValid() && slices.Contains(g.o.Workloads.AccountsAt(cluster, i.Address), own) {
+		return time.Now()
+	}
+	return i.Proven
 }
 
 // belongs tells that the cluster is there, and that its workloads have identities

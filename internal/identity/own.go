@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,9 +42,14 @@ type own struct {
 	changed func() // called when a secret became another
 
 	mu           sync.Mutex
-	follows      map[Ref]int
+	follows      map[Ref][]*follower
 	certificates map[Ref]certificate
 	roots        map[string]Secret // by trust domain of the one who asks; empty: not made yet
+}
+
+// follower is who follows a secret.
+type follower struct {
+	proven func() time.Time // when it last proved who it is; nil: it does so all the time
 }
 
 type certificate struct {
@@ -53,21 +59,23 @@ type certificate struct {
 }
 
 func newOwn(o Options, changed func()) *own {
-	return &own{options: o, changed: changed, follows: map[Ref]int{}, certificates: map[Ref]certificate{}, roots: map[string]Secret{}}
+	return &own{options: o, changed: changed, follows: map[Ref][]*follower{}, certificates: map[Ref]certificate{}, roots: map[string]Secret{}}
 }
 
 // follow makes the secret for as long as somebody follows it.
-func (o *own) follow(ref Ref) (done func()) {
+func (o *own) follow(ref Ref, proven func() time.Time) (done func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.follows[ref]++
-	if !ref.Authorities && o.follows[ref] == 1 {
+	this := &follower{proven}
+	o.follows[ref] = append(o.follows[ref], this)
+	if !ref.Authorities && len(o.follows[ref]) == 1 {
 		o.certificates[ref] = o.make(ref)
 	}
 	return func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if o.follows[ref]--; o.follows[ref] <= 0 {
+		o.follows[ref] = slices.DeleteFunc(o.follows[ref], func(f *follower) bool { return f == this })
+		if len(o.follows[ref]) == 0 {
 			delete(o.follows, ref)
 			delete(o.certificates, ref)
 		}
@@ -133,7 +141,7 @@ func (o *own) sign(ref Ref) (Secret, authority.Leaf, error) {
 	if err != nil {
 		return Secret{}, authority.Leaf{}, err
 	}
-	leaf, err := o.options.Issuer.Sign(authority.Order{Workload: w, Cluster: ref.Cluster, Key: key.Public()})
+	leaf, err := o.options.Issuer.Sign(authority.Order{Workload: w, Cluster: ref.Cluster, Key: key.Public(), Proven: o.proven(ref)})
 	if err != nil {
 		return Secret{}, authority.Leaf{}, err
 	}
@@ -141,6 +149,20 @@ func (o *own) sign(ref Ref) (Secret, authority.Leaf, error) {
 	o.options.Logger.Info("a proxy got a certificate", slog.String("method", "sds"), slog.String("node", ref.Node), slog.String("cluster", string(ref.Cluster)),
 		slog.String("workload", ref.Workload), slog.String("serial", leaf.Serial), slog.Time("expires", leaf.Ends))
 	return Secret{Material: m, Fingerprint: m.fingerprint(), Expires: leaf.Ends}, leaf, nil
+}
+
+// proven is when one of those who follow the secret last proved who it is.
+func (o *own) proven(ref Ref) time.Time {
+	var last time.Time
+	for _, f := range o.follows[ref] {
+		if f.proven == nil {
+			return o.options.Now()
+		}
+		if at := f.proven(); at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // run renews certificates and takes up other roots until the context ends.

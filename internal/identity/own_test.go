@@ -71,7 +71,7 @@ func inMesh(t *testing.T, test func(*mesh)) {
 		var err error
 		m.authority, err = authority.Open(t.Context(), authority.Options{
 			TrustDomain: "mesh.example", Store: &shared{}, Keys: plain{}, Logger: logger,
-			Policy: authority.Policy{Leaf: 2 * time.Hour, Overlap: time.Hour},
+			Policy: authority.Policy{Leaf: 2 * time.Hour, Overlap: time.Hour, Proof: 3 * time.Hour},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -232,4 +232,34 @@ func TestRootsOfSeveralTrustDomainsStayApart(t *testing.T) {
 	if rootsFor("a.example", map[string][]byte{"a.example": one, "b.example": two}).Fingerprint == rootsFor("a.example", map[string][]byte{"a.example": one, "b.example": one}).Fingerprint {
 		t.Error("another domain's roots make no difference")
 	}
+}
+
+// TestR12SecretsOfOldProofs: a proxy that proved who it is long ago, by its certificate alone since then, keeps the certificate that it
+// has and gets no other one; with a new proof it does.
+func TestR12SecretsOfOldProofs(t *testing.T) {
+	inMesh(t, func(m *mesh) {
+		began := time.Now()
+		done := m.secrets.FollowProven(ownRef("one"), func() time.Time { return began })
+		first := m.leaf(ownRef("one"))
+		time.Sleep(2 * time.Hour) //nolint:forbidigo // the clock is that of the test
+		last := m.leaf(ownRef("one"))
+		if last.Equal(first) {
+			t.Fatal("it is not renewed")
+		}
+		time.Sleep(2 * time.Hour) //nolint:forbidigo // the clock is that of the test
+		s, _ := m.secrets.Secret(ownRef("one"))
+		if s.Expires.After(began.Add(5 * time.Hour)) {
+			t.Errorf("4 h after its last proof it has a certificate until %s", s.Expires)
+		}
+		if !strings.Contains(m.log.String(), "identity.maxProofAge") {
+			t.Error("the log does not say why")
+		}
+		defer m.secrets.FollowProven(ownRef("one"), time.Now)()
+		done()
+		time.Sleep(time.Hour + 2*retryEvery) //nolint:forbidigo // the clock is that of the test
+		m.leaf(ownRef("one"))
+		if s, _ := m.secrets.Secret(ownRef("one")); !s.Expires.After(time.Now()) {
+			t.Error("a new proof does not count")
+		}
+	})
 }

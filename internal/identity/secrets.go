@@ -62,9 +62,14 @@ func (s *Secrets) Changed() <-chan struct{} { return s.shelf.changes() }
 func (s *Secrets) Problems() (map[string]federation.Problem, <-chan struct{}) { return s.shelf.wrong() }
 
 // Follow keeps the secret up to date until done is called, once.
-func (s *Secrets) Follow(ref Ref) (done func()) {
+func (s *Secrets) Follow(ref Ref) (done func()) { return s.FollowProven(ref, nil) }
+
+// FollowProven is Follow for who last proved who it is when proven says, which must
+// not block; nil: it does so all the time. That counts for the own certificates of
+// proxies.
+func (s *Secrets) FollowProven(ref Ref, proven func() time.Time) (done func()) {
 	if ref.Workload != "" {
-		return s.own.follow(ref)
+		return s.own.follow(ref, proven)
 	}
 	s.count(ref, 1)
 	return func() { s.count(ref, -1) }

@@ -317,7 +317,7 @@ func (a *Authority) Sign(o Order) (Leaf, error) {
 		}
 		return Leaf{}, ErrNoSigner
 	}
-	return g.sign(o, now, a.o.Policy.Leaf)
+	return g.sign(o, now, a.o.Policy)
 }
 
 // Roots are those that are trusted for the authority's trust domain.

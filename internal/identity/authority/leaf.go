@@ -29,6 +29,7 @@ type Order struct {
 	Workload Workload
 	Cluster  federation.ClusterID // in which the identity was proven
 	Key      crypto.PublicKey
+	Proven   time.Time     // when the workload last proved who it is, not by a certificate of the hub; zero: now
 	For      time.Duration // 0, and more than the policy allows: as long as the policy allows
 }
 
@@ -41,10 +42,18 @@ type Leaf struct {
 }
 
 // sign makes the certificate of the order. It never ends after its signer.
-func (g generation) sign(o Order, now time.Time, longest time.Duration) (Leaf, error) {
+func (g generation) sign(o Order, now time.Time, p Policy) (Leaf, error) {
 	wanted := o.For
-	if wanted <= 0 || wanted > longest {
-		wanted = longest
+	if wanted <= 0 || wanted > p.Leaf {
+		wanted = p.Leaf
+	}
+	proven, err := o.checkProof(now, p.Proof)
+	if err != nil {
+		return Leaf{}, err
+	}
+	extension, err := lastProofExtension(proven)
+	if err != nil {
+		return Leaf{}, err
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -60,6 +69,7 @@ func (g generation) sign(o Order, now time.Time, longest time.Duration) (Leaf, e
 		URIs:         []*url.URL{{Scheme: "spiffe", Host: o.Workload.TrustDomain, Path: "/ns/" + o.Workload.Namespace + "/sa/" + o.Workload.ServiceAccount}},
 
 		BasicConstraintsValid: true,
+		ExtraExtensions:       []pkix.Extension{extension},
 	}
 	if o.Cluster != "" {
 		template.Subject.OrganizationalUnit = []string{string(o.Cluster)}

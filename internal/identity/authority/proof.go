@@ -18,6 +18,9 @@ type Proof struct {
 	// does not tell, and no file of roots does.
 	Clusters []federation.ClusterID
 	Ends     time.Time // when the certificate does
+	// Proven is when the workload last proved who it is by something else than a
+	// certificate of the hub; zero: by this certificate.
+	Proven time.Time
 }
 
 // Verify tells whose certificate it is: the first of those that a client
@@ -38,11 +41,17 @@ func (t *Trust) Verify(presented []*x509.Certificate) (Proof, error) {
 	if err != nil {
 		return Proof{}, err
 	}
-	return Proof{Workload: w, Clusters: t.clustersOf(w, presented[0], chains), Ends: presented[0].NotAfter}, nil
+	own := slices.ContainsFunc(chains, t.signedHere)
+	return Proof{Workload: w, Clusters: t.clustersOf(w, presented[0], chains), Ends: presented[0].NotAfter, Proven: lastProof(presented[0], own)}, nil
 }
 
 func mayAuthenticate(leaf *x509.Certificate) bool {
 	return slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny)
+}
+
+// signedHere tells that one of the hub's own signers signed the leaf of the chain.
+func (t *Trust) signedHere(chain []*x509.Certificate) bool {
+	return t.o.Authority != nil && len(chain) > 1 && t.o.Authority.now().signed(chain[1])
 }
 
 // clustersOf believes what a leaf says of its cluster only where one of the
@@ -50,7 +59,7 @@ func mayAuthenticate(leaf *x509.Certificate) bool {
 func (t *Trust) clustersOf(w Workload, leaf *x509.Certificate, chains [][]*x509.Certificate) []federation.ClusterID {
 	var all []federation.ClusterID
 	for _, chain := range chains {
-		if a := t.o.Authority; a != nil && len(chain) > 1 && a.now().signed(chain[1]) {
+		if t.signedHere(chain) {
 			if cluster, said := clusterOf(leaf); said {
 				return []federation.ClusterID{cluster}
 			}

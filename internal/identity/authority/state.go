@@ -11,6 +11,7 @@ import (
 type Policy struct {
 	Leaf    time.Duration // that a certificate lives at most; default 24 h
 	Overlap time.Duration // between a new root's coming into the bundle and its first signature; default Leaf
+	Proof   time.Duration // that a proof of identity counts for renewals by certificate; default 24 h, and no less than Leaf
 	Root    time.Duration // that a root lives which the hub makes; default 10 years
 }
 
@@ -20,6 +21,9 @@ func (p Policy) withDefaults() Policy {
 	}
 	if p.Overlap <= 0 {
 		p.Overlap = p.Leaf
+	}
+	if p.Proof <= 0 {
+		p.Proof = max(24*time.Hour, p.Leaf)
 	}
 	if p.Root <= 0 {
 		p.Root = 10 * 365 * 24 * time.Hour

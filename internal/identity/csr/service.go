@@ -23,6 +23,7 @@ import (
 type Callers interface {
 	Identify(ctx context.Context) (access.Identity, error)
 	Home(i access.Identity) (federation.ClusterID, error)
+	LastProof(i access.Identity, cluster federation.ClusterID) time.Time
 }
 
 // Signer signs certificates; an authority.Authority does.
@@ -123,7 +124,9 @@ func (s *Service) sign(caller access.Identity, r *security.IstioCertificateReque
 		return "", authority.Leaf{}, refusal{err}
 	}
 	seconds := min(max(r.GetValidityDuration(), 0), int64(100*365*24*time.Hour/time.Second))
-	leaf, err := s.o.Signer.Sign(authority.Order{Workload: caller.Workload, Cluster: cluster, Key: key, For: time.Duration(seconds) * time.Second})
+	leaf, err := s.o.Signer.Sign(authority.Order{
+		Workload: caller.Workload, Cluster: cluster, Key: key, For: time.Duration(seconds) * time.Second, Proven: s.o.Callers.LastProof(caller, cluster),
+	})
 	return cluster, leaf, err
 }
 
@@ -139,7 +142,7 @@ func judge(err error) (Outcome, codes.Code) {
 	switch {
 	case errors.Is(err, errLimited):
 		return Limited, codes.ResourceExhausted
-	case errors.Is(err, authority.ErrOther):
+	case errors.Is(err, authority.ErrOther), errors.Is(err, authority.ErrOldProof):
 		return Refused, codes.PermissionDenied
 	case errors.As(err, &no):
 		return Refused, codes.InvalidArgument

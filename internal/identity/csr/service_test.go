@@ -66,6 +66,8 @@ type hub struct {
 	mu        sync.Mutex
 	log       bytes.Buffer
 	counted   map[Outcome]int
+	store     *shared
+	accounts  []string // of workloads at the callers' address
 }
 
 func (h *hub) Write(p []byte) (int, error) {
@@ -86,12 +88,13 @@ func (h *hub) Standing(id federation.ClusterID) access.Standing {
 	return access.Standing{Attached: id == "c1", UID: "u1", TrustDomain: "mesh.example"}
 }
 
-func (h *hub) AccountsAt(federation.ClusterID, netip.Addr) []string { return nil }
+func (h *hub) AccountsAt(federation.ClusterID, netip.Addr) []string { return h.accounts }
 
 func startHub(t *testing.T, limits Limits) *hub {
 	t.Helper()
 	h := &hub{t: t, server: testbed.NewAuthority(t, "hub"), counted: map[Outcome]int{}}
 	store, logger := &shared{}, slog.New(slog.NewTextHandler(h, nil))
+	h.store = store
 	var err error
 	h.authority, err = authority.Open(t.Context(), authority.Options{
 		TrustDomain: "mesh.example", Store: store, Keys: store, Policy: authority.Policy{Leaf: time.Hour}, Logger: logger,
