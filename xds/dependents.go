@@ -8,7 +8,7 @@ import (
 
 // dependents finds the names that were built from a thing of the snapshot.
 type dependents struct {
-	services  map[federation.ServiceKey]map[string]federation.Reason
+	services  *serviceIndex
 	ports     nameSets[uint16]
 	hostnames nameSets[federation.Hostname]
 	addresses nameSets[federation.AddressKey]
@@ -25,7 +25,7 @@ type dependents struct {
 
 func newDependents() dependents {
 	return dependents{
-		services: map[federation.ServiceKey]map[string]federation.Reason{}, ports: nameSets[uint16]{}, hostnames: nameSets[federation.Hostname]{},
+		services: &serviceIndex{names: map[federation.ServiceKey]map[string]federation.Reason{}}, ports: nameSets[uint16]{}, hostnames: nameSets[federation.Hostname]{},
 		addresses: nameSets[federation.AddressKey]{}, anywhere: nameSets[netip.Addr]{}, clusters: nameSets[federation.ClusterID]{},
 		objects: newObjectIndex(), named: nameSets[federation.ObjectName]{}, sets: nameSets[federation.ObjectSet]{},
 		networks: nameSets[federation.NetworkID]{}, settings: map[string]struct{}{}, labels: map[string]struct{}{}, specs: map[string]struct{}{},
@@ -54,22 +54,7 @@ func (s nameSets[K]) replace(name string, old, now map[K]bool) {
 
 // replace makes the name depend on now and no more on old.
 func (d *dependents) replace(name string, old, now federation.Deps) {
-	for key := range old.Services {
-		if _, stays := now.Services[key]; !stays {
-			if delete(d.services[key], name); len(d.services[key]) == 0 {
-				delete(d.services, key)
-			}
-		}
-	}
-	for key, reasons := range now.Services {
-		if old.Services[key] == reasons {
-			continue
-		}
-		if d.services[key] == nil {
-			d.services[key] = map[string]federation.Reason{}
-		}
-		d.services[key][name] = reasons
-	}
+	d.services.replace(name, old.Services, now.Services)
 	d.ports.replace(name, old.Ports, now.Ports)
 	d.hostnames.replace(name, old.Hostnames, now.Hostnames)
 	d.addresses.replace(name, old.Addresses, now.Addresses)
@@ -96,7 +81,7 @@ func (d *dependents) replace(name string, old, now federation.Deps) {
 // one that comes to a port is found by the port.
 func (d *dependents) visit(c federation.ChangeSet, s *federation.Snapshot, touch func(name string)) {
 	for _, change := range c.Services {
-		for name, reasons := range d.services[change.Key] {
+		for name, reasons := range d.services.names[change.Key] {
 			if reasons&change.Reasons != 0 {
 				touch(name)
 			}
@@ -142,7 +127,7 @@ func (d *dependents) visitSpec(svc *federation.Service, s *federation.Snapshot, 
 		}
 	}
 	for _, target := range s.AliasTargets(svc) {
-		for name, reasons := range d.services[target.Key] {
+		for name, reasons := range d.services.names[target.Key] {
 			if reasons&federation.ReasonSpec != 0 {
 				touch(name)
 			}

@@ -33,6 +33,7 @@ type edge struct {
 	authority *testbed.Authority
 	namespace *testbed.Namespace
 	config    []byte
+	operator  *federation.Writer // of the Gateway and its routes
 }
 
 func newEdge(t *testing.T, how ...*builder) *edge {
@@ -49,7 +50,8 @@ func newEdge(t *testing.T, how ...*builder) *edge {
 	}
 	e.namespace.AddLocal(gatewayIP)
 	e.behind()
-	e.gateways(a.Open(federation.ShardKey{Provider: federation.Operator}))
+	e.operator = a.Open(federation.ShardKey{Provider: federation.Operator})
+	e.gateways(e.operator)
 	o := Options{Snapshots: a, Fleet: e.fleet, Metrics: e, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Secrets: e.vault, SecretsOnSocket: true}
 	for _, b := range how {
 		o.builder = b

@@ -16,7 +16,7 @@ func (s *Server) Object(of *fleet.Value, key federation.ObjectKey) fleet.Affecte
 	latest := s.options.Snapshots.Latest()
 	question := fleet.Question{Object: key, Changed: s.changed.of(latest, key)}
 	if o, ok := latest.Object(key); ok {
-		question.Secrets = envoy.SecretNames(o)
+		question.Secrets, question.Built = envoy.SecretNames(o), s.builtForServices(latest, o)
 	}
 	for _, g := range s.builtFrom.groups(key) {
 		if numbers := g.numbersOf(key, s.names); len(numbers) > 0 {
@@ -28,13 +28,7 @@ func (s *Server) Object(of *fleet.Value, key federation.ObjectKey) fleet.Affecte
 
 // numbersOf are the resources that exist and were built from the object.
 func (g *group) numbersOf(key federation.ObjectKey, names *nameTable) []uint32 {
-	var numbers []uint32
-	for name := range g.index.objects.existing(key) {
-		if number, held := names.find(name); held {
-			numbers = append(numbers, number)
-		}
-	}
-	return numbers
+	return names.held(slices.Collect(maps.Keys(g.index.objects.existing(key))))
 }
 
 // objectGroups finds the groups that built something from an object.
@@ -116,6 +110,13 @@ func (o *objectIndex) existing(key federation.ObjectKey) map[string]struct{} {
 		}
 	}
 	return found
+}
+
+// present returns those of the resources that exist.
+func (o *objectIndex) present(resources []string) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.DeleteFunc(resources, func(name string) bool { _, absent := o.absent[name]; return absent })
 }
 
 // setAbsent notes whether the resource does not exist.

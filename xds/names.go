@@ -31,6 +31,17 @@ func (t *nameTable) find(name string) (number uint32, held bool) {
 	return number, held
 }
 
+// held returns the numbers of those names that somebody holds.
+func (t *nameTable) held(names []string) []uint32 {
+	var numbers []uint32
+	for _, name := range names {
+		if number, held := t.find(name); held {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
+}
+
 // hold returns the number of the name, which stays until as many releases, and
 // whether there is a resource of that name.
 func (t *nameTable) hold(name string) (number uint32, exists bool) {

@@ -66,3 +66,25 @@ func (d *drive) objects(objects federation.Delta[federation.ObjectKey, *federati
 	d.writer.Update(federation.Edit{Objects: objects})
 	d.session.collect(d.aggregate.Latest(), d.now)
 }
+
+// TestR36AnEnvoyLosesItsOnlyGatewayAtOnce: a real Envoy with several listeners and
+// hosts, some of which have routes and certificates. Nothing of it waits for a second
+// proof, and Envoy has closed the listeners.
+func TestR36AnEnvoyLosesItsOnlyGatewayAtOnce(t *testing.T) {
+	e := newEdge(t)
+	e.rotate("one")
+	e.await("the gateway to serve", func() error { _, err := e.ask("shop.example.com"); return err })
+	e.await("everything to be accepted", e.settled)
+	e.forget()
+	e.operator.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Full: true}})
+	e.await("Envoy to remove the listeners", func() error { return e.listeners(0) })
+	e.await("everything to be accepted", e.settled)
+	for _, kind := range []envoy.Type{envoy.ListenerType, envoy.ClusterType} {
+		if e.first(EmptyHeld, kind) >= 0 {
+			t.Errorf("removing the %s waited for a second proof", kind)
+		}
+	}
+	if _, err := e.dial("shop.example.com"); err == nil {
+		t.Error("the gateway still answers")
+	}
+}

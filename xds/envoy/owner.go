@@ -3,6 +3,7 @@ package envoy
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
@@ -47,6 +48,21 @@ func (b *builder) owns(s *federation.Service, number uint16) bool {
 		b.leaveOut(b.hostnameTaken(owner, s))
 	}
 	return owner.service == s
+}
+
+// StandsFor tells that proxies of the facet get the resource, a cluster or its
+// endpoints, for the service and not for another one of its hostname.
+func StandsFor(name string, f Facet, s *federation.Service, in *federation.Snapshot) bool {
+	id, ok := resource.ParseClusterName(name)
+	if !ok {
+		id, ok = resource.ParseServerName(name)
+	}
+	if !ok {
+		return true // it has a name of its own, and was built from the service
+	}
+	b := &builder{facet: f, reader: in.Read()}
+	owner, _ := b.firstOwner(in.ByHostname(s.Key.Hostname), id.Port)
+	return strings.EqualFold(string(id.Host), string(s.Key.Hostname)) && owner.service == s
 }
 
 // sees tells that the facet's proxies know of the service.
