@@ -81,13 +81,13 @@ func (c *Client) useURL(transport *http.Transport) error {
 	u, err := url.Parse(c.options.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("the server %q is no address of a hub; write http://HOST:PORT, https://HOST:PORT or unix:PATH", withoutUser(c.options.URL))
+		return fmt.Errorf("%q is not the address of a hub; use http://HOST:PORT, https://HOST:PORT or unix:PATH", withoutUser(c.options.URL))
 	case u.User != nil:
 		return fmt.Errorf("the server %s has a user in it; leave it out, a hub knows its callers by certificates", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("the server %s has more than an address; write %s://%s", u.Host, u.Scheme, u.Host)
 	case u.Scheme == "http" && c.options.TLS != (TLS{}):
-		return fmt.Errorf("the server http://%s is plaintext, yet there are files of TLS; write https, or leave the files out", u.Host)
+		return fmt.Errorf("http://%s is plaintext, but TLS files are given; use https, or remove the files", u.Host)
 	}
 	c.endpoint = u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/graphql") + "/graphql"
 	if u.Scheme == "https" {

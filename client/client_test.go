@@ -119,7 +119,7 @@ func TestErrorsAreTyped(t *testing.T) {
 		},
 		"half an answer": {
 			answering(200, "application/json", `{"data":`),
-			func(err error) bool { var e *client.StatusError; return errors.As(err, &e) }, "no GraphQL",
+			func(err error) bool { var e *client.StatusError; return errors.As(err, &e) }, "not GraphQL",
 		},
 		"a redirect is not followed": {
 			http.RedirectHandler("http://192.0.2.1/", http.StatusTemporaryRedirect),
@@ -158,11 +158,11 @@ func TestBF7BadAddressesAndFilesAreRefused(t *testing.T) {
 		options client.Options
 		want    string
 	}{
-		"no URL":         {client.Options{URL: "hub"}, "no address of a hub"},
-		"no scheme":      {client.Options{URL: "hub.example:8080"}, "no address of a hub"},
-		"empty":          {client.Options{}, "no address of a hub"},
+		"no URL":         {client.Options{URL: "hub"}, "not the address of a hub"},
+		"no scheme":      {client.Options{URL: "hub.example:8080"}, "not the address of a hub"},
+		"empty":          {client.Options{}, "not the address of a hub"},
 		"password":       {client.Options{URL: "https://u:hidden-word@hub"}, "has a user"},
-		"broken":         {client.Options{URL: "https://u:hidden-word@hub:%zz"}, "no address of a hub"},
+		"broken":         {client.Options{URL: "https://u:hidden-word@hub:%zz"}, "not the address of a hub"},
 		"query":          {client.Options{URL: "http://hub/?a=b"}, "more than an address"},
 		"no path":        {client.Options{URL: "unix:"}, "no path"},
 		"socket and TLS": {client.Options{URL: "unix:x", TLS: client.TLS{CA: "a"}}, "no TLS"},

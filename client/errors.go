@@ -70,7 +70,7 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
-	text := fmt.Sprintf("what answers at %s is no GraphQL of a hub: HTTP status %d", e.Server, e.Status)
+	text := fmt.Sprintf("the answer of %s is not GraphQL of a hub: HTTP status %d", e.Server, e.Status)
 	if e.Text != "" {
 		text += fmt.Sprintf(" and %q", e.Text)
 	}

@@ -134,7 +134,7 @@ func TestConfigFilesLoad(t *testing.T) {
 			}
 			file := write(t, filepath.Join(t.TempDir(), "isthmus.yaml"), []byte(text))
 			printed, code := isthmus(t, "serve", "--dev", "--tls-cert", "x", "--config", file)
-			if loaded++; code != 2 || !strings.Contains(printed, "--dev speaks plaintext") {
+			if loaded++; code != 2 || !strings.Contains(printed, "--dev uses plaintext") {
 				t.Errorf("%s: exit %d: %s", page, code, printed)
 			}
 		}
@@ -157,7 +157,7 @@ func TestStartErrorsAreAsDocumented(t *testing.T) {
 		want   string
 	}{
 		{args: nil, want: "mutual TLS needs"},
-		{args: []string{"--dev", "--tls-cert", "x"}, want: "--dev speaks plaintext"},
+		{args: []string{"--dev", "--tls-cert", "x"}, want: "--dev uses plaintext"},
 		{args: []string{"--nope"}, want: "unknown flag"},
 		{args: []string{"--dev", "--etcd-endpoints", "http://10.0.0.1:2379"}, want: "is plaintext to another machine"},
 		{args: []string{"--dev", "--data-dir", "d", "--xds-addr", "0.0.0.0:15010"}, want: "without TLS only"},

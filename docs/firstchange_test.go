@@ -89,7 +89,7 @@ func follow(t *testing.T, o testbed.ProgramOptions, all []step) []string {
 }
 
 var (
-	progressLine = regexp.MustCompile(`(?m)^\d+ of \d+ proxies have it, \d+ acknowledged it\n((?:\d+ of|[a-z]+~.* refused it))`)
+	progressLine = regexp.MustCompile(`(?m)^\d+ of \d+ proxies received it, \d+ accepted it\n((?:\d+ of|[a-z]+~.* rejected it))`)
 	changing     = []*regexp.Regexp{
 		regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`),
 		regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`),

@@ -93,7 +93,7 @@ func (a *applyFlags) check() (output, error) {
 		return output{}, err
 	}
 	if a.prune && a.set == "" {
-		return output{}, usagef("--prune deletes what is gone of a set; name the set with --set")
+		return output{}, usagef("--prune deletes the objects of a set that are not among the manifests; name the set with --set")
 	}
 	if err := a.waiting.check(); err != nil {
 		return output{}, err
@@ -113,7 +113,7 @@ func checkRevision(flag, text string) error {
 		return nil
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < 0 {
-		return usagef("--%s: %q is no revision; \"isthmus history\" lists them", flag, text)
+		return usagef("--%s: %q is not a revision; \"isthmus history\" lists them", flag, text)
 	}
 	return nil
 }

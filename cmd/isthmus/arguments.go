@@ -9,7 +9,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 		if len(args) == n {
 			return nil
 		}
-		return usagef("%q wants %s; see %q", cmd.CommandPath(), what, cmd.CommandPath()+" --help")
+		return usagef("%q needs %s; see %q", cmd.CommandPath(), what, cmd.CommandPath()+" --help")
 	}
 }
 
@@ -18,7 +18,7 @@ func atMost(n int) cobra.PositionalArgs {
 		if len(args) <= n {
 			return nil
 		}
-		return usagef("%q is not an argument of %q; see %q", args[n], cmd.CommandPath(), cmd.CommandPath()+" --help")
+		return usagef("%q takes no argument %q; see %q", cmd.CommandPath(), args[n], cmd.CommandPath()+" --help")
 	}
 }
 
@@ -27,7 +27,7 @@ func atLeastOne(what string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return usagef("%q wants %s; see %q", cmd.CommandPath(), what, cmd.CommandPath()+" --help")
+		return usagef("%q needs %s; see %q", cmd.CommandPath(), what, cmd.CommandPath()+" --help")
 	}
 }
 
@@ -38,5 +38,5 @@ func oneOf(flag, value string, allowed ...string) error {
 			return nil
 		}
 	}
-	return usagef("--%s: %q is none of %s", flag, value, quotedList(allowed))
+	return usagef("--%s: %q is not one of %s", flag, value, quotedList(allowed))
 }

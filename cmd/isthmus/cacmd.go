@@ -14,11 +14,12 @@ import (
 
 func caCommand(io streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "ca", Short: "Show and rotate the certificate authority",
+		Use: "ca", Short: "Show and rotate the certificate authority", Args: noArguments,
 		Long: "Show who signs workload certificates and which roots are trusted, and create a new root.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(caShowCommand(io), caRotateCommand(io))
-	return cmd
+	return finish(cmd)
 }
 
 func caShowCommand(io streams) *cobra.Command {

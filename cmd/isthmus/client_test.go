@@ -21,18 +21,18 @@ func TestBF1WrongUsageOfTheClientIsOneLineAndExit2(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "a.yaml", fmt.Sprintf(manifest1, "a"))
 	for line, want := range map[string]string{
-		"get":                          "wants a kind",
+		"get":                          "needs a kind",
 		"get vs --nope":                "--nope",
 		"get vs -o custom":             "--output",
 		"get vs -o yaml=x":             "only jsonpath",
 		"get vs --server a --server b": "given twice",
 		"get vs -n a -n b":             "given twice",
-		"get vs --server ftp://hub":    "no address of a hub",
+		"get vs --server ftp://hub":    "not the address of a hub",
 		"get vs --server http://127.0.0.1:1 --tls-ca x": "plaintext",
 		"get vs --timeout 10":                           "--timeout",
 		"get vs --timeout -1s":                          "--timeout",
 		"get vs --timeout 1e99h":                        "--timeout",
-		"get vs --context nowhere":                      "no context",
+		"get vs --context nowhere":                      "unknown context",
 		"apply":                                         "-f is missing",
 		"apply extra -f a.yaml":                         "extra",
 		"apply -f a.yaml -f a.yaml":                     "named twice",
@@ -60,7 +60,7 @@ func TestBF1WrongUsageOfTheClientIsOneLineAndExit2(t *testing.T) {
 		"completion":                         "name of a shell",
 		"completion csh":                     "csh",
 		"context use":                        "name of a context",
-		"context use nowhere":                "no context",
+		"context use nowhere":                "unknown context",
 		"describe":                           "KIND/NAME",
 		"api-resources extra":                "extra",
 	} {
@@ -83,7 +83,7 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 		"get vs --server http://127.0.0.1:1":    `isthmus serve --dev`,
 		"get vs --server unix:nothing":          `isthmus serve --dev`,
 		"get vs --server https://127.0.0.1:1":   `isthmus serve --dev`,
-		"apply -f nothing.yaml":                 "that is there",
+		"apply -f nothing.yaml":                 "existing file or folder",
 		"apply -f empty":                        "isthmus delete",
 		"apply -f empty -R":                     "isthmus delete",
 		"get vs --server http://hub.invalid:80": "check --server",
@@ -161,8 +161,8 @@ func TestBadFilesOfContextsAreRefused(t *testing.T) {
 		"contexts: [{name: a, sever: x}]":             "sever",
 		"contexts: [{name: a}, {name: a}]":            "contexts[1].name",
 		"contexts: [{server: x}]":                     "contexts[0].name",
-		"current: a":                                  `no context "a"`,
-		"current: c\ncontexts: [{name: a}]":           "it has a",
+		"current: a":                                  `unknown context "a"`,
+		"current: c\ncontexts: [{name: a}]":           "it defines a",
 		"\tnot YAML":                                  "config.yaml",
 		"contexts: [{name: a}]\ncontexts: []":         "contexts",
 		"contexts: [{name: a, server: x, server: y}]": "server",
@@ -377,17 +377,17 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 		says   string
 		failed string
 	}{
-		"at once":   {rollout(client.Rollout{Delivered: 2, Acked: 2, Reached: &yes}), nil, "2 of 2 proxies have it, 2 acknowledged it\n", ""},
+		"at once":   {rollout(client.Rollout{Delivered: 2, Acked: 2, Reached: &yes}), nil, "2 of 2 proxies received it, 2 accepted it\n", ""},
 		"nobody":    {rollout(client.Rollout{Reached: &yes}), nil, "no connected proxy", ""},
-		"not known": {client.Outcome{}, nil, "", "does not know"},
+		"not known": {client.Outcome{}, nil, "", "cannot tell"},
 		"later": {
 			rollout(client.Rollout{Pending: 2, Reached: &no}),
 			[]client.Outcome{
 				rollout(client.Rollout{Pending: 1, Delivered: 1, Acked: 1, Reached: &no}), rollout(client.Rollout{Delivered: 2, Acked: 2, Reached: &yes}),
 			},
-			"0 of 2 proxies have it, 0 acknowledged it\n1 of 2 proxies have it, 1 acknowledged it\n2 of 2 proxies have it, 2 acknowledged it\n", "",
+			"0 of 2 proxies received it, 0 accepted it\n1 of 2 proxies received it, 1 accepted it\n2 of 2 proxies received it, 2 accepted it\n", "",
 		},
-		"refused": {rollout(refusal), nil, "p2 refused it: port 0\n", "1 refused it"},
+		"refused": {rollout(refusal), nil, "p2 rejected it: port 0\n", "1 rejected it"},
 		"refused later": {
 			rollout(client.Rollout{Pending: 2, Reached: &no}),
 			[]client.Outcome{{UserErrors: []client.UserError{{Code: "BUSY", Message: "m", Line: &zero}}}},
@@ -409,7 +409,7 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 	}
 	late := &session{io: streams{err: &text{}}, timeout: time.Nanosecond}
 	err := late.await(t.Context(), &waiting{state: "acked"}, rollout(client.Rollout{Pending: 1, Reached: &no}), nil)
-	if err == nil || !strings.Contains(err.Error(), "--timeout") || !strings.Contains(err.Error(), "the change is made") {
+	if err == nil || !strings.Contains(err.Error(), "--timeout") || !strings.Contains(err.Error(), "the change was made") {
 		t.Errorf("when the time is over: %v", err)
 	}
 }

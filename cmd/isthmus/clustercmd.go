@@ -12,11 +12,12 @@ import (
 
 func clusterCommand(io streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "cluster", Short: "Attach and detach clusters",
+		Use: "cluster", Short: "Attach and detach clusters", Args: noArguments,
 		Long: `Attach and detach clusters while the hub runs. "isthmus get clusters" lists them.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(attachCommand(io), rotateCommand(io), confirmCommand(io), detachCommand(io))
-	return cmd
+	return finish(cmd)
 }
 
 // clusterFlags are those of attach and rotate.
@@ -48,9 +49,9 @@ it. A kubeconfig must have its certificates and tokens inline; "kubectl config v
   isthmus cluster attach dc1 --consul-address https://consul.example:8501 --token-file token`,
 	}
 	c.bind(cmd, &r)
-	cmd.Flags().StringVar(&c.network, "network", "", "`NETWORK` of its endpoints (default: what the cluster names itself, else default)")
-	cmd.Flags().IntVar(&c.precedence, "precedence", 0, "who wins when clusters disagree: the lower `NUMBER` (default 100)")
-	cmd.Flags().StringSliceVar(&c.aliases, "alias", nil, "further `NAME` by which its proxies and tokens name it, such as Kubernetes; repeatable")
+	cmd.Flags().StringVar(&c.network, "network", "", "`NETWORK` of its endpoints (default: the label of the cluster's kube-system namespace, else default)")
+	cmd.Flags().IntVar(&c.precedence, "precedence", 0, "precedence where clusters disagree: the lower `NUMBER` wins (default 100)")
+	cmd.Flags().StringSliceVar(&c.aliases, "alias", nil, "additional `NAME` of the cluster in proxies and tokens, such as Kubernetes; may be repeated")
 	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, args []string) error {
 		kubernetes, consul, err := c.read(io.in)
 		if err != nil {
@@ -158,8 +159,9 @@ func tellCluster(io streams, o client.ClusterOutcome, t told) error {
 			return err
 		}
 	}
+	was := map[bool]string{false: "was not", true: "would not be"}[t.dry]
 	if len(o.UserErrors) > 0 {
-		return failed{code: exitFailed, text: fmt.Sprintf("cluster %s would not be, or was not, %s; correct this and repeat", t.id, t.did)}
+		return failed{code: exitFailed, text: fmt.Sprintf("cluster %s %s %s; correct this and repeat", t.id, was, t.did)}
 	}
 	if t.dry {
 		_, err := fmt.Fprintf(io.out, "cluster %s would be %s\n", t.id, t.did)

@@ -109,7 +109,7 @@ func TestR44OneThingIsFoundByItsName(t *testing.T) {
 			t.Errorf("%s reads lists: %s", line, errText)
 		}
 	}
-	if code, _, errText := command(t, "get", "svc", "hullo"); code != exitFailed || !strings.Contains(errText, "there is no") {
+	if code, _, errText := command(t, "get", "svc", "hullo"); code != exitFailed || !strings.Contains(errText, "not found") {
 		t.Errorf("exit %d: %s", code, errText)
 	}
 }

@@ -122,9 +122,9 @@ func (f contextsFile) choose(name string) (hubContext, error) {
 		names = append(names, c.Name)
 	}
 	if len(names) == 0 {
-		return hubContext{}, usagef("there is no context %q: %s has none; write one there", name, f.path)
+		return hubContext{}, usagef("unknown context %q: %s defines none; add one there", name, f.path)
 	}
-	return hubContext{}, usagef("there is no context %q in %s; it has %s", name, f.path, strings.Join(names, ", "))
+	return hubContext{}, usagef("unknown context %q in %s; it defines %s", name, f.path, strings.Join(names, ", "))
 }
 
 // withCurrent is the text of a file with another current context; all else,

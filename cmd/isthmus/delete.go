@@ -75,7 +75,7 @@ func (d *deleteFlags) run(ctx context.Context, s *session, args []string) error 
 
 func (d *deleteFlags) check(args []string) (output, error) {
 	if (len(args) == 0) == (len(d.files) == 0) {
-		return output{}, usagef("\"isthmus delete\" wants either a kind with names or -f; see \"isthmus delete --help\"")
+		return output{}, usagef("\"isthmus delete\" needs either a kind with names or -f; see \"isthmus delete --help\"")
 	}
 	if err := checkDryRun(d.dryRun); err != nil {
 		return output{}, err
@@ -108,9 +108,9 @@ func (d *deleteFlags) objects(ctx context.Context, s *session, args []string) ([
 	for _, t := range targets {
 		switch {
 		case t.hub != "":
-			return nil, usagef("%s come from clusters and proxies themselves and cannot be deleted here; objects are named with their group, as clusters.isthmus.dev", t.hub)
+			return nil, usagef("%s are a view of the hub and cannot be deleted; name a kind of \"isthmus api-resources\" with its group, such as clusters.isthmus.dev", t.hub)
 		case len(t.names) == 0:
-			return nil, usagef("the names of the %s are missing; \"isthmus get %s\" lists them", t.plural(), t.word)
+			return nil, usagef("no name is given; \"isthmus get %[2]s\" lists the %[1]s", t.plural(), t.word)
 		}
 		for _, n := range t.names {
 			all = append(all, client.ObjectRefInput{Group: t.kind.Group, Kind: t.kind.Kind, Namespace: &n.namespace, Name: n.name})

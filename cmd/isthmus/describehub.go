@@ -94,13 +94,9 @@ func (s *session) describeCluster(ctx context.Context, t target, n named) error 
 }
 
 func (s *session) describeProxy(ctx context.Context, t target, n named) error {
-	answer, err := client.ProxyDetails(ctx, s, n.name)
+	of, err := s.proxyByName(ctx, t, n)
 	if err != nil {
 		return err
-	}
-	of := answer.Proxy
-	if of == nil {
-		return notFound(t, n)
 	}
 	if err := printLines(s.io.out,
 		line{"Node ID", of.NodeID}, line{"Type", string(of.Type)}, line{"Mode", string(of.RouterMode)}, line{"Cluster", of.ClusterID},

@@ -86,7 +86,7 @@ type getting struct {
 
 func (s *session) get(ctx context.Context, given getFlags, args []string) error {
 	if given.all && given.given {
-		return usagef("-n and -A contradict each other; leave out one")
+		return usagef("-n and -A cannot be used together; remove one")
 	}
 	o, err := parseOutput(given.output, "table", "wide", "yaml", "json", "name", "jsonpath")
 	if err != nil {
@@ -121,11 +121,11 @@ func (g *getting) check(targets []target, given getFlags) error {
 	for _, t := range targets {
 		switch {
 		case given.selector != "" && (t.hub != "" || len(t.names) > 0):
-			return usagef("-l selects among objects of the configuration; leave it out for %s", t.plural())
+			return usagef("-l selects objects of the configuration; remove it for %s", t.plural())
 		case given.all && len(t.names) > 0:
-			return usagef("-A has no meaning for things that are named; write -n NAMESPACE")
+			return usagef("-A cannot be used with names; use -n NAMESPACE")
 		case given.watch && (len(targets) > 1 || len(t.names) > 1):
-			return usagef("-w follows one kind, or one object; leave out the others")
+			return usagef("-w follows one kind or one object; remove the others")
 		}
 	}
 	return nil
@@ -199,7 +199,7 @@ func notFound(t target, n named) error {
 	if t.namespaced() {
 		in, all = fmt.Sprintf(" in namespace %q", n.namespace), " -A"
 	}
-	return fmt.Errorf("there is no %q among the %s%s; \"isthmus get %s%s\" lists what there is", n.name, t.plural(), in, t.word, all)
+	return fmt.Errorf("%s %q not found%s; \"isthmus get %s%s\" lists them", t.plural(), n.name, in, t.word, all)
 }
 
 // elsewhere is that an object is not there, and where one of its name is.
@@ -209,8 +209,8 @@ func (s *session) elsewhere(ctx context.Context, t target, n named) error {
 		if err != nil {
 			break
 		}
-		return fmt.Errorf("there is no %q among the %s in namespace %q; there is one in namespace %q: write -n %s",
-			n.name, t.plural(), n.namespace, o.Namespace, o.Namespace)
+		return fmt.Errorf("%s %q not found in namespace %q; there is one in namespace %q: use -n %s",
+			t.plural(), n.name, n.namespace, o.Namespace, o.Namespace)
 	}
 	return notFound(t, n)
 }
@@ -233,10 +233,14 @@ func (s *session) printTable(g *getting, t target, shown []item) error {
 }
 
 func nothing(g *getting, t target) string {
-	if !t.namespaced() || g.which.namespace == nil {
-		return "there are no " + t.plural()
+	text := "there are no " + t.plural()
+	if g.which.labels != nil && !g.which.labels.Empty() {
+		text += fmt.Sprintf(" with labels that match %q", g.which.labels)
 	}
-	return fmt.Sprintf("there are no %s in namespace %q; -A looks in all", t.plural(), *g.which.namespace)
+	if t.namespaced() && g.which.namespace != nil {
+		text += fmt.Sprintf(" in namespace %q; -A looks in all", *g.which.namespace)
+	}
+	return text
 }
 
 // cells leaves out the columns that were not asked for.

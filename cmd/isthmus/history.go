@@ -70,7 +70,7 @@ func (s *session) object(ctx context.Context, args []string, namespace string) (
 		return target{}, named{}, usagef("name one object: KIND NAME or KIND/NAME")
 	}
 	if targets[0].hub != "" {
-		return target{}, named{}, usagef("%s are no objects of the configuration; those are named with their group, as clusters.isthmus.dev", targets[0].hub)
+		return target{}, named{}, usagef("%s are a view of the hub, not objects of the configuration; name a kind of \"isthmus api-resources\" with its group, such as clusters.isthmus.dev", targets[0].hub)
 	}
 	return targets[0], targets[0].names[0], nil
 }
@@ -172,7 +172,7 @@ func (s *session) steps(ctx context.Context, of client.Ref, limit int) (client.O
 		}
 	}
 	if len(steps) == 0 {
-		return client.ObjectSteps{}, fmt.Errorf("%s is not there, and the history does not know it; \"isthmus history\" shows what was done", refName(of))
+		return client.ObjectSteps{}, fmt.Errorf("%s does not exist and is not in the history; \"isthmus history\" lists all changes", refName(of))
 	}
 	return client.ObjectSteps{Nodes: steps}, nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"isthmus.dev/isthmus/client"
@@ -26,11 +28,48 @@ func (s *session) hubItem(ctx context.Context, t target, n named) (item, error) 
 		}
 		return networkItem(*answer.Network)
 	}
-	answer, err := client.ProxyDetails(ctx, s, n.name)
-	if err != nil || answer.Proxy == nil {
-		return item{}, orNotFound(err, t, n)
+	proxy, err := s.proxyByName(ctx, t, n)
+	if err != nil {
+		return item{}, err
 	}
-	return proxyItem(*answer.Proxy)
+	return proxyItem(proxy)
+}
+
+// proxyByName finds a proxy by its node ID or the third part of it, with CLUSTER/
+// before it where several clusters have such a proxy.
+func (s *session) proxyByName(ctx context.Context, t target, n named) (client.ProxySummary, error) {
+	answer, err := client.ProxyDetails(ctx, s, n.name)
+	if err != nil {
+		return client.ProxySummary{}, err
+	}
+	if answer.Proxy != nil {
+		return *answer.Proxy, nil
+	}
+	found := map[string]client.ProxySummary{}
+	for one, err := range s.Proxies(ctx) {
+		if err != nil {
+			return client.ProxySummary{}, err
+		}
+		if isNamed(one, n.name) {
+			found[one.ClusterID+"/"+one.NodeID] = one
+		}
+	}
+	names := slices.Sorted(maps.Keys(found))
+	switch len(names) {
+	case 0:
+		return client.ProxySummary{}, notFound(t, n)
+	case 1:
+		return found[names[0]], nil
+	}
+	return client.ProxySummary{}, fmt.Errorf("%q is the name of several proxies; use one of %s", n.name, strings.Join(names, ", "))
+}
+
+func isNamed(proxy client.ProxySummary, name string) bool {
+	if proxy.NodeID == name || proxy.ClusterID+"/"+proxy.NodeID == name {
+		return true
+	}
+	parts := strings.Split(proxy.NodeID, "~")
+	return len(parts) > 2 && (parts[2] == name || proxy.ClusterID+"/"+parts[2] == name)
 }
 
 func orNotFound(err error, t target, n named) error {
@@ -74,5 +113,5 @@ func (s *session) fullName(ctx context.Context, t target, n named) (named, error
 	case 1:
 		return named{namespace: n.namespace, name: found[0]}, nil
 	}
-	return n, fmt.Errorf("%q may be each of the services %s; write which", n.name, strings.Join(found, ", "))
+	return n, fmt.Errorf("%q is the name of several services; use one of %s", n.name, strings.Join(found, ", "))
 }

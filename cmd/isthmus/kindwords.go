@@ -77,7 +77,7 @@ func (v vocabulary) sort(word string) (sort, error) {
 	}
 	switch len(found) {
 	case 0:
-		return sort{}, usagef("the hub has no kind %q%s; \"isthmus api-resources\" lists what it has", word, didYouMean(word, v.words()))
+		return sort{}, usagef("unknown kind %q%s; \"isthmus api-resources\" lists the kinds", word, didYouMean(word, v.words()))
 	case 1:
 		return sort{kind: found[0]}, nil
 	}

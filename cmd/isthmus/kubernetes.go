@@ -78,6 +78,9 @@ func (s surroundings) beside(ctx context.Context, what func(context.Context), ru
 // allow is the address policy as a check of one connection.
 func (s surroundings) allow(to netip.AddrPort) error {
 	if why := s.policy.Refuse(to.Addr(), to.Port()); why != "" {
+		if to.Addr().IsLoopback() && !s.policy.AllowLoopback {
+			why += ", which the hub uses with --dev only"
+		}
 		return fmt.Errorf("the address %s %s", to, why)
 	}
 	return nil

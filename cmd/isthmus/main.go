@@ -114,8 +114,13 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if cmd.HasParent() {
-		return usagef("%q is not an argument of %q%s; see %q", args[0], cmd.CommandPath(), didYouMean(args[0], commandNames(cmd)), cmd.CommandPath()+" --help")
+	switch {
+	case cmd.HasSubCommands() && cmd.HasParent():
+		return usagef("unknown command %q of %q%s; see %q", args[0], cmd.CommandPath(), didYouMean(args[0], commandNames(cmd)), cmd.CommandPath()+" --help")
+	case cmd.Flags().Lookup("filename") != nil:
+		return usagef("%q takes no argument %q; name files with -f; see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
+	case cmd.HasParent():
+		return usagef("%q takes no argument %q; see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
 	}
 	return usagef("unknown command %q%s; see %q", args[0], didYouMean(args[0], commandNames(cmd)), cmd.CommandPath()+" --help")
 }

@@ -47,7 +47,7 @@ func (s *sources) read(stdin io.Reader) ([]client.ManifestInput, error) {
 			return fmt.Errorf("%s: the manifests have more than %d MiB up to here; apply them in parts", name, maxManifests>>20)
 		}
 		if !utf8.Valid(data) {
-			return fmt.Errorf("%s: the file is no text in UTF-8; write it anew", name)
+			return fmt.Errorf("%s: the file is not UTF-8 text; convert it", name)
 		}
 		if slices.ContainsFunc(all, func(m client.ManifestInput) bool { return m.Name == name }) {
 			return usagef("-f: %s is named twice; name it once", name)
@@ -76,7 +76,7 @@ func (s *sources) readOne(name string, stdin io.Reader, add func(string, []byte)
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return fmt.Errorf("-f: %w; name a file or a folder that is there", err)
+		return fmt.Errorf("-f: %w; name an existing file or folder", err)
 	}
 	if info.IsDir() {
 		return s.readFolder(name, add)
@@ -104,6 +104,9 @@ func (s *sources) readFolder(dir string, add func(string, []byte) error) error {
 	}
 	for _, name := range names {
 		data, err := readRegular(name, root.Stat, root.Open)
+		if err != nil && isLink(root, name) {
+			return fmt.Errorf("-f %s: %s is a symbolic link that leads out of the folder or to nothing; put the file itself there: %w", dir, name, err)
+		}
 		if err != nil {
 			return fmt.Errorf("-f %s: %w", dir, err)
 		}
@@ -114,11 +117,16 @@ func (s *sources) readFolder(dir string, add func(string, []byte) error) error {
 	return nil
 }
 
+func isLink(root *os.Root, name string) bool {
+	info, err := root.Lstat(name)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
 func (s *sources) deeper() string {
 	if s.recursive {
 		return ""
 	}
-	return " (-R looks in the folders below it, too)"
+	return " (-R includes subfolders)"
 }
 
 // namesIn lists the manifests of a folder, sorted. Hidden folders, like those of
@@ -154,7 +162,7 @@ func readRegular(name string, stat func(string) (fs.FileInfo, error), open func(
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file; only those are read", name)
+		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	f, err := open(name)
 	if err != nil {

@@ -28,6 +28,8 @@ func nextStep(err error) string {
 	var status *client.StatusError
 	var unreachable *client.UnreachableError
 	switch {
+	case errors.As(err, &status) && strings.Contains(status.Text, "HTTP request to an HTTPS server"):
+		return "the hub uses TLS there; use https:// in --server"
 	case errors.As(err, &status):
 		return "check --server, ISTHMUS_SERVER or the context (\"isthmus context show\")"
 	case errors.As(err, &unreachable):
@@ -58,11 +60,11 @@ func answerStep(code string) string {
 	case "INTERNAL":
 		return "the hub's log has more under that ID"
 	case "BAD_USER_INPUT":
-		return "correct the request and repeat; --help says what flags take"
+		return "correct the request and repeat; --help lists the values of flags"
 	case "NOT_FOUND":
-		return "\"isthmus get\" and \"isthmus history\" list what there is"
+		return "\"isthmus get services -A\", \"isthmus get proxies\" and \"isthmus history\" list what exists"
 	case "CONFLICT", "PRECONDITION_FAILED":
-		return "look at what is there now, then repeat"
+		return "read the current state, then repeat"
 	}
 	return "if the hub is of another version than this program (\"isthmus version\"), use the program of its version"
 }
@@ -76,15 +78,17 @@ func unreachableStep(err error) string {
 	case errors.Is(err, errTimeout), errors.Is(err, context.DeadlineExceeded):
 		return "wait longer with --timeout, or check --server"
 	case errors.Is(err, context.Canceled):
-		return "it was interrupted; repeat it"
+		return "it was interrupted; run it again"
 	case errors.As(err, &unknownCA):
 		return "name the CA that signs the hub's certificate with --tls-ca or ISTHMUS_TLS_CA"
 	case errors.As(err, &wrongName), errors.As(err, &invalid):
-		return "use the name that the hub's certificate has, and a certificate that holds now"
+		return "connect to a name in the hub's certificate (--server), and check that the certificate has not expired"
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return "the hub speaks plaintext there; write http:// in --server"
+		return "the hub uses plaintext there; use http:// in --server"
+	case strings.Contains(err.Error(), "malformed HTTP response"):
+		return "this is not GraphQL, but perhaps the hub's xDS address; use that of --graphql-addr, by default port 8080"
 	case strings.Contains(err.Error(), "remote error: tls:"):
-		return "the hub wants a certificate that its CA signed; name it with --tls-cert and --tls-key"
+		return "the hub requires a client certificate signed by a CA of its --tls-client-ca; name it with --tls-cert and --tls-key"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return "start a hub with \"isthmus serve --dev\", or name yours with --server, ISTHMUS_SERVER or a context"
 	}

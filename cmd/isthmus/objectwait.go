@@ -66,9 +66,9 @@ func (p *progress) late(ctx context.Context) error {
 	}
 	p.done()
 	if errors.Is(context.Cause(ctx), context.Canceled) {
-		return fmt.Errorf("interrupted (%s); repeat it to go on waiting", told)
+		return fmt.Errorf("interrupted (%s); run the command again to continue to wait", told)
 	}
-	return fmt.Errorf("not within %s (%s); wait longer with --timeout, or look with \"isthmus describe\" and \"isthmus get proxies\"", p.timeout, told)
+	return fmt.Errorf("timed out after %s (%s); wait longer with --timeout, or look with \"isthmus describe\" and \"isthmus get proxies\"", p.timeout, told)
 }
 
 // look asks for the objects that are left and says how far they are. An error is
@@ -112,26 +112,26 @@ func (w *objectWait) standing(of client.Ref, o *client.ObjectSummary) (text stri
 	name := refName(of)
 	switch {
 	case o == nil && (w.until == forDeleted || w.mayGo):
-		return name + " is gone", true, nil
+		return name + " does not exist", true, nil
 	case o == nil:
-		return "", false, fmt.Errorf("there is no %s; \"isthmus get\" lists what there is, -n names its namespace", name)
+		return "", false, fmt.Errorf("%s does not exist; name its namespace with -n, or list the objects with \"isthmus get\"", name)
 	case w.until == forDeleted:
-		return name + " is still there", false, nil
+		return name + " still exists", false, nil
 	case o.Status.Pending == nil || o.Status.Delivered == nil:
-		return "", false, fmt.Errorf("this hub does not know how far %s is with proxies; look with \"isthmus get proxies\"", name)
+		return "", false, fmt.Errorf("this hub cannot tell which proxies have %s; look with \"isthmus get proxies\"", name)
 	}
 	acked, refused := *o.Status.Acked, *o.Status.Rejected
 	all := acked + refused + *o.Status.Pending
 	switch {
 	case all == 0:
-		return name + ": no connected proxy is concerned", true, nil
+		return name + ": no connected proxy is affected", true, nil
 	case w.until == forDelivered:
 		return fmt.Sprintf("%s: sent to %d of %d proxies", name, *o.Status.Delivered, all), *o.Status.Delivered == all, nil
 	case refused > 0:
-		return "", false, fmt.Errorf("%s: %d of %d proxies refused it; \"isthmus describe %s\" has their words",
+		return "", false, fmt.Errorf("%s: %d of %d proxies rejected it; \"isthmus describe %s\" shows their messages",
 			name, refused, all, strings.TrimSpace(of.Kind+" "+of.Name+namespaceFlag(of.Namespace)))
 	}
-	return fmt.Sprintf("%s: acknowledged by %d of %d proxies", name, acked, all), acked == all, nil
+	return fmt.Sprintf("%s: accepted by %d of %d proxies", name, acked, all), acked == all, nil
 }
 
 func namespaceFlag(namespace string) string {

@@ -28,7 +28,7 @@ func parseOutput(text string, allowed ...string) (output, error) {
 	o := output{sort: sort, template: template}
 	if sort == "jsonpath" {
 		if template == "" {
-			return output{}, usagef("-o jsonpath wants a template, such as jsonpath={.items[*].metadata.name}")
+			return output{}, usagef("-o jsonpath needs a template, such as jsonpath={.items[*].metadata.name}")
 		}
 		if _, err := o.path(); err != nil {
 			return output{}, err

@@ -21,7 +21,7 @@ type waiting struct {
 func (w *waiting) bind(f *pflag.FlagSet) {
 	f.StringVar(&w.state, "wait", "", "wait until proxies have the change: `STATE` is acked (also without a value) or delivered")
 	f.Lookup("wait").NoOptDefVal = "acked"
-	f.Float64Var(&w.share, "share", 1, "of how many of the proxies concerned --wait waits, 0 to 1")
+	f.Float64Var(&w.share, "share", 1, "the share of the affected proxies that --wait waits for, 0 to 1")
 }
 
 func (w *waiting) check() error {
@@ -87,7 +87,7 @@ func (s *session) await(ctx context.Context, w *waiting, of client.Outcome, agai
 		r := of.Rollout
 		switch {
 		case r == nil:
-			return fmt.Errorf("the change is made, but this hub does not know how far it is with proxies; look with \"isthmus get proxies\"")
+			return fmt.Errorf("the change was made, but this hub cannot tell which proxies have it; look with \"isthmus get proxies\"")
 		case r.Reached != nil && *r.Reached:
 			return p.last(rolloutText(r))
 		case r.Reached == nil: // a finding says which proxies are not counted
@@ -97,7 +97,7 @@ func (s *session) await(ctx context.Context, w *waiting, of client.Outcome, agai
 					return err
 				}
 			}
-			return p.last(rolloutText(r) + ", of those that this hub serves")
+			return p.last(rolloutText(r) + " (only proxies of this hub are counted)")
 		}
 		left := s.timeout - time.Since(p.began)
 		final := w.state == "acked" && r.Pending == 0 && r.Delivered == r.Acked+r.Rejected && r.Rejected > 0
@@ -109,7 +109,7 @@ func (s *session) await(ctx context.Context, w *waiting, of client.Outcome, agai
 		next, err := again(bounded, min(left, turn))
 		cancel()
 		if err != nil {
-			return fmt.Errorf("the change is made, but waiting for proxies failed: %w", err)
+			return fmt.Errorf("the change was made, but waiting for proxies failed: %w", err)
 		}
 		if len(next.UserErrors) > 0 {
 			return refused(s.io, next.UserErrors)
@@ -122,11 +122,11 @@ func (s *session) await(ctx context.Context, w *waiting, of client.Outcome, agai
 func rolloutText(r *client.Rollout) string {
 	all := r.Pending + r.Delivered
 	if all == 0 {
-		return "no connected proxy is concerned"
+		return "no connected proxy is affected"
 	}
-	text := fmt.Sprintf("%d of %d proxies have it, %d acknowledged it", r.Delivered, all, r.Acked)
+	text := fmt.Sprintf("%d of %d proxies received it, %d accepted it", r.Delivered, all, r.Acked)
 	if r.Rejected > 0 {
-		text += fmt.Sprintf(", %d refused it", r.Rejected)
+		text += fmt.Sprintf(", %d rejected it", r.Rejected)
 	}
 	return text
 }
@@ -169,10 +169,10 @@ func (p *progress) failure(r *client.Rollout) error {
 	p.done()
 	for _, one := range r.Proxies.Nodes {
 		if orEmpty(one.Error) != "" {
-			_, _ = fmt.Fprintf(p.io.err, "%s refused it: %s\n", one.NodeID, *one.Error) // nobody to tell if it fails
+			_, _ = fmt.Fprintf(p.io.err, "%s rejected it: %s\n", one.NodeID, *one.Error) // nobody to tell if it fails
 		}
 	}
 	next := "look with \"isthmus get proxies\", wait longer with --timeout, or go back with \"isthmus rollback\""
-	return failed{code: exitFailed, text: fmt.Sprintf("the change is made, but after %s %s; %s",
+	return failed{code: exitFailed, text: fmt.Sprintf("the change was made, but after %s %s; %s",
 		time.Since(p.began).Round(100*time.Millisecond), rolloutText(r), next)}
 }

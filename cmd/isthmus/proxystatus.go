@@ -11,10 +11,11 @@ func proxyStatusCommand(io streams) *cobra.Command {
 	var r remote
 	var given getFlags
 	cmd := &cobra.Command{
-		Use: "status [NODE…]", Short: "Show whether proxies have the current resources",
+		Use: "status [PROXY…]", Short: "Show whether proxies have the current resources",
 		Long: `Show whether proxies have the current resources, for each resource type. For a
-proxy that you name by its node ID, also shows versions and errors.`,
-		Example: "  isthmus proxy status\n  isthmus proxy status -w",
+proxy that you name by its node ID, or by the third part of it, also shows versions
+and errors.`,
+		Example: "  isthmus proxy status\n  isthmus proxy status -w\n  isthmus proxy status web-1.shop",
 	}
 	r.bind(cmd.Flags())
 	cmd.Flags().StringVarP(&given.output, "output", "o", "wide", "`FORMAT` of the list: table, wide, yaml, json, name or jsonpath=TEMPLATE")

@@ -75,7 +75,7 @@ func (q *queryFlags) run(ctx context.Context, s *session, args []string) error {
 func (q *queryFlags) document(io streams, args []string) (string, error) {
 	switch {
 	case (len(args) == 0) == (q.file == ""):
-		return "", usagef("\"isthmus query\" wants either a document or -f; see \"isthmus query --help\"")
+		return "", usagef("\"isthmus query\" needs either a document or -f; see \"isthmus query --help\"")
 	case len(args) == 1:
 		return args[0], nil
 	case q.file == stdinName:
@@ -111,7 +111,7 @@ func (q *queryFlags) read(operation *ast.OperationDefinition) (map[string]any, e
 		name, text, ok := strings.Cut(given, "=")
 		name = strings.TrimPrefix(name, "$")
 		if !ok || name == "" {
-			return nil, usagef("-v: %q is no variable with a value; write NAME=VALUE", given)
+			return nil, usagef("-v: %q is not NAME=VALUE", given)
 		}
 		if _, twice := values[name]; twice {
 			return nil, usagef("-v: %s is given twice; give it once", name)

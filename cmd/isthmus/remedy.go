@@ -9,27 +9,27 @@ type codesRemedy struct {
 // remedies are those of every code, the more particular first.
 func remedies() []codesRemedy {
 	return []codesRemedy{
-		{[]string{"CONFLICT"}, "leave the fields of other managers out, or take them over with --force-conflicts"},
+		{[]string{"CONFLICT"}, "remove the fields that other managers own, or take them over with --force-conflicts"},
 		{
 			[]string{"PRECONDITION_FAILED"},
-			"somebody else was faster: look with \"isthmus diff\" and \"isthmus history\", then repeat with the present revision",
+			"the configuration has changed: look with \"isthmus diff\" and \"isthmus history\", then repeat with the current revision",
 		},
 		{[]string{"IDEMPOTENCY_KEY_REUSED"}, "another request had this key: repeat with a new one; every command line makes its own"},
 		{
 			[]string{"UNAVAILABLE"},
-			"\"isthmus query '{ configSources { name trouble { message } } }'\" shows how the store is; when it answers, \"isthmus history\" says whether the change was made: if not, repeat it",
+			"\"isthmus query '{ configSources { name trouble { message } } }'\" shows the state of the store; when it answers, \"isthmus history\" says whether the change was made: if not, repeat it",
 		},
 		{[]string{"BUSY"}, "repeat it"},
 		{[]string{"STORAGE_FULL"}, "the store is full: delete what is not needed, or give it more room"},
-		{[]string{"STORE_REFUSED", "TOO_LARGE", "TOO_MANY_DOCUMENTS"}, "it is too much at once: divide it, and apply the parts one after the other"},
+		{[]string{"STORE_REFUSED", "TOO_LARGE", "TOO_MANY_DOCUMENTS"}, "the request is too large: split it, and apply the parts one after the other"},
 		{[]string{"READ_ONLY"}, "change the object where it comes from; \"isthmus describe\" says where that is"},
 		{[]string{"PROTECTED"}, "keep the protected objects among the manifests, or apply them without their annotation first"},
-		{[]string{"NOT_FOUND"}, "\"isthmus get\" lists what there is; --ignore-not-found takes what is gone as deleted"},
-		{[]string{"NOTHING_TO_DO"}, "name what to delete; \"isthmus get\" lists what there is"},
+		{[]string{"NOT_FOUND"}, "\"isthmus get\" lists the objects; --ignore-not-found treats missing objects as deleted"},
+		{[]string{"NOTHING_TO_DO"}, "name what to delete; \"isthmus get\" lists the objects"},
 		{[]string{"UNKNOWN_REVISION"}, "\"isthmus history\" lists the revisions"},
 		{[]string{"UNKNOWN_KIND", "UNKNOWN_VERSION"}, "correct the manifests and repeat; \"isthmus api-resources -o wide\" lists kinds and versions"},
-		{[]string{"INTERNAL"}, "this is a defect of the hub: its log says more"},
-		{[]string{"INVALID_REQUEST", "INVALID_TTL"}, "correct the request and repeat; --help says what flags take"},
+		{[]string{"INTERNAL"}, "this is a bug in the hub: its log has the details"},
+		{[]string{"INVALID_REQUEST", "INVALID_TTL"}, "correct the request and repeat; --help lists the values of flags"},
 		{ofManifests(), "correct the manifests and repeat; \"isthmus validate\" checks without a hub, \"isthmus diff\" with it"},
 	}
 }

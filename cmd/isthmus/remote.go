@@ -59,7 +59,7 @@ type session struct {
 // open joins flags, environment and contexts; it opens no connection.
 func (r *remote) open(io streams) (*session, error) {
 	if r.timeout <= 0 {
-		return nil, usagef("--timeout: %s is no length of time; write one such as 30s", r.timeout)
+		return nil, usagef("--timeout: %s is not a positive duration, such as 30s", r.timeout)
 	}
 	to, err := r.place()
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *remote) open(io streams) (*session, error) {
 	}
 	c, err := client.New(options)
 	if err != nil {
-		return nil, usagef("%w (--server, --tls-ca, --tls-cert and --tls-key, their environment variables, or the context say so)", err)
+		return nil, usagef("%w (from --server, --tls-ca, --tls-cert, --tls-key, their environment variables, or the context)", err)
 	}
 	return &session{
 		Client: c, io: io, look: newLook(io, r.noColor), timeout: r.timeout, namespace: cmp.Or(to.Namespace, defaultNamespace),
@@ -150,7 +150,7 @@ func withStream(r *remote, io streams, do func(ctx context.Context, s *session, 
 // finish makes a command one of the client's: wrong flags lead to its help.
 func finish(cmd *cobra.Command) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see %q", err, cmd.CommandPath()+" --help")
+		return usagef("%w%s; see %q", err, flagMeant(cmd, err), cmd.CommandPath()+" --help")
 	})
 	return cmd
 }

@@ -152,11 +152,11 @@ func (s *settings) checkTLS(f flags) error {
 	}
 	switch {
 	case s.dev && f.tlsCert+f.tlsKey+f.tlsClientCA != "":
-		return usagef("--dev speaks plaintext and takes no --tls-cert, --tls-key, --tls-client-ca; leave out one or the other")
+		return usagef("--dev uses plaintext and excludes --tls-cert, --tls-key and --tls-client-ca; remove one or the other")
 	case s.dev:
 		s.tls = server.CertificateFiles{}
 	case len(missing) > 0:
-		return usagef("mutual TLS needs %s; give it, or use --dev for plaintext on loopback addresses", strings.Join(missing, ", "))
+		return usagef("mutual TLS needs %s; set all three, or use --dev for plaintext on loopback addresses", strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (s *settings) checkAddresses() error {
 	var wrong []error
 	for _, l := range s.listeners() {
 		if other, taken := used[l.addr]; taken {
-			wrong = append(wrong, usagef("%s and %s are both %q; give each its own", other, l.flag, l.addr))
+			wrong = append(wrong, usagef("%s and %s are both %q; use different addresses", other, l.flag, l.addr))
 		}
 		used[l.addr] = l.flag
 	}

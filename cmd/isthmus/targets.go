@@ -55,7 +55,7 @@ func (v vocabulary) slashed(args []string, namespace string) ([]target, error) {
 			one = named{namespace: inside, name: rest}
 		}
 		if one.name == "" || strings.Contains(one.name, "/") && s.hub != hubProxies {
-			return nil, usagef("%q is none of KIND/NAME and KIND/NAMESPACE/NAME; write one of them", arg)
+			return nil, usagef("%q is neither KIND/NAME nor KIND/NAMESPACE/NAME", arg)
 		}
 		t.names = append(t.names, one)
 		if last := len(all) - 1; last >= 0 && all[last].plural() == t.plural() {

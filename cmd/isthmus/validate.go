@@ -82,5 +82,5 @@ func problemsError(problems []problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return failed{code: exitFailed, text: counted(len(problems), "problem") + "; correct the manifests and repeat; \"isthmus api-resources\" lists the kinds"}
+	return failed{code: exitFailed, text: counted(len(problems), "problem") + "; correct the manifests and repeat"}
 }

@@ -44,7 +44,7 @@ func waitCommand(io streams) *cobra.Command {
 
 func (w *waitFlags) check(args []string) error {
 	if (len(args) == 0) == (w.revision == "") {
-		return usagef("\"isthmus wait\" wants either objects or --revision; see \"isthmus wait --help\"")
+		return usagef("\"isthmus wait\" needs either objects or --revision; see \"isthmus wait --help\"")
 	}
 	if err := oneOf("for", w.until, forAcked, forDelivered, forDeleted); err != nil {
 		return err

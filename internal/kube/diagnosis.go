@@ -65,9 +65,12 @@ func Diagnose(err error) Diagnosis {
 
 func refused(err error) (Diagnosis, bool) {
 	var refusal *Refusal
+	var address *addressError
 	switch {
 	case errors.As(err, &refusal):
 		return Diagnosis{Trouble: TroubleRefused, Definite: true, Message: refusal.Error()}, true
+	case errors.As(err, &address):
+		return Diagnosis{Trouble: TroubleRefused, Definite: true, Message: "the server's name leads to an address that the address policy refuses: " + address.why.Error() + "; correct the server URL"}, true
 	case errors.Is(err, ErrAddressRefused):
 		return Diagnosis{Trouble: TroubleRefused, Definite: true, Message: "the server's name leads to an address that the address policy refuses"}, true
 	case errors.Is(err, ErrRedirect):

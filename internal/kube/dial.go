@@ -17,6 +17,17 @@ type AddressPolicy func(netip.AddrPort) error
 // ErrAddressRefused marks an address that the policy refused at connect (S39).
 var ErrAddressRefused = errors.New("address refused by the address policy")
 
+// addressError is ErrAddressRefused with the address and the reason.
+type addressError struct {
+	target netip.AddrPort
+	why    error
+}
+
+func (e *addressError) Error() string {
+	return fmt.Sprintf("%v: %s: %v", ErrAddressRefused, e.target, e.why)
+}
+func (e *addressError) Unwrap() []error { return []error{ErrAddressRefused, e.why} }
+
 const dialTimeout = 5 * time.Second
 
 // dialer returns a dial function that checks every address after name resolution, just before connect.
@@ -31,7 +42,7 @@ func dialer(allow AddressPolicy) func(context.Context, string, string) (net.Conn
 			}
 			target = netip.AddrPortFrom(target.Addr().Unmap(), target.Port())
 			if err := allow(target); err != nil {
-				return fmt.Errorf("%w: %s: %w", ErrAddressRefused, target, err)
+				return &addressError{target: target, why: err}
 			}
 			return nil
 		},

@@ -2,6 +2,8 @@ package kube
 
 import (
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -145,9 +147,20 @@ func (f *folder) problem(id string, names []string, file listed) Finding {
 		return Finding{}
 	}
 	if err := f.check(file.content); err != nil {
-		return Finding{Code: codeOf(err), Field: names[0], Message: err.Error()}
+		return Finding{Code: codeOf(err), Field: names[0], Message: withoutCode(err)}
 	}
 	return Finding{}
+}
+
+// withoutCode is the text of an error without the code of its only finding, which
+// the finding of the file repeats.
+func withoutCode(err error) string {
+	text := err.Error()
+	var refusal *Refusal
+	if errors.As(err, &refusal) && len(refusal.Findings) == 1 {
+		return strings.TrimSuffix(text, fmt.Sprintf(" (%s)", refusal.Findings[0].Code))
+	}
+	return text
 }
 
 func sumOf(file listed) [sha256.Size]byte {

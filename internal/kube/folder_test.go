@@ -119,3 +119,13 @@ func TestCheckErrorsOfOtherKinds(t *testing.T) {
 		t.Errorf("got %q", printed(events))
 	}
 }
+
+// The problem of a file names the code of its only finding once.
+func TestAProblemOfAFileNamesItsCodeOnce(t *testing.T) {
+	refusal := &Refusal{Findings: []Finding{{Code: CodeExec, Field: "users[0].user.exec", Message: "no"}}}
+	f := newFolder(func([]byte) error { return refusal })
+	events, _ := f.step([]listed{whole("a.yaml", "x")})
+	if len(events) != 1 || events[0].Problem.String() != "a.yaml: kubeconfig refused: users[0].user.exec: no (exec)" {
+		t.Errorf("got %v", events)
+	}
+}

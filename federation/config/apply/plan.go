@@ -60,7 +60,7 @@ func expected(v base, whole *int64, each map[federation.ObjectKey]int64) []Error
 	if whole != nil && *whole != v.Revision() {
 		errs = append(errs, Error{
 			Code: PreconditionFailed, Field: "expectedRevision",
-			Message: fmt.Sprintf("the configuration is at revision %d, not at %d: read it again and decide anew", v.Revision(), *whole),
+			Message: fmt.Sprintf("the configuration is at revision %d, not at %d: read it again, then repeat", v.Revision(), *whole),
 		})
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(each), federation.ObjectKey.Compare) {
@@ -71,7 +71,7 @@ func expected(v base, whole *int64, each map[federation.ObjectKey]int64) []Error
 		if now != each[key] {
 			errs = append(errs, Error{
 				Code: PreconditionFailed, Field: "expectedRevisions", Key: key,
-				Message: fmt.Sprintf("%s is at revision %d, not at %d (0: it does not exist): read it again and decide anew", key, now, each[key]),
+				Message: fmt.Sprintf("%s is at revision %d, not at %d (0: it does not exist): read it again, then repeat", key, now, each[key]),
 			})
 		}
 	}

@@ -146,7 +146,7 @@ func (r *references) rivals() {
 		}
 		for o := range r.snapshot.ObjectsNamed(r.object.Key.Of(), name) {
 			if o.Key != r.object.Key && usedBySidecars(o) && o.Older(r.object) {
-				r.add(ConflictingHosts, fmt.Sprintf("spec.hosts[%d]", i), "%s speaks of %s, too, and is older: sidecars use that one", o.Key.Title(), name)
+				r.add(ConflictingHosts, fmt.Sprintf("spec.hosts[%d]", i), "%s has the host %s, too, and is older: sidecars use that one", o.Key.Title(), name)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"unicode/utf8"
@@ -74,6 +75,9 @@ func problemsOf(errs field.ErrorList) []Problem {
 		if m := alternatives.FindStringSubmatch(err.Detail); m != nil && p.Field == "" {
 			p.Field, p.Message = m[1], cut(err.Detail)
 		}
+		if plain := plainly(err); plain != "" {
+			p.Message = cut(plain)
+		}
 		if near := nearestValue(err); near != "" {
 			p.Message += "; did you mean " + near + "?"
 		}
@@ -83,6 +87,23 @@ func problemsOf(errs field.ErrorList) []Problem {
 	}
 	return list
 }
+
+// plainly is an error without words of its evaluation, or "": Kubernetes tells the
+// types of a value in a second place, and how a rule converts it.
+func plainly(err *field.Error) string {
+	if m := wrongType.FindStringSubmatch(err.Detail); m != nil {
+		return fmt.Sprintf("must be of type %s, not %s", m[1], m[2])
+	}
+	if m := conversion.FindStringSubmatch(err.Detail); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+var (
+	wrongType  = regexp.MustCompile(`^\S+ in body must be of type (\w+): "(\w+)"$`)
+	conversion = regexp.MustCompile(`^type conversion error from .* evaluating rule: (.+)$`)
+)
 
 // alternatives is how the field is named of which one form is needed.
 var alternatives = regexp.MustCompile(`^"([^"]+)" must validate `)

@@ -139,6 +139,8 @@ func (s *Set) unknownKind(group, kind string) *Problem {
 		message += ": did you mean " + oneOf(same) + "?"
 	case len(inGroup) > 0:
 		message += ": it has " + strings.Join(inGroup, ", ")
+	default:
+		message += ": objects of other kinds belong in a Kubernetes cluster, not in the hub"
 	}
 	return &Problem{UnknownKind, "kind", message}
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Mistakes that people make on the command line are named, with what is meant.
+func TestMistakesAreNamedWithWhatToDo(t *testing.T) {
+	at := atHub(t)
+	tlsOnly := httptest.NewUnstartedServer(http.NotFoundHandler())
+	tlsOnly.Config.ErrorLog = log.New(io.Discard, "", 0)
+	tlsOnly.StartTLS()
+	t.Cleanup(tlsOnly.Close)
+	folder := t.TempDir()
+	if err := os.Symlink("/etc/hostname", filepath.Join(folder, "one.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	timeout := write(t, filepath.Join(t.TempDir(), "timeout.yaml"), `{apiVersion: networking.istio.io/v1, kind: VirtualService,
+metadata: {name: a, namespace: shop}, spec: {hosts: [a], http: [{timeout: 5 s, route: [{destination: {host: a}}]}]}}`)
+	types := write(t, filepath.Join(t.TempDir(), "types.yaml"), `{apiVersion: networking.istio.io/v1, kind: VirtualService,
+metadata: {name: a, namespace: shop}, spec: {hosts: a, http: [{route: [{destination: {host: a}}]}]}}`)
+	core := write(t, filepath.Join(t.TempDir(), "core.yaml"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+	for line, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"cluster dettach c1":                      {exitUsage, `unknown command "dettach" of "isthmus cluster" (did you mean "detach"?)`},
+		"ca rotat":                                {exitUsage, `did you mean "rotate"?`},
+		"apply web.yaml":                          {exitUsage, "name files with -f"},
+		"get vs --namespcae shop":                 {exitUsage, `unknown flag: --namespcae (did you mean "--namespace"?)`},
+		"get vs -A -l team=checkout":              {exitDone, `there are no virtualservices.networking.istio.io with labels that match "team=checkout"`},
+		"delete svc hello":                        {exitUsage, "services are a view of the hub and cannot be deleted"},
+		"apply -f " + folder:                      {exitFailed, "one.yaml is a symbolic link that leads out of the folder"},
+		"apply -f " + timeout:                     {exitFailed, "spec.http[0].timeout: must be a valid duration"},
+		"apply -f " + types:                       {exitFailed, "spec.hosts: must be of type array, not string"},
+		"apply -f " + core:                        {exitFailed, "objects of other kinds belong in a Kubernetes cluster"},
+		"get vs --server unix:" + at.dir + "/xds": {exitFailed, "use that of --graphql-addr"},
+		"get vs --server http://" + tlsOnly.Listener.Addr().String(): {exitFailed, "use https:// in --server"},
+	} {
+		code, _, errText := command(t, strings.Fields(line)...)
+		if code != want.code || !strings.Contains(errText, want.text) {
+			t.Errorf("%s: exit %d with %s", line, code, errText)
+		}
+	}
+}
+
+// The third part of a node ID names a proxy wherever a proxy is named, if it is
+// that of one proxy, and with the cluster before it if not.
+func TestProxiesAreFoundByTheirShortName(t *testing.T) {
+	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
+	s.do("web-1 connects")
+	for _, line := range []string{"proxy status web-1.shop", "describe proxy web-1.shop", "get proxies web-1.shop"} {
+		if out := mustRun(t, strings.Fields(line)...); !strings.Contains(out, nodeOf("web-1")) {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+	if code, _, errText := command(t, "proxy", "status", "web-2.shop"); code != exitFailed || !strings.Contains(errText, `proxies "web-2.shop" not found`) {
+		t.Errorf("exit %d: %s", code, errText)
+	}
+}
