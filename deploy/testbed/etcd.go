@@ -62,6 +62,8 @@ func (e *Etcd) program(options EtcdOptions, peer, cluster string) ProgramOptions
 		"--listen-client-urls=" + e.URL, "--advertise-client-urls=" + e.URL,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + cluster,
+		// What a killed process wrote is with the kernel; a slow disk holds no test up.
+		"--unsafe-no-fsync",
 	}
 	return ProgramOptions{
 		Name: options.Name, Path: locate(e.t, toolset.Etcd), Args: slices.Concat(args, e.tlsArgs, options.ExtraArgs),

@@ -54,7 +54,7 @@ func StartKube(t testing.TB, options KubeOptions) *Kube {
 	if options.Name == "" {
 		options.Name = "kube"
 	}
-	etcd := StartEtcd(t, EtcdOptions{Name: options.Name + "-etcd", Namespace: options.Namespace, ExtraArgs: []string{"--unsafe-no-fsync"}})
+	etcd := StartEtcd(t, EtcdOptions{Name: options.Name + "-etcd", Namespace: options.Namespace})
 	at := options.Namespace.place(options.Address)
 	address := netip.AddrPortFrom(at, uint16(FreePort(t, options.Namespace, at)))
 	k := &Kube{
