@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -62,13 +63,27 @@ func (c *Clock) note(now time.Time, since time.Duration) {
 
 // Since is the time since then without the stops of the machine.
 func (c *Clock) Since(began time.Time) time.Duration {
+	return time.Since(began) - c.stopped(began)
+}
+
+// stopped is how long the machine stood still since then.
+func (c *Clock) stopped(began time.Time) (all time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	took := time.Since(began)
 	for _, s := range c.stops {
 		if s.end.After(began) {
-			took -= min(s.took, s.end.Sub(began))
+			all += min(s.took, s.end.Sub(began))
 		}
 	}
-	return took
+	return all
+}
+
+// UsedCPU is what the process has computed so far: a busy machine adds nothing to it.
+func UsedCPU(t testing.TB) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

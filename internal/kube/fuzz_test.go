@@ -3,9 +3,10 @@ package kube
 import (
 	"errors"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 // FuzzParse looks for inputs that panic, that take long, or whose refusal repeats a secret.
@@ -19,9 +20,9 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		before := usedCPU(t)
+		before := testbed.UsedCPU(t)
 		credentials, err := Parse(data, ParseOptions{Now: testNow})
-		if took := usedCPU(t) - before; took > 2*time.Second {
+		if took := testbed.UsedCPU(t) - before; took > 2*time.Second {
 			t.Errorf("took %v", took)
 		}
 		if err == nil {
@@ -38,14 +39,4 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("the error holds control characters: %q", err)
 		}
 	})
-}
-
-// usedCPU is what the process has computed so far: a busy machine adds nothing to it.
-func usedCPU(t *testing.T) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
