@@ -14,6 +14,7 @@ import (
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -146,15 +147,15 @@ func TestS23ProxiesHaveTheirOwnSecrets(t *testing.T) {
 			t.Error("a certificate is made for one who did not ask")
 		}
 		// One secret a response: Envoy refuses a response as a whole (R28).
-		roots := c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{envoy.OwnCertificate, envoy.OwnRoots}})
-		if got := secretIn(t, c.accept(xdstest.SDS), envoy.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key one" {
+		roots := c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{transport.OwnCertificate, transport.OwnRoots}})
+		if got := secretIn(t, c.accept(xdstest.SDS), transport.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key one" {
 			t.Errorf("the key is %q", got)
 		}
-		if got := secretIn(t, roots, envoy.OwnRoots).GetValidationContext().GetTrustedCa().GetInlineBytes(); string(got) != "ca roots" {
+		if got := secretIn(t, roots, transport.OwnRoots).GetValidationContext().GetTrustedCa().GetInlineBytes(); string(got) != "ca roots" {
 			t.Errorf("the roots are %q", got)
 		}
 		v.vault.keep(ownRef(false), "another")
-		if r := c.accept(xdstest.SDS); string(secretIn(t, r, envoy.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes()) != "key another" {
+		if r := c.accept(xdstest.SDS); string(secretIn(t, r, transport.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes()) != "key another" {
 			t.Error("a new certificate is not sent")
 		}
 		if n := v.counts.of(SecretRefused); n != 0 {
@@ -178,7 +179,7 @@ func awaitNone(t *testing.T, v *vaultHub, ref SecretRef) {
 func TestS23OwnSecretsNeedAProof(t *testing.T) {
 	v := newVaultHub(t, true)
 	v.vault.keep(ownRef(false), "one") // nobody guards this hub: it knows no identities
-	names := []string{envoy.OwnCertificate, envoy.OwnRoots}
+	names := []string{transport.OwnCertificate, transport.OwnRoots}
 	c := v.onSocket().client(xdstest.Options{Delta: true})
 	r := c.get(xdstest.Request{Type: xdstest.SDS, Names: names})
 	wantRemoved(t, r, names...)
@@ -193,7 +194,7 @@ func TestS23OwnSecretsNeedAProof(t *testing.T) {
 
 // Each trust domain's roots count for its own certificates.
 func TestRootsOfSeveralTrustDomains(t *testing.T) {
-	s := envoy.NewSecret(envoy.OwnRoots, envoy.KeyMaterial{Bundles: map[string][]byte{"b.example": []byte("b"), "a.example": []byte("a")}})
+	s := transport.NewSecret(transport.OwnRoots, transport.KeyMaterial{Bundles: map[string][]byte{"b.example": []byte("b"), "a.example": []byte("a")}})
 	custom := s.GetValidationContext().GetCustomValidatorConfig()
 	if custom.GetName() != "envoy.tls.cert_validator.spiffe" || s.GetValidationContext().GetTrustedCa() != nil {
 		t.Errorf("it is %v", s)
@@ -206,8 +207,8 @@ func TestR34WhoeverProvedItselfHasItsOwnSecrets(t *testing.T) {
 	v := newVaultHub(t, false)
 	v.server.options.Access = &gatekeeper{caller: Caller{Proven: true}}
 	v.vault.keep(ownRef(false), "one")
-	r := v.client(xdstest.Options{Delta: true}).get(xdstest.Request{Type: xdstest.SDS, Names: []string{envoy.OwnCertificate}})
-	if got := secretIn(t, r, envoy.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key one" {
+	r := v.client(xdstest.Options{Delta: true}).get(xdstest.Request{Type: xdstest.SDS, Names: []string{transport.OwnCertificate}})
+	if got := secretIn(t, r, transport.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key one" {
 		t.Errorf("the key is %q", got)
 	}
 }

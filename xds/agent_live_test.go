@@ -15,12 +15,13 @@ import (
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // agentSDS gives a proxy its identity as Istio's agent does, over a socket.
 type agentSDS struct {
 	secretv3.UnimplementedSecretDiscoveryServiceServer
-	secrets map[string]envoy.KeyMaterial
+	secrets map[string]transport.KeyMaterial
 }
 
 // StreamSecrets answers each first request of a stream.
@@ -35,7 +36,7 @@ func (a *agentSDS) StreamSecrets(g secretv3.SecretDiscoveryService_StreamSecrets
 		}
 		answer := &discoveryv3.DiscoveryResponse{TypeUrl: r.GetTypeUrl(), VersionInfo: "1", Nonce: "1"}
 		for _, name := range r.GetResourceNames() {
-			packed, err := anypb.New(envoy.NewSecret(name, a.secrets[name]))
+			packed, err := anypb.New(transport.NewSecret(name, a.secrets[name]))
 			if err != nil {
 				return err
 			}
@@ -65,8 +66,8 @@ func startAgent(t *testing.T) (socket string) {
 	authority := testbed.NewAuthority(t, "agent")
 	chain, private := authority.Issue(testbed.Subject{Hosts: []string{meshWorkload}})
 	g := grpc.NewServer()
-	secretv3.RegisterSecretDiscoveryServiceServer(g, &agentSDS{secrets: map[string]envoy.KeyMaterial{
-		envoy.OwnCertificate: {Chain: chain, Key: private}, envoy.OwnRoots: {Authorities: authority.PEM},
+	secretv3.RegisterSecretDiscoveryServiceServer(g, &agentSDS{secrets: map[string]transport.KeyMaterial{
+		transport.OwnCertificate: {Chain: chain, Key: private}, transport.OwnRoots: {Authorities: authority.PEM},
 	}})
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(l) }()
@@ -89,7 +90,7 @@ func TestR34EnvoyGetsItsIdentityFromItsAgent(t *testing.T) {
 	r.await("the clusters", r.hasClusters(cluster("named"), cluster("web")))
 	r.await("the secrets", func() error {
 		names, err := r.secretsOf()
-		if err == nil && !slices.Equal(names, []string{envoy.OwnRoots, envoy.OwnCertificate}) {
+		if err == nil && !slices.Equal(names, []string{transport.OwnRoots, transport.OwnCertificate}) {
 			return fmt.Errorf("the secrets are %q", names)
 		}
 		return err

@@ -20,7 +20,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
-	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 const gatewayIP = "10.7.0.9"
@@ -121,8 +121,8 @@ func (e *edge) gateways(to *federation.Writer) {
 func (e *edge) rotate(fingerprint string, more ...string) {
 	chain, key := e.authority.Issue(testbed.Subject{Name: fingerprint, Hosts: append(more, "shop.example.com", "partners.example.com")})
 	e.vault.mu.Lock()
-	e.vault.secrets[webSecret(false)] = Secret{Fingerprint: fingerprint, Material: envoy.KeyMaterial{Chain: chain, Key: key}}
-	e.vault.secrets[webSecret(true)] = Secret{Fingerprint: "ca", Material: envoy.KeyMaterial{Authorities: e.authority.PEM}}
+	e.vault.secrets[webSecret(false)] = Secret{Fingerprint: fingerprint, Material: transport.KeyMaterial{Chain: chain, Key: key}}
+	e.vault.secrets[webSecret(true)] = Secret{Fingerprint: "ca", Material: transport.KeyMaterial{Authorities: e.authority.PEM}}
 	close(e.vault.changed)
 	e.vault.changed = make(chan struct{})
 	e.vault.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
-	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // bridge is a router in one network that probes, two gateways of another, and a
@@ -67,8 +67,8 @@ func newBridge(t *testing.T) *bridge {
 	for _, who := range []bool{false, true} {
 		ref := SecretRef{Cluster: "c1", Namespace: "shop", Authorities: who, Workload: "spiffe://mesh.example/ns/shop/sa/", Node: router().Id}
 		chain, key := authority.Issue(testbed.Subject{Name: "gateway", Hosts: []string{"spiffe://mesh.example/ns/shop/sa/gateway"}})
-		if v.secrets[ref] = (Secret{Fingerprint: "1", Material: envoy.KeyMaterial{Chain: chain, Key: key}}); who {
-			v.secrets[ref] = Secret{Fingerprint: "1", Material: envoy.KeyMaterial{Authorities: authority.PEM}}
+		if v.secrets[ref] = (Secret{Fingerprint: "1", Material: transport.KeyMaterial{Chain: chain, Key: key}}); who {
+			v.secrets[ref] = Secret{Fingerprint: "1", Material: transport.KeyMaterial{Authorities: authority.PEM}}
 		}
 	}
 	b.behind(authority)

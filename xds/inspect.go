@@ -7,7 +7,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
-	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // Object tells how far proxies are with the resources that were made from the
@@ -16,7 +16,7 @@ func (s *Server) Object(of *fleet.Value, key federation.ObjectKey) fleet.Affecte
 	latest := s.options.Snapshots.Latest()
 	question := fleet.Question{Object: key, Changed: s.changed.of(latest, key)}
 	if o, ok := latest.Object(key); ok {
-		question.Secrets, question.Built = envoy.SecretNames(o), s.builtForServices(latest, o)
+		question.Secrets, question.Built = transport.SecretNames(o), s.builtForServices(latest, o)
 	}
 	for _, g := range s.builtFrom.groups(key) {
 		if numbers := g.numbersOf(key, s.names); len(numbers) > 0 {

@@ -16,6 +16,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 const meshWorkload = "spiffe://cluster.local/ns/shop/sa/web"
@@ -49,8 +50,8 @@ func newMeshProxy(t *testing.T, api string) *real {
 	roots.Authorities = true
 	authority := testbed.NewAuthority(t, "mesh")
 	chain, private := authority.Issue(testbed.Subject{Hosts: []string{meshWorkload}})
-	keys.secrets[own] = Secret{Fingerprint: "own", Material: envoy.KeyMaterial{Chain: chain, Key: private}}
-	keys.secrets[roots] = Secret{Fingerprint: "roots", Material: envoy.KeyMaterial{Authorities: authority.PEM}}
+	keys.secrets[own] = Secret{Fingerprint: "own", Material: transport.KeyMaterial{Chain: chain, Key: private}}
+	keys.secrets[roots] = Secret{Fingerprint: "roots", Material: transport.KeyMaterial{Authorities: authority.PEM}}
 	return startMeshProxy(t, keys, "NODE", node("web-1").Id, "API", api, "INTERCEPTION_MODE: REDIRECT", "INTERCEPTION_MODE: REDIRECT, IDENTITY_SOURCE: ads")
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // SecretRef names a secret as a proxy of a namespace of a cluster means it.
@@ -30,7 +31,7 @@ type SecretRef struct {
 // Secret is key material as it is now.
 type Secret struct {
 	Fingerprint string // another for other content
-	Material    envoy.KeyMaterial
+	Material    transport.KeyMaterial
 }
 
 // Secrets gives what listeners refer to. Its methods must not block.
@@ -133,8 +134,8 @@ func (st *stream) revealed(late *resource) *tlsv3.Secret {
 	switch {
 	case !st.secrets.allows(late.name):
 		return nil
-	case envoy.IsFile(late.name):
-		return envoy.NewFileSecret(late.name)
+	case transport.IsFile(late.name):
+		return transport.NewFileSecret(late.name)
 	case !ok:
 		return nil
 	}
@@ -142,7 +143,7 @@ func (st *stream) revealed(late *resource) *tlsv3.Secret {
 	if !ok || secret.Fingerprint != late.version {
 		return nil
 	}
-	return envoy.NewSecret(late.name, secret.Material)
+	return transport.NewSecret(late.name, secret.Material)
 }
 
 // maxNoted bounds the names that a stream remembers to have been refused. Each is as

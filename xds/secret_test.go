@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"isthmus.dev/isthmus/deploy/testbed"
-	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -174,7 +174,7 @@ func TestX10SecretsThatTheClientHasAreNotSent(t *testing.T) {
 }
 
 func TestSecretsPrintNothing(t *testing.T) {
-	s := Secret{Fingerprint: "f", Material: envoy.KeyMaterial{Chain: []byte("canary"), Key: []byte("canary"), Authorities: []byte("canary")}}
+	s := Secret{Fingerprint: "f", Material: transport.KeyMaterial{Chain: []byte("canary"), Key: []byte("canary"), Authorities: []byte("canary")}}
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("secret", "s", s, "m", s.Material)
 	text, _ := json.Marshal(s)

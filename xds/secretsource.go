@@ -7,6 +7,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // secretSource gives a stream the secrets that the listeners of its own node
@@ -57,7 +58,7 @@ func (s *secretSource) read(listeners []source) {
 // ask notes that the node wants secrets of its own.
 func (s *secretSource) ask(names []string) {
 	for _, name := range names {
-		if s.secrets != nil && s.workload != "" && envoy.IsOwn(name) && !s.asked[name] {
+		if s.secrets != nil && s.workload != "" && transport.IsOwn(name) && !s.asked[name] {
 			s.asked[name] = true
 			s.look(name, s.version+1)
 		}
@@ -148,7 +149,7 @@ func (s *secretSource) settle(name string, next uint64) {
 // serves tells that the node may have what its listeners refer to by that name. Its
 // own secrets are made for those who ask.
 func (s *secretSource) serves(name string) bool {
-	return envoy.IsFile(name) || s.secrets != nil && s.credentials && !envoy.IsOwn(name)
+	return transport.IsFile(name) || s.secrets != nil && s.credentials && !transport.IsOwn(name)
 }
 
 // prepare is part of source: a look costs little.
@@ -156,7 +157,7 @@ func (*secretSource) prepare([]string) {}
 
 // look takes up a secret as it is now.
 func (s *secretSource) look(name string, next uint64) {
-	if envoy.IsFile(name) {
+	if transport.IsFile(name) {
 		if s.followed[name] == nil {
 			s.followed[name] = func() {}
 			s.set(name, lateResource(name, fileFingerprint), next)
@@ -192,12 +193,12 @@ func (s *secretSource) set(name string, now *resource, next uint64) {
 
 // ref is what the node means by the name.
 func (s *secretSource) ref(name string) (SecretRef, bool) {
-	if envoy.IsOwn(name) {
+	if transport.IsOwn(name) {
 		return SecretRef{
-			Cluster: s.node.Cluster, Namespace: s.node.Namespace, Workload: s.workload, Node: s.node.ID, Authorities: name == envoy.OwnRoots,
+			Cluster: s.node.Cluster, Namespace: s.node.Namespace, Workload: s.workload, Node: s.node.ID, Authorities: name == transport.OwnRoots,
 		}, s.workload != ""
 	}
-	credential, authorities, ok := envoy.ParseSecretName(name)
+	credential, authorities, ok := transport.ParseSecretName(name)
 	return SecretRef{Cluster: s.node.Cluster, Namespace: s.node.Namespace, Name: credential, Authorities: authorities}, ok
 }
 

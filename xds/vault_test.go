@@ -21,6 +21,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -44,9 +45,9 @@ func webSecret(authorities bool) SecretRef {
 func (v *vault) keep(ref SecretRef, content string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := Secret{Fingerprint: fmt.Sprintf("%x", len(content)) + content[:1], Material: envoy.KeyMaterial{Chain: []byte("chain " + content), Key: []byte("key " + content)}}
+	s := Secret{Fingerprint: fmt.Sprintf("%x", len(content)) + content[:1], Material: transport.KeyMaterial{Chain: []byte("chain " + content), Key: []byte("key " + content)}}
 	if ref.Authorities {
-		s.Material = envoy.KeyMaterial{Authorities: []byte("ca " + content)}
+		s.Material = transport.KeyMaterial{Authorities: []byte("ca " + content)}
 	}
 	v.secrets[ref] = s
 	close(v.changed)

@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/identity"
 	"isthmus.dev/isthmus/xds"
-	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // proxySecrets gives xds what identity keeps.
@@ -29,7 +29,7 @@ func (s proxySecrets) Follow(ref xds.SecretRef, proven func() time.Time) (done f
 // Secret is part of xds.Secrets.
 func (s proxySecrets) Secret(ref xds.SecretRef) (xds.Secret, bool) {
 	found, ok := s.kept.Secret(identity.Ref(ref))
-	return xds.Secret{Fingerprint: found.Fingerprint, Material: envoy.KeyMaterial(found.Material)}, ok
+	return xds.Secret{Fingerprint: found.Fingerprint, Material: transport.KeyMaterial(found.Material)}, ok
 }
 
 // Changed is part of xds.Secrets.

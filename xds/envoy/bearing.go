@@ -8,15 +8,12 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
-// The kinds of Istio's networking group that are compiled.
-var (
-	virtualServiceKind  = federation.Kind{Group: "networking.istio.io", Name: "VirtualService"}
-	destinationRuleKind = federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}
-	gatewayKind         = federation.Kind{Group: "networking.istio.io", Name: "Gateway"}
-	sidecarKind         = federation.Kind{Group: "networking.istio.io", Name: "Sidecar"}
-)
+// SidecarKind is the kind of Sidecars.
+var SidecarKind = federation.Kind{Group: "networking.istio.io", Name: "Sidecar"}
 
 // bearing is what configuration makes of a proxy as a whole.
 type bearing struct {
@@ -39,7 +36,7 @@ func bearingOn(n Node, r *federation.Reader) bearing {
 	if mesh != nil {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode
 	}
-	c.own = hasOwnRules(n.Namespace, r) || hasOwnConnections(n.Namespace, r)
+	c.own = destinationrule.HasOwn(n.Namespace, r) || virtualservice.HasOwnConnections(n.Namespace, r)
 	sidecar := sidecarOf(n, r, mesh.Root())
 	if sidecar != nil {
 		c.egress = egressOf(sidecar.Spec.(*networking.Sidecar), n.Namespace)
@@ -91,12 +88,12 @@ func sidecarOf(n Node, r *federation.Reader, root string) *federation.Object {
 	if n.Type != Sidecar {
 		return nil
 	}
-	selecting, general := oldestSidecars(r.ObjectsIn(sidecarKind, n.Namespace), n.Labels)
+	selecting, general := oldestSidecars(r.ObjectsIn(SidecarKind, n.Namespace), n.Labels)
 	if selecting != nil {
 		return selecting
 	}
 	if general == nil && n.Namespace != root {
-		_, general = oldestSidecars(r.ObjectsIn(sidecarKind, root), n.Labels)
+		_, general = oldestSidecars(r.ObjectsIn(SidecarKind, root), n.Labels)
 	}
 	return general
 }

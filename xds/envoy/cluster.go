@@ -16,7 +16,9 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // connectTimeout is how long an endpoint may take to accept a connection.
@@ -119,17 +121,17 @@ func (b *builder) destinationOf(name string) (destination, bool) {
 		return destination{}, false
 	}
 	r := b.ruling(p.service)
-	subset, ok := r.subset(id.Subset)
+	subset, ok := r.Subset(id.Subset)
 	if !ok && id.Subset != "" {
 		return destination{}, false
 	}
 	d := destination{
 		servedPort: p, name: name, subset: id.Subset, labels: subset.GetLabels(),
-		policy: r.policyOf(p.port.Number, subset), rules: r.rules, identity: b.facet.Identity, agent: b.facet.Agent,
+		policy: r.PolicyOf(p.port.Number, subset), rules: r.Rules, identity: b.facet.Identity, agent: b.facet.Agent,
 		balanced: b.facet.Balanced,
 	}
 	if d.mutual() {
-		d.sni, d.taken = b.serverNameOf(d, r.subsets)
+		d.sni, d.taken = b.serverNameOf(d, r.Subsets)
 	}
 	if d.passthrough() {
 		d.taken = "" // the address decides where connections end, not the name that they ask for
@@ -152,18 +154,11 @@ func (d destination) passthrough() bool {
 // callersChoose tells that sidecars send to where the caller wanted, because the
 // service or a rule about it says so. Connections of a gateway were meant for the
 // gateway: it balances over the endpoints.
-func callersChoose(s *federation.Service, in objects) bool {
+func callersChoose(s *federation.Service, in destinationrule.Objects) bool {
 	if s.Resolution == federation.Passthrough {
 		return true
 	}
-	return s.Resolution == federation.ClientSideLB && anyRule(s.Key.Hostname, in, letsChoose)
-}
-
-// letsChoose tells that any policy of the rule is PASSTHROUGH.
-func letsChoose(rule *networking.DestinationRule) bool {
-	return anyPolicy(rule, func(l *networking.LoadBalancerSettings, _ *networking.OutlierDetection) bool {
-		return l.GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
-	})
+	return s.Resolution == federation.ClientSideLB && destinationrule.Any(s.Key.Hostname, in, destinationrule.LetsChoose)
 }
 
 // cluster builds the cluster of a service port or of a subset of it.
@@ -182,18 +177,18 @@ func (b *builder) cluster(name string) proto.Message {
 	}
 	c := newCluster(name)
 	b.setDiscovery(c, d)
-	b.setBalancing(c, d)
-	setLimits(c, d.policy)
-	setOutlierDetection(c, d.policy.GetOutlierDetection())
-	options := httpOptions(d)
+	b.balance(c, d)
+	destinationrule.SetLimits(c, d.policy)
+	destinationrule.SetOutlierDetection(c, d.policy.GetOutlierDetection())
+	options := destinationrule.HTTPOptions(d.port.Protocol, d.policy)
 	switch {
 	case d.mutual() && d.passthrough():
 		b.setMutualByAddress(c, d)
 	case d.mutual():
 		b.setMutual(c, d)
-	case isTLS(d.policy.GetTls()):
+	case destinationrule.IsTLS(d.policy.GetTls()):
 		d.service, _ = b.reader.Accounts(d.service.Key)
-		c.TransportSocket = tlsSocket(d, options)
+		c.TransportSocket = transport.TLSSocket(d.policy.GetTls(), d.server(options != nil), options)
 	}
 	if options != nil {
 		setProtocols(c, options)
@@ -215,7 +210,7 @@ func (b *builder) setDiscovery(c *clusterv3.Cluster, d destination) {
 		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 		return
 	}
-	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: panicThreshold(d.policy)}}
+	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: destinationrule.PanicThreshold(d.policy)}}
 	if d.eds() {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()}

@@ -14,6 +14,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/check"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // offer is an endpoint that may be given to proxies, for one port.
@@ -33,7 +34,7 @@ func (o offer) compareSocket(p offer) int {
 // once, one group for each locality.
 func (b *builder) assignment(name string) proto.Message {
 	p, ok := b.destinationOf(name)
-	if !ok || !p.eds() || !b.facet.hasPlace(p.service, b.reader) {
+	if !ok || !p.eds() || !hasPlace(b.facet, p.service, b.reader) {
 		return nil
 	}
 	p.service, _ = b.reader.Endpoints(p.service.Key)
@@ -82,7 +83,7 @@ func (b *builder) offers(p destination) []offer {
 		for i := range group.Endpoints {
 			o := offer{endpoint: &group.Endpoints[i], shard: group.Shard}
 			if p.identity && o.endpoint.TakesMutualTLS() {
-				o.peer = peerOf(group.ClusterOf(o.endpoint))
+				o.peer = transport.PeerOf(group.ClusterOf(o.endpoint))
 			}
 			if !declared {
 				b.leaveOutEndpoint(o, resource.ReasonPortNotDeclared, fmt.Sprintf("%s does not declare port %d of the service", group.Shard, p.port.Number))
@@ -151,7 +152,7 @@ func (b *builder) withoutDuplicates(offers []offer) []offer {
 	}
 	network := b.network()
 	slices.SortStableFunc(offers, func(o, p offer) int {
-		return cmp.Or(o.compareSocket(p), compareTrueFirst(o.endpoint.Network == network, p.endpoint.Network == network))
+		return cmp.Or(o.compareSocket(p), resource.CompareTrueFirst(o.endpoint.Network == network, p.endpoint.Network == network))
 	})
 	kept := offers[:0]
 	for _, o := range offers {

@@ -12,6 +12,8 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // speech is what the connections to a port of a gateway speak; they are all of
@@ -77,7 +79,7 @@ func (b *builder) gateways() []*federation.Object {
 			found = append(found, o)
 		}
 	}
-	slices.SortFunc(found, older)
+	slices.SortFunc(found, virtualservice.Older)
 	return found
 }
 
@@ -113,7 +115,7 @@ func addServer(ports []*gatewayPort, s *gatewayServer, at *gatewayPort) []*gatew
 	default:
 		p.speech, p.servers = how, append(p.servers, s)
 		if how == speaksTLS && !s.passesOn() {
-			s.socket, s.err = serverTLS(s, p.facet.Identity)
+			s.socket, s.err = transport.ServerTLS(s.spec.GetTls(), p.facet.Identity, s.routed(speaksTLS))
 		}
 	}
 	return ports
@@ -240,3 +242,6 @@ func (h serverHost) admitted(host, namespace string) string {
 	}
 	return ""
 }
+
+// gatewayKind is the kind of Gateways.
+var gatewayKind = federation.Kind{Group: "networking.istio.io", Name: "Gateway"}

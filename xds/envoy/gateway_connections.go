@@ -11,6 +11,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // boundRule is a VirtualService that is bound to the server's Gateway.
@@ -22,9 +23,9 @@ type boundRule struct {
 // bound are the VirtualServices that attach to the server, the oldest first.
 func (b *builder) bound(p *gatewayPort, s *gatewayServer) []boundRule {
 	var all []boundRule
-	for _, o := range slices.SortedFunc(b.reader.ObjectsNamed(virtualServiceKind, "gateway:"+s.gatewayName()), older) {
+	for _, o := range slices.SortedFunc(b.reader.ObjectsNamed(virtualservice.Kind, "gateway:"+s.gatewayName()), virtualservice.Older) {
 		spec, ok := o.Spec.(*networking.VirtualService)
-		if !ok || !visibleFrom(spec.GetExportTo(), o.Key.Namespace, b.facet.Namespace) {
+		if !ok || !virtualservice.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, b.facet.Namespace) {
 			continue
 		}
 		r := boundRule{rule: rule{builder: b, object: o, spec: spec, port: uint16(s.spec.GetPort().GetNumber()), gateways: []string{s.gatewayName()}}}
@@ -47,7 +48,7 @@ func (b *builder) bound(p *gatewayPort, s *gatewayServer) []boundRule {
 // empty one means all for which the VirtualService is.
 func (r *rule) isFor(gateways []string) bool {
 	if len(r.gateways) == 0 {
-		return forMesh(gateways)
+		return virtualservice.ForMesh(gateways)
 	}
 	return len(gateways) == 0 || slices.ContainsFunc(gateways, func(name string) bool {
 		namespace, rest, ok := strings.Cut(name, "/")
@@ -116,7 +117,7 @@ func (b *builder) passThrough(p *gatewayPort, s *gatewayServer) []*listenerv3.Fi
 func (r *boundRule) serverNames(route *networking.TLSRoute, s *gatewayServer) ([]string, error) {
 	var names []string
 	for i, match := range route.GetMatch() {
-		if at, err := inSubnets(match.GetDestinationSubnets(), netip.Prefix{}); err != nil {
+		if at, err := virtualservice.InSubnets(match.GetDestinationSubnets(), netip.Prefix{}); err != nil {
 			return nil, fmt.Errorf(".match[%d].destinationSubnets: %w", i, err)
 		} else if !at || !r.concernsConnection(match) {
 			continue

@@ -6,7 +6,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -62,7 +61,7 @@ func (b *builder) gatewayListener(name string) *listenerv3.Listener {
 		alsoIPv6(l, p.number)
 	}
 	if p.speech == speaksTLS {
-		l.ListenerFilters = []*listenerv3.ListenerFilter{tlsInspectorFilter()}
+		l.ListenerFilters = []*listenerv3.ListenerFilter{resource.TLSInspectorFilter()}
 	}
 	for _, s := range p.servers {
 		chains := b.serverChains(p, s)
@@ -138,11 +137,5 @@ func (b *builder) gatewayHTTP(statPrefix, routes string) *listenerv3.Filter {
 		Subject: wrapperspb.Bool(true), Uri: true, Dns: true,
 	}
 	m.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{MaxConcurrentStreams: wrapperspb.UInt32(100)}
-	return filter(httpFilter, m)
-}
-
-func tlsInspectorFilter() *listenerv3.ListenerFilter {
-	return &listenerv3.ListenerFilter{Name: tlsInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
-		TypedConfig: resource.Any(&tlsinspectorv3.TlsInspector{}),
-	}}
+	return resource.Filter(resource.HTTPFilter, m)
 }

@@ -11,6 +11,7 @@ import (
 
 	"isthmus.dev/isthmus/xds/envoy/check"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // gatewayHost is a virtual host of a gateway in the making.
@@ -41,7 +42,7 @@ func (b *builder) gatewayRoutes(name string) proto.Message {
 			all = append(all, host)
 		}
 	}
-	c := newRoutes(name, all)
+	c := resource.NewRoutes(name, all)
 	c.IgnorePortInHostMatching = true // callers may come through another port that is forwarded to this one
 	return c
 }
@@ -83,7 +84,7 @@ func (h *gatewayHost) add(r rule) {
 // gatewayHost joins the routes of all VirtualServices of a host, the oldest
 // first; routes that take everything come last. Nil where there is none.
 func (b *builder) gatewayHost(domain string, h *gatewayHost, p *gatewayPort) *routev3.VirtualHost {
-	slices.SortFunc(h.rules, func(r, s *rule) int { return older(r.object, s.object) })
+	slices.SortFunc(h.rules, func(r, s *rule) int { return virtualservice.Older(r.object, s.object) })
 	var routes, last []*routev3.Route
 	name := fmt.Sprintf("%s:%d", domain, p.number)
 	for _, r := range h.rules {
@@ -105,7 +106,7 @@ func (b *builder) gatewayHost(domain string, h *gatewayHost, p *gatewayPort) *ro
 		host.RequireTls = routev3.VirtualHost_ALL
 	}
 	if len(routes) == 0 {
-		host.Routes = []*routev3.Route{{Match: anyPath(), Action: refuse(http.StatusNotFound, "no VirtualService has a route for this")}}
+		host.Routes = []*routev3.Route{{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusNotFound, "no VirtualService has a route for this")}}
 	}
 	return host
 }
@@ -125,5 +126,5 @@ func (b *builder) routesOf(r *rule, domain string) []*routev3.Route {
 }
 
 func takesEverything(route *routev3.Route) bool {
-	return proto.Equal(route.GetMatch(), anyPath())
+	return proto.Equal(route.GetMatch(), resource.AnyPath())
 }

@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // What Gateways become is what the stories tell, and a real Envoy takes it.
@@ -79,14 +80,14 @@ func TestGatewaysAreForRoutersWithTheLabels(t *testing.T) {
 func TestBX11SecretNames(t *testing.T) {
 	for _, name := range []string{"web", "web.example.com", "a-1"} {
 		for _, authorities := range []bool{false, true} {
-			credential, ca, ok := envoy.ParseSecretName(envoy.SecretName(name, authorities))
+			credential, ca, ok := transport.ParseSecretName(transport.SecretName(name, authorities))
 			if credential != name || ca != authorities || !ok {
 				t.Errorf("%s, authorities %t: read as %s, %t, %t", name, authorities, credential, ca, ok)
 			}
 		}
 	}
 	for _, name := range []string{"", "web", "kubernetes://", "kubernetes://../a", "kubernetes://a/b", "file:///etc/shadow", "kubernetes://..data", "kubernetes://-cacert", "kubernetes://A", "kubernetes://a\n", "kubernetes-gateway://a/b", "default", "ROOTCA"} {
-		if _, _, ok := envoy.ParseSecretName(name); ok {
+		if _, _, ok := transport.ParseSecretName(name); ok {
 			t.Errorf("%q counts as the name of a secret", name)
 		}
 	}

@@ -149,7 +149,7 @@ func (b *builder) grpcListener(name string) proto.Message {
 func apiListener(name, routes string) *listenerv3.Listener {
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix:     routes,
-		HttpFilters:    []*hcmv3.HttpFilter{inHTTP(faultFilter, &faultv3.HTTPFault{}), inHTTP(routerFilter, &routerv3.Router{})},
+		HttpFilters:    []*hcmv3.HttpFilter{resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}), resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: resource.ADSSource(), RouteConfigName: routes}},
 	}
 	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: resource.Any(m)}}

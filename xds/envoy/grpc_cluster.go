@@ -15,6 +15,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -68,7 +69,7 @@ func newGRPCCluster(name string) *clusterv3.Cluster {
 // grpcRefusal says why gRPC clients may send nothing to the destination: TLS
 // that they cannot be told of is never replaced by plain text.
 func (d destination) grpcRefusal() string {
-	if tls := d.policy.GetTls(); isTLS(tls) {
+	if tls := d.policy.GetTls(); destinationrule.IsTLS(tls) {
 		return fmt.Sprintf("tls.mode %s cannot be told to gRPC clients, which take certificates of their own providers only; use DISABLE, or a proxy", tls.GetMode())
 	}
 	return ""
@@ -85,7 +86,7 @@ func (b *builder) setGRPCBalancing(c *clusterv3.Cluster, d destination) {
 		if hash.GetMaglev() != nil {
 			b.leaveOut(d.notInGRPC("loadBalancer.consistentHash.maglev", "a ring is used instead"))
 		}
-		b.setRing(c, d, max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize()))
+		b.reportIgnored(d, destinationrule.SetRing(c, max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize())))
 	case simple == networking.LoadBalancerSettings_LEAST_REQUEST || simple == networking.LoadBalancerSettings_LEAST_CONN:
 		c.LbPolicy = clusterv3.Cluster_LEAST_REQUEST
 		least := policyOf("envoy.load_balancing_policies.least_request", &leastrequestv3.LeastRequest{})

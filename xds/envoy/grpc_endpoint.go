@@ -25,7 +25,7 @@ func (b *builder) grpcAssignment(name string) proto.Message {
 		return &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	}
 	d, ok := b.destinationOf(name)
-	if !ok || !b.facet.hasPlace(d.service, b.reader) {
+	if !ok || !hasPlace(b.facet, d.service, b.reader) {
 		return nil
 	}
 	if d.grpcRefusal() != "" {

@@ -34,9 +34,9 @@ func (b *builder) grpcRoutes(name string) proto.Message {
 	}
 	known := b.forGRPC(name, routes)
 	if len(known) == 0 { // none of them is for gRPC, and the service is not reached without
-		known = []*routev3.Route{{Match: anyPath(), Action: refuse(http.StatusNotFound, "no route is for gRPC clients")}}
+		known = []*routev3.Route{{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusNotFound, "no route is for gRPC clients")}}
 	}
-	return newRoutes(name, []*routev3.VirtualHost{{Name: name, Domains: []string{name, "*"}, Routes: known}})
+	return resource.NewRoutes(name, []*routev3.VirtualHost{{Name: name, Domains: []string{name, "*"}, Routes: known}})
 }
 
 // targetHost is the host at the port: a service, and those that have the same
@@ -98,8 +98,8 @@ func (g grpcRoute) adapt(in *routev3.Route) []*routev3.Route {
 	}
 	g.changes(in)
 	var filters map[string]*anypb.Any
-	if fault := in.GetTypedPerFilterConfig()[faultFilter]; fault != nil {
-		filters = map[string]*anypb.Any{faultFilter: fault}
+	if fault := in.GetTypedPerFilterConfig()[resource.FaultFilter]; fault != nil {
+		filters = map[string]*anypb.Any{resource.FaultFilter: fault}
 	}
 	routes := make([]*routev3.Route, len(matches))
 	for i, m := range matches {
@@ -125,7 +125,7 @@ func (g grpcRoute) changes(in *routev3.Route) {
 	if changed > 0 {
 		g.ignored("headers", "they are neither added nor removed")
 	}
-	if in.GetTypedPerFilterConfig()[corsFilter] != nil {
+	if in.GetTypedPerFilterConfig()[resource.CORSFilter] != nil {
 		g.ignored("corsPolicy", "no browser is there")
 	}
 }

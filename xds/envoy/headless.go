@@ -78,8 +78,8 @@ func (b *builder) headlessClaims(pod netip.Addr, number uint16) []servedPort {
 		}
 	}
 	slices.SortStableFunc(claims, func(p, q servedPort) int {
-		return cmp.Or(compareTrueFirst(isPublic(p.service), isPublic(q.service)),
-			compareTrueFirst(hasShard(p.service, b.facet.Cluster), hasShard(q.service, b.facet.Cluster)),
+		return cmp.Or(resource.CompareTrueFirst(isPublic(p.service), isPublic(q.service)),
+			resource.CompareTrueFirst(hasShard(p.service, b.facet.Cluster), hasShard(q.service, b.facet.Cluster)),
 			p.service.Key.Compare(q.service.Key), cmp.Compare(p.port.Number, q.port.Number))
 	})
 	return claims

@@ -10,7 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // meshPod starts a sidecar of c1 with an identity; strict: what it takes from
@@ -19,7 +19,7 @@ func meshPod(t *testing.T, ns *testbed.Namespace, address, account string, a *te
 	t.Helper()
 	n := parse(t, "sidecar~"+address+"~pod.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "IDENTITY_SOURCE": "ads", "DNS_CAPTURE": "true"})
 	chain, private := a.Issue(testbed.Subject{Hosts: []string{"spiffe://cluster.local/ns/shop/sa/" + account}})
-	config := withSecrets(t, sidecarConfig(t, n, s), envoy.KeyMaterial{Chain: chain, Key: private, Bundles: map[string][]byte{"cluster.local": a.PEM}})
+	config := withSecrets(t, sidecarConfig(t, n, s), transport.KeyMaterial{Chain: chain, Key: private, Bundles: map[string][]byte{"cluster.local": a.PEM}})
 	if strict {
 		config = strictly(t, config)
 	}

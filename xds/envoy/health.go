@@ -17,6 +17,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // How gateways probe. A gateway that is killed is found out in about a second,
@@ -163,7 +164,7 @@ func probeCluster(id federation.NetworkID, gateways []federation.Gateway, name s
 		}},
 	}
 	if name != "" {
-		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{Name: tlsTransport, Match: &structpb.Struct{}, TransportSocket: probeSocket(name)}}
+		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{Name: transport.TLSTransport, Match: &structpb.Struct{}, TransportSocket: probeSocket(name)}}
 	}
 	for _, g := range gateways {
 		locality := &corev3.Locality{Region: g.Locality.Region, Zone: g.Locality.Zone, SubZone: g.Locality.SubZone}
@@ -182,9 +183,9 @@ func probeCluster(id federation.NetworkID, gateways []federation.Gateway, name s
 // probeSocket is the client's side of mutual TLS with whoever in the mesh answers
 // to the name.
 func probeSocket(name string) *corev3.TransportSocket {
-	common := meshContext(nil, false)
-	common.AlpnProtocols = []string{meshProtocol}
-	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
+	common := transport.MeshContext(nil, false)
+	common.AlpnProtocols = []string{transport.MeshProtocol}
+	return &corev3.TransportSocket{Name: transport.TLSTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
 		TypedConfig: resource.Any(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: name}),
 	}}
 }

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // Field is a part of an object's spec that has no effect, or not the one that it
@@ -35,7 +37,7 @@ var otherRooms = []string{"ServiceEntry", "WorkloadEntry", "WorkloadGroup"}
 // name is compiled.
 func NotHonoured(o *federation.Object) []Field {
 	kind := o.Key.Of()
-	if kind.Group == federation.MeshGroup || kind.Group == virtualServiceKind.Group && slices.Contains(otherRooms, kind.Name) {
+	if kind.Group == federation.MeshGroup || kind.Group == virtualservice.Kind.Group && slices.Contains(otherRooms, kind.Name) {
 		return nil
 	}
 	spec, ok := o.Spec.(proto.Message)
@@ -54,11 +56,11 @@ func NotHonoured(o *federation.Object) []Field {
 
 func tableOf(kind federation.Kind) (fieldTable, bool) {
 	switch kind {
-	case virtualServiceKind:
+	case virtualservice.Kind:
 		return virtualServiceFields(), true
-	case destinationRuleKind:
+	case destinationrule.Kind:
 		return destinationRuleFields(), true
-	case sidecarKind:
+	case SidecarKind:
 		return sidecarFields(), true
 	case gatewayKind:
 		return gatewayFields(), true

@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 )
 
 // refusedPolicies are the TLS settings of a DestinationRule that cannot be had:
@@ -37,7 +39,7 @@ func refusedPolicy(at string, policy *networking.TrafficPolicy) []Field {
 }
 
 func refusedField(at string, tls *networking.ClientTLSSettings) []Field {
-	why := refusedTLS(tls)
+	why := destinationrule.RefusedTLS(tls)
 	if why == "" || tls.GetCredentialName() != "" { // the table has that name
 		return nil
 	}

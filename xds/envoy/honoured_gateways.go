@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 func gatewayFields() fieldTable {
@@ -70,8 +70,7 @@ func (n *valueNotes) serverTLS(path string, server *networking.Server, how speec
 		n.add(path+".tls", "the protocol is plaintext; only httpsRedirect has an effect; use the protocol HTTPS")
 	case how != speaksTLS:
 	case !(&gatewayServer{spec: server}).passesOn():
-		s := &gatewayServer{object: &federation.Object{}, spec: server}
-		if _, err := serverTLS(s, true); err != nil {
+		if _, err := transport.ServerTLS(tls, true, false); err != nil {
 			below, why, _ := strings.Cut(err.Error(), ": ")
 			n.add(path+below, why+"; nothing listens for the server's hosts")
 		}

@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 func virtualServiceFields() fieldTable {
@@ -61,7 +62,7 @@ func (n *valueNotes) note(path string, err error) {
 func virtualServiceValues(spec *networking.VirtualService) []Field {
 	n := &valueNotes{}
 	for i, host := range spec.GetHosts() {
-		if host == "*" && forMesh(spec.GetGateways()) {
+		if host == "*" && virtualservice.ForMesh(spec.GetGateways()) {
 			n.add(fmt.Sprintf("hosts[%d]", i), "sidecars have no routes for every host at once; name hosts or a domain")
 		}
 	}
@@ -94,17 +95,17 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 }
 
 func (n *valueNotes) subnets(spec *networking.VirtualService, path string, subnets []string) {
-	if len(subnets) > 0 && slices.ContainsFunc(spec.GetGateways(), func(name string) bool { return name != meshGateway }) {
+	if len(subnets) > 0 && slices.ContainsFunc(spec.GetGateways(), func(name string) bool { return name != virtualservice.MeshGateway }) {
 		n.add(path+".destinationSubnets", "gateways do not tell connections apart by the address that they are for: this match applies to none of theirs")
 	}
-	if _, err := inSubnets(subnets, netip.Prefix{}); err != nil {
+	if _, err := virtualservice.InSubnets(subnets, netip.Prefix{}); err != nil {
 		n.add(path+".destinationSubnets", err.Error()+"; the object has no effect on connections to its hosts")
 	}
 }
 
-// claims reports matches of what a JWT says.
+// Claims reports matches of what a JWT says.
 func (n *valueNotes) claims(path string, headers map[string]*networking.StringMatch) {
-	for _, name := range claims(headers) {
+	for _, name := range virtualservice.Claims(headers) {
 		n.add(path+"["+name+"]", "claims of a JWT are not supported yet; this match applies to no request")
 	}
 }
@@ -112,27 +113,27 @@ func (n *valueNotes) claims(path string, headers map[string]*networking.StringMa
 func (n *valueNotes) httpRoute(path string, route *networking.HTTPRoute) {
 	for i, match := range route.GetMatch() {
 		at := fmt.Sprintf("%s.match[%d]", path, i)
-		_, err := routeMatch(match)
+		_, err := virtualservice.RouteMatch(match)
 		n.note(at, err)
 		n.claims(at+".headers", match.GetHeaders())
 		n.claims(at+".withoutHeaders", match.GetWithoutHeaders())
 		for _, name := range slices.Sorted(maps.Keys(match.GetHeaders())) {
-			if slices.Contains(reservedHeaders, name) {
+			if slices.Contains(virtualservice.ReservedHeaders, name) {
 				n.add(at+".headers["+name+"]", "a match of this name is not one of a header; use the field "+name)
 			}
 		}
 	}
 	if route.GetRedirect() != nil {
-		_, err := redirect(route.GetRedirect(), 0)
+		_, err := virtualservice.Redirect(route.GetRedirect(), 0)
 		n.note(path, err)
 	}
 	if route.GetDirectResponse() != nil {
-		_, err := directResponse(route.GetDirectResponse())
+		_, err := virtualservice.DirectResponse(route.GetDirectResponse())
 		n.note(path, err)
 	}
-	n.note(path, setRetries(&routev3.RouteAction{}, route.GetRetries()))
-	n.note(path, setRewrite(&routev3.RouteAction{}, route.GetRewrite()))
-	n.note(path, addFilters(&routev3.Route{}, route))
+	n.note(path, virtualservice.SetRetries(&routev3.RouteAction{}, route.GetRetries()))
+	n.note(path, virtualservice.SetRewrite(&routev3.RouteAction{}, route.GetRewrite()))
+	n.note(path, virtualservice.AddFilters(&routev3.Route{}, route))
 	n.headers(path+".headers", route.GetHeaders())
 	for i, d := range route.GetRoute() {
 		n.headers(fmt.Sprintf("%s.route[%d].headers", path, i), d.GetHeaders())
@@ -147,15 +148,15 @@ func (n *valueNotes) headers(path string, in *networking.Headers) {
 				host := side == "request" && (name == ":authority" || strings.EqualFold(name, "host"))
 				switch {
 				case host:
-				case fixedHeader(name):
+				case virtualservice.FixedHeader(name):
 					n.add(at, "Envoy does not change this header")
-				case headerFormat(value) != value:
+				case virtualservice.HeaderFormat(value) != value:
 					n.add(at, "the value holds a command that is not known; it is sent as it is written")
 				}
 			}
 		}
 		for i, name := range operations.GetRemove() {
-			if fixedHeader(name) {
+			if virtualservice.FixedHeader(name) {
 				n.add(fmt.Sprintf("%s.%s.remove[%d]", path, side, i), "Envoy does not remove this header")
 			}
 		}

@@ -20,15 +20,15 @@ import (
 func (b *builder) inboundListener() *listenerv3.Listener {
 	l := newListener(resource.VirtualInbound, anyIPv4, resource.InboundPort)
 	l.TrafficDirection = corev3.TrafficDirection_INBOUND
-	l.ListenerFilters = []*listenerv3.ListenerFilter{originalDestinationFilter()}
-	l.FilterChains = []*listenerv3.FilterChain{chainForPort(resource.InboundPort, tcpProxy(resource.BlackHoleCluster))}
+	l.ListenerFilters = []*listenerv3.ListenerFilter{resource.OriginalDestinationFilter()}
+	l.FilterChains = []*listenerv3.FilterChain{chainForPort(resource.InboundPort, resource.TCPProxy(resource.BlackHoleCluster))}
 	for _, port := range b.inboundHTTPPorts() {
 		l.FilterChains = append(l.FilterChains, chainForPort(port, b.inlineHTTP(fmt.Sprintf("inbound_%d", port), resource.InboundPassthroughCluster)))
 	}
 	if b.facet.Identity {
 		b.takeMutual(l)
 	}
-	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{tcpProxy(resource.InboundPassthroughCluster)}}
+	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{resource.TCPProxy(resource.InboundPassthroughCluster)}}
 	if b.facet.IPv6 {
 		alsoIPv6(l, resource.InboundPort)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 const (
@@ -59,7 +60,7 @@ func (b *builder) captureListener() *listenerv3.Listener {
 	l := newListener(resource.VirtualOutbound, anyIPv4, resource.OutboundPort)
 	l.UseOriginalDst = wrapperspb.Bool(true)
 	l.FilterChains = []*listenerv3.FilterChain{
-		chainForPort(resource.OutboundPort, tcpProxy(resource.BlackHoleCluster)),
+		chainForPort(resource.OutboundPort, resource.TCPProxy(resource.BlackHoleCluster)),
 		{Filters: []*listenerv3.Filter{b.passOn()}},
 	}
 	if b.facet.IPv6 {
@@ -72,9 +73,9 @@ func (b *builder) captureListener() *listenerv3.Listener {
 // the caller wanted, or nowhere.
 func (b *builder) passOn() *listenerv3.Filter {
 	if b.facet.Outbound == federation.RegistryOnly {
-		return tcpProxy(resource.BlackHoleCluster)
+		return resource.TCPProxy(resource.BlackHoleCluster)
 	}
-	return tcpProxy(resource.PassthroughCluster)
+	return resource.TCPProxy(resource.PassthroughCluster)
 }
 
 // proxyListener is the explicit HTTP proxy of the workload.
@@ -97,7 +98,7 @@ func (b *builder) serviceListener(name string) *listenerv3.Listener {
 		if p.service == nil {
 			return nil
 		}
-		return withConnections(l, b.connectionsTo(p, single(vip)))
+		return withConnections(l, b.connectionsTo(p, virtualservice.Single(vip)))
 	}
 	if b.facet.IPv6 {
 		alsoIPv6(l, number)
@@ -114,7 +115,7 @@ func (b *builder) portListener(l *listenerv3.Listener, number uint16) *listenerv
 	addNamed(l, b.servers(number))
 	b.addRanges(l, number)
 	if f := b.portFilter(number); f != nil {
-		l.ListenerFilters = append(l.ListenerFilters, httpInspectorFilter())
+		l.ListenerFilters = append(l.ListenerFilters, resource.HTTPInspectorFilter())
 		l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
 		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
 			FilterChainMatch: &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer", ApplicationProtocols: []string{"http/1.0", "http/1.1", "h2c"}},
@@ -154,8 +155,8 @@ func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
 	})
 	claims = slices.DeleteFunc(claims, func(s *federation.Service) bool { return !b.owns(s, number) || b.isAlias(s) })
 	slices.SortStableFunc(claims, func(s, t *federation.Service) int {
-		return cmp.Or(compareTrueFirst(!s.IsAutomatic(vip), !t.IsAutomatic(vip)), compareTrueFirst(isPublic(s), isPublic(t)),
-			compareTrueFirst(hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster)))
+		return cmp.Or(resource.CompareTrueFirst(!s.IsAutomatic(vip), !t.IsAutomatic(vip)), resource.CompareTrueFirst(isPublic(s), isPublic(t)),
+			resource.CompareTrueFirst(hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster)))
 	})
 	if len(claims) == 0 {
 		return b.headlessAt(vip, number)

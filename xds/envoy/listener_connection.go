@@ -32,7 +32,7 @@ func addNamed(l *listenerv3.Listener, named []namedConnections) {
 		return
 	}
 	l.ListenerFilters = append(l.ListenerFilters, &listenerv3.ListenerFilter{
-		Name: tlsInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: resource.Any(&tlsinspectorv3.TlsInspector{})},
+		Name: resource.TLSInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: resource.Any(&tlsinspectorv3.TlsInspector{})},
 	})
 	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
 	for _, n := range named {
@@ -105,7 +105,7 @@ func (b *builder) ownListener(name string) *listenerv3.Listener {
 
 // sharedListener is what proxies have that the facet gives no listener.
 func (b *builder) sharedListener(name string) *listenerv3.Listener {
-	for _, f := range b.facet.shared() {
+	for _, f := range sharedWith(b.facet) {
 		other := &builder{facet: f, reader: b.reader}
 		if l, _ := other.listener(name).(*listenerv3.Listener); l != nil {
 			return l
@@ -125,8 +125,8 @@ func (b *builder) emptyListener(name string) *listenerv3.Listener {
 	return withConnections(l, connections{rest: b.passOn()})
 }
 
-// shared are the facets that give way to this one.
-func (f Facet) shared() []Facet {
+// sharedWith are the facets that give way to this one.
+func sharedWith(f Facet) []Facet {
 	f.Labels = ""
 	public := f
 	public.Scope, public.Namespace = scopePublic, ""

@@ -9,10 +9,10 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // A ServiceEntry may name CIDR blocks among its addresses. Connections to one are
@@ -72,27 +72,11 @@ func (b *builder) routedRanges(p servedPort) []netip.Prefix {
 		return blocks
 	}
 	all := slices.Clone(blocks)
-	for _, text := range destinationSubnets(r.spec) {
-		subnet, err := parseSubnet(text)
-		inBlock := err == nil && slices.ContainsFunc(blocks, func(block netip.Prefix) bool { return within(subnet, block) })
+	for _, text := range virtualservice.DestinationSubnets(r.spec) {
+		subnet, err := virtualservice.ParseSubnet(text)
+		inBlock := err == nil && slices.ContainsFunc(blocks, func(block netip.Prefix) bool { return virtualservice.Within(subnet, block) })
 		if inBlock && !slices.Contains(all, subnet) {
 			all = append(all, subnet)
-		}
-	}
-	return all
-}
-
-// destinationSubnets are those of all routes for connections.
-func destinationSubnets(spec *networking.VirtualService) []string {
-	var all []string
-	for _, route := range spec.GetTls() {
-		for _, match := range route.GetMatch() {
-			all = append(all, match.GetDestinationSubnets()...)
-		}
-	}
-	for _, route := range spec.GetTcp() {
-		for _, match := range route.GetMatch() {
-			all = append(all, match.GetDestinationSubnets()...)
 		}
 	}
 	return all
@@ -113,12 +97,12 @@ func (b *builder) rangeChains(l *listenerv3.Listener, owner servedPort, block ne
 		chains = append(chains, &listenerv3.FilterChain{FilterChainMatch: m, Filters: []*listenerv3.Filter{n.filter}})
 	}
 	if len(c.named) > 0 && !hasTLSInspector(l) {
-		l.ListenerFilters = append(l.ListenerFilters, tlsInspectorFilter())
+		l.ListenerFilters = append(l.ListenerFilters, resource.TLSInspectorFilter())
 		l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(detection), true
 	}
 	return append(chains, &listenerv3.FilterChain{FilterChainMatch: match(), Filters: []*listenerv3.Filter{c.rest}})
 }
 
 func hasTLSInspector(l *listenerv3.Listener) bool {
-	return slices.ContainsFunc(l.GetListenerFilters(), func(f *listenerv3.ListenerFilter) bool { return f.GetName() == tlsInspector })
+	return slices.ContainsFunc(l.GetListenerFilters(), func(f *listenerv3.ListenerFilter) bool { return f.GetName() == resource.TLSInspector })
 }

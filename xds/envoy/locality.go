@@ -1,13 +1,11 @@
 package envoy
 
 import (
-	"iter"
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1"
-
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -20,32 +18,14 @@ const (
 	far  = "far"
 )
 
-// objects is a snapshot, or a noted reading of it.
-type objects interface {
-	Mesh() *federation.MeshSettings
-	ObjectsNamed(kind federation.Kind, name string) iter.Seq[*federation.Object]
-}
-
 // dependsOnPlace tells whether the facets near have the service: not whether
 // anything is different for a proxy there, which takes a look at its rules.
-func dependsOnPlace(s *federation.Service, in objects) bool {
+func dependsOnPlace(s *federation.Service, in destinationrule.Objects) bool {
 	mesh := in.Mesh()
 	if staysClose(s) || isClusterLocal(s.Key.Hostname, mesh) || mesh != nil && mesh.LocalityLoadBalancing.Enabled {
 		return true
 	}
-	return anyRule(s.Key.Hostname, in, ejects)
-}
-
-// anyRule tells that a rule about the host, whoever sees it, is as is says.
-func anyRule(host federation.Hostname, in objects, is func(*networking.DestinationRule) bool) bool {
-	for _, name := range federation.Wildcards(host) {
-		for o := range in.ObjectsNamed(destinationRuleKind, name) {
-			if rule, ok := ruleOf(o); ok && is(rule) {
-				return true
-			}
-		}
-	}
-	return false
+	return destinationrule.Any(s.Key.Hostname, in, destinationrule.Ejects)
 }
 
 // staysClose tells that the service itself wants what is nearby to come first.
@@ -58,28 +38,8 @@ func staysClose(s *federation.Service) bool {
 	return false
 }
 
-// ejects tells that any policy of the rule has outlier detection.
-func ejects(rule *networking.DestinationRule) bool {
-	return anyPolicy(rule, func(_ *networking.LoadBalancerSettings, o *networking.OutlierDetection) bool { return o != nil })
-}
-
-// anyPolicy tells that a policy of the rule, of its subsets or of a port is as is
-// says.
-func anyPolicy(rule *networking.DestinationRule, is func(*networking.LoadBalancerSettings, *networking.OutlierDetection) bool) bool {
-	policies := []*networking.TrafficPolicy{rule.GetTrafficPolicy()}
-	for _, subset := range rule.GetSubsets() {
-		policies = append(policies, subset.GetTrafficPolicy())
-	}
-	return slices.ContainsFunc(policies, func(p *networking.TrafficPolicy) bool {
-		return is(p.GetLoadBalancer(), p.GetOutlierDetection()) ||
-			slices.ContainsFunc(p.GetPortLevelSettings(), func(l *networking.TrafficPolicy_PortTrafficPolicy) bool {
-				return is(l.GetLoadBalancer(), l.GetOutlierDetection())
-			})
-	})
-}
-
 // hasPlace tells that the facet is one of those that have the service's endpoints.
-func (f Facet) hasPlace(s *federation.Service, in objects) bool {
+func hasPlace(f Facet, s *federation.Service, in destinationrule.Objects) bool {
 	return f.Place == "" || (f.Place == near) == dependsOnPlace(s, in)
 }
 

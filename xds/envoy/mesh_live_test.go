@@ -17,7 +17,7 @@ import (
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 const (
@@ -96,14 +96,14 @@ func (b *bridge) start(ns *testbed.Namespace, id string, cluster federation.Clus
 		"CLUSTER_ID": string(cluster), "IDENTITY_SOURCE": "ads", "ROUTER_MODE": "sni-dnat", "LABELS": map[string]any{"istio": "eastwest"},
 	})
 	chain, key := b.authority.Issue(testbed.Subject{Hosts: []string{identity}})
-	config := withSecrets(b.t, sidecarConfig(b.t, n, bridgeWorld(b.t, cluster)), envoy.KeyMaterial{Chain: chain, Key: key, Bundles: map[string][]byte{"cluster.local": b.authority.PEM, "other": b.authority.PEM}})
+	config := withSecrets(b.t, sidecarConfig(b.t, n, bridgeWorld(b.t, cluster)), transport.KeyMaterial{Chain: chain, Key: key, Bundles: map[string][]byte{"cluster.local": b.authority.PEM, "other": b.authority.PEM}})
 	proxy := testbed.StartEnvoy(b.t, testbed.EnvoyOptions{Name: strings.ReplaceAll(id[:12], "~", "-") + string(cluster), Config: config, Namespace: ns})
 	proxy.WaitReady(time.Minute)
 	return proxy
 }
 
 // withSecrets gives the proxy what it would ask the hub for.
-func withSecrets(t *testing.T, config []byte, k envoy.KeyMaterial) []byte {
+func withSecrets(t *testing.T, config []byte, k transport.KeyMaterial) []byte {
 	t.Helper()
 	var root map[string]any
 	if err := json.Unmarshal(config, &root); err != nil {
@@ -113,8 +113,8 @@ func withSecrets(t *testing.T, config []byte, k envoy.KeyMaterial) []byte {
 	bundle := k
 	bundle.Key = nil
 	var secrets []any
-	for name, material := range map[string]envoy.KeyMaterial{envoy.OwnCertificate: k, envoy.OwnRoots: bundle} {
-		secrets = append(secrets, jsonOf(t, envoy.NewSecret(name, material)))
+	for name, material := range map[string]transport.KeyMaterial{transport.OwnCertificate: k, transport.OwnRoots: bundle} {
+		secrets = append(secrets, jsonOf(t, transport.NewSecret(name, material)))
 	}
 	root["staticResources"].(map[string]any)["secrets"] = secrets
 	out, err := json.Marshal(root)
@@ -132,7 +132,7 @@ func forgetSource(at any) {
 			forgetSource(e)
 		}
 	case map[string]any:
-		if name, _ := v["name"].(string); envoy.IsOwn(name) {
+		if name, _ := v["name"].(string); transport.IsOwn(name) {
 			delete(v, "sdsConfig")
 		}
 		for _, e := range v {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -48,17 +49,17 @@ func Fixed(t resource.Type, f Facet, r *federation.Reader) []string {
 // before or contributes now must be built again, even if the name existed and
 // other services contribute it too: who wins a name may have changed.
 func Contributes(t resource.Type, f Facet, s *federation.Service, snapshot *federation.Snapshot) []string {
-	if !f.covers(s) || !f.hasPlace(s, snapshot) {
+	if !f.covers(s) || !hasPlace(f, s, snapshot) {
 		return nil
 	}
-	if f.Scope == scopePrivate && isPublic(s) && !f.mayDiffer(s.Key.Hostname, snapshot) {
+	if f.Scope == scopePrivate && isPublic(s) && !mayDiffer(f, s.Key.Hostname, snapshot) {
 		return nil // as everyone has it
 	}
 	if f.Balanced && !callersChoose(s, snapshot) {
 		return nil
 	}
 	if f.Scope == scopePassed {
-		return passedNames(t, s, subsetNames(s.Key.Hostname, snapshot))
+		return passedNames(t, s, destinationrule.SubsetNames(s.Key.Hostname, snapshot))
 	}
 	var names []string
 	for _, p := range s.Ports {
@@ -67,7 +68,7 @@ func Contributes(t resource.Type, f Facet, s *federation.Service, snapshot *fede
 		}
 	}
 	if isClusters := t == resource.ClusterType || t == resource.EndpointType; isClusters && f.offers() {
-		names = appendSubsets(names, s.Key.Hostname, subsetNames(s.Key.Hostname, snapshot))
+		names = appendSubsets(names, s.Key.Hostname, destinationrule.SubsetNames(s.Key.Hostname, snapshot))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -95,8 +96,8 @@ func appendSubsets(clusters []string, host federation.Hostname, subsets []string
 // Speaks returns the hostnames and wildcards of the services to whose names the
 // object contributes.
 func Speaks(o *federation.Object) []string {
-	if rule, ok := ruleOf(o); ok && (len(rule.GetSubsets()) > 0 || ejects(rule) || letsChoose(rule)) {
-		return hostsOfRule(o) // subsets have clusters of their own, and places and gateways may matter
+	if rule, ok := destinationrule.Spec(o); ok && (len(rule.GetSubsets()) > 0 || destinationrule.Ejects(rule) || destinationrule.LetsChoose(rule)) {
+		return destinationrule.Hosts(o) // subsets have clusters of their own, and places and gateways may matter
 	}
 	if o.Key == federation.MeshSettingsKey {
 		return []string{"*"} // places may matter anywhere

@@ -10,10 +10,11 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // member is one address of an assignment: an endpoint, or an entry of other
@@ -48,7 +49,7 @@ func (h *horizon) members(of *federation.Service) []member {
 	}
 	for _, e := range h.entered() {
 		m := member{entry: e, draining: true, dead: true, locality: e.gateway.Locality, exact: new(big.Int)}
-		m.peer = peerBehind(of, e.networks...)
+		m.peer = transport.PeerBehind(of, e.networks...)
 		for _, id := range e.networks {
 			c := h.behind[id]
 			weight, draining := c.weight()
@@ -117,23 +118,10 @@ func fit(all []member) {
 	}
 }
 
-// byLocality tells that the destination's balancing bends or ignores the weights
-// of endpoints, so that localities carry them.
-func (d destination) byLocality() bool {
-	if d.policy.GetLoadBalancer().GetConsistentHash() != nil {
-		return false
-	}
-	switch d.policy.GetLoadBalancer().GetSimple() {
-	case networking.LoadBalancerSettings_LEAST_REQUEST, networking.LoadBalancerSettings_LEAST_CONN, networking.LoadBalancerSettings_RANDOM:
-		return true
-	}
-	return false
-}
-
 // assignMembers groups members by priority and locality. Every locality has a
 // weight, because gRPC drops those without; an endpoint has one where it is not 1.
 func (b *builder) assignMembers(d destination, all []member) *endpointv3.ClusterLoadAssignment {
-	if d.byLocality() {
+	if destinationrule.ByLocality(d.policy) {
 		partMembers(all)
 	}
 	slices.SortStableFunc(all, func(m, n member) int {

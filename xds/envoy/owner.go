@@ -123,7 +123,7 @@ func (f Facet) ownNamespace() string {
 
 // mayDiffer tells that the hostname may have another owner for the facet's
 // namespace than for everyone.
-func (f Facet) mayDiffer(host federation.Hostname, s *federation.Snapshot) bool {
+func mayDiffer(f Facet, host federation.Hostname, s *federation.Snapshot) bool {
 	services := s.ByHostname(host)
 	return len(services) > 1 && slices.ContainsFunc(services, func(s *federation.Service) bool {
 		return isOwn(s, f.Namespace) || !isPublic(s) && s.VisibleFrom(f.Namespace)
@@ -168,14 +168,4 @@ func hostnameTaken(owner servedPort, loser *federation.Service, own string) reso
 		why = " has the same hostname and is a service of a cluster; give the ServiceEntry another host"
 	}
 	return resource.Reason{Code: resource.ReasonHostnameTaken, Service: loser.Key, Message: "service " + loser.Key.String() + " is left out: " + owner.service.Key.String() + why}
-}
-
-func compareTrueFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
 }

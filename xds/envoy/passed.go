@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -96,13 +97,13 @@ func (b *builder) destinationsOf(p servedPort, name string) []destination {
 		if resource.ServerName(p.service.Key.Hostname, p.port.Number, subset) != name {
 			return
 		}
-		part, _ := r.subset(subset)
+		part, _ := r.Subset(subset)
 		all = append(all, destination{
-			servedPort: p, name: name, subset: subset, labels: labels, policy: r.policyOf(p.port.Number, part), rules: r.rules,
+			servedPort: p, name: name, subset: subset, labels: labels, policy: r.PolicyOf(p.port.Number, part), rules: r.Rules,
 		})
 	}
 	add("", nil)
-	for _, subset := range r.subsets {
+	for _, subset := range r.Subsets {
 		add(subset.GetName(), subset.GetLabels())
 	}
 	return all
@@ -140,10 +141,10 @@ func (b *builder) passedCluster(name string) proto.Message {
 	c := newCluster(name)
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()}
-	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: panicThreshold(d.policy)}}
-	b.setBalancing(c, d)
-	setLimits(c, d.policy)
-	setOutlierDetection(c, d.policy.GetOutlierDetection())
+	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: destinationrule.PanicThreshold(d.policy)}}
+	b.balance(c, d)
+	destinationrule.SetLimits(c, d.policy)
+	destinationrule.SetOutlierDetection(c, d.policy.GetOutlierDetection())
 	return c
 }
 

@@ -6,7 +6,9 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // passBySNI has one chain for each name that the server's hosts admit, so that no
@@ -24,10 +26,10 @@ func (b *builder) passBySNI(p *gatewayPort, s *gatewayServer) []*listenerv3.Filt
 			continue
 		}
 		p.passed[name] = true
-		match := &listenerv3.FilterChainMatch{TransportProtocol: "tls", ServerNames: []string{name}, ApplicationProtocols: meshProtocols()}
-		tcp := newTCP(name)
+		match := &listenerv3.FilterChainMatch{TransportProtocol: "tls", ServerNames: []string{name}, ApplicationProtocols: transport.MeshProtocols()}
+		tcp := resource.NewTCP(name)
 		tcp.StatPrefix = p.listener()
-		chains = append(chains, &listenerv3.FilterChain{Name: name, FilterChainMatch: match, Filters: []*listenerv3.Filter{filter(tcpProxyFilter, tcp)}})
+		chains = append(chains, &listenerv3.FilterChain{Name: name, FilterChainMatch: match, Filters: []*listenerv3.Filter{resource.Filter(resource.TCPProxyFilter, tcp)}})
 	}
 	if len(chains) == 0 {
 		b.leaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})
@@ -37,7 +39,7 @@ func (b *builder) passBySNI(p *gatewayPort, s *gatewayServer) []*listenerv3.Filt
 
 // passable are the names of the clusters that the server's hosts admit, sorted.
 func (b *builder) passable(s *gatewayServer) []string {
-	_ = slices.Collect(b.reader.ObjectsOf(destinationRuleKind)) // subsets come and go with them
+	_ = slices.Collect(b.reader.ObjectsOf(destinationrule.Kind)) // subsets come and go with them
 	b.reader.Mesh()
 	apart := &builder{facet: Facet{Scope: scopePassed, Namespace: b.facet.Namespace}, reader: b.reader.Apart()}
 	var names []string
@@ -52,7 +54,7 @@ func (b *builder) passable(s *gatewayServer) []string {
 			}
 		}
 		subsets := []string{""}
-		for _, subset := range apart.ruling(svc).subsets {
+		for _, subset := range apart.ruling(svc).Subsets {
 			subsets = append(subsets, subset.GetName())
 		}
 		names = append(names, passedNames(resource.ClusterType, svc, subsets)...)

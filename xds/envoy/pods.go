@@ -117,7 +117,7 @@ func (b *builder) podDestination(p pod, number uint16, name string) (destination
 		return destination{}, false
 	}
 	r := b.ruling(p.of)
-	d := destination{servedPort: servedPort{p.service, port}, name: name, policy: r.policyOf(number, nil), rules: r.rules, identity: b.facet.Identity, agent: b.facet.Agent}
+	d := destination{servedPort: servedPort{p.service, port}, name: name, policy: r.PolicyOf(number, nil), rules: r.Rules, identity: b.facet.Identity, agent: b.facet.Agent}
 	d.sni = resource.ServerName(p.service.Key.Hostname, number, "")
 	return d, true
 }

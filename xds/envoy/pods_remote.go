@@ -12,7 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // podNames are the names that stand for pods of other clusters, for proxies that
@@ -55,10 +57,10 @@ func (b *builder) podCluster(name string) proto.Message {
 	c := newCluster(name)
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()}
-	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: panicThreshold(d.policy)}}
-	setLimits(c, d.policy)
+	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: destinationrule.PanicThreshold(d.policy)}}
+	destinationrule.SetLimits(c, d.policy)
 	if d.mutual() {
-		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{socketMatch("", "", meshTLS(d, b.identities(d.service.Peers, d.service), nil))}
+		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{transport.SocketMatch("", "", transport.MeshTLS(d.client(), transport.Identities(d.service.Peers, d.service, b.reader), nil))}
 	}
 	return c
 }
@@ -102,7 +104,7 @@ func (b *builder) podsListener(name string) *listenerv3.Listener {
 	l := newListener(name, p.vip().String(), number)
 	l.TrafficDirection = corev3.TrafficDirection_OUTBOUND
 	l.BindToPort = wrapperspb.Bool(false)
-	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{tcpProxy(cluster)}}}
+	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{resource.TCPProxy(cluster)}}}
 	return l
 }
 

@@ -8,18 +8,13 @@ import (
 	"slices"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	previoushostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
-
-// retryOn are the faults after which a request has surely not been worked on,
-// or may be repeated by the rules of gRPC.
-const retryOn = "connect-failure,refused-stream,reset-before-request,unavailable,cancelled"
 
 // routePlan is a route configuration whose virtual hosts know their names, but
 // have no routes yet.
@@ -52,16 +47,9 @@ func (b *builder) routes(name string) proto.Message {
 	return plan.shell(all)
 }
 
-func newRoutes(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
-	return &routev3.RouteConfiguration{
-		Name: name, VirtualHosts: hosts, ValidateClusters: wrapperspb.Bool(false),
-		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectBody),
-	}
-}
-
 // shell is the configuration around the virtual hosts.
 func (p *routePlan) shell(hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
-	c := newRoutes(p.name, append(hosts, p.last))
+	c := resource.NewRoutes(p.name, append(hosts, p.last))
 	c.IgnorePortInHostMatching = p.ignorePort
 	return c
 }
@@ -88,9 +76,9 @@ func (b *builder) planRoutes(name string) *routePlan {
 // elsewhere takes the requests to hosts of which the mesh knows nothing.
 func (b *builder) elsewhere() *routev3.VirtualHost {
 	if b.facet.Outbound != federation.RegistryOnly {
-		return everything("allow_any", forward(resource.PassthroughCluster))
+		return resource.Everything("allow_any", resource.ForwardTo(resource.PassthroughCluster))
 	}
-	return everything("block_all", &routev3.Route{Match: anyPath(), Action: refuse(http.StatusBadGateway,
+	return resource.Everything("block_all", &routev3.Route{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusBadGateway,
 		"no service of the mesh has this name, and the outbound traffic policy is REGISTRY_ONLY")})
 }
 
@@ -110,8 +98,8 @@ func (b *builder) planProxy() *routePlan {
 		}
 		return []string{withPort}
 	})
-	unknown := &routev3.Route{Match: anyPath(), Action: refuse(http.StatusBadGateway, "no such service")}
-	return &routePlan{name: resource.HTTPProxyRoutes, hosts: hosts, last: everything("block_all", unknown)}
+	unknown := &routev3.Route{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusBadGateway, "no such service")}
+	return &routePlan{name: resource.HTTPProxyRoutes, hosts: hosts, last: resource.Everything("block_all", unknown)}
 }
 
 // needsDestination tells that the host's callers choose the instance, which they
@@ -203,34 +191,8 @@ func (b *builder) virtualHost(h *httpHost) *routev3.VirtualHost {
 // serviceRoute sends every request to the service.
 func (b *builder) serviceRoute(h *httpHost) *routev3.Route {
 	to := cmp.Or(h.service, h.target)
-	route := forward(resource.ClusterName(to.Key.Hostname, h.number))
-	route.GetRoute().RetryPolicy = retryPolicy()
-	route.GetRoute().HashPolicy = hashPolicies(b.trafficPolicyFor(to, h.number, ""))
+	route := resource.ForwardTo(resource.ClusterName(to.Key.Hostname, h.number))
+	route.GetRoute().RetryPolicy = virtualservice.RetryPolicy()
+	route.GetRoute().HashPolicy = destinationrule.HashPolicies(b.trafficPolicyFor(to, h.number, ""))
 	return route
-}
-
-// retryPolicy tries an endpoint that was not tried before, if there is one.
-func retryPolicy() *routev3.RetryPolicy {
-	return &routev3.RetryPolicy{
-		RetryOn: retryOn, NumRetries: wrapperspb.UInt32(2), HostSelectionRetryMaxAttempts: 5,
-		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
-			Name:       "envoy.retry_host_predicates.previous_hosts",
-			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: resource.Any(&previoushostsv3.PreviousHostsPredicate{})},
-		}},
-	}
-}
-
-func everything(name string, route *routev3.Route) *routev3.VirtualHost {
-	return &routev3.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routev3.Route{route}}
-}
-
-// forward sends every request to the cluster, without a time limit.
-func forward(cluster string) *routev3.Route {
-	return &routev3.Route{Match: anyPath(), Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}, Timeout: durationpb.New(0),
-	}}}
-}
-
-func anyPath() *routev3.RouteMatch {
-	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 }

@@ -8,10 +8,11 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // connections is what becomes of the connections to a service port: some are
@@ -59,9 +60,9 @@ func (b *builder) toService(p servedPort) *listenerv3.Filter {
 
 // tcpTo sends connections to a target as its policy says.
 func (b *builder) tcpTo(t target) *listenerv3.Filter {
-	proxy := newTCP(t.cluster())
-	applyTCP(proxy, b.trafficPolicyFor(t.service, t.port.Number, t.subset))
-	return filter(tcpProxyFilter, proxy)
+	proxy := resource.NewTCP(t.cluster())
+	destinationrule.ApplyTCP(proxy, b.trafficPolicyFor(t.service, t.port.Number, t.subset))
+	return resource.Filter(resource.TCPProxyFilter, proxy)
 }
 
 // connections compiles the routes for TLS if the port speaks it, and else those for
@@ -89,7 +90,7 @@ func (r *rule) tlsConnections(to netip.Prefix) (connections, error) {
 	taken := map[string]bool{}
 	for i, route := range r.spec.GetTls() {
 		for j, match := range route.GetMatch() {
-			in, err := inSubnets(match.GetDestinationSubnets(), to)
+			in, err := virtualservice.InSubnets(match.GetDestinationSubnets(), to)
 			if err != nil {
 				return c, fmt.Errorf("tls[%d].match[%d].destinationSubnets: %w", i, j, err)
 			}
@@ -118,7 +119,7 @@ func (r *rule) tlsConnections(to netip.Prefix) (connections, error) {
 // addresses.
 func (r *rule) takes(route *networking.TCPRoute, to netip.Prefix) (bool, error) {
 	for i, match := range route.GetMatch() {
-		in, err := inSubnets(match.GetDestinationSubnets(), to)
+		in, err := virtualservice.InSubnets(match.GetDestinationSubnets(), to)
 		if err != nil {
 			return false, fmt.Errorf(".match[%d].destinationSubnets: %w", i, err)
 		}
@@ -142,39 +143,6 @@ func (r *rule) concernsConnection(m connectionMatch) bool {
 		r.isSource(m.GetSourceNamespace(), m.GetSourceLabels())
 }
 
-// inSubnets tells that the addresses are in one of the subnets, where there are any;
-// unknown ones are in none.
-func inSubnets(subnets []string, addresses netip.Prefix) (bool, error) {
-	in := len(subnets) == 0
-	for _, text := range subnets {
-		subnet, err := parseSubnet(text)
-		if err != nil {
-			return false, err
-		}
-		in = in || addresses.IsValid() && within(addresses, subnet)
-	}
-	return in, nil
-}
-
-// parseSubnet reads a CIDR block, or an address as a block of its own.
-func parseSubnet(text string) (netip.Prefix, error) {
-	if addr, err := netip.ParseAddr(text); err == nil {
-		return single(addr), nil
-	}
-	subnet, err := netip.ParsePrefix(text)
-	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%q is no subnet", text)
-	}
-	return subnet.Masked(), nil
-}
-
-func single(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
-
-// within tells that all of the one block is in the other.
-func within(part, whole netip.Prefix) bool {
-	return whole.Bits() <= part.Bits() && whole.Contains(part.Addr())
-}
-
 // tcpSplit sends connections to destinations by weight. Those to a destination
 // that does not exist are closed.
 func (r *rule) tcpSplit(destinations []*networking.RouteDestination) *listenerv3.Filter {
@@ -183,11 +151,11 @@ func (r *rule) tcpSplit(destinations []*networking.RouteDestination) *listenerv3
 	}
 	if len(destinations) == 0 {
 		r.leaveOut(r.missing("a route for connections has no destination with a weight"))
-		return tcpProxy(resource.BlackHoleCluster)
+		return resource.TCPProxy(resource.BlackHoleCluster)
 	}
 	scale := uint32(1)
 	if len(destinations) > 1 {
-		scale = scaleOf(destinations)
+		scale = virtualservice.ScaleOf(destinations)
 	}
 	var shares []*tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight
 	var first *target
@@ -201,23 +169,15 @@ func (r *rule) tcpSplit(destinations []*networking.RouteDestination) *listenerv3
 		share := max(uint32(max(d.GetWeight(), 0))/scale, 1)
 		shares = append(shares, &tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight{Name: cluster, Weight: share})
 	}
-	proxy := newTCP(shares[0].GetName())
+	proxy := resource.NewTCP(shares[0].GetName())
 	if len(shares) > 1 {
 		proxy.StatPrefix = "split_" + shares[0].GetName()
 		proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_WeightedClusters{WeightedClusters: &tcpproxyv3.TcpProxy_WeightedCluster{Clusters: shares}}
 	}
 	if first != nil {
-		applyTCP(proxy, r.trafficPolicyFor(first.service, first.port.Number, first.subset))
+		destinationrule.ApplyTCP(proxy, r.trafficPolicyFor(first.service, first.port.Number, first.subset))
 	}
-	f := filter(tcpProxyFilter, proxy)
+	f := resource.Filter(resource.TCPProxyFilter, proxy)
 	r.causedBy(r.object, f)
 	return f
-}
-
-func newTCP(cluster string) *tcpproxyv3.TcpProxy {
-	return &tcpproxyv3.TcpProxy{
-		StatPrefix:         cluster,
-		ClusterSpecifier:   &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster},
-		MaxConnectAttempts: wrapperspb.UInt32(tcpConnectAttempts),
-	}
 }

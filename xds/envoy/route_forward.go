@@ -2,9 +2,7 @@ package envoy
 
 import (
 	"fmt"
-	"math"
 	"net/http"
-	"slices"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -12,17 +10,19 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
-// forward sends requests to the destinations of a route. Where its only one does
+// ForwardTo sends requests to the destinations of a route. Where its only one does
 // not exist, it answers with 503 and says so.
 func (r *rule) forward(route *routev3.Route, in *networking.HTTPRoute) error {
 	action := &routev3.RouteAction{Timeout: in.GetTimeout()}
 	if action.Timeout == nil {
 		action.Timeout = durationpb.New(0)
 	}
-	destinations := weighted(in.GetRoute())
+	destinations := virtualservice.Weighted(in.GetRoute())
 	switch len(destinations) {
 	case 0:
 		return fmt.Errorf(".route: there is no destination with a weight")
@@ -30,42 +30,33 @@ func (r *rule) forward(route *routev3.Route, in *networking.HTTPRoute) error {
 		to, missing := r.target(destinations[0].GetDestination())
 		if missing != "" {
 			r.leaveOut(r.missing(missing))
-			route.Action = refuse(http.StatusServiceUnavailable, missing)
+			route.Action = resource.Refuse(http.StatusServiceUnavailable, missing)
 			return nil
 		}
 		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to.cluster()}
 		action.HashPolicy = r.hashing(to)
-		setRouteHeaders(route, destinations[0].GetHeaders())
+		virtualservice.SetRouteHeaders(route, destinations[0].GetHeaders())
 	default:
 		action.ClusterSpecifier, action.HashPolicy = r.split(destinations)
 	}
 	route.Action = &routev3.Route_Route{Route: action}
-	if err := setRetries(action, in.GetRetries()); err != nil {
+	if err := virtualservice.SetRetries(action, in.GetRetries()); err != nil {
 		return err
 	}
 	r.setMirrors(action, in)
-	if host := hostHeader(in.GetHeaders()); host != "" {
+	if host := virtualservice.HostHeader(in.GetHeaders()); host != "" {
 		action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: host}
-	} else if host := hostHeader(destinations[0].GetHeaders()); host != "" && len(destinations) == 1 {
+	} else if host := virtualservice.HostHeader(destinations[0].GetHeaders()); host != "" && len(destinations) == 1 {
 		action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: host}
 	}
-	return setRewrite(action, in.GetRewrite())
-}
-
-// weighted are the destinations that get requests: those with a weight, or the
-// only one.
-func weighted(all []*networking.HTTPRouteDestination) []*networking.HTTPRouteDestination {
-	if len(all) == 1 {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(d *networking.HTTPRouteDestination) bool { return d.GetWeight() <= 0 })
+	return virtualservice.SetRewrite(action, in.GetRewrite())
 }
 
 // split keeps the share of a destination that does not exist: its requests fail,
 // those of others are not more than they should be.
 func (r *rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.RouteAction_WeightedClusters, []*routev3.RouteAction_HashPolicy) {
 	out := &routev3.WeightedCluster{}
-	scale := scaleOf(destinations)
+	scale := virtualservice.ScaleOf(destinations)
 	var hashing []*routev3.RouteAction_HashPolicy
 	for _, d := range destinations {
 		cluster := resource.BlackHoleCluster
@@ -76,22 +67,13 @@ func (r *rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.
 			hashing = append(hashing, r.hashing(to)...)
 		}
 		w := &routev3.WeightedCluster_ClusterWeight{Name: cluster, Weight: wrapperspb.UInt32(max(uint32(d.GetWeight())/scale, 1))}
-		setWeightHeaders(w, d.GetHeaders())
-		if host := hostHeader(d.GetHeaders()); host != "" {
+		virtualservice.SetWeightHeaders(w, d.GetHeaders())
+		if host := virtualservice.HostHeader(d.GetHeaders()); host != "" {
 			w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: host}
 		}
 		out.Clusters = append(out.Clusters, w)
 	}
 	return &routev3.RouteAction_WeightedClusters{WeightedClusters: out}, hashing
-}
-
-// scaleOf is by what weights are divided, so that Envoy can add them up.
-func scaleOf[D interface{ GetWeight() int32 }](destinations []D) uint32 {
-	sum := uint64(0)
-	for _, d := range destinations {
-		sum += uint64(d.GetWeight())
-	}
-	return uint32(sum/math.MaxUint32) + 1
 }
 
 func (r *rule) missing(why string) resource.Reason {
@@ -110,7 +92,7 @@ func (t target) cluster() string {
 
 // hashing is what of a request decides about its endpoint at the target.
 func (b *builder) hashing(t target) []*routev3.RouteAction_HashPolicy {
-	return hashPolicies(b.trafficPolicyFor(t.service, t.port.Number, t.subset))
+	return destinationrule.HashPolicies(b.trafficPolicyFor(t.service, t.port.Number, t.subset))
 }
 
 // target finds a destination; where it does not exist, missing says why. A

@@ -4,6 +4,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // setMirrors sends copies of requests. One for a destination that does not exist
@@ -37,7 +39,7 @@ func (r *rule) mirror(action *routev3.RouteAction, to *networking.Destination, p
 		return
 	}
 	action.RequestMirrorPolicies = append(action.RequestMirrorPolicies, &routev3.RouteAction_RequestMirrorPolicy{
-		Cluster: copied.cluster(), RuntimeFraction: &corev3.RuntimeFractionalPercent{DefaultValue: fraction(percentage)},
+		Cluster: copied.cluster(), RuntimeFraction: &corev3.RuntimeFractionalPercent{DefaultValue: virtualservice.Fraction(percentage)},
 		DisableShadowHostSuffixAppend: true, // the host stays as it is, as with Istio
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/xds/envoy/check"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // hostRoutes are the routes of a virtual host: those of its VirtualService,
@@ -61,7 +62,7 @@ func (r *rule) httpRoute(in *networking.HTTPRoute) ([]*routev3.Route, error) {
 		if !r.concerns(match) {
 			continue
 		}
-		m, err := routeMatch(match)
+		m, err := virtualservice.RouteMatch(match)
 		if err != nil {
 			return nil, fmt.Errorf(".match[%d]%w", i, err)
 		}
@@ -90,7 +91,7 @@ func (r *rule) concerns(m *networking.HTTPMatchRequest) bool {
 // isSource tells that the facet's proxies are what a match means by its source.
 func (b *builder) isSource(namespace string, labels map[string]string) bool {
 	c := b.callers()
-	return (namespace == "" || namespace == c.namespace) && c.labels(labels)
+	return (namespace == "" || namespace == c.Namespace) && c.Labels(labels)
 }
 
 // act sets what the route does with a request.
@@ -100,17 +101,17 @@ func (r *rule) act(route *routev3.Route, in *networking.HTTPRoute) error {
 	case in.GetDelegate() != nil:
 		err = fmt.Errorf(".delegate: delegates are not compiled; put the routes into the object itself")
 	case in.GetRedirect() != nil:
-		route.Action, err = redirect(in.GetRedirect(), r.port)
+		route.Action, err = virtualservice.Redirect(in.GetRedirect(), r.port)
 	case in.GetDirectResponse() != nil:
-		route.Action, err = directResponse(in.GetDirectResponse())
+		route.Action, err = virtualservice.DirectResponse(in.GetDirectResponse())
 	default:
 		err = r.forward(route, in)
 	}
 	if err != nil {
 		return err
 	}
-	setRouteHeaders(route, in.GetHeaders())
-	if err := addFilters(route, in); err != nil {
+	virtualservice.SetRouteHeaders(route, in.GetHeaders())
+	if err := virtualservice.AddFilters(route, in); err != nil {
 		return err
 	}
 	return nil

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -35,4 +37,23 @@ func (b *builder) serverNameOf(d destination, subsets []*networking.Subset) (nam
 // sniConflict says that the destination has no name of its own.
 func (d destination) sniConflict(name, taken string) resource.Reason {
 	return resource.Reason{Code: resource.ReasonSNIConflict, Message: fmt.Sprintf("%s: connections to it would ask for %s, as those to %s do, which comes first; give one of them another name; until then nothing is sent to the former", d.title(), name, taken)}
+}
+
+// Ignored says that a field of the destination's policy has no effect.
+func (d destination) ignored(f destinationrule.Ignored) resource.Reason {
+	return resource.Reason{Code: resource.ReasonRuleIgnored, Cause: d.rule(), Message: d.ruledBy() + ": trafficPolicy." + f.Field + " has no effect: " + f.Why}
+}
+
+// balance has Envoy choose among the endpoints, unless callers do.
+func (b *builder) balance(c *clusterv3.Cluster, d destination) {
+	if !d.passthrough() {
+		b.reportIgnored(d, destinationrule.SetBalancing(c, d.policy, destinationrule.ByLocality(d.policy) && d.eds()))
+	}
+}
+
+// reportIgnored says which fields of the destination's policy have no effect.
+func (b *builder) reportIgnored(d destination, fields []destinationrule.Ignored) {
+	for _, f := range fields {
+		b.leaveOut(d.ignored(f))
+	}
 }

@@ -9,10 +9,8 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
-
-// meshGateway is the name by which a VirtualService means sidecars.
-const meshGateway = "mesh"
 
 // rule is a VirtualService as it stands for one port of one host.
 type rule struct {
@@ -43,22 +41,20 @@ func (b *builder) ruleFor(host federation.Hostname, port uint16) *rule {
 // for the host, the oldest first.
 func (b *builder) rulesNamed(name string, host federation.Hostname) []*federation.Object {
 	var found []*federation.Object
-	for o := range b.reader.ObjectsNamed(virtualServiceKind, name) {
+	for o := range b.reader.ObjectsNamed(virtualservice.Kind, name) {
 		if b.hasRule(o, host) {
 			found = append(found, o)
 		}
 	}
-	slices.SortFunc(found, older)
+	slices.SortFunc(found, virtualservice.Older)
 	return found
 }
-
-func older(a, b *federation.Object) int { return a.CompareAge(b) }
 
 // hasRule tells that the facet's proxies see and import the VirtualService, and
 // that it is for sidecars.
 func (b *builder) hasRule(o *federation.Object, host federation.Hostname) bool {
 	spec, ok := o.Spec.(*networking.VirtualService)
-	return ok && forMesh(spec.GetGateways()) && visibleFrom(spec.GetExportTo(), o.Key.Namespace, b.callers().namespace) &&
+	return ok && virtualservice.ForMesh(spec.GetGateways()) && virtualservice.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, b.callers().Namespace) &&
 		b.facet.imports(o.Key.Namespace, host)
 }
 
@@ -67,35 +63,6 @@ func (b *builder) reportYounger(found []*federation.Object, name string) {
 		b.leaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: o.Key, Message: o.Key.String() + " has no effect for " + name + ": " +
 			found[0].Key.String() + " is for the same host and older; put their routes into one object"})
 	}
-}
-
-// ownConnectionsName finds the VirtualServices with routes for TLS or TCP that
-// not every proxy has: those that are not exported to everyone or that look at
-// the source.
-const ownConnectionsName = "connections:own"
-
-// hasOwnConnections tells that proxies of the namespace may have routes for
-// connections that others do not have.
-func hasOwnConnections(namespace string, r *federation.Reader) bool {
-	for o := range r.ObjectsNamed(virtualServiceKind, ownConnectionsName) {
-		if spec, ok := o.Spec.(*networking.VirtualService); ok && visibleFrom(spec.GetExportTo(), o.Key.Namespace, namespace) {
-			return true
-		}
-	}
-	return false
-}
-
-// forMesh tells that a list of gateways means sidecars.
-func forMesh(gateways []string) bool {
-	return len(gateways) == 0 || slices.Contains(gateways, meshGateway)
-}
-
-// visibleFrom tells that an object of the namespace own, with that exportTo, is
-// seen from another namespace; the empty one stands for any.
-func visibleFrom(exportTo []string, own, from string) bool {
-	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(to string) bool {
-		return to == "*" || from != "" && (to == from || to == "." && own == from)
-	})
 }
 
 // ruledHosts are the hosts, sorted, that VirtualServices speak of and that are
@@ -107,7 +74,7 @@ func (b *builder) ruledHosts(known []*httpHost) []federation.Hostname {
 		names[h.host] = true
 	}
 	found := map[federation.Hostname]bool{}
-	b.reader.SelectObjects(virtualServiceKind, func(o *federation.Object) bool {
+	b.reader.SelectObjects(virtualservice.Kind, func(o *federation.Object) bool {
 		before := len(found)
 		for _, name := range o.Names {
 			host := federation.Hostname(name)

@@ -1,4 +1,4 @@
-package envoy
+package virtualservice
 
 import (
 	"fmt"
@@ -13,9 +13,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// maxDirectBody is how long the body of a direct response may be, in bytes.
-const maxDirectBody = 1 << 20
-
 // matchedPrefix in front of a redirect's path stands for a path of which only
 // the matched prefix is replaced.
 const matchedPrefix = "%PREFIX()%"
@@ -29,7 +26,8 @@ var redirectCodes = map[uint32]routev3.RedirectAction_RedirectResponseCode{
 	http.StatusPermanentRedirect: routev3.RedirectAction_PERMANENT_REDIRECT,
 }
 
-func redirect(in *networking.HTTPRedirect, port uint16) (*routev3.Route_Redirect, error) {
+// Redirect answers requests with a redirect; port is the one that they came to.
+func Redirect(in *networking.HTTPRedirect, port uint16) (*routev3.Route_Redirect, error) {
 	code, ok := redirectCodes[in.GetRedirectCode()]
 	if !ok {
 		return nil, fmt.Errorf(".redirect.redirectCode: %d is no redirect that Envoy makes", in.GetRedirectCode())
@@ -56,7 +54,8 @@ func redirect(in *networking.HTTPRedirect, port uint16) (*routev3.Route_Redirect
 	return &routev3.Route_Redirect{Redirect: out}, nil
 }
 
-func directResponse(in *networking.HTTPDirectResponse) (*routev3.Route_DirectResponse, error) {
+// DirectResponse answers requests itself.
+func DirectResponse(in *networking.HTTPDirectResponse) (*routev3.Route_DirectResponse, error) {
 	out := &routev3.DirectResponseAction{Status: in.GetStatus()}
 	switch body := in.GetBody().GetSpecifier().(type) {
 	case *networking.HTTPBody_String_:
@@ -64,18 +63,14 @@ func directResponse(in *networking.HTTPDirectResponse) (*routev3.Route_DirectRes
 	case *networking.HTTPBody_Bytes:
 		out.Body = &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: body.Bytes}}
 	}
-	if size := len(out.GetBody().GetInlineString()) + len(out.GetBody().GetInlineBytes()); size > maxDirectBody {
-		return nil, fmt.Errorf(".directResponse.body: %d bytes, at most %d are sent", size, maxDirectBody)
+	if size := len(out.GetBody().GetInlineString()) + len(out.GetBody().GetInlineBytes()); size > resource.MaxDirectBody {
+		return nil, fmt.Errorf(".directResponse.body: %d bytes, at most %d are sent", size, resource.MaxDirectBody)
 	}
 	return &routev3.Route_DirectResponse{DirectResponse: out}, nil
 }
 
-// refuse answers every request itself.
-func refuse(status uint32, why string) *routev3.Route_DirectResponse {
-	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status, Body: resource.TextSource(why + "\n")}}
-}
-
-func setRewrite(action *routev3.RouteAction, in *networking.HTTPRewrite) error {
+// SetRewrite has requests changed before they are sent on.
+func SetRewrite(action *routev3.RouteAction, in *networking.HTTPRewrite) error {
 	if re := in.GetUriRegexRewrite(); re != nil {
 		pattern, err := safeRegex(re.GetMatch())
 		if err != nil {

@@ -1,4 +1,4 @@
-package envoy
+package destinationrule
 
 import (
 	"math"
@@ -13,16 +13,16 @@ import (
 // defaultMaxEjection is how long Envoy ejects an endpoint at most, unless told.
 const defaultMaxEjection = 300 * time.Second
 
-// panicThreshold is the share of healthy endpoints below which all are used, in
+// PanicThreshold is the share of healthy endpoints below which all are used, in
 // per cent. Draining endpoints are unhealthy to Envoy, and they are the last
 // resort: it is never 0, and 1 is the least other than 0 that Envoy can be told.
-func panicThreshold(policy *networking.TrafficPolicy) float64 {
+func PanicThreshold(policy *networking.TrafficPolicy) float64 {
 	return float64(min(max(policy.GetOutlierDetection().GetMinHealthPercent(), 1), 100))
 }
 
-// setOutlierDetection ejects endpoints that fail again and again, never those
+// SetOutlierDetection ejects endpoints that fail again and again, never those
 // that merely succeed less often than others.
-func setOutlierDetection(c *clusterv3.Cluster, o *networking.OutlierDetection) {
+func SetOutlierDetection(c *clusterv3.Cluster, o *networking.OutlierDetection) {
 	if o == nil {
 		return
 	}

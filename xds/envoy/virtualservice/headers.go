@@ -1,4 +1,4 @@
-package envoy
+package virtualservice
 
 import (
 	"maps"
@@ -11,8 +11,8 @@ import (
 	networking "istio.io/api/networking/v1"
 )
 
-// setRouteHeaders adds to what the route does with headers.
-func setRouteHeaders(route *routev3.Route, in *networking.Headers) {
+// SetRouteHeaders adds to what the route does with headers.
+func SetRouteHeaders(route *routev3.Route, in *networking.Headers) {
 	request, response := in.GetRequest(), in.GetResponse()
 	route.RequestHeadersToAdd = append(route.RequestHeadersToAdd, headersToAdd(request)...)
 	route.RequestHeadersToRemove = append(route.RequestHeadersToRemove, headersToRemove(request)...)
@@ -20,7 +20,9 @@ func setRouteHeaders(route *routev3.Route, in *networking.Headers) {
 	route.ResponseHeadersToRemove = append(route.ResponseHeadersToRemove, headersToRemove(response)...)
 }
 
-func setWeightHeaders(w *routev3.WeightedCluster_ClusterWeight, in *networking.Headers) {
+// SetWeightHeaders does to the requests of one destination what the route does to
+// all.
+func SetWeightHeaders(w *routev3.WeightedCluster_ClusterWeight, in *networking.Headers) {
 	w.RequestHeadersToAdd, w.RequestHeadersToRemove = headersToAdd(in.GetRequest()), headersToRemove(in.GetRequest())
 	w.ResponseHeadersToAdd, w.ResponseHeadersToRemove = headersToAdd(in.GetResponse()), headersToRemove(in.GetResponse())
 }
@@ -35,8 +37,8 @@ func headersToAdd(in *networking.Headers_HeaderOperations) []*corev3.HeaderValue
 		{in.GetAdd(), corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(operation.values)) {
-			if !fixedHeader(name) {
-				value := &corev3.HeaderValue{Key: name, Value: headerFormat(operation.values[name])}
+			if !FixedHeader(name) {
+				value := &corev3.HeaderValue{Key: name, Value: HeaderFormat(operation.values[name])}
 				out = append(out, &corev3.HeaderValueOption{Header: value, AppendAction: operation.action})
 			}
 		}
@@ -45,17 +47,17 @@ func headersToAdd(in *networking.Headers_HeaderOperations) []*corev3.HeaderValue
 }
 
 func headersToRemove(in *networking.Headers_HeaderOperations) []string {
-	return slices.DeleteFunc(slices.Clone(in.GetRemove()), fixedHeader)
+	return slices.DeleteFunc(slices.Clone(in.GetRemove()), FixedHeader)
 }
 
-// fixedHeader tells that Envoy refuses to change the header.
-func fixedHeader(name string) bool {
+// FixedHeader tells that Envoy refuses to change the header.
+func FixedHeader(name string) bool {
 	return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
 }
 
-// hostHeader is the host that the request shall have, empty for its own. A request has
+// HostHeader is the host that the request shall have, empty for its own. A request has
 // one host: what is added replaces it, too.
-func hostHeader(in *networking.Headers) string {
+func HostHeader(in *networking.Headers) string {
 	for _, values := range []map[string]string{in.GetRequest().GetSet(), in.GetRequest().GetAdd()} {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			if name == ":authority" || strings.EqualFold(name, "host") {
@@ -75,9 +77,9 @@ var formatCommands = regexp.MustCompile(`^(?:[^%]|%%|%(?:REQ|RESP)\([A-Za-z0-9:?
 	"DOWNSTREAM_PEER_URI_SAN", "DOWNSTREAM_LOCAL_URI_SAN", "DOWNSTREAM_PEER_SUBJECT", "REQUESTED_SERVER_NAME",
 }, "|") + `)%)*$`)
 
-// headerFormat is the value with the commands of Envoy that it holds; one that
+// HeaderFormat is the value with the commands of Envoy that it holds; one that
 // holds others is meant as it is written.
-func headerFormat(value string) string {
+func HeaderFormat(value string) string {
 	if formatCommands.MatchString(value) {
 		return value
 	}

@@ -1,4 +1,4 @@
-package envoy
+package destinationrule
 
 import (
 	"math"
@@ -11,10 +11,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
 )
 
-// setLimits puts the policy's limits in the place of none.
-func setLimits(c *clusterv3.Cluster, policy *networking.TrafficPolicy) {
+// SetLimits puts the policy's limits in the place of none.
+func SetLimits(c *clusterv3.Cluster, policy *networking.TrafficPolicy) {
 	tcp, http := policy.GetConnectionPool().GetTcp(), policy.GetConnectionPool().GetHttp()
 	limits := c.GetCircuitBreakers().GetThresholds()[0]
 	for _, l := range []struct {
@@ -69,14 +71,14 @@ func seconds(d *durationpb.Duration) *wrapperspb.UInt32Value {
 	return wrapperspb.UInt32(uint32(min(whole, math.MaxInt16))) // the kernel's limit
 }
 
-// httpOptions are what requests to the destination need to be told of: nil where
+// HTTPOptions are what requests to a port of that protocol need to be told of: nil where
 // HTTP/1.1 without limits is meant, or no HTTP at all.
-func httpOptions(d destination) *upstreamhttpv3.HttpProtocolOptions {
-	if !d.port.Protocol.IsHTTP() {
+func HTTPOptions(speaks federation.Protocol, policy *networking.TrafficPolicy) *upstreamhttpv3.HttpProtocolOptions {
+	if !speaks.IsHTTP() {
 		return nil
 	}
-	common, streams := commonOptions(d.policy), streamLimit(d.policy)
-	http := d.policy.GetConnectionPool().GetHttp()
+	common, streams := commonOptions(policy), streamLimit(policy)
+	http := policy.GetConnectionPool().GetHttp()
 	o := &upstreamhttpv3.HttpProtocolOptions{CommonHttpProtocolOptions: common}
 	http2 := &corev3.Http2ProtocolOptions{MaxConcurrentStreams: streams}
 	switch {
@@ -86,11 +88,11 @@ func httpOptions(d destination) *upstreamhttpv3.HttpProtocolOptions {
 				HttpProtocolOptions: &corev3.Http1ProtocolOptions{}, Http2ProtocolOptions: http2,
 			},
 		}
-	case d.speaksHTTP2():
+	case SpeaksHTTP2(speaks, policy):
 		o.UpstreamProtocolOptions = explicitHTTP(&upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
 			ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: http2},
 		})
-	case common != nil || isTLS(d.policy.GetTls()):
+	case common != nil || IsTLS(policy.GetTls()):
 		o.UpstreamProtocolOptions = explicitHTTP(&upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
 			ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corev3.Http1ProtocolOptions{}},
 		})
@@ -104,11 +106,11 @@ func explicitHTTP(config *upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig)
 	return &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: config}
 }
 
-// speaksHTTP2 tells that requests go in HTTP/2 whatever the caller speaks.
-func (d destination) speaksHTTP2() bool {
-	http := d.policy.GetConnectionPool().GetHttp()
-	return !http.GetUseClientProtocol() && d.port.Protocol.IsHTTP() &&
-		(d.port.Protocol.IsHTTP2() || http.GetH2UpgradePolicy() == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE)
+// SpeaksHTTP2 tells that requests go in HTTP/2 whatever the caller speaks.
+func SpeaksHTTP2(speaks federation.Protocol, policy *networking.TrafficPolicy) bool {
+	http := policy.GetConnectionPool().GetHttp()
+	return !http.GetUseClientProtocol() && speaks.IsHTTP() &&
+		(speaks.IsHTTP2() || http.GetH2UpgradePolicy() == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE)
 }
 
 func commonOptions(policy *networking.TrafficPolicy) *corev3.HttpProtocolOptions {

@@ -1,4 +1,4 @@
-package envoy
+package virtualservice
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	previoushostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	prioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -15,13 +16,13 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// setRetries gives the route its retries: without any said, the default ones;
+// SetRetries gives the route its retries: without any said, the default ones;
 // with zero attempts, none.
-func setRetries(action *routev3.RouteAction, in *networking.HTTPRetry) error {
+func SetRetries(action *routev3.RouteAction, in *networking.HTTPRetry) error {
 	if in != nil && in.GetAttempts() <= 0 {
 		return nil
 	}
-	policy := retryPolicy()
+	policy := RetryPolicy()
 	action.RetryPolicy = policy
 	if in == nil {
 		return nil
@@ -64,4 +65,19 @@ func retryConditions(list string) (conditions string, codes []uint32) {
 		names = append(names, "retriable-status-codes")
 	}
 	return strings.Join(names, ","), codes
+}
+
+// retryOn are the faults after which a request has surely not been worked on,
+// or may be repeated by the rules of gRPC.
+const retryOn = "connect-failure,refused-stream,reset-before-request,unavailable,cancelled"
+
+// RetryPolicy tries an endpoint that was not tried before, if there is one.
+func RetryPolicy() *routev3.RetryPolicy {
+	return &routev3.RetryPolicy{
+		RetryOn: retryOn, NumRetries: wrapperspb.UInt32(2), HostSelectionRetryMaxAttempts: 5,
+		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
+			Name:       "envoy.retry_host_predicates.previous_hosts",
+			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: resource.Any(&previoushostsv3.PreviousHostsPredicate{})},
+		}},
+	}
 }

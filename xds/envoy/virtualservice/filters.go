@@ -1,4 +1,4 @@
-package envoy
+package virtualservice
 
 import (
 	"fmt"
@@ -21,21 +21,21 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// addFilters sets what filters in front of the router do for the route.
-func addFilters(route *routev3.Route, in *networking.HTTPRoute) error {
+// AddFilters sets what filters in front of the router do for the route.
+func AddFilters(route *routev3.Route, in *networking.HTTPRoute) error {
 	if in.GetFault() != nil {
 		fault, err := faultOf(in.GetFault())
 		if err != nil {
 			return fmt.Errorf(".fault%w", err)
 		}
-		perFilter(route, faultFilter, fault)
+		perFilter(route, resource.FaultFilter, fault)
 	}
 	if in.GetCorsPolicy() != nil {
 		cors, err := corsOf(in.GetCorsPolicy())
 		if err != nil {
 			return fmt.Errorf(".corsPolicy%w", err)
 		}
-		perFilter(route, corsFilter, cors)
+		perFilter(route, resource.CORSFilter, cors)
 	}
 	return nil
 }
@@ -53,9 +53,9 @@ func faultOf(in *networking.HTTPFaultInjection) (*faultv3.HTTPFault, error) {
 		if d.GetFixedDelay() == nil {
 			return nil, fmt.Errorf(".delay: only fixedDelay is compiled")
 		}
-		percentage := fraction(d.GetPercentage().GetValue())
+		percentage := Fraction(d.GetPercentage().GetValue())
 		if d.GetPercentage() == nil {
-			percentage = fraction(float64(d.GetPercent()))
+			percentage = Fraction(float64(d.GetPercent()))
 		}
 		out.Delay = &commonfaultv3.FaultDelay{
 			FaultDelaySecifier: &commonfaultv3.FaultDelay_FixedDelay{FixedDelay: d.GetFixedDelay()}, Percentage: percentage,
@@ -65,7 +65,7 @@ func faultOf(in *networking.HTTPFaultInjection) (*faultv3.HTTPFault, error) {
 	if a == nil {
 		return out, nil
 	}
-	out.Abort = &faultv3.FaultAbort{Percentage: fraction(a.GetPercentage().GetValue())}
+	out.Abort = &faultv3.FaultAbort{Percentage: Fraction(a.GetPercentage().GetValue())}
 	switch kind := a.GetErrorType().(type) {
 	case *networking.HTTPFaultInjection_Abort_HttpStatus:
 		out.Abort.ErrorType = &faultv3.FaultAbort_HttpStatus{HttpStatus: uint32(max(kind.HttpStatus, 0))}
@@ -97,8 +97,8 @@ func grpcCode(text string) (uint32, error) {
 	return uint32(at), nil
 }
 
-// fraction writes a percentage to the ten thousandth.
-func fraction(percentage float64) *typev3.FractionalPercent {
+// Fraction writes a percentage to the ten thousandth.
+func Fraction(percentage float64) *typev3.FractionalPercent {
 	return &typev3.FractionalPercent{
 		Numerator: uint32(min(max(percentage, 0), 100)*10000 + 0.5), Denominator: typev3.FractionalPercent_MILLION,
 	}
@@ -108,7 +108,7 @@ func corsOf(in *networking.CorsPolicy) (*corsv3.CorsPolicy, error) {
 	out := &corsv3.CorsPolicy{
 		AllowMethods: strings.Join(in.GetAllowMethods(), ","), AllowHeaders: strings.Join(in.GetAllowHeaders(), ","),
 		ExposeHeaders: strings.Join(in.GetExposeHeaders(), ","), AllowCredentials: in.GetAllowCredentials(),
-		FilterEnabled: &corev3.RuntimeFractionalPercent{DefaultValue: fraction(100)},
+		FilterEnabled: &corev3.RuntimeFractionalPercent{DefaultValue: Fraction(100)},
 	}
 	for i, origin := range in.GetAllowOrigins() {
 		m, err := stringMatcher(origin)

@@ -1,4 +1,4 @@
-package envoy
+package destinationrule
 
 import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -7,10 +7,10 @@ import (
 	networking "istio.io/api/networking/v1"
 )
 
-// hashPolicies say what of a request decides about its endpoint; none where the
+// HashPolicies say what of a request decides about its endpoint; none where the
 // policy does not hash, or by a name that cannot be. Routes to the policy's
 // clusters need them.
-func hashPolicies(policy *networking.TrafficPolicy) []*routev3.RouteAction_HashPolicy {
+func HashPolicies(policy *networking.TrafficPolicy) []*routev3.RouteAction_HashPolicy {
 	hash := policy.GetLoadBalancer().GetConsistentHash()
 	p := &routev3.RouteAction_HashPolicy{}
 	switch key := hash.GetHashKey().(type) {
@@ -51,8 +51,8 @@ func tcpHashPolicies(policy *networking.TrafficPolicy) []*typev3.HashPolicy {
 	return []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}}}}
 }
 
-// applyTCP puts into a TCP filter what the policy says of its connections.
-func applyTCP(proxy *tcpproxyv3.TcpProxy, policy *networking.TrafficPolicy) {
+// ApplyTCP puts into a TCP filter what the policy says of its connections.
+func ApplyTCP(proxy *tcpproxyv3.TcpProxy, policy *networking.TrafficPolicy) {
 	tcp := policy.GetConnectionPool().GetTcp()
 	proxy.HashPolicy = tcpHashPolicies(policy)
 	if tcp.GetIdleTimeout() != nil {

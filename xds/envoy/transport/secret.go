@@ -1,4 +1,4 @@
-package envoy
+package transport
 
 import (
 	"encoding/base64"

@@ -1,4 +1,4 @@
-package envoy
+package virtualservice
 
 import (
 	"fmt"
@@ -12,14 +12,15 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/internal/re2"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// routeMatch is true of a request of which all that is said is true.
-func routeMatch(in *networking.HTTPMatchRequest) (*routev3.RouteMatch, error) {
-	if len(claims(in.GetHeaders()))+len(claims(in.GetWithoutHeaders())) > 0 {
+// RouteMatch is true of a request of which all that is said is true.
+func RouteMatch(in *networking.HTTPMatchRequest) (*routev3.RouteMatch, error) {
+	if len(Claims(in.GetHeaders()))+len(Claims(in.GetWithoutHeaders())) > 0 {
 		return noRequest(), nil
 	}
-	m := anyPath()
+	m := resource.AnyPath()
 	if err := setPath(m, in); err != nil {
 		return nil, fmt.Errorf(".uri: %w", err)
 	}
@@ -48,8 +49,8 @@ func routeMatch(in *networking.HTTPMatchRequest) (*routev3.RouteMatch, error) {
 // rather than a header, in any case of letters.
 const claimPrefix = "@request.auth."
 
-// claims are the names of claims among those of headers, sorted.
-func claims(headers map[string]*networking.StringMatch) []string {
+// Claims are the names of claims among those of headers, sorted.
+func Claims(headers map[string]*networking.StringMatch) []string {
 	names := slices.Sorted(maps.Keys(headers))
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(strings.ToLower(name), claimPrefix) })
 }
@@ -58,7 +59,7 @@ func claims(headers map[string]*networking.StringMatch) []string {
 // something unknown must not match, and it stays, so that requests do not reach the
 // service as if the rule were not there.
 func noRequest() *routev3.RouteMatch {
-	m := anyPath()
+	m := resource.AnyPath()
 	m.Headers = []*routev3.HeaderMatcher{{
 		Name: ":method", HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}, InvertMatch: true,
 	}}
@@ -82,12 +83,12 @@ func setPath(m *routev3.RouteMatch, in *networking.HTTPMatchRequest) error {
 	return nil
 }
 
-// reservedHeaders are names of headers that matches do not mean as headers.
-var reservedHeaders = []string{"uri", "scheme", "method", "authority"}
+// ReservedHeaders are names of headers that matches do not mean as headers.
+var ReservedHeaders = []string{"uri", "scheme", "method", "authority"}
 
 func setHeaderMatches(m *routev3.RouteMatch, in *networking.HTTPMatchRequest) error {
 	for _, name := range slices.Sorted(maps.Keys(in.GetHeaders())) {
-		if slices.Contains(reservedHeaders, name) {
+		if slices.Contains(ReservedHeaders, name) {
 			continue
 		}
 		h, err := headerMatch(name, in.GetHeaders()[name])

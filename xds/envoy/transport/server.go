@@ -1,4 +1,4 @@
-package envoy
+package transport
 
 import (
 	"fmt"
@@ -28,10 +28,10 @@ var cipherSuites = []string{
 	"ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA", "AES256-SHA",
 }
 
-// serverTLS is the server's side of TLS. What cannot be had is never replaced by
-// less. Errors begin with the field.
-func serverTLS(s *gatewayServer, identity bool) (*corev3.TransportSocket, error) {
-	tls := s.spec.GetTls()
+// ServerTLS is the server's side of TLS. What cannot be had is never replaced by
+// less. identity tells that the proxies have one of the mesh, http that requests are
+// routed. Errors begin with the field.
+func ServerTLS(tls *networking.ServerTLSSettings, identity, http bool) (*corev3.TransportSocket, error) {
 	mutual := tls.GetMode() == networking.ServerTLSSettings_MUTUAL
 	switch tls.GetMode() {
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
@@ -39,7 +39,7 @@ func serverTLS(s *gatewayServer, identity bool) (*corev3.TransportSocket, error)
 		if !identity {
 			return nil, fmt.Errorf(".tls.mode: ISTIO_MUTUAL needs an identity of the mesh, and the proxy has none; give it IDENTITY_SOURCE, or use MUTUAL")
 		}
-		return nil, nil //nolint:nilnil // made with the trust domains of the mesh, see meshSocket
+		return nil, nil //nolint:nilnil // made with the trust domains of the mesh, see MeshServer
 	default:
 		return nil, fmt.Errorf(".tls.mode: %s is not honoured yet; use PASSTHROUGH, SIMPLE, MUTUAL or ISTIO_MUTUAL", tls.GetMode())
 	}
@@ -49,10 +49,10 @@ func serverTLS(s *gatewayServer, identity bool) (*corev3.TransportSocket, error)
 			return nil, fmt.Errorf(".tls%w", err)
 		}
 	}
-	if s.routed(speaksTLS) {
+	if http {
 		common.AlpnProtocols = []string{"h2", "http/1.1"}
 	}
-	return &corev3.TransportSocket{Name: tlsTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
+	return &corev3.TransportSocket{Name: TLSTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
 		TypedConfig: resource.Any(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(mutual)}),
 	}}, nil
 }

@@ -1,0 +1,55 @@
+package destinationrule
+
+import (
+	"iter"
+	"slices"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Objects is a snapshot, or a noted reading of it.
+type Objects interface {
+	Mesh() *federation.MeshSettings
+	ObjectsNamed(kind federation.Kind, name string) iter.Seq[*federation.Object]
+}
+
+// Any tells that a rule about the host, whoever sees it, is as is says.
+func Any(host federation.Hostname, in Objects, is func(*networking.DestinationRule) bool) bool {
+	for _, name := range federation.Wildcards(host) {
+		for o := range in.ObjectsNamed(Kind, name) {
+			if rule, ok := Spec(o); ok && is(rule) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Ejects tells that any policy of the rule has outlier detection.
+func Ejects(rule *networking.DestinationRule) bool {
+	return anyPolicy(rule, func(_ *networking.LoadBalancerSettings, o *networking.OutlierDetection) bool { return o != nil })
+}
+
+// anyPolicy tells that a policy of the rule, of its subsets or of a port is as is
+// says.
+func anyPolicy(rule *networking.DestinationRule, is func(*networking.LoadBalancerSettings, *networking.OutlierDetection) bool) bool {
+	policies := []*networking.TrafficPolicy{rule.GetTrafficPolicy()}
+	for _, subset := range rule.GetSubsets() {
+		policies = append(policies, subset.GetTrafficPolicy())
+	}
+	return slices.ContainsFunc(policies, func(p *networking.TrafficPolicy) bool {
+		return is(p.GetLoadBalancer(), p.GetOutlierDetection()) ||
+			slices.ContainsFunc(p.GetPortLevelSettings(), func(l *networking.TrafficPolicy_PortTrafficPolicy) bool {
+				return is(l.GetLoadBalancer(), l.GetOutlierDetection())
+			})
+	})
+}
+
+// LetsChoose tells that any policy of the rule is PASSTHROUGH.
+func LetsChoose(rule *networking.DestinationRule) bool {
+	return anyPolicy(rule, func(l *networking.LoadBalancerSettings, _ *networking.OutlierDetection) bool {
+		return l.GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
+	})
+}

@@ -1,0 +1,78 @@
+package destinationrule
+
+import (
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/check"
+)
+
+// Ignored is a field of a policy that has no effect, and why.
+type Ignored struct{ Field, Why string }
+
+// SetBalancing chooses among endpoints: in turn, unless the policy says another
+// way. weighted tells that localities carry the weights of their endpoints.
+func SetBalancing(c *clusterv3.Cluster, policy *networking.TrafficPolicy, weighted bool) []Ignored {
+	balancer := policy.GetLoadBalancer()
+	switch balancer.GetSimple() {
+	case networking.LoadBalancerSettings_LEAST_REQUEST, networking.LoadBalancerSettings_LEAST_CONN:
+		c.LbPolicy = clusterv3.Cluster_LEAST_REQUEST
+	case networking.LoadBalancerSettings_RANDOM:
+		c.LbPolicy = clusterv3.Cluster_RANDOM
+	}
+	if weighted {
+		c.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{
+			LocalityWeightedLbConfig: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig{},
+		}
+	}
+	hash := balancer.GetConsistentHash()
+	switch {
+	case hash == nil:
+		return nil
+	case hash.GetMaglev() != nil:
+		c.LbPolicy = clusterv3.Cluster_MAGLEV
+		return setTable(c, hash.GetMaglev().GetTableSize())
+	default:
+		c.LbPolicy = clusterv3.Cluster_RING_HASH
+		return SetRing(c, max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize()))
+	}
+}
+
+// SetRing has a hash ring of at least that size; 0 is Envoy's own choice.
+func SetRing(c *clusterv3.Cluster, size uint64) (without []Ignored) {
+	if size > check.MaxRingSize {
+		without = []Ignored{{"loadBalancer.consistentHash.ringHash.minimumRingSize", fmt.Sprintf("a ring has at most %d places", check.MaxRingSize)}}
+		size = check.MaxRingSize
+	}
+	if size > 0 {
+		c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(size)}}
+	}
+	return without
+}
+
+func setTable(c *clusterv3.Cluster, size uint64) []Ignored {
+	switch {
+	case size == 0:
+	case !check.IsTableSize(size):
+		return []Ignored{{"loadBalancer.consistentHash.maglev.tableSize", fmt.Sprintf("a table has a prime number of places, at most %d", check.MaxTableSize)}}
+	default:
+		c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(size)}}
+	}
+	return nil
+}
+
+// ByLocality tells that the policy's balancing bends or ignores the weights
+// of endpoints, so that localities carry them.
+func ByLocality(policy *networking.TrafficPolicy) bool {
+	if policy.GetLoadBalancer().GetConsistentHash() != nil {
+		return false
+	}
+	switch policy.GetLoadBalancer().GetSimple() {
+	case networking.LoadBalancerSettings_LEAST_REQUEST, networking.LoadBalancerSettings_LEAST_CONN, networking.LoadBalancerSettings_RANDOM:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,177 @@
+// Package destinationrule finds the DestinationRules that hold for a service, and has
+// what their policies are in terms of Envoy.
+package destinationrule
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// exportName begins the names by which DestinationRules are found that are
+// exported to single namespaces: export:NAMESPACE.
+const exportName = "export:"
+
+// Spec is the DestinationRule that the object holds; false: it holds none.
+func Spec(o *federation.Object) (*networking.DestinationRule, bool) {
+	if o.Key.Of() != Kind {
+		return nil, false
+	}
+	rule, ok := o.Spec.(*networking.DestinationRule)
+	return rule, ok
+}
+
+// Hosts are the hostnames and wildcards of which the rule speaks.
+func Hosts(o *federation.Object) []string {
+	return slices.DeleteFunc(slices.Clone(o.Names), func(name string) bool { return strings.HasPrefix(name, exportName) })
+}
+
+// HasOwn tells that proxies of the namespace may have rules that others do
+// not see: it has some itself, or some are exported to it by name.
+func HasOwn(namespace string, r *federation.Reader) bool {
+	return !none(r.ObjectsIn(Kind, namespace)) || !none(r.ObjectsNamed(Kind, exportName+namespace))
+}
+
+func none(objects iter.Seq[*federation.Object]) bool {
+	for range objects {
+		return false
+	}
+	return true
+}
+
+// Callers are proxies that see the same rules.
+type Callers struct {
+	Namespace string // empty: those of any, who see what everyone does
+	Labels    func(map[string]string) bool
+}
+
+// Everyone are proxies of any namespace, without labels.
+func Everyone() Callers {
+	return Callers{Labels: func(want map[string]string) bool { return len(want) == 0 }}
+}
+
+// Differ tells that the callers have rules about the service that others do not see.
+func Differ(s *federation.Service, c Callers, r *federation.Reader) bool {
+	return !slices.Equal(For(s, c, r), For(s, Everyone(), r))
+}
+
+// For finds the rules about the service for the callers, the oldest first:
+// those of the callers' namespace, else those that the service's namespace
+// exports to them, else those that the root namespace does. In the root
+// namespace itself its rules for everyone are not the callers' own.
+func For(s *federation.Service, c Callers, r *federation.Reader) []*federation.Object {
+	root := r.Mesh().Root()
+	hosts := federation.Wildcards(s.Key.Hostname)
+	seen := make([][]*federation.Object, 0, len(hosts)) // of each host that was looked up
+	for i, namespace := range []string{c.Namespace, s.Key.Namespace, root} {
+		if namespace == "" {
+			continue
+		}
+		shared := i == 0 && namespace == root
+		for h, host := range hosts {
+			if h == len(seen) {
+				seen = append(seen, rulesSeen(host, c, r))
+			}
+			var rules []*federation.Object
+			for _, o := range seen[h] {
+				if o.Key.Namespace == namespace && (!shared || !forEveryone(o)) {
+					rules = append(rules, o)
+				}
+			}
+			if len(rules) > 0 {
+				return firstRules(rules)
+			}
+		}
+	}
+	return nil
+}
+
+// rulesSeen are the rules of exactly that host that the callers see.
+func rulesSeen(host string, c Callers, r *federation.Reader) []*federation.Object {
+	var rules []*federation.Object
+	for o := range r.ObjectsNamed(Kind, host) {
+		if c.see(o) {
+			rules = append(rules, o)
+		}
+	}
+	return rules
+}
+
+// see tells that the rule is for the callers: those that select anybody do so in
+// their own namespace only.
+func (c Callers) see(o *federation.Object) bool {
+	rule, ok := Spec(o)
+	if !ok {
+		return false
+	}
+	if selector := rule.GetWorkloadSelector(); selector != nil {
+		return o.Key.Namespace == c.Namespace && c.Labels(selector.GetMatchLabels())
+	}
+	return exported(rule, o.Key.Namespace, c.Namespace)
+}
+
+func forEveryone(o *federation.Object) bool {
+	rule, ok := Spec(o)
+	return ok && rule.GetWorkloadSelector() == nil && (len(rule.GetExportTo()) == 0 || slices.Contains(rule.GetExportTo(), "*"))
+}
+
+// firstRules keeps those of the rules of one host that hold together, the oldest
+// first: those with the selector of the oldest that selects anybody, else those
+// that select nobody.
+func firstRules(rules []*federation.Object) []*federation.Object {
+	slices.SortFunc(rules, func(o, p *federation.Object) int {
+		return cmp.Or(resource.CompareTrueFirst(selects(o), selects(p)), resource.CompareTrueFirst(o.Older(p), p.Older(o)))
+	})
+	return slices.DeleteFunc(rules, func(o *federation.Object) bool { return !sameSelector(o, rules[0]) })
+}
+
+func selects(o *federation.Object) bool {
+	rule, _ := Spec(o)
+	return rule.GetWorkloadSelector() != nil
+}
+
+func sameSelector(o, p *federation.Object) bool {
+	a, _ := Spec(o)
+	b, _ := Spec(p)
+	return selects(o) == selects(p) && maps.Equal(a.GetWorkloadSelector().GetMatchLabels(), b.GetWorkloadSelector().GetMatchLabels())
+}
+
+// exported tells that callers in a namespace see the rule of another.
+func exported(rule *networking.DestinationRule, from, to string) bool {
+	if len(rule.GetExportTo()) == 0 {
+		return true
+	}
+	for _, target := range rule.GetExportTo() {
+		if target == "*" || to != "" && (target == to || target == "." && from == to) {
+			return true
+		}
+	}
+	return false
+}
+
+// SubsetNames are those of which any rule speaks, whoever may see it.
+func SubsetNames(host federation.Hostname, s *federation.Snapshot) []string {
+	var names []string
+	for _, name := range federation.Wildcards(host) {
+		for o := range s.ObjectsNamed(Kind, name) {
+			rule, _ := Spec(o)
+			for _, subset := range rule.GetSubsets() {
+				if subset.GetName() != "" {
+					names = append(names, subset.GetName())
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Kind is the kind of DestinationRules.
+var Kind = federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}

@@ -1,0 +1,20 @@
+package destinationrule
+
+import networking "istio.io/api/networking/v1"
+
+// IsTLS tells that connections are to be TLS.
+func IsTLS(tls *networking.ClientTLSSettings) bool {
+	return tls != nil && tls.GetMode() != networking.ClientTLSSettings_DISABLE
+}
+
+// RefusedTLS says why TLS cannot be had, which is never replaced by less.
+func RefusedTLS(tls *networking.ClientTLSSettings) string {
+	switch {
+	case !IsTLS(tls):
+	case tls.GetCredentialName() != "":
+		return "tls.credentialName is not honoured for outbound connections yet; name the files on the proxy in clientCertificate, privateKey and caCertificates"
+	case tls.GetMode() == networking.ClientTLSSettings_MUTUAL && (tls.GetClientCertificate() == "" || tls.GetPrivateKey() == ""):
+		return "tls.mode MUTUAL needs clientCertificate and privateKey"
+	}
+	return ""
+}

@@ -1,0 +1,84 @@
+package resource
+
+import (
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
+	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// The names of the filters; Envoy finds filters by the type of their config.
+const (
+	TCPProxyFilter    = "envoy.filters.network.tcp_proxy"
+	HTTPFilter        = "envoy.filters.network.http_connection_manager"
+	RouterFilter      = "envoy.filters.http.router"
+	FaultFilter       = "envoy.filters.http.fault"
+	CORSFilter        = "envoy.filters.http.cors"
+	originalDstFilter = "envoy.filters.listener.original_dst"
+	TLSInspector      = "envoy.filters.listener.tls_inspector"
+	httpInspector     = "envoy.filters.listener.http_inspector"
+)
+
+// tcpConnectAttempts is how many endpoints a TCP connection tries.
+const tcpConnectAttempts = 3
+
+// TCPProxy sends connections to the cluster.
+func TCPProxy(cluster string) *listenerv3.Filter {
+	return Filter(TCPProxyFilter, NewTCP(cluster))
+}
+
+// NewTCP is a TCP proxy in front of the cluster.
+func NewTCP(cluster string) *tcpproxyv3.TcpProxy {
+	return &tcpproxyv3.TcpProxy{
+		StatPrefix:         cluster,
+		ClusterSpecifier:   &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster},
+		MaxConnectAttempts: wrapperspb.UInt32(tcpConnectAttempts),
+	}
+}
+
+// InHTTP is an HTTP filter with its configuration.
+func InHTTP(name string, config proto.Message) *hcmv3.HttpFilter {
+	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: Any(config)}}
+}
+
+// Filter is a network filter with its configuration.
+func Filter(name string, config proto.Message) *listenerv3.Filter {
+	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: Any(config)}}
+}
+
+// HTTPInspectorFilter tells whether a connection speaks HTTP.
+func HTTPInspectorFilter() *listenerv3.ListenerFilter {
+	return &listenerv3.ListenerFilter{Name: httpInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
+		TypedConfig: Any(&httpinspectorv3.HttpInspector{}),
+	}}
+}
+
+// OriginalDestinationFilter finds where a redirected connection was going.
+func OriginalDestinationFilter() *listenerv3.ListenerFilter {
+	return &listenerv3.ListenerFilter{Name: originalDstFilter, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
+		TypedConfig: Any(&originaldstv3.OriginalDst{}),
+	}}
+}
+
+// TLSInspectorFilter finds the server name and the protocols that a ClientHello
+// asks for.
+func TLSInspectorFilter() *listenerv3.ListenerFilter {
+	return &listenerv3.ListenerFilter{Name: TLSInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
+		TypedConfig: Any(&tlsinspectorv3.TlsInspector{}),
+	}}
+}
+
+// SetPaths has Envoy normalize paths.
+func SetPaths(m *hcmv3.HttpConnectionManager, how federation.PathNormalization) {
+	m.NormalizePath = wrapperspb.Bool(how != federation.NormalizeNone)
+	m.MergeSlashes = how == federation.NormalizeMergeSlashes || how == federation.NormalizeDecodeAndMergeSlashes
+	if how == federation.NormalizeDecodeAndMergeSlashes {
+		m.PathWithEscapedSlashesAction = hcmv3.HttpConnectionManager_UNESCAPE_AND_FORWARD
+	}
+}

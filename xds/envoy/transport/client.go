@@ -1,0 +1,100 @@
+package transport
+
+import (
+	"net/netip"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// Server is what is known of the server that a client calls.
+type Server struct {
+	Http2 bool     // requests go in HTTP/2, whatever the caller speaks
+	SNI   string   // for which connections ask
+	Names []string // of which its certificate must have one
+}
+
+// TLSSocket is the client's side of TLS. Where neither the policy nor the service
+// names the server, the host of each HTTP request does, which is said in its
+// options.
+func TLSSocket(tls *networking.ClientTLSSettings, to Server, options *upstreamhttpv3.HttpProtocolOptions) *corev3.TransportSocket {
+	common := &tlsv3.CommonTlsContext{TlsParams: &tlsv3.TlsParameters{
+		TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+	}}
+	if to.Http2 {
+		common.AlpnProtocols = []string{"h2"}
+	}
+	if tls.GetMode() == networking.ClientTLSSettings_MUTUAL {
+		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: resource.FileSource(tls.GetClientCertificate()), PrivateKey: resource.FileSource(tls.GetPrivateKey())}}
+	}
+	insecure := tls.GetInsecureSkipVerify().GetValue()
+	if !insecure {
+		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: serverCheck(tls, to.Names)}
+	}
+	if options != nil {
+		auto := &corev3.UpstreamHttpProtocolOptions{AutoSni: to.SNI == "", AutoSanValidation: len(to.Names) == 0 && !insecure}
+		options.UpstreamHttpProtocolOptions = auto
+	}
+	return &corev3.TransportSocket{Name: TLSTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
+		TypedConfig: resource.Any(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: to.SNI}),
+	}}
+}
+
+// DeclaredNames are the subjectAltNames of the service's ServiceEntries. What
+// registries say of accounts are identities of the mesh, which other servers do not
+// have.
+func DeclaredNames(s *federation.Service) []string {
+	var names []string
+	for _, key := range s.Order() {
+		if shard := s.Shards.Of(key); shard != nil && (s.MeshExternal || key.Provider == federation.External) {
+			names = append(names, shard.ServiceAccounts...)
+		}
+	}
+	return names
+}
+
+// serverCheck is what the server's certificate must be.
+func serverCheck(tls *networking.ClientTLSSettings, names []string) *tlsv3.CertificateValidationContext {
+	roots := tls.GetCaCertificates()
+	if roots == "" {
+		roots = systemRoots
+	}
+	check := &tlsv3.CertificateValidationContext{TrustedCa: resource.FileSource(roots)}
+	if tls.GetCaCrl() != "" {
+		check.Crl = resource.FileSource(tls.GetCaCrl())
+	}
+	for _, name := range names {
+		check.MatchTypedSubjectAltNames = append(check.MatchTypedSubjectAltNames, &tlsv3.SubjectAltNameMatcher{
+			SanType: sanType(name), Matcher: nameMatcher(name),
+		})
+	}
+	return check
+}
+
+// nameMatcher matches the name, or every name that a wildcard stands for.
+func nameMatcher(name string) *matcherv3.StringMatcher {
+	if strings.HasPrefix(name, "*.") {
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: name[1:]}}
+	}
+	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}}
+}
+
+func sanType(name string) tlsv3.SubjectAltNameMatcher_SanType {
+	if strings.Contains(name, "://") {
+		return tlsv3.SubjectAltNameMatcher_URI
+	}
+	if _, err := netip.ParseAddr(name); err == nil {
+		return tlsv3.SubjectAltNameMatcher_IP_ADDRESS
+	}
+	return tlsv3.SubjectAltNameMatcher_DNS
+}
+
+// systemRoots is where Envoy's images have the authorities that everyone trusts.
+const systemRoots = "/etc/ssl/certs/ca-certificates.crt"
