@@ -25,24 +25,24 @@ func TestR43CursorsHoldBoundedMemory(t *testing.T) {
 		defer again.stop()
 		return !again.silent() && again.read().Resync
 	}
-	follow := func(l live, s subscriber, endpoints int) (cursors []string) {
+	follow := func(l live, s subscriber, endpoints, turns int) (cursors []string) {
 		changes := s.changes("", nil)
 		defer changes.stop()
 		picture, _ := changes.whole()
 		cursors = append(cursors, *picture.Cursor)
-		for turn := range 300 {
+		for turn := range turns {
 			l.publish(large(endpoints, turn+1))
 			cursors = append(cursors, *changes.read().Cursor)
 		}
 		return cursors
 	}
 	for name, c := range map[string]struct {
-		endpoints int
-		resync    bool
-	}{"small changes": {1, false}, "large changes": {1000, true}} {
+		endpoints, turns int
+		resync           bool
+	}{"small changes": {1, 300, false}, "large changes": {1000, 60, true}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, []federation.Edit{clusters("c1"), large(c.endpoints, 0)}, func(t *testing.T, l live, s subscriber) {
-				cursors := follow(l, s, c.endpoints)
+				cursors := follow(l, s, c.endpoints, c.turns)
 				if got := resynced(s, cursors[0]); got != c.resync {
 					t.Errorf("the oldest of %d cursors begins anew: %v, want %v", len(cursors), got, c.resync)
 				}
