@@ -124,6 +124,9 @@ func (p *program) beginDrain(t *testing.T) {
 	p.signal(t)
 	health := &hubUnderTest{client: socketClient(filepath.Join(p.dir, "health"))}
 	health.await(t, "the hub to be not ready", func() error {
+		if len(p.done) > 0 {
+			return nil // it drained before anybody looked
+		}
 		if status, body, err := health.get("/readyz"); err != nil || status != 503 {
 			return fmt.Errorf("it answers %d %s, %w", status, body, err)
 		}
