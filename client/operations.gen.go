@@ -247,7 +247,7 @@ type Change struct {
 	Services []ServiceChange `json:"services"`
 	// The clusters that changed; changes of their services are in services.
 	Clusters []ClusterChange `json:"clusters"`
-	// The configuration objects that changed.
+	// The configuration objects that changed, or whose status changed.
 	ConfigObjects []ConfigObjectChange `json:"configObjects"`
 }
 
@@ -281,6 +281,8 @@ const (
 	ChangeActionDelete ChangeAction = "DELETE"
 	// It does not change.
 	ChangeActionUnchanged ChangeAction = "UNCHANGED"
+	// Only its status changed: its delivery to proxies, or its findings.
+	ChangeActionStatus ChangeAction = "STATUS"
 )
 
 var AllChangeAction = []ChangeAction{
@@ -288,15 +290,16 @@ var AllChangeAction = []ChangeAction{
 	ChangeActionUpdate,
 	ChangeActionDelete,
 	ChangeActionUnchanged,
+	ChangeActionStatus,
 }
 
 // Which items to follow. A field applies only to items that have it; absent and null fields match everything.
 type ChangeFilter struct {
-	// Only items of these kinds.
+	// Only items of these kinds. By default all kinds except PROXY.
 	Kinds []ChangeKind `json:"kinds"`
-	// This cluster, and services to which it contributes.
+	// This cluster, its proxies, and services to which it contributes.
 	ClusterID *string `json:"clusterID"`
-	// Services and configuration objects in this namespace.
+	// Services, configuration objects and proxies in this namespace.
 	Namespace *string `json:"namespace"`
 	// Services whose hostname contains this text, in any case.
 	HostnameContains *string `json:"hostnameContains"`
@@ -326,6 +329,10 @@ const (
 	ChangeKindConfigObject ChangeKind = "CONFIG_OBJECT"
 	// Networks with gateways.
 	ChangeKindNetwork ChangeKind = "NETWORK"
+	// The status of configuration objects: their delivery to proxies, and their findings.
+	ChangeKindDelivery ChangeKind = "DELIVERY"
+	// Connected proxies.
+	ChangeKindProxy ChangeKind = "PROXY"
 )
 
 var AllChangeKind = []ChangeKind{
@@ -333,6 +340,8 @@ var AllChangeKind = []ChangeKind{
 	ChangeKindCluster,
 	ChangeKindConfigObject,
 	ChangeKindNetwork,
+	ChangeKindDelivery,
+	ChangeKindProxy,
 }
 
 // ChangesResponse is returned by Changes on success.
@@ -1186,6 +1195,8 @@ type Explained struct {
 	Version string `json:"version"`
 	// Every endpoint of every cluster, including those that the proxy does not use.
 	Endpoints []ExplainedEndpoint `json:"endpoints"`
+	// What is wrong with the service and with the configuration objects for its hostname, including fields that are not supported (NOT_HONOURED).
+	Findings []Finding `json:"findings"`
 }
 
 // GetVersion returns Explained.Version, and is useful for accessing the field via an interface.
@@ -1193,6 +1204,9 @@ func (v *Explained) GetVersion() string { return v.Version }
 
 // GetEndpoints returns Explained.Endpoints, and is useful for accessing the field via an interface.
 func (v *Explained) GetEndpoints() []ExplainedEndpoint { return v.Endpoints }
+
+// GetFindings returns Explained.Findings, and is useful for accessing the field via an interface.
+func (v *Explained) GetFindings() []Finding { return v.Findings }
 
 // ExplainedEndpoint includes the requested fields of the GraphQL type EndpointExplanation.
 // The GraphQL type's documentation follows.
@@ -1246,6 +1260,8 @@ type Finding struct {
 	Field *string `json:"field"`
 	// The object; null if the finding is about the whole request.
 	Object *Ref `json:"object"`
+	// Other objects that it involves, such as the object that has the name already.
+	Related []Ref `json:"related"`
 }
 
 // GetCode returns Finding.Code, and is useful for accessing the field via an interface.
@@ -1262,6 +1278,9 @@ func (v *Finding) GetField() *string { return v.Field }
 
 // GetObject returns Finding.Object, and is useful for accessing the field via an interface.
 func (v *Finding) GetObject() *Ref { return v.Object }
+
+// GetRelated returns Finding.Related, and is useful for accessing the field via an interface.
+func (v *Finding) GetRelated() []Ref { return v.Related }
 
 // FindingCode includes the requested fields of the GraphQL type Finding.
 // The GraphQL type's documentation follows.
@@ -3543,6 +3562,9 @@ fragment Finding on Finding {
 	object {
 		... Ref
 	}
+	related {
+		... Ref
+	}
 }
 fragment Rollout on Rollout {
 	delivered
@@ -3653,6 +3675,9 @@ fragment Finding on Finding {
 	message
 	field
 	object {
+		... Ref
+	}
+	related {
 		... Ref
 	}
 }
@@ -4187,6 +4212,9 @@ fragment Finding on Finding {
 	object {
 		... Ref
 	}
+	related {
+		... Ref
+	}
 }
 fragment Rollout on Rollout {
 	delivered
@@ -4328,6 +4356,9 @@ query Explain ($proxy: String!, $hostname: String!, $port: Int!) {
 				... Ref
 			}
 		}
+		findings {
+			... Finding
+		}
 	}
 }
 fragment EndpointSummary on Endpoint {
@@ -4355,6 +4386,18 @@ fragment Ref on ObjectRef {
 	namespace
 	name
 	revision
+}
+fragment Finding on Finding {
+	code
+	severity
+	message
+	field
+	object {
+		... Ref
+	}
+	related {
+		... Ref
+	}
 }
 `
 
@@ -4764,6 +4807,9 @@ fragment Finding on Finding {
 	object {
 		... Ref
 	}
+	related {
+		... Ref
+	}
 }
 fragment ObjectStep on ObjectRevision {
 	revision
@@ -5097,6 +5143,9 @@ fragment Finding on Finding {
 	object {
 		... Ref
 	}
+	related {
+		... Ref
+	}
 }
 fragment Rollout on Rollout {
 	delivered
@@ -5290,6 +5339,9 @@ fragment Finding on Finding {
 	message
 	field
 	object {
+		... Ref
+	}
+	related {
 		... Ref
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"time"
 
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 	"isthmus.dev/isthmus/internal/retry"
@@ -42,6 +44,10 @@ type follower struct {
 	send   func(model.Change) (more bool)
 	has    picture // what the subscriber has
 	cursor string  // of that
+	fleet  *fleet.Value
+	// streams are those of proxies that the subscriber has, where it follows them.
+	streams map[fleet.Key]*fleet.Proxy
+	again   time.Time // when statuses may be looked at again; zero: when something changes
 }
 
 func (f *follower) run(ctx context.Context, after string, what following) {
@@ -49,23 +55,44 @@ func (f *follower) run(ctx context.Context, after string, what following) {
 		return
 	}
 	for {
-		select {
-		case <-f.has.snapshot.Superseded():
-		case <-ctx.Done():
-			return
-		}
-		if !f.step(what) || !retry.Sleep(ctx, f.Pace) {
+		if !f.wait(ctx, what) || !f.step(what) || !retry.Sleep(ctx, f.Pace) {
 			return
 		}
 	}
 }
 
-// resume goes on behind the cursor, if it is known or nothing has changed since.
-func (f *follower) resume(after string, what following) bool {
-	if after == "" {
+// wait returns when there may be something to tell; more is false when the context
+// ends first.
+func (f *follower) wait(ctx context.Context, what following) (more bool) {
+	var fleetMoved <-chan struct{}
+	if what.status || what.proxies {
+		fleetMoved = f.fleet.Superseded()
+	}
+	var due <-chan time.Time
+	if !f.again.IsZero() {
+		timer := time.NewTimer(time.Until(f.again))
+		defer timer.Stop()
+		due, fleetMoved = timer.C, nil
+	}
+	select {
+	case <-f.has.snapshot.Superseded():
+	case <-fleetMoved:
+	case <-due:
+	case <-ctx.Done():
 		return false
 	}
-	f.cursor = after
+	return true
+}
+
+// resume goes on behind the cursor, if it is known or nothing has changed since.
+func (f *follower) resume(after string, what following) bool {
+	if after == "" || what.proxies {
+		return false
+	}
+	f.cursor, f.fleet = after, f.Fleet.Latest()
+	if what.status {
+		f.again = time.Now() // statuses may have changed meanwhile
+	}
 	if has, known := f.pictures.get(after, what); known {
 		f.has = has
 		return true
@@ -89,7 +116,18 @@ func (f *follower) whole(what following) picture {
 
 // resync sends the whole picture.
 func (f *follower) resync(what following) (more bool) {
+	f.fleet = f.Fleet.Latest()
 	f.has = f.whole(what)
+	if what.status {
+		f.again = f.statuses.look()
+		f.has.statusAt = f.statuses.now()
+	}
+	if what.proxies {
+		f.streams, f.has.streams = map[fleet.Key]*fleet.Proxy{}, f.fleet
+		for of := range f.has.connected() {
+			f.streams[of.Key()] = of
+		}
+	}
 	for change, last := range f.has.chunks() {
 		if last {
 			f.name(&change)
@@ -98,6 +136,7 @@ func (f *follower) resync(what following) (more bool) {
 			return false
 		}
 	}
+	f.has.streams = nil
 	return true
 }
 
@@ -106,6 +145,15 @@ func (f *follower) step(what following) (more bool) {
 	next, change, ok := f.has.next(f.Snapshots.Latest())
 	if !ok {
 		return f.resync(what)
+	}
+	before := f.fleet
+	f.fleet = f.Fleet.Latest()
+	if what.proxies {
+		change.Proxies = f.nextStreams(before, next)
+	}
+	if what.status {
+		f.again = f.statuses.look()
+		next.statusAt = f.statuses.tell(&change, next)
 	}
 	f.has = next
 	if isEmpty(change) {

@@ -106,8 +106,10 @@ type Config struct {
 	Previewer     Previewer
 	// NotHonoured says what an object of the snapshot wants and the hub does not do.
 	NotHonoured func(*federation.Snapshot, *federation.Object) []model.NotHonoured
-	// Findings are those of an object as it stands in the snapshot.
-	Findings func(*federation.Snapshot, federation.ObjectKey) []apply.Finding
+	// Findings are those of an object in the snapshot and at proxies.
+	Findings func(*federation.Snapshot, *fleet.Value, federation.ObjectKey) []apply.Finding
+	// ServiceFindings are those of a service that no object alone causes.
+	ServiceFindings func(*federation.Snapshot, federation.ServiceKey) []apply.Finding
 	// Author names the caller for the history; nil: nobody.
 	Author func(context.Context) string
 	// Epoch tells this store of record from every other.

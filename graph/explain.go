@@ -3,10 +3,13 @@ package graph
 import (
 	"context"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 )
@@ -32,5 +35,80 @@ func (q query) Explain(ctx context.Context, proxy, hostname string, port int, _ 
 	for i, e := range all {
 		out.Endpoints[i] = model.NewEndpointExplanation(e)
 	}
+	out.Findings = model.Findings(q.about(ctx, host, all))
 	return out, nil
+}
+
+// notSupported is the code of a finding about a field that has no effect.
+const notSupported = "NOT_HONOURED"
+
+// about are the findings of the services of a hostname, of the objects that name it,
+// and of those that decide about its endpoints.
+func (q query) about(ctx context.Context, host federation.Hostname, all []federation.Explanation) []apply.Finding {
+	from := snapshot(ctx)
+	var found []apply.Finding
+	if q.Config.ServiceFindings != nil {
+		for _, s := range from.ByHostname(host) {
+			found = append(found, q.Config.ServiceFindings(from, s.Key)...)
+		}
+	}
+	for _, o := range q.objectsAbout(from, host, all) {
+		if q.Config.Findings != nil {
+			found = append(found, q.Config.Findings(from, connected(ctx), o.Key)...)
+		}
+		if q.Config.NotHonoured == nil {
+			continue
+		}
+		for _, n := range q.Config.NotHonoured(from, o) {
+			found = append(found, apply.Finding{Code: notSupported, Severity: apply.Warning, Message: n.Reason, Key: o.Key, Field: n.Field})
+		}
+	}
+	return distinct(found)
+}
+
+// objectsAbout are the objects that name the host, by wildcards too, the Gateways to
+// which they are bound, and the causes of what is said of endpoints; each once.
+func (q query) objectsAbout(from *federation.Snapshot, host federation.Hostname, all []federation.Explanation) []*federation.Object {
+	var found []*federation.Object
+	known := map[federation.ObjectKey]bool{}
+	add := func(o *federation.Object) {
+		if o != nil && !known[o.Key] && !o.Key.Of().Internal() {
+			known[o.Key], found = true, append(found, o)
+		}
+	}
+	for _, name := range federation.Wildcards(host) {
+		for _, kind := range q.Config.Kinds {
+			for o := range from.ObjectsNamed(kind.Kind, name) {
+				add(o)
+			}
+		}
+	}
+	for _, o := range found {
+		for _, name := range o.Names {
+			if key, is := config.ParseGatewayName(name); is {
+				bound, _ := from.Object(key)
+				add(bound)
+			}
+		}
+	}
+	for _, e := range all {
+		cause, _ := from.Object(e.Cause)
+		add(cause)
+	}
+	return found
+}
+
+// distinct keeps the first of findings that say the same of the same object.
+func distinct(all []apply.Finding) []apply.Finding {
+	type said struct {
+		code, message, field string
+		object               federation.ObjectKey
+	}
+	known := map[said]bool{}
+	return slices.DeleteFunc(all, func(f apply.Finding) bool {
+		is := said{f.Code, f.Message, f.Field, f.Key}
+		before := known[is]
+		known[is] = true
+		return before
+	})
 }

@@ -7,12 +7,15 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 )
 
 // following says which things a subscriber follows. Equal ones follow the same.
 type following struct {
 	services, clusters, objects, networks bool
+	status                                bool                 // of objects
+	proxies                               bool                 // streams of them, which no cursor stands for
 	cluster                               federation.ClusterID // "": any
 	hostname                              string               // a part of it, in lower case
 	inNamespace                           bool
@@ -21,13 +24,14 @@ type following struct {
 
 func newFollowing(filter *model.ChangeFilter) following {
 	if filter == nil {
-		return following{services: true, clusters: true, objects: true, networks: true}
+		return following{services: true, clusters: true, objects: true, networks: true, status: true}
 	}
 	has := func(kind model.ChangeKind) bool { return filter.Kinds == nil || slices.Contains(filter.Kinds, kind) }
 	return following{
 		services: has(model.ChangeKindService), clusters: has(model.ChangeKindCluster), objects: has(model.ChangeKindConfigObject),
-		networks: has(model.ChangeKindNetwork),
-		cluster:  federation.ClusterID(value(filter.ClusterID)), hostname: strings.ToLower(value(filter.HostnameContains)),
+		networks: has(model.ChangeKindNetwork), status: has(model.ChangeKindDelivery),
+		proxies: slices.Contains(filter.Kinds, model.ChangeKindProxy),
+		cluster: federation.ClusterID(value(filter.ClusterID)), hostname: strings.ToLower(value(filter.HostnameContains)),
 		inNamespace: filter.Namespace != nil, namespace: value(filter.Namespace),
 	}
 }
@@ -53,11 +57,20 @@ func (f following) hasObject(of *federation.Object) bool {
 	return of != nil && f.objects && f.isIn(of.Key.Namespace)
 }
 
+// hasStatus tells whether the status of the object is followed.
+func (f following) hasStatus(key federation.ObjectKey) bool { return f.status && f.isIn(key.Namespace) }
+
+// hasProxy tells whether the stream is followed.
+func (f following) hasProxy(of *fleet.Proxy) bool {
+	return f.proxies && f.isIn(of.Namespace) && (f.cluster == "" || of.Cluster == f.cluster)
+}
+
 func (f following) isIn(namespace string) bool { return !f.inNamespace || namespace == f.namespace }
 
 // content hashes what a subscriber has: which things, of which store, and each
 // thing with its content. That is the same on every hub and after a restart.
 func (f following) content(epoch string, digest model.Digest) []byte {
+	f.status = false // what becomes of objects is not theirs
 	whole := sha256.Sum256(append(digest.Bytes(), fmt.Sprintf("%q%+v", epoch, f)...))
 	return whole[:]
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -76,7 +77,8 @@ func New(options Options) graphql.ExecutableSchema {
 	if options.Pace <= 0 {
 		options.Pace = DefaultPace
 	}
-	inner := generated.NewExecutableSchema(generated.Config{Resolvers: &resolver{Options: options, pictures: newPictures()}})
+	resolvers := &resolver{Options: options, pictures: newPictures(), statuses: newStatuses(options)}
+	inner := generated.NewExecutableSchema(generated.Config{Resolvers: resolvers})
 	return pinned{ExecutableSchema: inner, options: options}
 }
 
@@ -89,12 +91,22 @@ type pinned struct {
 
 type viewKey struct{}
 
-// view is what one operation sees. The fleet and the configuration are asked for
-// when a field first needs them.
+// view is what one operation sees, or one event of a subscription. What is not read
+// beforehand is asked for when a field first needs it.
 type view struct {
-	snapshot *federation.Snapshot
+	snapshot func() *federation.Snapshot
 	fleet    func() *fleet.Value
 	config   func() *config.View // nil: there is no configuration
+}
+
+// viewOf reads everything when it is first needed: an event of a subscription speaks
+// of what is there when it is written.
+func viewOf(o Options) view {
+	seen := view{fleet: sync.OnceValue(o.Fleet.Latest), snapshot: sync.OnceValue(o.Snapshots.Latest)}
+	if objects := o.Config.Objects; objects != nil {
+		seen.config = sync.OnceValue(objects.Latest)
+	}
+	return seen
 }
 
 // Exec pins the view of an operation.
@@ -102,23 +114,28 @@ func (p pinned) Exec(ctx context.Context) graphql.ResponseHandler {
 	if err := p.awaitRevision(ctx); err != nil {
 		return refused(ctx, err)
 	}
-	seen := view{fleet: sync.OnceValue(p.options.Fleet.Latest)}
-	if objects := p.options.Config.Objects; objects != nil {
-		now := objects.Latest() // before the snapshot, which then has its revision, too
-		seen.config = func() *config.View { return now }
-		transport.AnswersAs(ctx, now.Revision())
+	seen := viewOf(p.options)
+	if seen.config != nil { // before the snapshot, which then has its revision, too
+		transport.AnswersAs(ctx, seen.config().Revision())
 	}
-	seen.snapshot = p.options.Snapshots.Latest()
-	if operation := graphql.GetOperationContext(ctx); !p.byField {
+	seen.snapshot()
+	operation := graphql.GetOperationContext(ctx)
+	if !p.byField {
 		operation.ResolverMiddleware = compact(operation.ResolverMiddleware)
 	}
 	answer := p.ExecutableSchema.Exec(context.WithValue(ctx, viewKey{}, seen))
 	return func(ctx context.Context) *graphql.Response {
-		return answer(context.WithValue(ctx, viewKey{}, seen))
+		of := seen
+		if operation.Operation.Operation == ast.Subscription {
+			of = viewOf(p.options)
+		}
+		return answer(context.WithValue(ctx, viewKey{}, of))
 	}
 }
 
-func snapshot(ctx context.Context) *federation.Snapshot { return ctx.Value(viewKey{}).(view).snapshot }
+func snapshot(ctx context.Context) *federation.Snapshot {
+	return ctx.Value(viewKey{}).(view).snapshot()
+}
 
 func connected(ctx context.Context) *fleet.Value { return ctx.Value(viewKey{}).(view).fleet() }
 
@@ -133,6 +150,7 @@ func configured(ctx context.Context) (*config.View, error) {
 type resolver struct {
 	Options
 	pictures *pictures
+	statuses *statuses
 }
 
 func (r *resolver) Query() generated.QueryResolver               { return query{r} }
@@ -141,6 +159,7 @@ func (r *resolver) Subscription() generated.SubscriptionResolver { return subscr
 func (r *resolver) Cluster() generated.ClusterResolver           { return clusterResolver{r} }
 func (r *resolver) Service() generated.ServiceResolver           { return serviceResolver{} }
 func (r *resolver) ConfigObject() generated.ConfigObjectResolver { return objectResolver{r} }
+func (r *resolver) ObjectRef() generated.ObjectRefResolver       { return refResolver{r} }
 func (r *resolver) Rollout() generated.RolloutResolver           { return rolloutResolver{} }
 func (r *resolver) ConfigObjectStatus() generated.ConfigObjectStatusResolver {
 	return statusResolver{}

@@ -127,7 +127,7 @@ func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 		o.Config.NotHonoured = func(_ *federation.Snapshot, of *federation.Object) []model.NotHonoured {
 			return []model.NotHonoured{{Field: "spec.http", Reason: "of " + of.Key.Name}}
 		}
-		o.Config.Findings = func(of *federation.Snapshot, key federation.ObjectKey) []apply.Finding {
+		o.Config.Findings = func(of *federation.Snapshot, _ *fleet.Value, key federation.ObjectKey) []apply.Finding {
 			return []apply.Finding{{Code: "UNUSED", Severity: apply.Warning, Message: "nobody asks for it", Key: key}}
 		}
 	})

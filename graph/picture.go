@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 )
 
@@ -19,6 +20,8 @@ type picture struct {
 	digest   model.Digest
 	bytes    int // that it does not share with the picture before it; see bytesOf
 	show     func(*federation.Snapshot, *federation.Cluster) model.Cluster
+	statusAt uint64       // up to which changes of statuses were told
+	streams  *fleet.Value // those of proxies, while all of them are told; else nil
 }
 
 // next is the picture of a later snapshot, and what differs. ok is false where
@@ -61,7 +64,7 @@ func newChange(of *federation.Snapshot) model.Change {
 func isEmpty(c model.Change) bool { return size(c) == 0 }
 
 func size(c model.Change) int {
-	return len(c.Services) + len(c.Clusters) + len(c.ConfigObjects) + len(c.Networks)
+	return len(c.Services) + len(c.Clusters) + len(c.ConfigObjects) + len(c.Networks) + len(c.Proxies)
 }
 
 // action is what happened to a thing, by whether it was and is followed.
@@ -183,6 +186,9 @@ func (p *picture) chunk() model.Change {
 func divide(chunk model.Change) (full, one model.Change) {
 	full, one = chunk, model.Change{Version: chunk.Version, Resync: chunk.Resync}
 	switch {
+	case len(chunk.Proxies) > 0:
+		at := len(chunk.Proxies) - 1
+		full.Proxies, one.Proxies = chunk.Proxies[:at], []model.ProxyChange{chunk.Proxies[at]}
 	case len(chunk.Networks) > 0:
 		at := len(chunk.Networks) - 1
 		full.Networks, one.Networks = chunk.Networks[:at], []model.NetworkChange{chunk.Networks[at]}
@@ -200,7 +206,7 @@ func divide(chunk model.Change) (full, one model.Change) {
 }
 
 // things adds one thing after the other to the chunk: clusters, services,
-// configuration objects, networks.
+// configuration objects, networks, proxies.
 func (p *picture) things(chunk *model.Change) iter.Seq[struct{}] {
 	return func(yield func(struct{}) bool) {
 		for c := range p.snapshot.Clusters() {
@@ -220,6 +226,11 @@ func (p *picture) things(chunk *model.Change) iter.Seq[struct{}] {
 		}
 		for n := range p.snapshot.Networks() {
 			if p.network(chunk, nil, n); !yield(struct{}{}) {
+				return
+			}
+		}
+		for of := range p.connected() {
+			if chunk.Proxies = append(chunk.Proxies, p.proxy(model.ChangeActionCreate, of)); !yield(struct{}{}) {
 				return
 			}
 		}

@@ -51,13 +51,14 @@ func newPictures() *pictures {
 func (p *pictures) cursor(of picture, epoch string) string {
 	key := append([]byte(nil), p.process[:]...)
 	key = binary.BigEndian.AppendUint64(key, of.snapshot.Version())
+	key = binary.BigEndian.AppendUint64(key, of.statusAt)
 	return model.Cursor(changesList, string(append(key, of.content(epoch, of.digest)...)))
 }
 
 // hasContent tells whether the cursor is that of a picture of this content.
 func hasContent(cursor string, content []byte) bool {
 	key, ok := model.CursorKey(changesList, cursor)
-	const own = 16
+	const own = 24
 	return ok && len(key) > own && bytes.Equal([]byte(key)[own:], content)
 }
 

@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/graph/model"
 )
 
@@ -23,9 +24,20 @@ func (r objectResolver) Status(ctx context.Context, of *model.ConfigObject) (mod
 		status.NotHonoured = r.Config.NotHonoured(snapshot(ctx), object)
 	}
 	if r.Config.Findings != nil {
-		status.Findings = model.Findings(r.Config.Findings(snapshot(ctx), of.Of.Key))
+		status.Findings = model.Findings(r.Config.Findings(snapshot(ctx), connected(ctx), of.Of.Key))
 	}
 	return status, nil
+}
+
+type refResolver struct{ *resolver }
+
+// Current finds the object as it is now.
+func (r refResolver) Current(ctx context.Context, of *model.ObjectRef) (*model.ConfigObject, error) {
+	found, ok := query(r).objectNamed(ctx, federation.ObjectKey{Group: of.Group, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name})
+	if !ok {
+		return nil, nil
+	}
+	return &found, nil
 }
 
 type statusResolver struct{}

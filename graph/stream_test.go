@@ -37,6 +37,10 @@ type event struct {
 			Revision                     *string
 		}
 	}
+	Proxies []struct {
+		Action string
+		Proxy  struct{ NodeID string }
+	}
 }
 
 func (e event) size() int { return len(e.Services) + len(e.Clusters) + len(e.ConfigObjects) }

@@ -14,11 +14,16 @@ import (
 // build, so that reading it costs nothing of theirs.
 type reasons struct {
 	mu      sync.Mutex
-	of      map[any]map[reason]int // by ObjectKey or ServiceKey; in how many resources
+	of      map[any]map[reason]*said // by ObjectKey or ServiceKey
 	counted func(code string, change int)
 }
 
 type reason struct{ code, message string }
+
+type said struct {
+	resources int // in how many
+	related   []federation.ObjectKey
+}
 
 // maxReasons bounds the reasons that are shown of one object.
 const maxReasons = 20
@@ -27,7 +32,7 @@ func newReasons(counted func(string, int)) *reasons {
 	if counted == nil {
 		counted = func(string, int) {}
 	}
-	return &reasons{of: map[any]map[reason]int{}, counted: counted}
+	return &reasons{of: map[any]map[reason]*said{}, counted: counted}
 }
 
 // subjects are what a reason is about.
@@ -62,15 +67,16 @@ func (s *reasons) add(r envoy.Reason, change int) {
 	for _, subject := range subjects(r) {
 		known := s.of[subject]
 		if known == nil {
-			known = map[reason]int{}
+			known = map[reason]*said{}
 			s.of[subject] = known
 		}
-		before := known[one]
-		known[one] = before + change
-		switch {
-		case before == 0:
+		of := known[one]
+		if of == nil {
+			of = &said{related: r.Related}
+			known[one] = of
 			s.counted(r.Code, 1)
-		case before+change == 0:
+		}
+		if of.resources += change; of.resources == 0 {
 			s.counted(r.Code, -1)
 			if delete(known, one); len(known) == 0 {
 				delete(s.of, subject)
@@ -84,8 +90,8 @@ func (s *reasons) about(subject any) []envoy.Reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []envoy.Reason
-	for r := range s.of[subject] {
-		found = append(found, envoy.Reason{Code: r.code, Message: r.message})
+	for r, of := range s.of[subject] {
+		found = append(found, envoy.Reason{Code: r.code, Message: r.message, Related: of.related})
 	}
 	slices.SortFunc(found, func(a, b envoy.Reason) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))

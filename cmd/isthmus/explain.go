@@ -20,7 +20,7 @@ func explainCommand(io streams) *cobra.Command {
 		Use: "explain PROXY HOST:PORT", Short: "Explain where a proxy sends requests for a service",
 		Long: `Explain where a proxy sends requests for a service. Lists every endpoint of every
 cluster that has the service, whether the proxy uses it, how it reaches it, and
-why. PROXY is a node ID from "isthmus get proxies", or its third part, such as
+why, then what is wrong with the service and with the objects for its hostname. PROXY is a node ID from "isthmus get proxies", or its third part, such as
 web-1.shop. A HOST without dots is the name of a service in the namespace.`,
 		Example: `  isthmus explain web-1.shop reviews.shop.svc.cluster.local:9080
   isthmus explain web-1.shop reviews:9080 -n shop -o wide`,
@@ -76,15 +76,26 @@ func (s *session) explain(ctx context.Context, o output, proxy string, of named,
 		}
 		return o.printValue(s.io.out, value)
 	}
-	if len(answer.Explain.Endpoints) == 0 {
-		_, err := fmt.Fprintf(s.io.err, "%s has no endpoints\n", of.name)
+	if err := s.explainedEndpoints(o, of.name, answer.Explain.Endpoints); err != nil {
+		return err
+	}
+	var findings []string
+	for _, f := range answer.Explain.Findings {
+		findings = append(findings, findingText(f))
+	}
+	return printParts(s.io.out, []part{{"Findings", findings}})
+}
+
+func (s *session) explainedEndpoints(o output, host string, all []client.ExplainedEndpoint) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintf(s.io.err, "%s has no endpoints\n", host)
 		return err
 	}
 	t := table{to: s.io.out, heads: []string{"ENDPOINT", "CLUSTER", "NETWORK", "USED", "VIA", "REASON", "MESSAGE"}}
 	if o.sort == "wide" {
 		t.heads = append(t.heads, "CAUSE", "HEALTH", "LOCALITY")
 	}
-	for _, e := range answer.Explain.Endpoints {
+	for _, e := range all {
 		t.add(explained(e, o.sort == "wide")...)
 	}
 	return t.flush()

@@ -76,7 +76,7 @@ func joinMesh(p meshParts) (*mesh, error) {
 // graph is what the API reads and changes.
 func (m *mesh) graph(d delivery, status statusOf, here presence) graph.Config {
 	return graph.Config{
-		Previewer: d, NotHonoured: status.notHonoured, Findings: status.findings, Author: callerOf,
+		Previewer: d, NotHonoured: status.notHonoured, Findings: status.findings, ServiceFindings: status.serviceFindings, Author: callerOf,
 		Changer: m.engine, Objects: m.views, History: m.stored, ObjectHistory: m.engine, Registrar: m.engine, Leases: m.stored,
 		Kinds: m.kinds, Rollouts: d, Deliveries: d, OtherHubs: here.others, Epoch: m.epoch,
 	}

@@ -121,7 +121,17 @@ func findingText(f client.Finding) string {
 	if f.Object != nil && f.Object.Name != "" {
 		p.Object = refName(*f.Object)
 	}
-	return strings.ToLower(string(f.Severity)) + ": " + p.String()
+	said := strings.ToLower(string(f.Severity)) + ": " + p.String()
+	var related []string
+	for _, r := range f.Related {
+		if !strings.Contains(f.Message, r.Namespace+"/"+r.Name) {
+			related = append(related, refName(r))
+		}
+	}
+	if len(related) > 0 {
+		said += " (see " + strings.Join(related, ", ") + ")"
+	}
+	return said
 }
 
 // printOutcome prints what was changed: lines, names, JSON or YAML.

@@ -7,6 +7,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/xds/envoy"
 )
@@ -43,7 +44,7 @@ func (s statusOf) notHonoured(snapshot *federation.Snapshot, o *federation.Objec
 }
 
 // findings are the other problems with the object.
-func (s statusOf) findings(snapshot *federation.Snapshot, key federation.ObjectKey) []apply.Finding {
+func (s statusOf) findings(snapshot *federation.Snapshot, _ *fleet.Value, key federation.ObjectKey) []apply.Finding {
 	found := append([]apply.Finding{}, apply.References(snapshot, key)...)
 	for p := range s.problems(snapshot, key) {
 		if p.Code != notHonoured {
@@ -51,7 +52,17 @@ func (s statusOf) findings(snapshot *federation.Snapshot, key federation.ObjectK
 		}
 	}
 	for _, r := range s.reasons(snapshot, key) {
-		found = append(found, apply.Finding{Code: r.Code, Severity: apply.Warning, Message: r.Message, Key: key})
+		found = append(found, apply.Finding{Code: r.Code, Severity: apply.Warning, Message: r.Message, Key: key, Related: r.Related})
+	}
+	return found
+}
+
+// serviceFindings are those of a service of a registry, and of one that an object
+// defines.
+func (s statusOf) serviceFindings(snapshot *federation.Snapshot, key federation.ServiceKey) []apply.Finding {
+	var found []apply.Finding
+	for _, r := range s.proxies.ServiceReasons(key) {
+		found = append(found, apply.Finding{Code: r.Code, Severity: apply.Warning, Message: r.Message, Related: r.Related})
 	}
 	return found
 }

@@ -16,6 +16,13 @@ import (
 // found.
 func GatewayName(namespace, name string) string { return "gateway:" + namespace + "/" + name }
 
+// ParseGatewayName reads what GatewayName writes; ok is false for other names.
+func ParseGatewayName(text string) (key federation.ObjectKey, ok bool) {
+	text, ok = strings.CutPrefix(text, "gateway:")
+	namespace, name, _ := strings.Cut(text, "/")
+	return federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: namespace, Name: name}, ok
+}
+
 // ExportName is the name under which DestinationRules are found that are
 // exported to the namespace by its name.
 func ExportName(namespace string) string { return "export:" + namespace }

@@ -26,6 +26,7 @@ type ResolverRoot interface {
 	ConfigObject() ConfigObjectResolver
 	ConfigObjectStatus() ConfigObjectStatusResolver
 	Mutation() MutationResolver
+	ObjectRef() ObjectRefResolver
 	Query() QueryResolver
 	Rollout() RolloutResolver
 	Service() ServiceResolver
@@ -67,6 +68,7 @@ type ComplexityRoot struct {
 		ConfigObjects func(childComplexity int) int
 		Cursor        func(childComplexity int) int
 		Networks      func(childComplexity int) int
+		Proxies       func(childComplexity int) int
 		Resync        func(childComplexity int) int
 		Services      func(childComplexity int) int
 		Version       func(childComplexity int) int
@@ -290,6 +292,7 @@ type ComplexityRoot struct {
 
 	Explanation struct {
 		Endpoints func(childComplexity int) int
+		Findings  func(childComplexity int) int
 		Version   func(childComplexity int) int
 	}
 
@@ -298,6 +301,7 @@ type ComplexityRoot struct {
 		Field    func(childComplexity int) int
 		Message  func(childComplexity int) int
 		Object   func(childComplexity int) int
+		Related  func(childComplexity int) int
 		Severity func(childComplexity int) int
 	}
 
@@ -372,6 +376,7 @@ type ComplexityRoot struct {
 	}
 
 	ObjectRef struct {
+		Current   func(childComplexity int) int
 		Group     func(childComplexity int) int
 		Kind      func(childComplexity int) int
 		Name      func(childComplexity int) int
@@ -456,6 +461,11 @@ type ComplexityRoot struct {
 		Sync          func(childComplexity int) int
 		Type          func(childComplexity int) int
 		UserAgent     func(childComplexity int) int
+	}
+
+	ProxyChange struct {
+		Action func(childComplexity int) int
+		Proxy  func(childComplexity int) int
 	}
 
 	ProxyConnection struct {
@@ -814,6 +824,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Change.Networks(childComplexity), true
+	case "Change.proxies":
+		if e.ComplexityRoot.Change.Proxies == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Proxies(childComplexity), true
 	case "Change.resync":
 		if e.ComplexityRoot.Change.Resync == nil {
 			break
@@ -1684,6 +1700,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Explanation.Endpoints(childComplexity), true
+	case "Explanation.findings":
+		if e.ComplexityRoot.Explanation.Findings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Explanation.Findings(childComplexity), true
 	case "Explanation.version":
 		if e.ComplexityRoot.Explanation.Version == nil {
 			break
@@ -1715,6 +1737,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Finding.Object(childComplexity), true
+	case "Finding.related":
+		if e.ComplexityRoot.Finding.Related == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Finding.Related(childComplexity), true
 	case "Finding.severity":
 		if e.ComplexityRoot.Finding.Severity == nil {
 			break
@@ -2027,6 +2055,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NotHonoured.Reason(childComplexity), true
 
+	case "ObjectRef.current":
+		if e.ComplexityRoot.ObjectRef.Current == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRef.Current(childComplexity), true
 	case "ObjectRef.group":
 		if e.ComplexityRoot.ObjectRef.Group == nil {
 			break
@@ -2361,6 +2395,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Proxy.UserAgent(childComplexity), true
+
+	case "ProxyChange.action":
+		if e.ComplexityRoot.ProxyChange.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyChange.Action(childComplexity), true
+	case "ProxyChange.proxy":
+		if e.ComplexityRoot.ProxyChange.Proxy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyChange.Proxy(childComplexity), true
 
 	case "ProxyConnection.edges":
 		if e.ComplexityRoot.ProxyConnection.Edges == nil {
@@ -4214,6 +4261,8 @@ enum ChangeAction {
   DELETE
   "It does not change."
   UNCHANGED
+  "Only its status changed: its delivery to proxies, or its findings."
+  STATUS
 }
 
 "The kind of a source of configuration objects."
@@ -4272,6 +4321,10 @@ enum ChangeKind {
   CONFIG_OBJECT
   "Networks with gateways."
   NETWORK
+  "The status of configuration objects: their delivery to proxies, and their findings."
+  DELIVERY
+  "Connected proxies."
+  PROXY
 }
 
 "A reference to a configuration object."
@@ -4286,6 +4339,8 @@ type ObjectRef {
   name: String!
   "The revision at which it last changed; null if unknown or if it was deleted."
   revision: String
+  "The object as it is now; null if it no longer exists."
+  current: ConfigObject
 }
 
 "Which endpoints of a service a proxy uses, and why."
@@ -4294,6 +4349,8 @@ type Explanation {
   version: String!
   "Every endpoint of every cluster, including those that the proxy does not use."
   endpoints: [EndpointExplanation!]!
+  "What is wrong with the service and with the configuration objects for its hostname, including fields that are not supported (NOT_HONOURED)."
+  findings: [Finding!]!
 }
 
 "Whether a proxy uses an endpoint, and why."
@@ -4508,6 +4565,8 @@ type Finding {
   object: ObjectRef
   "The path of the field within the object."
   field: String
+  "Other objects that it involves, such as the object that has the name already."
+  related: [ObjectRef!]!
 }
 
 "A reason why a request was rejected."
@@ -4939,11 +4998,11 @@ type ReleaseWorkloadPayload {
 
 "Which items to follow. A field applies only to items that have it; absent and null fields match everything."
 input ChangeFilter {
-  "Only items of these kinds."
+  "Only items of these kinds. By default all kinds except PROXY."
   kinds: [ChangeKind!]
-  "This cluster, and services to which it contributes."
+  "This cluster, its proxies, and services to which it contributes."
   clusterID: String
-  "Services and configuration objects in this namespace."
+  "Services, configuration objects and proxies in this namespace."
   namespace: String
   "Services whose hostname contains this text, in any case."
   hostnameContains: String
@@ -4961,10 +5020,12 @@ type Change {
   services: [ServiceChange!]!
   "The clusters that changed; changes of their services are in services."
   clusters: [ClusterChange!]!
-  "The configuration objects that changed."
+  "The configuration objects that changed, or whose status changed."
   configObjects: [ConfigObjectChange!]!
   "The networks whose gateways, or their reachability, changed."
   networks: [NetworkChange!]!
+  "The streams of proxies that changed. A subscription that includes proxies starts with the whole state, even with a cursor."
+  proxies: [ProxyChange!]!
 }
 
 "A network that changed."
@@ -4989,6 +5050,14 @@ type ClusterChange {
   action: ChangeAction!
   "The cluster; its last state if it was detached."
   cluster: Cluster!
+}
+
+"A change of the stream of a proxy."
+type ProxyChange {
+  "What happened to it; CREATE in a resync."
+  action: ChangeAction!
+  "The stream; if it ended, as it was last."
+  proxy: Proxy!
 }
 
 "A configuration object that changed."
@@ -5334,6 +5403,8 @@ func (ec *executionContext) childFields_Change(ctx context.Context, field graphq
 		return ec.fieldContext_Change_configObjects(ctx, field)
 	case "networks":
 		return ec.fieldContext_Change_networks(ctx, field)
+	case "proxies":
+		return ec.fieldContext_Change_proxies(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Change", field.Name)
 }
@@ -5776,6 +5847,8 @@ func (ec *executionContext) childFields_Explanation(ctx context.Context, field g
 		return ec.fieldContext_Explanation_version(ctx, field)
 	case "endpoints":
 		return ec.fieldContext_Explanation_endpoints(ctx, field)
+	case "findings":
+		return ec.fieldContext_Explanation_findings(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Explanation", field.Name)
 }
@@ -5792,6 +5865,8 @@ func (ec *executionContext) childFields_Finding(ctx context.Context, field graph
 		return ec.fieldContext_Finding_object(ctx, field)
 	case "field":
 		return ec.fieldContext_Finding_field(ctx, field)
+	case "related":
+		return ec.fieldContext_Finding_related(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Finding", field.Name)
 }
@@ -5920,6 +5995,8 @@ func (ec *executionContext) childFields_ObjectRef(ctx context.Context, field gra
 		return ec.fieldContext_ObjectRef_name(ctx, field)
 	case "revision":
 		return ec.fieldContext_ObjectRef_revision(ctx, field)
+	case "current":
+		return ec.fieldContext_ObjectRef_current(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ObjectRef", field.Name)
 }
@@ -6080,6 +6157,16 @@ func (ec *executionContext) childFields_Proxy(ctx context.Context, field graphql
 		return ec.fieldContext_Proxy_sync(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Proxy", field.Name)
+}
+
+func (ec *executionContext) childFields_ProxyChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "action":
+		return ec.fieldContext_ProxyChange_action(ctx, field)
+	case "proxy":
+		return ec.fieldContext_ProxyChange_proxy(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProxyChange", field.Name)
 }
 
 func (ec *executionContext) childFields_ProxyConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -45,6 +45,9 @@ type MutationResolver interface {
 	ConfirmCluster(ctx context.Context, input model.ConfirmClusterInput) (model.ConfirmClusterPayload, error)
 	DetachCluster(ctx context.Context, input model.DetachClusterInput) (model.DetachClusterPayload, error)
 }
+type ObjectRefResolver interface {
+	Current(ctx context.Context, obj *model.ObjectRef) (*model.ConfigObject, error)
+}
 type QueryResolver interface {
 	Hub(ctx context.Context) (model.Hub, error)
 	Node(ctx context.Context, id string) (model.Node, error)
@@ -1643,6 +1646,38 @@ func (ec *executionContext) fieldContext_Change_networks(_ context.Context, fiel
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_NetworkChange(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Change_proxies(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Change_proxies(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Proxies, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.ProxyChange) graphql.Marshaler {
+			return ec.marshalNProxyChange2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyChangeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Change_proxies(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Change",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ProxyChange(ctx, field)
 		},
 	}
 	return fc, nil
@@ -5213,6 +5248,38 @@ func (ec *executionContext) fieldContext_Explanation_endpoints(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _Explanation_findings(ctx context.Context, field graphql.CollectedField, obj *model.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Explanation_findings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Findings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.Finding) graphql.Marshaler {
+			return ec.marshalNFinding2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Explanation_findings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Explanation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Finding(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Finding_code(ctx context.Context, field graphql.CollectedField, obj *model.Finding) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5335,6 +5402,38 @@ func (ec *executionContext) _Finding_field(ctx context.Context, field graphql.Co
 }
 func (ec *executionContext) fieldContext_Finding_field(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Finding", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Finding_related(ctx context.Context, field graphql.CollectedField, obj *model.Finding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Finding_related(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Related, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.ObjectRef) graphql.Marshaler {
+			return ec.marshalNObjectRef2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRefᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Finding_related(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Finding",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ObjectRef(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _GatewayHealth_observer(ctx context.Context, field graphql.CollectedField, obj *model.GatewayHealth) (ret graphql.Marshaler) {
@@ -6648,6 +6747,38 @@ func (ec *executionContext) fieldContext_ObjectRef_revision(_ context.Context, f
 	return graphql.NewScalarFieldContext("ObjectRef", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _ObjectRef_current(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRef) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ObjectRef_current(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ObjectRef().Current(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObject) graphql.Marshaler {
+			return ec.marshalOConfigObject2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ObjectRef_current(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ObjectRef",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObject(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ObjectRevision_revision(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevision) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7887,6 +8018,61 @@ func (ec *executionContext) fieldContext_Proxy_sync(_ context.Context, field gra
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_ProxySync(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ProxyChange_action(ctx context.Context, field graphql.CollectedField, obj *model.ProxyChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProxyChange_action(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Action, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ChangeAction) graphql.Marshaler {
+			return ec.marshalNChangeAction2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChangeAction(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProxyChange_action(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProxyChange", field, false, false, errors.New("field of type ChangeAction does not have child fields"))
+}
+
+func (ec *executionContext) _ProxyChange_proxy(ctx context.Context, field graphql.CollectedField, obj *model.ProxyChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProxyChange_proxy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Proxy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Proxy) graphql.Marshaler {
+			return ec.marshalNProxy2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxy(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProxyChange_proxy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProxyChange",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Proxy(ctx, field)
 		},
 	}
 	return fc, nil
@@ -13235,6 +13421,11 @@ func (ec *executionContext) _Change(ctx context.Context, sel ast.SelectionSet, o
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "proxies":
+			out.Values[i] = ec._Change_proxies(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -15060,6 +15251,11 @@ func (ec *executionContext) _Explanation(ctx context.Context, sel ast.SelectionS
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "findings":
+			out.Values[i] = ec._Explanation_findings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -15116,6 +15312,11 @@ func (ec *executionContext) _Finding(ctx context.Context, sel ast.SelectionSet, 
 		case "field":
 			out.Values[i] = ec._Finding_field(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "related":
+			out.Values[i] = ec._Finding_related(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		default:
@@ -15714,28 +15915,66 @@ func (ec *executionContext) _ObjectRef(ctx context.Context, sel ast.SelectionSet
 		case "group":
 			out.Values[i] = ec._ObjectRef_group(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "kind":
 			out.Values[i] = ec._ObjectRef_kind(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "namespace":
 			out.Values[i] = ec._ObjectRef_namespace(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "name":
 			out.Values[i] = ec._ObjectRef_name(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "revision":
 			out.Values[i] = ec._ObjectRef_revision(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "current":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ObjectRef_current(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -16308,6 +16547,49 @@ func (ec *executionContext) _Proxy(ctx context.Context, sel ast.SelectionSet, ob
 			}
 		case "sync":
 			out.Values[i] = ec._Proxy_sync(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var proxyChangeImplementors = []string{"ProxyChange"}
+
+func (ec *executionContext) _ProxyChange(ctx context.Context, sel ast.SelectionSet, obj *model.ProxyChange) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, proxyChangeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ProxyChange")
+		case "action":
+			out.Values[i] = ec._ProxyChange_action(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "proxy":
+			out.Values[i] = ec._ProxyChange_proxy(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -18941,6 +19223,22 @@ func (ec *executionContext) marshalNObjectRef2isthmusᚗdevᚋisthmusᚋgraphᚋ
 	return ec._ObjectRef(ctx, sel, &v)
 }
 
+func (ec *executionContext) marshalNObjectRef2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRefᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ObjectRef) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNObjectRef2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRef(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalNObjectRefInput2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRefInput(ctx context.Context, v any) (model.ObjectRefInput, error) {
 	res, err := ec.unmarshalInputObjectRefInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -19097,6 +19395,26 @@ func (ec *executionContext) marshalNProxy2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋm
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProxy2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxy(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNProxyChange2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyChange(ctx context.Context, sel ast.SelectionSet, v model.ProxyChange) graphql.Marshaler {
+	return ec._ProxyChange(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNProxyChange2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ProxyChange) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNProxyChange2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyChange(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

@@ -105,19 +105,21 @@ type Change struct {
 	Services []ServiceChange `json:"services"`
 	// The clusters that changed; changes of their services are in services.
 	Clusters []ClusterChange `json:"clusters"`
-	// The configuration objects that changed.
+	// The configuration objects that changed, or whose status changed.
 	ConfigObjects []ConfigObjectChange `json:"configObjects"`
 	// The networks whose gateways, or their reachability, changed.
 	Networks []NetworkChange `json:"networks"`
+	// The streams of proxies that changed. A subscription that includes proxies starts with the whole state, even with a cursor.
+	Proxies []ProxyChange `json:"proxies"`
 }
 
 // Which items to follow. A field applies only to items that have it; absent and null fields match everything.
 type ChangeFilter struct {
-	// Only items of these kinds.
+	// Only items of these kinds. By default all kinds except PROXY.
 	Kinds []ChangeKind `json:"kinds,omitempty"`
-	// This cluster, and services to which it contributes.
+	// This cluster, its proxies, and services to which it contributes.
 	ClusterID *string `json:"clusterID,omitempty"`
-	// Services and configuration objects in this namespace.
+	// Services, configuration objects and proxies in this namespace.
 	Namespace *string `json:"namespace,omitempty"`
 	// Services whose hostname contains this text, in any case.
 	HostnameContains *string `json:"hostnameContains,omitempty"`
@@ -415,6 +417,8 @@ type Explanation struct {
 	Version string `json:"version"`
 	// Every endpoint of every cluster, including those that the proxy does not use.
 	Endpoints []EndpointExplanation `json:"endpoints"`
+	// What is wrong with the service and with the configuration objects for its hostname, including fields that are not supported (NOT_HONOURED).
+	Findings []Finding `json:"findings"`
 }
 
 // A note about a request or an object.
@@ -429,6 +433,8 @@ type Finding struct {
 	Object *ObjectRef `json:"object,omitempty"`
 	// The path of the field within the object.
 	Field *string `json:"field,omitempty"`
+	// Other objects that it involves, such as the object that has the name already.
+	Related []ObjectRef `json:"related"`
 }
 
 // The reachability of a gateway from a network, as reported by probes of the data path. The hub's own connections are shown in the status of clusters.
@@ -543,6 +549,8 @@ type ObjectRef struct {
 	Name string `json:"name"`
 	// The revision at which it last changed; null if unknown or if it was deleted.
 	Revision *string `json:"revision,omitempty"`
+	// The object as it is now; null if it no longer exists.
+	Current *ConfigObject `json:"current,omitempty"`
 }
 
 // A reference to a configuration object, as input.
@@ -670,6 +678,14 @@ type Proxy struct {
 }
 
 func (Proxy) IsNode() {}
+
+// A change of the stream of a proxy.
+type ProxyChange struct {
+	// What happened to it; CREATE in a resync.
+	Action ChangeAction `json:"action"`
+	// The stream; if it ended, as it was last.
+	Proxy Proxy `json:"proxy"`
+}
 
 // A proxy in a list.
 type ProxyEdge struct {
@@ -1009,6 +1025,8 @@ const (
 	ChangeActionDelete ChangeAction = "DELETE"
 	// It does not change.
 	ChangeActionUnchanged ChangeAction = "UNCHANGED"
+	// Only its status changed: its delivery to proxies, or its findings.
+	ChangeActionStatus ChangeAction = "STATUS"
 )
 
 var AllChangeAction = []ChangeAction{
@@ -1016,11 +1034,12 @@ var AllChangeAction = []ChangeAction{
 	ChangeActionUpdate,
 	ChangeActionDelete,
 	ChangeActionUnchanged,
+	ChangeActionStatus,
 }
 
 func (e ChangeAction) IsValid() bool {
 	switch e {
-	case ChangeActionCreate, ChangeActionUpdate, ChangeActionDelete, ChangeActionUnchanged:
+	case ChangeActionCreate, ChangeActionUpdate, ChangeActionDelete, ChangeActionUnchanged, ChangeActionStatus:
 		return true
 	}
 	return false
@@ -1073,6 +1092,10 @@ const (
 	ChangeKindConfigObject ChangeKind = "CONFIG_OBJECT"
 	// Networks with gateways.
 	ChangeKindNetwork ChangeKind = "NETWORK"
+	// The status of configuration objects: their delivery to proxies, and their findings.
+	ChangeKindDelivery ChangeKind = "DELIVERY"
+	// Connected proxies.
+	ChangeKindProxy ChangeKind = "PROXY"
 )
 
 var AllChangeKind = []ChangeKind{
@@ -1080,11 +1103,13 @@ var AllChangeKind = []ChangeKind{
 	ChangeKindCluster,
 	ChangeKindConfigObject,
 	ChangeKindNetwork,
+	ChangeKindDelivery,
+	ChangeKindProxy,
 }
 
 func (e ChangeKind) IsValid() bool {
 	switch e {
-	case ChangeKindService, ChangeKindCluster, ChangeKindConfigObject, ChangeKindNetwork:
+	case ChangeKindService, ChangeKindCluster, ChangeKindConfigObject, ChangeKindNetwork, ChangeKindDelivery, ChangeKindProxy:
 		return true
 	}
 	return false

@@ -62,7 +62,15 @@ func NewOutcome(r apply.Result) Outcome {
 func Findings(all []apply.Finding) []Finding {
 	out := make([]Finding, len(all))
 	for i, f := range all {
-		out[i] = Finding{Code: f.Code, Severity: Severity(f.Severity), Message: f.Message, Object: reference(f.Key), Field: given(f.Field)}
+		out[i] = Finding{Code: f.Code, Severity: Severity(f.Severity), Message: f.Message, Object: reference(f.Key), Field: given(f.Field), Related: references(f.Related)}
+	}
+	return out
+}
+
+func references(keys []federation.ObjectKey) []ObjectRef {
+	out := make([]ObjectRef, len(keys))
+	for i, key := range keys {
+		out[i] = NewObjectRef(key, 0)
 	}
 	return out
 }

@@ -172,7 +172,7 @@ func (b *builder) cluster(name string) proto.Message {
 		return emptyCluster(name)
 	}
 	if d.taken != "" {
-		b.leaveOut(d.sniConflict(d.sni, d.taken))
+		b.leaveOut(d.sniConflict(d.sni, d.taken, federation.ObjectKey{}))
 		return emptyCluster(name)
 	}
 	c := newCluster(name)

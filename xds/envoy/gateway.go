@@ -108,9 +108,9 @@ func addServer(ports []*gatewayPort, s *gatewayServer, at *gatewayPort) []*gatew
 	case why != "":
 		p.leaveOut(s, resource.ReasonInvalidRule, why)
 	case len(p.servers) > 0 && p.speech != how:
-		p.leaveOut(s, resource.ReasonGatewayConflict, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.speech, p.servers[0].title(), how))
+		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.speech, p.servers[0].title(), how))
 	case how == speaksTCP && len(p.servers) > 0:
-		p.leaveOut(s, resource.ReasonGatewayConflict, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart", p.number, p.servers[0].title()))
+		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart", p.number, p.servers[0].title()))
 	case how == speaksTLS && !p.claimNames(s):
 	default:
 		p.speech, p.servers = how, append(p.servers, s)
@@ -151,7 +151,7 @@ func (p *gatewayPort) claimNames(s *gatewayServer) bool {
 			continue
 		}
 		if owner := p.ownerOf(h.name); owner != nil {
-			p.leaveOut(s, resource.ReasonGatewayConflict, fmt.Sprintf("connections for %q are those of %s, which comes first", h.name, owner.title()))
+			p.losesTo(owner, s, fmt.Sprintf("connections for %q are those of %s, which comes first", h.name, owner.title()))
 			continue
 		}
 		left = append(left, h)
@@ -174,6 +174,14 @@ func (p *gatewayPort) ownerOf(name string) *gatewayServer {
 
 func (p *gatewayPort) leaveOut(s *gatewayServer, code, why string) {
 	p.reasons = append(p.reasons, resource.Reason{Code: code, Cause: s.object.Key, Message: s.title() + ": " + why})
+}
+
+// losesTo says that another server comes first.
+func (p *gatewayPort) losesTo(first, s *gatewayServer, why string) {
+	p.leaveOut(s, resource.ReasonGatewayConflict, why)
+	if first.object != s.object {
+		p.reasons[len(p.reasons)-1].Related = []federation.ObjectKey{first.object.Key}
+	}
 }
 
 func (p *gatewayPort) listener() string { return resource.VIPListener(p.bind, p.number) }

@@ -131,19 +131,19 @@ func (b *builder) grpcListener(name string) proto.Message {
 	if !ok {
 		return nil
 	}
-	var found []federation.Hostname
+	var found []*httpHost
 	for _, host := range b.meant(short) {
 		if h, _ := b.targetHost(host, number); h != nil && (h.service != nil || b.hasRoutes(h)) {
-			found = append(found, host)
+			found = append(found, h)
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
 	for _, other := range found[1:] {
-		b.leaveOut(resource.Reason{Code: resource.ReasonDomainTaken, Message: fmt.Sprintf("%q does not lead to %s:%d: %s:%d has the better claim; use the full name", name, other, number, found[0], number)})
+		b.leaveOut(resource.Reason{Code: resource.ReasonDomainTaken, Service: other.serviceKey(), Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", name, other.name(), found[0].name())})
 	}
-	return apiListener(name, resource.TargetName(string(found[0]), number))
+	return apiListener(name, resource.TargetName(string(found[0].host), number))
 }
 
 func apiListener(name, routes string) *listenerv3.Listener {

@@ -32,7 +32,7 @@ func (b *builder) grpcRoutes(name string) proto.Message {
 	if len(routes) == 0 {
 		return nil
 	}
-	known := b.forGRPC(name, routes)
+	known := b.forGRPC(name, h, routes)
 	if len(known) == 0 { // none of them is for gRPC, and the service is not reached without
 		known = []*routev3.Route{{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusNotFound, "no route is for gRPC clients")}}
 	}
@@ -68,10 +68,10 @@ func (b *builder) hasRoutes(h *httpHost) bool {
 
 // forGRPC makes of routes for Envoy what a gRPC client does with them, and says
 // what it does not do. Routes that no gRPC request matches are left out.
-func (b *builder) forGRPC(name string, routes []*routev3.Route) []*routev3.Route {
+func (b *builder) forGRPC(name string, h *httpHost, routes []*routev3.Route) []*routev3.Route {
 	var known []*routev3.Route
 	for i, route := range routes {
-		g := grpcRoute{builder: b, where: fmt.Sprintf("gRPC clients of %s: route %d", name, i)}
+		g := grpcRoute{builder: b, cause: h.ruledBy, service: h.serviceKey(), where: fmt.Sprintf("gRPC clients of %s: route %d", name, i)}
 		if route.GetName() != "" {
 			g.where += fmt.Sprintf(" (%s)", route.GetName())
 		}
@@ -83,11 +83,13 @@ func (b *builder) forGRPC(name string, routes []*routev3.Route) []*routev3.Route
 // grpcRoute is one route on its way.
 type grpcRoute struct {
 	*builder
-	where string
+	where   string
+	cause   federation.ObjectKey // VirtualService of which it is; zero: none
+	service federation.ServiceKey
 }
 
 func (g grpcRoute) ignored(what, why string) {
-	g.leaveOut(resource.Reason{Code: resource.ReasonProxyless, Message: g.where + ": " + what + ": " + why})
+	g.leaveOut(resource.Reason{Code: resource.ReasonProxyless, Cause: g.cause, Service: g.service, Message: g.where + ": " + what + ": " + why})
 }
 
 // adapt makes one route, or several where one cannot say it, or none.

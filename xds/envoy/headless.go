@@ -58,7 +58,7 @@ func (b *builder) headlessAt(pod netip.Addr, number uint16) servedPort {
 	}
 	for _, p := range claims[1:] {
 		if p.service != claims[0].service {
-			b.leaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Message: "the pod " + netip.AddrPortFrom(pod, number).String() + " of " + p.service.Key.String() +
+			b.leaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: p.service.Key, Message: "the pod " + netip.AddrPortFrom(pod, number).String() + " of " + p.service.Key.String() +
 				" is called as one of " + claims[0].service.Key.String() + ", which comes first; rules for the former have no effect on these connections"})
 		}
 	}

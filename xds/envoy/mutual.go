@@ -55,7 +55,7 @@ func (b *builder) setMutualByAddress(c *clusterv3.Cluster, d destination) {
 	d.service, _ = b.reader.Accounts(d.service.Key)
 	if plain := transport.PlainEndpoint(d.service); !d.demandsMutual() && (plain != nil || len(d.service.Peers) == 0) {
 		if plain != nil && len(d.service.Peers) > 0 {
-			b.leaveOut(resource.Reason{Code: resource.ReasonNoMutualTLS, Message: fmt.Sprintf("%s: callers choose the endpoint by its address, and %s does not take mutual TLS, so that all connections to the service are plain text; give it a sidecar, or add a DestinationRule with tls.mode ISTIO_MUTUAL", d.title(), plain.Address)})
+			b.leaveOut(resource.Reason{Code: resource.ReasonNoMutualTLS, Cause: d.rule(), Service: d.service.Key, Message: fmt.Sprintf("%s: callers choose the endpoint by its address, and %s does not take mutual TLS, so that all connections to the service are plain text; give it a sidecar, or add a DestinationRule with tls.mode ISTIO_MUTUAL", d.title(), plain.Address)})
 		}
 		return
 	}

@@ -81,7 +81,7 @@ func (b *builder) passedTo(name string) (destination, bool) {
 		return b.podDestination(p, id.Port, name)
 	}
 	for _, d := range all[1:] {
-		b.leaveOut(d.sniConflict(name, all[0].title()))
+		b.leaveOut(d.sniConflict(name, all[0].title(), all[0].rule()))
 	}
 	return all[0], true
 }

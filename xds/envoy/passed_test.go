@@ -104,7 +104,7 @@ func TestLongNamesAreShortened(t *testing.T) {
 	host := federation.Hostname(strings.TrimPrefix(names[0], "outbound_.80_._."))
 	w.say("c1", federation.ServiceKey{Hostname: host, Namespace: "shop"}, web(mesh(at("10.0.0.2", 8080))...))
 	a, reasons := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, router(t, "sni-dnat"), w.snapshot), names[0])
-	if got := list(a); !slices.Equal(got, []string{"10.0.0.2:8080 HEALTHY"}) || len(reasons) != 1 || reasons[0].Code != resource.ReasonSNIConflict {
+	if got := list(a); !slices.Equal(got, []string{"10.0.0.2:8080 HEALTHY"}) || len(reasons) != 1 || reasons[0].Code != resource.ReasonSNIConflict || reasons[0].Service != long {
 		t.Errorf("behind the name are %q, reasons %v", got, reasons)
 	}
 	for _, r := range build(t, envoy.ClusterType, sidecar, w.snapshot) {

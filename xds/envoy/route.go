@@ -107,7 +107,7 @@ func (b *builder) planProxy() *routePlan {
 func (b *builder) needsDestination(h *httpHost) bool {
 	needs := h.service != nil && h.service.Resolution == federation.Passthrough
 	if needs {
-		b.leaveOut(resource.Reason{Code: resource.ReasonNoDestination, Message: h.name() + " cannot be reached through the HTTP proxy port: its callers choose the instance by address; call it directly"})
+		b.leaveOut(resource.Reason{Code: resource.ReasonNoDestination, Service: h.serviceKey(), Message: h.name() + " cannot be reached through the HTTP proxy port: its callers choose the instance by address; call it directly"})
 	}
 	return needs
 }
@@ -120,6 +120,7 @@ type httpHost struct {
 	target  *federation.Service // of which the host is another name, where a VirtualService speaks of that
 	aliases []federation.Hostname
 	domains []string
+	ruledBy federation.ObjectKey // the VirtualService of which its routes are; zero: none
 }
 
 // ruledPort is the port on which sidecars serve hosts that are no services.

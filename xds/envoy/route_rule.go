@@ -25,6 +25,7 @@ func (b *builder) hostRoutes(h *httpHost) []*routev3.Route {
 		case err != nil:
 			b.leaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.object.Key, Message: r.object.Key.String() + " is left out for " + h.name() + ": " + err.Error()})
 		case len(routes) > 0:
+			h.ruledBy = r.object.Key
 			return routes
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
@@ -35,8 +36,14 @@ func (b *builder) serverNameOf(d destination, subsets []*networking.Subset) (nam
 }
 
 // sniConflict says that the destination has no name of its own.
-func (d destination) sniConflict(name, taken string) resource.Reason {
-	return resource.Reason{Code: resource.ReasonSNIConflict, Message: fmt.Sprintf("%s: connections to it would ask for %s, as those to %s do, which comes first; give one of them another name; until then nothing is sent to the former", d.title(), name, taken)}
+// It is said of the DestinationRule that names the subset, and of the service; first
+// is the rule of the destination that has the name, where there is one.
+func (d destination) sniConflict(name, taken string, first federation.ObjectKey) resource.Reason {
+	var related []federation.ObjectKey
+	if first != (federation.ObjectKey{}) && first != d.rule() {
+		related = append(related, first)
+	}
+	return resource.Reason{Code: resource.ReasonSNIConflict, Cause: d.rule(), Service: d.service.Key, Related: related, Message: fmt.Sprintf("%s: connections to it would ask for %s, as those to %s do, which comes first; give one of them another name; until then nothing is sent to the former", d.title(), name, taken)}
 }
 
 // Ignored says that a field of the destination's policy has no effect.

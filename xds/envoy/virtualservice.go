@@ -60,7 +60,7 @@ func (b *builder) hasRule(o *federation.Object, host federation.Hostname) bool {
 
 func (b *builder) reportYounger(found []*federation.Object, name string) {
 	for _, o := range found[1:] {
-		b.leaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: o.Key, Message: o.Key.String() + " has no effect for " + name + ": " +
+		b.leaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: o.Key, Related: []federation.ObjectKey{found[0].Key}, Message: o.Key.String() + " has no effect for " + name + ": " +
 			found[0].Key.String() + " is for the same host and older; put their routes into one object"})
 	}
 }

@@ -123,6 +123,7 @@ type Finding struct {
 	Message  string
 	Key      federation.ObjectKey
 	Field    string
+	Related  []federation.ObjectKey // other objects that it involves
 }
 
 // Error is why a request is refused.

@@ -14,6 +14,8 @@ type Reason struct {
 	Cause    federation.ObjectKey
 	// Service is the one that is left out, where one is.
 	Service federation.ServiceKey
+	// Related are other objects that have a part in it, such as one that comes first.
+	Related []federation.ObjectKey
 }
 
 // The codes of reasons.

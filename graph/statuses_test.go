@@ -1,0 +1,124 @@
+package graph_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/graph"
+)
+
+// judge finds something wrong with objects while it is told to.
+type judge struct {
+	mu    sync.Mutex
+	wrong map[federation.ObjectKey]bool
+}
+
+func (j *judge) set(key federation.ObjectKey, wrong bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.wrong[key] = wrong
+}
+
+func (j *judge) findings(_ *federation.Snapshot, _ *fleet.Value, key federation.ObjectKey) []apply.Finding {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.wrong[key] {
+		return nil
+	}
+	return []apply.Finding{{Code: "UNUSED", Severity: apply.Warning, Message: "nobody asks for it", Key: key}}
+}
+
+// judged runs a test of a hub in fake time whose objects shop/cart and shop/other a
+// judge finds fault with.
+func judged(t *testing.T, body func(*testing.T, *judge, *fleet.Fleet, live, subscriber)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLive(clusters("c1"), configure(1, routeKey("shop", "cart"), routeKey("shop", "other")))
+		j, f := &judge{wrong: map[federation.ObjectKey]bool{}}, fleet.New()
+		body(t, j, f, l, newSubscriber(t, graph.Options{Snapshots: l, Fleet: f, Config: graph.Config{Findings: j.findings}}))
+	})
+}
+
+func (e event) statuses() (names []string) {
+	for _, o := range e.ConfigObjects {
+		names = append(names, o.Action+" "+o.Object.Name)
+	}
+	return names
+}
+
+func wantStatuses(t *testing.T, e event, want ...string) {
+	t.Helper()
+	if got := e.statuses(); len(got) != len(want) || len(want) > 0 && got[0] != want[0] || e.Cursor == nil {
+		t.Errorf("the event has %v, want %v", got, want)
+	}
+}
+
+// A reader of the feed hears when what is wrong with an object begins and ends, once
+// each, and nothing of other objects; one that comes back hears what it missed.
+func TestR24TheChangeFeedTellsOfFindings(t *testing.T) {
+	judged(t, func(t *testing.T, j *judge, f *fleet.Fleet, l live, s subscriber) {
+		cart := routeKey("shop", "cart")
+		changes := s.changes("", nil)
+		changes.whole()
+		proxy := f.Connect(fleet.Proxy{NodeID: "a"})
+		if !changes.silent() {
+			t.Fatal("something is told though no status changed")
+		}
+		j.set(cart, true)
+		proxy.Report(cds, fleet.Sync{State: fleet.Pending})
+		began := changes.read()
+		wantStatuses(t, began, "STATUS cart")
+		j.set(cart, false)
+		proxy.Report(cds, fleet.Sync{State: fleet.Synced})
+		wantStatuses(t, changes.read(), "STATUS cart")
+		changes.stop()
+		missed := s.changes(*began.Cursor, nil)
+		wantStatuses(t, missed.read(), "STATUS cart")
+		if !missed.silent() {
+			t.Error("it is told twice")
+		}
+		missed.stop()
+		missed = s.changes("", map[string]any{"kinds": []string{"CONFIG_OBJECT"}})
+		missed.whole()
+		proxy.Report(cds, fleet.Sync{State: fleet.Nacked})
+		j.set(cart, true)
+		if !missed.silent() {
+			t.Error("a subscriber that does not follow statuses is told of one")
+		}
+		l.publish(configure(2, cart))
+		wantStatuses(t, missed.read(), "UPDATE cart")
+	})
+}
+
+// Streams of proxies come, change and go; with them, every subscription begins anew.
+func TestR44TheChangeFeedTellsOfProxies(t *testing.T) {
+	judged(t, func(t *testing.T, _ *judge, f *fleet.Fleet, _ live, s subscriber) {
+		first := f.Connect(fleet.Proxy{NodeID: "a", Cluster: "c1"})
+		s.text = `subscription($after: String, $filter: ChangeFilter) {changes(after: $after, filter: $filter) {cursor resync proxies {action proxy {nodeID}}}}`
+		filter := map[string]any{"kinds": []string{"PROXY"}, "clusterID": "c1"}
+		changes := s.changes("", filter)
+		want := func(e event, want string) {
+			t.Helper()
+			if len(e.Proxies) != 1 || e.Proxies[0].Action+" "+e.Proxies[0].Proxy.NodeID != want {
+				t.Errorf("the event has %+v, want %s", e.Proxies, want)
+			}
+		}
+		picture := changes.read()
+		want(picture, "CREATE a")
+		f.Connect(fleet.Proxy{NodeID: "elsewhere", Cluster: "c2"})
+		second := f.Connect(fleet.Proxy{NodeID: "b", Cluster: "c1"})
+		want(changes.read(), "CREATE b")
+		first.Report(cds, fleet.Sync{State: fleet.Pending})
+		want(changes.read(), "UPDATE a")
+		second.Close()
+		want(changes.read(), "DELETE b")
+		changes.stop()
+		if again := s.changes(*picture.Cursor, filter).read(); !again.Resync {
+			t.Error("streams go on behind a cursor")
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package graph
+
+import (
+	"iter"
+
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+// connected yields the streams of proxies that are followed, while all of them are
+// told.
+func (p *picture) connected() iter.Seq[*fleet.Proxy] {
+	return func(yield func(*fleet.Proxy) bool) {
+		if p.streams == nil {
+			return
+		}
+		for of := range p.streams.Proxies() {
+			if p.hasProxy(of) && !yield(of) {
+				return
+			}
+		}
+	}
+}
+
+func (p *picture) proxy(action model.ChangeAction, of *fleet.Proxy) model.ProxyChange {
+	return model.ProxyChange{Action: action, Proxy: model.NewProxy(p.snapshot, of)}
+}
+
+// nextStreams is what became of the streams that the subscriber has.
+func (f *follower) nextStreams(before *fleet.Value, now picture) []model.ProxyChange {
+	changes := f.fleet.ChangesSince(before.Version())
+	changed, gone := changes.Changed, changes.Gone
+	if changes.All { // many streams ended since
+		there := map[fleet.Key]bool{}
+		for of := range f.fleet.Proxies() {
+			changed, there[of.Key()] = append(changed, of), true
+		}
+		for key := range f.streams {
+			if !there[key] {
+				gone = append(gone, key)
+			}
+		}
+	}
+	var told []model.ProxyChange
+	for _, key := range gone {
+		if before := f.streams[key]; before != nil {
+			told = append(told, now.proxy(model.ChangeActionDelete, before))
+			delete(f.streams, key)
+		}
+	}
+	for _, of := range changed {
+		before := f.streams[of.Key()]
+		if !now.hasProxy(of) || before == of {
+			continue
+		}
+		told = append(told, now.proxy(action(before != nil, true), of))
+		f.streams[of.Key()] = of
+	}
+	return told
+}
