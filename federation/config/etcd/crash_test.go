@@ -136,7 +136,7 @@ func TestOldHistoryIsRetiredAndTheRestStays(t *testing.T) {
 	if seen := again.WaitRevision(t, base); len(seen.Objects) != 2 || seen.Objects[configtest.Key("first")].Revision != 1 {
 		t.Errorf("from a checkpoint come %v", seen.Objects)
 	}
-	if counted.get(etcd.CountRetired) == 0 || counted.get(etcd.CountCheckpoints) == 0 || staged(t, s) != 0 {
-		t.Errorf("counted %v, staged %d", counted.of, staged(t, s))
-	}
+	waitUntil(t, "checkpoints, retired records and nothing that is staged", func() bool {
+		return counted.get(etcd.CountRetired) > 0 && counted.get(etcd.CountCheckpoints) > 0 && staged(t, s) == 0
+	})
 }
