@@ -66,7 +66,7 @@ func joinMesh(p meshParts) (*mesh, error) {
 	}
 	stored := p.store.Config(etcd.ConfigOptions{Kinds: kinds, Logger: p.logger, Meter: p.counts, Patience: storePatience})
 	read := apply.NewValidated(stored, set, p.logger)
-	o := config.Options{Hub: p.hub}
+	o := config.Options{Hub: p.hub, Logger: p.logger}
 	writer := p.snapshots.Open(config.NewState(o).Source())
 	views := config.NewAggregate(o, writer, p.logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(p, set)...)...)
 	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: p.snapshots, Schema: set, Validated: read, Logger: p.logger})

@@ -1,11 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/netip"
+	"runtime/debug"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -17,6 +20,7 @@ import (
 
 const (
 	codeUndecodable = "UNDECODABLE"  // an object that is set aside as a whole
+	codeFault       = "HUB_FAULT"    // an object over which the hub panicked
 	codeNotHonoured = "NOT_HONOURED" // a field that the hub does not act on
 )
 
@@ -40,6 +44,34 @@ type document struct {
 		CreationTimestamp *time.Time        `json:"creationTimestamp"`
 	} `json:"metadata"`
 	Spec json.RawMessage `json:"spec"`
+}
+
+// holdContained is hold. An object over which the hub panics is set aside as one that
+// cannot be decoded (R12): it would be there after every start.
+func (s *State) holdContained(o *Object, labels *labelSets) (h *held) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.options.fault(o.Key, cause)
+			h = &held{object: o, problems: []federation.Problem{fault(o.Key, cause)}}
+		}
+	}()
+	if s.options.Poison != nil {
+		s.options.Poison(o.Key)
+	}
+	return hold(o, s.options.Domain, labels)
+}
+
+func fault(key federation.ObjectKey, cause any) federation.Problem {
+	return federation.Problem{
+		Code: codeFault, Object: title(key),
+		Message: fmt.Sprintf("the hub cannot process this object, which is a fault of the hub: the object has no effect; report it with the stack in the hub's log (%.200v)", cause),
+	}
+}
+
+// fault tells of a panic over an object.
+func (o Options) fault(key federation.ObjectKey, cause any) {
+	log := cmp.Or(o.Logger, slog.Default())
+	log.Error("setting an object aside: the hub panicked over it", slog.String("object", title(key)), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
 }
 
 // hold decodes an object. One that cannot be decoded is set aside with a

@@ -60,7 +60,7 @@ func (s *State) holdAll(changes []Event, foreseen *State) []*held {
 				return
 			}
 		}
-		all[i] = hold(now, s.options.Domain, labels)
+		all[i] = s.holdContained(now, labels)
 	})
 	return all
 }
@@ -226,8 +226,24 @@ func (h *held) services() []federation.ServiceKey {
 	return h.entry.Services()
 }
 
-// settle makes the service anew from all that contributes to it.
+// settle makes the service anew from all that contributes to it. After a panic it stays
+// as it was, and the others go on (R12).
 func (d *draft) settle(key federation.ServiceKey) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			service := federation.ObjectKey{Kind: "Service", Namespace: key.Namespace, Name: string(key.Hostname)}
+			d.base.options.fault(service, cause)
+			at := serviceSortKey(key)
+			before, _ := d.found.Get(at)
+			problems := []federation.Problem{fault(service, cause)}
+			d.complain("service"+nul+at, before, problems)
+			d.found.Set(at, problems)
+		}
+	}()
+	d.merge(key)
+}
+
+func (d *draft) merge(key federation.ServiceKey) {
 	entries := members(&d.entries, key)
 	allocated := d.allocated(key)
 	free := d.unchosen(key, allocated)

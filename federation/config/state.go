@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"iter"
+	"log/slog"
 	"net/netip"
 	"strings"
 
@@ -18,6 +19,9 @@ const nul = "\x00"
 type Options struct {
 	Hub    federation.ClusterID // whose External shard the edits speak of
 	Domain string               // ends names of services; empty: federation.DefaultDomain
+	Logger *slog.Logger         // nil: slog's default
+	// Poison is called before an object is decoded; tests have it panic. nil: no test.
+	Poison func(federation.ObjectKey)
 }
 
 // State is the effective configuration, every object decoded once, as one

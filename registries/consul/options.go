@@ -50,7 +50,9 @@ type Options struct {
 	Limits      federation.Limits      // of what the datacenter may have; zero: the defaults
 	Used        func(federation.Usage) // is told what is kept; it must not block
 	Logger      *slog.Logger
-	Count       func(requestKind string) // called before every request: services, health, canary, token
+
+	poison func(service string)     // tests make the handling of a service panic; nil: no test
+	Count  func(requestKind string) // called before every request: services, health, canary, token
 }
 
 // The kinds of requests that Options.Count is told of. Canary and token reads

@@ -69,7 +69,24 @@ func (r *Registry) read(ctx context.Context, t *translator, name string, index u
 	if a.filtered {
 		return nil, a, noRights()
 	}
-	return t.service(name, entries), a, nil
+	o, err := r.translated(t, name, entries)
+	return o, a, err
+}
+
+// translated is what the instances come to. A panic over them is an answer that
+// cannot be used: of this service what was known stays, and the others go on (R12).
+func (r *Registry) translated(t *translator, name string, entries []entry) (o *offer, err error) {
+	hit := caught(func() {
+		if r.o.poison != nil {
+			r.o.poison(name)
+		}
+		o = t.service(name, entries)
+	})
+	if hit == nil {
+		return o, nil
+	}
+	r.log.Error("leaving a service as it was: the hub panicked over it", "object", "Service "+plain(name), "panic", fmt.Sprint(hit.value), "stack", string(hit.stack))
+	return nil, &unreadable{fmt.Sprintf("the hub cannot process this service, which is a fault of the hub; report it with the stack in the hub's log (%.200v)", hit.value)}
 }
 
 // sync proves the source, reads everything and says it as one full edit. An

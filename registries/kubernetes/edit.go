@@ -36,6 +36,7 @@ func (m *model) edit(full bool) (federation.Edit, bool) {
 }
 
 func (m *model) editService(k key, in surroundings, d *federation.Delta[federation.ServiceKey, *federation.Shard]) {
+	defer m.keepBefore(subject{kindServices, k}, "endpoints of "+k.String())
 	s := m.services[k]
 	if s == nil {
 		m.problems.set("endpoints of "+k.String(), nil)
@@ -63,6 +64,9 @@ func (m *model) editService(k key, in surroundings, d *federation.Delta[federati
 }
 
 func (m *model) editWorkload(k key, in surroundings, d *federation.Delta[federation.WorkloadKey, *federation.Workload]) {
+	owner := "workload of " + k.String()
+	defer m.keepBefore(subject{kindPods, k}, owner)
+	m.problems.set(owner, nil)
 	name := federation.WorkloadKey{Namespace: k.Namespace, Name: k.Name}
 	var now *federation.Workload
 	if p := m.pods[k]; p != nil {

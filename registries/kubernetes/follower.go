@@ -49,7 +49,7 @@ type follower struct {
 }
 
 func newFollower(r *Registry, to Sink) *follower {
-	return &follower{Registry: r, to: to, model: newModel(r.options.Network), link: link{explain: r.options.Explain}}
+	return &follower{Registry: r, to: to, model: r.newModel(), link: link{explain: r.options.Explain}}
 }
 
 // run takes events until the context ends. Events that wait already become one

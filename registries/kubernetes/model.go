@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"cmp"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -37,6 +38,8 @@ type model struct {
 	dirtyServices map[key]struct{}
 	dirtyPods     map[key]struct{}
 	problems      ledger
+	faulty        map[subject]struct{} // objects over which the hub panicked
+	log           *slog.Logger
 	sent          sent
 	identityDirty bool
 }
@@ -56,7 +59,7 @@ func newModel(configured federation.NetworkID) *model {
 		nodeSlices: references[string, key]{}, ipSlices: references[netip.Addr, key]{}, podsAt: references[netip.Addr, key]{},
 		absent: map[key]map[endpointID]absence{}, due: map[key]time.Time{}, now: time.Now,
 		dirtyServices: map[key]struct{}{}, dirtyPods: map[key]struct{}{},
-		problems: newLedger(),
+		problems: newLedger(), faulty: map[subject]struct{}{}, log: slog.Default(),
 		sent: sent{
 			services: map[federation.ServiceKey]*federation.Shard{}, workloads: map[federation.WorkloadKey]*federation.Workload{},
 			names: map[key]federation.ServiceKey{},
@@ -73,8 +76,7 @@ func (m *model) surroundings() surroundings {
 	return surroundings{pods: m.pods, podsAt: m.podsAt, now: m.now(), nodes: m.nodes, vips: m.vips, network: m.network()}
 }
 
-// set takes a new or changed object.
-func (m *model) set(o object) {
+func (m *model) take(o object) {
 	switch o := o.(type) {
 	case *service:
 		m.putService(o.k, o)
@@ -97,6 +99,7 @@ func (m *model) set(o object) {
 
 // remove takes an object away.
 func (m *model) remove(kind kind, k key) {
+	delete(m.faulty, subject{kind, k})
 	switch kind {
 	case kindServices:
 		m.putService(k, nil)
@@ -220,6 +223,19 @@ func (m *model) touchSlices(of set[key]) {
 
 // known returns the keys of a kind, for the comparison with a complete list.
 func (m *model) known(kind kind) map[key]string {
+	known := m.kept(kind)
+	for at := range m.faulty {
+		if at.kind == kind {
+			if known == nil {
+				known = map[key]string{}
+			}
+			known[at.k] = "" // whatever the list says, it is looked at again
+		}
+	}
+	return known
+}
+
+func (m *model) kept(kind kind) map[key]string {
 	switch kind {
 	case kindServices:
 		return versions(m.services)
@@ -250,7 +266,8 @@ func (m *model) replace(kind kind, items []object, afresh bool) bool {
 		b := o.base()
 		if version, ok := before[b.k]; afresh || !ok || version != b.version || version == "" {
 			m.set(o)
-			differs = differs || kind < kindNamespace
+			_, isFaulty := o.(*faulty)
+			differs = differs || kind < kindNamespace && !isFaulty
 		}
 		delete(before, b.k)
 	}

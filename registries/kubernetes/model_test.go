@@ -181,24 +181,6 @@ func TestAnyOrderOfEventsGivesTheSame(t *testing.T) {
 	}
 }
 
-func kindOf(o object) kind {
-	switch o.(type) {
-	case *service:
-		return kindServices
-	case *slice:
-		return kindSlices
-	case *pod:
-		return kindPods
-	case *node:
-		return kindNodes
-	case *namespace:
-		if o.base().k.Name == istioSystem {
-			return kindIstioNamespace
-		}
-	}
-	return kindNamespace
-}
-
 // sameAsFromNothing compares the model's state with that of a new model which
 // gets the same objects in another order, and what was known of missing pods.
 func sameAsFromNothing(t *testing.T, m *model) {

@@ -24,6 +24,7 @@ const (
 	codeProbe       = "PROBE_INVALID"
 	codeDistribute  = "TRAFFIC_DISTRIBUTION_NOT_HONOURED"
 	codeMore        = "MORE_PROBLEMS"
+	codeFault       = "HUB_FAULT"
 
 	codeInternalPolicy = "INTERNAL_TRAFFIC_POLICY_NOT_SUPPORTED"
 )

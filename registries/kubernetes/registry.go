@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -45,6 +47,8 @@ type Options struct {
 	Limits    federation.Limits      // of what the cluster may have; zero: the defaults
 	Used      func(federation.Usage) // is told what is kept; it must not block; nil: nobody
 	Logger    *slog.Logger           // nil: the default logger
+
+	poison func(subject) // tests make the handling of an object panic; nil: no test
 }
 
 // Registry follows one cluster. It is made by New and used for one Run.
@@ -100,6 +104,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 		r.gate.run(ctx, func(uid string, trouble error) { say(ctx, probed{uid: uid, err: trouble}) })
 	})
 	for _, res := range resources(r.options.Client, r.options.DomainSuffix) {
+		res.read = contained(res.kind, r.poisoned(res.kind, res.read))
 		f := &reflector{
 			resource: res, gate: r.gate, budget: r.budget, tries: r.tries, page: r.options.PageSize, say: say,
 			renew: r.options.Reconcile, check: r.options.Reconcile > 0,
@@ -112,6 +117,25 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 	}
 	newFollower(r, to).run(ctx, events)
 	return nil
+}
+
+func (r *Registry) newModel() *model {
+	m := newModel(r.options.Network)
+	m.log = r.log
+	return m
+}
+
+// poisoned is the reading of objects with what a test adds to it.
+func (r *Registry) poisoned(k kind, read func(runtime.Object) object) func(runtime.Object) object {
+	if r.options.poison == nil {
+		return read
+	}
+	return func(in runtime.Object) object {
+		if about, err := meta.Accessor(in); err == nil {
+			r.options.poison(subject{k, key{Namespace: about.GetNamespace(), Name: about.GetName()}})
+		}
+		return read(in)
+	}
 }
 
 // Relist reads every list again; a full edit follows even if nothing changed.
