@@ -105,6 +105,9 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 			return s, nil
 		}
 	case err = <-failed:
+		if damaged(err) {
+			err = damagedBy(err.Error())
+		}
 	case why := <-broken:
 		err = damagedBy(why)
 	case <-ctx.Done():
@@ -114,6 +117,14 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 		}
 	}
 	return nil, fmt.Errorf("opening the embedded etcd in %s: %w", o.DataDir, err)
+}
+
+// damaged tells that etcd cannot make sense of its own files. What the file system
+// refuses, such as for want of rights or of file descriptors, damages nothing.
+func damaged(err error) bool {
+	var ofFile *fs.PathError
+	var ofSystem *os.SyscallError
+	return !errors.As(err, &ofFile) && !errors.As(err, &ofSystem)
 }
 
 // damagedBy says what can be done. A full disk damages nothing, and nobody should remove the store for it.
@@ -146,7 +157,7 @@ func (s *Store) awaitReady(ctx context.Context) error {
 	case <-s.server.Server.StopNotify():
 		err = errors.New("it stopped at once; its last log lines say why")
 	case why := <-s.broken:
-		return errors.New(why)
+		return damagedBy(why)
 	case <-ctx.Done():
 		err = notReady(ctx)
 	}

@@ -173,15 +173,37 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
-// Close ends the store and waits for it, unless it has failed for good. What was
-// written is on disk.
+// closeWithin is how long Close waits for the embedded etcd. What was acknowledged is
+// on disk: only a disk that does not answer takes longer.
+const closeWithin = 15 * time.Second
+
+// Close ends the store and waits for it, unless it has failed for good or its disk
+// does not answer. What was written is on disk.
 func (s *Store) Close() error {
 	err := s.client.Close()
-	if s.server != nil && s.inside.end(s.broken) {
-		s.server.Close()
-	}
 	if errors.Is(err, context.Canceled) {
-		return nil
+		err = nil
+	}
+	if s.server != nil {
+		err = errors.Join(err, ends(func() {
+			if s.inside.end(s.broken) { // waits for calls that are under way
+				s.server.Close()
+			}
+		}, closeWithin))
 	}
 	return err
+}
+
+// ends calls the function and waits for it at most that long.
+func ends(do func(), within time.Duration) error {
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("closing the embedded etcd: it did not end within %s; look whether the disk of its folder answers; changes that were acknowledged are stored", within)
+	}
 }
