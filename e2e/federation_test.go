@@ -36,7 +36,7 @@ func testTCP(t *testing.T, c *client) {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	if err := connection.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(connection, "hello")

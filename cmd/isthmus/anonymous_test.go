@@ -44,8 +44,12 @@ func TestR02MemoryOfAnonymousCallers(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			_, err = security.NewIstioCertificateServiceClient(conn).CreateCertificate(t.Context(), request)
-			if code := status.Code(err); code != codes.Unauthenticated {
+			code := codes.Unavailable
+			for code == codes.Unavailable { // a machine may be too slow for 80 handshakes within the hub's limits
+				_, err = security.NewIstioCertificateServiceClient(conn).CreateCertificate(t.Context(), request, grpc.WaitForReady(true))
+				code = status.Code(err)
+			}
+			if code != codes.Unauthenticated {
 				t.Errorf("got %v", err)
 			}
 		})
