@@ -77,7 +77,7 @@ func joinMesh(p meshParts) (*mesh, error) {
 func (m *mesh) graph(d delivery, status statusOf, here presence) graph.Config {
 	return graph.Config{
 		Previewer: d, NotHonoured: status.notHonoured, Findings: status.findings, ServiceFindings: status.serviceFindings, Author: callerOf,
-		Changer: m.engine, Objects: m.views, History: m.stored, ObjectHistory: m.engine, Registrar: m.engine, Leases: m.stored,
+		Changer: thriftyEngine{m.engine, newThrift()}, Objects: m.views, History: m.stored, ObjectHistory: m.engine, Registrar: m.engine, Leases: m.stored,
 		Kinds: m.kinds, Rollouts: d, Deliveries: d, OtherHubs: here.others, Epoch: m.epoch,
 	}
 }

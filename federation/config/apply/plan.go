@@ -35,15 +35,27 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 		return bounded(Result{DryRun: r.DryRun, Revision: on.Revision(), Errors: e.withOthers(on, r, all, errs)}), nil
 	}
 	r.expects = newest(r.ExpectedRevision, r.ExpectedRevisions)
-	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) { return e.planApply(v, r, all) })
+	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) {
+		if all == nil { // another hub was faster: everything is merged anew
+			all, _ = e.readManifests(r.Manifests, cmp.Or(r.Namespace, defaultNamespace))
+		}
+		p, errs := e.planApply(v, r, all)
+		all = nil
+		return p, errs
+	})
 }
 
+// planApply uses the manifests up: what was read of one takes many times its text,
+// and goes once it is merged.
 func (e *Engine) planApply(v base, r Request, all []wanted) (plan, []Error) {
 	errs := expected(v, r.ExpectedRevision, r.ExpectedRevisions)
 	p := plan{credentials: r.Credentials}
 	p.changes = make([]Change, len(all))
 	faults := make([][]Error, len(all))
-	parallel.Each(len(all), func(i int) { p.changes[i], faults[i] = e.planOne(v, r, all[i]) })
+	parallel.Each(len(all), func(i int) {
+		p.changes[i], faults[i] = e.planOne(v, r, all[i])
+		all[i] = wanted{key: all[i].key}
+	})
 	errs = append(errs, slices.Concat(faults...)...)
 	if r.Prune {
 		gone, faults := e.planPrune(v, r, all)

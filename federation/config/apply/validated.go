@@ -68,7 +68,9 @@ func (v *Validated) vouchedFor(o *config.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	known := v.wrote[digest]
-	delete(v.wrote, digest)
+	if delete(v.wrote, digest); len(v.wrote) == 0 {
+		v.wrote = map[[sha256.Size]byte]bool{} // a map keeps the room that it once needed
+	}
 	return known
 }
 

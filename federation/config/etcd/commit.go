@@ -65,7 +65,13 @@ func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error
 	if err := c.step("staged"); err != nil {
 		return 0, err
 	}
+	next := s.after(&d.index, t.hash, outcomes)
+	made := &transition{from: s, to: next}
+	c.making.Store(made)
 	now, earlier, err := c.moveHead(ctx, t, d, p)
+	if err != nil || !now.taken {
+		c.making.CompareAndSwap(made, nil)
+	}
 	if err != nil {
 		if errors.Is(err, rpctypes.ErrNoSpace) {
 			c.discard(ctx, t)
@@ -83,11 +89,14 @@ func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error
 		return 0, &config.Moved{Base: commit.Base, Now: now.Revision}
 	}
 	c.o.Meter.Count(CountCommits, 1)
-	next := s.after(&d.index, t.hash, outcomes)
-	next.mod = now.mod
-	c.append(s, next)
+	c.append(s, next, now.mod)
 	return d.Revision, nil
 }
+
+// transition is a commit of this process: the state that it was computed from, and the one
+// that follows. Who follows the store takes it from here once the store has it, and
+// does not read all of it again.
+type transition struct{ from, to *state }
 
 // begin reads from where the commit starts, or as which revision it was made
 // before.
@@ -143,7 +152,7 @@ func drafted(s *state, commit config.Commit) (*draft, []outcome) {
 			if old != nil {
 				e.Action = config.Updated
 			}
-			outcomes[i].object = &config.Object{Key: o.Key, APIVersion: o.APIVersion, Revision: d.Revision, Manifest: bytes.Clone(o.Manifest)}
+			outcomes[i].object = &config.Object{Key: sharedKey(o.Key), APIVersion: shared(o.APIVersion), Revision: d.Revision, Manifest: o.Manifest}
 		}
 		d.add(e, manifest)
 		outcomes[i].entry = d.Entries[i]
@@ -234,8 +243,9 @@ func sealedPuts(documents map[string]any) ([]clientv3.Op, error) {
 	return puts, nil
 }
 
-// append makes next the newest state, if from still is, and tells the follower.
-func (c *Config) append(from, next *state) {
+// append makes next the newest state, if from still is, and tells the follower. Mod
+// is etcd's revision of the head.
+func (c *Config) append(from, next *state, mod int64) {
 	defer func() {
 		select {
 		case c.made <- struct{}{}:
@@ -246,6 +256,7 @@ func (c *Config) append(from, next *state) {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 		if c.newest.Load() == from {
+			next.mod = mod
 			c.moveTo(from, next)
 		}
 	default: // somebody reads it already

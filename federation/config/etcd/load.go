@@ -107,6 +107,9 @@ func (c *Config) moveTo(from, next *state) {
 	if n := next.suspects.Len(); n > 0 {
 		c.o.Meter.Count(CountQuarantined, max(0, n-from.suspects.Len()))
 	}
+	if made := c.making.Load(); made != nil && made.to.revision <= next.revision {
+		c.making.CompareAndSwap(made, nil)
+	}
 	c.newest.Store(next)
 	from.next.Store(next)
 }
@@ -187,6 +190,9 @@ func (c *Config) load(ctx context.Context, revision int64) (*state, error) {
 
 // follow reads the record that follows on s.
 func (c *Config) follow(ctx context.Context, s *state, e logEntry) (*state, error) {
+	if made := c.making.Load(); made != nil && made.from == s && made.to.hash == e.Hash {
+		return made.to, nil
+	}
 	name := fmt.Sprintf("the record of revision %d", e.Revision)
 	x, outcomes, err := c.contents(ctx, name, e.Tx, e.Hash)
 	if err != nil {

@@ -78,11 +78,12 @@ type Config struct {
 	store      *Store
 	client     *clientv3.Client
 	o          ConfigOptions
-	turn       chan struct{}         // taken while newest moves
-	newest     atomic.Pointer[state] // nil: nothing read yet
-	mark       atomic.Pointer[mark]  // nil: nothing read yet
-	roomMade   atomic.Int64          // etcd's revision when room was last made
-	made       chan struct{}         // something was committed here that the follower may not know of
+	turn       chan struct{}              // taken while newest moves
+	newest     atomic.Pointer[state]      // nil: nothing read yet
+	mark       atomic.Pointer[mark]       // nil: nothing read yet
+	roomMade   atomic.Int64               // etcd's revision when room was last made
+	made       chan struct{}              // something was committed here that the follower may not know of
+	making     atomic.Pointer[transition] // the commit that is being made here; nil: none
 	checkpoint chan wanted
 	quiet      quiet
 	// step is called between the steps of a write with the name of the next one;

@@ -114,6 +114,11 @@ func readIndex(parts [][]byte, hash string) (*index, error) {
 // shared is the same text in the memory that all objects share.
 func shared(text string) string { return unique.Make(text).Value() }
 
+func sharedKey(k federation.ObjectKey) federation.ObjectKey {
+	k.Group, k.Kind, k.Namespace = shared(k.Group), shared(k.Kind), shared(k.Namespace)
+	return k
+}
+
 // values returns what lies in a part. One whose checksum is wrong is read all the
 // same: each object of it has its own.
 func values(part []byte) ([]byte, error) {
@@ -133,8 +138,7 @@ func (e *entry) object(data []byte) (*config.Object, error) {
 	if digest(manifest) != e.Digest {
 		return nil, errDamaged
 	}
-	o := &config.Object{Key: e.Key, APIVersion: shared(e.APIVersion), Revision: e.Revision, Manifest: manifest}
-	o.Key.Group, o.Key.Kind, o.Key.Namespace = shared(o.Key.Group), shared(o.Key.Kind), shared(o.Key.Namespace)
+	o := &config.Object{Key: sharedKey(e.Key), APIVersion: shared(e.APIVersion), Revision: e.Revision, Manifest: manifest}
 	if err := o.CheckName(); err != nil {
 		return nil, err
 	}

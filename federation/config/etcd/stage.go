@@ -44,6 +44,7 @@ func (d *draft) add(e entry, manifest []byte) {
 type staged struct {
 	id, hash string
 	root     int64 // etcd's revision of its root
+	size     int   // bytes
 }
 
 var errCollected = errors.New("what was staged took too long and was collected")
@@ -67,7 +68,10 @@ func (c *Config) stage(ctx context.Context, d *draft) (staged, error) {
 		if err := b.add(ctx, partKey(valueFolder(t.id), i), part); err != nil {
 			return t, err
 		}
+		d.parts[i] = nil
+		t.size += len(part)
 	}
+	t.size += len(data)
 	for i := 0; len(data) > 0; i++ {
 		n := min(partSize, len(data))
 		if err := b.add(ctx, partKey(indexFolder(t.id), i), data[:n]); err != nil {
@@ -156,6 +160,7 @@ func (c *Config) publish(ctx context.Context, t staged, p publication) (*clientv
 	if err != nil {
 		return nil, err
 	}
+	c.store.wrote(ctx, t.size)
 	return answer, c.step("published")
 }
 
