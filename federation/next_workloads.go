@@ -38,6 +38,7 @@ func (d *draft) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
 		}
 	}
 	d.changed = true
+	d.indexLabels(source, key, old, now)
 	d.reselect(source.Provider, key.Namespace, old, now)
 	after := d.workloadAddresses(source, now)
 	d.residents().move(resident{shard: source, workload: key, isPod: true}, d.workloadAddresses(source, old), after)

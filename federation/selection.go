@@ -2,7 +2,7 @@ package federation
 
 import (
 	"cmp"
-	"strings"
+	"slices"
 )
 
 // selection is a workload that a selector found, as an endpoint.
@@ -42,15 +42,20 @@ func (d *draft) indexSelector(source ShardKey, key ServiceKey, old, now *Shard) 
 	at := func(p Provider) string {
 		return selectorPrefix(key.Namespace, p) + key.sortKey() + nul + source.prefix()
 	}
-	if old != nil {
-		for _, p := range old.Selector.providers() {
-			d.selectors.Delete(at(p))
-		}
-	}
+	// The new one first: labels that both have stay indexed.
 	if now != nil {
 		for _, p := range now.Selector.providers() {
 			d.selectors.Set(at(p), key)
 		}
+		d.countSelecting(key.Namespace, now.Selector, 1)
+	}
+	if old != nil {
+		for _, p := range old.Selector.providers() {
+			if now == nil || !slices.Contains(now.Selector.providers(), p) {
+				d.selectors.Delete(at(p))
+			}
+		}
+		d.countSelecting(key.Namespace, old.Selector, -1)
 	}
 }
 
@@ -91,8 +96,7 @@ func (d *draft) shardsIn(namespace string, provider Provider) []ShardKey {
 	}
 	var found []ShardKey
 	d.homes.WalkPrefix(prefix, func(k string, _ int) bool {
-		provider, cluster, _ := strings.Cut(k[len(namespace)+len(nul):], nul)
-		found = append(found, ShardKey{Cluster: ClusterID(cluster), Provider: Provider(provider)})
+		found = append(found, shardOfHome(k[len(namespace)+len(nul):]))
 		return false
 	})
 	return found
@@ -103,21 +107,19 @@ func (d *draft) shardsIn(namespace string, provider Provider) []ShardKey {
 func (d *draft) selected(source ShardKey, namespace string, shard *Shard) []selection {
 	var found []selection
 	for _, p := range shard.Selector.providers() {
-		for _, from := range d.shardsIn(namespace, p) {
-			d.workloads.WalkPrefix(from.prefix()+namespace+nul, func(k string, w *Workload) bool {
-				if !shard.Selector.selects(w) {
-					return false
+		for _, c := range d.candidates(namespace, p, shard.Selector) {
+			w, _ := d.workloads.Get(workloadSortKey(c.shard, c.workload))
+			if !shard.Selector.selects(w) {
+				continue
+			}
+			if e, ok := w.endpoint(shard); ok {
+				e.Workload = c.workload.String()
+				if c.shard.Cluster != source.Cluster {
+					e.Cluster = c.shard.Cluster
 				}
-				key := workloadKeyOf(k, from)
-				if e, ok := w.endpoint(shard); ok {
-					e.Workload = key.String()
-					if from.Cluster != source.Cluster {
-						e.Cluster = from.Cluster
-					}
-					found = append(found, selection{shard: from, workload: key, endpoint: e})
-				}
-				return false
-			})
+				c.endpoint = e
+				found = append(found, c)
+			}
 		}
 	}
 	return found
