@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"sync"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -13,6 +14,8 @@ const (
 	keptWrites = 100
 	// largeWrite is how many bytes of them are worth dropping at once.
 	largeWrite = 1 << 20
+	// dropFor is how long a commit may take longer for it.
+	dropFor = 5 * time.Second
 )
 
 // wrote is told how many bytes a transaction has put into the store. After a large
@@ -23,6 +26,8 @@ func (s *Store) wrote(ctx context.Context, size int) {
 	if s.server == nil || size < largeWrite {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, dropFor)
+	defer cancel()
 	// A transaction whose condition never holds changes nothing, not even etcd's
 	// revision, and is a write to Raft all the same.
 	never := clientv3.Compare(clientv3.Version(epochKey), "<", 0)
@@ -33,6 +38,9 @@ func (s *Store) wrote(ctx context.Context, size int) {
 		})
 	}
 	writes.Wait()
+	if ctx.Err() != nil {
+		return // the disk is slow: the memory goes with later writes
+	}
 	for range 2 { // the first commit empties the buffer, the second drops its room
 		s.server.Server.Backend().ForceCommit()
 	}
