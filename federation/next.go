@@ -31,38 +31,38 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 
 // draft is a snapshot in the making.
 type draft struct {
-	base      *Snapshot
-	services  btree.Txn[*Service]
-	members   btree.Txn[struct{}]
-	ports     btree.Txn[struct{}]
-	vips      btree.Txn[struct{}]
-	aliases   btree.Txn[ServiceKey]
-	workloads btree.Txn[*Workload]
-	homes     btree.Txn[int]
-	selectors btree.Txn[ServiceKey]
-	selecting btree.Txn[int]
-	labels    btree.Txn[struct{}]
-	visited   int // workloads that selectors looked at: what finding them costs
-	bindings  btree.Txn[ServiceKey]
-	addresses btree.Txn[struct{}]
-	problems  btree.Txn[Problem]
-	clusters  btree.Txn[*Cluster]
-	renamed   bool // aliases of clusters changed
-	networks  networksTxn
-	objects   objectsTxn
-	revision  int64
-	settings  Settings
-	version   uint64
-	changed   bool
-	entries   []string            // what changed, for the journal
-	touched   map[AddressKey]bool // where residents came, went or changed
-	unsettled                     // services that wait for settle
+	base       *Snapshot
+	services   btree.Txn[*Service]
+	members    btree.Txn[struct{}]
+	ports      btree.Txn[struct{}]
+	vips       btree.Txn[struct{}]
+	aliases    btree.Txn[ServiceKey]
+	workloads  btree.Txn[*Workload]
+	homes      btree.Txn[int]
+	selectors  btree.Txn[ServiceKey]
+	selectedBy btree.Txn[int]
+	labels     btree.Txn[struct{}]
+	visited    int // workloads that selectors looked at: what finding them costs
+	bindings   btree.Txn[ServiceKey]
+	addresses  btree.Txn[struct{}]
+	problems   btree.Txn[Problem]
+	clusters   btree.Txn[*Cluster]
+	renamed    bool // aliases of clusters changed
+	networks   networksTxn
+	objects    objectsTxn
+	revision   int64
+	settings   Settings
+	version    uint64
+	changed    bool
+	entries    []string            // what changed, for the journal
+	touched    map[AddressKey]bool // where residents came, went or changed
+	unsettled                      // services that wait for settle
 }
 
 func newDraft(s *Snapshot) *draft {
 	return &draft{
 		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(), aliases: s.aliases.Txn(),
-		workloads: s.workloads.Txn(), homes: s.homes.Txn(), selectors: s.selectors.Txn(), selecting: s.selecting.Txn(), labels: s.labels.Txn(), bindings: s.bindings.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
+		workloads: s.workloads.Txn(), homes: s.homes.Txn(), selectors: s.selectors.Txn(), selectedBy: s.selectedBy.Txn(), labels: s.labels.Txn(), bindings: s.bindings.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
 		clusters: s.clusters.Txn(), networks: s.networks.txn(), objects: s.objects.txn(), revision: s.revision, settings: s.settings, version: s.version + 1,
 		touched: map[AddressKey]bool{}, unsettled: newUnsettled(),
 	}
@@ -75,7 +75,7 @@ func (d *draft) commit() *Snapshot {
 	named := d.nameClusters()
 	return &Snapshot{
 		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(), aliases: d.aliases.Commit(),
-		workloads: d.workloads.Commit(), homes: d.homes.Commit(), selectors: d.selectors.Commit(), selecting: d.selecting.Commit(), labels: d.labels.Commit(), bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
+		workloads: d.workloads.Commit(), homes: d.homes.Commit(), selectors: d.selectors.Commit(), selectedBy: d.selectedBy.Commit(), labels: d.labels.Commit(), bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
 		clusters: d.clusters.Commit(), named: named, networks: d.networks.commit(), objects: d.objects.commit(), revision: d.revision, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}
 }

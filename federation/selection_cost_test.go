@@ -72,7 +72,7 @@ func TestR61WithoutSelectorsNoLabelsAreIndexed(t *testing.T) {
 		t.Errorf("%d labels are indexed for the other selector, want %d", got, want)
 	}
 	s, _ = Next(s, Edit{Source: hub, Services: Delta[ServiceKey, *Shard]{Gone: []ServiceKey{webKey}}})
-	if s.labels.Len() != 0 || s.selecting.Len() != 0 || s.selectors.Len() != 0 {
+	if s.labels.Len() != 0 || s.selectedBy.Len() != 0 || s.selectors.Len() != 0 {
 		t.Errorf("nothing selects, and %d labels are indexed", s.labels.Len())
 	}
 }

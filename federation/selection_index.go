@@ -29,13 +29,13 @@ func (d *draft) countSelecting(namespace string, s *Selector, change int) {
 	}
 	for label := range s.Labels {
 		at := labelPrefix(namespace, label)
-		before, _ := d.selecting.Get(at)
+		before, _ := d.selectedBy.Get(at)
 		if before+change == 0 {
-			d.selecting.Delete(at)
+			d.selectedBy.Delete(at)
 			d.dropLabel(at)
 			continue
 		}
-		d.selecting.Set(at, before+change)
+		d.selectedBy.Set(at, before+change)
 		if before == 0 {
 			d.addLabel(namespace, label)
 		}
@@ -64,7 +64,7 @@ func (d *draft) dropLabel(prefix string) {
 
 // indexLabels keeps the index when a workload changes; nil: it is not there.
 func (d *draft) indexLabels(source ShardKey, key WorkloadKey, old, now *Workload) {
-	if d.selecting.Len() == 0 {
+	if d.selectedBy.Len() == 0 {
 		return
 	}
 	each := func(w *Workload, do func(k string)) {
@@ -72,7 +72,7 @@ func (d *draft) indexLabels(source ShardKey, key WorkloadKey, old, now *Workload
 			return
 		}
 		for label, value := range w.Labels {
-			if _, selects := d.selecting.Get(labelPrefix(key.Namespace, label)); selects {
+			if _, selects := d.selectedBy.Get(labelPrefix(key.Namespace, label)); selects {
 				do(labelKey(key.Namespace, label, value, source, key.Name))
 			}
 		}
