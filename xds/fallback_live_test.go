@@ -167,6 +167,29 @@ func TestR05AFreshEnvoyGetsAllButWhatItRefuses(t *testing.T) {
 	e.await("the refusal to be shown", e.stands(tenantKey("VirtualService", "a"), fleet.Rejected))
 }
 
+// A new listener with a single filter chain cannot be divided. One that Envoy cannot
+// open is tried a few times, not for as long as it is there.
+func TestR05AListenerThatCannotBeOpenedIsLeftAlone(t *testing.T) {
+	e := newEdge(t)
+	bound := tenantGateway("a", simpleTLS())
+	spec := bound.Spec.(*networking.Gateway)
+	spec.Servers = spec.Servers[:1]
+	spec.Servers[0].Port.Number, spec.Servers[0].Bind = 8085, "192.0.2.1"
+	e.objects(bound, tenantGateway("b", simpleTLS()), answering("a", "a0"), answering("b", "b0"))
+	e.await("the refusal to be shown", e.stands(bound.Key, fleet.Rejected))
+	for i := range 5 {
+		text := fmt.Sprintf("b%d", i+1)
+		e.objects(answering("b", text))
+		e.await("the change of b", e.answered("b", text))
+	}
+	if n := e.counted(Nacked, envoy.ListenerType); n > 8 {
+		t.Errorf("the listener was refused %d times", n)
+	}
+	e.objects(tenantGateway("a", simpleTLS()))
+	e.await("the correction", e.answered("a", "a0"))
+	e.await("a to be well", e.stands(bound.Key, fleet.Accepted))
+}
+
 // The same for filter chains: tenants share the port of TLS.
 func TestR05ARefusedFilterChainStopsNobodyElse(t *testing.T) {
 	e := newEdge(t, planting())

@@ -69,6 +69,19 @@ func (r *real) first(e Event, t envoy.Type) int {
 	return slices.Index(r.events, happened{e, t})
 }
 
+// counted is how often it happened.
+func (r *real) counted(e Event, t envoy.Type) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, h := range r.events {
+		if h == (happened{e, t}) {
+			n++
+		}
+	}
+	return n
+}
+
 // last is the place of the last such event.
 func (r *real) last(e Event, t envoy.Type) int {
 	r.mu.Lock()

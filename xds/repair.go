@@ -18,6 +18,7 @@ type repair struct {
 	held    []formKey            // forms that wait for those before them to be accepted, in order
 	waits   map[formKey]struct{} // the same
 	stride  int                  // how many of them come next
+	last    []formKey            // what was new in the last response that was refused
 	rounds  int                  // refusals since the first of them waited
 	digest  digest               // of both
 }
@@ -43,13 +44,16 @@ func (r *repair) withholds(f envoy.Form) bool {
 
 // narrow takes up that one or more of the forms, which are all that is new in
 // what was refused, are bad. known are forms that other clients refused.
-func (r *repair) narrow(fresh []formKey, known func(formKey) bool) {
+func (r *repair) narrow(forms []envoy.Form, known func(formKey) bool) {
 	if len(r.held) == 0 {
 		r.rounds = 0
 	}
 	r.rounds++
-	if len(fresh) == 1 || r.rounds > maxRounds {
-		for _, form := range fresh {
+	fresh := keysOf(forms)
+	repeats := slices.Equal(fresh, r.last)
+	r.last = fresh
+	if len(fresh) == 1 || repeats || r.rounds > maxRounds {
+		for _, form := range culprits(forms, repeats) {
 			r.refuse(form)
 		}
 		r.stride = 1
@@ -66,6 +70,25 @@ func (r *repair) narrow(fresh []formKey, known func(formKey) bool) {
 		r.note(form)
 	}
 	r.held = append(slices.Clone(later), r.held...)
+}
+
+// culprits are the forms to blame. What was refused twice cannot be divided: a new
+// listener is nothing without a filter chain. Then the parts are to blame rather
+// than what is around them, which others may share.
+func culprits(forms []envoy.Form, repeats bool) []formKey {
+	parts := slices.DeleteFunc(slices.Clone(forms), func(f envoy.Form) bool { return f.Part == "" })
+	if repeats && len(parts) > 0 {
+		return keysOf(parts)
+	}
+	return keysOf(forms)
+}
+
+func keysOf(forms []envoy.Form) []formKey {
+	keys := make([]formKey, len(forms))
+	for i, f := range forms {
+		keys[i] = f.Digest
+	}
+	return keys
 }
 
 func (r *repair) refuse(form formKey) {
@@ -105,7 +128,7 @@ func (r *repair) release() bool {
 // search takes up that the client refused the suspects. It returns those of which
 // no part can be to blame.
 func (s *subscription) search(suspects []*resource) (whole []*resource) {
-	var fresh []formKey
+	var fresh []envoy.Form
 	for _, r := range suspects {
 		forms := s.newForms(r)
 		if len(forms) == 0 {
@@ -125,7 +148,7 @@ func (s *subscription) search(suspects []*resource) (whole []*resource) {
 
 // newForms are those of the resource that the client has not accepted in the
 // resource of that name.
-func (s *subscription) newForms(r *resource) []formKey {
+func (s *subscription) newForms(r *resource) []envoy.Form {
 	forms, err := envoy.Forms(s.kind, r.value())
 	if err != nil {
 		return nil
@@ -137,13 +160,7 @@ func (s *subscription) newForms(r *resource) []formKey {
 			has[f.Digest] = true
 		}
 	}
-	var fresh []formKey
-	for _, f := range forms {
-		if !has[f.Digest] {
-			fresh = append(fresh, f.Digest)
-		}
-	}
-	return fresh
+	return slices.DeleteFunc(forms, func(f envoy.Form) bool { return has[f.Digest] })
 }
 
 // setAside puts what the client has in place of the refused resource; what may be
