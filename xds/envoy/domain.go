@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -13,30 +14,77 @@ import (
 // takes a name once in a route configuration: full names come before
 // aliases, these before VIPs of the proxy's cluster, these before short names, these
 // before names of pods, these before VIPs of other clusters; among equals the first
-// host has it. spell writes a name for a port.
+// host has it. The full and short names of the proxy's own namespace come before all
+// of these: its resolver completes short names, and a ServiceEntry for the host "web"
+// would otherwise take over the calls of every namespace to its own web (R22).
+// spell writes a name for a port.
 func (b *builder) claimDomains(hosts []*httpHost, spell func(domain string, port uint16) []string) {
-	owners := map[string]*httpHost{}
+	c := domainClaims{owners: map[string]*httpHost{}, own: map[string]*httpHost{}}
+	for _, names := range []func(*httpHost) []string{b.ownFullNames, b.ownShortNames} {
+		eachDomain(hosts, names, spell, c.reserve)
+	}
 	for _, names := range []func(*httpHost) []string{fullNames, aliasNames, b.localVIPs, b.shortNames, b.shortAliases, b.podNames, b.foreignVIPs} {
-		for _, h := range hosts {
-			for _, name := range names(h) {
-				for _, domain := range spell(name, h.number) {
-					b.claim(owners, h, domain)
-				}
+		eachDomain(hosts, names, spell, func(h *httpHost, domain string) { b.claim(c, h, domain) })
+	}
+}
+
+func eachDomain(hosts []*httpHost, names func(*httpHost) []string, spell func(string, uint16) []string, do func(*httpHost, string)) {
+	for _, h := range hosts {
+		for _, name := range names(h) {
+			for _, domain := range spell(name, h.number) {
+				do(h, domain)
 			}
 		}
 	}
 }
 
-func (b *builder) claim(owners map[string]*httpHost, h *httpHost, domain string) {
+// domainClaims are who has which name, in lower case.
+type domainClaims struct {
+	owners map[string]*httpHost
+	own    map[string]*httpHost // names that nobody but hosts of the proxy's namespace may have
+}
+
+func (c domainClaims) reserve(h *httpHost, domain string) {
 	name := strings.ToLower(domain)
-	owner, taken := owners[name]
+	if c.own[name] == nil {
+		c.own[name] = h
+	}
+}
+
+func (c domainClaims) owner(domain string) *httpHost {
+	name := strings.ToLower(domain)
+	return cmp.Or(c.own[name], c.owners[name])
+}
+
+func (b *builder) ownFullNames(h *httpHost) []string {
+	if !b.isOwnHost(h) {
+		return nil
+	}
+	return fullNames(h)
+}
+
+func (b *builder) ownShortNames(h *httpHost) []string {
+	if !b.isOwnHost(h) {
+		return nil
+	}
+	return b.shortNames(h)
+}
+
+// isOwnHost tells that the host is a service of the proxy's namespace.
+func (b *builder) isOwnHost(h *httpHost) bool {
+	return h.service != nil && isOwn(h.service, b.facet.ownNamespace())
+}
+
+func (b *builder) claim(c domainClaims, h *httpHost, domain string) {
+	name := strings.ToLower(domain)
+	owner := c.owner(domain)
 	switch {
 	case name == "*": // is for what has no host of its own
-	case !taken:
-		owners[name] = h
-		h.domains = append(h.domains, domain)
-	case owner != h:
+	case owner != nil && owner != h:
 		b.leaveOut(resource.Reason{Code: resource.ReasonDomainTaken, Service: h.serviceKey(), Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", domain, h.name(), owner.name())})
+	case c.owners[name] == nil:
+		c.owners[name] = h
+		h.domains = append(h.domains, domain)
 	}
 }
 

@@ -88,3 +88,23 @@ func TestR22NoEntryTakesTheHostnameOfADiscoveredService(t *testing.T) {
 		}
 	}
 }
+
+// TestR22NoEntryTakesTheShortNamesOfAnothersServices: the callers of a namespace reach its services by the names that
+// their resolver completes, whatever hosts the ServiceEntries of other namespaces have. Entries of the own namespace may
+// have these names.
+func TestR22NoEntryTakesTheShortNamesOfAnothersServices(t *testing.T) {
+	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80, "10.1.0.1/32"))
+	names := []federation.Hostname{"web", "web.shop", "Web.Shop.svc"}
+	for _, name := range names {
+		w.say("External", federation.ServiceKey{Hostname: name, Namespace: "evil"}, httpOn(80))
+	}
+	for _, name := range names {
+		if got := routesTo(t, w, client(t), strings.ToLower(string(name))); got != webCluster {
+			t.Errorf("requests to %s go to %q", name, got)
+		}
+	}
+	w.say("External", federation.ServiceKey{Hostname: "web", Namespace: "shop"}, httpOn(80))
+	if got := routesTo(t, w, client(t), "web"); got != "outbound|80||web" {
+		t.Errorf("the namespace's own entry does not have its host: requests go to %q", got)
+	}
+}
