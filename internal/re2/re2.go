@@ -3,6 +3,7 @@ package re2
 
 import (
 	"fmt"
+	"regexp"
 	"regexp/syntax"
 	"unicode"
 	"unicode/utf8"
@@ -31,8 +32,18 @@ func Check(expression string) error {
 	if n := program(re); n > MaxProgram {
 		return fmt.Errorf("the regular expression compiles to about %d RE2 instructions; at most %d are accepted: repeat less, or match a prefix", n, MaxProgram)
 	}
+	if escape := wideEscape.FindStringSubmatch(literals.ReplaceAllString(expression, "")); escape != nil {
+		return fmt.Errorf("the regular expression contains %s, but Envoy matches bytes: write the character itself", escape[1])
+	}
 	return nil
 }
+
+// Envoy compiles expressions as Latin-1, in which no escape stands for a character
+// above 0xff; characters that are written as they are match by their bytes.
+var (
+	literals   = regexp.MustCompile(`(?s)\\\\|\\Q.*?(?:\\E|$)`)
+	wideEscape = regexp.MustCompile(`(\\x\{0*[1-9A-Fa-f][0-9A-Fa-f]{2,}\}|\\[4-7][0-7]{2})`)
+)
 
 // program is an upper bound of the instructions of RE2's program. RE2 matches
 // bytes and unrolls repetitions, so that neither the length of an expression nor

@@ -24,3 +24,17 @@ func TestR05ProgramsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Envoy 1.40 refuses all routes of a port because of such an expression (seen); Go accepts it.
+func TestR05EscapesOfWideCharacters(t *testing.T) {
+	for _, expression := range []string{`\x{100}`, `[^\x{0100}]`, `a\x{10FFFF}`, `\777`, `\400`, `\\\x{100}`, `\Qa\E\x{100}`} {
+		if err := Check(expression); err == nil || !strings.Contains(err.Error(), "Envoy matches bytes") {
+			t.Errorf("%q: %v", expression, err)
+		}
+	}
+	for _, expression := range []string{`\x{ff}`, `\x{0000ff}`, `\xff`, `\377`, `ď`, `[ď-ž]`, `\Q\x{100}\E`, `\Q\x{100}`, `\\x{100}`, `\\777`} {
+		if err := Check(expression); err != nil {
+			t.Errorf("%q: %v", expression, err)
+		}
+	}
+}

@@ -10,6 +10,11 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/check"
 )
 
+// maxRingSize bounds what a policy asks of every proxy that sees the service. Envoy
+// accepts check.MaxRingSize, but it makes a ring for each port whenever an endpoint
+// changes, and takes no configuration meanwhile: 20 s or more (ADR 0063).
+const maxRingSize = 64 << 10
+
 // Ignored is a field of a policy that has no effect, and why.
 type Ignored struct{ Field, Why string }
 
@@ -43,9 +48,9 @@ func SetBalancing(c *clusterv3.Cluster, policy *networking.TrafficPolicy, weight
 
 // SetRing has a hash ring of at least that size; 0 is Envoy's own choice.
 func SetRing(c *clusterv3.Cluster, size uint64) (without []Ignored) {
-	if size > check.MaxRingSize {
-		without = []Ignored{{"loadBalancer.consistentHash.ringHash.minimumRingSize", fmt.Sprintf("a ring has at most %d places", check.MaxRingSize)}}
-		size = check.MaxRingSize
+	if size > maxRingSize {
+		without = []Ignored{{"loadBalancer.consistentHash.ringHash.minimumRingSize", fmt.Sprintf("a ring has at most %d places", maxRingSize)}}
+		size = maxRingSize
 	}
 	if size > 0 {
 		c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(size)}}

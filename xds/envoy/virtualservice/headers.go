@@ -70,7 +70,7 @@ func HostHeader(in *networking.Headers) string {
 
 // The commands that are known to stand in a header's value; Envoy refuses all
 // routes of a port because of one that it does not know.
-var formatCommands = regexp.MustCompile(`^(?:[^%]|%%|%(?:REQ|RESP)\([A-Za-z0-9:?_-]+\)%|%(?:` + strings.Join([]string{
+var formatCommands = regexp.MustCompile(`^(?:[^%]|%%|%(?:REQ|RESP)\([A-Za-z0-9:_-]+(?:\?[A-Za-z0-9:_-]+)?\)%|%(?:` + strings.Join([]string{
 	"PROTOCOL", "RESPONSE_FLAGS", "RESPONSE_CODE_DETAILS", "ROUTE_NAME", "UPSTREAM_CLUSTER", "UPSTREAM_HOST", "HOSTNAME", "START_TIME",
 	"DOWNSTREAM_REMOTE_ADDRESS", "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_DIRECT_REMOTE_ADDRESS",
 	"DOWNSTREAM_LOCAL_ADDRESS", "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_LOCAL_PORT", "UPSTREAM_REMOTE_ADDRESS",
