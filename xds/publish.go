@@ -100,7 +100,7 @@ func (s *subscription) numbered(states map[string]fleet.RolloutState) []fleet.Op
 	for _, name := range slices.Collect(maps.Keys(states)) {
 		if number, held := s.slots.names.find(name); held {
 			rejection, refused := s.barred[name]
-			all = append(all, fleet.OpenResource{Number: number, State: states[name], Refused: refused, Causes: rejection.objects})
+			all = append(all, fleet.OpenResource{Number: number, State: states[name], Refused: refused, Causes: rejection.objects, Searching: rejection.searching})
 		}
 	}
 	slices.SortFunc(all, func(a, b fleet.OpenResource) int { return cmp.Compare(a.Number, b.Number) })

@@ -166,7 +166,7 @@ func (s *subscription) newForms(r *resource) []envoy.Form {
 // setAside puts what the client has in place of the refused resource; what may be
 // sent in its stead is decided when the name is looked at.
 func (s *subscription) setAside(r *resource, now time.Time) {
-	s.barred[r.name] = rejection{}
+	s.barred[r.name] = rejection{searching: true}
 	if e := s.slots.get(r.name); e.sent == r {
 		s.tell(r.name, e.acked)
 	}
@@ -198,8 +198,8 @@ func (s *subscription) permitted(r *resource, from source) *resource {
 	if len(made.parts) == 0 {
 		return r
 	}
-	refused := rejection{}
-	if len(s.repair.held) == 0 {
+	refused := rejection{searching: len(s.repair.held) > 0}
+	if !refused.searching {
 		refused.objects = from.causes(r.name, made.parts)
 	}
 	s.barred[r.name] = refused
@@ -211,4 +211,8 @@ func (s *subscription) permitted(r *resource, from source) *resource {
 
 // rejection is why a name is barred: objects are those that made the parts that the
 // client refuses; none where that is not known.
-type rejection struct{ objects []federation.ObjectKey }
+// searching: which parts they are is being found out.
+type rejection struct {
+	objects   []federation.ObjectKey
+	searching bool
+}

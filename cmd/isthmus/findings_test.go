@@ -116,3 +116,32 @@ func TestR24FindingsReachStatusExplainAndTheChangeFeed(t *testing.T) {
 		}
 	}
 }
+
+// What a proxy refuses is a finding of the object that asks for it, with the proxy's
+// words, until the object is corrected.
+func TestR05ARejectionIsAFindingOfItsObject(t *testing.T) {
+	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
+	s.do("web-1 connects")
+	file := filepath.Join(t.TempDir(), "rule.yaml")
+	manifest := strings.Replace(untellable, "tls: {mode: SIMPLE%s}", "connectionPool: {tcp: {maxConnections: %d}}", 1)
+	describes := func(what string, want bool) {
+		t.Helper()
+		s.hub.await(t, what, func() error {
+			out := mustRun(t, strings.Fields("describe dr rule -n default")...)
+			if is := strings.Contains(out, rejectedByProxy) && strings.Contains(out, nodeOf("web-1")+" rejected") && strings.Contains(out, "no such cipher"); is != want {
+				return fmt.Errorf("%s", out)
+			}
+			return nil
+		})
+	}
+	mustRun(t, "apply", "-f", write(t, file, fmt.Sprintf(manifest, 7)))
+	s.do("web-1 receives")
+	s.do("web-1 refuses")
+	describes("the rejection to be a finding", true)
+	mustRun(t, "apply", "-f", write(t, file, fmt.Sprintf(manifest, 8)))
+	for want := true; want; want = !strings.Contains(fmt.Sprint(s.proxies["web-1"].last), "value:8") {
+		s.receive("web-1")
+		s.must(s.proxies["web-1"].client.Ack(s.proxies["web-1"].last))
+	}
+	describes("the finding to end", false)
+}

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -22,6 +26,7 @@ type statusOf struct {
 	proxies interface {
 		Reasons(key federation.ObjectKey) []envoy.Reason
 		ServiceReasons(key federation.ServiceKey) []envoy.Reason
+		Object(of *fleet.Value, key federation.ObjectKey) fleet.Affected
 	}
 }
 
@@ -44,7 +49,7 @@ func (s statusOf) notHonoured(snapshot *federation.Snapshot, o *federation.Objec
 }
 
 // findings are the other problems with the object.
-func (s statusOf) findings(snapshot *federation.Snapshot, _ *fleet.Value, key federation.ObjectKey) []apply.Finding {
+func (s statusOf) findings(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
 	found := append([]apply.Finding{}, apply.References(snapshot, key)...)
 	for p := range s.problems(snapshot, key) {
 		if p.Code != notHonoured {
@@ -53,6 +58,37 @@ func (s statusOf) findings(snapshot *federation.Snapshot, _ *fleet.Value, key fe
 	}
 	for _, r := range s.reasons(snapshot, key) {
 		found = append(found, apply.Finding{Code: r.Code, Severity: apply.Warning, Message: r.Message, Key: key, Related: r.Related})
+	}
+	return append(found, s.rejections(proxies, key)...)
+}
+
+// rejectedByProxy is the code of findings about what proxies refuse.
+const rejectedByProxy = "REJECTED_BY_PROXY"
+
+// shownRejections is how many proxies a finding names.
+const shownRejections = 3
+
+// rejections say which proxies reject the configuration from the object, and why: one
+// finding for each error.
+func (s statusOf) rejections(proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
+	affected := s.proxies.Object(proxies, key)
+	if affected.Refused == 0 {
+		return nil
+	}
+	nodes := map[string][]string{} // by answer
+	for p := range affected.Proxies() {
+		if p.State == fleet.Rejected && !p.Searching {
+			nodes[p.Error] = append(nodes[p.Error], p.NodeID)
+		}
+	}
+	var found []apply.Finding
+	for _, answer := range slices.Sorted(maps.Keys(nodes)) {
+		names := strings.Join(nodes[answer][:min(len(nodes[answer]), shownRejections)], ", ")
+		if more := len(nodes[answer]) - shownRejections; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		found = append(found, apply.Finding{Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: fmt.Sprintf(
+			"%s rejected the configuration from this object: %q; the last accepted form stays in use; correct the object", names, answer)})
 	}
 	return found
 }

@@ -6,6 +6,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -32,3 +33,5 @@ func TestR43NotHonouredIsThatOfTheSnapshot(t *testing.T) {
 		t.Errorf("after the change it is %+v", found)
 	}
 }
+
+func (noReasons) Object(*fleet.Value, federation.ObjectKey) fleet.Affected { return fleet.Affected{} }

@@ -47,6 +47,9 @@ type OpenResource struct {
 	State   RolloutState           // Accepted, Delivered or Waiting: of what is sent in its stead, if it was refused
 	Refused bool                   // as it is now
 	Causes  []federation.ObjectKey // of what was refused; none: not known
+	// Searching: which part of it is at fault is being found out, so that objects of other
+	// parts look refused, too.
+	Searching bool
 }
 
 // blames tells that the object may be why the proxy refused the resource.
@@ -62,7 +65,17 @@ func (d *Delivery) Equal(o *Delivery) bool {
 }
 
 func (r OpenResource) equal(o OpenResource) bool {
-	return r.Number == o.Number && r.State == o.State && r.Refused == o.Refused && slices.Equal(r.Causes, o.Causes)
+	return r.Number == o.Number && r.State == o.State && r.Refused == o.Refused && r.Searching == o.Searching && slices.Equal(r.Causes, o.Causes)
+}
+
+// searches tells that the hub is finding out which part of the resource is at fault.
+func (d *Delivery) searches(number uint32) bool {
+	at, open := d.find(number)
+	return open && d.Open[at].Searching
+}
+
+func (d *Delivery) find(number uint32) (at int, open bool) {
+	return slices.BinarySearchFunc(d.Open, number, func(r OpenResource, number uint32) int { return int(r.Number) - int(number) })
 }
 
 // has tells that the stream is sent the resource if one of its groups builds it.
@@ -87,7 +100,7 @@ func (d *Delivery) stateSince(version uint64) RolloutState {
 // stateOf is how far the stream is with the resource, as far as that is due to the
 // object.
 func (d *Delivery) stateOf(number uint32, key federation.ObjectKey) RolloutState {
-	at, open := slices.BinarySearchFunc(d.Open, number, func(r OpenResource, number uint32) int { return int(r.Number) - int(number) })
+	at, open := d.find(number)
 	switch {
 	case open && d.Open[at].blames(key):
 		return Rejected
@@ -104,6 +117,8 @@ type Progress struct {
 	ProxyID
 	State RolloutState
 	Error string // why it rejected, in its words, cut and escaped
+	// Searching: it rejected, and whether the object is at fault is being found out.
+	Searching bool
 }
 
 // IsAt tells that every stream that is served knows what it is to get as of the

@@ -116,6 +116,7 @@ type Question struct {
 type Affected struct {
 	roster                                *roster
 	all, rejected, waiting, delivered     ordinals // each proxy may be in several
+	blamed                                ordinals // of rejected: the object is at fault
 	errors                                map[int]string
 	Accepted, Delivered, Waiting, Refused int // proxies, each counted once
 	// Visited is how many streams were looked at one by one.
@@ -173,6 +174,9 @@ func (a *Affected) lacking(built Built, key federation.ObjectKey) {
 			case Rejected:
 				a.rejected = a.rejected.with(m.proxy)
 				a.errors[m.proxy] = m.delivery.LastError
+				if !m.delivery.searches(number) {
+					a.blamed = a.blamed.with(m.proxy)
+				}
 			case Waiting:
 				a.waiting = a.waiting.with(m.proxy)
 			case Delivered:
@@ -186,7 +190,7 @@ func (a *Affected) lacking(built Built, key federation.ObjectKey) {
 func (a *Affected) refusing(secrets []string) {
 	for _, m := range a.roster.refusing {
 		if a.all.has(m.proxy) && slices.ContainsFunc(m.delivery.RefusedSecrets, func(name string) bool { return slices.Contains(secrets, name) }) {
-			a.rejected = a.rejected.with(m.proxy)
+			a.rejected, a.blamed = a.rejected.with(m.proxy), a.blamed.with(m.proxy)
 			a.errors[m.proxy] = m.delivery.LastError
 		}
 	}
@@ -199,7 +203,7 @@ func (a Affected) Proxies() iter.Seq[Progress] {
 			one := Progress{ProxyID: a.roster.proxies[at].key, State: Accepted}
 			switch {
 			case a.rejected.has(at):
-				one.State, one.Error = Rejected, a.errors[at]
+				one.State, one.Error, one.Searching = Rejected, a.errors[at], !a.blamed.has(at)
 			case a.waiting.has(at):
 				one.State = Waiting
 			case a.delivered.has(at):
