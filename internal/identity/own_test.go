@@ -242,11 +242,13 @@ func TestR12SecretsOfOldProofs(t *testing.T) {
 		done := m.secrets.FollowProven(ownRef("one"), func() time.Time { return began })
 		first := m.leaf(ownRef("one"))
 		time.Sleep(2 * time.Hour) //nolint:forbidigo // the clock is that of the test
+		synctest.Wait()           // for what is due at this very moment
 		last := m.leaf(ownRef("one"))
 		if last.Equal(first) {
 			t.Fatal("it is not renewed")
 		}
 		time.Sleep(2 * time.Hour) //nolint:forbidigo // the clock is that of the test
+		synctest.Wait()           // for what is due at this very moment
 		s, _ := m.secrets.Secret(ownRef("one"))
 		if s.Expires.After(began.Add(5 * time.Hour)) {
 			t.Errorf("4 h after its last proof it has a certificate until %s", s.Expires)
