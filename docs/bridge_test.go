@@ -68,7 +68,7 @@ func TestTheBridgeIsAsTold(t *testing.T) {
 			t.Errorf("step %d: %s prints\n%s", i+2, s.command, printed[i])
 		}
 	}
-	if out := run("lab-down"); !strings.Contains(out, "nothing of it is left") {
+	if out := run("lab-down"); !strings.Contains(out, "everything that it created is removed") {
 		t.Errorf("make lab-down prints\n%s", out)
 	}
 	for _, path := range []string{files, filepath.Dir(files), filepath.Join(checkout, ".lab")} {

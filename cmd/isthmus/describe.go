@@ -85,7 +85,7 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 	}
 	progress := progressOf(o.Status.Acked, o.Status.Rejected, o.Status.Pending)
 	if progress == "-" {
-		progress = "not known"
+		progress = "unknown"
 	}
 	err := printLines(to,
 		line{"Kind", o.Kind + " (" + o.ApiVersion + ")"}, line{"Namespace", o.Namespace}, line{"Name", o.Name},
@@ -113,7 +113,7 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 		}
 	}
 	manifest = strings.Split(strings.TrimRight(o.Yaml, "\n"), "\n")
-	sections := []part{{"Refused by", refusals}, {"Not carried out", ignored}, {"Findings", findings}, {"History", steps}, {"Object", manifest}}
+	sections := []part{{"Rejected by", refusals}, {"Not supported", ignored}, {"Findings", findings}, {"History", steps}, {"Object", manifest}}
 	if err != nil {
 		return err
 	}

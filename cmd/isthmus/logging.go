@@ -55,10 +55,10 @@ func logLevelName(level slog.Level) string {
 
 func (c logConfig) check() error {
 	if c.Format != textFormat && c.Format != jsonFormat {
-		return usagef("--log-format: %q is not a format; use %s or %s", c.Format, textFormat, jsonFormat)
+		return usagef("--log-format or log.format: %q is not a format; use %s or %s", c.Format, textFormat, jsonFormat)
 	}
 	if _, known := logLevelOf(c.Level); !known {
-		return usagef("--log-level: %q is not a level; use one of %s", c.Level, logLevelNames())
+		return usagef("--log-level or log.level: %q is not a level; use one of %s", c.Level, logLevelNames())
 	}
 	return nil
 }

@@ -65,3 +65,22 @@ func TestProxiesAreFoundByTheirShortName(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errText)
 	}
 }
+
+// Objects that are not part of a resource have no count of proxies, rather than a
+// wrong one; a revision with such an object can be waited for.
+func TestStatusIsUnknownWhereProxiesAreNotCounted(t *testing.T) {
+	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
+	s.do("web-1 connects")
+	mustRun(t, "apply", "-f", write(t, filepath.Join(t.TempDir(), "sidecar.yaml"), `apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: imports, namespace: shop}
+spec: {egress: [{hosts: ["default/hello.default.svc.cluster.local"]}]}
+`))
+	if out := mustRun(t, "get", "sidecars", "-n", "shop"); strings.Contains(out, "acked") {
+		t.Errorf("proxies are counted: %s", out)
+	}
+	if code, _, errText := command(t, "wait", "sidecar/imports", "-n", "shop"); code != exitFailed || !strings.Contains(errText, "proxies are not counted for sidecar.networking.istio.io/shop/imports") {
+		t.Errorf("exit %d: %s", code, errText)
+	}
+	mustRun(t, "wait", "--revision", "last")
+}

@@ -117,8 +117,10 @@ func (w *objectWait) standing(of client.Ref, o *client.ObjectSummary) (text stri
 		return "", false, fmt.Errorf("%s does not exist; name its namespace with -n, or list the objects with \"isthmus get\"", name)
 	case w.until == forDeleted:
 		return name + " still exists", false, nil
+	case o.Status.Pending == nil && w.mayGo: // of the objects of a revision, those that are counted decide
+		return name + ": proxies are not counted for this object", true, nil
 	case o.Status.Pending == nil || o.Status.Delivered == nil:
-		return "", false, fmt.Errorf("this hub cannot tell which proxies have %s; look with \"isthmus get proxies\"", name)
+		return "", false, fmt.Errorf("proxies are not counted for %s; wait when you change it, with \"isthmus apply --wait\"", name)
 	}
 	acked, refused := *o.Status.Acked, *o.Status.Rejected
 	all := acked + refused + *o.Status.Pending

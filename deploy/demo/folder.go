@@ -152,7 +152,7 @@ func (f folder) down(out io.Writer) error {
 		_, err := fmt.Fprintln(out, "nothing was running")
 		return err
 	}
-	_, err := fmt.Fprintln(out, "it has ended, and nothing of it is left")
+	_, err := fmt.Fprintln(out, "it has ended, and everything that it created is removed")
 	return err
 }
 

@@ -27,7 +27,7 @@ type accepted struct {
 func (h *Handler) admit(r *http.Request) (accepts accepted, fault *refusal) {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
 		fault = refuse(http.StatusMethodNotAllowed, BadUserInput,
-			"GraphQL is asked by POST, or by GET with a query; the single connection mode of graphql-sse is not offered")
+			"use POST, or GET with a query; the single connection mode of graphql-sse is not supported")
 		fault.allow = "GET, POST"
 		return accepts, fault
 	}
@@ -79,7 +79,7 @@ func (h *Handler) sameSite(r *http.Request) *refusal {
 func jsonBody(header http.Header) *refusal {
 	mediaType, params, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil || mediaType != mediaTypeJSON {
-		return refuse(http.StatusUnsupportedMediaType, BadUserInput, "the Content-Type of a request is "+mediaTypeJSON)
+		return refuse(http.StatusUnsupportedMediaType, BadUserInput, "the Content-Type of a request must be "+mediaTypeJSON)
 	}
 	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return refuse(http.StatusUnsupportedMediaType, BadUserInput, "the charset of a request is utf-8")

@@ -64,7 +64,7 @@ func fromBody(body []byte, values int) (*graphql.RawParams, *refusal) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil || members == nil {
 		return nil, refuse(http.StatusBadRequest, BadUserInput,
-			"the request body is one JSON object with a query; lists of operations are not taken")
+			"the request body must be one JSON object with a query; batches are not supported")
 	}
 	return fromMembers(members)
 }

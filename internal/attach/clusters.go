@@ -330,7 +330,7 @@ func (c *Clusters) Confirm(ctx context.Context, id federation.ClusterID) (Result
 		}
 	}
 	if err := c.o.Registries.Confirm(id); err != nil {
-		return refuse(NothingHeld, "clusterID", "nothing of cluster %s waits for a confirmation", id), nil //nolint:nilerr // it is the caller's mistake
+		return refuse(NothingHeld, "clusterID", "cluster %s is not held: there is nothing to confirm", id), nil //nolint:nilerr // it is the caller's mistake
 	}
 	return Result{}, nil
 }

@@ -132,7 +132,7 @@ func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *no
 
 func readAddress(in *networking.WorkloadEntry, field string, n *notes) (federation.Address, bool) {
 	if in.GetAddress() == "" {
-		n.add(codeNotHonoured, field+".address", "a workload without an address, reached through its network's gateway, is not honoured; give it an address")
+		n.add(codeNotHonoured, field+".address", "a workload without an address, reached through its network's gateway, is not supported; give it an address")
 		return federation.Address{}, false
 	}
 	address, err := parseAddress(in.GetAddress())

@@ -108,7 +108,7 @@ func (r *Reading) readResolution(in networking.ServiceEntry_Resolution, n *notes
 	case networking.ServiceEntry_DNS_ROUND_ROBIN:
 		r.resolution = federation.DNSRoundRobinLB
 	default:
-		n.add(codeNotHonoured, "spec.resolution", "resolution %s is not honoured and the entry is left out; use NONE, STATIC, DNS or DNS_ROUND_ROBIN", in)
+		n.add(codeNotHonoured, "spec.resolution", "the resolution %s is not supported and the entry is ignored; use NONE, STATIC, DNS or DNS_ROUND_ROBIN", in)
 		return false
 	}
 	return true

@@ -12,7 +12,7 @@ func RefusedTLS(tls *networking.ClientTLSSettings) string {
 	switch {
 	case !IsTLS(tls):
 	case tls.GetCredentialName() != "":
-		return "tls.credentialName is not honoured for outbound connections yet; name the files on the proxy in clientCertificate, privateKey and caCertificates"
+		return "tls.credentialName is not supported for outbound connections yet; name the files on the proxy in clientCertificate, privateKey and caCertificates"
 	case tls.GetMode() == networking.ClientTLSSettings_MUTUAL && (tls.GetClientCertificate() == "" || tls.GetPrivateKey() == ""):
 		return "tls.mode MUTUAL needs clientCertificate and privateKey"
 	}

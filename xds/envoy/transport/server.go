@@ -41,7 +41,7 @@ func ServerTLS(tls *networking.ServerTLSSettings, identity, http bool) (*corev3.
 		}
 		return nil, nil //nolint:nilnil // made with the trust domains of the mesh, see MeshServer
 	default:
-		return nil, fmt.Errorf(".tls.mode: %s is not honoured yet; use PASSTHROUGH, SIMPLE, MUTUAL or ISTIO_MUTUAL", tls.GetMode())
+		return nil, fmt.Errorf(".tls.mode: %s is not supported yet; use PASSTHROUGH, SIMPLE, MUTUAL or ISTIO_MUTUAL", tls.GetMode())
 	}
 	common := &tlsv3.CommonTlsContext{}
 	for _, set := range []func(*tlsv3.CommonTlsContext, *networking.ServerTLSSettings) error{setTLSParameters, setCertificates, setClientCheck} {
