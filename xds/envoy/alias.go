@@ -74,7 +74,7 @@ func (b *builder) withAliases(hosts []*httpHost, h *httpHost) []*httpHost {
 // isHost tells that the name is among the hosts, or will be as that of a service which
 // has the port: one of another namespace than the service that is the other name.
 func (b *builder) isHost(hosts []*httpHost, name federation.Hostname, number uint16) bool {
-	owner, _ := firstOwner(b.reader.ByHostname(name), number, b.facet.ownNamespace(), b.facet.covers)
+	owner, _ := firstOwner(b.reader.ByHostname(name), number, b.facet.OwnNamespace(), b.facet.Covers)
 	return owner.service != nil && owner.port.Protocol.IsHTTP() && !b.isAlias(owner.service) ||
 		slices.ContainsFunc(hosts, func(h *httpHost) bool { return h.host == name && h.number == number })
 }

@@ -6,13 +6,14 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Causes are the objects of which the parts of a resource are made, sorted; none
 // where no object has a say in them. It builds the resource, so that it is for
 // when a proxy refused something.
-func Causes(t resource.Type, name string, f Facet, r *federation.Reader, parts []string) []federation.ObjectKey {
+func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, parts []string) []federation.ObjectKey {
 	b := &builder{facet: f, reader: r, causes: map[any][]federation.ObjectKey{}}
 	var found []federation.ObjectKey
 	switch t {

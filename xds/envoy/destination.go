@@ -3,14 +3,15 @@ package envoy
 import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
 // Callers are the facet's proxies. What stands for many namespaces is built by
-// the rules that everyone sees; scopeOwn has what a namespace sees beside these.
+// the rules that everyone sees; node.ScopeOwn has what a namespace sees beside these.
 func (b *builder) callers() destinationrule.Callers {
 	switch b.facet.Scope {
-	case scopeOwn, scopeRoutes, scopeProxyRoutes, scopeGateway, scopeTargets:
-		return destinationrule.Callers{Namespace: b.facet.Namespace, Labels: b.facet.hasLabels}
+	case node.ScopeOwn, node.ScopeRoutes, node.ScopeProxyRoutes, node.ScopeGateway, node.ScopeTargets:
+		return destinationrule.Callers{Namespace: b.facet.Namespace, Labels: b.facet.HasLabels}
 	}
 	return destinationrule.Everyone()
 }
@@ -19,5 +20,5 @@ func (b *builder) callers() destinationrule.Callers {
 // facet of a namespace's own rules makes those only for which the namespace has
 // rules that others do not see.
 func (b *builder) ruledHere(s *federation.Service) bool {
-	return b.facet.Scope != scopeOwn || destinationrule.Differ(s, b.callers(), b.reader)
+	return b.facet.Scope != node.ScopeOwn || destinationrule.Differ(s, b.callers(), b.reader)
 }

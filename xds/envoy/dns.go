@@ -99,7 +99,7 @@ func answer(name string, addresses []string) *dnsv3.DnsTable_DnsVirtualDomain {
 func (b *builder) namedBy(group []*federation.Service) *federation.Service {
 	var owner *federation.Service
 	for _, s := range group {
-		if !b.facet.covers(s) {
+		if !b.facet.Covers(s) {
 			continue
 		}
 		if owner == nil || b.namedBefore(s, owner) {
@@ -110,7 +110,7 @@ func (b *builder) namedBy(group []*federation.Service) *federation.Service {
 }
 
 func (b *builder) namedBefore(s, t *federation.Service) bool {
-	own := b.facet.ownNamespace()
+	own := b.facet.OwnNamespace()
 	if here, there := hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster); here != there && !isOwn(s, own) && !isOwn(t, own) {
 		return here
 	}

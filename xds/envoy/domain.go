@@ -72,7 +72,7 @@ func (b *builder) ownShortNames(h *httpHost) []string {
 
 // isOwnHost tells that the host is a service of the proxy's namespace.
 func (b *builder) isOwnHost(h *httpHost) bool {
-	return h.service != nil && isOwn(h.service, b.facet.ownNamespace())
+	return h.service != nil && isOwn(h.service, b.facet.OwnNamespace())
 }
 
 func (b *builder) claim(c domainClaims, h *httpHost, domain string) {

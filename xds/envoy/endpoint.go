@@ -74,7 +74,7 @@ func (b *builder) namedEndpoints(p destination) *endpointv3.ClusterLoadAssignmen
 	return assign(p.name, offers)
 }
 
-// offers lists the endpoints that belong to the destination, serve the port and
+// Offers lists the endpoints that belong to the destination, serve the port and
 // may be used, in the order of precedence of their clusters.
 func (b *builder) offers(p destination) []offer {
 	var found []offer

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -26,9 +27,9 @@ const (
 // Explain says for each endpoint of the services of a hostname whether the proxy
 // sends to it when it is called at that port, and why. It builds what the proxy
 // is given and tells the reasons for it; nothing but the arguments is read.
-func Explain(n Node, host federation.Hostname, port uint16, s *federation.Snapshot) []federation.Explanation {
-	v := ViewOf(n, s.Read())
-	e := explainer{node: v.node, snapshot: s, view: v}
+func Explain(n node.Node, host federation.Hostname, port uint16, s *federation.Snapshot) []federation.Explanation {
+	v := node.ViewOf(n, s.Read())
+	e := explainer{node: v.Node(), snapshot: s, view: v}
 	var all []federation.Explanation
 	for _, service := range s.ByHostname(host) {
 		all = append(all, e.service(service, port)...)
@@ -37,9 +38,9 @@ func Explain(n Node, host federation.Hostname, port uint16, s *federation.Snapsh
 }
 
 type explainer struct {
-	node     Node
+	node     node.Node
 	snapshot *federation.Snapshot
-	view     View
+	view     node.View
 }
 
 // service explains the endpoints of one service.
@@ -60,7 +61,7 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 		none.Code, none.Message = ExplainedNotVisible, fmt.Sprintf("service %s is not exported to namespace %q", s.Key, e.node.Namespace)
 	case !e.sees(s):
 		none.Code, none.Message = ExplainedNotImported, fmt.Sprintf("the Sidecar for the proxy does not import service %s", s.Key)
-		if o := sidecarOf(e.node, e.snapshot.Read(), e.snapshot.Mesh().Root()); o != nil {
+		if o := node.SidecarOf(e.node, e.snapshot.Read(), e.snapshot.Mesh().Root()); o != nil {
 			none.Cause = o.Key
 		}
 	case owner.service != s:
@@ -74,8 +75,7 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 
 // sees tells that the proxy knows of the service.
 func (e explainer) sees(s *federation.Service) bool {
-	f := Facet{Scope: scopeImported, Namespace: e.node.Namespace, Egress: e.view.bearing.egress}
-	return f.covers(s)
+	return e.view.Sees(s)
 }
 
 // each makes an explanation for every endpoint of the service.
@@ -127,7 +127,7 @@ func (e explainer) built(p servedPort) []federation.Explanation {
 func (e explainer) build(t resource.Type, p servedPort) *builder {
 	name := resource.ClusterName(p.service.Key.Hostname, p.port.Number)
 	for _, f := range e.view.Facets(t) {
-		if !f.offers() || !f.covers(p.service) {
+		if !f.Offers() || !f.Covers(p.service) {
 			continue
 		}
 		b := &builder{facet: f, reader: e.snapshot.Read(), passages: map[*federation.Endpoint]crowd{}}

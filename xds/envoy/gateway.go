@@ -11,19 +11,11 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
-)
-
-// speech is what the connections to a port of a gateway speak; they are all of
-// one sort.
-type speech string
-
-const (
-	speaksHTTP speech = "plaintext HTTP"
-	speaksTLS  speech = "TLS"
-	speaksTCP  speech = "plaintext TCP"
 )
 
 // gatewayPort is an address and port at which the facet's proxies listen, with
@@ -31,8 +23,8 @@ const (
 type gatewayPort struct {
 	bind    netip.Addr
 	number  uint16
-	facet   Facet
-	speech  speech
+	facet   node.Facet
+	speech  gateway.Speech
 	servers []*gatewayServer
 	passed  map[string]bool   // names of servers whose connections are passed through
 	reasons []resource.Reason // why servers of the port are not there
@@ -43,16 +35,10 @@ type gatewayServer struct {
 	object *federation.Object
 	spec   *networking.Server
 	field  string // servers[2]
-	hosts  []serverHost
+	hosts  []gateway.Host
 	names  []string                // TLS: the names of servers for which it has the connections
 	socket *corev3.TransportSocket // TLS that it ends
 	err    error                   // why it cannot end TLS
-}
-
-// serverHost is a host of a server and whose VirtualServices may bind to it.
-type serverHost struct {
-	namespace string // empty: any
-	name      string // in lower case; may be a wildcard
 }
 
 // gatewayPorts finds what the facet's proxies are to listen at. Gateways of any
@@ -61,10 +47,10 @@ func (b *builder) gatewayPorts() []*gatewayPort {
 	var ports []*gatewayPort
 	for _, o := range b.gateways() {
 		for i, spec := range o.Spec.(*networking.Gateway).GetServers() {
-			s := &gatewayServer{object: o, spec: spec, field: fmt.Sprintf("servers[%d]", i), hosts: serverHosts(spec.GetHosts(), o.Key.Namespace)}
-			bind, err := bindOf(spec)
+			s := &gatewayServer{object: o, spec: spec, field: fmt.Sprintf("servers[%d]", i), hosts: gateway.Hosts(spec.GetHosts(), o.Key.Namespace)}
+			bind, err := gateway.Bind(spec)
 			if number := spec.GetPort().GetNumber(); err == nil && number > 0 && number < 1<<16 {
-				ports = addServer(ports, s, &gatewayPort{bind: bind, number: b.facet.listensAt(uint16(number)), facet: b.facet, passed: map[string]bool{}})
+				ports = addServer(ports, s, &gatewayPort{bind: bind, number: b.facet.ListensAt(uint16(number)), facet: b.facet, passed: map[string]bool{}})
 			}
 		}
 	}
@@ -74,25 +60,13 @@ func (b *builder) gatewayPorts() []*gatewayPort {
 // gateways are those that select the facet's proxies, the oldest first.
 func (b *builder) gateways() []*federation.Object {
 	var found []*federation.Object
-	for o := range b.reader.ObjectsOf(gatewayKind) {
-		if spec, ok := o.Spec.(*networking.Gateway); ok && b.facet.hasLabels(spec.GetSelector()) {
+	for o := range b.reader.ObjectsOf(gateway.Kind) {
+		if spec, ok := o.Spec.(*networking.Gateway); ok && b.facet.HasLabels(spec.GetSelector()) {
 			found = append(found, o)
 		}
 	}
 	slices.SortFunc(found, virtualservice.Older)
 	return found
-}
-
-// bindOf is the address of the server; any IPv4 address where it names none.
-func bindOf(s *networking.Server) (netip.Addr, error) {
-	if s.GetBind() == "" {
-		return netip.IPv4Unspecified(), nil
-	}
-	addr, err := netip.ParseAddr(s.GetBind())
-	if err != nil || addr.Zone() != "" {
-		return netip.Addr{}, fmt.Errorf("%q is no IP address", s.GetBind())
-	}
-	return addr.Unmap(), nil
 }
 
 // addServer gives the server its place among the others of its port. Of servers
@@ -103,60 +77,40 @@ func addServer(ports []*gatewayPort, s *gatewayServer, at *gatewayPort) []*gatew
 		i, ports = len(ports), append(ports, at)
 	}
 	p := ports[i]
-	how, why := speechOf(s.spec)
+	how, why := gateway.SpeechOf(s.spec)
 	switch {
 	case why != "":
 		p.leaveOut(s, resource.ReasonInvalidRule, why)
 	case len(p.servers) > 0 && p.speech != how:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.speech, p.servers[0].title(), how))
-	case how == speaksTCP && len(p.servers) > 0:
+	case how == gateway.SpeaksTCP && len(p.servers) > 0:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart", p.number, p.servers[0].title()))
-	case how == speaksTLS && !p.claimNames(s):
+	case how == gateway.SpeaksTLS && !p.claimNames(s):
 	default:
 		p.speech, p.servers = how, append(p.servers, s)
-		if how == speaksTLS && !s.passesOn() {
-			s.socket, s.err = transport.ServerTLS(s.spec.GetTls(), p.facet.Identity, s.routed(speaksTLS))
+		if how == gateway.SpeaksTLS && !gateway.PassesOn(s.spec) {
+			s.socket, s.err = transport.ServerTLS(s.spec.GetTls(), p.facet.Identity, s.routed(gateway.SpeaksTLS))
 		}
 	}
 	return ports
 }
 
-// speechOf tells what a server speaks, or why it cannot be.
-func speechOf(s *networking.Server) (how speech, why string) {
-	switch protocol := strings.ToUpper(s.GetPort().GetProtocol()); protocol {
-	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB":
-		return speaksHTTP, ""
-	case "HTTPS", "TLS":
-		if s.GetTls() == nil {
-			return "", "protocol " + protocol + " needs tls"
-		}
-		return speaksTLS, ""
-	case "TCP", "MONGO", "MYSQL", "REDIS":
-		if s.GetTls() != nil {
-			return speaksTLS, ""
-		}
-		return speaksTCP, ""
-	default:
-		return "", fmt.Sprintf("protocol %q is none that a gateway can take", protocol)
-	}
-}
-
 // claimNames gives a server of TLS the names that no server before it has; false
 // where none is left.
 func (p *gatewayPort) claimNames(s *gatewayServer) bool {
-	var left []serverHost
+	var left []gateway.Host
 	for _, h := range s.hosts {
-		if h.name != "*" && !resource.IsServerName(h.name) {
-			p.leaveOut(s, resource.ReasonInvalidRule, fmt.Sprintf("TLS cannot ask for %q; use a name or a wildcard for its first part", h.name))
+		if h.Name != "*" && !resource.IsServerName(h.Name) {
+			p.leaveOut(s, resource.ReasonInvalidRule, fmt.Sprintf("TLS cannot ask for %q; use a name or a wildcard for its first part", h.Name))
 			continue
 		}
-		if owner := p.ownerOf(h.name); owner != nil {
-			p.losesTo(owner, s, fmt.Sprintf("connections for %q are those of %s, which comes first", h.name, owner.title()))
+		if owner := p.ownerOf(h.Name); owner != nil {
+			p.losesTo(owner, s, fmt.Sprintf("connections for %q are those of %s, which comes first", h.Name, owner.title()))
 			continue
 		}
 		left = append(left, h)
-		if !slices.Contains(s.names, h.name) {
-			s.names = append(s.names, h.name)
+		if !slices.Contains(s.names, h.Name) {
+			s.names = append(s.names, h.Name)
 		}
 	}
 	s.hosts = left
@@ -193,20 +147,15 @@ func (s *gatewayServer) gatewayName() string { return s.object.Key.Namespace + "
 
 func (s *gatewayServer) mode() networking.ServerTLSSettings_TLSmode { return s.spec.GetTls().GetMode() }
 
-// passesOn tells that the server does not end TLS.
-func (s *gatewayServer) passesOn() bool {
-	return s.mode() == networking.ServerTLSSettings_PASSTHROUGH || s.mode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH
-}
-
 // routed tells that the server's requests are routed as HTTP.
-func (s *gatewayServer) routed(how speech) bool {
-	https := strings.EqualFold(s.spec.GetPort().GetProtocol(), "HTTPS") && !s.passesOn()
-	return how == speaksHTTP || https && s.err == nil
+func (s *gatewayServer) routed(how gateway.Speech) bool {
+	https := strings.EqualFold(s.spec.GetPort().GetProtocol(), "HTTPS") && !gateway.PassesOn(s.spec)
+	return how == gateway.SpeaksHTTP || https && s.err == nil
 }
 
 // routesName is the route configuration of a server that routes HTTP.
 func (p *gatewayPort) routesName(s *gatewayServer) string {
-	if p.speech == speaksHTTP {
+	if p.speech == gateway.SpeaksHTTP {
 		name := fmt.Sprintf("http.%d", p.number)
 		if s.spec.GetBind() != "" {
 			name += "." + p.bind.String()
@@ -215,41 +164,3 @@ func (p *gatewayPort) routesName(s *gatewayServer) string {
 	}
 	return fmt.Sprintf("https.%d.%s.%s.%s", p.number, cmp.Or(s.spec.GetPort().GetName(), s.field), s.object.Key.Name, s.object.Key.Namespace)
 }
-
-// serverHosts reads NAMESPACE/HOST, ./HOST, */HOST and HOST of a Gateway in the
-// namespace.
-func serverHosts(hosts []string, own string) []serverHost {
-	var all []serverHost
-	for _, text := range hosts {
-		namespace, name, ok := strings.Cut(strings.ToLower(text), "/")
-		switch {
-		case !ok:
-			namespace, name = "", strings.ToLower(text)
-		case namespace == ".":
-			namespace = own
-		case namespace == "*":
-			namespace = ""
-		}
-		if name == "*" || resource.IsDomain(name) {
-			all = append(all, serverHost{namespace, name})
-		}
-	}
-	return all
-}
-
-// admitted is the name under which a VirtualService of the namespace has the
-// host at the server: the narrower of the two names; empty: it has not.
-func (h serverHost) admitted(host, namespace string) string {
-	switch {
-	case h.namespace != "" && h.namespace != namespace:
-		return ""
-	case resource.Covers(h.name, host):
-		return host
-	case resource.Covers(host, h.name):
-		return h.name
-	}
-	return ""
-}
-
-// gatewayKind is the kind of Gateways.
-var gatewayKind = federation.Kind{Group: "networking.istio.io", Name: "Gateway"}

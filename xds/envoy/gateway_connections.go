@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
@@ -32,7 +33,7 @@ func (b *builder) bound(p *gatewayPort, s *gatewayServer) []boundRule {
 		for _, text := range spec.GetHosts() {
 			host := string(federation.ResolveHost(text, o.Key.Namespace))
 			for _, h := range s.hosts {
-				if name := h.admitted(host, o.Key.Namespace); name != "" && (name == "*" || resource.IsDomain(name)) && !slices.Contains(r.hosts, name) {
+				if name := h.Admitted(host, o.Key.Namespace); name != "" && (name == "*" || resource.IsDomain(name)) && !slices.Contains(r.hosts, name) {
 					r.hosts = append(r.hosts, name)
 				}
 			}
@@ -128,7 +129,7 @@ func (r *boundRule) serverNames(route *networking.TLSRoute, s *gatewayServer) ([
 				return nil, fmt.Errorf(".match[%d].sniHosts: %q is no name of a server", i, text)
 			}
 			for _, own := range s.names {
-				if narrow := (serverHost{name: own}).admitted(name, ""); narrow != "" {
+				if narrow := (gateway.Host{Name: own}).Admitted(name, ""); narrow != "" {
 					names = append(names, narrow)
 				}
 			}

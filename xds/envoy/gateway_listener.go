@@ -12,12 +12,14 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // gatewayNames are the names of the facet's resources; they depend on Gateways
 // alone.
-func gatewayNames(t resource.Type, f Facet, r *federation.Reader) []string {
+func gatewayNames(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	b := builder{facet: f, reader: r}
 	var names []string
 	for _, p := range b.gatewayPorts() {
@@ -60,7 +62,7 @@ func (b *builder) gatewayListener(name string) *listenerv3.Listener {
 	if b.facet.IPv6 && p.bind == netip.IPv4Unspecified() {
 		alsoIPv6(l, p.number)
 	}
-	if p.speech == speaksTLS {
+	if p.speech == gateway.SpeaksTLS {
 		l.ListenerFilters = []*listenerv3.ListenerFilter{resource.TLSInspectorFilter()}
 	}
 	for _, s := range p.servers {
@@ -73,7 +75,7 @@ func (b *builder) gatewayListener(name string) *listenerv3.Listener {
 	if len(l.FilterChains) == 0 {
 		return nil
 	}
-	if p.speech == speaksHTTP {
+	if p.speech == gateway.SpeaksHTTP {
 		l.FilterChains = l.FilterChains[:1] // one route configuration for all
 	}
 	return l
@@ -82,9 +84,9 @@ func (b *builder) gatewayListener(name string) *listenerv3.Listener {
 // serverChains are what becomes of the connections of one server.
 func (b *builder) serverChains(p *gatewayPort, s *gatewayServer) []*listenerv3.FilterChain {
 	switch {
-	case p.speech == speaksHTTP:
+	case p.speech == gateway.SpeaksHTTP:
 		return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{b.gatewayHTTP(p.listener(), p.routesName(s))}}}
-	case p.speech == speaksTCP:
+	case p.speech == gateway.SpeaksTCP:
 		return withFilter(b.gatewayTCP(p, s))
 	case s.mode() == networking.ServerTLSSettings_PASSTHROUGH:
 		return b.passThrough(p, s)

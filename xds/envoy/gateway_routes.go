@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
@@ -50,7 +51,7 @@ func (b *builder) gatewayRoutes(name string) proto.Message {
 // addHosts adds what the server has: hosts of the VirtualServices that bind to
 // it, and those of its own that it redirects.
 func (b *builder) addHosts(hosts map[string]*gatewayHost, p *gatewayPort, s *gatewayServer) {
-	redirect := p.speech == speaksHTTP && s.spec.GetTls().GetHttpsRedirect()
+	redirect := p.speech == gateway.SpeaksHTTP && s.spec.GetTls().GetHttpsRedirect()
 	at := func(name string) *gatewayHost {
 		if hosts[name] == nil {
 			hosts[name] = &gatewayHost{}
@@ -65,7 +66,7 @@ func (b *builder) addHosts(hosts map[string]*gatewayHost, p *gatewayPort, s *gat
 	}
 	if redirect {
 		for _, h := range s.hosts {
-			at(h.name)
+			at(h.Name)
 		}
 	}
 }

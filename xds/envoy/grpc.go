@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -19,32 +20,17 @@ import (
 // clusters, and each cluster has endpoints. It refuses much of what Envoy takes,
 // and asks for everything by name.
 
-// grpcFacets are those of a node that is a gRPC client itself.
-func (n Node) grpcFacets(t resource.Type, c bearing) []Facet {
-	switch t {
-	case resource.ClusterType:
-		return append([]Facet{{Scope: scopeStatic, GRPC: true}}, n.offering(c, Facet{GRPC: true})...)
-	case resource.EndpointType:
-		return append([]Facet{{Scope: scopeStatic, GRPC: true}}, n.byPlace(c, n.endpointFacet(c))...)
-	case resource.ListenerType:
-		return []Facet{{Scope: scopeTargets, GRPC: true, Namespace: n.Namespace, Domain: n.Domain, Egress: c.egress, Labels: c.labels}}
-	case resource.RouteType:
-		return []Facet{{Scope: scopeTargets, GRPC: true, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}}
-	}
-	return nil
-}
-
 // forGRPCClient is Build for facets of gRPC clients.
 func (b *builder) forGRPCClient(t resource.Type, name string) (proto.Message, []resource.Reason, error) {
 	var m proto.Message
 	switch {
-	case t == resource.ClusterType && b.facet.Scope != scopeTargets:
+	case t == resource.ClusterType && b.facet.Scope != node.ScopeTargets:
 		m = b.grpcCluster(name)
-	case t == resource.EndpointType && b.facet.Scope != scopeTargets:
+	case t == resource.EndpointType && b.facet.Scope != node.ScopeTargets:
 		m = b.grpcAssignment(name)
-	case t == resource.ListenerType && b.facet.Scope == scopeTargets:
+	case t == resource.ListenerType && b.facet.Scope == node.ScopeTargets:
 		m = b.grpcListener(name)
-	case t == resource.RouteType && b.facet.Scope == scopeTargets:
+	case t == resource.RouteType && b.facet.Scope == node.ScopeTargets:
 		m = b.grpcRoutes(name)
 	default:
 		return nil, nil, fmt.Errorf("building %s %q: facet %s has no resources of this type", t, name, b.facet)
@@ -54,11 +40,11 @@ func (b *builder) forGRPCClient(t resource.Type, name string) (proto.Message, []
 
 // grpcFixed names what exists whatever the services: where requests go that have
 // no destination, and the hosts of which only VirtualServices speak.
-func grpcFixed(t resource.Type, f Facet, r *federation.Reader) []string {
+func grpcFixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	switch {
-	case (t == resource.ClusterType || t == resource.EndpointType) && f.Scope == scopeStatic:
+	case (t == resource.ClusterType || t == resource.EndpointType) && f.Scope == node.ScopeStatic:
 		return []string{resource.BlackHoleCluster}
-	case f.Scope != scopeTargets:
+	case f.Scope != node.ScopeTargets:
 		return nil
 	}
 	b := builder{facet: f, reader: r}
@@ -73,12 +59,12 @@ func grpcFixed(t resource.Type, f Facet, r *federation.Reader) []string {
 
 // appendTargets adds what exists for a gRPC client because of a port. That the
 // port is not declared as HTTP does not matter: who dials it speaks gRPC.
-func appendTargets(names []string, t resource.Type, f Facet, p servedPort) []string {
+func appendTargets(names []string, t resource.Type, f node.Facet, p servedPort) []string {
 	host := p.service.Key.Hostname
 	switch {
-	case (t == resource.ClusterType || t == resource.EndpointType) && f.offers():
+	case (t == resource.ClusterType || t == resource.EndpointType) && f.Offers():
 		return append(names, resource.ClusterName(host, p.port.Number))
-	case f.Scope != scopeTargets || strings.HasPrefix(string(host), "*"): // a wildcard cannot be asked for
+	case f.Scope != node.ScopeTargets || strings.HasPrefix(string(host), "*"): // a wildcard cannot be asked for
 		return names
 	case t == resource.ListenerType:
 		for _, name := range append(shortTargets(string(host), f.Domain), string(host)) {

@@ -16,13 +16,14 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // grpcCluster builds the cluster of a service port, or of a subset of it, for
 // gRPC clients: with endpoints by EDS, else of one DNS name.
 func (b *builder) grpcCluster(name string) proto.Message {
-	if b.facet.Scope == scopeStatic {
+	if b.facet.Scope == node.ScopeStatic {
 		if name != resource.BlackHoleCluster {
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -18,7 +19,7 @@ import (
 // exists for every cluster: who is told of none fails at once, who is told
 // nothing waits.
 func (b *builder) grpcAssignment(name string) proto.Message {
-	if b.facet.Scope == scopeStatic {
+	if b.facet.Scope == node.ScopeStatic {
 		if name != resource.BlackHoleCluster {
 			return nil
 		}

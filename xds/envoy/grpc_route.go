@@ -47,7 +47,7 @@ func (b *builder) targetHost(host federation.Hostname, number uint16) (h *httpHo
 		return nil, nil
 	}
 	services := b.reader.ByHostname(host)
-	owner, losers := firstOwner(services, number, b.facet.ownNamespace(), b.facet.covers)
+	owner, losers := firstOwner(services, number, b.facet.OwnNamespace(), b.facet.Covers)
 	if owner.service == nil && (number != ruledPort || slices.ContainsFunc(services, b.sees) || !b.isRuled(host)) {
 		return nil, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -23,7 +24,7 @@ func headless(s *federation.Service) bool {
 
 // appendPodListeners adds the names of the listeners of a headless service at its
 // pods, where the pods listen for the port.
-func appendPodListeners(names []string, f Facet, p servedPort) []string {
+func appendPodListeners(names []string, f node.Facet, p servedPort) []string {
 	if !headless(p.service) {
 		return names
 	}
@@ -53,7 +54,7 @@ func isCaptured(ip netip.Addr) bool {
 // orders services. Ports that speak HTTP are caught elsewhere.
 func (b *builder) headlessAt(pod netip.Addr, number uint16) servedPort {
 	claims := b.headlessClaims(pod, number)
-	if len(claims) == 0 || !b.facet.covers(claims[0].service) || claims[0].port.Protocol.IsHTTP() {
+	if len(claims) == 0 || !b.facet.Covers(claims[0].service) || claims[0].port.Protocol.IsHTTP() {
 		return servedPort{}
 	}
 	for _, p := range claims[1:] {
@@ -78,7 +79,7 @@ func (b *builder) headlessClaims(pod netip.Addr, number uint16) []servedPort {
 		}
 	}
 	slices.SortStableFunc(claims, func(p, q servedPort) int {
-		return cmp.Or(resource.CompareTrueFirst(isPublic(p.service), isPublic(q.service)),
+		return cmp.Or(resource.CompareTrueFirst(node.IsPublic(p.service), node.IsPublic(q.service)),
 			resource.CompareTrueFirst(hasShard(p.service, b.facet.Cluster), hasShard(q.service, b.facet.Cluster)),
 			p.service.Key.Compare(q.service.Key), cmp.Compare(p.port.Number, q.port.Number))
 	})

@@ -20,7 +20,7 @@ func (b *builder) ownPodAnswers(known map[string]bool) map[string][]string {
 	own, networks := b.network(), b.networks()
 	for s := range b.reader.Specs() {
 		host := string(s.Key.Hostname)
-		if !headless(s) || !b.facet.covers(s) || !hasShard(s, b.facet.Cluster) || !hasPods(s) || known[host] || !resource.IsDomain(host) {
+		if !headless(s) || !b.facet.Covers(s) || !hasShard(s, b.facet.Cluster) || !hasPods(s) || known[host] || !resource.IsDomain(host) {
 			continue
 		}
 		known[host] = true

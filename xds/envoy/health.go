@@ -16,6 +16,8 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
@@ -50,7 +52,7 @@ func ProbeNames(s *federation.Snapshot) map[federation.NetworkID][]string {
 			break
 		}
 		port, passed := firstPassed(svc)
-		if !passed || !isPublic(svc) || !admitsAny(admitting, svc) {
+		if !passed || !node.IsPublic(svc) || !admitsAny(admitting, svc) {
 			continue
 		}
 		for id := range networksTakingMutual(svc, port) {
@@ -70,14 +72,14 @@ func ProbeNames(s *federation.Snapshot) map[federation.NetworkID][]string {
 // networks enter.
 func admittingServers(s *federation.Snapshot) []*gatewayServer {
 	var all []*gatewayServer
-	for o := range s.ObjectsOf(gatewayKind) {
+	for o := range s.ObjectsOf(gateway.Kind) {
 		spec, ok := o.Spec.(*networking.Gateway)
 		if !ok {
 			continue
 		}
 		for _, server := range spec.GetServers() {
 			if server.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH {
-				all = append(all, &gatewayServer{object: o, spec: server, hosts: serverHosts(server.GetHosts(), o.Key.Namespace)})
+				all = append(all, &gatewayServer{object: o, spec: server, hosts: gateway.Hosts(server.GetHosts(), o.Key.Namespace)})
 			}
 		}
 	}
@@ -128,8 +130,8 @@ type Probes struct {
 // ProbesOf tells a gateway to probe those of the other networks that it may enter.
 // With an identity it does so by a handshake with each of the names; without, or
 // where nothing is known that would answer, it only connects.
-func ProbesOf(n Node, s *federation.Snapshot, names map[federation.NetworkID][]string) Probes {
-	n, _ = n.registered(s.Read())
+func ProbesOf(n node.Node, s *federation.Snapshot, names map[federation.NetworkID][]string) Probes {
+	n, _ = n.Registered(s.Read())
 	p := Probes{Observer: s.NetworkOf(n.Place()), Gateways: map[netip.AddrPort]bool{}, Specifier: &healthv3.HealthCheckSpecifier{Interval: durationpb.New(reportIdle)}}
 	for network := range s.Networks() {
 		gateways := slices.DeleteFunc(slices.Clone(network.Gateways), func(g federation.Gateway) bool { return !g.Serves(p.Observer) })

@@ -14,6 +14,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -104,11 +105,11 @@ func told(p Probes) []string {
 
 func TestProbesOfAGateway(t *testing.T) {
 	s := bridged(map[string]*federation.Shard{"a": meshed(nil), "b": meshed(nil)})
-	router := func(network federation.NetworkID, identity bool) Node {
-		return Node{Type: Router, Cluster: "c9", Network: network, Identity: identity, Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}}
+	router := func(network federation.NetworkID, identity bool) node.Node {
+		return node.Node{Type: node.Router, Cluster: "c9", Network: network, Identity: identity, Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}}
 	}
 	for name, c := range map[string]struct {
-		node Node
+		node node.Node
 		want []string
 	}{
 		"with an identity":         {router("n1", true), []string{"n2/outbound_.80_._.a.local 192.0.2.1:15443", "n2/outbound_.80_._.b.local 192.0.2.1:15443", "n3/ 192.0.2.3:15443"}},
@@ -145,7 +146,7 @@ func TestProbesOfAGateway(t *testing.T) {
 // believed.
 func TestReportsAreRead(t *testing.T) {
 	s := bridged(nil)
-	p := ProbesOf(Node{Type: Router, Network: "n3", Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}}, s, nil)
+	p := ProbesOf(node.Node{Type: node.Router, Network: "n3", Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}}, s, nil)
 	health := func(address string, port uint16, status corev3.HealthStatus) *healthv3.EndpointHealth {
 		return &healthv3.EndpointHealth{Endpoint: &endpointv3.Endpoint{Address: resource.SocketAddress(address, port)}, HealthStatus: status}
 	}

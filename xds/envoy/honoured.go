@@ -11,6 +11,8 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
@@ -60,9 +62,9 @@ func tableOf(kind federation.Kind) (fieldTable, bool) {
 		return virtualServiceFields(), true
 	case destinationrule.Kind:
 		return destinationRuleFields(), true
-	case SidecarKind:
+	case node.SidecarKind:
 		return sidecarFields(), true
-	case gatewayKind:
+	case gateway.Kind:
 		return gatewayFields(), true
 	}
 	return fieldTable{}, false

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/xds/envoy/gateway"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
@@ -38,21 +39,21 @@ func gatewayValues(m proto.Message) []Field {
 	spec, _ := m.(*networking.Gateway)
 	for i, server := range spec.GetServers() {
 		path := fmt.Sprintf("servers[%d]", i)
-		if _, err := bindOf(server); err != nil {
+		if _, err := gateway.Bind(server); err != nil {
 			n.add(path+".bind", err.Error()+"; nothing listens")
 		}
 		if number := server.GetPort().GetNumber(); number == 0 || number >= 1<<16 {
 			n.add(path+".port.number", fmt.Sprintf("%d is no port; nothing listens", number))
 		}
-		how, why := speechOf(server)
+		how, why := gateway.SpeechOf(server)
 		if why != "" {
 			n.add(path+".port.protocol", why+"; nothing listens")
 			continue
 		}
 		n.serverTLS(path, server, how)
 		for j, host := range server.GetHosts() {
-			read := serverHosts([]string{host}, "")
-			if len(read) == 0 || how == speaksTLS && read[0].name != "*" && !resource.IsServerName(read[0].name) {
+			read := gateway.Hosts([]string{host}, "")
+			if len(read) == 0 || how == gateway.SpeaksTLS && read[0].Name != "*" && !resource.IsServerName(read[0].Name) {
 				n.add(fmt.Sprintf("%s.hosts[%d]", path, j), fmt.Sprintf("%q is no host that callers can ask for; nothing is served for it", host))
 			}
 		}
@@ -60,16 +61,16 @@ func gatewayValues(m proto.Message) []Field {
 	return n.found
 }
 
-func (n *valueNotes) serverTLS(path string, server *networking.Server, how speech) {
+func (n *valueNotes) serverTLS(path string, server *networking.Server, how gateway.Speech) {
 	tls := server.GetTls()
-	if how == speaksTLS && tls.GetHttpsRedirect() {
+	if how == gateway.SpeaksTLS && tls.GetHttpsRedirect() {
 		n.add(path+".tls.httpsRedirect", "requests are over TLS already")
 	}
 	switch {
-	case how == speaksHTTP && tls != nil && (tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || tls.GetCredentialName() != ""):
+	case how == gateway.SpeaksHTTP && tls != nil && (tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || tls.GetCredentialName() != ""):
 		n.add(path+".tls", "the protocol is plaintext; only httpsRedirect has an effect; use the protocol HTTPS")
-	case how != speaksTLS:
-	case !(&gatewayServer{spec: server}).passesOn():
+	case how != gateway.SpeaksTLS:
+	case !gateway.PassesOn(server):
 		if _, err := transport.ServerTLS(tls, true, false); err != nil {
 			below, why, _ := strings.Cut(err.Error(), ": ")
 			n.add(path+below, why+"; nothing listens for the server's hosts")

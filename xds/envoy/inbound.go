@@ -3,9 +3,7 @@ package envoy
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -40,7 +38,7 @@ func (b *builder) inboundListener() *listenerv3.Listener {
 // only the platform's probes use.
 func (b *builder) inboundHTTPPorts() []uint16 {
 	http := map[uint16]bool{resource.InboundPort: false}
-	for _, i := range b.reader.InstancesAt(b.facet.place()) {
+	for _, i := range b.reader.InstancesAt(b.facet.At()) {
 		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 {
 			continue
 		}
@@ -50,14 +48,4 @@ func (b *builder) inboundHTTPPorts() []uint16 {
 	}
 	maps.DeleteFunc(http, func(_ uint16, is bool) bool { return !is })
 	return slices.Sorted(maps.Keys(http))
-}
-
-func (f Facet) place() federation.Place {
-	p := federation.Place{Cluster: f.Cluster, Network: f.Network}
-	for text := range strings.SplitSeq(f.Addresses, ",") {
-		if addr, err := netip.ParseAddr(text); err == nil {
-			p.Addresses = append(p.Addresses, addr)
-		}
-	}
-	return p
 }

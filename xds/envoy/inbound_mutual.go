@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"isthmus.dev/isthmus/xds/envoy/gateway"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
@@ -60,7 +61,7 @@ func (b *builder) meshSocket(s *gatewayServer) *corev3.TransportSocket {
 		callers = transport.OfTrustDomains(b.reader.TrustDomains())
 	}
 	var protocols []string
-	if s.routed(speaksTLS) {
+	if s.routed(gateway.SpeaksTLS) {
 		protocols = []string{"h2", "http/1.1"}
 	}
 	return transport.MeshListener(callers, protocols, b.facet.Agent)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
@@ -30,21 +31,21 @@ const detection = time.Second
 func (b *builder) listener(name string) proto.Message {
 	var l *listenerv3.Listener
 	switch {
-	case b.facet.Scope == scopeCapture && name == resource.VirtualOutbound:
+	case b.facet.Scope == node.ScopeCapture && name == resource.VirtualOutbound:
 		l = b.captureListener()
-	case b.facet.Scope == scopeInbound && name == resource.VirtualInbound:
+	case b.facet.Scope == node.ScopeInbound && name == resource.VirtualInbound:
 		l = b.inboundListener()
-	case b.facet.Scope == scopePods:
+	case b.facet.Scope == node.ScopePods:
 		l = b.podsListener(name)
-	case b.facet.Scope == scopeNames && name == resource.NamesListener:
+	case b.facet.Scope == node.ScopeNames && name == resource.NamesListener:
 		l = b.namesListener()
-	case b.facet.Scope == scopeHTTPProxy && name == resource.HTTPProxyListener(b.facet.Port):
+	case b.facet.Scope == node.ScopeHTTPProxy && name == resource.HTTPProxyListener(b.facet.Port):
 		l = b.proxyListener(name, b.facet.Port)
-	case b.facet.Scope == scopeGateway:
+	case b.facet.Scope == node.ScopeGateway:
 		l = b.gatewayListener(name)
-	case b.facet.Scope == scopeOwn, b.facet.Scope == scopePrivate:
+	case b.facet.Scope == node.ScopeOwn, b.facet.Scope == node.ScopePrivate:
 		l = b.ownListener(name)
-	case b.facet.offers():
+	case b.facet.Offers():
 		l = b.serviceListener(name)
 	}
 	if l == nil {
@@ -146,7 +147,7 @@ func (b *builder) portFilter(number uint16) *listenerv3.Filter {
 // everyone sees before others, one of the proxy's own cluster before
 // those known by another cluster's VIP, then the first in the order of keys.
 func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
-	if b.facet.Scope != scopePublic {
+	if b.facet.Scope != node.ScopePublic {
 		b.reader.SpecsOnPort(number) // a service that everyone sees may come
 	}
 	claims := b.reader.SelectAtVIP(vip, func(s *federation.Service) bool {
@@ -155,13 +156,13 @@ func (b *builder) ownerAt(vip netip.Addr, number uint16) servedPort {
 	})
 	claims = slices.DeleteFunc(claims, func(s *federation.Service) bool { return !b.owns(s, number) || b.isAlias(s) })
 	slices.SortStableFunc(claims, func(s, t *federation.Service) int {
-		return cmp.Or(resource.CompareTrueFirst(!s.IsAutomatic(vip), !t.IsAutomatic(vip)), resource.CompareTrueFirst(isPublic(s), isPublic(t)),
+		return cmp.Or(resource.CompareTrueFirst(!s.IsAutomatic(vip), !t.IsAutomatic(vip)), resource.CompareTrueFirst(node.IsPublic(s), node.IsPublic(t)),
 			resource.CompareTrueFirst(hasShard(s, b.facet.Cluster), hasShard(t, b.facet.Cluster)))
 	})
 	if len(claims) == 0 {
 		return b.headlessAt(vip, number)
 	}
-	if !b.facet.covers(claims[0]) {
+	if !b.facet.Covers(claims[0]) {
 		return servedPort{}
 	}
 	for _, s := range claims[1:] {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -82,7 +83,7 @@ func (b *builder) servers(number uint16) []namedConnections {
 
 // byServerName tells that connections to the port are told apart by the name of
 // the server alone: the port speaks TLS and the service has no VIP.
-func byServerName(p servedPort, f Facet) bool {
+func byServerName(p servedPort, f node.Facet) bool {
 	return asksByName(p.port.Protocol) && len(listenerVIPs(p.service, f)) == 0
 }
 
@@ -95,7 +96,7 @@ func (b *builder) ownListener(name string) *listenerv3.Listener {
 	switch {
 	case shared == nil:
 		return whole
-	case whole == nil && b.facet.Scope == scopePrivate:
+	case whole == nil && b.facet.Scope == node.ScopePrivate:
 		return b.emptyListener(name)
 	case whole == nil || proto.Equal(shared, whole):
 		return nil
@@ -126,17 +127,17 @@ func (b *builder) emptyListener(name string) *listenerv3.Listener {
 }
 
 // sharedWith are the facets that give way to this one.
-func sharedWith(f Facet) []Facet {
+func sharedWith(f node.Facet) []node.Facet {
 	f.Labels = ""
 	public := f
-	public.Scope, public.Namespace = scopePublic, ""
+	public.Scope, public.Namespace = node.ScopePublic, ""
 	switch {
-	case f.Scope == scopePrivate:
-		return []Facet{public}
+	case f.Scope == node.ScopePrivate:
+		return []node.Facet{public}
 	case f.Egress != "":
-		f.Scope = scopeImported
-		return []Facet{f}
+		f.Scope = node.ScopeImported
+		return []node.Facet{f}
 	}
-	f.Scope = scopePrivate
-	return []Facet{f, public}
+	f.Scope = node.ScopePrivate
+	return []node.Facet{f, public}
 }

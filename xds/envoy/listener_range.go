@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
@@ -22,7 +23,7 @@ import (
 
 // rangesOf are the CIDR blocks at which a proxy of the cluster catches the service's
 // TCP connections, in order; IPv6 ones are for proxies that have such an address.
-func rangesOf(s *federation.Service, f Facet) []netip.Prefix {
+func rangesOf(s *federation.Service, f node.Facet) []netip.Prefix {
 	if callersDialPods(s) {
 		return nil
 	}

@@ -6,16 +6,8 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
-)
-
-// What a proxy is given of a service may depend on where the proxy is: on its
-// cluster, where the service is cluster-local; on its locality, where endpoints
-// nearby come first. Such services have facets of their own (place near), so that
-// proxies everywhere share what is the same everywhere (place far).
-const (
-	near = "near"
-	far  = "far"
 )
 
 // dependsOnPlace tells whether the facets near have the service: not whether
@@ -39,8 +31,8 @@ func staysClose(s *federation.Service) bool {
 }
 
 // hasPlace tells that the facet is one of those that have the service's endpoints.
-func hasPlace(f Facet, s *federation.Service, in destinationrule.Objects) bool {
-	return f.Place == "" || (f.Place == near) == dependsOnPlace(s, in)
+func hasPlace(f node.Facet, s *federation.Service, in destinationrule.Objects) bool {
+	return f.Place == "" || (f.Place == node.Near) == dependsOnPlace(s, in)
 }
 
 // isClusterLocal tells that the host is served by the caller's own cluster only:
@@ -65,7 +57,7 @@ func isClusterLocal(host federation.Hostname, mesh *federation.MeshSettings) boo
 // the service is for its own cluster only.
 func (b *builder) keepClusterLocal(d destination, offers []offer) []offer {
 	mesh := b.reader.Mesh()
-	if b.facet.Place != near || b.facet.Cluster == "" || !isClusterLocal(d.service.Key.Hostname, mesh) {
+	if b.facet.Place != node.Near || b.facet.Cluster == "" || !isClusterLocal(d.service.Key.Hostname, mesh) {
 		return offers
 	}
 	return slices.DeleteFunc(offers, func(o offer) bool {
@@ -89,7 +81,7 @@ func (b *builder) keepClusterLocal(d destination, offers []offer) []offer {
 // where they are ejected when they fail, or the service or the settings want it,
 // unless a rule turns that off.
 func (b *builder) prefersNear(d destination) bool {
-	if b.facet.Place != near || b.facet.Locality == (federation.Locality{}) {
+	if b.facet.Place != node.Near || b.facet.Locality == (federation.Locality{}) {
 		return false
 	}
 	if enabled := d.policy.GetLoadBalancer().GetLocalityLbSetting().GetEnabled(); enabled != nil && !enabled.GetValue() {

@@ -8,33 +8,34 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Fixed returns the names that exist for everyone with this facet, whatever the
 // services. When what it read changes, it is to be asked again, and every name
 // that it gave before or gives now must be built again.
-func Fixed(t resource.Type, f Facet, r *federation.Reader) []string {
+func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	switch {
 	case f.GRPC:
 		return grpcFixed(t, f, r)
-	case f.Scope == scopeGateway:
+	case f.Scope == node.ScopeGateway:
 		return gatewayNames(t, f, r)
-	case t == resource.ClusterType && f.Scope == scopeStatic:
+	case t == resource.ClusterType && f.Scope == node.ScopeStatic:
 		return []string{resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster}
-	case t == resource.ListenerType && f.Scope == scopeCapture:
+	case t == resource.ListenerType && f.Scope == node.ScopeCapture:
 		return []string{resource.VirtualOutbound}
-	case t == resource.ListenerType && f.Scope == scopeInbound:
+	case t == resource.ListenerType && f.Scope == node.ScopeInbound:
 		return []string{resource.VirtualInbound}
-	case f.Scope == scopePods:
+	case f.Scope == node.ScopePods:
 		return podNames(t, f, r)
-	case f.Scope == scopePassed:
+	case f.Scope == node.ScopePassed:
 		return passedPodNames(f, r)
-	case t == resource.ListenerType && f.Scope == scopeNames:
+	case t == resource.ListenerType && f.Scope == node.ScopeNames:
 		return []string{resource.NamesListener}
-	case t == resource.ListenerType && f.Scope == scopeHTTPProxy:
+	case t == resource.ListenerType && f.Scope == node.ScopeHTTPProxy:
 		return []string{resource.HTTPProxyListener(f.Port)}
-	case t == resource.RouteType && f.Scope == scopeProxyRoutes:
+	case t == resource.RouteType && f.Scope == node.ScopeProxyRoutes:
 		return []string{resource.HTTPProxyRoutes}
 	}
 	return nil
@@ -48,17 +49,17 @@ func Fixed(t resource.Type, f Facet, r *federation.Reader) []string {
 // When a service comes, goes or changes its spec, every name that it contributed
 // before or contributes now must be built again, even if the name existed and
 // other services contribute it too: who wins a name may have changed.
-func Contributes(t resource.Type, f Facet, s *federation.Service, snapshot *federation.Snapshot) []string {
-	if !f.covers(s) || !hasPlace(f, s, snapshot) {
+func Contributes(t resource.Type, f node.Facet, s *federation.Service, snapshot *federation.Snapshot) []string {
+	if !f.Covers(s) || !hasPlace(f, s, snapshot) {
 		return nil
 	}
-	if f.Scope == scopePrivate && isPublic(s) && !mayDiffer(f, s.Key.Hostname, snapshot) {
+	if f.Scope == node.ScopePrivate && node.IsPublic(s) && !mayDiffer(f, s.Key.Hostname, snapshot) {
 		return nil // as everyone has it
 	}
 	if f.Balanced && !callersChoose(s, snapshot) {
 		return nil
 	}
-	if f.Scope == scopePassed {
+	if f.Scope == node.ScopePassed {
 		return passedNames(t, s, destinationrule.SubsetNames(s.Key.Hostname, snapshot))
 	}
 	var names []string
@@ -67,7 +68,7 @@ func Contributes(t resource.Type, f Facet, s *federation.Service, snapshot *fede
 			names = appendNames(names, t, f, servedPort{s, p})
 		}
 	}
-	if isClusters := t == resource.ClusterType || t == resource.EndpointType; isClusters && f.offers() {
+	if isClusters := t == resource.ClusterType || t == resource.EndpointType; isClusters && f.Offers() {
 		names = appendSubsets(names, s.Key.Hostname, destinationrule.SubsetNames(s.Key.Hostname, snapshot))
 	}
 	slices.Sort(names)
@@ -76,8 +77,8 @@ func Contributes(t resource.Type, f Facet, s *federation.Service, snapshot *fede
 
 // ContributesByEndpoint tells that the names that exist because of the service
 // depend on its endpoints: listeners of a headless service are at its pods.
-func ContributesByEndpoint(t resource.Type, f Facet, s *federation.Service) bool {
-	return t == resource.ListenerType && f.offers() && headless(s)
+func ContributesByEndpoint(t resource.Type, f node.Facet, s *federation.Service) bool {
+	return t == resource.ListenerType && f.Offers() && headless(s)
 }
 
 // appendSubsets adds the names of the clusters' subsets, impossible ones excepted.
@@ -111,18 +112,18 @@ type servedPort struct {
 	port    federation.ServicePort
 }
 
-func appendNames(names []string, t resource.Type, f Facet, p servedPort) []string {
+func appendNames(names []string, t resource.Type, f node.Facet, p servedPort) []string {
 	reserved := p.port.Number == resource.OutboundPort || p.port.Number == resource.InboundPort
 	http := p.port.Protocol.IsHTTP()
 	switch {
 	case f.GRPC:
 		return appendTargets(names, t, f, p)
-	case t == resource.ClusterType && f.offers(),
-		t == resource.EndpointType && f.offers() && (p.service.Resolution == federation.ClientSideLB || f.Balanced):
+	case t == resource.ClusterType && f.Offers(),
+		t == resource.EndpointType && f.Offers() && (p.service.Resolution == federation.ClientSideLB || f.Balanced):
 		return append(names, resource.ClusterName(p.service.Key.Hostname, p.port.Number))
-	case t == resource.ListenerType && f.offers() && http && !reserved:
+	case t == resource.ListenerType && f.Offers() && http && !reserved:
 		return append(names, resource.WildcardListener(p.port.Number))
-	case t == resource.ListenerType && f.offers() && !http:
+	case t == resource.ListenerType && f.Offers() && !http:
 		if byServerName(p, f) && !reserved {
 			names = append(names, resource.WildcardListener(p.port.Number))
 		}
@@ -133,9 +134,9 @@ func appendNames(names []string, t resource.Type, f Facet, p servedPort) []strin
 			names = append(names, resource.WildcardListener(p.port.Number))
 		}
 		return appendPodListeners(names, f, p)
-	case t == resource.RouteType && f.Scope == scopeRoutes && http && !reserved:
+	case t == resource.RouteType && f.Scope == node.ScopeRoutes && http && !reserved:
 		return append(names, strconv.Itoa(int(p.port.Number)))
-	case t == resource.RouteType && f.Scope == scopeProxyRoutes: // a TCP service may own a hostname
+	case t == resource.RouteType && f.Scope == node.ScopeProxyRoutes: // a TCP service may own a hostname
 		return append(names, resource.HTTPProxyRoutes)
 	}
 	return names
@@ -144,7 +145,7 @@ func appendNames(names []string, t resource.Type, f Facet, p servedPort) []strin
 // Names returns all names of the facet, sorted: the definition from nothing,
 // with which whatever is kept incrementally must agree. Build may still find
 // that another facet has the better claim to a name, and return nil.
-func Names(t resource.Type, f Facet, s *federation.Snapshot) []string {
+func Names(t resource.Type, f node.Facet, s *federation.Snapshot) []string {
 	found := map[string]bool{}
 	for _, name := range Fixed(t, f, s.Read()) {
 		found[name] = true
@@ -162,7 +163,7 @@ func Names(t resource.Type, f Facet, s *federation.Snapshot) []string {
 // neither has a headless service, which has listeners at its pods. IPv6
 // addresses are for proxies that have one, allocated ones for proxies with DNS
 // capture: no other caller learns of them.
-func listenerVIPs(s *federation.Service, f Facet) []netip.Addr {
+func listenerVIPs(s *federation.Service, f node.Facet) []netip.Addr {
 	if callersDialPods(s) {
 		return nil
 	}

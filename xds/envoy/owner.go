@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -17,13 +18,13 @@ import (
 // The others have no clusters, and nothing that is theirs leads to the owner's.
 //
 // Most hostnames have the same owner for every namespace, and their resources are
-// built once, for everyone (scopePublic). A namespace builds those of the others
-// itself (scopePrivate); they come before the ones for everyone.
+// built once, for everyone (node.ScopePublic). A namespace builds those of the others
+// itself (node.ScopePrivate); they come before the ones for everyone.
 
 // ownerOf finds the service that a cluster's name stands for; false where that
 // is not one of the facet's.
 func (b *builder) ownerOf(id resource.ClusterID) (servedPort, bool) {
-	if b.facet.Scope != scopePublic {
+	if b.facet.Scope != node.ScopePublic {
 		b.reader.SpecsOnPort(id.Port) // a service that everyone sees may come
 	}
 	services := b.reader.ByHostname(id.Host)
@@ -31,11 +32,11 @@ func (b *builder) ownerOf(id resource.ClusterID) (servedPort, bool) {
 	for _, s := range losers {
 		b.leaveOut(b.hostnameTaken(owner, s))
 	}
-	if owner.service == nil || !b.facet.covers(owner.service) {
+	if owner.service == nil || !b.facet.Covers(owner.service) {
 		return owner, false
 	}
-	if b.facet.Scope == scopePrivate && isPublic(owner.service) {
-		everyones, _ := firstOwner(services, id.Port, "", isPublic)
+	if b.facet.Scope == node.ScopePrivate && node.IsPublic(owner.service) {
+		everyones, _ := firstOwner(services, id.Port, "", node.IsPublic)
 		return owner, everyones.service != owner.service
 	}
 	return owner, true
@@ -52,7 +53,7 @@ func (b *builder) owns(s *federation.Service, number uint16) bool {
 
 // StandsFor tells that proxies of the facet get the resource, a cluster or its
 // endpoints, for the service and not for another one of its hostname.
-func StandsFor(name string, f Facet, s *federation.Service, in *federation.Snapshot) bool {
+func StandsFor(name string, f node.Facet, s *federation.Service, in *federation.Snapshot) bool {
 	id, ok := resource.ParseClusterName(name)
 	if !ok {
 		id, ok = resource.ParseServerName(name)
@@ -67,14 +68,14 @@ func StandsFor(name string, f Facet, s *federation.Service, in *federation.Snaps
 
 // sees tells that the facet's proxies know of the service.
 func (b *builder) sees(s *federation.Service) bool {
-	everyone := b.facet.Egress == "" && isPublic(s)
-	return everyone || b.facet.covers(s)
+	everyone := b.facet.Egress == "" && node.IsPublic(s)
+	return everyone || b.facet.Covers(s)
 }
 
 // firstOwner picks the owner among the services of one hostname, given in the
 // order of keys, that the facet's proxies see.
 func (b *builder) firstOwner(services []*federation.Service, number uint16) (owner servedPort, losers []*federation.Service) {
-	return firstOwner(services, number, b.facet.ownNamespace(), b.sees)
+	return firstOwner(services, number, b.facet.OwnNamespace(), b.sees)
 }
 
 // firstOwner picks for proxies of the namespace own, the empty one standing for
@@ -112,21 +113,12 @@ func isOwn(s *federation.Service, namespace string) bool {
 	return namespace != "" && s.Key.Namespace == namespace
 }
 
-// ownNamespace is the one whose services come first for the facet's proxies. A
-// router passes connections on for callers of any namespace.
-func (f Facet) ownNamespace() string {
-	if f.Scope == scopePassed {
-		return ""
-	}
-	return f.Namespace
-}
-
 // mayDiffer tells that the hostname may have another owner for the facet's
 // namespace than for everyone.
-func mayDiffer(f Facet, host federation.Hostname, s *federation.Snapshot) bool {
+func mayDiffer(f node.Facet, host federation.Hostname, s *federation.Snapshot) bool {
 	services := s.ByHostname(host)
 	return len(services) > 1 && slices.ContainsFunc(services, func(s *federation.Service) bool {
-		return isOwn(s, f.Namespace) || !isPublic(s) && s.VisibleFrom(f.Namespace)
+		return isOwn(s, f.Namespace) || !node.IsPublic(s) && s.VisibleFrom(f.Namespace)
 	})
 }
 
@@ -156,7 +148,7 @@ func tcpPort(s *federation.Service, number uint16) (federation.ServicePort, bool
 }
 
 func (b *builder) hostnameTaken(owner servedPort, loser *federation.Service) resource.Reason {
-	return hostnameTaken(owner, loser, b.facet.ownNamespace())
+	return hostnameTaken(owner, loser, b.facet.OwnNamespace())
 }
 
 func hostnameTaken(owner servedPort, loser *federation.Service, own string) resource.Reason {

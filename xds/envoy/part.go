@@ -11,6 +11,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -42,9 +43,9 @@ type Assembled struct {
 // made that parts does not have. What was read for the whole is in r.Deps(), what
 // was read for a part in the part's. A nil result means that the name does not
 // exist.
-func AssembleRoutes(name string, f Facet, r *federation.Reader, parts Parts) (*Assembled, []resource.Reason, error) {
+func AssembleRoutes(name string, f node.Facet, r *federation.Reader, parts Parts) (*Assembled, []resource.Reason, error) {
 	b := &builder{facet: f, reader: r}
-	if f.Scope == scopeGateway || f.GRPC {
+	if f.Scope == node.ScopeGateway || f.GRPC {
 		return b.whole(name)
 	}
 	plan := b.planRoutes(name)

@@ -11,6 +11,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -43,7 +44,7 @@ func passedNames(t resource.Type, s *federation.Service, subsets []string) []str
 }
 
 // passedPodNames are the names for pods of headless services.
-func passedPodNames(f Facet, r *federation.Reader) []string {
+func passedPodNames(f node.Facet, r *federation.Reader) []string {
 	b := &builder{facet: f, reader: r}
 	var names []string
 	for _, p := range b.allPods(false) {
@@ -68,7 +69,7 @@ func (b *builder) passedTo(name string) (destination, bool) {
 	if !ok {
 		return destination{}, false
 	}
-	owner, _ := firstOwner(b.reader.ByHostname(id.Host), id.Port, b.facet.ownNamespace(), b.facet.covers)
+	owner, _ := firstOwner(b.reader.ByHostname(id.Host), id.Port, b.facet.OwnNamespace(), b.facet.Covers)
 	all := b.destinationsOf(owner, name)
 	if strings.HasSuffix(string(id.Host), resource.Shortened) {
 		all = append(all, b.shortenedTo(id.Port, name)...)
@@ -115,11 +116,11 @@ func (b *builder) shortenedTo(port uint16, name string) []destination {
 	b.reader.SpecsOnPort(port) // such a service may come
 	services := b.reader.Select(func(s *federation.Service) bool {
 		_, has := tcpPort(s, port)
-		return has && resource.MayBeShortened(s.Key.Hostname) && b.facet.covers(s)
+		return has && resource.MayBeShortened(s.Key.Hostname) && b.facet.Covers(s)
 	})
 	var all []destination
 	for group := range byHostname(slices.Values(services)) {
-		owner, _ := firstOwner(group, port, b.facet.ownNamespace(), b.facet.covers)
+		owner, _ := firstOwner(group, port, b.facet.OwnNamespace(), b.facet.Covers)
 		all = append(all, b.destinationsOf(owner, name)...)
 	}
 	return all

@@ -7,6 +7,8 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
@@ -41,10 +43,10 @@ func (b *builder) passBySNI(p *gatewayPort, s *gatewayServer) []*listenerv3.Filt
 func (b *builder) passable(s *gatewayServer) []string {
 	_ = slices.Collect(b.reader.ObjectsOf(destinationrule.Kind)) // subsets come and go with them
 	b.reader.Mesh()
-	apart := &builder{facet: Facet{Scope: scopePassed, Namespace: b.facet.Namespace}, reader: b.reader.Apart()}
+	apart := &builder{facet: node.Facet{Scope: node.ScopePassed, Namespace: b.facet.Namespace}, reader: b.reader.Apart()}
 	var names []string
 	for svc := range b.reader.Specs() {
-		if !apart.facet.covers(svc) || !s.admits(svc) {
+		if !apart.facet.Covers(svc) || !s.admits(svc) {
 			continue
 		}
 		if headless(svc) {
@@ -66,7 +68,7 @@ func (b *builder) passable(s *gatewayServer) []string {
 // admits tells that the server's hosts let connections for the service pass:
 // NAMESPACE/HOST is of that namespace alone.
 func (s *gatewayServer) admits(svc *federation.Service) bool {
-	return slices.ContainsFunc(s.hosts, func(h serverHost) bool {
-		return (h.namespace == "" || h.namespace == svc.Key.Namespace) && resource.Covers(h.name, string(svc.Key.Hostname))
+	return slices.ContainsFunc(s.hosts, func(h gateway.Host) bool {
+		return (h.Namespace == "" || h.Namespace == svc.Key.Namespace) && resource.Covers(h.Name, string(svc.Key.Hostname))
 	})
 }

@@ -77,7 +77,7 @@ func (p pod) vip() netip.Addr { return p.service.Key.AutomaticVIPs()[0] }
 func (b *builder) allPods(remote bool) []pod {
 	var all []pod
 	for s := range b.reader.Specs() {
-		if !headless(s) || !b.facet.covers(s) {
+		if !headless(s) || !b.facet.Covers(s) {
 			continue
 		}
 		s, _ = b.reader.Endpoints(s.Key)
@@ -98,7 +98,7 @@ func (b *builder) podAt(host federation.Hostname) (pod, bool) {
 		}
 		rest = after
 		for _, s := range b.reader.ByHostname(federation.Hostname(rest)) {
-			if !headless(s) || !b.facet.covers(s) {
+			if !headless(s) || !b.facet.Covers(s) {
 				continue
 			}
 			s, _ = b.reader.Endpoints(s.Key)

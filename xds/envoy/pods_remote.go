@@ -13,13 +13,14 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // podNames are the names that stand for pods of other clusters, for proxies that
 // have an identity and resolve names.
-func podNames(t resource.Type, f Facet, r *federation.Reader) []string {
+func podNames(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	b := &builder{facet: f, reader: r}
 	var names []string
 	taken := map[string]bool{} // address and port

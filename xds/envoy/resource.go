@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -21,27 +22,27 @@ import (
 // message is new and not yet validated; it may hold one part in several places, so
 // that it is for reading only. An error
 // means that the name or the type is not one that Facets and Names give.
-func Build(t resource.Type, name string, f Facet, r *federation.Reader) (proto.Message, []resource.Reason, error) {
+func Build(t resource.Type, name string, f node.Facet, r *federation.Reader) (proto.Message, []resource.Reason, error) {
 	b := builder{facet: f, reader: r}
 	var m proto.Message
 	switch {
 	case f.GRPC:
 		return b.forGRPCClient(t, name)
-	case t == resource.ClusterType && f.Scope == scopeStatic:
+	case t == resource.ClusterType && f.Scope == node.ScopeStatic:
 		m = staticCluster(name, f.IPv6)
-	case t == resource.ClusterType && f.Scope == scopeGateway:
+	case t == resource.ClusterType && f.Scope == node.ScopeGateway:
 		m = b.gatewayCluster(name)
-	case t == resource.ClusterType && f.Scope == scopePods:
+	case t == resource.ClusterType && f.Scope == node.ScopePods:
 		m = b.podCluster(name)
-	case t == resource.EndpointType && f.Scope == scopePods:
+	case t == resource.EndpointType && f.Scope == node.ScopePods:
 		m = b.podAssignment(name)
-	case t == resource.ClusterType && f.Scope == scopePassed:
+	case t == resource.ClusterType && f.Scope == node.ScopePassed:
 		m = b.passedCluster(name)
-	case t == resource.EndpointType && f.Scope == scopePassed:
+	case t == resource.EndpointType && f.Scope == node.ScopePassed:
 		m = b.passedAssignment(name)
-	case t == resource.ClusterType && f.offers():
+	case t == resource.ClusterType && f.Offers():
 		m = b.cluster(name)
-	case t == resource.EndpointType && f.offers():
+	case t == resource.EndpointType && f.Offers():
 		m = b.assignment(name)
 	case t == resource.ListenerType:
 		m = b.listener(name)
@@ -56,7 +57,7 @@ func Build(t resource.Type, name string, f Facet, r *federation.Reader) (proto.M
 // builder is one call of Build. Its methods return an untyped nil message where
 // the name does not exist.
 type builder struct {
-	facet   Facet
+	facet   node.Facet
 	reader  *federation.Reader
 	reasons []resource.Reason
 	// passages are the endpoints behind gateways, for Explain; else nil.

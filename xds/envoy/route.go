@@ -12,6 +12,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
@@ -31,7 +32,7 @@ func (b *builder) routes(name string) proto.Message {
 	switch {
 	case b.facet.GRPC:
 		return b.grpcRoutes(name)
-	case b.facet.Scope == scopeGateway:
+	case b.facet.Scope == node.ScopeGateway:
 		return b.gatewayRoutes(name)
 	}
 	plan := b.planRoutes(name)
@@ -56,11 +57,11 @@ func (p *routePlan) shell(hosts []*routev3.VirtualHost) *routev3.RouteConfigurat
 
 // planRoutes is nil where the name does not exist.
 func (b *builder) planRoutes(name string) *routePlan {
-	if b.facet.Scope == scopeProxyRoutes && name == resource.HTTPProxyRoutes {
+	if b.facet.Scope == node.ScopeProxyRoutes && name == resource.HTTPProxyRoutes {
 		return b.planProxy()
 	}
 	number, ok := resource.ParsePort(name)
-	if b.facet.Scope != scopeRoutes || !ok {
+	if b.facet.Scope != node.ScopeRoutes || !ok {
 		return nil
 	}
 	only := []uint16{number}
@@ -87,7 +88,7 @@ func (b *builder) elsewhere() *routev3.VirtualHost {
 // cannot be reached through it.
 func (b *builder) planProxy() *routePlan {
 	services := b.reader.Select(func(s *federation.Service) bool {
-		return b.facet.covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP })
+		return b.facet.Covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP })
 	})
 	hosts := slices.DeleteFunc(b.httpHosts(slices.Values(services), portNumbers), b.needsDestination)
 	hosts = b.withRuledHosts(hosts, ruledPort)
@@ -143,7 +144,7 @@ func (b *builder) httpHosts(services iter.Seq[*federation.Service], numbers func
 	var hosts []*httpHost
 	for group := range byHostname(services) {
 		for _, number := range numbers(group) {
-			owner, losers := firstOwner(group, number, b.facet.ownNamespace(), b.facet.covers)
+			owner, losers := firstOwner(group, number, b.facet.OwnNamespace(), b.facet.Covers)
 			for _, s := range losers {
 				if p, _ := tcpPort(s, number); p.Protocol.IsHTTP() {
 					b.leaveOut(b.hostnameTaken(owner, s))

@@ -55,7 +55,7 @@ func (b *builder) rulesNamed(name string, host federation.Hostname) []*federatio
 func (b *builder) hasRule(o *federation.Object, host federation.Hostname) bool {
 	spec, ok := o.Spec.(*networking.VirtualService)
 	return ok && virtualservice.ForMesh(spec.GetGateways()) && virtualservice.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, b.callers().Namespace) &&
-		b.facet.imports(o.Key.Namespace, host)
+		b.facet.Imports(o.Key.Namespace, host)
 }
 
 func (b *builder) reportYounger(found []*federation.Object, name string) {

@@ -1,4 +1,4 @@
-package envoy
+package node
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// registered is the node as registries know its workload, and that workload; nil:
+// Registered is the node as registries know its workload, and that workload; nil:
 // no registry knows it.
-func (n Node) registered(r *federation.Reader) (Node, *federation.Workload) {
+func (n Node) Registered(r *federation.Reader) (Node, *federation.Workload) {
 	found, _ := r.Registered(n.Place(), n.Workload())
 	switch {
 	case found.Workload != nil:
@@ -32,7 +32,7 @@ func Serves(n Node, s *federation.Snapshot) error { return n.serves(s.Read()) }
 
 func (n Node) serves(r *federation.Reader) error {
 	claimed := n.Network
-	n, w := n.registered(r)
+	n, w := n.Registered(r)
 	place := n.Place()
 	place.Network = ""
 	own := r.NetworkOf(place)

@@ -1,4 +1,4 @@
-package envoy
+package node
 
 import (
 	"cmp"
@@ -48,8 +48,8 @@ func (n Node) listenPorts(c bearing, r *federation.Reader) string {
 	return strings.Join(parts, ",")
 }
 
-// listensAt is the port at which the facet's proxies listen for a server's.
-func (f Facet) listensAt(port uint16) uint16 {
+// ListensAt is the port at which the facet's proxies listen for a server's.
+func (f Facet) ListensAt(port uint16) uint16 {
 	for part := range strings.SplitSeq(f.Ports, ",") {
 		from, to, _ := strings.Cut(part, "=")
 		if from == strconv.Itoa(int(port)) {

@@ -1,4 +1,4 @@
-package envoy
+package node
 
 import (
 	"iter"
@@ -37,7 +37,7 @@ func bearingOn(n Node, r *federation.Reader) bearing {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode
 	}
 	c.own = destinationrule.HasOwn(n.Namespace, r) || virtualservice.HasOwnConnections(n.Namespace, r)
-	sidecar := sidecarOf(n, r, mesh.Root())
+	sidecar := SidecarOf(n, r, mesh.Root())
 	if sidecar != nil {
 		c.egress = egressOf(sidecar.Spec.(*networking.Sidecar), n.Namespace)
 		if policy := sidecar.Spec.(*networking.Sidecar).GetOutboundTrafficPolicy(); policy != nil {
@@ -71,8 +71,8 @@ func (f Facet) label(key string) (string, bool) {
 	return "", false
 }
 
-// hasLabels tells that the proxy carries all of the labels.
-func (f Facet) hasLabels(want map[string]string) bool {
+// HasLabels tells that the proxy carries all of the labels.
+func (f Facet) HasLabels(want map[string]string) bool {
 	for key, value := range want {
 		if have, has := f.label(key); !has || have != value {
 			return false
@@ -81,10 +81,10 @@ func (f Facet) hasLabels(want map[string]string) bool {
 	return true
 }
 
-// sidecarOf finds the Sidecar for the proxy: of its namespace the one that
+// SidecarOf finds the Sidecar for the proxy: of its namespace the one that
 // selects it, else the one that selects nobody, else that of the root
 // namespace; the oldest where there are several.
-func sidecarOf(n Node, r *federation.Reader, root string) *federation.Object {
+func SidecarOf(n Node, r *federation.Reader, root string) *federation.Object {
 	if n.Type != Sidecar {
 		return nil
 	}

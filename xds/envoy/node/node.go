@@ -1,4 +1,6 @@
-package envoy
+// Package node reads what a proxy says of itself, and finds what registries and
+// configuration make of it: its view, and the facets on which its resources depend.
+package node
 
 import (
 	"net/netip"

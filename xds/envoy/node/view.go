@@ -1,4 +1,4 @@
-package envoy
+package node
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ type View struct {
 // afterwards.
 func ViewOf(n Node, r *federation.Reader) View {
 	passes := n.RouterMode == SNIDNAT && n.serves(r) == nil
-	n, w := n.registered(r)
+	n, w := n.Registered(r)
 	if !passes {
 		n.RouterMode = Standard
 	}
@@ -76,4 +76,13 @@ func (v View) Facets(t resource.Type) []Facet {
 // Facets are those of the node's view of the snapshot.
 func Facets(t resource.Type, n Node, s *federation.Snapshot) []Facet {
 	return ViewOf(n, s.Read()).Facets(t)
+}
+
+// Node is the node with network, locality and labels as they count.
+func (v View) Node() Node { return v.node }
+
+// Sees tells that the node knows of the service.
+func (v View) Sees(s *federation.Service) bool {
+	f := Facet{Scope: ScopeImported, Namespace: v.node.Namespace, Egress: v.bearing.egress}
+	return f.Covers(s)
 }

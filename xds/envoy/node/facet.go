@@ -1,4 +1,4 @@
-package envoy
+package node
 
 import (
 	"cmp"
@@ -16,21 +16,21 @@ import (
 type Scope string
 
 const (
-	scopeStatic      Scope = "static"      // what is the same for every sidecar
-	scopePublic      Scope = "public"      // services that every namespace sees
-	scopePrivate     Scope = "private"     // what of services is another for this namespace than for everyone; comes before public
-	scopeImported    Scope = "imported"    // services that a Sidecar imports; takes the place of the two before
-	scopeOwn         Scope = "own"         // what a namespace's own rules make of services; comes before the three
-	scopeCapture     Scope = "capture"     // the entry of captured outbound connections
-	scopeInbound     Scope = "inbound"     // the entry of captured inbound connections
-	scopeRoutes      Scope = "routes"      // routes by port, with the short names of a namespace
-	scopeHTTPProxy   Scope = "httpProxy"   // the explicit HTTP proxy port
-	scopeProxyRoutes Scope = "proxyRoutes" // routes of the explicit HTTP proxy
-	scopeGateway     Scope = "gateway"     // what Gateways have a proxy listen for
-	scopePassed      Scope = "passed"      // services to which a router in sni-dnat mode passes connections
-	scopeNames       Scope = "names"       // answers to captured DNS requests
-	scopePods        Scope = "pods"        // pods of headless services in other clusters
-	scopeTargets     Scope = "targets"     // what gRPC clients dial, with the short names of a namespace
+	ScopeStatic      Scope = "static"      // what is the same for every sidecar
+	ScopePublic      Scope = "public"      // services that every namespace sees
+	ScopePrivate     Scope = "private"     // what of services is another for this namespace than for everyone; comes before public
+	ScopeImported    Scope = "imported"    // services that a Sidecar imports; takes the place of the two before
+	ScopeOwn         Scope = "own"         // what a namespace's own rules make of services; comes before the three
+	ScopeCapture     Scope = "capture"     // the entry of captured outbound connections
+	ScopeInbound     Scope = "inbound"     // the entry of captured inbound connections
+	ScopeRoutes      Scope = "routes"      // routes by port, with the short names of a namespace
+	ScopeHTTPProxy   Scope = "httpProxy"   // the explicit HTTP proxy port
+	ScopeProxyRoutes Scope = "proxyRoutes" // routes of the explicit HTTP proxy
+	ScopeGateway     Scope = "gateway"     // what Gateways have a proxy listen for
+	ScopePassed      Scope = "passed"      // services to which a router in sni-dnat mode passes connections
+	ScopeNames       Scope = "names"       // answers to captured DNS requests
+	ScopePods        Scope = "pods"        // pods of headless services in other clusters
+	ScopeTargets     Scope = "targets"     // what gRPC clients dial, with the short names of a namespace
 )
 
 // Facet is the smallest comparable part of a proxy that a set of resources
@@ -97,33 +97,33 @@ func (f Facet) flags() iter.Seq2[string, bool] {
 	}
 }
 
-// offers tells that the facet's resources stand for services.
-func (f Facet) offers() bool {
+// Offers tells that the facet's resources stand for services.
+func (f Facet) Offers() bool {
 	switch f.Scope {
-	case scopePublic, scopePrivate, scopeImported, scopeOwn:
+	case ScopePublic, ScopePrivate, ScopeImported, ScopeOwn:
 		return true
 	}
 	return false
 }
 
 // Covers tells that the facet's resources may stand for the service.
-func (f Facet) covers(s *federation.Service) bool {
+func (f Facet) Covers(s *federation.Service) bool {
 	switch f.Scope {
-	case scopePublic:
-		return isPublic(s)
-	case scopePrivate:
+	case ScopePublic:
+		return IsPublic(s)
+	case ScopePrivate:
 		return s.VisibleFrom(f.Namespace)
-	case scopePassed:
+	case ScopePassed:
 		return !s.MeshExternal && s.VisibleFrom(f.Namespace)
-	case scopeNames, scopePods, scopeRoutes, scopeProxyRoutes, scopeTargets, scopeImported, scopeOwn, scopeGateway:
-		return s.VisibleFrom(f.Namespace) && f.imports(s.Key.Namespace, s.Key.Hostname)
+	case ScopeNames, ScopePods, ScopeRoutes, ScopeProxyRoutes, ScopeTargets, ScopeImported, ScopeOwn, ScopeGateway:
+		return s.VisibleFrom(f.Namespace) && f.Imports(s.Key.Namespace, s.Key.Hostname)
 	}
 	return false
 }
 
-// imports tells that the facet's Sidecar, if it has one, wants what the
+// Imports tells that the facet's Sidecar, if it has one, wants what the
 // namespace has for the host, which may be a wildcard.
-func (f Facet) imports(namespace string, host federation.Hostname) bool {
+func (f Facet) Imports(namespace string, host federation.Hostname) bool {
 	if f.Egress == "" {
 		return true
 	}
@@ -151,7 +151,8 @@ func listImports(list, namespace string, host federation.Hostname) bool {
 	return imported
 }
 
-func isPublic(s *federation.Service) bool {
+// IsPublic tells that proxies of every namespace see the service.
+func IsPublic(s *federation.Service) bool {
 	return len(s.ExportTo) == 0 || slices.Contains(s.ExportTo, "*")
 }
 
@@ -161,23 +162,23 @@ func (n Node) offering(c bearing, base Facet) []Facet {
 	var facets []Facet
 	if c.own {
 		own := base
-		own.Scope, own.Namespace, own.Egress, own.Labels = scopeOwn, n.Namespace, c.egress, c.labels
+		own.Scope, own.Namespace, own.Egress, own.Labels = ScopeOwn, n.Namespace, c.egress, c.labels
 		facets = append(facets, own)
 	}
 	if c.egress != "" {
 		imported := base
-		imported.Scope, imported.Namespace, imported.Egress = scopeImported, n.Namespace, c.egress
+		imported.Scope, imported.Namespace, imported.Egress = ScopeImported, n.Namespace, c.egress
 		return append(facets, imported)
 	}
 	public, private := base, base
-	public.Scope, private.Scope, private.Namespace = scopePublic, scopePrivate, n.Namespace
+	public.Scope, private.Scope, private.Namespace = ScopePublic, ScopePrivate, n.Namespace
 	return append(facets, private, public)
 }
 
 func (n Node) clusterFacets(c bearing) []Facet {
 	facets := n.balancing(c, Facet{Identity: n.Identity, Agent: n.Agent}, Node.offering)
 	if n.Type == Sidecar {
-		facets = append([]Facet{{Scope: scopeStatic, IPv6: n.hasIPv6()}}, facets...)
+		facets = append([]Facet{{Scope: ScopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}
 	return append(append(facets, n.gatewayFacets(c)...), append(n.passedFacets(Facet{}), n.podFacets(c)...)...)
 }
@@ -188,7 +189,7 @@ func (n Node) gatewayFacets(c bearing) []Facet {
 		return nil
 	}
 	return []Facet{{
-		Scope: scopeGateway, Namespace: n.Namespace, Labels: c.labels, Ports: c.ports, IPv6: n.hasIPv6(),
+		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, Ports: c.ports, IPv6: n.hasIPv6(),
 		Identity: n.Identity, Agent: n.Agent, SNIDNAT: n.RouterMode == SNIDNAT,
 	}}
 }
@@ -198,7 +199,7 @@ func (n Node) podFacets(c bearing) []Facet {
 	if n.Type != Sidecar || !n.Capture || !n.DNSCapture || !n.Identity {
 		return nil
 	}
-	return []Facet{{Scope: scopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress, Identity: true, Agent: n.Agent}}
+	return []Facet{{Scope: ScopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress, Identity: true, Agent: n.Agent}}
 }
 
 // passedFacets are those of a router in sni-dnat mode for what it passes on.
@@ -206,7 +207,7 @@ func (n Node) passedFacets(base Facet) []Facet {
 	if n.RouterMode != SNIDNAT {
 		return nil
 	}
-	base.Scope, base.Namespace = scopePassed, n.Namespace
+	base.Scope, base.Namespace = ScopePassed, n.Namespace
 	return []Facet{base}
 }
 
@@ -232,7 +233,7 @@ func (n Node) balancing(c bearing, base Facet, of func(Node, bearing, Facet) []F
 // proxy's cluster and locality decide, and the others.
 func (n Node) byPlace(c bearing, base Facet) []Facet {
 	here, everywhere := base, base
-	here.Place, here.Cluster, here.Locality = near, n.Cluster, n.Locality
+	here.Place, here.Cluster, here.Locality = Near, n.Cluster, n.Locality
 	everywhere.Place = far
 	// The order of scopes holds whatever the place: two owners of one hostname may
 	// have different ones.
@@ -259,21 +260,21 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	}
 	var facets []Facet
 	if n.Capture {
-		inbound := Facet{Scope: scopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent}
-		facets = append(facets, Facet{Scope: scopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
+		inbound := Facet{Scope: ScopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent}
+		facets = append(facets, Facet{Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
 		facets = append(facets, n.offering(c, Facet{
 			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture,
 		})...)
 	}
 	if n.DNSCapture {
 		facets = append(facets, Facet{
-			Scope: scopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
+			Scope: ScopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
 			IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity,
 		})
 		facets = append(facets, n.podFacets(c)...)
 	}
 	if n.HTTPProxyPort != 0 {
-		facets = append(facets, Facet{Scope: scopeHTTPProxy, Port: n.HTTPProxyPort})
+		facets = append(facets, Facet{Scope: ScopeHTTPProxy, Port: n.HTTPProxyPort})
 	}
 	return facets
 }
@@ -284,14 +285,14 @@ func (n Node) routeFacets(c bearing) []Facet {
 	}
 	var facets []Facet
 	routes := Facet{
-		Scope: scopeRoutes, Cluster: n.Cluster, Namespace: n.Namespace, Domain: n.Domain,
+		Scope: ScopeRoutes, Cluster: n.Cluster, Namespace: n.Namespace, Domain: n.Domain,
 		Egress: c.egress, Labels: c.labels, Outbound: c.outbound,
 	}
 	if n.Capture {
 		facets = append(facets, routes)
 	}
 	if n.HTTPProxyPort != 0 {
-		routes.Scope = scopeProxyRoutes
+		routes.Scope = ScopeProxyRoutes
 		facets = append(facets, routes)
 	}
 	return facets
@@ -307,3 +308,47 @@ func (n Node) addressList() string {
 }
 
 func (n Node) hasIPv6() bool { return slices.ContainsFunc(n.Addresses, netip.Addr.Is6) }
+
+// What a proxy is given of a service may depend on where the proxy is: on its
+// cluster, where the service is cluster-local; on its locality, where endpoints
+// nearby come first. Such services have facets of their own (place near), so that
+// proxies everywhere share what is the same everywhere (place far).
+const (
+	Near = "near"
+	far  = "far"
+)
+
+// OwnNamespace is the one whose services come first for the facet's proxies. A
+// router passes connections on for callers of any namespace.
+func (f Facet) OwnNamespace() string {
+	if f.Scope == ScopePassed {
+		return ""
+	}
+	return f.Namespace
+}
+
+// At is where the proxies are, for the queries of a snapshot.
+func (f Facet) At() federation.Place {
+	p := federation.Place{Cluster: f.Cluster, Network: f.Network}
+	for text := range strings.SplitSeq(f.Addresses, ",") {
+		if addr, err := netip.ParseAddr(text); err == nil {
+			p.Addresses = append(p.Addresses, addr)
+		}
+	}
+	return p
+}
+
+// grpcFacets are those of a node that is a gRPC client itself.
+func (n Node) grpcFacets(t resource.Type, c bearing) []Facet {
+	switch t {
+	case resource.ClusterType:
+		return append([]Facet{{Scope: ScopeStatic, GRPC: true}}, n.offering(c, Facet{GRPC: true})...)
+	case resource.EndpointType:
+		return append([]Facet{{Scope: ScopeStatic, GRPC: true}}, n.byPlace(c, n.endpointFacet(c))...)
+	case resource.ListenerType:
+		return []Facet{{Scope: ScopeTargets, GRPC: true, Namespace: n.Namespace, Domain: n.Domain, Egress: c.egress, Labels: c.labels}}
+	case resource.RouteType:
+		return []Facet{{Scope: ScopeTargets, GRPC: true, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// Package gateway has what the servers of Gateways say: where they listen, for which
+// hosts, and what their connections speak.
+package gateway
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// Speech is what the connections to a port of a gateway speak; they are all of
+// one sort.
+type Speech string
+
+const (
+	SpeaksHTTP Speech = "plaintext HTTP"
+	SpeaksTLS  Speech = "TLS"
+	SpeaksTCP  Speech = "plaintext TCP"
+)
+
+// SpeechOf tells what a server speaks, or why it cannot be.
+func SpeechOf(s *networking.Server) (how Speech, why string) {
+	switch protocol := strings.ToUpper(s.GetPort().GetProtocol()); protocol {
+	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB":
+		return SpeaksHTTP, ""
+	case "HTTPS", "TLS":
+		if s.GetTls() == nil {
+			return "", "protocol " + protocol + " needs tls"
+		}
+		return SpeaksTLS, ""
+	case "TCP", "MONGO", "MYSQL", "REDIS":
+		if s.GetTls() != nil {
+			return SpeaksTLS, ""
+		}
+		return SpeaksTCP, ""
+	default:
+		return "", fmt.Sprintf("protocol %q is none that a gateway can take", protocol)
+	}
+}
+
+// Bind is the address of the server; any IPv4 address where it names none.
+func Bind(s *networking.Server) (netip.Addr, error) {
+	if s.GetBind() == "" {
+		return netip.IPv4Unspecified(), nil
+	}
+	addr, err := netip.ParseAddr(s.GetBind())
+	if err != nil || addr.Zone() != "" {
+		return netip.Addr{}, fmt.Errorf("%q is no IP address", s.GetBind())
+	}
+	return addr.Unmap(), nil
+}
+
+// Host is a host of a server and whose VirtualServices may bind to it.
+type Host struct {
+	Namespace string // empty: any
+	Name      string // in lower case; may be a wildcard
+}
+
+// Hosts reads NAMESPACE/HOST, ./HOST, */HOST and HOST of a Gateway in the
+// namespace.
+func Hosts(hosts []string, own string) []Host {
+	var all []Host
+	for _, text := range hosts {
+		namespace, name, ok := strings.Cut(strings.ToLower(text), "/")
+		switch {
+		case !ok:
+			namespace, name = "", strings.ToLower(text)
+		case namespace == ".":
+			namespace = own
+		case namespace == "*":
+			namespace = ""
+		}
+		if name == "*" || resource.IsDomain(name) {
+			all = append(all, Host{namespace, name})
+		}
+	}
+	return all
+}
+
+// Admitted is the name under which a VirtualService of the namespace has the
+// host at the server: the narrower of the two names; empty: it has not.
+func (h Host) Admitted(host, namespace string) string {
+	switch {
+	case h.Namespace != "" && h.Namespace != namespace:
+		return ""
+	case resource.Covers(h.Name, host):
+		return host
+	case resource.Covers(host, h.Name):
+		return h.Name
+	}
+	return ""
+}
+
+// Kind is the kind of Gateways.
+var Kind = federation.Kind{Group: "networking.istio.io", Name: "Gateway"}
+
+// PassesOn tells that the server does not end TLS.
+func PassesOn(s *networking.Server) bool {
+	mode := s.GetTls().GetMode()
+	return mode == networking.ServerTLSSettings_PASSTHROUGH || mode == networking.ServerTLSSettings_AUTO_PASSTHROUGH
+}
