@@ -58,7 +58,7 @@ func (e LimitError) Error() string {
 	if e.Limit == "bytes" {
 		what = fmt.Sprintf("what is kept of the cluster takes more than %d bytes", e.Most)
 	}
-	return fmt.Sprintf("%s, its limit: what was known of it stays; remove objects, or raise %s in clusters[].limits or clusterLimits of the config file", what, e.Limit)
+	return fmt.Sprintf("%s, its limit: what was known of it stays; remove objects, or raise %s in clusters[].limits or clusterLimits of the config file, or in spec.limits of its Cluster object", what, e.Limit)
 }
 
 // Check returns a LimitError if the usage exceeds the limits.

@@ -38,7 +38,13 @@ type ClusterObject struct {
 	Network    NetworkID `json:"network,omitempty"`
 	Precedence int       `json:"precedence,omitempty"`
 	// Aliases are further names by which proxies and tokens may name the cluster.
-	Aliases    []string `json:"aliases,omitempty"`
+	Aliases []string `json:"aliases,omitempty"`
+	// Limits bound what the cluster may make the hub keep; see Limits.
+	Limits struct {
+		Objects int    `json:"objects,omitempty"`
+		Pages   int    `json:"pages,omitempty"`
+		Bytes   string `json:"bytes,omitempty"` // a quantity
+	} `json:"limits,omitzero"`
 	Kubernetes struct {
 		Context string `json:"context,omitempty"`
 	} `json:"kubernetes,omitzero"`

@@ -74,3 +74,23 @@ func TestR06LimitsOfClusters(t *testing.T) {
 		}
 	}
 }
+
+// TestR06ClusterObjectsSetLimits as the file does: what one does not set, all clusters
+// have. Other limits are another registry.
+func TestR06ClusterObjectsSetLimits(t *testing.T) {
+	spec := &federation.ClusterObject{Provider: federation.Mock}
+	spec.Limits.Objects, spec.Limits.Bytes = 9, "64Mi"
+	c, with := configOf("a", spec), surroundings{limits: federation.Limits{Objects: 7, Pages: 5}, logger: slog.New(slog.DiscardHandler)}
+	if got, want := with.limitsOf(c), (federation.Limits{Objects: 9, Pages: 5, Bytes: 64 << 20}); got != want {
+		t.Errorf("it has %+v, want %+v", got, want)
+	}
+	o := objectClusters{with: with}
+	before, err := o.registry(c, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Limits.Objects = 10
+	if after, err := o.registry(configOf("a", spec), ""); err != nil || after.Fingerprint == before.Fingerprint {
+		t.Errorf("with other limits it is the same registry, %v", err)
+	}
+}

@@ -109,6 +109,7 @@ func (o objectClusters) take(view *config.View, object *config.Object) {
 // configOf is what the object says in the words of the config file.
 func configOf(id federation.ClusterID, spec *federation.ClusterObject) clusterConfig {
 	c := clusterConfig{ID: id, Provider: spec.Provider, Network: spec.Network, Aliases: spec.Aliases}
+	c.Limits = limitsConfig{Objects: spec.Limits.Objects, Pages: spec.Limits.Pages, Bytes: spec.Limits.Bytes}
 	if spec.Precedence > 0 {
 		c.Precedence = &spec.Precedence
 	}

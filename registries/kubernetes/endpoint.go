@@ -11,13 +11,15 @@ import (
 
 // surroundings is what a service's endpoints are joined with.
 type surroundings struct {
-	pods    map[key]*pod
-	podsAt  references[netip.Addr, key]
-	absent  map[endpointID]absence // the service's endpoints whose pods are missing
-	now     time.Time
-	nodes   map[string]*node
-	vips    map[netip.Addr]key   // the cluster's own service addresses
-	network federation.NetworkID // of endpoints that name none
+	pods   map[key]*pod
+	podsAt references[netip.Addr, key]
+	absent map[endpointID]absence // the service's endpoints whose pods are missing
+	now    time.Time
+	nodes  map[string]*node
+	// defaults are what namespaces say of their services.
+	defaults map[key]*defaults
+	vips     map[netip.Addr]key   // the cluster's own service addresses
+	network  federation.NetworkID // of endpoints that name none
 }
 
 // joined is a service's contribution, and what to keep for the next time.
@@ -33,6 +35,9 @@ type joined struct {
 func join(s *service, of []*slice, in surroundings) joined {
 	shard := s.shard
 	out := joined{shard: &shard}
+	if s.byNamespace {
+		shard.TrafficDistribution = in.defaults[key{Name: s.k.Namespace}].distributes()
+	}
 	if shard.Resolution == federation.DNSLB {
 		shard.Endpoints = slices.Clone(shard.Endpoints)
 		for i := range shard.Endpoints {

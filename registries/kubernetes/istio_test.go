@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries/registrytest"
@@ -30,6 +33,59 @@ func TestR85TrafficDistributionByAnnotation(t *testing.T) {
 			wantProblems(t, e, want)
 		})
 	}
+}
+
+// TestR85TrafficDistributionOfTheNamespace counts for Services that do not say it
+// themselves, and follows the annotation.
+func TestR85TrafficDistributionOfTheNamespace(t *testing.T) {
+	space := func(name, wish string) *defaults {
+		return parseDefaults(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotationDistribution: wish}}})
+	}
+	own := strings.NewReplacer("name: web", "name: own", "spec: {", "spec: {trafficDistribution: PreferClose, ").Replace(plainService)
+	m := newModel("")
+	m.set(space("bank", "PreferClose"))
+	world(t, m, plainService+"\n---\n"+own)
+	want := func(web string) {
+		t.Helper()
+		e := full(m)
+		for host, want := range map[string]string{"web": web, "own": "PreferClose"} {
+			if got := shardOf(t, e, host+".shop.svc.cluster.local").TrafficDistribution; got != want {
+				t.Errorf("%s has %q, want %q", host, got, want)
+			}
+		}
+		sameAsFromNothing(t, m)
+	}
+	want("")
+	m.set(space("shop", "prefersamezone"))
+	want("PreferSameZone")
+	m.set(space("shop", "Nearby"))
+	wantProblems(t, full(m), map[string]string{"Namespace shop metadata.annotations[networking.istio.io/traffic-distribution]": `"Nearby" is not known`})
+	m.remove(kindNamespaces, key{Name: "shop"})
+	want("")
+	wantProblems(t, full(m), map[string]string{})
+}
+
+// TestR85RealNamespacesSayTheDistribution asks a real API server.
+func TestR85RealNamespacesSayTheDistribution(t *testing.T) {
+	r := newRig(t, testbed.KubeOptions{})
+	space := func(annotations string) {
+		r.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: near, annotations: {" + annotations + "}}\n")
+	}
+	space("")
+	r.kube.Apply("apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: near}\nspec: {ports: [{name: http, port: 80}]}\n")
+	heard, _ := registrytest.Start(t, r)
+	becomes := func(want string) {
+		t.Helper()
+		heard.Wait(t, "the distribution "+want, func(v registrytest.View) bool {
+			s := v.Services[federation.ServiceKey{Hostname: "web.near.svc.cluster.local", Namespace: "near"}]
+			return s != nil && s.TrafficDistribution == want
+		})
+	}
+	becomes("")
+	space("networking.istio.io/traffic-distribution: PreferClose")
+	becomes("PreferClose")
+	space("networking.istio.io/traffic-distribution: null")
+	becomes("")
 }
 
 // TestR85Localities: the pod's own label, else the node's labels, of which the

@@ -21,6 +21,7 @@ type model struct {
 	slices   map[key]*slice
 	pods     map[key]*pod
 	nodes    map[string]*node
+	defaults map[key]*defaults // of namespaces
 	vips     map[netip.Addr]key
 
 	slicesOf   references[key, key]        // service → slices
@@ -54,7 +55,7 @@ type sent struct {
 func newModel(configured federation.NetworkID) *model {
 	return &model{
 		configured: configured, named: map[string]federation.NetworkID{},
-		services: map[key]*service{}, slices: map[key]*slice{}, pods: map[key]*pod{}, nodes: map[string]*node{}, vips: map[netip.Addr]key{},
+		services: map[key]*service{}, slices: map[key]*slice{}, pods: map[key]*pod{}, nodes: map[string]*node{}, defaults: map[key]*defaults{}, vips: map[netip.Addr]key{},
 		slicesOf: references[key, key]{}, podSlices: references[key, key]{}, nodePods: references[string, key]{},
 		nodeSlices: references[string, key]{}, ipSlices: references[netip.Addr, key]{}, podsAt: references[netip.Addr, key]{},
 		absent: map[key]map[endpointID]absence{}, due: map[key]time.Time{}, now: time.Now,
@@ -73,7 +74,7 @@ func (m *model) network() federation.NetworkID {
 }
 
 func (m *model) surroundings() surroundings {
-	return surroundings{pods: m.pods, podsAt: m.podsAt, now: m.now(), nodes: m.nodes, vips: m.vips, network: m.network()}
+	return surroundings{pods: m.pods, podsAt: m.podsAt, now: m.now(), nodes: m.nodes, defaults: m.defaults, vips: m.vips, network: m.network()}
 }
 
 func (m *model) take(o object) {
@@ -90,6 +91,9 @@ func (m *model) take(o object) {
 	case *node:
 		m.putNode(o.k.Name, o)
 		m.problems.set("Node "+o.k.Name, o.problems)
+	case *defaults:
+		m.putDefaults(o.k, o)
+		m.problems.set("defaults of Namespace "+o.k.Name, o.problems)
 	case *namespace:
 		m.named[o.k.Name] = o.network
 		m.setNetwork(cmp.Or(m.named[system], m.named[istioSystem]))
@@ -113,6 +117,9 @@ func (m *model) remove(kind kind, k key) {
 	case kindNodes:
 		m.putNode(k.Name, nil)
 		m.problems.set("Node "+k.Name, nil)
+	case kindNamespaces:
+		m.putDefaults(k, nil)
+		m.problems.set("defaults of Namespace "+k.Name, nil)
 	case kindIstioNamespace:
 		delete(m.named, istioSystem)
 		m.setNetwork(m.named[system])
@@ -196,6 +203,21 @@ func (m *model) putNode(name string, n *node) {
 	m.touchSlices(m.nodeSlices[name])
 }
 
+// putDefaults ignores what changes nothing, such as other labels.
+func (m *model) putDefaults(k key, d *defaults) {
+	old := m.defaults[k]
+	swap(&m.used[kindNamespaces], old, d)
+	put(m.defaults, k, d)
+	if old.distributes() == d.distributes() {
+		return
+	}
+	for service := range m.services {
+		if service.Namespace == k.Name {
+			m.dirtyServices[service] = struct{}{}
+		}
+	}
+}
+
 // setNetwork takes the network that the cluster names itself.
 func (m *model) setNetwork(id federation.NetworkID) {
 	if m.cluster.Network == id {
@@ -249,6 +271,8 @@ func (m *model) kept(kind kind) map[key]string {
 			out[key{Name: name}] = n.version
 		}
 		return out
+	case kindNamespaces:
+		return versions(m.defaults)
 	case kindIstioNamespace:
 		if _, there := m.named[istioSystem]; there {
 			return map[key]string{{Name: istioSystem}: ""}

@@ -192,6 +192,9 @@ func sameAsFromNothing(t *testing.T, m *model) {
 	for _, o := range m.nodes {
 		again.set(o)
 	}
+	for _, o := range m.defaults {
+		again.set(o)
+	}
 	for _, o := range m.slices {
 		again.set(o)
 	}

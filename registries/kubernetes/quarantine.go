@@ -31,8 +31,8 @@ type subject struct {
 }
 
 func (p subject) String() string {
-	names := [kinds]string{kindServices: "Service", kindSlices: "EndpointSlice", kindPods: "Pod", kindNodes: "Node", kindNamespace: "Namespace", kindIstioNamespace: "Namespace"}
-	if p.kind == kindNodes || p.kind >= kindNamespace {
+	names := [kinds]string{kindServices: "Service", kindSlices: "EndpointSlice", kindPods: "Pod", kindNodes: "Node", kindNamespaces: "Namespace", kindNamespace: "Namespace", kindIstioNamespace: "Namespace"}
+	if p.kind >= kindNodes {
 		return names[p.kind] + " " + p.k.Name
 	}
 	return names[p.kind] + " " + p.k.String()
@@ -80,6 +80,8 @@ func kindOf(o object) kind {
 		return kindPods
 	case *node:
 		return kindNodes
+	case *defaults:
+		return kindNamespaces
 	case *namespace:
 		if o.base().k.Name == istioSystem {
 			return kindIstioNamespace

@@ -20,6 +20,7 @@ const (
 	kindSlices
 	kindPods
 	kindNodes
+	kindNamespaces     // all, for what they say of their Services; the account need not see them
 	kindNamespace      // kube-system
 	kindIstioNamespace // istio-system, which the account need not see
 	kinds              // how many there are
@@ -52,6 +53,7 @@ func resources(c clientset.Interface, domain string) []resource {
 		define(kindSlices, "endpointslices.discovery.k8s.io", "", discovery.EndpointSlices(all), func(in *discoveryv1.EndpointSlice) object { return parseSlice(in) }),
 		define(kindPods, "pods", alive(), core.Pods(all), func(in *corev1.Pod) object { return parsePod(in) }),
 		define(kindNodes, "nodes", "", core.Nodes(), func(in *corev1.Node) object { return parseNode(in) }),
+		optional(define(kindNamespaces, "namespaces", "", core.Namespaces(), func(in *corev1.Namespace) object { return parseDefaults(in) })),
 		define(kindNamespace, "namespaces", only(system), core.Namespaces(), func(in *corev1.Namespace) object { return parseNamespace(in) }),
 		optional(define(kindIstioNamespace, "namespaces", only(istioSystem), core.Namespaces(), func(in *corev1.Namespace) object { return parseNamespace(in) })),
 	}

@@ -28,6 +28,8 @@ type service struct {
 	service  federation.ServiceKey
 	shard    federation.Shard // without endpoints, but for ExternalName
 	notReady bool             // publishNotReadyAddresses
+	// byNamespace: the service says nothing of the distribution of its traffic.
+	byNamespace bool
 }
 
 // parseService translates all that the Service says itself. domain is the
@@ -49,9 +51,11 @@ func parseService(in *corev1.Service, domain string) *service {
 	}
 	switch {
 	case value(in.Spec.TrafficDistribution, "") != "":
-		out.distribution(*in.Spec.TrafficDistribution, "spec.trafficDistribution", &n)
+		out.shard.TrafficDistribution = distribution(*in.Spec.TrafficDistribution, "spec.trafficDistribution", &n)
 	case in.Annotations[annotationDistribution] != "":
-		out.distribution(distributionNamed(in.Annotations[annotationDistribution]), "metadata.annotations["+annotationDistribution+"]", &n)
+		out.shard.TrafficDistribution = annotated(in.Annotations, &n)
+	default:
+		out.byNamespace = true
 	}
 	if in.Spec.Type == corev1.ServiceTypeExternalName {
 		out.external(in.Spec.ExternalName, &n)
@@ -73,9 +77,8 @@ func noteInternalPolicy(in *corev1.Service, n *notes) {
 	}
 }
 
-// distribution takes how near the endpoints are to be to their callers.
-func (s *service) distribution(wish, field string, n *notes) {
-	s.shard.TrafficDistribution = wish
+// distribution is how near the endpoints are to be to their callers.
+func distribution(wish, field string, n *notes) string {
 	switch wish {
 	case "", corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone:
 	case corev1.ServiceTrafficDistributionPreferSameNode:
@@ -83,6 +86,12 @@ func (s *service) distribution(wish, field string, n *notes) {
 	default:
 		n.add(codeDistribute, field, "%s is not known: use PreferSameZone", quote(wish))
 	}
+	return wish
+}
+
+// annotated is the distribution that an annotation of a Service or Namespace names.
+func annotated(annotations map[string]string, n *notes) string {
+	return distribution(distributionNamed(annotations[annotationDistribution]), "metadata.annotations["+annotationDistribution+"]", n)
 }
 
 // distributionNamed is the value that an annotation means: Istio ignores its case.

@@ -86,6 +86,21 @@ func TestAdmitKnowsWhatWas(t *testing.T) {
 	}
 }
 
+// TestR06LimitsOfClusterObjects: a limit that is none is refused when it is applied.
+func TestR06LimitsOfClusterObjects(t *testing.T) {
+	set := load(t)
+	for limits, want := range map[string]string{
+		`{"objects":9,"pages":3,"bytes":"64Mi"}`: "", `{"bytes":"1e9"}`: "", `{}`: "",
+		`{"objects":0}`: "# INVALID spec.limits.objects\n", `{"pages":-1}`: "# INVALID spec.limits.pages\n", `{"bytes":"0"}`: "# INVALID spec.limits.bytes\n",
+		`{"bytes":"much"}`: "# INVALID spec.limits.bytes\n",
+	} {
+		_, problems := set.Admit(fromJSON(t, `{"apiVersion":"isthmus.dev/v1","kind":"Cluster","metadata":{"name":"c1"},"spec":{"provider":"Mock","limits":`+limits+`}}`), nil)
+		if got := summary(problems); got != want {
+			t.Errorf("%s: %q, want %q", limits, got, want)
+		}
+	}
+}
+
 func TestAdmitTellsWhatIsMeant(t *testing.T) {
 	set := load(t)
 	for _, c := range []struct{ object, says string }{
