@@ -70,7 +70,7 @@ func (f *Folder) Close() error { return f.root.Close() }
 
 // Run follows the folder until the context ends and then returns nil.
 func (f *Folder) Run(ctx context.Context) error {
-	folders := watch.Open(watch.Options{What: "folder of secrets", Settle: f.options.Settle, Poll: f.options.Poll, Logger: f.options.Logger})
+	folders := watch.Open(watch.Options{Dir: f.dir, Settle: f.options.Settle, Poll: f.options.Poll, Logger: f.options.Logger})
 	defer folders.Close()
 	for again := true; ctx.Err() == nil; again = f.look() {
 		folders.Follow(f.folders()...)

@@ -16,7 +16,7 @@ import (
 
 // Options say what is watched. All fields are needed.
 type Options struct {
-	What   string        // for the log: "folder of kubeconfigs"
+	Dir    string        // for the log: the folder, or the one that holds them all
 	Settle time.Duration // how long a file must be left alone to count as whole
 	Poll   time.Duration // a look is due at least this often, whatever the file system says
 	Logger *slog.Logger
@@ -74,7 +74,7 @@ func (f *Folders) Follow(paths ...string) {
 func (f *Folders) warn(err error) {
 	if !f.warned {
 		f.warned = true
-		f.o.Logger.Warn("the file system gives no notice of changes; they are found by polling", "what", f.o.What, "interval", f.o.Poll, "err", err)
+		f.o.Logger.Warn("the file system gives no notice of changes; they are found by polling", "dir", f.o.Dir, "interval", f.o.Poll, "err", err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func open(t *testing.T) (*Folders, *bytes.Buffer) {
 	t.Helper()
 	log := &bytes.Buffer{}
-	f := Open(Options{What: "folder", Settle: time.Millisecond, Poll: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	f := Open(Options{Dir: "folder", Settle: time.Millisecond, Poll: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	t.Cleanup(f.Close)
 	return f, log
 }

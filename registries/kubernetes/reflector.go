@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -40,6 +41,9 @@ type reflector struct {
 	check  bool                              // list again when a watch is renewed
 	say    func(context.Context, event) bool // false when the context ended
 
+	log *slog.Logger
+
+	lacking bool   // it was logged that the account may not list them
 	version string // to go on from; "" needs a list
 	epoch   uint64
 	pauses  retry.Backoff
@@ -141,6 +145,10 @@ func (r *reflector) follow(ctx context.Context, s session) error {
 // without goes on as if there were nothing of the kind, until it is time to list
 // again.
 func (r *reflector) without(ctx context.Context) error {
+	if !r.lacking {
+		r.lacking = true
+		r.log.Info("reading the cluster without objects that the account may not list", slog.String("kind", r.name))
+	}
 	if r.say(ctx, listed{kind: r.kind, epoch: r.epoch}) && r.say(ctx, followed{kind: r.kind}) {
 		retry.Sleep(ctx, r.renew)
 	}

@@ -106,7 +106,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 	for _, res := range resources(r.options.Client, r.options.DomainSuffix) {
 		res.read = contained(res.kind, r.poisoned(res.kind, res.read))
 		f := &reflector{
-			resource: res, gate: r.gate, budget: r.budget, tries: r.tries, page: r.options.PageSize, say: say,
+			resource: res, log: r.log, gate: r.gate, budget: r.budget, tries: r.tries, page: r.options.PageSize, say: say,
 			renew: r.options.Reconcile, check: r.options.Reconcile > 0,
 			pauses: retry.Backoff{First: time.Second, Longest: longestPause},
 		}

@@ -74,7 +74,7 @@ func (s *Source) Kinds() []federation.Kind { return s.o.Kinds }
 // Run is part of config.Source. It runs once at a time; what was good in the run
 // before stays. The first Update waits until the folder can be read.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
-	folders := watch.Open(watch.Options{What: "folder of configuration", Settle: s.o.Settle, Poll: s.o.Poll, Logger: s.o.Logger})
+	folders := watch.Open(watch.Options{Dir: s.o.Dir, Settle: s.o.Settle, Poll: s.o.Poll, Logger: s.o.Logger})
 	defer folders.Close()
 	first := true
 	s.tree.said = nil
