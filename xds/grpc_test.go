@@ -318,9 +318,12 @@ func TestGRPCClientComesByMutualTLS(t *testing.T) {
 	p.creds = strings.ReplaceAll(`{"type": "tls", "config": {"certificate_file": "DIR/cert.pem", "private_key_file": "DIR/key.pem", "ca_certificate_file": "DIR/ca.pem"}}`, "DIR", dir)
 	p.set(backedBy("web", all))
 	awaitAnswers(t, p.dial("web:80"), all[0])
-	for proxy := range p.fleet.Latest().Proxies() {
-		if s := proxy.Sync[xdstest.EDS]; s.State != fleet.Synced || !strings.HasPrefix(proxy.UserAgent, "gRPC") {
-			t.Errorf("%s, a %s, is %+v", proxy.NodeID, proxy.UserAgent, s)
+	(&hub{t: t, fleet: p.fleet}).eventually("every client is synced and says what it is", func(v *fleet.Value) bool {
+		for proxy := range v.Proxies() {
+			if proxy.Sync[xdstest.EDS].State != fleet.Synced || !strings.HasPrefix(proxy.UserAgent, "gRPC") {
+				return false
+			}
 		}
-	}
+		return true
+	})
 }

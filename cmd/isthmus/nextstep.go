@@ -69,6 +69,10 @@ func answerStep(code string) string {
 	return "if the hub is of another version than this program (\"isthmus version\"), use the program of its version"
 }
 
+// sentFirst is in net/http's error for a server that sends before it is asked, as one
+// of HTTP/2 does. Whether that or a malformed response is found first, is a race.
+const sentFirst = "readLoopPeekFailLocked: %!w(<nil>)"
+
 func unreachableStep(err error) string {
 	var unknownCA x509.UnknownAuthorityError
 	var wrongName x509.HostnameError
@@ -85,7 +89,7 @@ func unreachableStep(err error) string {
 		return "connect to a name in the hub's certificate (--server), and check that the certificate has not expired"
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return "the hub uses plaintext there; use http:// in --server"
-	case strings.Contains(err.Error(), "malformed HTTP response"):
+	case strings.Contains(err.Error(), "malformed HTTP response"), strings.Contains(err.Error(), sentFirst):
 		return "this is not GraphQL, but perhaps the hub's xDS address; use that of --graphql-addr, by default port 8080"
 	case strings.Contains(err.Error(), "remote error: tls:"):
 		return "the hub requires a client certificate signed by a CA of its --tls-client-ca; name it with --tls-cert and --tls-key"

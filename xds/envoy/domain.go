@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
@@ -20,8 +21,10 @@ import (
 // spell writes a name for a port.
 func (b *builder) claimDomains(hosts []*httpHost, spell func(domain string, port uint16) []string) {
 	c := domainClaims{owners: map[string]*httpHost{}, own: map[string]*httpHost{}}
-	for _, names := range []func(*httpHost) []string{b.ownFullNames, b.ownShortNames} {
-		eachDomain(hosts, names, spell, c.reserve)
+	if foreign := func(h *httpHost) bool { return !b.isOwnHost(h) }; slices.ContainsFunc(hosts, foreign) {
+		for _, names := range []func(*httpHost) []string{b.ownFullNames, b.ownShortNames} {
+			eachDomain(hosts, names, spell, c.reserve)
+		}
 	}
 	for _, names := range []func(*httpHost) []string{fullNames, aliasNames, b.localVIPs, b.shortNames, b.shortAliases, b.podNames, b.foreignVIPs} {
 		eachDomain(hosts, names, spell, func(h *httpHost, domain string) { b.claim(c, h, domain) })
