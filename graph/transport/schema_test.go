@@ -132,7 +132,7 @@ func (f *fakeSchema) subscribe(ctx context.Context, field *ast.Field) graphql.Re
 				if !open {
 					return nil
 				}
-				if event.Err() != nil {
+				if ctx.Err() != nil || event.Err() != nil { // ended is told when the first one ends
 					f.feed <- text // Nobody hears this one any more: it is for the next.
 					return nil
 				}
