@@ -94,6 +94,19 @@ func (c *Client) Proxies(ctx context.Context) iter.Seq2[ProxySummary, error] {
 	})
 }
 
+// SentResources yields what the latest stream of a proxy was sent of a type, or the one
+// resource of the name; with content only where asked for.
+func (c *Client) SentResources(ctx context.Context, nodeID, typeURL string, name *string, content bool) iter.Seq2[SentResource, error] {
+	return all(func(after *string) (page[SentResource], error) {
+		answer, err := ProxyConfig(ctx, c, nodeID, []string{typeURL}, name, after, content)
+		if err != nil || answer.Proxy == nil || len(answer.Proxy.Config) == 0 {
+			return page[SentResource]{}, err
+		}
+		found := answer.Proxy.Config[0].Resources
+		return page[SentResource]{found.Nodes, found.PageInfo}, nil
+	})
+}
+
 // History yields what was done to the configuration, the newest first.
 func (c *Client) History(ctx context.Context) iter.Seq2[ConfigStep, error] {
 	return all(func(after *string) (page[ConfigStep], error) {

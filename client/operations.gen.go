@@ -2114,6 +2114,15 @@ type ProxiesResponse struct {
 // GetProxies returns ProxiesResponse.Proxies, and is useful for accessing the field via an interface.
 func (v *ProxiesResponse) GetProxies() *ProxyPage { return v.Proxies }
 
+// ProxyConfigResponse is returned by ProxyConfig on success.
+type ProxyConfigResponse struct {
+	// One connected proxy, or null. If it has several streams, the latest one.
+	Proxy *ProxyWithConfig `json:"proxy"`
+}
+
+// GetProxy returns ProxyConfigResponse.Proxy, and is useful for accessing the field via an interface.
+func (v *ProxyConfigResponse) GetProxy() *ProxyWithConfig { return v.Proxy }
+
 // ProxyDetailsResponse is returned by ProxyDetails on success.
 type ProxyDetailsResponse struct {
 	// One connected proxy, or null. If it has several streams, the latest one.
@@ -2275,6 +2284,18 @@ var AllProxyType = []ProxyType{
 	ProxyTypeIngress,
 	ProxyTypeRouter,
 }
+
+// ProxyWithConfig includes the requested fields of the GraphQL type Proxy.
+// The GraphQL type's documentation follows.
+//
+// One stream of a proxy, or of another xDS client, that is connected to the hub. A proxy with several streams is listed once for each.
+type ProxyWithConfig struct {
+	// What it was sent and what it accepted, for each resource type that it requested.
+	Config []SentType `json:"config"`
+}
+
+// GetConfig returns ProxyWithConfig.Config, and is useful for accessing the field via an interface.
+func (v *ProxyWithConfig) GetConfig() []SentType { return v.Config }
 
 // Ref includes the GraphQL fields of ObjectRef requested by the fragment Ref.
 // The GraphQL type's documentation follows.
@@ -2565,6 +2586,72 @@ var AllRouterMode = []RouterMode{
 	RouterModeStandard,
 	RouterModeSniDnat,
 }
+
+// SentPage includes the requested fields of the GraphQL type ProxyResourceConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of the resources of a proxy.
+type SentPage struct {
+	// The position of the page.
+	PageInfo PageEnd `json:"pageInfo"`
+	// The resources of this page.
+	Nodes []SentResource `json:"nodes"`
+}
+
+// GetPageInfo returns SentPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *SentPage) GetPageInfo() PageEnd { return v.PageInfo }
+
+// GetNodes returns SentPage.Nodes, and is useful for accessing the field via an interface.
+func (v *SentPage) GetNodes() []SentResource { return v.Nodes }
+
+// SentResource includes the requested fields of the GraphQL type ProxyResource.
+// The GraphQL type's documentation follows.
+//
+// One resource of a proxy. If what was sent is not what was accepted, the proxy has not responded yet, or it rejected the resource.
+type SentResource struct {
+	// The name of the resource.
+	Name string `json:"name"`
+	// The version of what was sent last; null if the proxy was told that the resource is gone.
+	VersionSent *string `json:"versionSent"`
+	// The version that the proxy accepted last; null if it has accepted none.
+	VersionAcked *string `json:"versionAcked"`
+	// What was sent last, as JSON. Secrets, and fields that Envoy marks as sensitive, are left out or redacted. Null for secrets, and for what the proxy has from an earlier stream and the hub no longer has.
+	Sent *string `json:"sent"`
+	// What the proxy accepted last, as JSON, under the same rules.
+	Acked *string `json:"acked"`
+}
+
+// GetName returns SentResource.Name, and is useful for accessing the field via an interface.
+func (v *SentResource) GetName() string { return v.Name }
+
+// GetVersionSent returns SentResource.VersionSent, and is useful for accessing the field via an interface.
+func (v *SentResource) GetVersionSent() *string { return v.VersionSent }
+
+// GetVersionAcked returns SentResource.VersionAcked, and is useful for accessing the field via an interface.
+func (v *SentResource) GetVersionAcked() *string { return v.VersionAcked }
+
+// GetSent returns SentResource.Sent, and is useful for accessing the field via an interface.
+func (v *SentResource) GetSent() *string { return v.Sent }
+
+// GetAcked returns SentResource.Acked, and is useful for accessing the field via an interface.
+func (v *SentResource) GetAcked() *string { return v.Acked }
+
+// SentType includes the requested fields of the GraphQL type ProxyConfig.
+// The GraphQL type's documentation follows.
+//
+// What a proxy was sent of one resource type.
+type SentType struct {
+	// The type URL.
+	TypeUrl string `json:"typeUrl"`
+	// The resources that the proxy was sent or accepted, sorted by name. The default page size is 50; a page of large resources has fewer.
+	Resources SentPage `json:"resources"`
+}
+
+// GetTypeUrl returns SentType.TypeUrl, and is useful for accessing the field via an interface.
+func (v *SentType) GetTypeUrl() string { return v.TypeUrl }
+
+// GetResources returns SentType.Resources, and is useful for accessing the field via an interface.
+func (v *SentType) GetResources() SentPage { return v.Resources }
 
 // ServiceByNameResponse is returned by ServiceByName on success.
 type ServiceByNameResponse struct {
@@ -3452,6 +3539,30 @@ func (v *__ProxiesInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ProxiesInput.After, and is useful for accessing the field via an interface.
 func (v *__ProxiesInput) GetAfter() *string { return v.After }
+
+// __ProxyConfigInput is used internally by genqlient
+type __ProxyConfigInput struct {
+	NodeID  string   `json:"nodeID"`
+	Types   []string `json:"types"`
+	Name    *string  `json:"name"`
+	After   *string  `json:"after"`
+	Content bool     `json:"content"`
+}
+
+// GetNodeID returns __ProxyConfigInput.NodeID, and is useful for accessing the field via an interface.
+func (v *__ProxyConfigInput) GetNodeID() string { return v.NodeID }
+
+// GetTypes returns __ProxyConfigInput.Types, and is useful for accessing the field via an interface.
+func (v *__ProxyConfigInput) GetTypes() []string { return v.Types }
+
+// GetName returns __ProxyConfigInput.Name, and is useful for accessing the field via an interface.
+func (v *__ProxyConfigInput) GetName() *string { return v.Name }
+
+// GetAfter returns __ProxyConfigInput.After, and is useful for accessing the field via an interface.
+func (v *__ProxyConfigInput) GetAfter() *string { return v.After }
+
+// GetContent returns __ProxyConfigInput.Content, and is useful for accessing the field via an interface.
+func (v *__ProxyConfigInput) GetContent() bool { return v.Content }
 
 // __ProxyDetailsInput is used internally by genqlient
 type __ProxyDetailsInput struct {
@@ -5039,6 +5150,63 @@ func Proxies(
 	}
 
 	data_ = &ProxiesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ProxyConfig.
+const ProxyConfig_Operation = `
+query ProxyConfig ($nodeID: String!, $types: [String!], $name: String, $after: String, $content: Boolean!) {
+	proxy(nodeID: $nodeID) {
+		config(types: $types) {
+			typeUrl
+			resources(first: 500, after: $after, name: $name) {
+				pageInfo {
+					hasNextPage
+					endCursor
+				}
+				nodes {
+					name
+					versionSent
+					versionAcked
+					sent @include(if: $content)
+					acked @include(if: $content)
+				}
+			}
+		}
+	}
+}
+`
+
+func ProxyConfig(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	nodeID string,
+	types []string,
+	name *string,
+	after *string,
+	content bool,
+) (data_ *ProxyConfigResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ProxyConfig",
+		Query:  ProxyConfig_Operation,
+		Variables: &__ProxyConfigInput{
+			NodeID:  nodeID,
+			Types:   types,
+			Name:    name,
+			After:   after,
+			Content: content,
+		},
+	}
+
+	data_ = &ProxyConfigResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -4,6 +4,7 @@ package graph
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -40,12 +41,19 @@ type Explainer interface {
 	Explain(s *federation.Snapshot, proxy string, host federation.Hostname, port uint16) ([]federation.Explanation, bool)
 }
 
+// Inspector knows what proxies were sent.
+type Inspector interface {
+	// Sent returns the resources of a type that a stream was sent or accepted, by name.
+	Sent(stream fleet.Key, typeURL string) []fleet.SentResource
+}
+
 // Options are what the contract is answered from. Snapshots is needed.
 type Options struct {
 	Snapshots Snapshots
 	Counters  Counters  // nil: unknown.
 	Fleet     Fleet     // nil: no proxies.
 	Explainer Explainer // nil: knows no proxy.
+	Inspector Inspector // nil: knows no proxy.
 	Config    Config
 	Clusters  Clusters  // nil: no cluster can be attached.
 	Authority Authority // nil: nobody signs.
@@ -97,12 +105,13 @@ type view struct {
 	snapshot func() *federation.Snapshot
 	fleet    func() *fleet.Value
 	config   func() *config.View // nil: there is no configuration
+	spent    *atomic.Int64       // bytes of resources of proxies that were written
 }
 
 // viewOf reads everything when it is first needed: an event of a subscription speaks
 // of what is there when it is written.
 func viewOf(o Options) view {
-	seen := view{fleet: sync.OnceValue(o.Fleet.Latest), snapshot: sync.OnceValue(o.Snapshots.Latest)}
+	seen := view{spent: new(atomic.Int64), fleet: sync.OnceValue(o.Fleet.Latest), snapshot: sync.OnceValue(o.Snapshots.Latest)}
 	if objects := o.Config.Objects; objects != nil {
 		seen.config = sync.OnceValue(objects.Latest)
 	}
@@ -160,7 +169,12 @@ func (r *resolver) Cluster() generated.ClusterResolver           { return cluste
 func (r *resolver) Service() generated.ServiceResolver           { return serviceResolver{} }
 func (r *resolver) ConfigObject() generated.ConfigObjectResolver { return objectResolver{r} }
 func (r *resolver) ObjectRef() generated.ObjectRefResolver       { return refResolver{r} }
-func (r *resolver) Rollout() generated.RolloutResolver           { return rolloutResolver{} }
+func (r *resolver) Proxy() generated.ProxyResolver               { return proxyResolver{r} }
+func (r *resolver) ProxyConfig() generated.ProxyConfigResolver   { return sentResolver{r} }
+func (r *resolver) ProxyResource() generated.ProxyResourceResolver {
+	return sentResourceResolver{}
+}
+func (r *resolver) Rollout() generated.RolloutResolver { return rolloutResolver{} }
 func (r *resolver) ConfigObjectStatus() generated.ConfigObjectStatusResolver {
 	return statusResolver{}
 }

@@ -3,6 +3,7 @@ package xds
 import (
 	"iter"
 	"math/bits"
+	"sync"
 
 	"isthmus.dev/isthmus/federation/fleet"
 )
@@ -21,14 +22,17 @@ type page struct {
 
 // slots are what one stream knows of the resources of a type: a pointer for each,
 // and more only for those that the client has not accepted as they were told
-// last. They are for one goroutine.
+// last. They are for one goroutine, but for shown.
 type slots struct {
 	names   *nameTable
 	account *account
-	excess  error            // why the account does not take what the client asks for
-	pages   []*page          // by number / pageSize; nil: nothing is kept of these
-	open    map[uint32]entry // not accepted as they were told last
-	named   int              // names that are subscribed to
+	// mu is held while pages, what is sent of them, and open are changed: others look at
+	// these (see shown), and nobody but the stream's goroutine changes them.
+	mu     sync.Mutex
+	excess error            // why the account does not take what the client asks for
+	pages  []*page          // by number / pageSize; nil: nothing is kept of these
+	open   map[uint32]entry // not accepted as they were told last
+	named  int              // names that are subscribed to
 	// published is the set of these as somebody else may read it; nil: it is to be made.
 	published fleet.Numbers
 }
@@ -126,6 +130,8 @@ func (s *slots) at(p *page, number uint32) entry {
 
 // claim puts what the client says it has.
 func (s *slots) claim(name, version string) *resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	p, number := s.hold(name)
 	c := claimed(s.names.name(number), version)
 	p.sent[number%pageSize] = c
@@ -133,6 +139,8 @@ func (s *slots) claim(name, version string) *resource {
 }
 
 func (s *slots) put(name string, e entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if p, _ := s.find(name); p == nil && e == (entry{}) {
 		return
 	}
@@ -203,6 +211,8 @@ func (s *slots) allNamed() iter.Seq[string] {
 
 // subscribe notes that the name is subscribed to; false: it was already.
 func (s *slots) subscribe(name string) (added bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	p, number := s.hold(name)
 	if p.named&bit(number) != 0 {
 		return false
@@ -214,6 +224,8 @@ func (s *slots) subscribe(name string) (added bool) {
 }
 
 func (s *slots) unsubscribe(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	p, number := s.find(name)
 	if p == nil || p.named&bit(number) == 0 {
 		return
@@ -261,6 +273,8 @@ func (s *slots) without(names []string) []string {
 }
 
 func (s *slots) rewarm(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	p, number := s.hold(name)
 	p.rewarm |= bit(number)
 }
@@ -276,6 +290,8 @@ func (s *slots) allRewarmed() iter.Seq[string] {
 
 // forgetRewarm forgets it of one name, or of all.
 func (s *slots) forgetRewarm(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if p, number := s.find(name); p != nil && p.rewarm&bit(number) != 0 {
 		p.rewarm &^= bit(number)
 		s.tidy(p, number)
@@ -283,6 +299,8 @@ func (s *slots) forgetRewarm(name string) {
 }
 
 func (s *slots) forgetAllRewarm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for number, p := range s.numbered(func(p *page) uint64 { return p.rewarm }) {
 		p.rewarm &^= bit(number)
 		s.tidy(p, number)
@@ -291,6 +309,8 @@ func (s *slots) forgetAllRewarm() {
 
 // close lets go of all names.
 func (s *slots) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for number, p := range s.held() {
 		s.letGo(p, number)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -47,6 +48,9 @@ type stream struct {
 	held    map[envoy.Type][]groupKey
 	rate    *rate.Limiter
 
+	looking sync.Mutex            // guards told
+	told    map[envoy.Type]*slots // of the session, for others to look at
+
 	published map[envoy.Type]*fleet.Delivery
 	served    bool   // upTo is set
 	upTo      uint64 // version that was published
@@ -74,7 +78,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 	defer s.options.Traffic.Streams(protocolOf(delta), -1)
 	st := &stream{
 		server: s, grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1),
-		out: make(chan frame), written: make(chan error, 1), published: map[envoy.Type]*fleet.Delivery{}, held: map[envoy.Type][]groupKey{},
+		out: make(chan frame), written: make(chan error, 1), published: map[envoy.Type]*fleet.Delivery{}, told: map[envoy.Type]*slots{}, held: map[envoy.Type][]groupKey{},
 		log: s.options.Logger, refused: map[string]struct{}{},
 	}
 	// The handler's return ends the gRPC stream, and with it both goroutines.
@@ -316,6 +320,7 @@ func (st *stream) take(m message) error {
 	if sub == nil {
 		return nil
 	}
+	st.show(sub)
 	if m.kind == envoy.SecretType {
 		st.secrets.ask(m.names)
 		st.noteRefused(m.names)

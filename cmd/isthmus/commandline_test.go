@@ -1,10 +1,15 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 const externalShop = `apiVersion: networking.istio.io/v1
@@ -171,5 +176,46 @@ func TestR44ExplainAndStatus(t *testing.T) {
 	}
 	if code, _, errText := command(t, "explain", "web-1.shop", "hello"); code != exitUsage || !strings.Contains(errText, "HOST:PORT") {
 		t.Errorf("exit %d: %s", code, errText)
+	}
+}
+
+// proxy config shows the very resources that a proxy was sent, and nothing else.
+func TestR44ProxyConfigPrintsWhatAProxyWasSent(t *testing.T) {
+	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
+	s.do("web-1 connects")
+	received := s.proxies["web-1"].last
+	var shown struct {
+		Items []struct {
+			Name, VersionSent, VersionAcked string
+			Sent, Acked                     json.RawMessage
+		}
+	}
+	if err := json.Unmarshal([]byte(mustRun(t, "proxy", "config", "web-1.shop", "clusters", "-o", "json")), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if len(shown.Items) == 0 || len(shown.Items) != len(received.Resources) {
+		t.Fatalf("%d resources are shown, and %d were sent", len(shown.Items), len(received.Resources))
+	}
+	for _, one := range shown.Items {
+		var of clusterv3.Cluster
+		if err := protojson.Unmarshal(one.Sent, &of); err != nil {
+			t.Fatal(err)
+		}
+		var was clusterv3.Cluster
+		if err := received.Resources[one.Name].UnmarshalTo(&was); err != nil {
+			t.Fatal(err)
+		}
+		if !proto.Equal(&of, &was) || one.VersionSent != received.Versions[one.Name] || one.VersionAcked != one.VersionSent || string(one.Acked) != string(one.Sent) {
+			t.Errorf("%s: shown is %s %s %s, sent was %v", one.Name, one.VersionSent, one.VersionAcked, one.Sent, &was)
+		}
+	}
+	name := shown.Items[0].Name
+	if out := mustRun(t, "proxy", "config", nodeOf("web-1"), "--name", name); strings.Count(out, "\n") != 2 || !strings.Contains(out, name) || !strings.Contains(out, "yes") {
+		t.Errorf("the table of one resource is %s", out)
+	}
+	for line, want := range map[string]string{"proxy config web-9.shop": "web-9.shop", "proxy config web-1.shop services": "clusters", "proxy config": "needs a proxy"} {
+		if code, out, errText := command(t, strings.Fields(line)...); code == 0 || out != "" || !strings.Contains(errText, want) {
+			t.Errorf("%s: exit %d: %s%s", line, code, out, errText)
+		}
 	}
 }

@@ -26,11 +26,11 @@ type bootstrapFlags struct {
 
 func proxyCommand(io streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "proxy", Short: "Show the status of proxies, and generate an Envoy bootstrap", Args: noArguments,
+		Use: "proxy", Short: "Show the status and resources of proxies, and generate an Envoy bootstrap", Args: noArguments,
 		Example: "  isthmus proxy status\n  isthmus proxy bootstrap --help",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(bootstrapCommand(io), proxyStatusCommand(io))
+	cmd.AddCommand(bootstrapCommand(io), proxyStatusCommand(io), proxyConfigCommand(io))
 	return finish(cmd)
 }
 

@@ -27,6 +27,9 @@ type ResolverRoot interface {
 	ConfigObjectStatus() ConfigObjectStatusResolver
 	Mutation() MutationResolver
 	ObjectRef() ObjectRefResolver
+	Proxy() ProxyResolver
+	ProxyConfig() ProxyConfigResolver
+	ProxyResource() ProxyResourceResolver
 	Query() QueryResolver
 	Rollout() RolloutResolver
 	Service() ServiceResolver
@@ -447,6 +450,7 @@ type ComplexityRoot struct {
 	Proxy struct {
 		Addresses     func(childComplexity int) int
 		ClusterID     func(childComplexity int) int
+		Config        func(childComplexity int, types []string) int
 		ConnectedAt   func(childComplexity int) int
 		DNSCapture    func(childComplexity int) int
 		Delivery      func(childComplexity int) int
@@ -468,6 +472,11 @@ type ComplexityRoot struct {
 		Proxy  func(childComplexity int) int
 	}
 
+	ProxyConfig struct {
+		Resources func(childComplexity int, first *int, after *string, last *int, before *string, name *string) int
+		TypeURL   func(childComplexity int) int
+	}
+
 	ProxyConnection struct {
 		Edges      func(childComplexity int) int
 		Nodes      func(childComplexity int) int
@@ -476,6 +485,26 @@ type ComplexityRoot struct {
 	}
 
 	ProxyEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	ProxyResource struct {
+		Acked        func(childComplexity int) int
+		Name         func(childComplexity int) int
+		Sent         func(childComplexity int) int
+		VersionAcked func(childComplexity int) int
+		VersionSent  func(childComplexity int) int
+	}
+
+	ProxyResourceConnection struct {
+		Edges      func(childComplexity int) int
+		Nodes      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	ProxyResourceEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
 	}
@@ -2311,6 +2340,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Proxy.ClusterID(childComplexity), true
+	case "Proxy.config":
+		if e.ComplexityRoot.Proxy.Config == nil {
+			break
+		}
+
+		args, err := ec.field_Proxy_config_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Proxy.Config(childComplexity, args["types"].([]string)), true
 	case "Proxy.connectedAt":
 		if e.ComplexityRoot.Proxy.ConnectedAt == nil {
 			break
@@ -2409,6 +2449,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ProxyChange.Proxy(childComplexity), true
 
+	case "ProxyConfig.resources":
+		if e.ComplexityRoot.ProxyConfig.Resources == nil {
+			break
+		}
+
+		args, err := ec.field_ProxyConfig_resources_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.ProxyConfig.Resources(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["name"].(*string)), true
+	case "ProxyConfig.typeUrl":
+		if e.ComplexityRoot.ProxyConfig.TypeURL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyConfig.TypeURL(childComplexity), true
+
 	case "ProxyConnection.edges":
 		if e.ComplexityRoot.ProxyConnection.Edges == nil {
 			break
@@ -2446,6 +2504,75 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ProxyEdge.Node(childComplexity), true
+
+	case "ProxyResource.acked":
+		if e.ComplexityRoot.ProxyResource.Acked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResource.Acked(childComplexity), true
+	case "ProxyResource.name":
+		if e.ComplexityRoot.ProxyResource.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResource.Name(childComplexity), true
+	case "ProxyResource.sent":
+		if e.ComplexityRoot.ProxyResource.Sent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResource.Sent(childComplexity), true
+	case "ProxyResource.versionAcked":
+		if e.ComplexityRoot.ProxyResource.VersionAcked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResource.VersionAcked(childComplexity), true
+	case "ProxyResource.versionSent":
+		if e.ComplexityRoot.ProxyResource.VersionSent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResource.VersionSent(childComplexity), true
+
+	case "ProxyResourceConnection.edges":
+		if e.ComplexityRoot.ProxyResourceConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResourceConnection.Edges(childComplexity), true
+	case "ProxyResourceConnection.nodes":
+		if e.ComplexityRoot.ProxyResourceConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResourceConnection.Nodes(childComplexity), true
+	case "ProxyResourceConnection.pageInfo":
+		if e.ComplexityRoot.ProxyResourceConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResourceConnection.PageInfo(childComplexity), true
+	case "ProxyResourceConnection.totalCount":
+		if e.ComplexityRoot.ProxyResourceConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResourceConnection.TotalCount(childComplexity), true
+
+	case "ProxyResourceEdge.cursor":
+		if e.ComplexityRoot.ProxyResourceEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResourceEdge.Cursor(childComplexity), true
+	case "ProxyResourceEdge.node":
+		if e.ComplexityRoot.ProxyResourceEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResourceEdge.Node(childComplexity), true
 
 	case "ProxyRollout.clusterID":
 		if e.ComplexityRoot.ProxyRollout.ClusterID == nil {
@@ -4221,6 +4348,64 @@ type Proxy implements Node {
   connectedAt: DateTime!
   "Its status for each resource type: clusters, endpoints, listeners and routes, and others that it requested."
   sync: [ProxySync!]!
+  "What it was sent and what it accepted, for each resource type that it requested."
+  config(
+    "Type URLs of the resource types, as in ` + "`" + `sync` + "`" + `; null for all."
+    types: [String!]
+  ): [ProxyConfig!]!
+}
+
+"What a proxy was sent of one resource type."
+type ProxyConfig {
+  "The type URL."
+  typeUrl: String!
+  "The resources that the proxy was sent or accepted, sorted by name. The default page size is 50; a page of large resources has fewer."
+  resources(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+    "Only the resource of this name."
+    name: String
+  ): ProxyResourceConnection!
+}
+
+"A page of the resources of a proxy."
+type ProxyResourceConnection {
+  "The resources of this page with their cursors."
+  edges: [ProxyResourceEdge!]!
+  "The resources of this page."
+  nodes: [ProxyResource!]!
+  "The position of the page."
+  pageInfo: PageInfo!
+  "The number of matching resources on all pages."
+  totalCount: Int!
+}
+
+"A resource of a proxy in a list."
+type ProxyResourceEdge {
+  "The cursor of this item."
+  cursor: String!
+  "The resource."
+  node: ProxyResource!
+}
+
+"One resource of a proxy. If what was sent is not what was accepted, the proxy has not responded yet, or it rejected the resource."
+type ProxyResource {
+  "The name of the resource."
+  name: String!
+  "The version of what was sent last; null if the proxy was told that the resource is gone."
+  versionSent: String
+  "The version that the proxy accepted last; null if it has accepted none."
+  versionAcked: String
+  "What was sent last, as JSON. Secrets, and fields that Envoy marks as sensitive, are left out or redacted. Null for secrets, and for what the proxy has from an earlier stream and the hub no longer has."
+  sent: String
+  "What the proxy accepted last, as JSON, under the same rules."
+  acked: String
 }
 
 "Whether a proxy has the current resources."
@@ -6155,6 +6340,8 @@ func (ec *executionContext) childFields_Proxy(ctx context.Context, field graphql
 		return ec.fieldContext_Proxy_connectedAt(ctx, field)
 	case "sync":
 		return ec.fieldContext_Proxy_sync(ctx, field)
+	case "config":
+		return ec.fieldContext_Proxy_config(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Proxy", field.Name)
 }
@@ -6167,6 +6354,16 @@ func (ec *executionContext) childFields_ProxyChange(ctx context.Context, field g
 		return ec.fieldContext_ProxyChange_proxy(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ProxyChange", field.Name)
+}
+
+func (ec *executionContext) childFields_ProxyConfig(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "typeUrl":
+		return ec.fieldContext_ProxyConfig_typeUrl(ctx, field)
+	case "resources":
+		return ec.fieldContext_ProxyConfig_resources(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProxyConfig", field.Name)
 }
 
 func (ec *executionContext) childFields_ProxyConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6191,6 +6388,46 @@ func (ec *executionContext) childFields_ProxyEdge(ctx context.Context, field gra
 		return ec.fieldContext_ProxyEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ProxyEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_ProxyResource(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_ProxyResource_name(ctx, field)
+	case "versionSent":
+		return ec.fieldContext_ProxyResource_versionSent(ctx, field)
+	case "versionAcked":
+		return ec.fieldContext_ProxyResource_versionAcked(ctx, field)
+	case "sent":
+		return ec.fieldContext_ProxyResource_sent(ctx, field)
+	case "acked":
+		return ec.fieldContext_ProxyResource_acked(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProxyResource", field.Name)
+}
+
+func (ec *executionContext) childFields_ProxyResourceConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ProxyResourceConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ProxyResourceConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ProxyResourceConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ProxyResourceConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProxyResourceConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ProxyResourceEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ProxyResourceEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ProxyResourceEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProxyResourceEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_ProxyRollout(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

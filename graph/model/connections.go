@@ -40,6 +40,16 @@ func (c ProxyConnection) Edges() []ProxyEdge {
 	return edges(c.Page, func(cursor string, node Proxy) ProxyEdge { return ProxyEdge{Cursor: cursor, Node: node} })
 }
 
+// ProxyResourceConnection is a page of what a proxy was sent.
+type ProxyResourceConnection struct{ Page[ProxyResource] }
+
+// Edges returns the resources of the page with their cursors.
+func (c ProxyResourceConnection) Edges() []ProxyResourceEdge {
+	return edges(c.Page, func(cursor string, node ProxyResource) ProxyResourceEdge {
+		return ProxyResourceEdge{Cursor: cursor, Node: node}
+	})
+}
+
 // ConfigObjectConnection is a page of configuration objects.
 type ConfigObjectConnection struct{ Page[ConfigObject] }
 

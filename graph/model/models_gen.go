@@ -675,6 +675,8 @@ type Proxy struct {
 	ConnectedAt time.Time `json:"connectedAt"`
 	// Its status for each resource type: clusters, endpoints, listeners and routes, and others that it requested.
 	Sync []ProxySync `json:"sync"`
+	// What it was sent and what it accepted, for each resource type that it requested.
+	Config []ProxyConfig `json:"config"`
 }
 
 func (Proxy) IsNode() {}
@@ -693,6 +695,14 @@ type ProxyEdge struct {
 	Cursor string `json:"cursor"`
 	// The proxy.
 	Node Proxy `json:"node"`
+}
+
+// A resource of a proxy in a list.
+type ProxyResourceEdge struct {
+	// The cursor of this item.
+	Cursor string `json:"cursor"`
+	// The resource.
+	Node ProxyResource `json:"node"`
 }
 
 // The progress of a change at one proxy.

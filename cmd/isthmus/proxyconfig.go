@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/client"
+)
+
+// sentTypes are the words for types of resources, with the last part of their type URLs.
+var sentTypes = map[string]string{
+	"clusters": "Cluster", "endpoints": "ClusterLoadAssignment", "listeners": "Listener", "routes": "RouteConfiguration", "secrets": "Secret",
+}
+
+// sentItem is one resource as -o json shows it.
+type sentItem struct {
+	TypeURL      string          `json:"typeUrl"`
+	Name         string          `json:"name"`
+	VersionSent  *string         `json:"versionSent"`
+	VersionAcked *string         `json:"versionAcked"`
+	Sent         json.RawMessage `json:"sent"`
+	Acked        json.RawMessage `json:"acked"`
+}
+
+// sentQuestion is what proxy config asks for.
+type sentQuestion struct {
+	proxy, kind string
+	name        *string
+}
+
+func proxyConfigCommand(io streams) *cobra.Command {
+	var r remote
+	var format, name string
+	cmd := &cobra.Command{
+		Use: "config PROXY [clusters|endpoints|listeners|routes|secrets]", Short: "Show the resources that a proxy was sent",
+		Long: `Show the resources that a proxy was sent, with the version that was sent last and the
+version that the proxy accepted last. PROXY is a node ID from "isthmus get proxies",
+or its third part, such as web-1.shop. With -o json or yaml, also shows the resources
+themselves. The content of secrets is never shown.`,
+		Example: "  isthmus proxy config web-1.shop\n  isthmus proxy config web-1.shop clusters -o json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("%q needs a proxy; see %q", cmd.CommandPath(), cmd.CommandPath()+" --help")
+			}
+			return atMost(2)(cmd, args)
+		},
+	}
+	r.bind(cmd.Flags())
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "`FORMAT`: table, json or yaml")
+	cmd.Flags().StringVar(&name, "name", "", "only the `RESOURCE` of this name")
+	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, args []string) error {
+		o, err := parseOutput(format, "table", "json", "yaml")
+		if err != nil {
+			return err
+		}
+		asked := sentQuestion{proxy: args[0]}
+		if len(args) > 1 {
+			if asked.kind = sentTypes[args[1]]; asked.kind == "" {
+				return usagef("%q is not a type of resources; write one of %s", args[1], quotedList(slices.Sorted(maps.Keys(sentTypes))))
+			}
+		}
+		if name != "" {
+			asked.name = &name
+		}
+		return s.proxyConfig(ctx, o, asked)
+	})
+	return finish(cmd)
+}
+
+func (s *session) proxyConfig(ctx context.Context, o output, asked sentQuestion) error {
+	of, err := s.proxyByName(ctx, target{sort: sort{hub: hubProxies}, word: hubProxies}, named{name: asked.proxy})
+	if err != nil {
+		return err
+	}
+	items := []sentItem{}
+	for _, y := range of.Sync {
+		if y.State == client.SyncStateNotRequested || asked.kind != "" && typeName(y.TypeUrl) != asked.kind {
+			continue
+		}
+		for one, err := range s.SentResources(ctx, of.NodeID, y.TypeUrl, asked.name, o.sort != "table") {
+			if err != nil {
+				return err
+			}
+			items = append(items, sentItem{y.TypeUrl, one.Name, one.VersionSent, one.VersionAcked, rawJSON(one.Sent), rawJSON(one.Acked)})
+		}
+	}
+	if o.sort != "table" {
+		return o.printValue(s.io.out, map[string]any{"apiVersion": "hub.isthmus.dev/v1", "kind": "ProxyConfig", "nodeID": of.NodeID, "items": items})
+	}
+	t := table{to: s.io.out, heads: []string{"TYPE", "NAME", "SENT", "ACKED", "ACCEPTED"}}
+	for _, one := range items {
+		sent, acked, accepted := orEmpty(one.VersionSent), orEmpty(one.VersionAcked), "yes"
+		if sent != acked {
+			accepted = "no"
+		}
+		t.add(typeName(one.TypeURL), one.Name, orDash(sent), orDash(acked), accepted)
+	}
+	return t.flush()
+}
+
+func rawJSON(text *string) json.RawMessage {
+	if text == nil {
+		return json.RawMessage("null")
+	}
+	return json.RawMessage(*text)
+}

@@ -1,0 +1,103 @@
+package graph
+
+import (
+	"context"
+	"slices"
+
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/graph/model"
+	"isthmus.dev/isthmus/graph/transport"
+)
+
+// Bounds of resources in answers, in bytes on the wire; as JSON they are a few times that.
+const (
+	maxResourcePage   = 1 << 20
+	maxResourceAnswer = 16 << 20
+)
+
+type proxyResolver struct{ *resolver }
+
+// Config lists the types that the proxy asked for and that were asked about.
+func (proxyResolver) Config(_ context.Context, of *model.Proxy, types []string) ([]model.ProxyConfig, error) {
+	all := []model.ProxyConfig{}
+	for _, sync := range of.Sync {
+		if sync.State != model.SyncStateNotRequested && (types == nil || slices.Contains(types, sync.TypeURL)) {
+			all = append(all, model.ProxyConfig{TypeURL: sync.TypeURL, Of: model.ProxyKey(of.Key())})
+		}
+	}
+	return all, nil
+}
+
+type sentResolver struct{ *resolver }
+
+// Resources lists what the stream was sent of the type.
+func (r sentResolver) Resources(_ context.Context, of *model.ProxyConfig, first *int, after *string, last *int, before *string, name *string) (model.ProxyResourceConnection, error) {
+	title := "resources of " + of.TypeURL
+	window, err := window(title, first, after, last, before)
+	if err != nil {
+		return model.ProxyResourceConnection{}, err
+	}
+	var all []model.ProxyResource
+	if r.Inspector != nil {
+		for _, one := range r.Inspector.Sent(of.Of, of.TypeURL) {
+			if name == nil || one.Name == *name {
+				all = append(all, model.ProxyResource{Of: one})
+			}
+		}
+	}
+	list := model.List[model.ProxyResource]{
+		Name: title, Key: model.ProxyResource.Name, Items: slices.Values(all), Count: func() int { return len(all) },
+	}
+	return model.ProxyResourceConnection{Page: model.NewPage(list, light(list, window))}, nil
+}
+
+// light is the window with as few of its resources as the bound on bytes wants, at
+// least one.
+func light(list model.List[model.ProxyResource], window model.Window) model.Window {
+	page := model.NewPage(list, window).Nodes()
+	if window.Last != nil {
+		slices.Reverse(page)
+	}
+	size, fits := 0, 0
+	for _, r := range page {
+		if size += r.Of.Sent.Size + r.Of.Acked.Size; size > maxResourcePage && fits > 0 {
+			break
+		}
+		fits++
+	}
+	switch {
+	case fits == len(page):
+	case window.Last != nil:
+		window.Last = &fits
+	default:
+		window.First = &fits
+	}
+	return window
+}
+
+type sentResourceResolver struct{}
+
+// Sent is what was sent last.
+func (sentResourceResolver) Sent(ctx context.Context, of *model.ProxyResource) (*string, error) {
+	return shownContent(ctx, of.Of.Sent)
+}
+
+// Acked is what was accepted last.
+func (sentResourceResolver) Acked(ctx context.Context, of *model.ProxyResource) (*string, error) {
+	return shownContent(ctx, of.Of.Acked)
+}
+
+func shownContent(ctx context.Context, of fleet.Content) (*string, error) {
+	if of.JSON == nil {
+		return nil, nil
+	}
+	if ctx.Value(viewKey{}).(view).spent.Add(int64(of.Size)) > maxResourceAnswer {
+		return nil, transport.Errorf(transport.BadUserInput, "the operation asks for more than %d MiB of resources of proxies; ask for one proxy, fewer types or smaller pages", maxResourceAnswer>>20)
+	}
+	text, err := of.JSON()
+	if err != nil {
+		return nil, err
+	}
+	shown := string(text)
+	return &shown, nil
+}

@@ -1,0 +1,84 @@
+package xds
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// Sent returns the resources of a type that a stream was sent or accepted, by name.
+// It waits neither for the stream nor for a build.
+func (s *Server) Sent(stream fleet.Key, typeURL string) []fleet.SentResource {
+	kind := envoy.Type(typeURL)
+	of := s.toldOf(stream, kind)
+	if of == nil {
+		return nil
+	}
+	found := of.shown(kind)
+	slices.SortFunc(found, func(a, b fleet.SentResource) int { return cmp.Compare(a.Name, b.Name) })
+	return found
+}
+
+// show lets others look at what the stream is told of a type.
+func (st *stream) show(of *subscription) {
+	st.looking.Lock()
+	defer st.looking.Unlock()
+	st.told[of.kind] = of.slots
+}
+
+// toldOf finds what a stream is told of a type; nil: nothing.
+func (s *Server) toldOf(stream fleet.Key, kind envoy.Type) *slots {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for st := range s.streams {
+		if st.report.ID() == stream.StreamID {
+			st.looking.Lock()
+			defer st.looking.Unlock()
+			return st.told[kind]
+		}
+	}
+	return nil
+}
+
+// shown are the slots for who is not the stream's goroutine.
+func (s *slots) shown(kind envoy.Type) []fleet.SentResource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []fleet.SentResource
+	for name, e := range s.all() {
+		if e.sent != nil || e.acked != nil {
+			found = append(found, fleet.SentResource{Name: name, Sent: e.sent.content(kind), Acked: e.acked.content(kind)})
+		}
+	}
+	return found
+}
+
+// content shows the resource, but nothing of a secret except its version.
+func (r *resource) content(kind envoy.Type) fleet.Content {
+	if r == nil {
+		return fleet.Content{}
+	}
+	shown := fleet.Content{Version: r.version}
+	if kind != envoy.SecretType && !r.late && r.hasBody() {
+		shown.Size = r.size()
+		shown.JSON = func() ([]byte, error) { return r.redacted(kind) }
+	}
+	return shown
+}
+
+// redacted is the resource as indented JSON without what Envoy holds to be sensitive.
+func (r *resource) redacted(kind envoy.Type) ([]byte, error) {
+	m, err := (&anypb.Any{TypeUrl: string(kind), Value: r.value()}).UnmarshalNew()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %q: %w", kind, r.name, err)
+	}
+	if err := redact(m.ProtoReflect()); err != nil {
+		return nil, fmt.Errorf("redacting %s %q: %w", kind, r.name, err)
+	}
+	return indented(m), nil
+}
