@@ -100,3 +100,38 @@ func TestR44ProxyConfigHidesWhatIsSecret(t *testing.T) {
 		t.Errorf("of a secret more than its version is shown: %+v", of)
 	}
 }
+
+// TestR44LookingOnGoesBesideTheStream: whoever looks at what a stream was sent does so
+// while it is sent more, and sees each time whole resources.
+func TestR44LookingOnGoesBesideTheStream(t *testing.T) {
+	h := newHub(t)
+	h.set(service("web", 1))
+	c := h.client(xdstest.Options{Delta: true})
+	c.get(xdstest.Request{Type: xdstest.CDS, Names: []string{"*"}})
+	stream := slices.Collect(h.fleet.Latest().Proxies())[0].Key()
+	stop, ended := make(chan struct{}), make(chan string, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				ended <- ""
+				return
+			default:
+			}
+			for _, one := range h.server.Sent(stream, xdstest.CDS) {
+				if one.Sent.Version == "" || one.Sent.JSON == nil {
+					ended <- one.Name
+					return
+				}
+			}
+		}
+	}()
+	for i := range 20 {
+		h.set(service("more"+string(rune('a'+i)), 1))
+		c.accept(xdstest.CDS)
+	}
+	close(stop)
+	if name := <-ended; name != "" {
+		t.Errorf("%s was seen without content", name)
+	}
+}
