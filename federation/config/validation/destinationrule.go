@@ -146,6 +146,9 @@ func originates(t *api.ClientTLSSettings) bool {
 	return t.GetMode() == api.ClientTLSSettings_SIMPLE || t.GetMode() == api.ClientTLSSettings_MUTUAL
 }
 
+// maxServerName is what Envoy takes, in bytes. It would refuse the whole cluster.
+const maxServerName = 255
+
 const verifiesNothing = "insecureSkipVerify verifies nothing: remove one of the two"
 
 var clientTLSRules = []rule[*api.ClientTLSSettings]{
@@ -154,6 +157,9 @@ var clientTLSRules = []rule[*api.ClientTLSSettings]{
 	}},
 	{"subjectAltNames", schema.Forbidden, func(t *api.ClientTLSSettings) string {
 		return when(t.GetInsecureSkipVerify().GetValue() && originates(t) && len(t.GetSubjectAltNames()) > 0, verifiesNothing)
+	}},
+	{"sni", schema.Invalid, func(t *api.ClientTLSSettings) string {
+		return when(len(t.GetSni()) > maxServerName, "it has %d bytes, and a server name of TLS has at most %d: shorten it", len(t.GetSni()), maxServerName)
 	}},
 	{"credentialName", schema.Forbidden, func(t *api.ClientTLSSettings) string {
 		only := t.GetMode() == api.ClientTLSSettings_SIMPLE
