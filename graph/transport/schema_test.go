@@ -132,8 +132,9 @@ func (f *fakeSchema) subscribe(ctx context.Context, field *ast.Field) graphql.Re
 				if !open {
 					return nil
 				}
-				if ctx.Err() != nil || event.Err() != nil { // ended is told when the first one ends
-					f.feed <- text // Nobody hears this one any more: it is for the next.
+				if ctx.Err() != nil || event.Err() != nil {
+					// It is for the next, which begins once this one is done.
+					go func() { f.feed <- text }()
 					return nil
 				}
 				return data(field, text)
