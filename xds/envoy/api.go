@@ -23,16 +23,26 @@ const (
 // Reason says why something of the snapshot is not in a resource.
 type Reason = resource.Reason
 
-// What is known of a proxy, and the parts of it on which resources depend.
-type (
-	Node       = node.Node
-	NodeType   = node.NodeType
-	RouterMode = node.RouterMode
-	View       = node.View
-	Variant    = node.Variant
-	Facet      = node.Facet
-	Scope      = node.Scope
-)
+// Node is what is known of a proxy.
+type Node = node.Node
+
+// NodeType is the type of a proxy.
+type NodeType = node.Type
+
+// RouterMode says what a gateway does.
+type RouterMode = node.RouterMode
+
+// View is what of the snapshot a node's resources depend on.
+type View = node.View
+
+// Variant is what a node claims and nothing confirms.
+type Variant = node.Variant
+
+// Facet is the smallest comparable part of a proxy on which a resource depends.
+type Facet = node.Facet
+
+// Scope says what a facet is about.
+type Scope = node.Scope
 
 // The node types and router modes.
 const (

@@ -14,9 +14,10 @@ import (
 )
 
 // Speech is what the connections to a port of a gateway speak; they are all of
-// one sort.
+// one kind.
 type Speech string
 
+// What connections may speak.
 const (
 	SpeaksHTTP Speech = "plaintext HTTP"
 	SpeaksTLS  Speech = "TLS"

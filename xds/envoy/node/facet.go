@@ -15,6 +15,7 @@ import (
 // Scope says what a facet is about.
 type Scope string
 
+// The scopes.
 const (
 	ScopeStatic      Scope = "static"      // what is the same for every sidecar
 	ScopePublic      Scope = "public"      // services that every namespace sees

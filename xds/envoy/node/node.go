@@ -9,14 +9,14 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// NodeType is the sort of a proxy, the first part of its ID.
-type NodeType string
+// Type is the type of a proxy, the first part of its ID.
+type Type string
 
 // The node types.
 const (
-	Sidecar NodeType = "sidecar" // beside a workload
-	Ingress NodeType = "ingress" // entry of a cluster
-	Router  NodeType = "router"  // stand-alone
+	Sidecar Type = "sidecar" // beside a workload
+	Ingress Type = "ingress" // entry of a cluster
+	Router  Type = "router"  // stand-alone
 )
 
 // RouterMode says what a gateway does; sidecars are Standard.
@@ -31,7 +31,7 @@ const (
 // Node is what a proxy says of itself.
 type Node struct {
 	ID             string // whole: TYPE~IP~NAME~DOMAIN
-	Type           NodeType
+	Type           Type
 	RouterMode     RouterMode
 	Addresses      []netip.Addr // at least one; in the order in which the proxy gives them
 	Name           string       // third part of the ID; on Kubernetes POD.NAMESPACE

@@ -81,7 +81,7 @@ func (p *nodeParser) readID(id string) {
 		p.fail("id %q has %d parts separated by ~, it needs four: TYPE~IP~ID~DOMAIN", id, len(parts))
 		return
 	}
-	p.node.ID, p.node.Type, p.idIP, p.node.Name, p.node.Domain = id, NodeType(parts[0]), parts[1], parts[2], strings.ToLower(parts[3])
+	p.node.ID, p.node.Type, p.idIP, p.node.Name, p.node.Domain = id, Type(parts[0]), parts[1], parts[2], strings.ToLower(parts[3])
 	switch p.node.Type {
 	case Sidecar, Ingress, Router:
 	default:

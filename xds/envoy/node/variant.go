@@ -11,7 +11,7 @@ import (
 // build most resources once more, so that an identity has few (R07). It is a valid map
 // key.
 type Variant struct {
-	Type           NodeType
+	Type           Type
 	RouterMode     RouterMode
 	Domain         string
 	HTTPProxyPort  uint16

@@ -29,20 +29,20 @@ const (
 	networkKey        = "network"
 )
 
-// peerGroup is peers that a proxy cannot tell apart.
-type peerGroup struct {
+// PeerGroup is peers that a proxy cannot tell apart.
+type PeerGroup struct {
 	Key, Value string // in the metadata of endpoints
 	Peers      []federation.PeerAccounts
 }
 
 // PeerGroups are the clusters of a service and the networks in which several of
 // them are; none where there is one cluster.
-func PeerGroups(peers []federation.PeerAccounts) []peerGroup {
-	var groups []peerGroup
+func PeerGroups(peers []federation.PeerAccounts) []PeerGroup {
+	var groups []PeerGroup
 	add := func(key, value string, p federation.PeerAccounts) {
-		i := slices.IndexFunc(groups, func(g peerGroup) bool { return g.Key == key && g.Value == value })
+		i := slices.IndexFunc(groups, func(g PeerGroup) bool { return g.Key == key && g.Value == value })
 		if i < 0 {
-			i, groups = len(groups), append(groups, peerGroup{Key: key, Value: value})
+			i, groups = len(groups), append(groups, PeerGroup{Key: key, Value: value})
 		}
 		groups[i].Peers = append(groups[i].Peers, p)
 	}
@@ -50,11 +50,11 @@ func PeerGroups(peers []federation.PeerAccounts) []peerGroup {
 		add(clusterKey, string(p.Cluster), p)
 		add(networkKey, string(p.Network), p)
 	}
-	groups = slices.DeleteFunc(groups, func(g peerGroup) bool { return g.Key == networkKey && len(g.Peers) == 1 })
+	groups = slices.DeleteFunc(groups, func(g PeerGroup) bool { return g.Key == networkKey && len(g.Peers) == 1 })
 	if len(groups) == 1 {
 		return nil
 	}
-	slices.SortFunc(groups, func(g, h peerGroup) int { return cmp.Or(cmp.Compare(g.Key, h.Key), cmp.Compare(g.Value, h.Value)) })
+	slices.SortFunc(groups, func(g, h PeerGroup) int { return cmp.Or(cmp.Compare(g.Key, h.Key), cmp.Compare(g.Value, h.Value)) })
 	return groups
 }
 
