@@ -36,28 +36,26 @@ func (s *Service) externalName() Hostname {
 }
 
 // AliasTarget is the hostname of the services for which an ExternalName stands,
-// among those that match; false where there is none. Chains that lead back, or
+// among those that match; false where there is none. Several services may have a
+// hostname: that with the fewest steps to its target counts, then the order of keys,
+// so that whoever sees more services never loses a target. Chains that lead back, or
 // that are too long, lead nowhere.
 func (r *Reader) AliasTarget(s *Service, match func(*Service) bool) (Hostname, bool) {
-	host := s.ExternalName
+	hosts := []Hostname{s.ExternalName}
 	for range maxAliasSteps {
-		if host == "" {
-			return "", false
-		}
-		var next Hostname
-		found := false
-		for _, t := range r.ByHostname(host) {
-			if !match(t) {
-				continue
-			}
-			if t.ExternalName == "" {
-				return host, true
-			}
-			if !found {
-				next, found = t.ExternalName, true
+		var next []Hostname
+		for _, host := range hosts {
+			for _, t := range r.ByHostname(host) {
+				switch {
+				case !match(t):
+				case t.ExternalName == "":
+					return host, true
+				case !slices.Contains(next, t.ExternalName):
+					next = append(next, t.ExternalName)
+				}
 			}
 		}
-		host = next
+		hosts = next
 	}
 	return "", false
 }

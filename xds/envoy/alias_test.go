@@ -147,3 +147,21 @@ func TestR82ANameIsOneHost(t *testing.T) {
 		}
 	}
 }
+
+// TestR82NobodyLosesTheTargetOfAName: a service that only some proxies see, and that
+// leads nowhere, does not make a name something else for these proxies.
+func TestR82NobodyLosesTheTargetOfAName(t *testing.T) {
+	const front, middle = "front.zoo.svc.cluster.local", "middle.zoo.svc.cluster.local"
+	private := externalName(middle) // leads back
+	private.ExportTo = []string{"."}
+	to := externalName(middle)
+	to.Ports = httpOn(80).Ports
+	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80)).
+		say("c1", federation.ServiceKey{Hostname: front, Namespace: "zoo"}, to).
+		say("c1", federation.ServiceKey{Hostname: middle, Namespace: "zoo"}, externalName(webKey.Hostname)).
+		say("c1", federation.ServiceKey{Hostname: middle, Namespace: "shop"}, private)
+	checkReferences(t, client(t), buildAll(t, client(t), w.snapshot))
+	if got := routesTo(t, w, client(t), front); got != webCluster {
+		t.Errorf("requests to %s go to %q, want %s", front, got, webCluster)
+	}
+}
