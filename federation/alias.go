@@ -38,7 +38,7 @@ func (s *Service) externalName() Hostname {
 // AliasTarget is the hostname of the services for which an ExternalName stands,
 // among those that match; false where there is none. Several services may have a
 // hostname: that with the fewest steps to its target counts, then the order of keys,
-// so that whoever sees more services never loses a target. Chains that lead back, or
+// so that a proxy that sees more services never loses a target. Chains that lead back, or
 // that are too long, lead nowhere.
 func (r *Reader) AliasTarget(s *Service, match func(*Service) bool) (Hostname, bool) {
 	hosts := []Hostname{s.ExternalName}

@@ -118,17 +118,9 @@ func (k *knownRegistry) learn(ctx context.Context, learnt <-chan string) {
 // the context ended.
 func (k *knownRegistry) retry(ctx context.Context, what func() error) (done bool) {
 	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}
-	for {
-		err := what()
-		if err == nil || ctx.Err() != nil {
-			return err == nil
-		}
-		pause := pauses.Next()
+	return pauses.Until(ctx, what, func(err error, pause time.Duration) {
 		k.with.logger.Warn("who a cluster is cannot be kept in the store", slog.String("cluster", string(k.id)), slog.Any("err", err), slog.Duration("retryIn", pause))
-		if !retry.Sleep(ctx, pause) {
-			return false
-		}
-	}
+	})
 }
 
 // Activity is part of registries.Active.

@@ -93,16 +93,9 @@ func (s *storedRegistry) learn(ctx context.Context, learnt <-chan string) {
 		return
 	}
 	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}
-	for {
-		err := s.vault.Learn(ctx, s.cluster.ID, uid)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
+	pauses.Until(ctx, func() error { return s.vault.Learn(ctx, s.cluster.ID, uid) }, func(err error, _ time.Duration) {
 		s.with.logger.Warn("who a cluster is cannot be kept with its credentials", "cluster", s.cluster.ID, "err", err)
-		if !pauses.Wait(ctx) {
-			return
-		}
-	}
+	})
 }
 
 // Activity is part of registries.Active.

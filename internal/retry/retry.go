@@ -41,6 +41,22 @@ func (b *Backoff) Began(at time.Time) {
 // Wait waits for the next pause. It returns false if the context ended first.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
+// Until tries until that succeeds. It tells failed of each error and of the pause that
+// follows. It returns false if the context ended first.
+func (b *Backoff) Until(ctx context.Context, try func() error, failed func(err error, pause time.Duration)) bool {
+	for {
+		err := try()
+		if err == nil || ctx.Err() != nil {
+			return err == nil
+		}
+		pause := b.Next()
+		failed(err, pause)
+		if !Sleep(ctx, pause) {
+			return false
+		}
+	}
+}
+
 // Sleep waits. It returns false if the context ended first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

@@ -2,6 +2,7 @@ package retry
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,5 +47,23 @@ func TestSleepEndsWithTheContext(t *testing.T) {
 	}
 	if !Sleep(t.Context(), 0) {
 		t.Error("a sleep without a duration is cut off")
+	}
+}
+
+func TestUntilTriesUntilItSucceeds(t *testing.T) {
+	b := Backoff{First: time.Millisecond, Longest: time.Millisecond}
+	tries, failures := 0, 0
+	done := b.Until(t.Context(), func() error {
+		if tries++; tries < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	}, func(error, time.Duration) { failures++ })
+	if !done || tries != 3 || failures != 2 {
+		t.Errorf("done %v after %d tries and %d failures", done, tries, failures)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if b.Until(ctx, func() error { cancel(); return errors.New("ended") }, func(error, time.Duration) { t.Error("the end of a context is told as a failure") }) {
+		t.Error("it is done though the context ended")
 	}
 }

@@ -39,7 +39,7 @@ func TestAFolderThatIsMadeAgainIsWatchedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "folder")
 	f.Follow(dir)
 	if !strings.Contains(log.String(), "by polling") {
-		t.Errorf("nothing is said of a folder that does not exist: %q", log)
+		t.Errorf("there is no warning about a folder that does not exist: %q", log)
 	}
 	for range 2 {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -54,7 +54,7 @@ func TestAFolderThatIsMadeAgainIsWatchedAgain(t *testing.T) {
 		}
 	}
 	if strings.Count(log.String(), "by polling") != 1 {
-		t.Errorf("the same is said again:\n%s", log)
+		t.Errorf("the warning is repeated:\n%s", log)
 	}
 }
 

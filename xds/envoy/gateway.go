@@ -15,7 +15,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
-	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // gatewayPort is an address and port at which the facet's proxies listen, with
@@ -65,7 +64,7 @@ func (b *builder) gateways() []*federation.Object {
 			found = append(found, o)
 		}
 	}
-	slices.SortFunc(found, virtualservice.Older)
+	slices.SortFunc(found, (*federation.Object).CompareAge)
 	return found
 }
 

@@ -24,9 +24,9 @@ type boundRule struct {
 // bound are the VirtualServices that attach to the server, the oldest first.
 func (b *builder) bound(p *gatewayPort, s *gatewayServer) []boundRule {
 	var all []boundRule
-	for _, o := range slices.SortedFunc(b.reader.ObjectsNamed(virtualservice.Kind, "gateway:"+s.gatewayName()), virtualservice.Older) {
+	for _, o := range slices.SortedFunc(b.reader.ObjectsNamed(virtualservice.Kind, "gateway:"+s.gatewayName()), (*federation.Object).CompareAge) {
 		spec, ok := o.Spec.(*networking.VirtualService)
-		if !ok || !virtualservice.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, b.facet.Namespace) {
+		if !ok || !resource.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, b.facet.Namespace) {
 			continue
 		}
 		r := boundRule{rule: rule{builder: b, object: o, spec: spec, port: uint16(s.spec.GetPort().GetNumber()), gateways: []string{s.gatewayName()}}}

@@ -12,7 +12,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/check"
 	"isthmus.dev/isthmus/xds/envoy/gateway"
 	"isthmus.dev/isthmus/xds/envoy/resource"
-	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // gatewayHost is a virtual host of a gateway in the making.
@@ -85,7 +84,7 @@ func (h *gatewayHost) add(r rule) {
 // gatewayHost joins the routes of all VirtualServices of a host, the oldest
 // first; routes that take everything come last. Nil where there is none.
 func (b *builder) gatewayHost(domain string, h *gatewayHost, p *gatewayPort) *routev3.VirtualHost {
-	slices.SortFunc(h.rules, func(r, s *rule) int { return virtualservice.Older(r.object, s.object) })
+	slices.SortFunc(h.rules, func(r, s *rule) int { return r.object.CompareAge(s.object) })
 	var routes, last []*routev3.Route
 	name := fmt.Sprintf("%s:%d", domain, p.number)
 	for _, r := range h.rules {

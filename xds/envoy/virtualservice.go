@@ -46,7 +46,7 @@ func (b *builder) rulesNamed(name string, host federation.Hostname) []*federatio
 			found = append(found, o)
 		}
 	}
-	slices.SortFunc(found, virtualservice.Older)
+	slices.SortFunc(found, (*federation.Object).CompareAge)
 	return found
 }
 
@@ -54,7 +54,7 @@ func (b *builder) rulesNamed(name string, host federation.Hostname) []*federatio
 // that it is for sidecars.
 func (b *builder) hasRule(o *federation.Object, host federation.Hostname) bool {
 	spec, ok := o.Spec.(*networking.VirtualService)
-	return ok && virtualservice.ForMesh(spec.GetGateways()) && virtualservice.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, b.callers().Namespace) &&
+	return ok && virtualservice.ForMesh(spec.GetGateways()) && resource.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, b.callers().Namespace) &&
 		b.facet.Imports(o.Key.Namespace, host)
 }
 

@@ -114,7 +114,7 @@ func (c Callers) see(o *federation.Object) bool {
 	if selector := rule.GetWorkloadSelector(); selector != nil {
 		return o.Key.Namespace == c.Namespace && c.Labels(selector.GetMatchLabels())
 	}
-	return exported(rule, o.Key.Namespace, c.Namespace)
+	return resource.VisibleFrom(rule.GetExportTo(), o.Key.Namespace, c.Namespace)
 }
 
 func forEveryone(o *federation.Object) bool {
@@ -141,19 +141,6 @@ func sameSelector(o, p *federation.Object) bool {
 	a, _ := Spec(o)
 	b, _ := Spec(p)
 	return selects(o) == selects(p) && maps.Equal(a.GetWorkloadSelector().GetMatchLabels(), b.GetWorkloadSelector().GetMatchLabels())
-}
-
-// exported tells that callers in a namespace see the rule of another.
-func exported(rule *networking.DestinationRule, from, to string) bool {
-	if len(rule.GetExportTo()) == 0 {
-		return true
-	}
-	for _, target := range rule.GetExportTo() {
-		if target == "*" || to != "" && (target == to || target == "." && from == to) {
-			return true
-		}
-	}
-	return false
 }
 
 // SubsetNames are those of which any rule speaks, whoever may see it.

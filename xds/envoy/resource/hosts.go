@@ -1,6 +1,9 @@
 package resource
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // IsDomain tells that the name is one of a host, or a wildcard for hosts, that a
 // virtual host can have.
@@ -24,4 +27,12 @@ func Covers(pattern, host string) bool {
 		return strings.HasSuffix(host, suffix)
 	}
 	return pattern == host
+}
+
+// VisibleFrom tells that a rule of the namespace own, with that exportTo, holds for
+// callers in the namespace from. An empty from means callers of every namespace.
+func VisibleFrom(exportTo []string, own, from string) bool {
+	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(to string) bool {
+		return to == "*" || from != "" && (to == from || to == "." && own == from)
+	})
 }

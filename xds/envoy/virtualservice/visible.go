@@ -8,17 +8,6 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// VisibleFrom tells that an object of the namespace own, with that exportTo, is
-// seen from another namespace; the empty one stands for any.
-func VisibleFrom(exportTo []string, own, from string) bool {
-	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(to string) bool {
-		return to == "*" || from != "" && (to == from || to == "." && own == from)
-	})
-}
-
-// Older orders objects by age, the oldest first.
-func Older(a, b *federation.Object) int { return a.CompareAge(b) }
-
 // ForMesh tells that a list of gateways means sidecars.
 func ForMesh(gateways []string) bool {
 	return len(gateways) == 0 || slices.Contains(gateways, MeshGateway)
