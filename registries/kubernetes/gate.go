@@ -107,7 +107,8 @@ func (g *gate) probe(ctx context.Context) (found round) {
 		return round{err: errors.New("the server answers and does not show the namespace kube-system, by which a cluster is known")}
 	}
 	found.version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64)
-	found.uid, found.server = string(list.Items[0].UID), g.version(ctx)
+	found.uid = string(list.Items[0].UID)
+	found.server, found.err = g.version(ctx)
 	return found
 }
 

@@ -25,6 +25,7 @@ type paced struct {
 	mu      sync.Mutex
 	silent  bool // no answer at all
 	refuse  bool // no connection
+	mute    bool // no answer to the second half of a probe, the version
 	busy    bool // 429 to the canary
 	version int
 	service string // name of the only one; "" is none
@@ -65,7 +66,7 @@ func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
 	switch {
 	case p.refuse:
 		return nil, errors.New("connection refused")
-	case p.silent:
+	case p.silent, p.mute && versions:
 		p.mu.Unlock()
 		<-request.Context().Done()
 		p.mu.Lock()
@@ -136,18 +137,26 @@ func startPaced(t *testing.T, server *paced, change ...func(*Options)) (*Registr
 	return r, heard
 }
 
+// TestF40StaleWithin15s includes the server that falls silent in the middle of a probe:
+// half of a probe is no sign of life.
 func TestF40StaleWithin15s(t *testing.T) {
+	t.Run("Silent", func(t *testing.T) { staleWithin15s(t, func(p *paced) { p.silent = true }) })
+	t.Run("InTheMiddleOfAProbe", func(t *testing.T) { staleWithin15s(t, func(p *paced) { p.mute = true }) })
+}
+
+func staleWithin15s(t *testing.T, fault func(*paced)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := &paced{version: 10}
 		_, heard := startPaced(t, server)
 		heard.WaitPhase(t, federation.Ready)
-		server.set(func(p *paced) { p.silent = true })
+		server.set(fault)
 		began := time.Now()
 		heard.WaitPhase(t, federation.Stale)
 		if took := time.Since(began); took > 15*time.Second {
 			t.Errorf("STALE after %v", took)
 		}
-		server.set(func(p *paced) { p.silent = false })
+		server.set(func(p *paced) { p.silent, p.mute = false, false })
 		began = time.Now()
 		heard.WaitPhase(t, federation.Ready)
 		if took := time.Since(began); took > 10*time.Second {

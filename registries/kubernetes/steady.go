@@ -44,13 +44,17 @@ func (s *steadiness) hear(version string) error {
 	return unsteadyError{strings.Join(distinct, ", ")}
 }
 
-// version is what the server says, or empty: not every server tells everyone.
-func (g *gate) version(ctx context.Context) string {
+// version is what the server says, or empty: not every server tells everyone. It is an
+// error if the server does not answer in time: such a server proves nothing.
+func (g *gate) version(ctx context.Context) (string, error) {
 	v, err := discovery.ToServerVersionInterfaceWithContext(g.client.Discovery()).ServerVersionWithContext(ctx)
-	if err != nil {
-		return ""
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return "", accessError{verb: "get", resource: "/version", err: err}
+	case err != nil:
+		return "", nil
 	}
-	return v.GitVersion + " " + v.Major + "." + v.Minor
+	return v.GitVersion + " " + v.Major + "." + v.Minor, nil
 }
 
 // lasting tells whether the trouble holds until the known cluster answers, steadily,
