@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,13 +15,21 @@ import (
 const module = "isthmus.dev/isthmus/"
 
 // rule is a row of the import table in ARCHITECTURE.md.
-type rule struct{ ours, outside []string }
+type rule struct {
+	ours, outside []string
+	inTests       []string        // rooms and modules that only the tests import
+	used          map[string]bool // words of the row that some import needs
+}
+
+// testModules are those that every test may import.
+var testModules = []string{"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid"}
 
 // goPackage is what `go list -json` says of a package.
 type goPackage struct {
-	ImportPath string
-	Standard   bool
-	Imports    []string
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
 }
 
 func TestImportsFollowTheTable(t *testing.T) {
@@ -39,10 +48,21 @@ func TestImportsFollowTheTable(t *testing.T) {
 				t.Errorf("%s imports %s, which its row in ARCHITECTURE.md does not allow", room, imported)
 			}
 		}
+		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
+			if imported != p.ImportPath && !r.allows(imported, names) && !r.allowsInTests(imported, names) {
+				t.Errorf("the tests of %s import %s, which their row in ARCHITECTURE.md does not allow", room, imported)
+			}
+		}
 	}
-	for row := range rules {
+	for row, r := range rules {
 		if !used[row] {
 			t.Errorf("ARCHITECTURE.md has a row for %s, which does not exist", row)
+			continue
+		}
+		for _, word := range slices.Concat(r.ours, r.outside, r.inTests) {
+			if word != "…" && !r.used[word] {
+				t.Errorf("ARCHITECTURE.md lets %s import %s, which it does not need: take it out of the row", row, word)
+			}
 		}
 	}
 }
@@ -68,7 +88,10 @@ func readTables(t *testing.T) (map[string]rule, map[string][]string) {
 		case table == "":
 			table = cells[0]
 		case table == "room":
-			rules[cells[0]] = rule{ours: words(cells[1]), outside: words(cells[2])}
+			if len(cells) != 4 {
+				t.Fatalf("the row of %s in ARCHITECTURE.md has %d cells, not the 4 of the table", cells[0], len(cells))
+			}
+			rules[cells[0]] = rule{ours: words(cells[1]), outside: words(cells[2]), inTests: words(cells[3]), used: map[string]bool{}}
 		case table == "name":
 			names[cells[0]] = strings.Fields(cells[1])
 		}
@@ -101,34 +124,43 @@ func ruleFor(room string, rules map[string]rule) (string, rule, bool) {
 }
 
 func (r rule) allows(imported string, names map[string][]string) bool {
-	if room, ours := strings.CutPrefix(imported, module); ours {
-		for _, w := range r.ours {
-			base, below := strings.CutSuffix(w, "/…")
-			if w == "…" || w == room || below && strings.HasPrefix(room, base+"/") {
-				return true
-			}
+	return standard(imported) || r.uses(imported, slices.Concat(r.ours, r.outside), names)
+}
+
+func (r rule) allowsInTests(imported string, names map[string][]string) bool {
+	return slices.ContainsFunc(testModules, func(m string) bool { return within(imported, m) }) ||
+		r.uses(imported, r.inTests, names)
+}
+
+// uses notes which of the words the import needs, if any.
+func (r rule) uses(imported string, words []string, names map[string][]string) bool {
+	for _, w := range words {
+		room, below := strings.CutSuffix(w, "/…")
+		switch {
+		case w == "…":
+		case imported == module+w, below && strings.HasPrefix(imported, module+room+"/"):
+		case slices.ContainsFunc(names[w], func(prefix string) bool { return within(imported, prefix) }):
+		default:
+			continue
 		}
-		return false
-	}
-	if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
-		return true // the standard library
-	}
-	for _, w := range r.outside {
-		if w == "…" {
-			return true
-		}
-		for _, prefix := range names[w] {
-			if imported == prefix || strings.HasPrefix(imported, prefix+"/") {
-				return true
-			}
-		}
+		r.used[w] = true
+		return true
 	}
 	return false
 }
 
+func within(imported, prefix string) bool {
+	return imported == prefix || strings.HasPrefix(imported, prefix+"/")
+}
+
+func standard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}
+
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Standard,Imports", "./...").Output()
+	out, err := exec.Command("go", "list", "-tags", "audit,browser", "-json=ImportPath,Imports,TestImports,XTestImports", "./...").Output()
 	if err != nil {
 		t.Fatalf("listing the packages: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/registries/external"
+	"isthmus.dev/isthmus/federation/config/external"
 )
 
 // Automatic VIPs come from 240.240.0.0/16 and from the first 65,536 addresses of

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/registries/external"
+	"isthmus.dev/isthmus/federation/config/external"
 )
 
 // choose notes which addresses of the range the entry of that name names itself.

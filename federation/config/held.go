@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/registries/external"
+	"isthmus.dev/isthmus/federation/config/external"
 	networking "istio.io/api/networking/v1"
 )
 

@@ -7,9 +7,9 @@ import (
 	"strconv"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/external"
 	"isthmus.dev/isthmus/internal/btree"
 	"isthmus.dev/isthmus/internal/parallel"
-	"isthmus.dev/isthmus/registries/external"
 )
 
 // Next is the configuration after the changes, and what they mean to the mesh.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/external"
 	"isthmus.dev/isthmus/internal/btree"
-	"isthmus.dev/isthmus/registries/external"
 	networking "istio.io/api/networking/v1"
 )
 

@@ -12,14 +12,16 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"isthmus.dev/isthmus/deploy/crds"
 	"isthmus.dev/isthmus/federation"
 )
 
 //go:generate go test -run TestCopiesAreThoseOfTheModules -update .
 
-//go:embed crds/*.json.gz
-var copies embed.FS
+// definitions are the CustomResourceDefinitions of other projects, packed, and of the
+// project's own kinds, as they are applied to clusters.
+//
+//go:embed crds
+var definitions embed.FS
 
 // header is what is read of a CustomResourceDefinition at the start; schemas stay
 // as they are until they are used.
@@ -73,7 +75,7 @@ func readDefinitions() ([]header, error) {
 }
 
 func copyOf(name string) ([]byte, error) {
-	packed, err := copies.ReadFile("crds/" + name + ".json.gz")
+	packed, err := definitions.ReadFile("crds/" + name + ".json.gz")
 	if err != nil {
 		return nil, fmt.Errorf("reading the definitions of %s: %w", name, err)
 	}
@@ -85,13 +87,13 @@ func copyOf(name string) ([]byte, error) {
 }
 
 func ownDefinitions() ([]header, error) {
-	files, err := fs.Glob(crds.Files, "*.yaml")
+	files, err := fs.Glob(definitions, "crds/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("listing the own definitions: %w", err)
 	}
 	list := make([]header, len(files))
 	for i, file := range files {
-		data, err := crds.Files.ReadFile(file)
+		data, err := definitions.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("reading the definition %s: %w", file, err)
 		}

@@ -111,7 +111,7 @@ func definitions(t *testing.T) [][]byte {
 			all = append(all, d)
 		}
 	}
-	files, err := filepath.Glob("../../../deploy/crds/*.yaml")
+	files, err := filepath.Glob("crds/*.yaml")
 	if err != nil || len(files) != 4 {
 		t.Fatal(files, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/registries/external"
+	"isthmus.dev/isthmus/federation/config/external"
 	networking "istio.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 )
