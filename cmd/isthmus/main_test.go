@@ -22,11 +22,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// asProgram makes the test binary behave as the program itself.
-const asProgram = "ISTHMUS_TEST_AS_PROGRAM"
+// asProgram makes the test binary behave as the program itself, endlessDrain as one
+// whose drain nobody sees the end of.
+const (
+	asProgram    = "ISTHMUS_TEST_AS_PROGRAM"
+	endlessDrain = "ISTHMUS_TEST_ENDLESS_DRAIN"
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
+		if os.Getenv(endlessDrain) != "" {
+			drain = time.Hour
+		}
 		main()
 	}
 	goleak.VerifyTestMain(m)

@@ -32,8 +32,8 @@ import (
 	"isthmus.dev/isthmus/xds"
 )
 
-// drain is how long requests and streams may go on after the end was asked for.
-const drain = 5 * time.Second
+// drain is how long requests and streams may go on after the end was asked for. Only tests change it.
+var drain = 5 * time.Second
 
 // serve opens what the hub needs, joins the rooms and runs until the context
 // ends. A context that ends during the start is no error.

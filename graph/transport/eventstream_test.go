@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -198,32 +199,28 @@ func TestCommentsKeepAStreamAlive(t *testing.T) {
 // TestStreamsOutliveTheLimitOfAnswers: a server's write limit is for answers that
 // end. A stream sets its own for each event; so does one over HTTP/2.
 func TestStreamsOutliveTheLimitOfAnswers(t *testing.T) {
-	const limit = 3 * time.Second // It counts for the handshake and the first event, too.
 	for _, http2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("http2 %t", http2), func(t *testing.T) {
-			t.Parallel()
-			schema := newFakeSchema(t)
-			server := httptest.NewUnstartedServer(transport.New(schema, transport.Options{Streams: transport.StreamLimits{KeepAlive: 10 * time.Millisecond}}))
-			server.Config.WriteTimeout = limit
-			server.EnableHTTP2 = http2
-			if http2 {
-				server.StartTLS()
-			} else {
-				server.Start()
-			}
-			t.Cleanup(server.Close)
-			response := ask(t, server, post("subscription{feed}").with("Accept", eventsType))
-			for began := time.Now(); time.Since(began) < limit+limit/10; {
-				lineOf(t, io.LimitReader(response.Body, 3), ":")
-			}
-			schema.feed <- "late"
-			if line := lineOf(t, response.Body, "data: "); !strings.Contains(line, "late") || (response.ProtoMajor == 2) != http2 {
-				t.Errorf("%s: got %s", response.Proto, line)
-			}
-			response.Body.Close()
-			<-schema.ended
+			synctest.Test(t, func(t *testing.T) { streamsOutliveTheLimit(t, http2) })
 		})
 	}
+}
+
+func streamsOutliveTheLimit(t *testing.T, http2 bool) {
+	const limit = time.Minute
+	schema := newFakeSchema(t)
+	handler := transport.New(schema, transport.Options{Log: slog.New(slog.DiscardHandler)})
+	server := startInMemory(t, &httptest.Server{Config: &http.Server{Handler: handler, WriteTimeout: limit}, EnableHTTP2: http2})
+	response := ask(t, server, post("subscription{feed}").with("Accept", eventsType))
+	for began := time.Now(); time.Since(began) < 3*limit; {
+		lineOf(t, io.LimitReader(response.Body, 3), ":")
+	}
+	schema.feed <- "late"
+	if line := lineOf(t, response.Body, "data: "); !strings.Contains(line, "late") || (response.ProtoMajor == 2) != http2 {
+		t.Errorf("%s: got %s", response.Proto, line)
+	}
+	response.Body.Close()
+	<-schema.ended
 }
 
 func TestBG19EventStreamThatIsNeverRead(t *testing.T) {

@@ -11,10 +11,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/graph/transport"
 )
 
@@ -32,6 +34,21 @@ func serve(t *testing.T, options transport.Options) (*fakeSchema, *httptest.Serv
 	return schema, server
 }
 
+// startInMemory starts a server in a bubble of synctest.
+func startInMemory(t *testing.T, server *httptest.Server) *httptest.Server {
+	t.Helper()
+	listener := testbed.NewMemoryListener()
+	server.Listener = listener
+	if server.EnableHTTP2 {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
+	server.Client().Transport.(*http.Transport).DialContext = listener.Dial
+	t.Cleanup(server.Close)
+	return server
+}
+
 // session is a client of graphql-transport-ws.
 type session struct {
 	t  *testing.T
@@ -40,6 +57,7 @@ type session struct {
 
 func dial(t *testing.T, server *httptest.Server, options websocket.DialOptions) *session {
 	t.Helper()
+	options.HTTPClient = server.Client()
 	ws, response, err := websocket.Dial(t.Context(), server.URL+"/graphql", &options)
 	if err != nil {
 		t.Fatalf("%v %v", err, response)
@@ -169,21 +187,19 @@ func gatekeeper(_ context.Context, payload map[string]any) error {
 	return nil
 }
 
-func TestBG17OtherFaultsOfTheWire(t *testing.T) {
-	with := func(limits transport.StreamLimits) *httptest.Server {
-		limits.Messages = 1
-		_, server := serve(t, transport.Options{Streams: limits, Connect: gatekeeper})
-		return server
-	}
-	server := with(transport.StreamLimits{})
+func TestBG17OtherFaultsOfTheWire(t *testing.T) { synctest.Test(t, otherFaultsOfTheWire) }
+
+func otherFaultsOfTheWire(t *testing.T) {
+	options := transport.Options{Log: slog.New(slog.DiscardHandler), Streams: transport.StreamLimits{Messages: 1}, Connect: gatekeeper}
+	server := startInMemory(t, &httptest.Server{Config: &http.Server{Handler: transport.New(newFakeSchema(t), options)}})
 	check := func(name string, s *session, code int) {
 		t.Helper()
 		if got := s.end(); int(got.Code) != code || got.Reason == "" {
 			t.Errorf("%s: closed with %d %q, want %d", name, got.Code, got.Reason, code)
 		}
 	}
-	check("no init", open(t, with(transport.StreamLimits{InitTime: 50 * time.Millisecond})), 4408)
-	pings := open(t, with(transport.StreamLimits{InitTime: 2 * time.Second}))
+	check("no init", open(t, server), 4408)
+	pings := open(t, server)
 	pings.say(`{"type":"ping"}`)
 	pings.hears(`{"type":"pong"}`)
 	check("a ping is no init", pings, 4408)
@@ -195,7 +211,7 @@ func TestBG17OtherFaultsOfTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("binary", binary, 4400)
-	fragments := connect(t, with(transport.StreamLimits{MessageTime: 500 * time.Millisecond}))
+	fragments := connect(t, server)
 	writer, err := fragments.ws.Writer(t.Context(), websocket.MessageText)
 	if err != nil {
 		t.Fatal(err)
@@ -279,13 +295,18 @@ func TestConnectionsOfACertificateAreLimited(t *testing.T) {
 }
 
 func TestBG18StreamsEndWithTheCertificate(t *testing.T) {
+	synctest.Test(t, streamsEndWithTheCertificate)
+}
+
+func streamsEndWithTheCertificate(t *testing.T) {
 	schema := newFakeSchema(t)
 	handler := transport.New(schema, transport.Options{Log: slog.New(slog.DiscardHandler)})
-	server := httptest.NewServer(certified(handler, "ann", 3*time.Second))
-	t.Cleanup(server.Close)
-	s := open(t, server)
-	s.say(initMessage, subscribe("a", "subscription{waits}"))
-	s.hears(`{"type":"connection_ack"}`, `{"id":"a","type":"next","payload":{"data":{"waits":"x"}}}`)
+	const holds = 10 * time.Second
+	server := startInMemory(t, &httptest.Server{Config: &http.Server{Handler: certified(handler, "ann", holds)}})
+	began := time.Now()
+	s := connect(t, server)
+	s.say(subscribe("a", "subscription{waits}"))
+	s.hears(`{"id":"a","type":"next","payload":{"data":{"waits":"x"}}}`)
 	events := ask(t, server, post("subscription{waits}").with("Accept", eventsType))
 	lineOf(t, events.Body, "data: ")
 	if got := s.end(); got.Code != 4403 || !strings.Contains(got.Reason, "expired") {
@@ -296,4 +317,7 @@ func TestBG18StreamsEndWithTheCertificate(t *testing.T) {
 	}
 	<-schema.ended
 	<-schema.ended
+	if took := time.Since(began); took != holds {
+		t.Errorf("the streams ended after %v, the certificate after %v", took, holds)
+	}
 }

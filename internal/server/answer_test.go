@@ -1,12 +1,17 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 // TestR03ClientThatReadsNothing: the handler's Write ends at the limit, and with it the connection.
@@ -28,28 +33,39 @@ func TestR03ClientThatReadsNothing(t *testing.T) {
 // TestR03LimitEndsWithTheWrite: an answer may pause for longer than a client may take to read, and the next request on
 // the connection has the limit for itself.
 func TestR03LimitEndsWithTheWrite(t *testing.T) {
-	const limit = 200 * time.Millisecond
-	pause := func(r *http.Request) {
-		timer := time.NewTimer(3 * limit)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-r.Context().Done():
-		}
+	for _, http2 := range []bool{false, true} { // Without lifting, a stream of HTTP/2 would end in the pause.
+		t.Run(fmt.Sprintf("http2 %t", http2), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { limitEndsWithTheWrite(t, http2) })
+		})
 	}
-	addr, _, _ := run(t, NewHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+}
+
+func limitEndsWithTheWrite(t *testing.T, http2 bool) {
+	const limit = time.Second
+	handler := timelyAnswer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "first ")
 		_ = http.NewResponseController(w).Flush()
-		pause(r)
+		<-time.NewTimer(3 * limit).C
 		fmt.Fprint(w, "last")
-	}), HTTPOptions{WriteTimeout: limit}))
+	}), limit)
+	listener, connections := testbed.NewMemoryListener(), 0
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}, EnableHTTP2: http2}
+	server.StartTLS()
+	defer server.Close()
+	server.Client().Transport.(*http.Transport).DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		connections++
+		return listener.Dial(ctx, network, addr)
+	}
 	for range 2 {
-		response, err := http.Get("http://" + addr)
+		response, err := server.Client().Get(server.URL)
 		must(t, err)
 		body, err := io.ReadAll(response.Body)
 		must(t, response.Body.Close())
-		if err != nil || string(body) != "first last" {
-			t.Errorf("got %q, %v", body, err)
+		if err != nil || string(body) != "first last" || (response.ProtoMajor == 2) != http2 {
+			t.Errorf("%s: got %q, %v", response.Proto, body, err)
 		}
+	}
+	if connections != 1 {
+		t.Errorf("two requests used %d connections", connections)
 	}
 }
