@@ -63,11 +63,12 @@ func suffer(t *testing.T, from *bridge.Site, f *fault) {
 		}
 		return nil
 	})
+	clock := testbed.StartClock(t)
 	f.begin()
 	began, last := time.Now(), requests()
 	enough := 0 // requests that must have ended
 	testbed.WaitFor(t, 30*time.Second, "60 requests after the bound", func() error {
-		now := time.Since(began)
+		now := clock.Since(began)
 		if n := requests(); n != last {
 			last, f.lastRequest = n, now
 		}
@@ -89,13 +90,13 @@ func suffer(t *testing.T, from *bridge.Site, f *fault) {
 	if f.lastRequest > f.bound || f.leftEndpoint == 0 {
 		t.Errorf("a gateway %s: the last request goes to it after %v, more than %v", f.name, f.lastRequest, f.bound)
 	}
-	if after := load.lastFailed.Sub(began); after > f.bound {
+	if after := clock.Between(began, load.lastFailed); after > f.bound {
 		t.Errorf("a gateway %s: a request that was sent after %v failed: %v", f.name, after, load.first)
 	}
 	t.Logf("a gateway %s: out of EDS after %v, the last request to it after %v; %s", f.name,
 		f.leftEndpoint.Round(10*time.Millisecond), f.lastRequest.Round(10*time.Millisecond), load)
 	f.mend()
-	began = time.Now()
+	mended := time.Now()
 	testbed.WaitFor(t, time.Minute, "the gateway to be back", func() error {
 		if !seen.has(f.gateway.Entry()) {
 			return errors.New("it is out of EDS")
@@ -103,7 +104,7 @@ func suffer(t *testing.T, from *bridge.Site, f *fault) {
 		return nil
 	})
 	seen.stop()
-	t.Logf("it is back %v after it works again", time.Since(began).Round(10*time.Millisecond))
+	t.Logf("it is back %v after it works again", time.Since(mended).Round(10*time.Millisecond))
 }
 
 // countEntries counts the connections that reach a gateway's machine with the

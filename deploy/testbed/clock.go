@@ -12,6 +12,7 @@ import (
 // seconds; that time says nothing about the program under test.
 type Clock struct {
 	mu    sync.Mutex
+	last  time.Time // beat
 	stops []stop
 }
 
@@ -29,20 +30,18 @@ const (
 // StartClock starts a clock for the rest of the test.
 func StartClock(t testing.TB) *Clock {
 	t.Helper()
-	c, ended, stopped := &Clock{}, make(chan struct{}), make(chan struct{})
+	c, ended, stopped := &Clock{last: time.Now()}, make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		tick := time.NewTicker(beat)
 		defer tick.Stop()
-		for last := time.Now(); ; {
+		for {
 			select {
 			case <-tick.C:
+				c.beat()
 			case <-ended:
 				return
 			}
-			now := time.Now()
-			c.note(now, now.Sub(last))
-			last = now
 		}
 	}()
 	t.Cleanup(func() {
@@ -52,28 +51,39 @@ func StartClock(t testing.TB) *Clock {
 	return c
 }
 
-func (c *Clock) note(now time.Time, since time.Duration) {
-	if since <= lateBeat {
-		return
-	}
+// beat notes the stop that just ended, if there was one.
+func (c *Clock) beat() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stops = append(c.stops, stop{now, since - beat})
+	now := time.Now()
+	if since := now.Sub(c.last); since > lateBeat {
+		c.stops = append(c.stops, stop{now, since - beat})
+	}
+	c.last = now
 }
 
 // Since is the time since then without the stops of the machine.
-func (c *Clock) Since(began time.Time) time.Duration {
-	return time.Since(began) - c.stopped(began)
+func (c *Clock) Since(began time.Time) time.Duration { return c.Between(began, time.Now()) }
+
+// Between is the time from one moment to another without the stops of the machine.
+func (c *Clock) Between(began, ended time.Time) time.Duration {
+	return ended.Sub(began) - c.stopped(began, ended)
 }
 
-// stopped is how long the machine stood still since then.
-func (c *Clock) stopped(began time.Time) (all time.Duration) {
+// stopped is how long the machine stood still between two moments.
+func (c *Clock) stopped(began, ended time.Time) (all time.Duration) {
+	c.beat() // After a stop, the test may run before the next beat.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.stops {
-		if s.end.After(began) {
-			all += min(s.took, s.end.Sub(began))
+		from, to := s.end.Add(-s.took), s.end
+		if from.Before(began) {
+			from = began
 		}
+		if to.After(ended) {
+			to = ended
+		}
+		all += max(to.Sub(from), 0)
 	}
 	return all
 }

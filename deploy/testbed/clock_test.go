@@ -15,15 +15,24 @@ func TestClockLeavesStopsOut(t *testing.T) {
 		if took := clock.Since(began); took != time.Minute {
 			t.Errorf("without a stop: %v", took)
 		}
+		synctest.Wait()
 		now := time.Now()
-		clock.note(now, 5*time.Second)
+		stopped := func(took time.Duration) { // no beat came since then
+			clock.mu.Lock()
+			defer clock.mu.Unlock()
+			clock.last = now.Add(-took)
+		}
+		stopped(5 * time.Second)
 		if took := clock.Since(began); took != 55*time.Second+beat {
 			t.Errorf("with a stop of 5 s: %v", took)
 		}
 		if took := clock.Since(now.Add(-time.Second)); took != 0 {
 			t.Errorf("from the last second of the stop: %v", took)
 		}
-		clock.note(now, lateBeat) // a late beat is no stop
+		if took := clock.Between(began, now.Add(-time.Second)); took != 55*time.Second+beat {
+			t.Errorf("to the last second of the stop: %v", took)
+		}
+		stopped(lateBeat - beat) // a late beat is no stop
 		<-time.NewTimer(time.Second).C
 		if took := clock.Since(now); took != time.Second {
 			t.Errorf("after the stop: %v", took)
