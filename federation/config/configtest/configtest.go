@@ -27,7 +27,7 @@ type Store interface {
 
 // Patience is how long the suite waits for what must come: long enough for a
 // machine that has other work.
-const Patience = 90 * time.Second
+const Patience = 5 * time.Minute
 
 // Written is a source and who writes what it gives.
 type Written interface {

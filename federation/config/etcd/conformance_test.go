@@ -16,6 +16,6 @@ func TestConformance(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		return s.Config(etcd.ConfigOptions{CheckpointRecords: 5})
+		return s.Config(etcd.ConfigOptions{CheckpointRecords: 5, Patience: configtest.Patience}) // its limits have tests of their own
 	})
 }
