@@ -20,12 +20,16 @@ type connectionSettings struct {
 }
 
 // Shares of the file descriptors that the process may have. What connections do not get stays for the hub itself: the
-// store, the links to clusters, certificates.
+// store, the links to clusters, certificates. Each listener stops at another number in use, so that one cannot take
+// what the next needs, however many the hub itself has open: xDS leaves a tenth to GraphQL, both leave some to health.
 const (
-	forConnections = 80 // percent, of all listeners together
-	forXDS         = 60
-	forGraphQL     = 20
-	forHealth      = 5
+	inUseXDS       = 70 // percent
+	forConnections = 80 // of xDS and GraphQL together
+	inUseHealth    = 85 // of all listeners together
+
+	forXDS     = 60
+	forGraphQL = 20
+	forHealth  = 5
 
 	mostXDS     = 10_000
 	mostGraphQL = 1000
@@ -42,16 +46,16 @@ func (c configFile) connections(descriptors int) (connectionSettings, error) {
 		}
 		return max(1, min(most, descriptors*percent/100))
 	}
-	limits := func(total, perSource, percent, most int) server.ConnectionLimits {
+	limits := func(total, perSource, percent, most, inUse int) server.ConnectionLimits {
 		total = cmp.Or(total, share(percent, most))
 		return server.ConnectionLimits{
-			Total: total, PerSource: cmp.Or(perSource, max(1, total/4)), Descriptor: descriptors * forConnections / 100,
+			Total: total, PerSource: cmp.Or(perSource, max(1, total/4)), Descriptor: descriptors * inUse / 100,
 		}
 	}
 	s := connectionSettings{
-		graphql: limits(c.GraphQL.MaxConnections, c.GraphQL.MaxConnectionsPerSource, forGraphQL, mostGraphQL),
-		xds:     limits(c.XDS.MaxConnections, c.XDS.MaxConnectionsPerSource, forXDS, mostXDS),
-		health:  limits(0, 0, forHealth, mostHealth),
+		graphql: limits(c.GraphQL.MaxConnections, c.GraphQL.MaxConnectionsPerSource, forGraphQL, mostGraphQL, forConnections),
+		xds:     limits(c.XDS.MaxConnections, c.XDS.MaxConnectionsPerSource, forXDS, mostXDS, inUseXDS),
+		health:  limits(0, 0, forHealth, mostHealth, inUseHealth),
 		xdsIdle: server.DefaultGRPCIdle, streams: xds.Limits{
 			Streams: c.XDS.MaxStreamsPerIdentity, Names: c.XDS.MaxNamesPerType,
 			Variants: c.XDS.MaxVariantsPerIdentity, UnknownNames: c.XDS.MaxUnknownNameBytesPerIdentity,
@@ -84,7 +88,7 @@ func notNegative(field string, value int) error {
 // limited bounds the connections of the listeners.
 func (l listeners) limited(s connectionSettings, to server.ConnectionMetrics, log *source.Log) listeners {
 	bound := func(listener net.Listener, name string, limits server.ConnectionLimits) net.Listener {
-		return server.Limit(listener, server.LimitOptions{Name: name, Limits: limits, Metrics: to, Log: log})
+		return server.Limit(listener, server.LimitOptions{Name: name, Limits: limits, Brief: name == "health", Metrics: to, Log: log})
 	}
 	return listeners{
 		graphql: bound(l.graphql, "graphql", s.graphql), xds: bound(l.xds, "xds", s.xds), health: bound(l.health, "health", s.health),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -29,6 +30,7 @@ type identities struct {
 	trust     *authority.Trust
 	tokens    *callers.Tokens
 	guard     *callers.Guard
+	proven    func(net.Addr) // is told where on xDS a caller is that may have streams
 	metrics   *metrics.Identity
 	logger    *slog.Logger
 
@@ -44,11 +46,12 @@ type identityParts struct {
 	keys      *seal.Keys
 	snapshots *federation.Aggregate
 	metrics   *metrics.Identity
+	proven    func(net.Addr)
 	logger    *slog.Logger
 }
 
 func openIdentities(ctx context.Context, p identityParts) (*identities, error) {
-	i := &identities{metrics: p.metrics, logger: p.logger, source: p.settings.CA, trustDomain: p.settings.TrustDomain}
+	i := &identities{proven: p.proven, metrics: p.metrics, logger: p.logger, source: p.settings.CA, trustDomain: p.settings.TrustDomain}
 	var err error
 	if p.settings.CA != caNone {
 		o := authority.Options{TrustDomain: p.settings.TrustDomain, Policy: p.settings.policy, Store: p.store, Keys: p.keys, Logger: p.logger}
@@ -77,7 +80,7 @@ func openIdentities(ctx context.Context, p identityParts) (*identities, error) {
 	now := world{p.snapshots}
 	i.tokens = callers.NewTokens(callers.TokenOptions{Audiences: p.settings.Audiences, Clusters: now})
 	i.guard = callers.New(callers.Options{
-		Certificates: i.trust, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: p.hub, Denied: i.denied, Metrics: proofs{p.metrics}, Logger: p.logger,
+		Certificates: i.trust, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: p.hub, Denied: i.denied, Metrics: proofs{p.metrics}, Proven: p.proven, Logger: p.logger,
 	})
 	return i, nil
 }

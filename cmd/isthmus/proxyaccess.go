@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"time"
+
+	"google.golang.org/grpc/peer"
 
 	"isthmus.dev/isthmus/federation"
 	callers "isthmus.dev/isthmus/internal/access"
@@ -16,7 +19,7 @@ import (
 // proxyAccessOf is how xds tells who opens streams.
 func proxyAccessOf(s settings, who *identities, snapshots *federation.Aggregate) xds.Access {
 	if s.dev {
-		return openAccess{snapshots}
+		return openAccess{snapshots, who.proven}
 	}
 	return proxyAccess{who.guard}
 }
@@ -47,10 +50,16 @@ func identityOf(who callers.Identity) string {
 
 // openAccess believes everybody, with --dev: whoever reaches a loopback address or
 // the hub's socket is of this machine.
-type openAccess struct{ snapshots *federation.Aggregate }
+type openAccess struct {
+	snapshots *federation.Aggregate
+	accepted  func(net.Addr)
+}
 
 // Identify is part of xds.Access.
-func (a openAccess) Identify(context.Context) (xds.Caller, error) {
+func (a openAccess) Identify(ctx context.Context) (xds.Caller, error) {
+	if p, ok := peer.FromContext(ctx); ok {
+		a.accepted(p.Addr)
+	}
 	return xds.Caller{Admit: func(n envoy.Node) (string, error) {
 		domain := a.snapshots.Latest().Read().TrustDomain(n.Cluster)
 		w, err := authority.NewWorkload(domain, n.Namespace, cmp.Or(n.ServiceAccount, "default"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"runtime"
 	"sync"
@@ -138,6 +139,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	who, err := openIdentities(ctx, identityParts{
 		settings: s.identity, hub: federation.ClusterID(s.clusterID), store: p.store.Shared(sharedAuthority), keys: p.keys,
 		snapshots: aggregate, metrics: counts.Identity, logger: p.logger,
+		proven: func(remote net.Addr) { server.Established(p.doors.xds, remote) },
 	})
 	if err == nil && p.certificates != nil {
 		err = refuseMeshRoots(who.trust, p.certificates.ClientCAs())

@@ -24,11 +24,12 @@ import (
 // secureProgram is a hub in a process of its own, with mutual TLS: one authority for the clients of GraphQL, another for
 // the mesh.
 type secureProgram struct {
-	*hubUnderTest        // asks GraphQL with a client certificate
-	health               *hubUnderTest
-	process              *exec.Cmd
-	ca, mesh             *testbed.Authority
-	graphqlAddr, xdsAddr string
+	*hubUnderTest // asks GraphQL with a client certificate
+	health        *hubUnderTest
+	process       *exec.Cmd
+	ca, mesh      *testbed.Authority
+
+	graphqlAddr, xdsAddr, healthAddr string
 }
 
 // startSecureProgram starts the hub under limits of the shell, such as "ulimit -n 600", with further lines of the config
@@ -39,13 +40,18 @@ func startSecureProgram(t *testing.T, limits, config string) *secureProgram {
 	p := &secureProgram{
 		ca: testbed.NewAuthority(t, "ca"), mesh: testbed.NewAuthority(t, "mesh"),
 		graphqlAddr: fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)), xdsAddr: fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
-		health: &hubUnderTest{client: socketClient(filepath.Join(dir, "health"))},
+		healthAddr: fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
 	}
+	p.health = &hubUnderTest{client: &http.Client{Timeout: patience, Transport: &http.Transport{
+		DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", p.healthAddr)
+		},
+	}}}
 	config = fmt.Sprintf("clusters: [{id: c1, provider: Mock}]\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n%s",
 		write(t, filepath.Join(dir, "mesh"), string(p.mesh.PEM)), config)
 	args := append([]string{
 		"-c", limits + ` && exec "$0" "$@"`, os.Args[0], "serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", p.graphqlAddr,
-		"--xds-addr", p.xdsAddr, "--health-addr", "unix:" + filepath.Join(dir, "health"), "--config", write(t, filepath.Join(dir, "x.yaml"), config),
+		"--xds-addr", p.xdsAddr, "--health-addr", p.healthAddr, "--config", write(t, filepath.Join(dir, "x.yaml"), config),
 	}, secureFlags(t, dir, p.ca)...)
 	toGraphQL := &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: p.ca.TLS(testbed.Subject{Name: "admin"}),

@@ -36,6 +36,7 @@ type Options struct {
 	Hub          federation.ClusterID // the hub's own, which counts as attached
 	Denied       *Denied              // nil: nobody is
 	Metrics      Metrics              // nil: nobody counts
+	Proven       func(net.Addr)       // is told where a caller is that proved who it is; nil: nobody is told. It must not block.
 	Logger       *slog.Logger         // nil: slog's default
 }
 
@@ -67,6 +68,9 @@ func (g *Guard) Identify(ctx context.Context) (Identity, error) {
 	switch {
 	case err == nil:
 		g.o.Metrics.Proof(by, Proven)
+		if p, ok := peer.FromContext(ctx); ok && g.o.Proven != nil {
+			g.o.Proven(p.Addr)
+		}
 		return proof, nil
 	case errors.Is(err, errThrottled):
 		g.o.Metrics.Proof(by, Throttled)

@@ -11,7 +11,7 @@ type Server struct {
 func newServer(r *prometheus.Registry) *Server {
 	s := &Server{
 		open:    gauge(r, "connections", "Open connections, by listener (graphql, xds, health).", "listener"),
-		refused: counter(r, "connections_refused_total", "Connections that were closed before TLS, by listener and reason (total, source, descriptors).", "listener", "reason"),
+		refused: counter(r, "connections_refused_total", "Connections that were closed because of a limit, new or pending, by listener and reason (total, source, descriptors).", "listener", "reason"),
 	}
 	for _, listener := range []string{"graphql", "xds", "health"} {
 		s.open.WithLabelValues(listener)
@@ -27,7 +27,7 @@ func (m *Server) Connections(listener string, change int) {
 	m.open.WithLabelValues(listener).Add(float64(change))
 }
 
-// ConnectionRefused counts a connection that was closed at once. Both are one of few fixed words.
+// ConnectionRefused counts a connection that was closed because of a limit. Both are one of few fixed words.
 func (m *Server) ConnectionRefused(listener, why string) {
 	m.refused.WithLabelValues(listener, why).Inc()
 }

@@ -70,6 +70,12 @@ func (s *HTTP) Run(ctx context.Context, listener net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(s.options.Logger.Handler(), slog.LevelDebug),
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
 	}
+	accepting := listener
+	server.ConnState = func(c net.Conn, state http.ConnState) {
+		if state == http.StateActive {
+			Established(accepting, c.RemoteAddr())
+		}
+	}
 	if s.options.TLS != nil {
 		listener = tls.NewListener(listener, s.options.TLS)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"container/list"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -30,7 +31,7 @@ func Descriptors() int {
 	return int(min(limit.Cur, 1<<20))
 }
 
-// Refusal says why a connection was closed at once.
+// Refusal says which limit a connection was closed for.
 type Refusal string
 
 // The refusals.
@@ -46,17 +47,34 @@ type ConnectionMetrics interface {
 	ConnectionRefused(listener string, why string)
 }
 
-// LimitOptions are what Limit works with; all but Limits are required.
+// LimitOptions are what Limit works with; all but Limits and Brief are required.
 type LimitOptions struct {
-	Name    string // of the listener in metrics and log: graphql, xds, health
-	Limits  ConnectionLimits
+	Name   string // of the listener in metrics and log: graphql, xds, health
+	Limits ConnectionLimits
+	// Brief: requests take no time, so that every connection may be closed for a new one, whatever it does.
+	Brief   bool
 	Metrics ConnectionMetrics
 	Log     *source.Log
 }
 
-// Limit closes connections of the listener that are too many, before anything is read from them.
+// Limit bounds the connections of the listener. At a limit, a connection that is not established makes room for the new
+// one; if there is none, the new one is closed before anything is read from it.
 func Limit(listener net.Listener, o LimitOptions) net.Listener {
-	return &limitedListener{Listener: listener, o: o, sources: map[netip.Prefix]int{}}
+	return &limitedListener{Listener: listener, o: o, sources: map[netip.Prefix]int{}, pending: newPending()}
+}
+
+// Established tells a listener of Limit that the caller at the address has sent a request that counts: its connection does
+// not make room for others any more. It does nothing for other listeners.
+func Established(listener net.Listener, remote net.Addr) {
+	l, is := listener.(*limitedListener)
+	if !is || l.o.Brief {
+		return
+	}
+	if tcp, is := remote.(*net.TCPAddr); is {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.pending.removeAt(tcp.AddrPort())
+	}
 }
 
 type limitedListener struct {
@@ -66,6 +84,7 @@ type limitedListener struct {
 	mu      sync.Mutex
 	total   int
 	sources map[netip.Prefix]int
+	pending *pending
 }
 
 // Accept returns the next connection that is within the limits.
@@ -75,44 +94,69 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := source.OfNet(connection.RemoteAddr())
-		why := l.enter(from, connection)
-		if why == "" {
-			l.o.Metrics.Connections(l.o.Name, 1)
-			return &limitedConn{Conn: connection, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
+		c := &limitedConn{Conn: connection, listener: l, from: source.OfNet(connection.RemoteAddr())}
+		why, closed := l.enter(c)
+		if closed != nil {
+			_ = closed.Conn.Close() // whoever reads from it closes it again
+			l.refused(closed, why)
 		}
-		_ = connection.Close()
-		l.o.Metrics.ConnectionRefused(l.o.Name, string(why))
-		l.o.Log.Warn(from, "refusing a connection", slog.String("listener", l.o.Name), slog.String("reason", string(why)),
-			slog.String("address", connection.RemoteAddr().String()))
+		if closed != c {
+			return c, nil
+		}
 	}
 }
 
-func (l *limitedListener) enter(from netip.Prefix, connection net.Conn) Refusal {
-	limits := l.o.Limits
-	if limits.Descriptor > 0 && descriptorOf(connection) >= limits.Descriptor {
-		return FewDescriptors
+func (l *limitedListener) refused(c *limitedConn, why Refusal) {
+	l.o.Metrics.ConnectionRefused(l.o.Name, string(why))
+	l.o.Log.Warn(c.from, "refusing a connection", slog.String("listener", l.o.Name), slog.String("reason", string(why)),
+		slog.String("address", c.RemoteAddr().String()))
+}
+
+// enter counts the connection. At a limit it returns the connection to close: one that makes room, or c itself.
+func (l *limitedListener) enter(c *limitedConn) (why Refusal, closed *limitedConn) {
+	descriptor := 0
+	if l.o.Limits.Descriptor > 0 {
+		descriptor = descriptorOf(c.Conn)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case limits.Total > 0 && l.total >= limits.Total:
-		return TooManyConnections
-	case limits.PerSource > 0 && from.IsValid() && l.sources[from] >= limits.PerSource:
-		return TooManyOfSource
+	if why = l.exceeded(c.from, descriptor); why != "" {
+		if closed = l.pending.makesRoom(why, c.from); closed == nil {
+			return why, c
+		}
+		l.remove(closed)
 	}
 	l.total++
-	l.sources[from]++
+	l.sources[c.from]++
+	l.pending.add(c)
+	l.o.Metrics.Connections(l.o.Name, 1)
+	return why, closed
+}
+
+func (l *limitedListener) exceeded(from netip.Prefix, descriptor int) Refusal {
+	limits := l.o.Limits
+	switch {
+	case limits.PerSource > 0 && from.IsValid() && l.sources[from] >= limits.PerSource:
+		return TooManyOfSource
+	case limits.Total > 0 && l.total >= limits.Total:
+		return TooManyConnections
+	case limits.Descriptor > 0 && descriptor >= limits.Descriptor:
+		return FewDescriptors
+	}
 	return ""
 }
 
-func (l *limitedListener) leave(from netip.Prefix) {
+// remove counts the connection no more, however often it is called.
+func (l *limitedListener) remove(c *limitedConn) {
+	if c.removed {
+		return
+	}
+	c.removed = true
+	l.pending.remove(c)
 	l.o.Metrics.Connections(l.o.Name, -1)
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.total--
-	if l.sources[from]--; l.sources[from] == 0 {
-		delete(l.sources, from)
+	if l.sources[c.from]--; l.sources[c.from] == 0 {
+		delete(l.sources, c.from)
 	}
 }
 
@@ -134,11 +178,19 @@ func descriptorOf(connection net.Conn) int {
 // limitedConn gives its place back when it is closed.
 type limitedConn struct {
 	net.Conn
-	leave func()
+	listener *limitedListener
+	from     netip.Prefix
+
+	removed bool          // guarded by the listener, as is what follows
+	entry   *list.Element // nil: it is not pending
 }
 
 // Close is part of net.Conn.
 func (c *limitedConn) Close() error {
-	defer c.leave()
+	defer func() {
+		c.listener.mu.Lock()
+		defer c.listener.mu.Unlock()
+		c.listener.remove(c)
+	}()
 	return c.Conn.Close()
 }
