@@ -14,9 +14,10 @@ import (
 
 func gatewayFields() fieldTable {
 	t := fieldTable{
-		honoured: []string{"selector", "servers.port.number", "servers.port.protocol", "servers.port.name", "servers.bind", "servers.hosts", "servers.name"},
+		honoured: []string{"selector", "servers.port.number", "servers.port.protocol", "servers.port.name", "servers.bind", "servers.hosts"},
 		refused: map[string]string{
 			"servers.port.targetPort":                    "the gateway listens at port.number itself",
+			"servers.name":                               "servers are told apart by their port and hosts; statistics do not have this name",
 			"servers.defaultEndpoint":                    "a gateway has no endpoint of its own; route to a service",
 			"servers.tls.insecureSkipVerify":             "certificates of callers are always verified",
 			"servers.tls.tlsCertificates.caCertificates": "the authorities are those of tls.caCertificates",

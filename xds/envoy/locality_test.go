@@ -27,11 +27,16 @@ func placed(t testing.TB) envoy.Node {
 	return n
 }
 
-func located(address string, network federation.NetworkID, locality string) federation.Endpoint {
+func located(address string, network federation.NetworkID, place string) federation.Endpoint {
 	e := meshed(address, network, 0)
-	parts := strings.Split(locality+"//", "/")
-	e.Locality = federation.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
+	e.Locality = locality(place)
 	return e
+}
+
+// locality reads region/zone/sub-zone.
+func locality(place string) federation.Locality {
+	parts := strings.Split(place+"//", "/")
+	return federation.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 }
 
 // priorities are those of web, by address.

@@ -32,6 +32,7 @@ type meshEndpoint struct {
 	Ports    map[string]uint16    `json:"ports"`
 	Workload string               `json:"workload"`
 	Hostname string               `json:"hostname"`
+	Locality string               `json:"locality"` // region/zone/sub-zone
 }
 
 type meshService struct {
@@ -74,12 +75,12 @@ func readMeshStory(t *testing.T, file string) *meshStory {
 			s.world.config(t, string(f.Data))
 		case f.Name == "proxies.yaml":
 			var proxies []struct {
-				Name, ID string
-				Metadata map[string]any
+				Name, ID, Locality string
+				Metadata           map[string]any
 			}
 			s.read(t, f, &proxies)
 			for _, p := range proxies {
-				s.proxies[p.Name] = parse(t, p.ID, p.Metadata)
+				s.proxies[p.Name] = parseAt(t, p.ID, p.Locality, p.Metadata)
 			}
 		case path.Dir(f.Name) == "services":
 			var services []meshService
@@ -109,6 +110,7 @@ func (m meshService) shard() *federation.Shard {
 	for _, e := range m.Endpoints {
 		out := federation.Endpoint{
 			Address: e.Address, Network: e.Network, ServiceAccount: e.Account, TLSMode: e.TLSMode, Labels: e.Labels, Workload: e.Workload, Hostname: e.Hostname,
+			Locality: locality(e.Locality),
 		}
 		for _, p := range m.Ports {
 			number := p.Number

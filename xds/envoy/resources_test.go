@@ -108,7 +108,16 @@ func render(t testing.TB, resources []builtResource) []byte {
 // parse reads a node from an ID and metadata.
 func parse(t fataler, id string, metadata map[string]any) envoy.Node {
 	t.Helper()
-	n, err := envoy.ParseNode(&corev3.Node{Id: id, Metadata: fields(t, metadata)})
+	return parseAt(t, id, "", metadata)
+}
+
+// parseAt parses a node that says where it is, as region/zone/sub-zone.
+func parseAt(t fataler, id, place string, metadata map[string]any) envoy.Node {
+	t.Helper()
+	l := locality(place)
+	n, err := envoy.ParseNode(&corev3.Node{
+		Id: id, Metadata: fields(t, metadata), Locality: &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone},
+	})
 	if err != nil {
 		t.Fatalf("parsing %s: %v", id, err)
 	}

@@ -1,0 +1,215 @@
+package envoy_test
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"sigs.k8s.io/yaml"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// TestSupportedFieldsHaveAnEffect takes each field that is said to be supported out of
+// a valid object, one at a time, and expects that some proxy gets other bytes.
+func TestSupportedFieldsHaveAnEffect(t *testing.T) {
+	story := readMeshStory(t, "testdata/supported/world.txtar")
+	for _, kind := range []string{"VirtualService", "DestinationRule", "Sidecar", "Gateway"} {
+		t.Run(kind, func(t *testing.T) {
+			f := fieldTrial{t: t, story: story, set: map[string]bool{}, works: map[string]bool{}}
+			for _, o := range triedObjects(t, kind) {
+				for _, field := range envoy.NotHonoured(o) {
+					t.Errorf("%s: %s: %s", o.Key.Name, field.Path, field.Reason)
+				}
+				f.object(o)
+			}
+			honoured := envoy.HonouredFields(federation.Kind{Group: "networking.istio.io", Name: kind})
+			for _, path := range leavesBelow(specOf(t, kind).ProtoReflect().Descriptor(), honoured) {
+				switch {
+				case !f.set[path]:
+					t.Errorf("no object of testdata/supported has %s", path)
+				case !f.works[path]:
+					t.Errorf("%s is said to be supported, but no proxy gets other bytes without it", path)
+				}
+			}
+		})
+	}
+}
+
+// triedObjects are those of the kind's file; policies stand at each place of a
+// DestinationRule that takes them.
+func triedObjects(t *testing.T, kind string) []*federation.Object {
+	t.Helper()
+	w := newWorld().config(t, string(readFile(t, "testdata/supported/"+strings.ToLower(kind)+".yaml")))
+	if kind == "DestinationRule" {
+		var policies []map[string]any
+		if err := yaml.UnmarshalStrict(readFile(t, "testdata/supported/policies.yaml"), &policies); err != nil {
+			t.Fatal(err)
+		}
+		for i, policy := range policies {
+			ofPort := maps.Clone(policy)
+			ofPort["port"] = map[string]any{"number": 80}
+			everywhere := []any{ofPort}
+			for place, p := range map[string]map[string]any{"all": policy, "port": {"portLevelSettings": everywhere}} {
+				w.config(t, ruleText(t, fmt.Sprintf("%s-%d", place, i), map[string]any{"trafficPolicy": p}))
+				subset := map[string]any{"name": "v1", "labels": map[string]any{"version": "v1"}, "trafficPolicy": p}
+				w.config(t, ruleText(t, fmt.Sprintf("subset-%s-%d", place, i), map[string]any{"subsets": []any{subset}}))
+			}
+		}
+	}
+	return slices.Collect(w.snapshot.Objects())
+}
+
+func ruleText(t *testing.T, name string, spec map[string]any) string {
+	t.Helper()
+	spec["host"] = "store.shop.svc.cluster.local"
+	text, err := yaml.Marshal(map[string]any{"kind": "DestinationRule", "metadata": map[string]any{"name": name, "namespace": "shop"}, "spec": spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// fieldTrial finds out which fields have an effect on the proxies of a story.
+type fieldTrial struct {
+	t     *testing.T
+	story *meshStory
+	set   map[string]bool // paths that some object has
+	works map[string]bool // paths without which some proxy gets other bytes
+}
+
+// object tries the fields of one object, beside nothing but the story.
+func (f *fieldTrial) object(o *federation.Object) {
+	spec, ok := o.Spec.(proto.Message)
+	if !ok {
+		f.t.Fatalf("%s has no spec of Istio", o.Key)
+	}
+	whole := maps.Collect(f.resources(o, spec))
+	withoutEach(spec.ProtoReflect(), "", func(path string) {
+		f.set[path] = true
+		f.works[path] = f.works[path] || f.differ(whole, f.resources(o, spec))
+	})
+}
+
+func (f *fieldTrial) differ(whole map[string]string, without iter.Seq2[string, string]) bool {
+	count := 0
+	for name, content := range without {
+		if count++; whole[name] != content {
+			return true
+		}
+	}
+	return count < len(whole)
+}
+
+// resources are what the proxies get if the object has that spec.
+func (f *fieldTrial) resources(o *federation.Object, spec proto.Message) iter.Seq2[string, string] {
+	tried := *o
+	tried.Spec = proto.Clone(spec)
+	tried.Names, tried.ProxyLabels = indexOf(proto.Clone(spec))
+	tried.Digest = fmt.Sprint(spec)
+	w := world{snapshot: f.story.world.snapshot}
+	w.configure(&tried)
+	return func(yield func(string, string) bool) {
+		for _, proxy := range slices.Sorted(maps.Keys(f.story.proxies)) {
+			for _, typ := range allTypes {
+				for _, facet := range envoy.Facets(typ, f.story.proxies[proxy], w.snapshot) {
+					for _, name := range envoy.Names(typ, facet, w.snapshot) {
+						m, _, err := envoy.Build(typ, name, facet, w.snapshot.Read())
+						if err != nil {
+							f.t.Fatalf("%s without a field: building %s: %v", o.Key, name, err)
+						}
+						if m != nil && !yield(fmt.Sprint(proxy, typ, facet, name), string(marshal(f.t, m))) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// withoutEach takes one field after the other out of the message, calls try, and puts
+// it back. Of a list of values it takes the last one.
+func withoutEach(m protoreflect.Message, path string, try func(path string)) {
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		below := strings.TrimPrefix(path+"."+field.JSONName(), ".")
+		switch {
+		case isLeaf(field) && field.IsList():
+			fewer := m.NewField(field)
+			for i := range v.List().Len() - 1 {
+				fewer.List().Append(v.List().Get(i))
+			}
+			whole := proto.Clone(m.Interface()).ProtoReflect()
+			m.Set(field, fewer)
+			try(below)
+			m.Set(field, whole.Get(field))
+		case isLeaf(field):
+			whole := proto.Clone(m.Interface()).ProtoReflect()
+			m.Clear(field)
+			try(below)
+			m.Set(field, whole.Get(field))
+		case field.IsMap():
+			v.Map().Range(func(_ protoreflect.MapKey, value protoreflect.Value) bool {
+				withoutEach(value.Message(), below, try)
+				return true
+			})
+		case field.IsList():
+			for i := range v.List().Len() {
+				withoutEach(v.List().Get(i).Message(), below, try)
+			}
+		default:
+			withoutEach(v.Message(), below, try)
+		}
+		return true
+	})
+}
+
+// isLeaf tells whether the field is one value for whoever writes the object.
+func isLeaf(field protoreflect.FieldDescriptor) bool {
+	message := field.Message()
+	if field.IsMap() {
+		message = field.MapValue().Message()
+	}
+	return message == nil || strings.HasPrefix(string(message.FullName()), "google.protobuf.")
+}
+
+// leavesBelow are the paths of all values at and below the honoured paths.
+func leavesBelow(d protoreflect.MessageDescriptor, honoured []string) []string {
+	var leaves []string
+	var walk func(d protoreflect.MessageDescriptor, path string, in bool)
+	walk = func(d protoreflect.MessageDescriptor, path string, in bool) {
+		for i := range d.Fields().Len() {
+			field := d.Fields().Get(i)
+			below := strings.TrimPrefix(path+"."+field.JSONName(), ".")
+			here := in || slices.Contains(honoured, below)
+			leads := slices.ContainsFunc(honoured, func(h string) bool { return strings.HasPrefix(h, below+".") })
+			switch {
+			case !here && !leads:
+			case isLeaf(field):
+				leaves = append(leaves, below)
+			case field.IsMap():
+				walk(field.MapValue().Message(), below, here)
+			default:
+				walk(field.Message(), below, here)
+			}
+		}
+	}
+	walk(d, "", false)
+	return leaves
+}
