@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/prototest"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -101,7 +102,7 @@ func (f *fieldTrial) object(o *federation.Object) {
 		f.t.Fatalf("%s has no spec of Istio", o.Key)
 	}
 	whole := maps.Collect(f.resources(o, spec))
-	withoutEach(spec.ProtoReflect(), "", func(path string) {
+	prototest.WithoutEach(spec, func(path string) {
 		f.set[path] = true
 		f.works[path] = f.works[path] || f.differ(whole, f.resources(o, spec))
 	})
@@ -144,51 +145,6 @@ func (f *fieldTrial) resources(o *federation.Object, spec proto.Message) iter.Se
 	}
 }
 
-// withoutEach takes one field after the other out of the message, calls try, and puts
-// it back. Of a list of values it takes the last one.
-func withoutEach(m protoreflect.Message, path string, try func(path string)) {
-	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		below := strings.TrimPrefix(path+"."+field.JSONName(), ".")
-		switch {
-		case isLeaf(field) && field.IsList():
-			fewer := m.NewField(field)
-			for i := range v.List().Len() - 1 {
-				fewer.List().Append(v.List().Get(i))
-			}
-			whole := proto.Clone(m.Interface()).ProtoReflect()
-			m.Set(field, fewer)
-			try(below)
-			m.Set(field, whole.Get(field))
-		case isLeaf(field):
-			whole := proto.Clone(m.Interface()).ProtoReflect()
-			m.Clear(field)
-			try(below)
-			m.Set(field, whole.Get(field))
-		case field.IsMap():
-			v.Map().Range(func(_ protoreflect.MapKey, value protoreflect.Value) bool {
-				withoutEach(value.Message(), below, try)
-				return true
-			})
-		case field.IsList():
-			for i := range v.List().Len() {
-				withoutEach(v.List().Get(i).Message(), below, try)
-			}
-		default:
-			withoutEach(v.Message(), below, try)
-		}
-		return true
-	})
-}
-
-// isLeaf tells whether the field is one value for whoever writes the object.
-func isLeaf(field protoreflect.FieldDescriptor) bool {
-	message := field.Message()
-	if field.IsMap() {
-		message = field.MapValue().Message()
-	}
-	return message == nil || strings.HasPrefix(string(message.FullName()), "google.protobuf.")
-}
-
 // leavesBelow are the paths of all values at and below the honoured paths.
 func leavesBelow(d protoreflect.MessageDescriptor, honoured []string) []string {
 	var leaves []string
@@ -201,7 +157,7 @@ func leavesBelow(d protoreflect.MessageDescriptor, honoured []string) []string {
 			leads := slices.ContainsFunc(honoured, func(h string) bool { return strings.HasPrefix(h, below+".") })
 			switch {
 			case !here && !leads:
-			case isLeaf(field):
+			case prototest.IsLeaf(field):
 				leaves = append(leaves, below)
 			case field.IsMap():
 				walk(field.MapValue().Message(), below, here)
