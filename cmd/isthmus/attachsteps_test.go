@@ -76,14 +76,15 @@ func TestF04DetachIsKilledAtEveryStep(t *testing.T) {
 	c := newCrashing(t)
 	gone := func(is func() bool) func() {
 		return func() {
-			go func() { _, _ = c.p.at().tell("detachCluster", map[string]any{"clusterID": "east"}) }()
-			c.p.at().await(c.t, "the step", func() error {
+			p := c.p // the next one may run when this one's answer is given up
+			go func() { _, _ = p.at().tell("detachCluster", map[string]any{"clusterID": "east"}) }()
+			p.at().await(c.t, "the step", func() error {
 				if !is() {
 					return fmt.Errorf("not yet")
 				}
 				return nil
 			})
-			c.p.kill()
+			p.kill()
 		}
 	}
 	for _, step := range []struct {

@@ -74,7 +74,7 @@ func (w *writers) check() {
 		w.checkOne(c, at[c.name], first, changes[c.object])
 	}
 	w.checkOrder(at)
-	failed, _ := w.refusals()
+	failed, _ := w.refusals(time.Time{})
 	w.t.Logf("%d changes asked for, %d revisions, %d answers that the store failed", len(w.done), last, failed)
 }
 

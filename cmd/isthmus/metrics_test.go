@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -25,15 +26,28 @@ func TestMetricsCountWhatClientsDo(t *testing.T) {
 		}
 	}
 	client, answer := h.openClusters(t, "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local")
-	if err := client.Ack(answer); err != nil {
-		t.Fatal(err)
-	}
-	h.awaitMetrics(t,
-		`isthmus_graphql_requests_total{operation="query"}`, `isthmus_graphql_requests_total{operation="other"} 1`, `isthmus_graphql_errors_total{operation="other"} 1`,
-		`isthmus_xds_streams{protocol="delta"} 1`, `isthmus_xds_pushes_total{type="CDS"} 1`, fmt.Sprintf(`isthmus_xds_sent_bytes_total{type="CDS"} %d`, answer.Size),
-		`isthmus_xds_acks_total{type="CDS"} 1`, `isthmus_xds_ack_seconds_count{type="CDS"} 1`, `isthmus_xds_resources_built_total{type="CDS"}`,
-	)
+	var mu sync.Mutex
+	pushes, size := 0, 0
+	var taking sync.WaitGroup
+	taking.Go(func() { // The mesh may change meanwhile: that is another push.
+		for err := error(nil); err == nil; answer, err = client.Receive(t.Context()) {
+			mu.Lock()
+			pushes, size = pushes+1, size+answer.Size
+			mu.Unlock()
+			_ = client.Ack(answer) // a stream that is over says so next
+		}
+	})
+	h.await(t, "the metrics to count what came", func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		return h.hasMetrics(
+			`isthmus_graphql_requests_total{operation="query"}`, `isthmus_graphql_requests_total{operation="other"} 1`, `isthmus_graphql_errors_total{operation="other"} 1`,
+			`isthmus_xds_streams{protocol="delta"} 1`, fmt.Sprintf(`isthmus_xds_pushes_total{type="CDS"} %d`, pushes), fmt.Sprintf(`isthmus_xds_sent_bytes_total{type="CDS"} %d`, size),
+			fmt.Sprintf(`isthmus_xds_acks_total{type="CDS"} %d`, pushes), fmt.Sprintf(`isthmus_xds_ack_seconds_count{type="CDS"} %d`, pushes), `isthmus_xds_resources_built_total{type="CDS"}`,
+		)
+	})
 	client.Close()
+	taking.Wait()
 	h.awaitMetrics(t, `isthmus_xds_streams{protocol="delta"} 0`)
 }
 
@@ -66,16 +80,18 @@ func (h *hubUnderTest) openClusters(t *testing.T, node string) (*xdstest.Client,
 // awaitMetrics polls until every line begins one of the page's.
 func (h *hubUnderTest) awaitMetrics(t *testing.T, lines ...string) {
 	t.Helper()
-	h.await(t, "the metrics", func() error {
-		status, page, err := h.get("/metrics")
-		if err != nil || status != http.StatusOK {
-			return fmt.Errorf("status %d, %w", status, err)
+	h.await(t, "the metrics", func() error { return h.hasMetrics(lines...) })
+}
+
+func (h *hubUnderTest) hasMetrics(lines ...string) error {
+	status, page, err := h.get("/metrics")
+	if err != nil || status != http.StatusOK {
+		return fmt.Errorf("status %d, %w", status, err)
+	}
+	for _, line := range lines {
+		if !strings.Contains("\n"+page, "\n"+line) {
+			return fmt.Errorf("no line %s", line)
 		}
-		for _, line := range lines {
-			if !strings.Contains("\n"+page, "\n"+line) {
-				return fmt.Errorf("no line %s", line)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }

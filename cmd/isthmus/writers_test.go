@@ -29,7 +29,8 @@ type writers struct {
 	mu      sync.Mutex
 	changed chan struct{}  // closed when there is one more answer
 	answers map[string]int // by code; "": acknowledged
-	failure string         // the last one that was the store's fault
+	failed  []time.Time    // when requests were sent that failed through the store's fault
+	failure string         // of the last one
 	done    []written
 }
 
@@ -70,7 +71,9 @@ func (w *writers) write(ctx context.Context, name string, n int) {
 		c.expected, _ = strconv.ParseInt(found.ConfigObject.Revision, 10, 64)
 	}
 	for try := 0; ; try++ {
-		w.noteAnswer(c.send(w.hubs[(n+try)%len(w.hubs)], n%2 == 0))
+		sent := time.Now()
+		code, message := c.send(w.hubs[(n+try)%len(w.hubs)], n%2 == 0)
+		w.noteAnswer(sent, code, message)
 		if c.code != "UNAVAILABLE" || n%2 != 0 || ctx.Err() != nil {
 			break
 		}
@@ -81,11 +84,11 @@ func (w *writers) write(ctx context.Context, name string, n int) {
 	w.done = append(w.done, c)
 }
 
-func (w *writers) noteAnswer(code, message string) {
+func (w *writers) noteAnswer(sent time.Time, code, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.answers[code]++; code != "" && code != "PRECONDITION_FAILED" && code != "BUSY" {
-		w.failure = code + ": " + message
+		w.failed, w.failure = append(w.failed, sent), code+": "+message
 	}
 	close(w.changed)
 	w.changed = make(chan struct{})
@@ -152,14 +155,14 @@ func (w *writers) refused(code string) {
 	w.await(code, 1)
 }
 
-// refusals counts the changes that failed through the store's fault, and tells the
-// last one's.
-func (w *writers) refusals() (n int, last string) {
+// refusals counts the requests that were sent since then and failed through the
+// store's fault, and tells the last one's.
+func (w *writers) refusals(since time.Time) (n int, last string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for code, count := range w.answers {
-		if code != "" && code != "PRECONDITION_FAILED" && code != "BUSY" {
-			n += count
+	for _, sent := range w.failed {
+		if !sent.Before(since) {
+			n++
 		}
 	}
 	return n, w.failure
