@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -81,8 +81,13 @@ func TestErrorIsTheLastMessage(t *testing.T) {
 }
 
 func TestExecutionsOfEventsAreLimitedAndWaitingIsNot(t *testing.T) {
-	schema, server := serve(t, transport.Options{Limits: transport.Limits{Time: 500 * time.Millisecond}})
+	synctest.Test(t, executionsOfEventsAreLimited)
+}
+
+func executionsOfEventsAreLimited(t *testing.T) {
+	schema, server := serveInMemory(t, transport.Options{})
 	s := connect(t, server)
+	s.readAhead()
 	s.say(subscribe("feed", "subscription{feed}"))
 	schema.feed <- "first"
 	s.hears(`{"id":"feed","type":"next","payload":{"data":{"feed":"first"}}}`)
@@ -232,9 +237,11 @@ func TestWhatIsOpenIsCounted(t *testing.T) {
 	}
 }
 
-func TestBG19SubscriberThatNeverReads(t *testing.T) {
+func TestBG19SubscriberThatNeverReads(t *testing.T) { synctest.Test(t, subscriberThatNeverReads) }
+
+func subscriberThatNeverReads(t *testing.T) {
 	counts := newCounts()
-	schema, server := serve(t, transport.Options{Observer: counts, Streams: transport.StreamLimits{Stall: 100 * time.Millisecond}})
+	schema, server := serveInMemory(t, transport.Options{Observer: counts, Streams: transport.StreamLimits{Stall: 100 * time.Millisecond}})
 	s := connect(t, server)
 	s.say(subscribe("a", "subscription{floods}"))
 	<-schema.ended // It was given up; only now the client reads.
@@ -252,35 +259,32 @@ func TestBG19SubscriberThatNeverReads(t *testing.T) {
 	}
 }
 
-func TestUnansweredPingsEndAConnection(t *testing.T) {
-	every := func(d time.Duration) *httptest.Server {
-		_, server := serve(t, transport.Options{Streams: transport.StreamLimits{KeepAlive: d}})
-		return server
-	}
+func TestUnansweredPingsEndAConnection(t *testing.T) { synctest.Test(t, unansweredPingsEndAConnection) }
+
+func unansweredPingsEndAConnection(t *testing.T) {
+	_, server := serveInMemory(t, transport.Options{})
 	pings := make(chan struct{}, 100)
-	silent := dial(t, every(20*time.Millisecond), websocket.DialOptions{Subprotocols: []string{wsProtocol}, OnPingReceived: func(context.Context, []byte) bool {
+	silent := dial(t, server, websocket.DialOptions{Subprotocols: []string{wsProtocol}, OnPingReceived: func(context.Context, []byte) bool {
 		pings <- struct{}{}
 		return false
 	}})
-	if got := silent.end(); got.Code != websocket.StatusTryAgainLater || !strings.Contains(got.Reason, "pings") || len(pings) == 0 {
+	silent.say(initMessage)
+	silent.hears(`{"type":"connection_ack"}`)
+	if got := silent.end(); got.Code != websocket.StatusTryAgainLater || !strings.Contains(got.Reason, "pings") || len(pings) != 1 {
 		t.Errorf("closed with %v after %d pings", got, len(pings))
 	}
-	answering := dial(t, every(time.Second), websocket.DialOptions{Subprotocols: []string{wsProtocol}, OnPingReceived: func(context.Context, []byte) bool {
+	<-pings
+	answering := dial(t, server, websocket.DialOptions{Subprotocols: []string{wsProtocol}, OnPingReceived: func(context.Context, []byte) bool {
 		pings <- struct{}{}
 		return true
 	}})
 	answering.say(initMessage)
 	answering.hears(`{"type":"connection_ack"}`)
-	ended := make(chan struct{})
-	go func() { // only a reader answers pings
-		defer close(ended)
-		for err := error(nil); err == nil; {
-			_, err = answering.hear()
-		}
-	}()
-	for range len(pings) + 2 {
+	answering.readAhead() // only a reader answers pings
+	for range 100 {
 		<-pings
 	}
+	answering.say(`{"type":"ping"}`)
+	answering.hears(`{"type":"pong"}`)
 	answering.ws.Close(websocket.StatusNormalClosure, "")
-	<-ended
 }

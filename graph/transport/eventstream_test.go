@@ -18,7 +18,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/graph/transport"
 )
 
@@ -269,20 +268,21 @@ func TestTheHubsEndEndsStreams(t *testing.T) {
 	}
 }
 
-func TestRunWaitsForClientsNoLongerThanItsLimit(t *testing.T) {
-	testbed.Within(t, time.Second, func() time.Duration {
-		handler := transport.New(newFakeSchema(t), transport.Options{Streams: transport.StreamLimits{Drain: 50 * time.Millisecond}})
-		server := httptest.NewServer(handler)
-		t.Cleanup(server.Close)
-		silent := connect(t, server) // Never reads, and so never answers a close frame.
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		began := time.Now()
-		if err := handler.Run(ctx); err != nil {
-			t.Error(err)
-		}
-		took := time.Since(began)
-		silent.ws.CloseNow()
-		return took
-	})
+func TestRunWaitsForClientsNoLongerThanItsLimit(t *testing.T) { synctest.Test(t, runWaitsForClients) }
+
+func runWaitsForClients(t *testing.T) {
+	const limit = time.Second
+	handler := transport.New(newFakeSchema(t), transport.Options{Log: slog.New(slog.DiscardHandler), Streams: transport.StreamLimits{Drain: limit}})
+	server := startInMemory(t, &httptest.Server{Config: &http.Server{Handler: handler}})
+	silent := connect(t, server) // Never reads, and so never answers a close frame.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	began := time.Now()
+	if err := handler.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took != limit {
+		t.Errorf("it took %v, the limit is %v", took, limit)
+	}
+	silent.ws.CloseNow()
 }

@@ -34,6 +34,14 @@ func serve(t *testing.T, options transport.Options) (*fakeSchema, *httptest.Serv
 	return schema, server
 }
 
+// serveInMemory is serve in a bubble of synctest.
+func serveInMemory(t *testing.T, options transport.Options) (*fakeSchema, *httptest.Server) {
+	t.Helper()
+	options.Log = slog.New(slog.DiscardHandler)
+	schema := newFakeSchema(t)
+	return schema, startInMemory(t, &httptest.Server{Config: &http.Server{Handler: transport.New(schema, options)}})
+}
+
 // startInMemory starts a server in a bubble of synctest.
 func startInMemory(t *testing.T, server *httptest.Server) *httptest.Server {
 	t.Helper()
@@ -51,8 +59,28 @@ func startInMemory(t *testing.T, server *httptest.Server) *httptest.Server {
 
 // session is a client of graphql-transport-ws.
 type session struct {
-	t  *testing.T
-	ws *websocket.Conn
+	t     *testing.T
+	ws    *websocket.Conn
+	heard chan message // what readAhead read; nil: hear reads
+}
+
+type message struct {
+	text string
+	err  error
+}
+
+// readAhead reads all messages as they come: a connection in memory has no buffer.
+func (s *session) readAhead() {
+	s.heard = make(chan message, 1000)
+	go func() {
+		for {
+			_, data, err := s.ws.Read(s.t.Context())
+			s.heard <- message{string(data), err}
+			if err != nil {
+				return
+			}
+		}
+	}()
 }
 
 func dial(t *testing.T, server *httptest.Server, options websocket.DialOptions) *session {
@@ -92,6 +120,10 @@ func (s *session) say(messages ...string) {
 }
 
 func (s *session) hear() (string, error) {
+	if s.heard != nil {
+		m := <-s.heard
+		return m.text, m.err
+	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	_, data, err := s.ws.Read(ctx)
@@ -190,8 +222,7 @@ func gatekeeper(_ context.Context, payload map[string]any) error {
 func TestBG17OtherFaultsOfTheWire(t *testing.T) { synctest.Test(t, otherFaultsOfTheWire) }
 
 func otherFaultsOfTheWire(t *testing.T) {
-	options := transport.Options{Log: slog.New(slog.DiscardHandler), Streams: transport.StreamLimits{Messages: 1}, Connect: gatekeeper}
-	server := startInMemory(t, &httptest.Server{Config: &http.Server{Handler: transport.New(newFakeSchema(t), options)}})
+	_, server := serveInMemory(t, transport.Options{Streams: transport.StreamLimits{Messages: 1}, Connect: gatekeeper})
 	check := func(name string, s *session, code int) {
 		t.Helper()
 		if got := s.end(); int(got.Code) != code || got.Reason == "" {

@@ -48,14 +48,8 @@ func limitEndsWithTheWrite(t *testing.T, http2 bool) {
 		<-time.NewTimer(3 * limit).C
 		fmt.Fprint(w, "last")
 	}), limit)
-	listener, connections := testbed.NewMemoryListener(), 0
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}, EnableHTTP2: http2}
-	server.StartTLS()
+	server, connections := startInMemory(handler, http2)
 	defer server.Close()
-	server.Client().Transport.(*http.Transport).DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		connections++
-		return listener.Dial(ctx, network, addr)
-	}
 	for range 2 {
 		response, err := server.Client().Get(server.URL)
 		must(t, err)
@@ -65,7 +59,19 @@ func limitEndsWithTheWrite(t *testing.T, http2 bool) {
 			t.Errorf("%s: got %q, %v", response.Proto, body, err)
 		}
 	}
-	if connections != 1 {
-		t.Errorf("two requests used %d connections", connections)
+	if *connections != 1 {
+		t.Errorf("two requests used %d connections", *connections)
 	}
+}
+
+// startInMemory starts a server in a bubble of synctest and counts what it is dialled.
+func startInMemory(handler http.Handler, http2 bool) (server *httptest.Server, connections *int) {
+	listener, connections := testbed.NewMemoryListener(), new(int)
+	server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}, EnableHTTP2: http2}
+	server.StartTLS()
+	server.Client().Transport.(*http.Transport).DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		*connections++
+		return listener.Dial(ctx, network, addr)
+	}
+	return server, connections
 }
