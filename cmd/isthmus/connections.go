@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +17,7 @@ import (
 type connectionSettings struct {
 	graphql, xds, health server.ConnectionLimits
 	xdsIdle              time.Duration
+	partialMessages      int        // bytes
 	streams              xds.Limits // zero fields: the defaults
 }
 
@@ -36,6 +38,8 @@ const (
 	mostHealth  = 200
 
 	minIdle, maxIdle = time.Second, time.Hour
+
+	defaultPartialMessages = 128 << 20
 )
 
 // connections are the settings for a process that may have so many file descriptors; 0: it is not known.
@@ -56,7 +60,7 @@ func (c configFile) connections(descriptors int) (connectionSettings, error) {
 		graphql: limits(c.GraphQL.MaxConnections, c.GraphQL.MaxConnectionsPerSource, forGraphQL, mostGraphQL, forConnections),
 		xds:     limits(c.XDS.MaxConnections, c.XDS.MaxConnectionsPerSource, forXDS, mostXDS, inUseXDS),
 		health:  limits(0, 0, forHealth, mostHealth, inUseHealth),
-		xdsIdle: server.DefaultGRPCIdle, streams: xds.Limits{
+		xdsIdle: server.DefaultGRPCIdle, partialMessages: cmp.Or(c.XDS.MaxPartialMessageBytes, defaultPartialMessages), streams: xds.Limits{
 			Streams: c.XDS.MaxStreamsPerIdentity, Names: c.XDS.MaxNamesPerType,
 			Variants: c.XDS.MaxVariantsPerIdentity, UnknownNames: c.XDS.MaxUnknownNameBytesPerIdentity,
 		},
@@ -66,6 +70,7 @@ func (c configFile) connections(descriptors int) (connectionSettings, error) {
 		notNegative("xds.maxConnections", c.XDS.MaxConnections), notNegative("xds.maxConnectionsPerSource", c.XDS.MaxConnectionsPerSource),
 		notNegative("xds.maxStreamsPerIdentity", c.XDS.MaxStreamsPerIdentity), notNegative("xds.maxNamesPerType", c.XDS.MaxNamesPerType),
 		notNegative("xds.maxVariantsPerIdentity", c.XDS.MaxVariantsPerIdentity), notNegative("xds.maxUnknownNameBytesPerIdentity", c.XDS.MaxUnknownNameBytesPerIdentity),
+		notNegative("xds.maxPartialMessageBytes", c.XDS.MaxPartialMessageBytes),
 	)
 	if c.XDS.IdleTimeout == "" {
 		return s, err
@@ -83,6 +88,12 @@ func notNegative(field string, value int) error {
 		return fmt.Errorf("%s: %d is negative; use 1 or more, or leave it out for the default", field, value)
 	}
 	return nil
+}
+
+// grpc is how xDS is reached.
+func (s connectionSettings) grpc(config *tls.Config, to server.ConnectionMetrics, log *source.Log) server.GRPC {
+	partial := server.NewPartialMessages(s.partialMessages, server.LimitOptions{Name: "xds", Metrics: to, Log: log})
+	return server.GRPC{TLS: config, Idle: s.xdsIdle, Partial: partial}
 }
 
 // limited bounds the connections of the listeners.

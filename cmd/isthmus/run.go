@@ -181,7 +181,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		Logger: p.logger, Secrets: secrets, SecretsOnSocket: s.dev, Access: proxyAccessOf(s, who, aggregate),
 		Findings: counts.XDS.Findings, UnknownNames: counts.XDS.UnknownNames, Probes: probers{found}, Limits: s.connections.streams,
 	})
-	grpcServer := grpc.NewServer(append(server.GRPCOptions(who.tls(p.tls()), s.connections.xdsIdle), discovery.ServerOptions()...)...)
+	grpcServer := grpc.NewServer(append(s.connections.grpc(who.tls(p.tls()), counts.Server, callers).Options(), discovery.ServerOptions()...)...)
 	discovery.Register(grpcServer)
 	if service := who.service(p.logger); service != nil {
 		service.Register(grpcServer)

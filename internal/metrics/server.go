@@ -11,7 +11,7 @@ type Server struct {
 func newServer(r *prometheus.Registry) *Server {
 	s := &Server{
 		open:    gauge(r, "connections", "Open connections, by listener (graphql, xds, health).", "listener"),
-		refused: counter(r, "connections_refused_total", "Connections that were closed because of a limit, new or pending, by listener and reason (total, source, descriptors).", "listener", "reason"),
+		refused: counter(r, "connections_refused_total", "Connections that were closed because of a limit, new or pending, by listener and reason (total, source, descriptors, messages).", "listener", "reason"),
 	}
 	for _, listener := range []string{"graphql", "xds", "health"} {
 		s.open.WithLabelValues(listener)
@@ -19,6 +19,7 @@ func newServer(r *prometheus.Registry) *Server {
 			s.refused.WithLabelValues(listener, reason)
 		}
 	}
+	s.refused.WithLabelValues("xds", "messages")
 	return s
 }
 

@@ -32,11 +32,23 @@ const (
 // DefaultGRPCIdle is how long a gRPC connection may stay open without a stream.
 const DefaultGRPCIdle = 15 * time.Second
 
-// GRPCOptions are the transport limits of a gRPC server; config nil means plaintext. gRPC spreads the connection age by
-// a tenth, so that clients do not come back all at once. A connection without a stream is closed after idle: nobody has
-// said who they are on it. The windows do not grow: what arrives on a stream before its caller is known is bounded.
-func GRPCOptions(config *tls.Config, idle time.Duration) []grpc.ServerOption {
-	options := []grpc.ServerOption{
+// GRPC says how a gRPC server is reached.
+type GRPC struct {
+	TLS     *tls.Config   // nil: plaintext
+	Idle    time.Duration // how long a connection may stay open without a stream
+	Partial *PartialMessages
+}
+
+// Options are the transport limits of a gRPC server. gRPC spreads the connection age by a tenth, so that clients do not
+// come back all at once. A connection without a stream is closed when it is idle: nobody has said who they are on it. The
+// windows grow for messages that are being read only: what arrives on a stream before its caller is known is bounded.
+func (o GRPC) Options() []grpc.ServerOption {
+	var secure credentials.TransportCredentials
+	if o.TLS != nil {
+		secure = credentials.NewTLS(o.TLS)
+	}
+	return []grpc.ServerOption{
+		grpc.Creds(o.Partial.credentials(secure)),
 		grpc.MaxConcurrentStreams(grpcMaxStreams),
 		grpc.MaxRecvMsgSize(grpcMaxReceive),
 		grpc.MaxHeaderListSize(grpcMaxHeaderList),
@@ -45,14 +57,10 @@ func GRPCOptions(config *tls.Config, idle time.Duration) []grpc.ServerOption {
 		grpc.StaticConnWindowSize(grpcConnectionWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time: grpcPingAfter, Timeout: grpcPingTimeout,
-			MaxConnectionIdle: idle, MaxConnectionAge: grpcConnectionAge, MaxConnectionAgeGrace: grpcAgeGrace,
+			MaxConnectionIdle: o.Idle, MaxConnectionAge: grpcConnectionAge, MaxConnectionAgeGrace: grpcAgeGrace,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: grpcMinPing, PermitWithoutStream: true}),
 	}
-	if config != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(config)))
-	}
-	return options
 }
 
 // RunGRPC serves until the context ends, then tells clients to go (GOAWAY), waits for their streams for the drain window

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"isthmus.dev/isthmus/internal/source"
 )
 
 // run starts a server and returns its address, a function that ends it, and its result.
@@ -258,7 +261,8 @@ func TestGRPCDrainEndsStreams(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	listener, err := Listen(t.Context(), "127.0.0.1:0", ListenOptions{AnyPort: true})
 	must(t, err)
-	server := grpc.NewServer(GRPCOptions(nil, DefaultGRPCIdle)...)
+	partial := NewPartialMessages(1<<20, LimitOptions{Name: "xds", Metrics: refusals{}, Log: source.NewLog(slog.New(slog.DiscardHandler))})
+	server := grpc.NewServer(GRPC{Idle: DefaultGRPCIdle, Partial: partial}.Options()...)
 	service := staying{entered: make(chan struct{}, 100)}
 	healthpb.RegisterHealthServer(server, service)
 	ctx, cancel := context.WithCancel(t.Context())
