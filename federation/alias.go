@@ -107,22 +107,3 @@ func (s *Snapshot) AliasTargets(of *Service) []*Service {
 	}
 	return s.ByHostname(of.ExternalName)
 }
-
-// aliasesOf are the names that all registries give the service, sorted: one that a
-// registry does not give it may mean the instances of the others alone.
-func aliasesOf(in mergeInput) []Hostname {
-	counts := map[Hostname]int{}
-	for _, shard := range in.shards.All() {
-		for _, name := range shard.Aliases {
-			counts[name]++
-		}
-	}
-	var names []Hostname
-	for name, n := range counts {
-		if n == len(in.shards) && name != in.key.Hostname && name.Usable() {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}

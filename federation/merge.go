@@ -18,6 +18,7 @@ type mergeInput struct {
 	precedence func(ClusterID) int
 	place      func(ShardKey, []Endpoint) []Endpoint // see draft.place
 	policy     AddressPolicy
+	isName     bool     // a registry gives another service this name
 	before     *Service // the last merge; nil: there was none
 }
 

@@ -37,6 +37,7 @@ type draft struct {
 	ports      btree.Txn[struct{}]
 	vips       btree.Txn[struct{}]
 	aliases    btree.Txn[ServiceKey]
+	names      btree.Txn[ServiceKey]
 	workloads  btree.Txn[*Workload]
 	homes      btree.Txn[int]
 	selectors  btree.Txn[ServiceKey]
@@ -61,7 +62,7 @@ type draft struct {
 
 func newDraft(s *Snapshot) *draft {
 	return &draft{
-		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(), aliases: s.aliases.Txn(),
+		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(), aliases: s.aliases.Txn(), names: s.names.Txn(),
 		workloads: s.workloads.Txn(), homes: s.homes.Txn(), selectors: s.selectors.Txn(), selectedBy: s.selectedBy.Txn(), labels: s.labels.Txn(), bindings: s.bindings.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
 		clusters: s.clusters.Txn(), networks: s.networks.txn(), objects: s.objects.txn(), revision: s.revision, settings: s.settings, version: s.version + 1,
 		touched: map[AddressKey]bool{}, unsettled: newUnsettled(),
@@ -74,7 +75,7 @@ func (d *draft) commit() *Snapshot {
 	}
 	named := d.nameClusters()
 	return &Snapshot{
-		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(), aliases: d.aliases.Commit(),
+		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(), aliases: d.aliases.Commit(), names: d.names.Commit(),
 		workloads: d.workloads.Commit(), homes: d.homes.Commit(), selectors: d.selectors.Commit(), selectedBy: d.selectedBy.Commit(), labels: d.labels.Commit(), bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
 		clusters: d.clusters.Commit(), named: named, networks: d.networks.commit(), objects: d.objects.commit(), revision: d.revision, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}

@@ -44,6 +44,9 @@ func (d *draft) servicesOf(source ShardKey) []ServiceKey {
 // setShard makes the shard what its source says of the service; nil removes it.
 func (d *draft) setShard(source ShardKey, key ServiceKey, shard *Shard) {
 	was := d.shards(key).Of(source)
+	if was != nil && was.NameOf != "" {
+		was = nil
+	}
 	switch {
 	case shard == nil && was == nil:
 		return
@@ -61,6 +64,7 @@ func (d *draft) setShard(source ShardKey, key ServiceKey, shard *Shard) {
 	d.rebound = d.rebound || was == nil || shard == nil
 	d.indexSelector(source, key, was, shard)
 	d.indexBindings(source, key, was, shard)
+	d.indexNames(source, key, was, shard)
 	d.noteClaim(source, key, was, shard)
 }
 
@@ -109,7 +113,7 @@ func (d *draft) put(key ServiceKey, circle map[ServiceKey]bool) bool {
 	var now *Service
 	shards, found := d.shards(key), d.find(key, old, circle)
 	if len(shards) > 0 {
-		now = merge(mergeInput{key: key, shards: shards, found: found, precedence: d.precedence, place: d.place, policy: d.settings.Addresses, before: old})
+		now = merge(mergeInput{key: key, shards: shards, found: found, precedence: d.precedence, place: d.place, policy: d.settings.Addresses, isName: d.isName(key), before: old})
 		reasons := reasonsFor(old, now)
 		if reasons == 0 {
 			return false

@@ -90,6 +90,9 @@ func drawShard(t *rapid.T) *Shard {
 		}
 		s.Bound = append(s.Bound, b)
 	}
+	for range max(0, rapid.IntRange(-2, 2).Draw(t, "aliases")) {
+		s.Aliases = append(s.Aliases, rapid.SampledFrom([]Hostname{"a", "b", "d"}).Draw(t, "alias"))
+	}
 	if rapid.Bool().Draw(t, "vip") {
 		s.VIPs = []netip.Prefix{netip.PrefixFrom(testAddress(200+rapid.IntRange(0, 3).Draw(t, "vip")), 32)}
 	}

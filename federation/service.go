@@ -51,6 +51,9 @@ type Shard struct {
 	External []Address `json:"external,omitempty"`
 	// Aliases are other names under which callers ask for the service.
 	Aliases []Hostname `json:"aliases,omitempty"`
+	// NameOf is set on a shard that no registry gave: this service is a name that only
+	// some registries give to the service of that hostname.
+	NameOf Hostname `json:"-"`
 	// ExternalName is the name for which the service stands. Where that is a service,
 	// this one is another name of it; else its endpoint is that name.
 	ExternalName Hostname `json:"externalName,omitempty"`
@@ -108,7 +111,7 @@ func (s *Shard) specEqual(o *Shard) bool {
 		s.MeshExternal == o.MeshExternal && slices.Equal(s.ExportTo, o.ExportTo) &&
 		slices.Equal(s.ServiceAccounts, o.ServiceAccounts) && s.Created.Equal(o.Created) && s.UID == o.UID &&
 		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution && slices.Equal(s.External, o.External) &&
-		slices.Equal(s.Aliases, o.Aliases) && s.ExternalName == o.ExternalName &&
+		slices.Equal(s.Aliases, o.Aliases) && s.ExternalName == o.ExternalName && s.NameOf == o.NameOf &&
 		s.Selector.Equal(o.Selector) && slices.EqualFunc(s.Bound, o.Bound, boundEqual)
 }
 
@@ -137,7 +140,7 @@ type Service struct {
 	Resolution          Resolution
 	MeshExternal        bool
 	ExportTo            []string
-	Aliases             []Hostname     // sorted; those that every shard has
+	Aliases             []Hostname     // sorted; those that every registry gives
 	ExternalName        Hostname       // see Shard
 	ServiceAccounts     []string       // declared, and those of the endpoints
 	Peers               []PeerAccounts // by cluster and network

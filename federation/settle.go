@@ -37,6 +37,7 @@ func (d *draft) settle() {
 	if len(d.dirty) == 0 {
 		return
 	}
+	d.settleNames()
 	changed := map[ServiceKey]bool{}
 	for _, group := range d.bindingOrder() {
 		circle := map[ServiceKey]bool{}

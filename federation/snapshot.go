@@ -16,6 +16,7 @@ type Snapshot struct {
 	ports      btree.Map[struct{}]   // port, service: services by the number of a TCP-based port
 	vips       btree.Map[struct{}]   // VIP, service: services by a single address of any cluster
 	aliases    btree.Map[ServiceKey] // ExternalName, service
+	names      btree.Map[ServiceKey] // name that a registry gives, service, shard: services by such a name
 	workloads  btree.Map[*Workload]  // shard, namespace, name
 	homes      btree.Map[int]        // namespace, provider, cluster: how many workloads the shard has there
 	selectors  btree.Map[ServiceKey] // namespace, provider, service, shard: services by whose workloads they select
@@ -125,7 +126,9 @@ func (s *Snapshot) Contribution(shard ShardKey) Edit {
 	prefix := shard.prefix()
 	s.members.WalkPrefix(prefix, func(k string, _ struct{}) bool {
 		svc, _ := s.services.Get(k[len(prefix):])
-		e.Services.Set[svc.Key] = svc.Shards.Of(shard)
+		if said := svc.Shards.Of(shard); said.NameOf == "" {
+			e.Services.Set[svc.Key] = said
+		}
 		return false
 	})
 	s.workloads.WalkPrefix(prefix, func(k string, w *Workload) bool {

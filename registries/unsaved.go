@@ -78,8 +78,10 @@ func (u *unsaved) records(s *federation.Snapshot, shard federation.ShardKey) (re
 	}
 	for k := range u.services {
 		var v any
-		if svc, ok := s.Service(k); ok && svc.Shards.Of(shard) != nil {
-			v = svc.Shards.Of(shard)
+		if svc, ok := s.Service(k); ok {
+			if said := svc.Shards.Of(shard); said != nil && said.NameOf == "" {
+				v = said
+			}
 		}
 		if err := add(serviceBucket, serviceKey(k), v); err != nil {
 			return nil, err

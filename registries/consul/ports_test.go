@@ -117,17 +117,30 @@ func TestR84NamesOfConsulsDNS(t *testing.T) {
 	o := testTranslator(t, Options{}).service("web", []entry{
 		at("a", "10.0.0.1", 80, tags("Live", "v1", "traefik.enable=true", "not_a_label")), at("b", "10.0.0.2", 80, tags("live", "v2", "v2")),
 	})
-	if got, want := fmt.Sprint(o.shard.Aliases), "[live.web.service.consul web.service.dc1.consul]"; got != want {
+	if got, want := fmt.Sprint(o.shard.Aliases), "[live.web.service.consul live.web.service.dc1.consul web.service.dc1.consul]"; got != want {
 		t.Errorf("the aliases are %s, want %s", got, want)
 	}
 	for host, want := range map[federation.Hostname]string{"v1.web.service.consul": "10.0.0.1", "v2.web.service.consul": "10.0.0.2"} {
 		s := o.tagged[federation.ServiceKey{Hostname: host}]
 		if s == nil || len(s.Endpoints) != 1 || s.Endpoints[0].Address.String() != want || len(s.Ports) != 1 {
 			t.Errorf("%s is %+v", host, s)
+			continue
+		}
+		tag, _, _ := strings.Cut(string(host), ".")
+		if got := fmt.Sprint(s.Aliases); got != "["+tag+".web.service.dc1.consul]" {
+			t.Errorf("%s has the aliases %s", host, got)
 		}
 	}
 	if len(o.tagged) != 2 {
 		t.Errorf("there are services of tags %v", o.tagged)
+	}
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = fmt.Sprint("tag-", i)
+	}
+	o = testTranslator(t, Options{}).service("web", []entry{at("a", "10.0.0.1", 80, tags(many...)), at("b", "10.0.0.2", 80, tags(many[:35]...))})
+	if len(o.shard.Aliases) != 1+2*mostShared || len(o.tagged) != 5 || len(o.problems) != 1 || o.problems[0].Code != "LIMIT" {
+		t.Errorf("40 tags make %d aliases, %d services and the problems %+v", len(o.shard.Aliases), len(o.tagged), o.problems)
 	}
 	other := testTranslator(t, Options{Hostname: "{{.Service}}.default.svc.cluster.local"}).service("web", []entry{at("a", "10.0.0.1", 80, tags("v1"))})
 	if len(other.shard.Aliases)+len(other.tagged) != 0 {
@@ -150,7 +163,7 @@ func TestR84OnePortOfARealService(t *testing.T) {
 	primary := federation.ServiceKey{Hostname: "primary.nomadweb.service.consul"}
 	heard.Wait(t, "the service and that of its tag", func(v registrytest.View) bool {
 		s, tagged := v.Services[r.Key("nomadweb")], v.Services[primary]
-		return s != nil && len(s.Ports) == 1 && s.Ports[0].Number == 80 && len(s.Endpoints) == 4 && len(s.Aliases) == 2 &&
+		return s != nil && len(s.Ports) == 1 && s.Ports[0].Number == 80 && len(s.Endpoints) == 4 && len(s.Aliases) == 3 &&
 			tagged != nil && len(tagged.Endpoints) == 1 && tagged.Endpoints[0].Ports[0].Number == 20000
 	})
 	r.register("nomadweb", "nomadweb-0", "10.0.0.1", 20000, map[string]any{"Tags": []string{"live"}})

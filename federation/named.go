@@ -1,0 +1,164 @@
+package federation
+
+import (
+	"maps"
+	"slices"
+)
+
+// A registry may give a service further names (Shard.Aliases). A name that all
+// registries give it is another name of the service. A name that only some of them
+// give must not lead to the others: it is a service of its own, which has the shards
+// of those registries. So web.service.dc1.consul leads to the instances in dc1 where
+// dc2 has web too. What a registry says of the name itself comes first.
+
+// namesIn are the other names that the shard gives the service of that key.
+func (s *Shard) namesIn(key ServiceKey) []ServiceKey {
+	if s == nil {
+		return nil
+	}
+	var names []ServiceKey
+	for _, name := range s.Aliases {
+		if name != key.Hostname && name.Usable() {
+			names = append(names, ServiceKey{Hostname: name, Namespace: key.Namespace})
+		}
+	}
+	return names
+}
+
+func namedKey(name, of ServiceKey, source ShardKey) string {
+	return name.sortKey() + nul + of.sortKey() + nul + source.prefix()
+}
+
+// indexNames moves the index by name from the old shard to the new one.
+func (d *draft) indexNames(source ShardKey, key ServiceKey, old, now *Shard) {
+	for _, name := range old.namesIn(key) {
+		d.names.Delete(namedKey(name, key, source))
+	}
+	for _, name := range now.namesIn(key) {
+		d.names.Set(namedKey(name, key, source), key)
+	}
+}
+
+// settleNames brings the services that are made of names up to date with the dirty
+// ones. A service that is a name itself gives its own names to none but its own
+// shards, so that these are looked at as well.
+func (d *draft) settleNames() {
+	if d.names.Len() == 0 && d.base.names.Len() == 0 {
+		return
+	}
+	names := map[ServiceKey]bool{}
+	for key := range d.dirty {
+		d.addNamesOf(names, key)
+		if d.isName(key) {
+			names[key] = true
+		}
+	}
+	for name := range maps.Clone(names) {
+		if len(d.shards(name)) > 0 {
+			d.dirty[name] = true
+			d.addNamesOf(names, name)
+		}
+	}
+	for name := range names {
+		d.settleName(name)
+	}
+}
+
+// addNamesOf adds the names that the service had and has.
+func (d *draft) addNamesOf(to map[ServiceKey]bool, key ServiceKey) {
+	if svc, had := d.services.Get(key.sortKey()); had {
+		svc.Shards.addNames(to, key)
+	}
+	d.shards(key).addNames(to, key)
+}
+
+func (s ShardSet) addNames(to map[ServiceKey]bool, key ServiceKey) {
+	for _, shard := range s.All() {
+		for _, name := range shard.namesIn(key) {
+			to[name] = true
+		}
+	}
+}
+
+// isName tells that a registry gives another service this name.
+func (d *draft) isName(key ServiceKey) (is bool) {
+	d.names.WalkPrefix(key.sortKey()+nul, func(string, ServiceKey) bool { is = true; return true })
+	return is
+}
+
+// settleName gives the service of that name the shards of those that give the name.
+func (d *draft) settleName(name ServiceKey) {
+	want := map[ShardKey]*Shard{}
+	d.names.WalkPrefix(name.sortKey()+nul, func(_ string, of ServiceKey) bool {
+		shards := d.shards(of)
+		if !d.isName(of) && shards.allGive(name.Hostname) {
+			return false
+		}
+		for source, shard := range shards.All() {
+			if want[source] == nil && slices.Contains(shard.Aliases, name.Hostname) {
+				want[source] = shard.under(of.Hostname)
+			}
+		}
+		return false
+	})
+	for source, have := range d.shards(name).All() {
+		switch {
+		case have.NameOf == "":
+			delete(want, source)
+		case want[source] == nil:
+			d.sayName(name, source, nil)
+		case have.Equal(want[source]):
+			delete(want, source)
+		}
+	}
+	for source, shard := range want {
+		d.sayName(name, source, shard)
+	}
+}
+
+func (d *draft) sayName(name ServiceKey, source ShardKey, shard *Shard) {
+	d.rebound = d.rebound || shard == nil || d.shards(name).Of(source) == nil
+	d.say(name, source, shard)
+	if at := source.prefix() + name.sortKey(); shard == nil {
+		d.members.Delete(at)
+	} else {
+		d.members.Set(at, struct{}{})
+	}
+}
+
+// under is the shard as that of a service which is one of its names. It has no
+// virtual addresses: those lead to the instances of all registries.
+func (s *Shard) under(of Hostname) *Shard {
+	return &Shard{
+		NameOf: of, Ports: s.Ports, Resolution: s.Resolution, MeshExternal: s.MeshExternal, ExportTo: s.ExportTo,
+		ServiceAccounts: s.ServiceAccounts, Created: s.Created, UID: s.UID, Labels: s.Labels, TrafficDistribution: s.TrafficDistribution,
+		Endpoints: s.Endpoints,
+	}
+}
+
+// allGive tells that all registries that have the service give it the name.
+func (s ShardSet) allGive(name Hostname) bool {
+	for _, shard := range s.All() {
+		if shard.NameOf == "" && !slices.Contains(shard.Aliases, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// aliasesOf are the names that all registries give the service, sorted.
+func aliasesOf(in mergeInput) []Hostname {
+	var names []Hostname
+	if in.isName {
+		return nil
+	}
+	for _, shard := range in.shards.All() {
+		for _, name := range shard.namesIn(in.key) {
+			if in.shards.allGive(name.Hostname) {
+				names = append(names, name.Hostname)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
