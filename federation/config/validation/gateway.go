@@ -1,11 +1,13 @@
 package validation
 
 import (
+	"cmp"
 	"strings"
 
 	api "istio.io/api/networking/v1alpha3"
 
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/tlsparams"
 )
 
 func gateway(_ string, g *api.Gateway) []Problem {
@@ -55,7 +57,7 @@ func server(at path, s *api.Server) []Problem {
 	if !overTLS(s.GetPort().GetProtocol()) {
 		return found
 	}
-	return append(found, optional(at.field("tls"), s.GetTls(), by(serverTLSRules))...)
+	return append(found, optional(at.field("tls"), s.GetTls(), serverTLS)...)
 }
 
 // bind accepts what a listener binds to.
@@ -94,6 +96,28 @@ func needs(t *api.ServerTLSSettings, file, name string) string {
 	return when(endsTLS(t) && !named, "mode %s needs %s, or credentialName", t.GetMode(), name)
 }
 
+// defaultMinVersion is the oldest version of a server that names none.
+const defaultMinVersion = api.ServerTLSSettings_TLSV1_2
+
+// noVersion tells that the oldest version is newer than the newest one.
+func noVersion(t *api.ServerTLSSettings) bool {
+	oldest, newest := cmp.Or(t.GetMinProtocolVersion(), defaultMinVersion), cmp.Or(t.GetMaxProtocolVersion(), api.ServerTLSSettings_TLSV1_3)
+	return oldest > newest
+}
+
+func serverTLS(at path, t *api.ServerTLSSettings) []Problem {
+	found := apply(at, t, serverTLSRules)
+	found = append(found, texts(at.field("cipherSuites"), t.GetCipherSuites(), func(name string) string {
+		return when(!tlsparams.IsCipherSuite(name), "Envoy knows no cipher suite %q: write one for TLS 1.2 as OpenSSL names it, such as ECDHE-RSA-AES128-GCM-SHA256, or remove it", name)
+	})...)
+	found = append(found, texts(at.field("verifyCertificateHash"), t.GetVerifyCertificateHash(), func(hash string) string {
+		return when(!tlsparams.IsCertificateHash(hash), "%q is not a SHA-256 in hexadecimal: write the one that openssl x509 -fingerprint -sha256 prints", hash)
+	})...)
+	return append(found, texts(at.field("verifyCertificateSpki"), t.GetVerifyCertificateSpki(), func(hash string) string {
+		return when(!tlsparams.IsKeyHash(hash), "%q is not a SHA-256 in base64: write the hash of the client's public key", hash)
+	})...)
+}
+
 var serverTLSRules = []rule[*api.ServerTLSSettings]{
 	{"serverCertificate", schema.Required, func(t *api.ServerTLSSettings) string { return needs(t, t.GetServerCertificate(), "serverCertificate") }},
 	{"privateKey", schema.Required, func(t *api.ServerTLSSettings) string { return needs(t, t.GetPrivateKey(), "privateKey") }},
@@ -114,8 +138,13 @@ var serverTLSRules = []rule[*api.ServerTLSSettings]{
 		passes := t.GetMode() == api.ServerTLSSettings_PASSTHROUGH || t.GetMode() == api.ServerTLSSettings_AUTO_PASSTHROUGH
 		return when(passes && (inlineCertificate(t) || fromCredential(t)), "%s does not end TLS and uses no certificates: write SIMPLE or MUTUAL, or remove them", t.GetMode())
 	}},
-	{"minProtocolVersion", NoEffect, func(t *api.ServerTLSSettings) string {
-		return when(t.GetMaxProtocolVersion() != 0 && t.GetMinProtocolVersion() > t.GetMaxProtocolVersion(), "it is newer than maxProtocolVersion, so that no client can connect")
+	{"minProtocolVersion", schema.Invalid, func(t *api.ServerTLSSettings) string {
+		return when(t.GetMinProtocolVersion() != 0 && noVersion(t), "%s is newer than maxProtocolVersion, %s, so that no client could connect: write an older one, or a newer maxProtocolVersion",
+			t.GetMinProtocolVersion(), t.GetMaxProtocolVersion())
+	}},
+	{"maxProtocolVersion", schema.Invalid, func(t *api.ServerTLSSettings) string {
+		return when(t.GetMinProtocolVersion() == 0 && noVersion(t), "%s is older than the default minProtocolVersion, %s, so that no client could connect: set minProtocolVersion as well, or a newer version",
+			t.GetMaxProtocolVersion(), defaultMinVersion)
 	}},
 	{"cipherSuites", NoEffect, func(t *api.ServerTLSSettings) string {
 		return when(len(t.GetCipherSuites()) > 0 && t.GetMinProtocolVersion() == api.ServerTLSSettings_TLSV1_3, "TLS 1.3 chooses its suites by itself: remove them")

@@ -1,8 +1,6 @@
 package transport
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +11,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
+	"isthmus.dev/isthmus/internal/tlsparams"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -129,12 +128,12 @@ func fromAgent(name string) *tlsv3.SdsSecretConfig {
 // checkPins demands hashes in the form that Envoy takes.
 func checkPins(check *tlsv3.CertificateValidationContext) error {
 	for i, pin := range check.GetVerifyCertificateSpki() {
-		if raw, err := base64.StdEncoding.DecodeString(pin); err != nil || len(raw) != 32 {
+		if !tlsparams.IsKeyHash(pin) {
 			return fmt.Errorf(".verifyCertificateSpki[%d]: must be a SHA-256 in base64", i)
 		}
 	}
 	for i, pin := range check.GetVerifyCertificateHash() {
-		if raw, err := hex.DecodeString(strings.ReplaceAll(pin, ":", "")); err != nil || len(raw) != 32 {
+		if !tlsparams.IsCertificateHash(pin) {
 			return fmt.Errorf(".verifyCertificateHash[%d]: must be a SHA-256 in hexadecimal", i)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/internal/tlsparams"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -19,13 +20,6 @@ var tlsVersions = map[networking.ServerTLSSettings_TLSProtocol]tlsv3.TlsParamete
 	networking.ServerTLSSettings_TLSV1_1: tlsv3.TlsParameters_TLSv1_1,
 	networking.ServerTLSSettings_TLSV1_2: tlsv3.TlsParameters_TLSv1_2,
 	networking.ServerTLSSettings_TLSV1_3: tlsv3.TlsParameters_TLSv1_3,
-}
-
-// cipherSuites are those up to TLS 1.2 that Envoy takes.
-var cipherSuites = []string{
-	"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
-	"ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-SHA", "ECDHE-RSA-AES128-SHA",
-	"ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA", "AES256-SHA",
 }
 
 // ServerTLS is the server's side of TLS. What cannot be had is never replaced by
@@ -69,7 +63,7 @@ func setTLSParameters(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSS
 		return fmt.Errorf(".maxProtocolVersion: is less than minProtocolVersion")
 	}
 	for i, suite := range tls.GetCipherSuites() {
-		if !slices.Contains(cipherSuites, suite) {
+		if !tlsparams.IsCipherSuite(suite) {
 			return fmt.Errorf(".cipherSuites[%d]: %q is none that Envoy takes", i, suite)
 		}
 		if !slices.Contains(p.CipherSuites, suite) {
