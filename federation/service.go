@@ -53,7 +53,7 @@ type Shard struct {
 	Aliases []Hostname `json:"aliases,omitempty"`
 	// NameOf is set on a shard that no registry gave: this service is a name that only
 	// some registries give to the service of that hostname.
-	NameOf Hostname `json:"-"`
+	NameOf Hostname `json:"nameOf,omitempty"`
 	// ExternalName is the name for which the service stands. Where that is a service,
 	// this one is another name of it; else its endpoint is that name.
 	ExternalName Hostname `json:"externalName,omitempty"`
