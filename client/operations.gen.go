@@ -449,7 +449,7 @@ type ClusterDetail struct {
 	// The cluster with the lower number wins if clusters disagree.
 	Precedence int `json:"precedence"`
 	// The state of the hub's connection to it.
-	Status ClusterLink `json:"status"`
+	Status ClusterStanding `json:"status"`
 	// The services to which it contributes. The default page size is 50.
 	Services ServiceCount `json:"services"`
 	// Its endpoints, once for each service, sorted by service and address. The default page size is 50.
@@ -471,7 +471,7 @@ func (v *ClusterDetail) GetNetwork() string { return v.Network }
 func (v *ClusterDetail) GetPrecedence() int { return v.Precedence }
 
 // GetStatus returns ClusterDetail.Status, and is useful for accessing the field via an interface.
-func (v *ClusterDetail) GetStatus() ClusterLink { return v.Status }
+func (v *ClusterDetail) GetStatus() ClusterStanding { return v.Status }
 
 // GetServices returns ClusterDetail.Services, and is useful for accessing the field via an interface.
 func (v *ClusterDetail) GetServices() ServiceCount { return v.Services }
@@ -641,6 +641,48 @@ func (v *ClusterRotated) GetFindings() []Finding { return v.Findings }
 // GetUserErrors returns ClusterRotated.UserErrors, and is useful for accessing the field via an interface.
 func (v *ClusterRotated) GetUserErrors() []UserError { return v.UserErrors }
 
+// ClusterStanding includes the requested fields of the GraphQL type ClusterStatus.
+// The GraphQL type's documentation follows.
+//
+// The state of the hub's connection to a cluster.
+type ClusterStanding struct {
+	// The phase of the connection.
+	Phase ClusterPhase `json:"phase"`
+	// The start of the phase.
+	Since *time.Time `json:"since"`
+	// The time of the last change in the cluster.
+	LastEvent *time.Time `json:"lastEvent"`
+	// The last time when the hub had a complete list.
+	LastSync *time.Time `json:"lastSync"`
+	// What is wrong and what to do; null if nothing is wrong.
+	Message *string `json:"message"`
+	// The age of the saved state.
+	LastKnownGoodAge *string `json:"lastKnownGoodAge"`
+	// What the hub keeps of the cluster, and the limits; null if the hub is not reading it.
+	Usage *ClusterUse `json:"usage"`
+}
+
+// GetPhase returns ClusterStanding.Phase, and is useful for accessing the field via an interface.
+func (v *ClusterStanding) GetPhase() ClusterPhase { return v.Phase }
+
+// GetSince returns ClusterStanding.Since, and is useful for accessing the field via an interface.
+func (v *ClusterStanding) GetSince() *time.Time { return v.Since }
+
+// GetLastEvent returns ClusterStanding.LastEvent, and is useful for accessing the field via an interface.
+func (v *ClusterStanding) GetLastEvent() *time.Time { return v.LastEvent }
+
+// GetLastSync returns ClusterStanding.LastSync, and is useful for accessing the field via an interface.
+func (v *ClusterStanding) GetLastSync() *time.Time { return v.LastSync }
+
+// GetMessage returns ClusterStanding.Message, and is useful for accessing the field via an interface.
+func (v *ClusterStanding) GetMessage() *string { return v.Message }
+
+// GetLastKnownGoodAge returns ClusterStanding.LastKnownGoodAge, and is useful for accessing the field via an interface.
+func (v *ClusterStanding) GetLastKnownGoodAge() *string { return v.LastKnownGoodAge }
+
+// GetUsage returns ClusterStanding.Usage, and is useful for accessing the field via an interface.
+func (v *ClusterStanding) GetUsage() *ClusterUse { return v.Usage }
+
 // ClusterSummary includes the GraphQL fields of Cluster requested by the fragment ClusterSummary.
 // The GraphQL type's documentation follows.
 //
@@ -687,6 +729,33 @@ func (v *ClusterSummary) GetEndpoints() EndpointCount { return v.Endpoints }
 
 // GetProblems returns ClusterSummary.Problems, and is useful for accessing the field via an interface.
 func (v *ClusterSummary) GetProblems() ProblemCount { return v.Problems }
+
+// ClusterUse includes the requested fields of the GraphQL type ClusterUsage.
+// The GraphQL type's documentation follows.
+//
+// What the hub keeps of a cluster, and how much of it the hub accepts. A cluster that exceeds a limit becomes STALE.
+type ClusterUse struct {
+	// The number of objects that the hub keeps.
+	Objects int `json:"objects"`
+	// The limit of objects.
+	ObjectsLimit int `json:"objectsLimit"`
+	// The memory for these objects, estimated, in bytes.
+	Bytes float64 `json:"bytes"`
+	// The limit of memory, in bytes.
+	BytesLimit float64 `json:"bytesLimit"`
+}
+
+// GetObjects returns ClusterUse.Objects, and is useful for accessing the field via an interface.
+func (v *ClusterUse) GetObjects() int { return v.Objects }
+
+// GetObjectsLimit returns ClusterUse.ObjectsLimit, and is useful for accessing the field via an interface.
+func (v *ClusterUse) GetObjectsLimit() int { return v.ObjectsLimit }
+
+// GetBytes returns ClusterUse.Bytes, and is useful for accessing the field via an interface.
+func (v *ClusterUse) GetBytes() float64 { return v.Bytes }
+
+// GetBytesLimit returns ClusterUse.BytesLimit, and is useful for accessing the field via an interface.
+func (v *ClusterUse) GetBytesLimit() float64 { return v.BytesLimit }
 
 // ClustersResponse is returned by Clusters on success.
 type ClustersResponse struct {
@@ -4095,6 +4164,12 @@ query ClusterDetails ($clusterID: String!) {
 			lastSync
 			message
 			lastKnownGoodAge
+			usage {
+				objects
+				objectsLimit
+				bytes
+				bytesLimit
+			}
 		}
 		services(first: 1) {
 			totalCount

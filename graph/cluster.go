@@ -17,6 +17,11 @@ func (r *resolver) cluster(from *federation.Snapshot, of *federation.Cluster) mo
 	found := model.Cluster{From: from, Of: of, Now: r.Now()}
 	if r.Counters != nil {
 		found.LastEvent, found.LastSync = r.Counters.Counters(of.ID)
+		if used, limits, read := r.Counters.Usage(of.ID); read {
+			found.Usage = &model.ClusterUsage{
+				Objects: used.Objects, ObjectsLimit: limits.Objects, Bytes: float64(used.Bytes), BytesLimit: float64(limits.Bytes), PagesLimit: limits.Pages,
+			}
+		}
 	}
 	return found
 }

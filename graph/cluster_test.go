@@ -22,6 +22,9 @@ func TestClusterShowsItsStateAndProblems(t *testing.T) {
 	}}, "cluster", "problems")
 	h.want(data, 0.0, "c1", "problems", "totalCount")
 	h.want(data, nil, "gone")
+	data = h.answer(`{c1:cluster(clusterID:"c1"){status{usage{objects objectsLimit bytes bytesLimit pagesLimit}}} c2:cluster(clusterID:"c2"){status{usage{objects}}}}`, nil)
+	h.want(data, map[string]any{"objects": 7.0, "objectsLimit": 10.0, "bytes": 3221225472.0, "bytesLimit": 4294967296.0, "pagesLimit": 20.0}, "c1", "status", "usage")
+	h.want(data, nil, "c2", "status", "usage")
 }
 
 func TestClusterShowsItsOwnEndpointsOnly(t *testing.T) {

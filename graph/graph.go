@@ -25,9 +25,12 @@ type Snapshots interface {
 	Latest() *federation.Snapshot
 }
 
-// Counters has the moments that are not part of a snapshot; zero is unknown.
+// Counters has what is not part of a snapshot.
 type Counters interface {
+	// Counters returns when a cluster was last heard of; zero is unknown.
 	Counters(federation.ClusterID) (lastEvent, lastSync time.Time)
+	// Usage returns what is kept of a cluster; false: it is not being read.
+	Usage(federation.ClusterID) (federation.Usage, federation.Limits, bool)
 }
 
 // Fleet has the latest value of the connected proxies.

@@ -35,6 +35,10 @@ func (counters) Counters(id federation.ClusterID) (lastEvent, lastSync time.Time
 	return time.Date(2026, 11, 21, 10, 0, 2, 0, time.UTC), time.Date(2026, 11, 21, 10, 0, 1, 0, time.UTC)
 }
 
+func (counters) Usage(id federation.ClusterID) (federation.Usage, federation.Limits, bool) {
+	return federation.Usage{Objects: 7, Bytes: 3 << 30}, federation.Limits{Objects: 10, Pages: 20, Bytes: 4 << 30}, id == "c1"
+}
+
 // hub answers GraphQL by HTTP over a source and a fleet.
 type hub struct {
 	t       *testing.T

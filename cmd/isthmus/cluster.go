@@ -29,6 +29,7 @@ type surroundings struct {
 	remotes *attach.Remotes               // nil: Secrets of the cluster name no clusters
 	holders map[federation.ClusterID]bool // whose Secrets may
 	limits  federation.Limits
+	usages  *usages
 	known   knownClusters // nil: only the data folder knows who clusters of files are
 	logger  *slog.Logger
 }

@@ -38,7 +38,7 @@ type consulAccess struct {
 func (s surroundings) followConsul(c clusterConfig, with consulAccess, known federation.Identity) (registries.Registry, error) {
 	limits := s.limitsOf(c)
 	r, err := consul.New(consul.Options{
-		Limits: limits, Used: func(used federation.Usage) { s.metrics.Registries.Used(c.ID, used, limits) },
+		Limits: limits, Used: s.usages.of(c.ID, limits),
 		Cluster: c.ID, Network: c.Network, Address: c.Consul.Address, Datacenter: c.Consul.Datacenter,
 		Token: with.token, TLS: with.tls, Hostname: c.Consul.Hostname, Namespace: c.Consul.Namespace,
 		InstancePort: c.Consul.InstancePort, ServicePort: c.Consul.ServicePort,
@@ -48,7 +48,10 @@ func (s surroundings) followConsul(c clusterConfig, with consulAccess, known fed
 	if err != nil {
 		return nil, err
 	}
-	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error { return r.Run(ctx, to) }}, nil
+	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error {
+		defer s.usages.forget(c.ID)
+		return r.Run(ctx, to)
+	}}, nil
 }
 
 // dial connects to what the address policy allows; it is asked after DNS.

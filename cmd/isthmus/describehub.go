@@ -80,6 +80,7 @@ func (s *session) describeCluster(ctx context.Context, t target, n named) error 
 		line{"Phase", string(of.Status.Phase)}, line{"Since", moment(of.Status.Since)}, line{"Last event", moment(of.Status.LastEvent)},
 		line{"Last sync", moment(of.Status.LastSync)}, line{"Saved state", orEmpty(of.Status.LastKnownGoodAge)}, line{"Message", orEmpty(of.Status.Message)},
 		line{"Services", fmt.Sprint(of.Services.TotalCount)}, line{"Endpoints", fmt.Sprint(of.Endpoints.TotalCount)},
+		line{"Kept", keptText(of.Status.Usage)},
 	); err != nil {
 		return err
 	}
@@ -91,6 +92,15 @@ func (s *session) describeCluster(ctx context.Context, t target, n named) error 
 		problems = append(problems, fmt.Sprintf("and %d more", more))
 	}
 	return printParts(s.io.out, []part{{"Problems", problems}})
+}
+
+// keptText is what the hub keeps of a cluster, beside its limits.
+func keptText(of *client.ClusterUse) string {
+	if of == nil {
+		return ""
+	}
+	const mib = 1 << 20
+	return fmt.Sprintf("%d of at most %d objects, %.1f of at most %.0f MiB", of.Objects, of.ObjectsLimit, of.Bytes/mib, of.BytesLimit/mib)
 }
 
 func (s *session) describeProxy(ctx context.Context, t target, n named) error {

@@ -39,11 +39,12 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 	limits := s.limitsOf(c)
 	r := kubernetes.New(kubernetes.Options{
 		Cluster: c.ID, Network: c.Network, Client: client, Expect: known.UID, Logger: s.logger,
-		Limits: limits, Used: func(used federation.Usage) { s.metrics.Registries.Used(c.ID, used, limits) },
+		Limits: limits, Used: s.usages.of(c.ID, limits),
 		Explain: func(err error) string { return fmt.Sprintf("%s: %s", credentials.Server, kube.Explain(err)) },
 	})
 	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error {
 		defer client.Close()
+		defer s.usages.forget(c.ID)
 		defer s.who.attach(c.ID, client, r)()
 		if c.Kubernetes != nil && c.Kubernetes.Secrets {
 			defer s.secrets.Attach(c.ID, client, r)()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -124,4 +125,28 @@ func TestConsulIsAttached(t *testing.T) {
 	h.stop()
 	nowhere(t, h.dir, map[string]string{"the token": token})
 	notIn(t, "the log", []byte(h.log.String()), map[string]string{"the token": token})
+}
+
+// TestR06UsageIsShown where operators look: what the hub keeps of a cluster, and the limits.
+func TestR06UsageIsShown(t *testing.T) {
+	plainEnvironment(t)
+	consul := testbed.StartConsul(t, testbed.ConsulOptions{})
+	h := startHub(t)
+	t.Setenv("ISTHMUS_SERVER", "unix:"+filepath.Join(h.dir, "graphql"))
+	if got := h.ask(t, "attachCluster", map[string]any{"clusterID": "dc1", "consul": map[string]any{"address": consul.URL}}); got.refusals() != "" {
+		t.Fatalf("attached: %+v", got)
+	}
+	h.awaitPhase(t, "dc1", "READY")
+	if out := mustRun(t, "describe", "cluster", "dc1"); !strings.Contains(out, "of at most 500000 objects") || !strings.Contains(out, "of at most 512 MiB") {
+		t.Errorf("described: %s", out)
+	}
+	_, page, err := h.get("/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`objects{cluster="dc1"} `, `bytes{cluster="dc1"} `, `objects_limit{cluster="dc1"} 500000`, `bytes_limit{cluster="dc1"} 5.36870912e+08`} {
+		if !strings.Contains(page, "\nisthmus_registry_"+want) {
+			t.Errorf("the metrics have no %s", want)
+		}
+	}
 }

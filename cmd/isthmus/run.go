@@ -152,7 +152,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, who: who, limits: s.limits, logger: p.logger}
+	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, who: who, limits: s.limits, logger: p.logger, usages: &usages{metrics: counts.Registries}}
 	with.known = func(id federation.ClusterID) record { return p.store.Shared(sharedKnown + string(id)) }
 	setPolicy(aggregate, with.policy)
 	named := newRemoteClusters(s, with, aggregate)
@@ -188,7 +188,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	}
 
 	schema := graph.New(graph.Options{
-		Snapshots: aggregate, Counters: counters{attachment.supervisor}, Fleet: proxyFleet, Explainer: discovery, Inspector: discovery, Config: configuration.graph(delivery{discovery, proxyFleet}, statusOf{federation.ClusterID(s.clusterID), discovery}, here),
+		Snapshots: aggregate, Counters: counters{attachment.supervisor, with.usages}, Fleet: proxyFleet, Explainer: discovery, Inspector: discovery, Config: configuration.graph(delivery{discovery, proxyFleet}, statusOf{federation.ClusterID(s.clusterID), discovery}, here),
 		Hub: model.Hub{Version: version, ClusterID: s.clusterID}, Clusters: attaching, Authority: who,
 	})
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{}), warnings: who.warnings}

@@ -126,6 +126,15 @@ type ComplexityRoot struct {
 		Message          func(childComplexity int) int
 		Phase            func(childComplexity int) int
 		Since            func(childComplexity int) int
+		Usage            func(childComplexity int) int
+	}
+
+	ClusterUsage struct {
+		Bytes        func(childComplexity int) int
+		BytesLimit   func(childComplexity int) int
+		Objects      func(childComplexity int) int
+		ObjectsLimit func(childComplexity int) int
+		PagesLimit   func(childComplexity int) int
 	}
 
 	ClusterVIPs struct {
@@ -1079,6 +1088,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ClusterStatus.Since(childComplexity), true
+	case "ClusterStatus.usage":
+		if e.ComplexityRoot.ClusterStatus.Usage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterStatus.Usage(childComplexity), true
+
+	case "ClusterUsage.bytes":
+		if e.ComplexityRoot.ClusterUsage.Bytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterUsage.Bytes(childComplexity), true
+	case "ClusterUsage.bytesLimit":
+		if e.ComplexityRoot.ClusterUsage.BytesLimit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterUsage.BytesLimit(childComplexity), true
+	case "ClusterUsage.objects":
+		if e.ComplexityRoot.ClusterUsage.Objects == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterUsage.Objects(childComplexity), true
+	case "ClusterUsage.objectsLimit":
+		if e.ComplexityRoot.ClusterUsage.ObjectsLimit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterUsage.ObjectsLimit(childComplexity), true
+	case "ClusterUsage.pagesLimit":
+		if e.ComplexityRoot.ClusterUsage.PagesLimit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterUsage.PagesLimit(childComplexity), true
 
 	case "ClusterVIPs.addresses":
 		if e.ComplexityRoot.ClusterVIPs.Addresses == nil {
@@ -3921,6 +3967,22 @@ type ClusterStatus {
   lastKnownGood: DateTime
   "The age of the saved state."
   lastKnownGoodAge: Duration
+  "What the hub keeps of the cluster, and the limits; null if the hub is not reading it."
+  usage: ClusterUsage
+}
+
+"What the hub keeps of a cluster, and how much of it the hub accepts. A cluster that exceeds a limit becomes STALE."
+type ClusterUsage {
+  "The number of objects that the hub keeps."
+  objects: Int!
+  "The limit of objects."
+  objectsLimit: Int!
+  "The memory for these objects, estimated, in bytes."
+  bytes: Float!
+  "The limit of memory, in bytes."
+  bytesLimit: Float!
+  "The limit of pages in one list."
+  pagesLimit: Int!
 }
 
 "The phase of the connection to a cluster."
@@ -5692,8 +5754,26 @@ func (ec *executionContext) childFields_ClusterStatus(ctx context.Context, field
 		return ec.fieldContext_ClusterStatus_lastKnownGood(ctx, field)
 	case "lastKnownGoodAge":
 		return ec.fieldContext_ClusterStatus_lastKnownGoodAge(ctx, field)
+	case "usage":
+		return ec.fieldContext_ClusterStatus_usage(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ClusterStatus", field.Name)
+}
+
+func (ec *executionContext) childFields_ClusterUsage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "objects":
+		return ec.fieldContext_ClusterUsage_objects(ctx, field)
+	case "objectsLimit":
+		return ec.fieldContext_ClusterUsage_objectsLimit(ctx, field)
+	case "bytes":
+		return ec.fieldContext_ClusterUsage_bytes(ctx, field)
+	case "bytesLimit":
+		return ec.fieldContext_ClusterUsage_bytesLimit(ctx, field)
+	case "pagesLimit":
+		return ec.fieldContext_ClusterUsage_pagesLimit(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ClusterUsage", field.Name)
 }
 
 func (ec *executionContext) childFields_ClusterVIPs(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

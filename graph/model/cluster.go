@@ -7,12 +7,13 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Cluster is a cluster as one snapshot has it. LastEvent and LastSync are the
-// counters that are not part of a snapshot; Now is the moment of the answer.
+// Cluster is a cluster as one snapshot has it. LastEvent, LastSync and Usage are not
+// part of a snapshot; Now is the moment of the answer.
 type Cluster struct {
 	From                     *federation.Snapshot
 	Of                       *federation.Cluster
 	LastEvent, LastSync, Now time.Time
+	Usage                    *ClusterUsage // nil: the cluster is not being read
 }
 
 // IsNode says that a cluster has an ID.
@@ -55,6 +56,7 @@ func (c Cluster) Status() ClusterStatus {
 	found := ClusterStatus{
 		Phase: ClusterPhase(cmp.Or(status.Phase, federation.Pending)), Since: known(status.Since), Message: given(status.Message),
 		LastEvent: known(c.LastEvent), LastSync: known(c.LastSync), LastKnownGood: known(status.LastKnownGood),
+		Usage: c.Usage,
 	}
 	if found.LastKnownGood != nil {
 		age := max(c.Now.Sub(status.LastKnownGood), 0)

@@ -173,6 +173,22 @@ type ClusterStatus struct {
 	LastKnownGood *time.Time `json:"lastKnownGood,omitempty"`
 	// The age of the saved state.
 	LastKnownGoodAge *time.Duration `json:"lastKnownGoodAge,omitempty"`
+	// What the hub keeps of the cluster, and the limits; null if the hub is not reading it.
+	Usage *ClusterUsage `json:"usage,omitempty"`
+}
+
+// What the hub keeps of a cluster, and how much of it the hub accepts. A cluster that exceeds a limit becomes STALE.
+type ClusterUsage struct {
+	// The number of objects that the hub keeps.
+	Objects int `json:"objects"`
+	// The limit of objects.
+	ObjectsLimit int `json:"objectsLimit"`
+	// The memory for these objects, estimated, in bytes.
+	Bytes float64 `json:"bytes"`
+	// The limit of memory, in bytes.
+	BytesLimit float64 `json:"bytesLimit"`
+	// The limit of pages in one list.
+	PagesLimit int `json:"pagesLimit"`
 }
 
 // The virtual addresses of a service in one cluster.
