@@ -22,15 +22,43 @@ func NewMemoryListener() *MemoryListener {
 
 // Dial connects to the listener, whatever the address. It fits http.Transport.
 func (l *MemoryListener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
+	client, clientEnd := net.Pipe()
+	serverEnd, server := net.Pipe()
 	select {
 	case l.connections <- server:
+		carry(clientEnd, serverEnd)
+		carry(serverEnd, clientEnd)
 		return client, nil
 	case <-l.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// carry passes on what is written, and the end after it. It holds as much as the
+// buffers of a socket do: two that write to each other do not wait for each other.
+func carry(from, to net.Conn) {
+	chunks := make(chan []byte, 64)
+	go func() {
+		defer close(chunks)
+		for {
+			chunk := make([]byte, 4<<10)
+			n, err := from.Read(chunk)
+			if n > 0 {
+				chunks <- chunk[:n]
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		for chunk := range chunks {
+			_, _ = to.Write(chunk) // what comes after the other side closed is lost
+		}
+		_ = to.Close()
+	}()
 }
 
 // Accept is part of net.Listener.

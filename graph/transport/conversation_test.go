@@ -87,7 +87,6 @@ func TestExecutionsOfEventsAreLimitedAndWaitingIsNot(t *testing.T) {
 func executionsOfEventsAreLimited(t *testing.T) {
 	schema, server := serveInMemory(t, transport.Options{})
 	s := connect(t, server)
-	s.readAhead()
 	s.say(subscribe("feed", "subscription{feed}"))
 	schema.feed <- "first"
 	s.hears(`{"id":"feed","type":"next","payload":{"data":{"feed":"first"}}}`)

@@ -69,7 +69,7 @@ type message struct {
 	err  error
 }
 
-// readAhead reads all messages as they come: a connection in memory has no buffer.
+// readAhead reads all messages as they come.
 func (s *session) readAhead() {
 	s.heard = make(chan message, 1000)
 	go func() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 
@@ -134,6 +135,21 @@ func (r *rig) revoke(t testing.TB, accessor string) {
 	if a := r.Do(http.MethodDelete, "/v1/acl/token/"+accessor, nil); a.Err != nil || a.Status != http.StatusOK {
 		t.Fatalf("deleting a token: %d %v", a.Status, a.Err)
 	}
+}
+
+// staleBy waits until the registry is STALE for a reason with that word. A machine
+// that stops may bring another reason first.
+func staleBy(t *testing.T, heard *registrytest.Recorder, word string) registrytest.View {
+	t.Helper()
+	return heard.Wait(t, "STALE because of "+word, func(v registrytest.View) bool {
+		return v.Status.Phase == federation.Stale && strings.Contains(v.Status.Message, word)
+	})
+}
+
+// isSilence tells that no answer came for seconds. That is right of a registry to say
+// when the machine stops.
+func isSilence(s federation.RegistryStatus) bool {
+	return s.Phase == federation.Stale && strings.Contains(s.Message, "no answer within")
 }
 
 func TestConformance(t *testing.T) {
