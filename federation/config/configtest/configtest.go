@@ -140,7 +140,14 @@ type Heard struct {
 	Updates  []config.Update
 	objects  map[federation.ObjectKey]*config.Object
 	problems []config.Problem
+	troubles []Trouble
 	wrong    []string
+}
+
+// Trouble is what a source said of itself, and how many objects there were then.
+type Trouble struct {
+	Problems []config.Problem
+	Objects  int
 }
 
 // Listen runs the source until the test ends, or stop is called.
@@ -190,7 +197,7 @@ func (h *Heard) Update(u config.Update) {
 func (h *Heard) Trouble(p []config.Problem) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.problems = p
+	h.problems, h.troubles = p, append(h.troubles, Trouble{p, len(h.objects)})
 	h.wake()
 }
 
@@ -204,6 +211,7 @@ type Seen struct {
 	Updates  []config.Update
 	Objects  map[federation.ObjectKey]*config.Object
 	Problems []config.Problem
+	Troubles []Trouble // all that were said, also those that ended before anybody looked
 }
 
 // Revision returns that of the last update, or -1.
@@ -227,7 +235,7 @@ func (s Seen) Codes() string {
 func (h *Heard) Now() Seen {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Seen{h.Updates[:len(h.Updates):len(h.Updates)], maps.Clone(h.objects), h.problems}
+	return Seen{h.Updates[:len(h.Updates):len(h.Updates)], maps.Clone(h.objects), h.problems, h.troubles[:len(h.troubles):len(h.troubles)]}
 }
 
 // Wait waits until the condition holds.
