@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/transport"
+
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 func anywhere(netip.AddrPort) error { return nil }
@@ -203,11 +205,8 @@ func TestExplainConnections(t *testing.T) {
 	server, credentials := apiServer(t, answer(200, "application/json", kubeSystem))
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
+	local := netip.MustParseAddr("127.0.0.1")
+	closed := netip.AddrPortFrom(local, uint16(testbed.FreePort(t, nil, local))) // nobody else takes it meanwhile
 	cases := []struct {
 		name, want string
 		trouble    Trouble
@@ -216,7 +215,7 @@ func TestExplainConnections(t *testing.T) {
 		{"unknown authority", "unknown authority", TroubleTLS, Credentials{Server: server.URL, CA: valid(t, ecKey(t))}},
 		{"other name", "another name", TroubleTLS, Credentials{Server: server.URL, CA: credentials.CA, ServerName: "other.example.org"}},
 		{"no TLS", "", TroubleNotAPIServer, Credentials{Server: strings.Replace(plain.URL, "http:", "https:", 1)}},
-		{"refused", "connection refused", TroubleUnreachable, Credentials{Server: "https://" + closed.Addr().String()}},
+		{"refused", "connection refused", TroubleUnreachable, Credentials{Server: "https://" + closed.String()}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
