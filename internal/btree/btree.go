@@ -11,8 +11,9 @@ import (
 )
 
 // maxItems is how many keys a node has at most: small enough for a change to copy
-// little, large enough for nodes to weigh little beside their keys.
-const maxItems = 32
+// little, large enough for nodes to weigh little beside their keys. With the key for
+// which a node is split, it fills a size in which the runtime allocates.
+const maxItems = 31
 
 // Map is a map with sorted keys. Its zero value is empty. All methods are safe for
 // concurrent use.

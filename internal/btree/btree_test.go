@@ -108,3 +108,34 @@ func TestEmptiesAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestR63NodesHaveLittleRoom: most nodes stay as they are for long, whichever way their
+// keys came, and must not keep room for many more.
+func TestR63NodesHaveLittleRoom(t *testing.T) {
+	t.Parallel()
+	var m Map[int]
+	for run := range 4 { // each lands among the keys of those before
+		txn := m.Txn()
+		for i := range 5000 {
+			txn.Set(fmt.Sprint("key-", run*5000+i), i)
+		}
+		m = txn.Commit()
+	}
+	txn := m.Txn()
+	for i := range 15000 {
+		txn.Delete(fmt.Sprint("key-", i))
+	}
+	m = txn.Commit()
+	var check func(n *node[int])
+	check = func(n *node[int]) {
+		for _, room := range []int{cap(n.keys), cap(n.vals), cap(n.kids)} {
+			if room > maxItems+1 {
+				t.Fatalf("a node of %d keys has room for %d", len(n.keys), room)
+			}
+		}
+		for _, kid := range n.kids {
+			check(kid)
+		}
+	}
+	check(m.root)
+}

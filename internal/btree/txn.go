@@ -76,14 +76,37 @@ func (t *Txn[V]) own(n *node[V]) *node[V] {
 	if n.owner == t.owner {
 		return n
 	}
-	room := len(n.keys) + 1
-	c := &node[V]{keys: append(make([]string, 0, room), n.keys...), owner: t.owner}
+	c := &node[V]{keys: roomy(n.keys), owner: t.owner}
 	if n.kids != nil {
-		c.kids = append(make([]*node[V], 0, room), n.kids...)
+		c.kids = roomy(n.kids)
 	} else {
-		c.vals = append(make([]V, 0, room), n.vals...)
+		c.vals = roomy(n.vals)
 	}
 	return c
+}
+
+// roomStep is by how many items the room of a node grows. Nodes stay as they were
+// when a change has ended, so that each would keep the room that it has in vain.
+const roomStep = 8
+
+// roomy copies the items to where one more has room.
+func roomy[T any](items ...[]T) []T {
+	n := 0
+	for _, part := range items {
+		n += len(part)
+	}
+	all := make([]T, 0, (n/roomStep+1)*roomStep)
+	for _, part := range items {
+		all = append(all, part...)
+	}
+	return all
+}
+
+func insert[T any](items []T, at int, item T) []T {
+	if len(items) == cap(items) {
+		items = roomy(items)
+	}
+	return slices.Insert(items, at, item)
 }
 
 // set returns what was there before, and the right half of a node that became too
@@ -95,7 +118,7 @@ func (t *Txn[V]) set(n *node[V], key string, v V) (old V, had bool, right *node[
 		if old, had, right = t.set(n.kids[i], key, v); right == nil {
 			return old, had, nil
 		}
-		n.keys, n.kids = slices.Insert(n.keys, i+1, right.keys[0]), slices.Insert(n.kids, i+1, right)
+		n.keys, n.kids = insert(n.keys, i+1, right.keys[0]), insert(n.kids, i+1, right)
 		return old, had, t.split(n, i+1)
 	}
 	i, had := slices.BinarySearch(n.keys, key)
@@ -103,7 +126,7 @@ func (t *Txn[V]) set(n *node[V], key string, v V) (old V, had bool, right *node[
 		old, n.vals[i] = n.vals[i], v
 		return old, true, nil
 	}
-	n.keys, n.vals = slices.Insert(n.keys, i, key), slices.Insert(n.vals, i, v)
+	n.keys, n.vals = insert(n.keys, i, key), insert(n.vals, i, v)
 	return old, false, t.split(n, i)
 }
 
@@ -117,14 +140,14 @@ func (t *Txn[V]) split(n *node[V], grewAt int) *node[V] {
 	if grewAt == len(n.keys)-1 {
 		at = grewAt
 	}
-	right := &node[V]{keys: slices.Clone(n.keys[at:]), owner: t.owner}
-	n.keys = slices.Delete(n.keys, at, len(n.keys))
+	right := &node[V]{keys: roomy(n.keys[at:]), owner: t.owner}
+	n.keys = roomy(n.keys[:at])
 	if n.kids != nil {
-		right.kids = slices.Clone(n.kids[at:])
-		n.kids = slices.Delete(n.kids, at, len(n.kids))
+		right.kids = roomy(n.kids[at:])
+		n.kids = roomy(n.kids[:at])
 	} else {
-		right.vals = slices.Clone(n.vals[at:])
-		n.vals = slices.Delete(n.vals, at, len(n.vals))
+		right.vals = roomy(n.vals[at:])
+		n.vals = roomy(n.vals[:at])
 	}
 	return right
 }
@@ -154,12 +177,12 @@ func (t *Txn[V]) remove(n *node[V], key string) {
 func (t *Txn[V]) join(n *node[V], i int) {
 	left, right := t.own(n.kids[i-1]), n.kids[i]
 	from := len(left.keys)
-	left.keys = append(left.keys, right.keys...)
+	left.keys = roomy(left.keys, right.keys)
 	if right.kids != nil {
 		left.keys[from] = n.keys[i] // the key of a first kid says nothing
-		left.kids = append(left.kids, right.kids...)
+		left.kids = roomy(left.kids, right.kids)
 	} else {
-		left.vals = append(left.vals, right.vals...)
+		left.vals = roomy(left.vals, right.vals)
 	}
 	n.kids[i-1] = left
 	n.keys, n.kids = slices.Delete(n.keys, i, i+1), slices.Delete(n.kids, i, i+1)
