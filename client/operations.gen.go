@@ -3400,10 +3400,14 @@ var AllWaitState = []WaitState{
 // __ApplyInput is used internally by genqlient
 type __ApplyInput struct {
 	Input ApplyInput `json:"input"`
+	Diff  bool       `json:"diff"`
 }
 
 // GetInput returns __ApplyInput.Input, and is useful for accessing the field via an interface.
 func (v *__ApplyInput) GetInput() ApplyInput { return v.Input }
+
+// GetDiff returns __ApplyInput.Diff, and is useful for accessing the field via an interface.
+func (v *__ApplyInput) GetDiff() bool { return v.Diff }
 
 // __AttachClusterInput is used internally by genqlient
 type __AttachClusterInput struct {
@@ -3464,10 +3468,14 @@ func (v *__ConfirmClusterInput) GetInput() ConfirmClusterInput { return v.Input 
 // __DeleteInput is used internally by genqlient
 type __DeleteInput struct {
 	Input DeleteInput `json:"input"`
+	Diff  bool        `json:"diff"`
 }
 
 // GetInput returns __DeleteInput.Input, and is useful for accessing the field via an interface.
 func (v *__DeleteInput) GetInput() DeleteInput { return v.Input }
+
+// GetDiff returns __DeleteInput.Diff, and is useful for accessing the field via an interface.
+func (v *__DeleteInput) GetDiff() bool { return v.Diff }
 
 // __DetachClusterInput is used internally by genqlient
 type __DetachClusterInput struct {
@@ -3644,10 +3652,14 @@ func (v *__ProxyDetailsInput) GetNodeID() string { return v.NodeID }
 // __RollbackInput is used internally by genqlient
 type __RollbackInput struct {
 	Input RollbackInput `json:"input"`
+	Diff  bool          `json:"diff"`
 }
 
 // GetInput returns __RollbackInput.Input, and is useful for accessing the field via an interface.
 func (v *__RollbackInput) GetInput() RollbackInput { return v.Input }
+
+// GetDiff returns __RollbackInput.Diff, and is useful for accessing the field via an interface.
+func (v *__RollbackInput) GetDiff() bool { return v.Diff }
 
 // __RotateCertificateAuthorityInput is used internally by genqlient
 type __RotateCertificateAuthorityInput struct {
@@ -3709,7 +3721,7 @@ func (v *__ServicesInput) GetFilter() *ServiceFilter { return v.Filter }
 
 // The mutation executed by Apply.
 const Apply_Operation = `
-mutation Apply ($input: ApplyInput!) {
+mutation Apply ($input: ApplyInput!, $diff: Boolean!) {
 	apply(input: $input) {
 		dryRun
 		revision
@@ -3732,7 +3744,7 @@ fragment ObjectChange on ConfigChange {
 	object {
 		... Ref
 	}
-	diff
+	diff @include(if: $diff)
 }
 fragment Finding on Finding {
 	code
@@ -3790,12 +3802,14 @@ func Apply(
 	ctx_ context.Context,
 	client_ graphql.Client,
 	input ApplyInput,
+	diff bool,
 ) (data_ *ApplyResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "Apply",
 		Query:  Apply_Operation,
 		Variables: &__ApplyInput{
 			Input: input,
+			Diff:  diff,
 		},
 	}
 
@@ -4365,7 +4379,7 @@ func ConfirmCluster(
 
 // The mutation executed by Delete.
 const Delete_Operation = `
-mutation Delete ($input: DeleteInput!) {
+mutation Delete ($input: DeleteInput!, $diff: Boolean!) {
 	delete(input: $input) {
 		dryRun
 		revision
@@ -4388,7 +4402,7 @@ fragment ObjectChange on ConfigChange {
 	object {
 		... Ref
 	}
-	diff
+	diff @include(if: $diff)
 }
 fragment Finding on Finding {
 	code
@@ -4446,12 +4460,14 @@ func Delete(
 	ctx_ context.Context,
 	client_ graphql.Client,
 	input DeleteInput,
+	diff bool,
 ) (data_ *DeleteResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "Delete",
 		Query:  Delete_Operation,
 		Variables: &__DeleteInput{
 			Input: input,
+			Diff:  diff,
 		},
 	}
 
@@ -5353,7 +5369,7 @@ func ProxyDetails(
 
 // The mutation executed by Rollback.
 const Rollback_Operation = `
-mutation Rollback ($input: RollbackInput!) {
+mutation Rollback ($input: RollbackInput!, $diff: Boolean!) {
 	rollback(input: $input) {
 		dryRun
 		revision
@@ -5376,7 +5392,7 @@ fragment ObjectChange on ConfigChange {
 	object {
 		... Ref
 	}
-	diff
+	diff @include(if: $diff)
 }
 fragment Finding on Finding {
 	code
@@ -5434,12 +5450,14 @@ func Rollback(
 	ctx_ context.Context,
 	client_ graphql.Client,
 	input RollbackInput,
+	diff bool,
 ) (data_ *RollbackResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "Rollback",
 		Query:  Rollback_Operation,
 		Variables: &__RollbackInput{
 			Input: input,
+			Diff:  diff,
 		},
 	}
 

@@ -84,7 +84,7 @@ func (a *applyFlags) run(ctx context.Context, r *remote, io streams) error {
 	return s.change(ctx, &a.waiting, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
 		input := a.input(s, files)
 		input.WaitFor, input.IdempotencyKey = wait, key
-		return s.Apply(ctx, input)
+		return s.Apply(ctx, input, o.isWhole())
 	})
 }
 
@@ -102,7 +102,7 @@ func (a *applyFlags) check() (output, error) {
 		return output{}, err
 	}
 	o, err := parseOutput(a.output, "table", "name", "json", "yaml")
-	if err == nil && dryRun(a.dryRun) == dryClient && (o.sort == "json" || o.sort == "yaml") {
+	if err == nil && dryRun(a.dryRun) == dryClient && o.isWhole() {
 		err = usagef("-o %s shows what the hub would do; write --dry-run=server", o.sort)
 	}
 	return o, err

@@ -80,6 +80,32 @@ func TestR44ApplyAndDiffFollowTheNamespace(t *testing.T) {
 	}
 }
 
+// TestR63DifferencesAreAskedForWhereTheyAreShown: they are most of the answer to a
+// large apply.
+func TestR63DifferencesAreAskedForWhereTheyAreShown(t *testing.T) {
+	atHub(t)
+	dir := t.TempDir()
+	file, other := write(t, filepath.Join(dir, "one.yaml"), fmt.Sprintf(manifest1, "one")), write(t, filepath.Join(dir, "two.yaml"), fmt.Sprintf(manifest1, "two"))
+	for _, of := range []struct {
+		line  string
+		shown bool
+	}{
+		{"apply -f " + file + " -o json --dry-run", true},
+		{"apply -f " + file, false},
+		{"diff -f " + other, true},
+		{"delete -f " + file + " -o name", false},
+		{"rollback --to 1 -o yaml", true},
+	} {
+		_, out, errText := command(t, append(strings.Fields(of.line), "--show-query")...)
+		if asked := strings.Contains(errText, `"diff":true`); asked != of.shown {
+			t.Errorf("%s: differences are asked for: %t, want %t: %s", of.line, asked, of.shown, errText)
+		}
+		if shown := strings.Contains(out, "+  host: web"); shown != of.shown {
+			t.Errorf("%s: differences are shown: %t, want %t: %s", of.line, shown, of.shown, out)
+		}
+	}
+}
+
 // A manifest that another API server gave its resourceVersion is applied; only
 // who asks to compare is refused.
 func TestR44ResourceVersionIsComparedOnRequest(t *testing.T) {

@@ -60,7 +60,7 @@ func (d *deleteFlags) run(ctx context.Context, s *session, args []string) error 
 		input := client.DeleteInput{
 			Objects: objects, DryRun: &dry, Message: orNil(d.message), ExpectedRevision: orNil(d.expected), WaitFor: wait, IdempotencyKey: key,
 		}
-		of, err := s.Delete(ctx, input)
+		of, err := s.Delete(ctx, input, o.isWhole())
 		if err != nil || !d.ignoreNotFound || !onlyNotFound(of.UserErrors) {
 			return of, err
 		}
@@ -69,7 +69,7 @@ func (d *deleteFlags) run(ctx context.Context, s *session, args []string) error 
 			return client.Outcome{DryRun: dry}, nil
 		}
 		input.Objects = objects
-		return s.Delete(ctx, input)
+		return s.Delete(ctx, input, o.isWhole())
 	})
 }
 

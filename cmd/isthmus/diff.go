@@ -57,7 +57,7 @@ func (a *applyFlags) diff(ctx context.Context, r *remote, io streams) (different
 	defer s.Close()
 	ctx, cancel := s.within(ctx)
 	defer cancel()
-	of, err := s.Apply(ctx, a.input(s, files))
+	of, err := s.Apply(ctx, a.input(s, files), true)
 	if err != nil {
 		return false, err
 	}

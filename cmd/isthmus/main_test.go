@@ -134,8 +134,13 @@ func startHub(t *testing.T, args ...string) *hubUnderTest {
 // that has other work.
 const patience = time.Minute
 
-// await polls until the condition holds, as long as patience lasts.
 func (h *hubUnderTest) await(t *testing.T, what string, condition func() error) {
+	t.Helper()
+	await(t, what, condition, &h.log)
+}
+
+// await polls until the condition holds, as long as patience lasts.
+func await(t *testing.T, what string, condition func() error, logs ...*text) {
 	t.Helper()
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -149,7 +154,10 @@ func (h *hubUnderTest) await(t *testing.T, what string, condition func() error) 
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Fatalf("waited %s for %s: %v\n%s", patience, what, err, h.log.String())
+			for _, log := range logs {
+				t.Log(log.String())
+			}
+			t.Fatalf("waited %s for %s: %v", patience, what, err)
 		}
 	}
 }

@@ -136,7 +136,7 @@ func findingText(f client.Finding) string {
 
 // printOutcome prints what was changed: lines, names, JSON or YAML.
 func printOutcome(to io.Writer, o output, of client.Outcome) error {
-	if o.sort == "json" || o.sort == "yaml" {
+	if o.isWhole() {
 		value, err := shownAs("Outcome", of)
 		if err != nil {
 			return err

@@ -14,6 +14,9 @@ import (
 // output is the value of -o: a sort and what follows its equals sign.
 type output struct{ sort, template string }
 
+// isWhole tells that all of an answer is printed, not lines about it.
+func (o output) isWhole() bool { return o.sort == "json" || o.sort == "yaml" }
+
 func parseOutput(text string, allowed ...string) (output, error) {
 	sort, template, given := strings.Cut(text, "=")
 	if sort != "jsonpath" && given {

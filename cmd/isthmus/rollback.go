@@ -43,7 +43,7 @@ func rollbackCommand(io streams) *cobra.Command {
 		}
 		only := dryRun(dry) == dryServer
 		return s.change(ctx, &w, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
-			return s.Rollback(ctx, client.RollbackInput{To: to, DryRun: &only, Message: orNil(message), WaitFor: wait, IdempotencyKey: key})
+			return s.Rollback(ctx, client.RollbackInput{To: to, DryRun: &only, Message: orNil(message), WaitFor: wait, IdempotencyKey: key}, o.isWhole())
 		})
 	})
 	return finish(cmd)

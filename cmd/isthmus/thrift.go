@@ -17,7 +17,7 @@ const (
 	thriftyPercent = 25
 )
 
-// thrift has the garbage collector run more often for as long as a large apply takes.
+// thrift has the garbage collector run more often until a large apply is answered.
 // Its garbage is several hundred times the manifests; with the runtime's usual 100 %
 // the hub would take twice its live memory for it (R63).
 type thrift struct {
@@ -30,7 +30,7 @@ type thrift struct {
 // newThrift leaves the collector alone where GOGC is set.
 func newThrift() *thrift { return &thrift{forced: os.Getenv("GOGC") != ""} }
 
-// begin is called before a large apply, and end after it.
+// begin is called before a large apply, and end after its answer.
 func (t *thrift) begin() (end func()) {
 	if t.forced {
 		return func() {}
@@ -64,7 +64,7 @@ func (e thriftyEngine) Apply(ctx context.Context, r apply.Request) (apply.Result
 		size += len(f.Data)
 	}
 	if size >= largeApply {
-		defer e.thrift.begin()()
+		context.AfterFunc(ctx, e.thrift.begin()) // the answer may need more than the apply
 	}
 	return e.Engine.Apply(ctx, r)
 }
