@@ -77,6 +77,7 @@ type answer struct {
 type refusal struct {
 	msg   string
 	other bool // another Consul answers
+	blind bool // the token may not see everything
 }
 
 func (r *refusal) Error() string { return r.msg }

@@ -89,7 +89,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 			r.log.Info("reading the whole catalogue again")
 			continue
 		}
-		s.report(err)
+		s.report(s.named(ctx, err))
 		if time.Since(began) > steadyAfter {
 			pauses.reset()
 		}
