@@ -268,6 +268,15 @@ func TestR31InternalTrafficPolicyLocalIsReported(t *testing.T) {
 			want["Service shop/Web spec.internalTrafficPolicy"] = part
 		}
 		wantProblems(t, e, want)
+		e.Source = federation.ShardKey{Cluster: "c1", Provider: federation.Kubernetes}
+		s, _ := federation.Next(federation.Empty(), e)
+		var codes []string
+		for p := range s.Problems("c1") {
+			codes = append(codes, p.Code)
+		}
+		if c, _ := s.Cluster("c1"); len(codes) != len(want) || c.Problems != len(want) || len(want) > 0 && codes[0] != codeInternalPolicy {
+			t.Errorf("%s: the cluster's status has %d problems, %v", policy, c.Problems, codes)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 	}
 	for i, route := range spec.GetTls() {
 		for j, match := range route.GetMatch() {
-			n.subnets(spec, fmt.Sprintf("tls[%d].match[%d]", i, j), match.GetDestinationSubnets())
+			n.subnets(spec, fmt.Sprintf("tls[%d].match[%d]", i, j), match.GetGateways(), match.GetDestinationSubnets())
 			for k, name := range match.GetSniHosts() {
 				if !resource.IsServerName(strings.ToLower(name)) {
 					n.add(fmt.Sprintf("tls[%d].match[%d].sniHosts[%d]", i, j, k), "this is no name of a server; the object has no effect on connections to its hosts")
@@ -88,14 +88,17 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 	}
 	for i, route := range spec.GetTcp() {
 		for j, match := range route.GetMatch() {
-			n.subnets(spec, fmt.Sprintf("tcp[%d].match[%d]", i, j), match.GetDestinationSubnets())
+			n.subnets(spec, fmt.Sprintf("tcp[%d].match[%d]", i, j), match.GetGateways(), match.GetDestinationSubnets())
 		}
 	}
 	return n.found
 }
 
-func (n *valueNotes) subnets(spec *networking.VirtualService, path string, subnets []string) {
-	if len(subnets) > 0 && slices.ContainsFunc(spec.GetGateways(), func(name string) bool { return name != virtualservice.MeshGateway }) {
+func (n *valueNotes) subnets(spec *networking.VirtualService, path string, gateways, subnets []string) {
+	if len(gateways) == 0 {
+		gateways = spec.GetGateways()
+	}
+	if len(subnets) > 0 && slices.ContainsFunc(gateways, func(name string) bool { return name != virtualservice.MeshGateway }) {
 		n.add(path+".destinationSubnets", "gateways do not tell connections apart by the address that they are for: this match applies to none of theirs")
 	}
 	if _, err := virtualservice.InSubnets(subnets, netip.Prefix{}); err != nil {

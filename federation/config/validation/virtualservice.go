@@ -56,7 +56,27 @@ func virtualService(namespace string, v *api.VirtualService) []Problem {
 	found = append(found, claimsOfSidecars(at, v)...)
 	found = append(found, each(at.field("tls"), v.GetTls(), func(at path, r *api.TLSRoute) []Problem { return tlsRoute(at, v.GetHosts(), r) })...)
 	found = append(found, each(at.field("tcp"), v.GetTcp(), tcpRoute)...)
+	found = append(found, subnetsAtGateways(at, v)...)
 	return append(found, unusedGateways(at, v)...)
+}
+
+// subnetsAtGateways reports matches by address that are for gateways.
+func subnetsAtGateways(at path, v *api.VirtualService) []Problem {
+	check := func(at path, m connection) []Problem {
+		gateways := m.GetGateways()
+		if len(gateways) == 0 {
+			gateways = v.GetGateways()
+		}
+		atGateways := slices.ContainsFunc(gateways, func(name string) bool { return name != mesh })
+		return problem(at.field("destinationSubnets"), NoEffect, when(atGateways && len(m.GetDestinationSubnets()) > 0,
+			"gateways do not tell connections apart by the address that they are for, so that this match never holds there: match sniHosts or port, or write gateways: [mesh]"))
+	}
+	found := each(at.field("tls"), v.GetTls(), func(at path, r *api.TLSRoute) []Problem {
+		return each(at.field("match"), r.GetMatch(), func(at path, m *api.TLSMatchAttributes) []Problem { return check(at, m) })
+	})
+	return append(found, each(at.field("tcp"), v.GetTcp(), func(at path, r *api.TCPRoute) []Problem {
+		return each(at.field("match"), r.GetMatch(), func(at path, m *api.L4MatchAttributes) []Problem { return check(at, m) })
+	})...)
 }
 
 // unusedGateways reports matches for gateways to which the object is not bound.
