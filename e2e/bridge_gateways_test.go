@@ -67,7 +67,7 @@ func suffer(t *testing.T, from *bridge.Site, f *fault) {
 	f.begin()
 	began, last := time.Now(), requests()
 	enough := 0 // requests that must have ended
-	testbed.WaitFor(t, 30*time.Second, "60 requests after the bound", func() error {
+	testbed.WaitFor(t, patience, "60 requests after the bound", func() error {
 		now := clock.Since(began)
 		if n := requests(); n != last {
 			last, f.lastRequest = n, now
@@ -156,7 +156,7 @@ func testTwoKindsOfEvidence(t *testing.T, w *bridge.World) {
 	g := far.Gateways[0]
 	cut := []string{"INPUT", "-m", "iprange", "--src-range", "192.0.2.50-192.0.2.99", "-j", "DROP"}
 	g.Exec(append([]string{"iptables", "-A"}, cut...)...)
-	testbed.WaitFor(t, 20*time.Second, "the partition to be seen from n1 alone", func() error {
+	testbed.WaitFor(t, patience, "the partition to be seen from n1 alone", func() error {
 		return errors.Join(standing(w, "n1", g, "UNREACHABLE"), standing(w, "n3", g, "REACHABLE"), inPhase(w, "c2", "READY"),
 			offered(near.Caller, g, false), offered(other.Caller, g, true))
 	})
@@ -168,12 +168,12 @@ func testTwoKindsOfEvidence(t *testing.T, w *bridge.World) {
 	before := endpointsOf(t, near.Caller, bridge.Host)
 	looks, load := startLooks(near.Caller, bridge.Host), startTraffic(near)
 	far.Kube.Stop()
-	testbed.WaitFor(t, 30*time.Second, "c2 to be STALE", func() error { return inPhase(w, "c2", "STALE") })
+	testbed.WaitFor(t, patience, "c2 to be STALE", func() error { return inPhase(w, "c2", "STALE") })
 	if err := errors.Join(standing(w, "n1", g, "REACHABLE"), standing(w, "n3", g, "REACHABLE")); err != nil {
 		t.Error(err)
 	}
 	far.Kube.Restart()
-	testbed.WaitFor(t, 30*time.Second, "c2 to be READY", func() error { return inPhase(w, "c2", "READY") })
+	testbed.WaitFor(t, patience, "c2 to be READY", func() error { return inPhase(w, "c2", "READY") })
 	load.stop()
 	looks.stop()
 	load.wantNoFailure(t)
@@ -193,7 +193,7 @@ func testNoGatewayLeft(t *testing.T, w *bridge.World) {
 	for _, g := range dead.Gateways {
 		g.Envoy.Kill()
 	}
-	testbed.WaitFor(t, 20*time.Second, "the gateways of n2 to be a last resort", func() error {
+	testbed.WaitFor(t, patience, "the gateways of n2 to be a last resort", func() error {
 		var wrong []error
 		for _, g := range dead.Gateways {
 			wrong = append(wrong, standing(w, "n1", g, "LAST_RESORT"), standing(w, "n3", g, "LAST_RESORT"), offered(near.Caller, g, true))
@@ -210,7 +210,7 @@ func testNoGatewayLeft(t *testing.T, w *bridge.World) {
 	if len(looks.now) == 0 || looks.count == 0 {
 		t.Errorf("of %d looks the last has no endpoint for the service of n2 alone", looks.count)
 	}
-	testbed.WaitFor(t, 30*time.Second, "answers of the other networks alone", func() error {
+	testbed.WaitFor(t, patience, "answers of the other networks alone", func() error {
 		return answeredInWorld(near, 40, "c1", "dc1")
 	})
 	for _, g := range dead.Gateways {

@@ -45,7 +45,7 @@ func testShares(t *testing.T, w *bridge.World) {
 // the pods that are behind it.
 func awaitShape(t *testing.T, w *bridge.World, shape map[string]bridge.Shape) {
 	t.Helper()
-	testbed.WaitFor(t, 30*time.Second, fmt.Sprint("endpoints and weights of ", shape), func() error {
+	testbed.WaitFor(t, patience, fmt.Sprint("endpoints and weights of ", shape), func() error {
 		var wrong []error
 		for _, from := range w.Sites {
 			found, err := from.Caller.Endpoints(bridge.Host)

@@ -135,7 +135,7 @@ func testRotations(t *testing.T, w *bridge.World) {
 		if err := w.Rotate(s); err != nil {
 			t.Fatalf("rotation %d: %v", i, err)
 		}
-		testbed.WaitFor(t, 30*time.Second, "the rotation", func() error {
+		testbed.WaitFor(t, patience, "the rotation", func() error {
 			if n := strings.Count(string(w.Hub.Output()), "a registry was replaced"); n != i+1 {
 				return fmt.Errorf("%d registries were replaced, want %d", n, i+1)
 			}

@@ -182,8 +182,13 @@ func (l *load) finish(t *testing.T) {
 
 func testKilledAPIServer(t *testing.T, w *world, clients []*client) {
 	requests := startLoad(t, clients)
+	clock := testbed.StartClock(t)
 	w.c1.Kill()
-	testbed.WaitFor(t, 15*time.Second, "status STALE", func() error { return w.hub.inPhase("c1", "STALE") })
+	killed := time.Now()
+	testbed.WaitFor(t, patience, "status STALE", func() error { return w.hub.inPhase("c1", "STALE") })
+	if took := clock.Since(killed); took > 15*time.Second {
+		t.Errorf("STALE after %v", took)
+	}
 	w.awaitEndpoints(time.Second, "c1", "c2", "dc1")
 	requests.finish(t)
 }
