@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,8 +13,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 	"isthmus.dev/isthmus/xds/xdstest"
@@ -210,5 +214,27 @@ func TestR34WhoeverProvedItselfHasItsOwnSecrets(t *testing.T) {
 	r := v.client(xdstest.Options{Delta: true}).get(xdstest.Request{Type: xdstest.SDS, Names: []string{transport.OwnCertificate}})
 	if got := secretIn(t, r, transport.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key one" {
 		t.Errorf("the key is %q", got)
+	}
+}
+
+// TestR34GatewaysThatProvedThemselvesHaveTheirCredentials: by a token as by a
+// certificate, if a registry knows them. One that proved nothing gets none.
+func TestR34GatewaysThatProvedThemselvesHaveTheirCredentials(t *testing.T) {
+	for _, proven := range []bool{true, false} {
+		v := newVaultHub(t, false)
+		v.server.options.Access = &gatekeeper{caller: Caller{Proven: proven}}
+		v.vault.keep(SecretRef{Cluster: "c1", Namespace: "infra", Name: "web"}, "one")
+		v.writer.Update(federation.Edit{Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{
+			{Namespace: "infra", Name: "gw"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.8")}, Labels: map[string]string{"istio": "ingress"}},
+		}}})
+		known := ingress()
+		known.Id = "router~10.1.0.8~gw.infra~infra.svc.cluster.local"
+		known.Metadata.Fields["NAMESPACE"] = structpb.NewStringValue("infra")
+		c := v.client(xdstest.Options{Delta: true, Node: known})
+		c.get(xdstest.Request{Type: xdstest.LDS})
+		r := c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{web}})
+		if got := slices.Contains(r.Names(), web); got != proven {
+			t.Errorf("proven %v: it gets %q, -%q", proven, r.Names(), r.Removed)
+		}
 	}
 }

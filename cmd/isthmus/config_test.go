@@ -124,6 +124,34 @@ func TestFlagsWinOverTheFileAndTheFileOverDefaults(t *testing.T) {
 	}
 }
 
+// TestR12QuotaOfTheStore: it is a setting within bounds, for the embedded etcd alone.
+func TestR12QuotaOfTheStore(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "x.yaml"), "etcd: {quotaBytes: 33554432}\n")
+	for _, c := range []struct {
+		given flags
+		quota int64
+		wrong string
+	}{
+		{flags{}, 0, ""},
+		{flags{config: file}, 32 << 20, ""},
+		{flags{config: file, etcdQuota: 64 << 20}, 64 << 20, ""},
+		{flags{etcdQuota: 1 << 20}, 0, "--etcd-quota-bytes: must be from 16777216 (16 MiB) to 68719476736 (64 GiB), not 1048576"},
+		{flags{etcdQuota: 65 << 30}, 0, "--etcd-quota-bytes: must be from"},
+		{flags{etcdQuota: 32 << 20, etcdEndpoints: []string{"http://localhost:1"}}, 0, "--quota-backend-bytes"},
+		{flags{config: file, etcdEndpoints: []string{"http://localhost:1"}}, 0, "--quota-backend-bytes"},
+	} {
+		c.given.dev = true
+		s, err := resolve(c.given)
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%+v: %v, want %s", c.given, err, c.wrong)
+			}
+		} else if err != nil || s.etcd.QuotaBytes != c.quota {
+			t.Errorf("%+v: %d, %v, want %d", c.given, s.etcd.QuotaBytes, err, c.quota)
+		}
+	}
+}
+
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(contractConfig))
 	f.Add([]byte("a: &a [*a]\n"))
