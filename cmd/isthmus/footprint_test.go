@@ -91,7 +91,7 @@ func footprintMesh(t *testing.T) *footprint {
 		kinds = append(kinds, k.Kind)
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	stored := store.Config(etcd.ConfigOptions{Kinds: kinds})
+	stored := store.Config(etcd.ConfigOptions{Kinds: kinds, Patience: patience})
 	log := &weighedLog{Log: stored}
 	read := apply.NewValidated(stored, set, quiet)
 	snapshots := federation.NewAggregate(nil)
