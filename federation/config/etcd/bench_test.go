@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/configtest"
 	"isthmus.dev/isthmus/federation/config/etcd"
@@ -65,16 +66,16 @@ func TestBE7LargeStoreIsLoadedInBoundedTimeAndMemory(t *testing.T) {
 	for _, o := range objects {
 		bytes += len(o.Manifest)
 	}
-	revision := configtest.Must(t, s.Config(etcd.ConfigOptions{}), configtest.Set(0, objects...))
+	revision := configtest.Must(t, s.Config(etcd.ConfigOptions{Patience: configtest.Patience}), configtest.Set(0, objects...))
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	runtime.KeepAlive(objects)
-	began := time.Now()
+	clock, began := testbed.StartClock(t), time.Now()
 	c := s.Config(etcd.ConfigOptions{})
 	heard, _ := configtest.Listen(t, c)
 	seen := heard.WaitRevision(t, revision)
-	took := time.Since(began)
+	took := clock.Since(began)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	held := float64(after.HeapAlloc) - float64(before.HeapAlloc)
