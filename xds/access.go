@@ -85,6 +85,16 @@ func (st *stream) admit(now time.Time) error {
 	return nil
 }
 
+// keepNode counts the node to the caller's account until the stream is left.
+func (st *stream) keepNode() error {
+	bytes := st.node.Bytes()
+	if err := st.account.addNode(bytes); err != nil {
+		return err
+	}
+	st.nodeBytes = bytes
+	return nil
+}
+
 // warn writes why the hub ended a stream. Callers that did not prove who they are do not get to fill the log.
 func (st *stream) warn(message string, err error) {
 	if st.server.options.Access != nil && !st.identified {
@@ -101,6 +111,7 @@ func (st *stream) provoke(message string, attrs ...any) {
 
 // end gives back the place of a stream that was identified.
 func (st *stream) end() {
+	st.account.removeNode(st.nodeBytes)
 	st.account.leave()
 }
 

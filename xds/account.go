@@ -28,6 +28,7 @@ type account struct {
 	variants map[envoy.Variant]int // how many streams have it
 	names    map[uint32]int        // how many subscriptions there are to a name that had no resource, by number
 	bytes    int                   // what these and initial_resource_versions cost
+	nodes    int                   // bytes of the nodes of the streams
 }
 
 // The cost of a name without a resource, beside its length. Each is at least what the data structures take.
@@ -110,6 +111,30 @@ func (a *account) forget(v envoy.Variant) {
 	if a.variants[v]--; a.variants[v] <= 0 {
 		delete(a.variants, v)
 	}
+}
+
+// addNode counts what a stream keeps of its node. Streams of one identity may say different things, so that nothing is shared.
+func (a *account) addNode(bytes int) error {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.nodes+bytes > a.limits.NodeBytes {
+		return status.Errorf(codes.ResourceExhausted, "the nodes of the streams of %s take too much memory: with this one, of %d bytes, they take more than %d, the limit "+
+			"(xds.maxNodeBytesPerIdentity); give the workload fewer labels, or raise the limit", a.identity, bytes, a.limits.NodeBytes)
+	}
+	a.nodes += bytes
+	return nil
+}
+
+func (a *account) removeNode(bytes int) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.nodes -= bytes
 }
 
 // addName counts a subscription to a name that has no resource.

@@ -184,6 +184,9 @@ func (h *healthStream) meet(said *corev3.Node) error {
 	if err := h.admit(time.Now()); err != nil {
 		return err
 	}
+	if err := h.keepNode(); err != nil {
+		return err
+	}
 	if node.Type == envoy.Sidecar {
 		return status.Error(codes.PermissionDenied, "health checks are for gateways: take hds_config out of the bootstrap of a sidecar")
 	}

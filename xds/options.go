@@ -69,6 +69,7 @@ type Limits struct {
 	Streams      int           // open at the same time, of callers with one identity
 	Variants     int           // of nodes, of callers with one identity
 	UnknownNames int           // bytes that names without a resource may cost, of callers with one identity
+	NodeBytes    int           // that what nodes say of themselves may take, of callers with one identity
 	Names        int           // subscribed to, of one type; also those that the client says it has
 	NameBytes    int           // of one name
 	Requests     float64       // in a second, those apart that answer a response
@@ -79,7 +80,7 @@ type Limits struct {
 
 // DefaultLimits are those of a hub that says nothing else.
 var DefaultLimits = Limits{
-	Streams: 2000, Variants: 10, UnknownNames: 64 << 20, Names: 50_000, NameBytes: 512, Requests: 100, Burst: 200,
+	Streams: 2000, Variants: 10, UnknownNames: 64 << 20, NodeBytes: 32 << 20, Names: 50_000, NameBytes: 512, Requests: 100, Burst: 200,
 	FirstRequest: 10 * time.Second, Send: 30 * time.Second,
 }
 
@@ -150,6 +151,7 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.Streams, d.Streams)
 	setDefault(&l.Variants, d.Variants)
 	setDefault(&l.UnknownNames, d.UnknownNames)
+	setDefault(&l.NodeBytes, d.NodeBytes)
 	setDefault(&l.Names, d.Names)
 	setDefault(&l.NameBytes, d.NameBytes)
 	setDefault(&l.Requests, d.Requests)

@@ -62,6 +62,7 @@ type stream struct {
 	// identified: the caller proved who it is.
 	identified bool
 	account    *account // of the caller; nil: it has no limits
+	nodeBytes  int      // counted in the account
 	variant    *envoy.Variant
 	excess     error     // why the stream may not go on with the view that it has
 	workload   string    // its SPIFFE ID; empty: it is not known
@@ -217,6 +218,9 @@ func (st *stream) greet(ctx context.Context) (message, error) {
 	st.node.Cluster = st.server.options.Snapshots.Latest().ClusterNamed(st.claimed)
 	st.node.Proven = st.caller.Proven
 	if err := st.admit(time.Now()); err != nil {
+		return m, err
+	}
+	if err := st.keepNode(); err != nil {
 		return m, err
 	}
 	st.rate = rate.NewLimiter(rate.Limit(limits.Requests), limits.Burst)

@@ -62,6 +62,7 @@ type xdsConfig struct {
 	MaxNamesPerType                int    `yaml:"maxNamesPerType"`
 	MaxVariantsPerIdentity         int    `yaml:"maxVariantsPerIdentity"`
 	MaxUnknownNameBytesPerIdentity int    `yaml:"maxUnknownNameBytesPerIdentity"`
+	MaxNodeBytesPerIdentity        int    `yaml:"maxNodeBytesPerIdentity"`
 	MaxPartialMessageBytes         int    `yaml:"maxPartialMessageBytes"`
 }
 

@@ -63,6 +63,7 @@ func (c configFile) connections(descriptors int) (connectionSettings, error) {
 		xdsIdle: server.DefaultGRPCIdle, partialMessages: cmp.Or(c.XDS.MaxPartialMessageBytes, defaultPartialMessages), streams: xds.Limits{
 			Streams: c.XDS.MaxStreamsPerIdentity, Names: c.XDS.MaxNamesPerType,
 			Variants: c.XDS.MaxVariantsPerIdentity, UnknownNames: c.XDS.MaxUnknownNameBytesPerIdentity,
+			NodeBytes: c.XDS.MaxNodeBytesPerIdentity,
 		},
 	}
 	err := errors.Join(
@@ -70,7 +71,7 @@ func (c configFile) connections(descriptors int) (connectionSettings, error) {
 		notNegative("xds.maxConnections", c.XDS.MaxConnections), notNegative("xds.maxConnectionsPerSource", c.XDS.MaxConnectionsPerSource),
 		notNegative("xds.maxStreamsPerIdentity", c.XDS.MaxStreamsPerIdentity), notNegative("xds.maxNamesPerType", c.XDS.MaxNamesPerType),
 		notNegative("xds.maxVariantsPerIdentity", c.XDS.MaxVariantsPerIdentity), notNegative("xds.maxUnknownNameBytesPerIdentity", c.XDS.MaxUnknownNameBytesPerIdentity),
-		notNegative("xds.maxPartialMessageBytes", c.XDS.MaxPartialMessageBytes),
+		notNegative("xds.maxPartialMessageBytes", c.XDS.MaxPartialMessageBytes), notNegative("xds.maxNodeBytesPerIdentity", c.XDS.MaxNodeBytesPerIdentity),
 	)
 	if c.XDS.IdleTimeout == "" {
 		return s, err

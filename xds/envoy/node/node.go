@@ -5,6 +5,7 @@ package node
 import (
 	"net/netip"
 	"strings"
+	"unsafe"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -58,6 +59,22 @@ type Node struct {
 func (n Node) Workload() federation.WorkloadKey {
 	name, _ := strings.CutSuffix(n.Name, "."+n.Namespace)
 	return federation.WorkloadKey{Namespace: n.Namespace, Name: name}
+}
+
+// What a node takes beside the bytes of its texts; at least what the data structures take.
+const (
+	nodeOverhead  = 512
+	labelOverhead = 128
+)
+
+// Bytes is what the node takes in memory, estimated.
+func (n Node) Bytes() int {
+	bytes := nodeOverhead + len(n.ID) + len(n.Network) + len(n.Cluster) + len(n.Namespace) + len(n.ServiceAccount) + len(n.Locality.Region) + len(n.Locality.Zone) +
+		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Addresses)*int(unsafe.Sizeof(netip.Addr{}))
+	for name, value := range n.Labels {
+		bytes += labelOverhead + len(name) + len(value)
+	}
+	return bytes
 }
 
 // Place is where the proxy is, for the queries of a snapshot.
