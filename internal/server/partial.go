@@ -53,7 +53,7 @@ func (p *PartialMessages) note(c *countedConn, cost int) {
 		_ = closing.raw.Close() // without the farewell of TLS, which waits for the client
 		p.metrics.ConnectionRefused(p.name, string(TooMuchOfMessages))
 		p.log.Warn(source.OfNet(closing.RemoteAddr()), "closing a connection: messages that have arrived in part take too much memory",
-			slog.String("listener", p.name), slog.String("address", closing.RemoteAddr().String()), slog.Int("limit", p.limit))
+			slog.String("listener", p.name), slog.String("reason", string(TooMuchOfMessages)), slog.String("address", closing.RemoteAddr().String()))
 	}
 }
 
