@@ -80,7 +80,7 @@ func TestDeletingWhatHidesAnotherBringsThatIntoForce(t *testing.T) {
 func TestUnusableHostnameIsAFinding(t *testing.T) {
 	w := newWorld(t)
 	r := w.must(strings.Replace(external("a.example.com"), "hosts: [a.example.com]", `hosts: ["*a.example.com"]`, 1))
-	if len(r.Findings) != 1 || r.Findings[0].Code != "INVALID_HOSTNAME" {
+	if len(r.Findings) != 2 || r.Findings[0].Code != "INVALID_HOSTNAME" || r.Findings[1].Code != "NO_EFFECT" || r.Findings[1].Field != "spec.hosts[0]" {
 		t.Errorf("findings %+v", r.Findings)
 	}
 }

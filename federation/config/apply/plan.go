@@ -123,13 +123,14 @@ func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
 	return c.rewriting(v.isUnusable(w.key)), errs
 }
 
-// broken says which rules of its kind an object breaks. A spec that was stored
-// stays valid, as rules may be newer than it: its status has the findings.
+// broken says which rules of its kind an object breaks. What was stored stays
+// valid, as rules may be newer than it: its status has the findings.
 func broken(key federation.ObjectKey, live, now map[string]any) []schema.Problem {
-	if live != nil && reflect.DeepEqual(live["spec"], now["spec"]) {
-		return nil
+	if live == nil || !reflect.DeepEqual(live["spec"], now["spec"]) {
+		return validation.Refuse(key, now)
 	}
-	return validation.Refuse(key, now)
+	stored := validation.Metadata(key, live)
+	return slices.DeleteFunc(validation.Metadata(key, now), func(p schema.Problem) bool { return slices.Contains(stored, p) })
 }
 
 // rewriting is the change that is written though nothing differs, because the

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/config/configtest"
 	"isthmus.dev/isthmus/federation/config/validation/validationtest"
@@ -66,5 +68,26 @@ spec: {hosts: [old], http: [{route: [{destination: {host: a}}, {destination: {ho
 	}
 	if r := w.apply(strings.Replace(bad, "hosts: [old]", "hosts: [new]", 1), force); codes(r) != "INVALID spec.http[0].route" {
 		t.Errorf("a change of the spec: %+v", r.Errors)
+	}
+}
+
+// An annotation is checked when it is set, also on an object whose spec stays. One
+// that was stored before the rule does not keep others from being set.
+func TestR27AnnotationsAreChecked(t *testing.T) {
+	manifest := func(name, annotations string) string {
+		return "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: " + name + ", namespace: shop, annotations: {" + annotations + "}}\nspec: " + goodSpec + "\n"
+	}
+	w := newWorld(t)
+	w.must(manifest("a", ""))
+	if r := w.apply(manifest("a", `istio.io/dry-run: "true"`), force); codes(r) != "FORBIDDEN metadata.annotations[istio.io/dry-run]" {
+		t.Errorf("the annotation is set: %+v", r.Errors)
+	}
+	stored, err := yaml.YAMLToJSON([]byte(manifest("old", `istio.io/dry-run: "true"`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.commit(routeKey("old"), "networking.istio.io/v1", string(stored))
+	if r := w.apply(manifest("old", `istio.io/dry-run: "true", a: b`), force); codes(r) != "" {
+		t.Errorf("another annotation cannot be set: %+v", r.Errors)
 	}
 }

@@ -126,9 +126,9 @@ func operation(at path, o *api.Operation) []Problem {
 }
 
 // pathTemplate checks a path with {*} or {**}: each is a whole segment, {**} is
-// the last one of the two, and nothing else has braces or *.
+// the last one of the two, and nothing else has braces or *. Braces have no other use.
 func pathTemplate(text string) string {
-	if !strings.Contains(text, "{*}") && !strings.Contains(text, "{**}") {
+	if !strings.ContainsAny(text, "{}") {
 		return ""
 	}
 	wrong, last := false, false

@@ -63,7 +63,14 @@ func trafficPolicy(at path, p *api.TrafficPolicy) []Problem {
 	found = append(found, optional(at.field("tunnel"), p.GetTunnel(), by(tunnelRules))...)
 	found = append(found, problem(at.field("proxyProtocol"), schema.Forbidden, when(p.GetTunnel() != nil && p.GetProxyProtocol() != nil,
 		"connections through a tunnel have no PROXY protocol: remove tunnel or proxyProtocol"))...)
-	return append(found, each(at.field("portLevelSettings"), p.GetPortLevelSettings(), portPolicy)...)
+	found = append(found, each(at.field("portLevelSettings"), p.GetPortLevelSettings(), portPolicy)...)
+	seen := map[uint32]bool{}
+	return append(found, each(at.field("portLevelSettings"), p.GetPortLevelSettings(), func(at path, p *api.TrafficPolicy_PortTrafficPolicy) []Problem {
+		number := p.GetPort().GetNumber()
+		again := seen[number]
+		seen[number] = number != 0
+		return problem(at, NoEffect, when(again, "other settings for port %d come first, and only they count: put all of its settings into one item", number))
+	})...)
 }
 
 func portPolicy(at path, p *api.TrafficPolicy_PortTrafficPolicy) []Problem {
@@ -110,6 +117,7 @@ var httpPoolRules = []rule[*api.ConnectionPoolSettings_HTTPSettings]{
 	{"maxConcurrentStreams", schema.Invalid, func(h *api.ConnectionPoolSettings_HTTPSettings) string {
 		return notNegative(h.GetMaxConcurrentStreams())
 	}},
+	{"idleTimeout", schema.Invalid, func(h *api.ConnectionPoolSettings_HTTPSettings) string { return wholeMilliseconds(h.GetIdleTimeout()) }},
 	{"useClientProtocol", schema.Forbidden, func(h *api.ConnectionPoolSettings_HTTPSettings) string {
 		upgrades := h.GetH2UpgradePolicy() == api.ConnectionPoolSettings_HTTPSettings_UPGRADE
 		return when(h.GetUseClientProtocol() && upgrades, "h2UpgradePolicy UPGRADE always uses HTTP/2: remove one of the two")
@@ -119,7 +127,20 @@ var httpPoolRules = []rule[*api.ConnectionPoolSettings_HTTPSettings]{
 var tcpPoolRules = []rule[*api.ConnectionPoolSettings_TCPSettings]{
 	{"maxConnections", schema.Invalid, func(t *api.ConnectionPoolSettings_TCPSettings) string { return notNegative(t.GetMaxConnections()) }},
 	{"idleTimeout", schema.Invalid, func(t *api.ConnectionPoolSettings_TCPSettings) string {
-		return when(t.GetIdleTimeout().AsDuration() < 0, "%s is negative: write 0s for no timeout", t.GetIdleTimeout().AsDuration())
+		return either(when(t.GetIdleTimeout().AsDuration() < 0, "%s is negative: write 0s for no timeout", t.GetIdleTimeout().AsDuration()),
+			wholeMilliseconds(t.GetIdleTimeout()))
+	}},
+	{"connectTimeout", schema.Invalid, func(t *api.ConnectionPoolSettings_TCPSettings) string {
+		return wholeMilliseconds(t.GetConnectTimeout())
+	}},
+	{"maxConnectionDuration", schema.Invalid, func(t *api.ConnectionPoolSettings_TCPSettings) string {
+		return wholeMilliseconds(t.GetMaxConnectionDuration())
+	}},
+	{"tcpKeepalive.time", schema.Invalid, func(t *api.ConnectionPoolSettings_TCPSettings) string {
+		return wholeMilliseconds(t.GetTcpKeepalive().GetTime())
+	}},
+	{"tcpKeepalive.interval", schema.Invalid, func(t *api.ConnectionPoolSettings_TCPSettings) string {
+		return wholeMilliseconds(t.GetTcpKeepalive().GetInterval())
 	}},
 }
 
@@ -129,6 +150,8 @@ func percentage(number int32) string {
 
 var outlierRules = []rule[*api.OutlierDetection]{
 	{"maxEjectionPercent", schema.Invalid, func(o *api.OutlierDetection) string { return percentage(o.GetMaxEjectionPercent()) }},
+	{"interval", schema.Invalid, func(o *api.OutlierDetection) string { return wholeMilliseconds(o.GetInterval()) }},
+	{"baseEjectionTime", schema.Invalid, func(o *api.OutlierDetection) string { return wholeMilliseconds(o.GetBaseEjectionTime()) }},
 	{"minHealthPercent", schema.Invalid, func(o *api.OutlierDetection) string { return percentage(o.GetMinHealthPercent()) }},
 	{"consecutiveErrors", schema.Invalid, func(o *api.OutlierDetection) string { return notNegative(o.GetConsecutiveErrors()) }},
 	{"consecutiveLocalOriginFailures", schema.Forbidden, func(o *api.OutlierDetection) string {

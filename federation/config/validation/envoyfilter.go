@@ -44,9 +44,32 @@ var patchRules = []rule[*configPatch]{
 		return when(inserts && whole, "%s has no order: write ADD", p.GetApplyTo())
 	}},
 	{"match.listener.filterChain.filter", schema.Required, func(p *configPatch) string {
-		filter := p.GetMatch().GetListener().GetFilterChain().GetFilter()
-		return when(filter.GetSubFilter() != nil && filter.GetName() == "", "a subFilter is found within a filter: write the name of the filter")
+		filter := filterOf(p)
+		return when(filter != nil && filter.GetName() == "", "a filter is found by its name: write it")
 	}},
+	{"match.listener.filterChain.filter.subFilter", schema.Required, func(p *configPatch) string {
+		sub := filterOf(p).GetSubFilter()
+		return when(sub != nil && sub.GetName() == "", "a filter is found by its name: write it")
+	}},
+	{"match.listener.filterChain.filter.subFilter", schema.Forbidden, func(p *configPatch) string {
+		return when(filterOf(p).GetSubFilter() != nil && p.GetApplyTo() != api.EnvoyFilter_HTTP_FILTER, "%s is not within an HTTP filter: remove it, or write HTTP_FILTER", p.GetApplyTo())
+	}},
+	{"match.listener.filterChain.filter.subFilter", schema.Forbidden, func(p *configPatch) string {
+		filter := filterOf(p)
+		manager := filter.GetName() == httpConnectionManager || filter.GetName() == "envoy.http_connection_manager"
+		return when(filter.GetSubFilter() != nil && filter.GetName() != "" && !manager, "%q has no HTTP filters: name the filter %s", filter.GetName(), httpConnectionManager)
+	}},
+}
+
+// httpConnectionManager is the network filter that has the HTTP filters.
+const httpConnectionManager = "envoy.filters.network.http_connection_manager"
+
+// filterOf is the network filter by which a patch finds its object.
+func filterOf(p *configPatch) *api.EnvoyFilter_ListenerMatch_FilterMatch {
+	if p.GetApplyTo() == api.EnvoyFilter_LISTENER_FILTER || matchOf[p.GetApplyTo()] != "listener" {
+		return nil
+	}
+	return p.GetMatch().GetListener().GetFilterChain().GetFilter()
 }
 
 // matchOf says by which part of a match an object is found.

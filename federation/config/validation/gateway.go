@@ -107,6 +107,7 @@ func noVersion(t *api.ServerTLSSettings) bool {
 
 func serverTLS(at path, t *api.ServerTLSSettings) []Problem {
 	found := apply(at, t, serverTLSRules)
+	found = append(found, idle(repeated(at.field("cipherSuites"), t.GetCipherSuites()))...)
 	found = append(found, texts(at.field("cipherSuites"), t.GetCipherSuites(), func(name string) string {
 		return when(!tlsparams.IsCipherSuite(name), "Envoy knows no cipher suite %q: write one for TLS 1.2 as OpenSSL names it, such as ECDHE-RSA-AES128-GCM-SHA256, or remove it", name)
 	})...)

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"regexp"
 	"strings"
 
 	api "istio.io/api/networking/v1alpha3"
@@ -125,8 +126,14 @@ func headerName(name string) string {
 
 func headerValue(value string) string {
 	control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-	return when(strings.ContainsFunc(value, control), "the value has a line break or another control character: write printable text in one line")
+	return either(
+		when(strings.ContainsFunc(value, control), "the value has a line break or another control character: write printable text in one line"),
+		when(!percentSigns.MatchString(value), "a %% begins a command of Envoy that does not end: write %%%% for the sign itself, or a whole command such as %%REQ(x-id)%%"))
 }
+
+// percentSigns is a text in which each percent sign is doubled or belongs to a
+// command, %NAME%, %NAME(ARGUMENTS)% or %NAME(ARGUMENTS):LENGTH%.
+var percentSigns = regexp.MustCompile(`^(?s:[^%]|%%|%[^%(]*(?:\([^)]*\)[^%]*)?%)*$`)
 
 // httpMethods are the methods that a cross-origin policy may allow.
 var httpMethods = setOf("* GET HEAD POST PUT PATCH DELETE CONNECT OPTIONS TRACE")

@@ -38,6 +38,7 @@ var httpRouteRules = []rule[*api.HTTPRoute]{
 	{"fault", schema.Forbidden, func(r *api.HTTPRoute) string {
 		return when(r.GetFault() != nil && r.GetDirectResponse() != nil, "a route that answers by itself injects no faults: remove fault or directResponse")
 	}},
+	{"timeout", schema.Invalid, func(r *api.HTTPRoute) string { return wholeMilliseconds(r.GetTimeout()) }},
 	{"mirrors", schema.Forbidden, func(r *api.HTTPRoute) string {
 		return when(r.GetMirror() != nil && len(r.GetMirrors()) > 0, "mirror is the older form of mirrors: move its host to mirrors")
 	}},
@@ -154,6 +155,7 @@ var retryRules = []rule[*api.HTTPRetry]{
 		more := r.GetPerTryTimeout() != nil || r.GetRetryOn() != "" || r.GetRetryRemoteLocalities() != nil
 		return when(r.GetAttempts() == 0 && more, "without attempts there are no retries: write attempts, or remove the other fields")
 	}},
+	{"perTryTimeout", schema.Invalid, func(r *api.HTTPRetry) string { return wholeMilliseconds(r.GetPerTryTimeout()) }},
 	{"retryOn", schema.NotSupported, func(r *api.HTTPRetry) string { return retryOn(r.GetRetryOn()) }},
 }
 
@@ -181,7 +183,7 @@ var delayRules = []rule[*api.HTTPFaultInjection_Delay]{
 	{"percentage.value", schema.Invalid, func(d *api.HTTPFaultInjection_Delay) string { return faultPercent(d.GetPercentage()) }},
 	{"fixedDelay", schema.Invalid, func(d *api.HTTPFaultInjection_Delay) string {
 		delay := d.GetFixedDelay()
-		return when(delay != nil && delay.AsDuration() < 1e6, "%s is too short: write at least 1ms", delay.AsDuration())
+		return either(when(delay != nil && delay.AsDuration() < 1e6, "%s is too short: write at least 1ms", delay.AsDuration()), wholeMilliseconds(delay))
 	}},
 	{"exponentialDelay", schema.NotSupported, func(d *api.HTTPFaultInjection_Delay) string {
 		return when(d.GetExponentialDelay() != nil, "proxies do not delay so: write fixedDelay")

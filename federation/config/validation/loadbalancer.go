@@ -1,7 +1,9 @@
 package validation
 
 import (
+	"maps"
 	"math/big"
+	"slices"
 	"strings"
 
 	api "istio.io/api/networking/v1alpha3"
@@ -25,6 +27,7 @@ var loadBalancerRules = []rule[*api.LoadBalancerSettings]{
 	{"warmupDurationSecs", schema.Forbidden, func(b *api.LoadBalancerSettings) string {
 		return when(b.GetWarmup() != nil && b.GetWarmupDurationSecs() != nil, "warmup is its newer form: remove warmupDurationSecs")
 	}},
+	{"warmupDurationSecs", schema.Invalid, func(b *api.LoadBalancerSettings) string { return wholeMilliseconds(b.GetWarmupDurationSecs()) }},
 	{"zoneAwareLbSetting", schema.Forbidden, func(b *api.LoadBalancerSettings) string {
 		return when(b.GetZoneAwareLbSetting() != nil && b.GetLocalityLbSetting() != nil, "localityLbSetting decides the same: remove one of the two")
 	}},
@@ -55,6 +58,9 @@ var consistentHashRules = []rule[*consistentHash]{
 	{"minimumRingSize", schema.Forbidden, func(h *consistentHash) string {
 		return when(h.GetMinimumRingSize() > 0 && h.GetHashAlgorithm() != nil, "ringHash.minimumRingSize is its newer form, and maglev has no ring: remove minimumRingSize")
 	}},
+	{"maglev.tableSize", schema.Required, func(h *consistentHash) string {
+		return when(h.GetMaglev() != nil && h.GetMaglev().GetTableSize() == 0, "write the size of the table, a prime number such as 65537")
+	}},
 	{"maglev.tableSize", schema.Invalid, func(h *consistentHash) string {
 		size := h.GetMaglev().GetTableSize()
 		prime := big.NewInt(0).SetUint64(size).ProbablyPrime(0) // exact below 2^64
@@ -69,6 +75,7 @@ var warmupRules = []rule[*api.WarmupConfiguration]{
 	{"aggression", schema.Invalid, func(w *api.WarmupConfiguration) string {
 		return when(w.GetAggression() != nil && w.GetAggression().GetValue() < 1, "%v is less than 1: write 1 or more", w.GetAggression().GetValue())
 	}},
+	{"duration", schema.Invalid, func(w *api.WarmupConfiguration) string { return wholeMilliseconds(w.GetDuration()) }},
 	{"duration", schema.Required, func(w *api.WarmupConfiguration) string {
 		return when(w.GetDuration() == nil, "say how long endpoints warm up")
 	}},
@@ -86,7 +93,7 @@ func locality(at path, l *api.LocalityLoadBalancerSetting) []Problem {
 	for i, d := range l.GetDistribute() {
 		origins[i] = d.GetFrom()
 	}
-	found = append(found, overlapping(at.field("distribute"), origins)...)
+	found = append(found, overlapping(origins, inOrder, func(i int) path { return at.field("distribute").item(i).field("from") })...)
 	return append(found, texts(at.field("failoverPriority"), l.GetFailoverPriority(), priorityLabel)...)
 }
 
@@ -98,6 +105,8 @@ func distribute(at path, d *api.LocalityLoadBalancerSetting_Distribute) []Proble
 		found := invalid(at, localityName(name))
 		return append(found, invalid(at, when(weight < 1 || weight > 100, "%d is not a share: write 1 to 100", weight))...)
 	})...)
+	targets := slices.Sorted(maps.Keys(d.GetTo()))
+	found = append(found, overlapping(targets, withoutOrder, func(i int) path { return at.field("to").entry(targets[i]) })...)
 	return append(found, invalid(at.field("to"), when(total != 100, "the shares are %d in total: they must be 100", total))...)
 }
 
@@ -112,19 +121,28 @@ func localityName(name string) string {
 	return when(wrong, "%q is not a locality: write REGION, REGION/ZONE or REGION/ZONE/SUBZONE; the last part may be *", name)
 }
 
-// overlapping reports localities that are part of another one of the list.
-func overlapping(at path, names []string) []Problem {
-	within := func(a, b string) bool {
-		b = strings.TrimSuffix(strings.TrimSuffix(b, "*"), "/")
-		return a == b || b == "" || strings.HasPrefix(a, b+"/")
-	}
+// within tells that a locality is part of another one.
+func within(a, b string) bool {
+	b = strings.TrimSuffix(strings.TrimSuffix(b, "*"), "/")
+	return a == b || b == "" || strings.HasPrefix(a, b+"/")
+}
+
+// inOrder tells that a locality overlaps with an earlier one. The first that fits
+// counts, so that a wider one with * may follow.
+func inOrder(name, earlier string) bool {
+	return within(name, earlier) || within(earlier, name) && !strings.HasSuffix(name, "*")
+}
+
+// withoutOrder tells that two localities overlap.
+func withoutOrder(a, b string) bool { return within(a, b) || within(b, a) }
+
+// overlapping reports localities that overlap with an earlier one of the list.
+func overlapping(names []string, overlap func(name, earlier string) bool, at func(int) path) []Problem {
 	var found []Problem
 	for i, name := range names {
-		for _, other := range names[:i] {
-			if within(name, other) || within(other, name) {
-				found = append(found, problem(at.item(i).field("from"), schema.DuplicateValue, when(true, "%q overlaps with %q: keep one of the two", name, other))...)
-				break
-			}
+		k := slices.IndexFunc(names[:i], func(earlier string) bool { return overlap(name, earlier) })
+		if k >= 0 {
+			found = append(found, problem(at(i), schema.DuplicateValue, when(true, "%q overlaps with %q: keep one of the two", name, names[k]))...)
 		}
 	}
 	return found

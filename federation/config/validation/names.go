@@ -5,7 +5,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -128,8 +130,9 @@ func labels(at path, values map[string]string) []Problem {
 	})
 }
 
-// exportTo checks to which namespaces an object is shown.
-func exportTo(namespace string, at path, list []string) []Problem {
+// exportToOfService checks to which namespaces a service is shown; it may be hidden
+// from all.
+func exportToOfService(namespace string, at path, list []string) []Problem {
 	seen := map[string]bool{}
 	alone := false
 	found := each(at, list, func(at path, name string) []Problem {
@@ -147,11 +150,18 @@ func exportTo(namespace string, at path, list []string) []Problem {
 	return append(found, invalid(at, when(alone && len(list) > 1, "* and ~ stand alone: remove the other namespaces"))...)
 }
 
+// exportTo checks to which namespaces rules about services are shown.
+func exportTo(namespace string, at path, list []string) []Problem {
+	return append(exportToOfService(namespace, at, list), texts(at, list, func(name string) string {
+		return when(name == "~", "~ is for a ServiceEntry alone: write . for the object's own namespace")
+	})...)
+}
+
 // gatewayName accepts mesh, NAME and NAMESPACE/NAME.
 func gatewayName(name string) string {
 	namespace, local, qualified := strings.Cut(name, "/")
-	wrong := !qualified && hostname(name) != "" || qualified && (namespace != "." && !isLabel(namespace) || hostname(local) != "")
-	return when(wrong, "%q is not a gateway: write NAME, NAMESPACE/NAME or mesh", name)
+	wrong := !qualified && hostname(name) != "" || qualified && (!isLabel(namespace) || !isLabel(local))
+	return when(wrong, "%q is not a gateway: write NAME, NAMESPACE/NAME or mesh; both are DNS labels", name)
 }
 
 // scopedHost accepts HOST and NAMESPACE/HOST; the namespace may be one of the
@@ -169,6 +179,11 @@ func scopedHost(text string, signs ...string) string {
 		return when(true, "%q: %q is not a namespace", text, namespace)
 	}
 	return wildcardHostname(host)
+}
+
+// wholeMilliseconds accepts durations that proxies can measure.
+func wholeMilliseconds(d *durationpb.Duration) string {
+	return when(d.AsDuration()%time.Millisecond != 0, "%s is finer than a millisecond: write whole milliseconds", d.AsDuration())
 }
 
 func portText(text string) string {

@@ -87,6 +87,15 @@ func repeated(at path, list []string) []Problem {
 	})
 }
 
+// idle turns problems into findings: what is wrong does nothing, and is no reason to
+// refuse the object.
+func idle(problems []Problem) []Problem {
+	for i := range problems {
+		problems[i].Code = NoEffect
+	}
+	return problems
+}
+
 func invalid(at path, message string) []Problem { return problem(at, schema.Invalid, message) }
 
 func problem(at path, code schema.Code, message string) []Problem {

@@ -60,6 +60,7 @@ func serviceEntry(namespace string, e *api.ServiceEntry) []Problem {
 	found := apply(at, e, serviceEntryRules)
 	found = append(found, texts(at.field("hosts"), e.GetHosts(), func(host string) string { return entryHost(e, host) })...)
 	found = append(found, repeated(at.field("hosts"), e.GetHosts())...)
+	found = append(found, each(at.field("hosts"), e.GetHosts(), partialWildcard)...)
 	found = append(found, texts(at.field("addresses"), e.GetAddresses(), func(text string) string { return entryAddress(e, text) })...)
 	found = append(found, each(at.field("ports"), e.GetPorts(), by(servicePortRules))...)
 	found = append(found, each(at.field("ports"), e.GetPorts(), func(at path, p *api.ServicePort) []Problem {
@@ -67,7 +68,7 @@ func serviceEntry(namespace string, e *api.ServiceEntry) []Problem {
 			"with resolution NONE connections go to the port that the client dialed: remove targetPort, or write resolution DNS"))
 	})...)
 	found = append(found, optional(at.field("workloadSelector"), e.GetWorkloadSelector(), workloadSelector)...)
-	found = append(found, exportTo(namespace, at.field("exportTo"), e.GetExportTo())...)
+	found = append(found, exportToOfService(namespace, at.field("exportTo"), e.GetExportTo())...)
 	found = append(found, texts(at.field("subjectAltNames"), e.GetSubjectAltNames(), func(name string) string { return when(name == "", "a name is empty") })...)
 	ports := map[string]bool{}
 	for _, p := range e.GetPorts() {
@@ -92,6 +93,13 @@ func entryHost(e *api.ServiceEntry, host string) string {
 		return when(true, "%q: DYNAMIC_DNS is for hosts such as *.example.com: write DNS", host)
 	}
 	return wildcardHostname(host)
+}
+
+// partialWildcard reports names of services in which * is a part of a label: none of
+// the hub's services can have such a name.
+func partialWildcard(at path, host string) []Problem {
+	rest, wild := strings.CutPrefix(host, "*")
+	return problem(at, NoEffect, when(wild && rest != "" && !strings.HasPrefix(rest, "."), "%q has * within a label, and no service can have that name: write one such as *.example.com", host))
 }
 
 func entryAddress(e *api.ServiceEntry, text string) string {

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"net"
+	"slices"
 	"strings"
 
 	api "istio.io/api/networking/v1alpha3"
@@ -9,13 +10,13 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-func sidecar(_ string, s *api.Sidecar) []Problem {
+func sidecar(namespace string, s *api.Sidecar) []Problem {
 	const at = path("spec")
 	empty := len(s.GetIngress()) == 0 && len(s.GetEgress()) == 0 && s.GetOutboundTrafficPolicy() == nil && s.GetInboundConnectionPool() == nil
 	found := problem(at, schema.Required, when(empty, "the object says nothing: write ingress, egress, outboundTrafficPolicy or inboundConnectionPool"))
 	found = append(found, optional(at.field("workloadSelector"), s.GetWorkloadSelector(), workloadSelector)...)
 	found = append(found, each(at.field("ingress"), s.GetIngress(), ingressListener)...)
-	found = append(found, each(at.field("egress"), s.GetEgress(), egressListener)...)
+	found = append(found, each(at.field("egress"), s.GetEgress(), func(at path, l *api.IstioEgressListener) []Problem { return egressListener(namespace, at, l) })...)
 	found = append(found, sameListener(at.field("ingress"), s.GetIngress())...)
 	found = append(found, sameListener(at.field("egress"), s.GetEgress())...)
 	last := len(s.GetEgress()) - 1
@@ -52,6 +53,9 @@ func sameListener[T listener](at path, list []T) []Problem {
 
 func sidecarPort(at path, p *api.SidecarPort, bind string) []Problem {
 	found := problem(at.field("targetPort"), schema.Forbidden, when(p.GetTargetPort() != 0, "a listener has no other port behind it: remove targetPort"))
+	if p.GetName() != "" {
+		found = append(found, invalid(at.field("name"), label(p.GetName()))...)
+	}
 	if p.GetProtocol() != "" {
 		found = append(found, problem(at.field("protocol"), schema.NotSupported, protocol(p.GetProtocol()))...)
 	}
@@ -65,6 +69,10 @@ var ingressRules = []rule[*api.IstioIngressListener]{
 	{"port", schema.Required, func(l *api.IstioIngressListener) string { return when(l.GetPort() == nil, "a listener needs a port") }},
 	{"bind", schema.Invalid, func(l *api.IstioIngressListener) string {
 		return either(when(isSocket(l.GetBind()), "a listener for others has a port: write an IP address"), bind(l.GetBind()))
+	}},
+	{"connectionPool.http", NoEffect, func(l *api.IstioIngressListener) string {
+		name := l.GetPort().GetProtocol()
+		return when(l.GetConnectionPool().GetHttp() != nil && name != "" && !inClearHTTP(name), "connections to a port of %s have no requests: write connectionPool.tcp, or the protocol HTTP", name)
 	}},
 	{"defaultEndpoint", schema.Invalid, func(l *api.IstioIngressListener) string { return localEndpoint(l.GetDefaultEndpoint()) }},
 	{"tls", schema.Forbidden, func(l *api.IstioIngressListener) string {
@@ -125,15 +133,37 @@ var egressRules = []rule[*api.IstioEgressListener]{
 	}},
 }
 
-func egressListener(at path, l *api.IstioEgressListener) []Problem {
+func egressListener(namespace string, at path, l *api.IstioEgressListener) []Problem {
 	found := apply(at, l, egressRules)
 	if l.GetPort() != nil {
 		found = append(found, sidecarPort(at.field("port"), l.GetPort(), l.GetBind())...)
 	}
-	for _, p := range repeated(at.field("hosts"), l.GetHosts()) {
-		found = append(found, Problem{Code: NoEffect, Field: p.Field, Message: p.Message})
-	}
+	found = append(found, idle(repeated(at.field("hosts"), l.GetHosts()))...)
+	found = append(found, includedHosts(at.field("hosts"), namespace, l.GetHosts())...)
 	return append(found, texts(at.field("hosts"), l.GetHosts(), egressHost)...)
+}
+
+// includedHosts reports hosts that another one of the listener includes, too.
+func includedHosts(at path, namespace string, hosts []string) []Problem {
+	read := func(text string) (in, host string) {
+		in, host, _ = strings.Cut(text, "/")
+		if in == "." {
+			in = namespace
+		}
+		return in, host
+	}
+	return each(at, hosts, func(at path, text string) []Problem {
+		in, host := read(text)
+		i := slices.IndexFunc(hosts, func(other string) bool {
+			within, wide := read(other)
+			same := in == within && host == wide
+			return !same && !strings.HasPrefix(text, "~") && (within == "*" || within == in) && covers(wide, host)
+		})
+		if i < 0 {
+			return nil
+		}
+		return problem(at, NoEffect, when(true, "%q includes %q, too: remove one of the two", hosts[i], text))
+	})
 }
 
 // egressHost accepts NAMESPACE/HOST. The namespace may be a sign, and ~ in front
@@ -158,5 +188,17 @@ var outboundRules = []rule[*api.OutboundTrafficPolicy]{
 	}},
 	{"egressProxy.port", schema.Required, func(p *api.OutboundTrafficPolicy) string {
 		return when(p.GetEgressProxy() != nil && p.GetEgressProxy().GetPort() == nil, "write the port")
+	}},
+	{"egressProxy.port.number", schema.Invalid, func(p *api.OutboundTrafficPolicy) string {
+		if p.GetEgressProxy().GetPort() == nil {
+			return ""
+		}
+		return port(p.GetEgressProxy().GetPort().GetNumber())
+	}},
+	{"egressProxy.subset", schema.Invalid, func(p *api.OutboundTrafficPolicy) string {
+		if p.GetEgressProxy().GetSubset() == "" {
+			return ""
+		}
+		return label(p.GetEgressProxy().GetSubset())
 	}},
 }

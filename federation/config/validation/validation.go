@@ -64,7 +64,7 @@ func Spec(key federation.ObjectKey, spec any) []Problem {
 	if !ok {
 		return nil
 	}
-	return check(key.Namespace, spec)
+	return append(check(key.Namespace, spec), objectName(key)...)
 }
 
 // Check checks an object that passed its schema.
@@ -80,7 +80,7 @@ func Check(key federation.ObjectKey, object map[string]any) []Problem {
 	if err != nil {
 		return []Problem{{Code: schema.Invalid, Field: "spec", Message: err.Error()}}
 	}
-	return Spec(key, spec)
+	return append(Spec(key, spec), Metadata(key, object)...)
 }
 
 // Refuse says why an object that passed its schema is refused nevertheless.
@@ -104,12 +104,13 @@ func (s Schema) Admit(wanted, old map[string]any) (map[string]any, []Problem) {
 	return object, nil
 }
 
-// KeyOf is the key by which the rules of an object are found; it has no name.
+// KeyOf is the key by which the rules of an object are found.
 func KeyOf(object map[string]any) federation.ObjectKey {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
 	metadata, _ := object["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
+	name, _ := metadata["name"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
-	return federation.ObjectKey{Group: group, Kind: kind, Namespace: namespace}
+	return federation.ObjectKey{Group: group, Kind: kind, Namespace: namespace, Name: name}
 }

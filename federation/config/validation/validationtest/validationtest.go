@@ -23,7 +23,8 @@ type Case struct {
 
 // Cases reads all cases. A line of a file is a kind and its version, which the
 // lines below it have, or WANTED | SPEC or WANTED | SPEC | WANTED. Wanted is
-// "valid", or the code and the field of a problem.
+// "valid", or the code and the field of a problem. The last column may also be
+// metadata {…}.
 func Cases() ([]Case, error) {
 	names, err := fs.Glob(files, "testdata/*.txt")
 	if err != nil {
@@ -43,7 +44,11 @@ func Cases() ([]Case, error) {
 				continue
 			}
 			c := Case{Name: fmt.Sprintf("%s:%d", name, i+1)}
-			c.Manifest = fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: c%d, namespace: shop}\nspec: %s\n", version, kind, i+1, parts[1])
+			metadata := fmt.Sprintf("{name: c%d, namespace: shop}", i+1)
+			if own, is := strings.CutPrefix(parts[len(parts)-1], "metadata "); is {
+				metadata, parts = own, parts[:len(parts)-1]
+			}
+			c.Manifest = fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: %s\nspec: %s\n", version, kind, metadata, parts[1])
 			c.want(slices.Delete(parts, 1, 2))
 			all = append(all, c)
 		}
