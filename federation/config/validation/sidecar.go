@@ -100,7 +100,7 @@ func ingressListener(at path, l *api.IstioIngressListener) []Problem {
 		found = append(found, sidecarPort(at.field("port"), l.GetPort(), l.GetBind())...)
 	}
 	if overTLS(l.GetPort().GetProtocol()) {
-		found = append(found, optional(at.field("tls"), l.GetTls(), by(serverTLSRules))...)
+		found = append(found, optional(at.field("tls"), l.GetTls(), serverTLS)...)
 	}
 	return append(found, optional(at.field("connectionPool"), l.GetConnectionPool(), connectionPool)...)
 }
