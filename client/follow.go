@@ -12,6 +12,8 @@ import (
 type Following struct {
 	After  string        // the cursor of the last event that was taken; "": from the start
 	Filter *ChangeFilter // nil: everything
+	// Objects has changed configuration objects come with their content and status.
+	Objects bool
 	// Lost is told that the stream broke and when it is tried again; nil: nobody.
 	Lost func(err error, again time.Duration)
 }
@@ -80,9 +82,10 @@ type follower struct {
 // once follows one stream to its end.
 func (f *follower) once(ctx context.Context) error {
 	variables := struct {
-		After  *string       `json:"after"`
-		Filter *ChangeFilter `json:"filter"`
-	}{Filter: f.what.Filter}
+		After   *string       `json:"after"`
+		Filter  *ChangeFilter `json:"filter"`
+		Objects bool          `json:"objects"`
+	}{Filter: f.what.Filter, Objects: f.what.Objects}
 	if f.cursor != "" {
 		variables.After = &f.cursor
 	}

@@ -247,6 +247,10 @@ type Change struct {
 	Services []ServiceChange `json:"services"`
 	// The clusters that changed; changes of their services are in services.
 	Clusters []ClusterChange `json:"clusters"`
+	// The networks that changed, or whose gateways or their reachability changed.
+	Networks []NetworkChange `json:"networks"`
+	// The streams of proxies that changed. A subscription that includes proxies starts with the whole state, even with a cursor.
+	Proxies []ProxyChange `json:"proxies"`
 	// The configuration objects that changed, or whose status changed.
 	ConfigObjects []ConfigObjectChange `json:"configObjects"`
 }
@@ -265,6 +269,12 @@ func (v *Change) GetServices() []ServiceChange { return v.Services }
 
 // GetClusters returns Change.Clusters, and is useful for accessing the field via an interface.
 func (v *Change) GetClusters() []ClusterChange { return v.Clusters }
+
+// GetNetworks returns Change.Networks, and is useful for accessing the field via an interface.
+func (v *Change) GetNetworks() []NetworkChange { return v.Networks }
+
+// GetProxies returns Change.Proxies, and is useful for accessing the field via an interface.
+func (v *Change) GetProxies() []ProxyChange { return v.Proxies }
 
 // GetConfigObjects returns Change.ConfigObjects, and is useful for accessing the field via an interface.
 func (v *Change) GetConfigObjects() []ConfigObjectChange { return v.ConfigObjects }
@@ -295,12 +305,16 @@ var AllChangeAction = []ChangeAction{
 
 // Which items to follow. A field applies only to items that have it; absent and null fields match everything.
 type ChangeFilter struct {
-	// Only items of these kinds. By default all kinds except PROXY.
+	// Only items of these kinds. By default all kinds except PROXY and COUNTS.
 	Kinds []ChangeKind `json:"kinds"`
 	// This cluster, its proxies, and services to which it contributes.
 	ClusterID *string `json:"clusterID"`
 	// Services, configuration objects and proxies in this namespace.
 	Namespace *string `json:"namespace"`
+	// Configuration objects of this group, like networking.istio.io.
+	ObjectGroup *string `json:"objectGroup"`
+	// Configuration objects of this kind, like VirtualService.
+	ObjectKind *string `json:"objectKind"`
 	// Services whose hostname contains this text, in any case.
 	HostnameContains *string `json:"hostnameContains"`
 }
@@ -313,6 +327,12 @@ func (v *ChangeFilter) GetClusterID() *string { return v.ClusterID }
 
 // GetNamespace returns ChangeFilter.Namespace, and is useful for accessing the field via an interface.
 func (v *ChangeFilter) GetNamespace() *string { return v.Namespace }
+
+// GetObjectGroup returns ChangeFilter.ObjectGroup, and is useful for accessing the field via an interface.
+func (v *ChangeFilter) GetObjectGroup() *string { return v.ObjectGroup }
+
+// GetObjectKind returns ChangeFilter.ObjectKind, and is useful for accessing the field via an interface.
+func (v *ChangeFilter) GetObjectKind() *string { return v.ObjectKind }
 
 // GetHostnameContains returns ChangeFilter.HostnameContains, and is useful for accessing the field via an interface.
 func (v *ChangeFilter) GetHostnameContains() *string { return v.HostnameContains }
@@ -327,12 +347,14 @@ const (
 	ChangeKindCluster ChangeKind = "CLUSTER"
 	// Configuration objects.
 	ChangeKindConfigObject ChangeKind = "CONFIG_OBJECT"
-	// Networks with gateways.
+	// Networks.
 	ChangeKindNetwork ChangeKind = "NETWORK"
 	// The status of configuration objects: their delivery to proxies, and their findings.
 	ChangeKindDelivery ChangeKind = "DELIVERY"
 	// Connected proxies.
 	ChangeKindProxy ChangeKind = "PROXY"
+	// With CLUSTER: also clusters of which only the numbers of services and endpoints changed.
+	ChangeKindCounts ChangeKind = "COUNTS"
 )
 
 var AllChangeKind = []ChangeKind{
@@ -342,6 +364,94 @@ var AllChangeKind = []ChangeKind{
 	ChangeKindNetwork,
 	ChangeKindDelivery,
 	ChangeKindProxy,
+	ChangeKindCounts,
+}
+
+// ChangedObject includes the requested fields of the GraphQL type ObjectRef.
+// The GraphQL type's documentation follows.
+//
+// A reference to a configuration object.
+type ChangedObject struct {
+	Ref `json:"-"`
+	// The object as it is now; null if it no longer exists.
+	Current *ObjectSummary `json:"current"`
+}
+
+// GetCurrent returns ChangedObject.Current, and is useful for accessing the field via an interface.
+func (v *ChangedObject) GetCurrent() *ObjectSummary { return v.Current }
+
+// GetGroup returns ChangedObject.Group, and is useful for accessing the field via an interface.
+func (v *ChangedObject) GetGroup() string { return v.Ref.Group }
+
+// GetKind returns ChangedObject.Kind, and is useful for accessing the field via an interface.
+func (v *ChangedObject) GetKind() string { return v.Ref.Kind }
+
+// GetNamespace returns ChangedObject.Namespace, and is useful for accessing the field via an interface.
+func (v *ChangedObject) GetNamespace() string { return v.Ref.Namespace }
+
+// GetName returns ChangedObject.Name, and is useful for accessing the field via an interface.
+func (v *ChangedObject) GetName() string { return v.Ref.Name }
+
+// GetRevision returns ChangedObject.Revision, and is useful for accessing the field via an interface.
+func (v *ChangedObject) GetRevision() *string { return v.Ref.Revision }
+
+func (v *ChangedObject) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*ChangedObject
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.ChangedObject = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	err = json.Unmarshal(
+		b, &v.Ref)
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+type __premarshalChangedObject struct {
+	Current *ObjectSummary `json:"current"`
+
+	Group string `json:"group"`
+
+	Kind string `json:"kind"`
+
+	Namespace string `json:"namespace"`
+
+	Name string `json:"name"`
+
+	Revision *string `json:"revision"`
+}
+
+func (v *ChangedObject) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *ChangedObject) __premarshalJSON() (*__premarshalChangedObject, error) {
+	var retval __premarshalChangedObject
+
+	retval.Current = v.Current
+	retval.Group = v.Ref.Group
+	retval.Kind = v.Ref.Kind
+	retval.Namespace = v.Ref.Namespace
+	retval.Name = v.Ref.Name
+	retval.Revision = v.Ref.Revision
+	return &retval, nil
 }
 
 // ChangesResponse is returned by Changes on success.
@@ -774,14 +884,14 @@ type ConfigObjectChange struct {
 	// What happened to it; CREATE in a resync.
 	Action ChangeAction `json:"action"`
 	// The object; if it was deleted, with its last revision.
-	Object Ref `json:"object"`
+	Object ChangedObject `json:"object"`
 }
 
 // GetAction returns ConfigObjectChange.Action, and is useful for accessing the field via an interface.
 func (v *ConfigObjectChange) GetAction() ChangeAction { return v.Action }
 
 // GetObject returns ConfigObjectChange.Object, and is useful for accessing the field via an interface.
-func (v *ConfigObjectChange) GetObject() Ref { return v.Object }
+func (v *ConfigObjectChange) GetObject() ChangedObject { return v.Object }
 
 // Which configuration objects to list; absent and null fields match everything.
 type ConfigObjectFilter struct {
@@ -1581,6 +1691,23 @@ type NetworkByIDResponse struct {
 // GetNetwork returns NetworkByIDResponse.Network, and is useful for accessing the field via an interface.
 func (v *NetworkByIDResponse) GetNetwork() *NetworkSummary { return v.Network }
 
+// NetworkChange includes the requested fields of the GraphQL type NetworkChange.
+// The GraphQL type's documentation follows.
+//
+// A network that changed.
+type NetworkChange struct {
+	// What happened to it; CREATE in a resync.
+	Action ChangeAction `json:"action"`
+	// The network; its last state if it was deleted.
+	Network NetworkSummary `json:"network"`
+}
+
+// GetAction returns NetworkChange.Action, and is useful for accessing the field via an interface.
+func (v *NetworkChange) GetAction() ChangeAction { return v.Action }
+
+// GetNetwork returns NetworkChange.Network, and is useful for accessing the field via an interface.
+func (v *NetworkChange) GetNetwork() NetworkSummary { return v.Network }
+
 // NetworkEntry includes the requested fields of the GraphQL type NetworkGateway.
 // The GraphQL type's documentation follows.
 //
@@ -2183,6 +2310,23 @@ type ProxiesResponse struct {
 // GetProxies returns ProxiesResponse.Proxies, and is useful for accessing the field via an interface.
 func (v *ProxiesResponse) GetProxies() *ProxyPage { return v.Proxies }
 
+// ProxyChange includes the requested fields of the GraphQL type ProxyChange.
+// The GraphQL type's documentation follows.
+//
+// A change of the stream of a proxy.
+type ProxyChange struct {
+	// What happened to it; CREATE in a resync.
+	Action ChangeAction `json:"action"`
+	// The stream; if it ended, as it was last.
+	Proxy ProxyStream `json:"proxy"`
+}
+
+// GetAction returns ProxyChange.Action, and is useful for accessing the field via an interface.
+func (v *ProxyChange) GetAction() ChangeAction { return v.Action }
+
+// GetProxy returns ProxyChange.Proxy, and is useful for accessing the field via an interface.
+func (v *ProxyChange) GetProxy() ProxyStream { return v.Proxy }
+
 // ProxyConfigResponse is returned by ProxyConfig on success.
 type ProxyConfigResponse struct {
 	// One connected proxy, or null. If it has several streams, the latest one.
@@ -2273,6 +2417,129 @@ type ProxyProgressPage struct {
 
 // GetNodes returns ProxyProgressPage.Nodes, and is useful for accessing the field via an interface.
 func (v *ProxyProgressPage) GetNodes() []ProxyProgress { return v.Nodes }
+
+// ProxyStream includes the requested fields of the GraphQL type Proxy.
+// The GraphQL type's documentation follows.
+//
+// One stream of a proxy, or of another xDS client, that is connected to the hub. A proxy with several streams is listed once for each.
+type ProxyStream struct {
+	// The opaque ID of this stream, valid while the stream is open.
+	Id           string `json:"id"`
+	ProxySummary `json:"-"`
+}
+
+// GetId returns ProxyStream.Id, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetId() string { return v.Id }
+
+// GetNodeID returns ProxyStream.NodeID, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetNodeID() string { return v.ProxySummary.NodeID }
+
+// GetType returns ProxyStream.Type, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetType() ProxyType { return v.ProxySummary.Type }
+
+// GetRouterMode returns ProxyStream.RouterMode, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetRouterMode() RouterMode { return v.ProxySummary.RouterMode }
+
+// GetClusterID returns ProxyStream.ClusterID, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetClusterID() string { return v.ProxySummary.ClusterID }
+
+// GetNetwork returns ProxyStream.Network, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetNetwork() string { return v.ProxySummary.Network }
+
+// GetNamespace returns ProxyStream.Namespace, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetNamespace() string { return v.ProxySummary.Namespace }
+
+// GetConnectedAt returns ProxyStream.ConnectedAt, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetConnectedAt() time.Time { return v.ProxySummary.ConnectedAt }
+
+// GetUserAgent returns ProxyStream.UserAgent, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetUserAgent() *string { return v.ProxySummary.UserAgent }
+
+// GetDelivery returns ProxyStream.Delivery, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetDelivery() Delivery { return v.ProxySummary.Delivery }
+
+// GetLocality returns ProxyStream.Locality, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetLocality() ProxyPlace { return v.ProxySummary.Locality }
+
+// GetSync returns ProxyStream.Sync, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetSync() []TypeSync { return v.ProxySummary.Sync }
+
+func (v *ProxyStream) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*ProxyStream
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.ProxyStream = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	err = json.Unmarshal(
+		b, &v.ProxySummary)
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+type __premarshalProxyStream struct {
+	Id string `json:"id"`
+
+	NodeID string `json:"nodeID"`
+
+	Type ProxyType `json:"type"`
+
+	RouterMode RouterMode `json:"routerMode"`
+
+	ClusterID string `json:"clusterID"`
+
+	Network string `json:"network"`
+
+	Namespace string `json:"namespace"`
+
+	ConnectedAt time.Time `json:"connectedAt"`
+
+	UserAgent *string `json:"userAgent"`
+
+	Delivery Delivery `json:"delivery"`
+
+	Locality ProxyPlace `json:"locality"`
+
+	Sync []TypeSync `json:"sync"`
+}
+
+func (v *ProxyStream) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *ProxyStream) __premarshalJSON() (*__premarshalProxyStream, error) {
+	var retval __premarshalProxyStream
+
+	retval.Id = v.Id
+	retval.NodeID = v.ProxySummary.NodeID
+	retval.Type = v.ProxySummary.Type
+	retval.RouterMode = v.ProxySummary.RouterMode
+	retval.ClusterID = v.ProxySummary.ClusterID
+	retval.Network = v.ProxySummary.Network
+	retval.Namespace = v.ProxySummary.Namespace
+	retval.ConnectedAt = v.ProxySummary.ConnectedAt
+	retval.UserAgent = v.ProxySummary.UserAgent
+	retval.Delivery = v.ProxySummary.Delivery
+	retval.Locality = v.ProxySummary.Locality
+	retval.Sync = v.ProxySummary.Sync
+	return &retval, nil
+}
 
 // ProxySummary includes the GraphQL fields of Proxy requested by the fragment ProxySummary.
 // The GraphQL type's documentation follows.
@@ -3419,8 +3686,9 @@ func (v *__AttachClusterInput) GetInput() AttachClusterInput { return v.Input }
 
 // __ChangesInput is used internally by genqlient
 type __ChangesInput struct {
-	After  *string       `json:"after"`
-	Filter *ChangeFilter `json:"filter"`
+	After   *string       `json:"after"`
+	Filter  *ChangeFilter `json:"filter"`
+	Objects bool          `json:"objects"`
 }
 
 // GetAfter returns __ChangesInput.After, and is useful for accessing the field via an interface.
@@ -3428,6 +3696,9 @@ func (v *__ChangesInput) GetAfter() *string { return v.After }
 
 // GetFilter returns __ChangesInput.Filter, and is useful for accessing the field via an interface.
 func (v *__ChangesInput) GetFilter() *ChangeFilter { return v.Filter }
+
+// GetObjects returns __ChangesInput.Objects, and is useful for accessing the field via an interface.
+func (v *__ChangesInput) GetObjects() bool { return v.Objects }
 
 // __ClusterByIDInput is used internally by genqlient
 type __ClusterByIDInput struct {
@@ -3978,7 +4249,7 @@ func CertificateAuthority(
 
 // The subscription executed by Changes.
 const Changes_Operation = `
-subscription Changes ($after: String, $filter: ChangeFilter) {
+subscription Changes ($after: String, $filter: ChangeFilter, $objects: Boolean!) {
 	changes(after: $after, filter: $filter) {
 		cursor
 		version
@@ -3995,10 +4266,26 @@ subscription Changes ($after: String, $filter: ChangeFilter) {
 				... ClusterSummary
 			}
 		}
+		networks {
+			action
+			network {
+				... NetworkSummary
+			}
+		}
+		proxies {
+			action
+			proxy {
+				id
+				... ProxySummary
+			}
+		}
 		configObjects {
 			action
 			object {
 				... Ref
+				current @include(if: $objects) {
+					... ObjectSummary
+				}
 			}
 		}
 	}
@@ -4050,6 +4337,55 @@ fragment ClusterSummary on Cluster {
 		totalCount
 	}
 }
+fragment NetworkSummary on Network {
+	networkID
+	cidrs
+	clusterIDs
+	gated
+	gateways {
+		address
+		from
+		locality {
+			region
+			zone
+			subZone
+		}
+		health {
+			observer
+			reachable
+			since
+			standing
+		}
+	}
+	refusedGateways {
+		gateway
+		why
+	}
+}
+fragment ProxySummary on Proxy {
+	nodeID
+	type
+	routerMode
+	clusterID
+	network
+	namespace
+	connectedAt
+	userAgent
+	delivery
+	locality {
+		region
+		zone
+		subZone
+	}
+	sync {
+		typeUrl
+		state
+		versionSent
+		versionAcked
+		lastError
+		since
+	}
+}
 fragment Ref on ObjectRef {
 	group
 	kind
@@ -4057,21 +4393,50 @@ fragment Ref on ObjectRef {
 	name
 	revision
 }
+fragment ObjectSummary on ConfigObject {
+	apiVersion
+	group
+	kind
+	namespace
+	name
+	revision
+	created
+	expires
+	set
+	source
+	sourceName
+	json
+	status {
+		delivered
+		acked
+		rejected
+		pending
+		notHonoured {
+			field
+		}
+		findings {
+			code
+		}
+	}
+}
 `
 
+// $objects: also the changed configuration objects themselves, as they are now.
 // To unsubscribe, use [graphql.WebSocketClient.Unsubscribe]
 func Changes(
 	ctx_ context.Context,
 	client_ graphql.WebSocketClient,
 	after *string,
 	filter *ChangeFilter,
+	objects bool,
 ) (dataChan_ chan ChangesWsResponse, subscriptionID_ string, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "Changes",
 		Query:  Changes_Operation,
 		Variables: &__ChangesInput{
-			After:  after,
-			Filter: filter,
+			After:   after,
+			Filter:  filter,
+			Objects: objects,
 		},
 	}
 

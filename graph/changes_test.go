@@ -1,7 +1,9 @@
 package graph_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,8 +112,9 @@ func TestChangesBeginWithTheWholePicture(t *testing.T) {
 				if len(whole.Services) != services || len(whole.Clusters) != 1 || len(whole.ConfigObjects) != 1 {
 					t.Errorf("%d services, %d clusters, %d objects of %d, 1, 1", len(whole.Services), len(whole.Clusters), len(whole.ConfigObjects), services)
 				}
-				if want := max((services+2+499)/500, 1); chunks != want {
-					t.Errorf("%d things come in %d chunks, not %d", services+2, chunks, want)
+				const others = 3 // a cluster, its network, an object
+				if want := (services + others + 499) / 500; chunks != want {
+					t.Errorf("%d things come in %d chunks, not %d", services+others, chunks, want)
 				}
 				if whole.Version != fmt.Sprint(l.Latest().Version()) {
 					t.Errorf("the picture is of version %s", whole.Version)
@@ -277,6 +280,78 @@ func TestThingsComeIntoAndGoOutOfTheFilter(t *testing.T) {
 		l.publish(of(nil, a))
 		if got := changes.read().text(); got != "DELETE a.example.com 3" {
 			t.Errorf("going out is %s", got)
+		}
+	})
+}
+
+// TestR44ClustersAreToldWithTheirCounts to a reader that asks for them. One that comes
+// back hears of counts that changed meanwhile, on another hub, too.
+func TestR44ClustersAreToldWithTheirCounts(t *testing.T) {
+	const counts = `subscription($after: String, $filter: ChangeFilter) {changes(after: $after, filter: $filter) {cursor resync clusters {action cluster {clusterID services {totalCount} endpoints {totalCount}}}}}`
+	of := func(s *stream) string {
+		var event struct {
+			Changes struct {
+				Cursor   *string
+				Clusters []struct {
+					Action  string
+					Cluster struct {
+						ClusterID           string
+						Services, Endpoints struct{ TotalCount int }
+					}
+				}
+			}
+		}
+		s.await()
+		answer := <-s.waiting
+		s.waiting = nil
+		if err := json.Unmarshal(answer.Data, &event); err != nil || len(answer.Errors) > 0 {
+			t.Fatal(err, answer.Errors)
+		}
+		told := *event.Changes.Cursor + ":"
+		for _, c := range event.Changes.Clusters {
+			told += fmt.Sprintf(" %s %s %d %d", c.Action, c.Cluster.ClusterID, c.Cluster.Services.TotalCount, c.Cluster.Endpoints.TotalCount)
+		}
+		return told
+	}
+	bubble(t, []federation.Edit{clusters("c1"), offer(1, key("a", "shop"))}, func(t *testing.T, l live, s subscriber) {
+		s.text = counts
+		filter := map[string]any{"kinds": []string{"CLUSTER", "COUNTS"}}
+		changes := s.changes("", filter)
+		_, first, _ := strings.Cut(of(changes), ": ")
+		l.publish(offer(2, key("a", "shop"), key("b", "shop")))
+		cursor, then, _ := strings.Cut(of(changes), ": ")
+		if first != "CREATE c1 1 1" || then != "UPDATE c1 2 4" {
+			t.Errorf("it is told %q, then %q", first, then)
+		}
+		changes.stop()
+		l.publish(offer(3, key("a", "shop")))
+		for name, hub := range map[string]subscriber{"the same hub": s, "another hub": newSubscriber(t, graph.Options{Snapshots: l})} {
+			hub.text = counts
+			again := hub.changes(cursor, filter)
+			if _, missed, _ := strings.Cut(of(again), ": "); !strings.HasSuffix(missed, "c1 2 5") {
+				t.Errorf("%s tells who comes back %q", name, missed)
+			}
+			again.stop()
+		}
+	})
+}
+
+// TestR44ObjectsAreFollowedByKind: objects of other kinds are not told.
+func TestR44ObjectsAreFollowedByKind(t *testing.T) {
+	rule := routeKey("shop", "cart")
+	rule.Kind = "DestinationRule"
+	bubble(t, []federation.Edit{clusters("c1"), configure(1, rule, routeKey("shop", "cart"))}, func(t *testing.T, l live, s subscriber) {
+		changes := s.changes("", map[string]any{"kinds": []string{"CONFIG_OBJECT"}, "objectGroup": rule.Group, "objectKind": rule.Kind})
+		if whole, _ := changes.whole(); len(whole.ConfigObjects) != 1 || whole.ConfigObjects[0].Object.Kind != rule.Kind {
+			t.Errorf("it begins with %+v", whole.ConfigObjects)
+		}
+		l.publish(configure(2, routeKey("shop", "cart")))
+		if !changes.silent() {
+			t.Error("an object of another kind is told")
+		}
+		l.publish(configure(3, rule))
+		if got := changes.read().text(); got != "UPDATE cart 3" {
+			t.Errorf("then comes %s", got)
 		}
 	})
 }

@@ -15,11 +15,13 @@ import (
 type following struct {
 	services, clusters, objects, networks bool
 	status                                bool                 // of objects
+	counts                                bool                 // of the services and endpoints of clusters
 	proxies                               bool                 // streams of them, which no cursor stands for
 	cluster                               federation.ClusterID // "": any
 	hostname                              string               // a part of it, in lower case
 	inNamespace                           bool
 	namespace                             string // where inNamespace
+	group, kind                           string // of objects; "": any
 }
 
 func newFollowing(filter *model.ChangeFilter) following {
@@ -33,6 +35,8 @@ func newFollowing(filter *model.ChangeFilter) following {
 		proxies: slices.Contains(filter.Kinds, model.ChangeKindProxy),
 		cluster: federation.ClusterID(value(filter.ClusterID)), hostname: strings.ToLower(value(filter.HostnameContains)),
 		inNamespace: filter.Namespace != nil, namespace: value(filter.Namespace),
+		group: value(filter.ObjectGroup), kind: value(filter.ObjectKind),
+		counts: slices.Contains(filter.Kinds, model.ChangeKindCounts),
 	}
 }
 
@@ -49,16 +53,22 @@ func (f following) hasCluster(of *federation.Cluster) bool {
 
 // hasNetwork tells whether the network is followed; nil is not.
 func (f following) hasNetwork(of *federation.Network) bool {
-	return of != nil && f.networks && of.Gated && (f.cluster == "" || slices.Contains(of.Clusters, f.cluster))
+	return of != nil && f.networks && (f.cluster == "" || slices.Contains(of.Clusters, f.cluster))
 }
 
 // hasObject tells whether the object is followed; nil is not.
 func (f following) hasObject(of *federation.Object) bool {
-	return of != nil && f.objects && f.isIn(of.Key.Namespace)
+	return of != nil && f.objects && f.isIn(of.Key.Namespace) && f.isOfKind(of.Key)
 }
 
 // hasStatus tells whether the status of the object is followed.
-func (f following) hasStatus(key federation.ObjectKey) bool { return f.status && f.isIn(key.Namespace) }
+func (f following) hasStatus(key federation.ObjectKey) bool {
+	return f.status && f.isIn(key.Namespace) && f.isOfKind(key)
+}
+
+func (f following) isOfKind(key federation.ObjectKey) bool {
+	return (f.group == "" || key.Group == f.group) && (f.kind == "" || key.Kind == f.kind)
+}
 
 // hasProxy tells whether the stream is followed.
 func (f following) hasProxy(of *fleet.Proxy) bool {

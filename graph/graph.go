@@ -111,12 +111,21 @@ type view struct {
 	spent    *atomic.Int64       // bytes of resources of proxies that were written
 }
 
-// viewOf reads everything when it is first needed: an event of a subscription speaks
-// of what is there when it is written.
+// viewOf reads everything when it is first needed.
 func viewOf(o Options) view {
 	seen := view{spent: new(atomic.Int64), fleet: sync.OnceValue(o.Fleet.Latest), snapshot: sync.OnceValue(o.Snapshots.Latest)}
 	if objects := o.Config.Objects; objects != nil {
 		seen.config = sync.OnceValue(objects.Latest)
+	}
+	return seen
+}
+
+// viewOfEvent is the view of one event of a subscription: of what is there when the
+// event is written, which includes the change that the event is about.
+func viewOfEvent(o Options) view {
+	seen := viewOf(o)
+	if objects := o.Config.Objects; objects != nil {
+		seen.config = sync.OnceValue(objects.Settled)
 	}
 	return seen
 }
@@ -139,7 +148,7 @@ func (p pinned) Exec(ctx context.Context) graphql.ResponseHandler {
 	return func(ctx context.Context) *graphql.Response {
 		of := seen
 		if operation.Operation.Operation == ast.Subscription {
-			of = viewOf(p.options)
+			of = viewOfEvent(p.options)
 		}
 		return answer(context.WithValue(ctx, viewKey{}, of))
 	}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 
 	"isthmus.dev/isthmus/federation"
@@ -39,7 +40,7 @@ func (p picture) next(now *federation.Snapshot) (next picture, change model.Chan
 		after, _ := now.Service(c.Key)
 		next.service(&change, before, after)
 	}
-	for _, id := range set.Clusters {
+	for _, id := range p.changedClusters(set, now) {
 		before, _ := p.snapshot.Cluster(id)
 		after, _ := now.Cluster(id)
 		next.cluster(&change, versions[*federation.Cluster]{before, after}, p.snapshot)
@@ -55,6 +56,21 @@ func (p picture) next(now *federation.Snapshot) (next picture, change model.Chan
 		next.object(&change, before, after)
 	}
 	return next, change, true
+}
+
+// changedClusters are those that may be told. The change set does not name a cluster of
+// which only the numbers changed.
+func (p picture) changedClusters(set federation.ChangeSet, now *federation.Snapshot) []federation.ClusterID {
+	changed := set.Clusters
+	if !p.counts {
+		return changed
+	}
+	for c := range now.Clusters() {
+		if before, _ := p.snapshot.Cluster(c.ID); before != c && !slices.Contains(set.Clusters, c.ID) {
+			changed = append(changed, c.ID)
+		}
+	}
+	return changed
 }
 
 func newChange(of *federation.Snapshot) model.Change {
@@ -101,24 +117,34 @@ type versions[T any] struct{ before, after T }
 
 func (p *picture) cluster(change *model.Change, v versions[*federation.Cluster], old *federation.Snapshot) {
 	was, is := p.hasCluster(v.before), p.hasCluster(v.after)
-	if !was && !is || was && is && sameCluster(*v.before, *v.after) {
+	if !was && !is || was && is && p.sameCluster(*v.before, *v.after) {
 		return
 	}
 	if was {
-		p.digest = p.digest.Without(model.ClusterDigest(v.before))
+		p.digest = p.digest.Without(p.clusterDigest(v.before))
 	}
 	from, of := old, v.before
 	if is {
-		p.digest = p.digest.With(model.ClusterDigest(v.after))
+		p.digest = p.digest.With(p.clusterDigest(v.after))
 		from, of = p.snapshot, v.after
 	}
 	change.Clusters = append(change.Clusters, model.ClusterChange{Action: action(was, is), Cluster: p.show(from, of)})
 }
 
-// sameCluster compares all but the numbers of services and endpoints.
-func sameCluster(a, b federation.Cluster) bool {
-	a.Services, a.Endpoints = b.Services, b.Endpoints
+// sameCluster compares clusters, without the numbers of services and endpoints where
+// these are not followed.
+func (f following) sameCluster(a, b federation.Cluster) bool {
+	if !f.counts {
+		a.Services, a.Endpoints = b.Services, b.Endpoints
+	}
 	return a == b
+}
+
+func (f following) clusterDigest(of *federation.Cluster) model.Digest {
+	if f.counts {
+		return model.CountedClusterDigest(of)
+	}
+	return model.ClusterDigest(of)
 }
 
 func (p *picture) network(change *model.Change, before, after *federation.Network) {

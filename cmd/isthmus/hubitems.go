@@ -64,8 +64,9 @@ func serviceItem(of client.ServiceSummary) (item, error) {
 			}
 		}
 	}
+	name := "service/" + of.Namespace + "/" + of.Hostname
 	return item{
-		id: "service/" + of.Namespace + "/" + of.Hostname, value: value,
+		key: name, id: name, value: value,
 		cells: []string{
 			of.Namespace, of.Hostname, orDash(strings.Join(vips, ",")), orDash(strings.Join(ports, ",")), fmt.Sprint(of.Endpoints.TotalCount),
 			fmt.Sprint(len(of.Conflicts)), orDash(strings.Join(clusters, ",")), string(of.Resolution),
@@ -76,7 +77,7 @@ func serviceItem(of client.ServiceSummary) (item, error) {
 func clusterItem(of client.ClusterSummary) (item, error) {
 	value, err := shownAs("Cluster", of)
 	return item{
-		id: "cluster/" + of.ClusterID, value: value,
+		key: of.ClusterID, id: "cluster/" + of.ClusterID, value: value,
 		cells: []string{
 			"", of.ClusterID, string(of.Provider), of.Network, string(of.Status.Phase), fmt.Sprint(of.Services.TotalCount), fmt.Sprint(of.Endpoints.TotalCount),
 			age(of.Status.LastEvent), fmt.Sprint(of.Precedence), fmt.Sprint(of.Problems.TotalCount), orDash(orEmpty(of.Status.Message)),
@@ -95,7 +96,7 @@ func networkItem(of client.NetworkSummary) (item, error) {
 	}
 	list := func(all []string) string { return orDash(strings.Join(all, ",")) }
 	return item{
-		id: "network/" + of.NetworkID, value: value,
+		key: of.NetworkID, id: "network/" + of.NetworkID, value: value,
 		cells: []string{"", of.NetworkID, fmt.Sprint(of.Gated), list(gateways), list(of.ClusterIDs), list(of.Cidrs), list(refused)},
 	}, err
 }
@@ -117,8 +118,11 @@ func proxyItem(of client.ProxySummary) (item, error) {
 		}
 		cells = append(cells, state)
 	}
-	return item{id: "proxy/" + of.NodeID, value: value, cells: append(cells, orDash(orEmpty(of.UserAgent)))}, err
+	return item{key: proxyKey(of), id: "proxy/" + of.NodeID, value: value, cells: append(cells, orDash(orEmpty(of.UserAgent)))}, err
 }
+
+// proxyKey tells a proxy from those of other clusters with the same node ID.
+func proxyKey(of client.ProxySummary) string { return of.ClusterID + "/" + of.NodeID }
 
 func typeName(url string) string { return url[strings.LastIndexAny(url, "./")+1:] }
 

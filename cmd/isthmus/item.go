@@ -16,6 +16,7 @@ import (
 
 // item is one thing that get shows.
 type item struct {
+	key      string         // tells it from all others
 	id       string         // as -o name writes it
 	revision string         // of an object
 	value    map[string]any // as -o json writes it
@@ -41,8 +42,9 @@ func objectItem(o client.ObjectSummary) (item, error) {
 		cells = append(cells, cellOf(value, c.path))
 	}
 	cells = append(cells, o.Revision, age(o.Created), progressOf(o.Status.Acked, o.Status.Rejected, o.Status.Pending))
+	name := refName(client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
 	return item{
-		id:       refName(client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}),
+		key: name, id: name,
 		revision: o.Revision, value: value,
 		cells: append(cells, strings.ToLower(string(o.Source)), orDash(orEmpty(o.Set)),
 			fmt.Sprint(len(o.Status.NotHonoured)), fmt.Sprint(len(o.Status.Findings))),

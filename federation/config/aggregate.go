@@ -55,6 +55,15 @@ func NewAggregate(o Options, to Publisher, log *slog.Logger, sources ...Named) *
 // already.
 func (a *Aggregate) Latest() *View { return a.latest.Load() }
 
+// Settled returns the newest view once no change is being published. For a caller that
+// has seen a change in a snapshot, the view includes that change: Latest may still be
+// the view before it, for a moment.
+func (a *Aggregate) Settled() *View {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Latest()
+}
+
 // WaitFor returns the first view that it finds to include the revision of the
 // store of record.
 func (a *Aggregate) WaitFor(ctx context.Context, revision int64) (*View, error) {

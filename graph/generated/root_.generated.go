@@ -4566,12 +4566,14 @@ enum ChangeKind {
   CLUSTER
   "Configuration objects."
   CONFIG_OBJECT
-  "Networks with gateways."
+  "Networks."
   NETWORK
   "The status of configuration objects: their delivery to proxies, and their findings."
   DELIVERY
   "Connected proxies."
   PROXY
+  "With CLUSTER: also clusters of which only the numbers of services and endpoints changed."
+  COUNTS
 }
 
 "A reference to a configuration object."
@@ -5245,12 +5247,16 @@ type ReleaseWorkloadPayload {
 
 "Which items to follow. A field applies only to items that have it; absent and null fields match everything."
 input ChangeFilter {
-  "Only items of these kinds. By default all kinds except PROXY."
+  "Only items of these kinds. By default all kinds except PROXY and COUNTS."
   kinds: [ChangeKind!]
   "This cluster, its proxies, and services to which it contributes."
   clusterID: String
   "Services, configuration objects and proxies in this namespace."
   namespace: String
+  "Configuration objects of this group, like networking.istio.io."
+  objectGroup: String
+  "Configuration objects of this kind, like VirtualService."
+  objectKind: String
   "Services whose hostname contains this text, in any case."
   hostnameContains: String
 }
@@ -5269,7 +5275,7 @@ type Change {
   clusters: [ClusterChange!]!
   "The configuration objects that changed, or whose status changed."
   configObjects: [ConfigObjectChange!]!
-  "The networks whose gateways, or their reachability, changed."
+  "The networks that changed, or whose gateways or their reachability changed."
   networks: [NetworkChange!]!
   "The streams of proxies that changed. A subscription that includes proxies starts with the whole state, even with a cursor."
   proxies: [ProxyChange!]!

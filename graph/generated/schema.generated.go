@@ -12641,7 +12641,7 @@ func (ec *executionContext) unmarshalInputChangeFilter(ctx context.Context, obj 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"kinds", "clusterID", "namespace", "hostnameContains"}
+	fieldsInOrder := [...]string{"kinds", "clusterID", "namespace", "objectGroup", "objectKind", "hostnameContains"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -12669,6 +12669,20 @@ func (ec *executionContext) unmarshalInputChangeFilter(ctx context.Context, obj 
 				return it, err
 			}
 			it.Namespace = data
+		case "objectGroup":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("objectGroup"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ObjectGroup = data
+		case "objectKind":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("objectKind"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ObjectKind = data
 		case "hostnameContains":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hostnameContains"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

@@ -61,6 +61,11 @@ func ClusterDigest(of *federation.Cluster) Digest {
 	return digestOf("cluster", []any{of.ID, of.Spec, of.Identity, of.Status.Phase, of.Status.Message, of.Problems})
 }
 
+// CountedClusterDigest stands for the same and the numbers of services and endpoints.
+func CountedClusterDigest(of *federation.Cluster) Digest {
+	return ClusterDigest(of).With(digestOf("counts", []any{of.ID, of.Services, of.Endpoints}))
+}
+
 // NetworkDigest stands for a network with what is known of its gateways.
 func NetworkDigest(of *federation.Network) Digest {
 	content := *of

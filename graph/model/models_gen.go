@@ -107,7 +107,7 @@ type Change struct {
 	Clusters []ClusterChange `json:"clusters"`
 	// The configuration objects that changed, or whose status changed.
 	ConfigObjects []ConfigObjectChange `json:"configObjects"`
-	// The networks whose gateways, or their reachability, changed.
+	// The networks that changed, or whose gateways or their reachability changed.
 	Networks []NetworkChange `json:"networks"`
 	// The streams of proxies that changed. A subscription that includes proxies starts with the whole state, even with a cursor.
 	Proxies []ProxyChange `json:"proxies"`
@@ -115,12 +115,16 @@ type Change struct {
 
 // Which items to follow. A field applies only to items that have it; absent and null fields match everything.
 type ChangeFilter struct {
-	// Only items of these kinds. By default all kinds except PROXY.
+	// Only items of these kinds. By default all kinds except PROXY and COUNTS.
 	Kinds []ChangeKind `json:"kinds,omitempty"`
 	// This cluster, its proxies, and services to which it contributes.
 	ClusterID *string `json:"clusterID,omitempty"`
 	// Services, configuration objects and proxies in this namespace.
 	Namespace *string `json:"namespace,omitempty"`
+	// Configuration objects of this group, like networking.istio.io.
+	ObjectGroup *string `json:"objectGroup,omitempty"`
+	// Configuration objects of this kind, like VirtualService.
+	ObjectKind *string `json:"objectKind,omitempty"`
 	// Services whose hostname contains this text, in any case.
 	HostnameContains *string `json:"hostnameContains,omitempty"`
 }
@@ -1116,12 +1120,14 @@ const (
 	ChangeKindCluster ChangeKind = "CLUSTER"
 	// Configuration objects.
 	ChangeKindConfigObject ChangeKind = "CONFIG_OBJECT"
-	// Networks with gateways.
+	// Networks.
 	ChangeKindNetwork ChangeKind = "NETWORK"
 	// The status of configuration objects: their delivery to proxies, and their findings.
 	ChangeKindDelivery ChangeKind = "DELIVERY"
 	// Connected proxies.
 	ChangeKindProxy ChangeKind = "PROXY"
+	// With CLUSTER: also clusters of which only the numbers of services and endpoints changed.
+	ChangeKindCounts ChangeKind = "COUNTS"
 )
 
 var AllChangeKind = []ChangeKind{
@@ -1131,11 +1137,12 @@ var AllChangeKind = []ChangeKind{
 	ChangeKindNetwork,
 	ChangeKindDelivery,
 	ChangeKindProxy,
+	ChangeKindCounts,
 }
 
 func (e ChangeKind) IsValid() bool {
 	switch e {
-	case ChangeKindService, ChangeKindCluster, ChangeKindConfigObject, ChangeKindNetwork, ChangeKindDelivery, ChangeKindProxy:
+	case ChangeKindService, ChangeKindCluster, ChangeKindConfigObject, ChangeKindNetwork, ChangeKindDelivery, ChangeKindProxy, ChangeKindCounts:
 		return true
 	}
 	return false

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The types of events of a watch, as in Kubernetes.
+const (
+	added    = "ADDED"
+	modified = "MODIFIED"
+	deleted  = "DELETED"
+)
+
+// same tells that there is nothing new to show.
+func (w *watcher) same(before, one item) bool {
+	if w.isTable() {
+		return w.sameRow(before, one)
+	}
+	if w.hub == "" {
+		return before.revision == one.revision
+	}
+	return jsonText(before.value, "") == jsonText(one.value, "")
+}
+
+// sameRow compares what a table shows, apart from ages.
+func (w *watcher) sameRow(before, one item) bool {
+	h := w.heads()
+	visible := func(of item) []string {
+		cells := slices.Clone(of.cells)
+		for i, name := range h.names {
+			if name == "AGE" || name == "LAST-EVENT" {
+				cells[i] = ""
+			}
+		}
+		return w.cells(w.target, h, cells)
+	}
+	return slices.Equal(visible(before), visible(one))
+}
+
+// heads are the columns of what is watched.
+func (w *watcher) heads() heads {
+	if w.hub != "" {
+		return hubHeads(w.hub)
+	}
+	return objectHeads(w.kind)
+}
+
+func (w *watcher) gone(one item) error {
+	delete(w.shown, one.key)
+	switch w.output.sort {
+	case "json", "yaml":
+		return w.print(deleted, one)
+	case "table", "wide":
+	default:
+		_, err := fmt.Fprintf(w.io.err, "%s is gone\n", one.id)
+		return err
+	}
+	cells := append([]string(nil), one.cells...)
+	for i := 2; i < len(cells); i++ {
+		cells[i] = "-"
+	}
+	cells[2] = "gone"
+	return w.row(cells)
+}
+
+// print shows a thing. As JSON and YAML it is an event, as kubectl get -w
+// --output-watch-events writes them.
+func (w *watcher) print(became string, one item) error {
+	switch w.output.sort {
+	case "table", "wide":
+		return w.row(one.cells)
+	case "name":
+		_, err := fmt.Fprintln(w.io.out, one.id)
+		return err
+	case "json":
+		_, err := fmt.Fprintln(w.io.out, jsonText(map[string]any{"type": became, "object": one.value}, ""))
+		return err
+	case "yaml":
+		if _, err := fmt.Fprintln(w.io.out, "---"); err != nil {
+			return err
+		}
+		return w.output.printValue(w.io.out, map[string]any{"type": became, "object": one.value})
+	}
+	return w.output.printValue(w.io.out, one.value)
+}
+
+func (w *watcher) row(cells []string) error {
+	w.table.add(w.cells(w.target, w.heads(), cells)...)
+	return w.table.flush()
+}
