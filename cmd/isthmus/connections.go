@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/server"
 	"isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/xds"
@@ -92,9 +93,11 @@ func notNegative(field string, value int) error {
 }
 
 // grpc is how xDS is reached.
-func (s connectionSettings) grpc(config *tls.Config, to server.ConnectionMetrics, log *source.Log) server.GRPC {
+func (s connectionSettings) grpc(config *tls.Config, to *metrics.Server, log *source.Log) server.GRPC {
 	partial := server.NewPartialMessages(s.partialMessages, server.LimitOptions{Name: "xds", Metrics: to, Log: log})
-	return server.GRPC{TLS: config, Idle: s.xdsIdle, Partial: partial}
+	return server.GRPC{
+		TLS: config, Idle: s.xdsIdle, Partial: partial, Handshakes: server.HandshakeOptions{Listener: "xds", Metrics: to, Log: log},
+	}
 }
 
 // limited bounds the connections of the listeners.

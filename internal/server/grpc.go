@@ -37,6 +37,8 @@ type GRPC struct {
 	TLS     *tls.Config   // nil: plaintext
 	Idle    time.Duration // how long a connection may stay open without a stream
 	Partial *PartialMessages
+	// Handshakes is where failed TLS handshakes are reported; required with TLS.
+	Handshakes HandshakeOptions
 }
 
 // Options are the transport limits of a gRPC server. gRPC spreads the connection age by a tenth, so that clients do not
@@ -45,7 +47,7 @@ type GRPC struct {
 func (o GRPC) Options() []grpc.ServerOption {
 	var secure credentials.TransportCredentials
 	if o.TLS != nil {
-		secure = credentials.NewTLS(o.TLS)
+		secure = reportingCredentials{credentials.NewTLS(o.TLS), o.Handshakes}
 	}
 	return []grpc.ServerOption{
 		grpc.Creds(o.Partial.credentials(secure)),
