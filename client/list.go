@@ -95,10 +95,11 @@ func (c *Client) Proxies(ctx context.Context) iter.Seq2[ProxySummary, error] {
 }
 
 // SentResources yields what the latest stream of a proxy was sent of a type, or the one
-// resource of the name; with content only where asked for.
-func (c *Client) SentResources(ctx context.Context, nodeID, typeURL string, name *string, content bool) iter.Seq2[SentResource, error] {
+// resource of the name; with content and causes only where asked for. The proxy is
+// CLUSTER/NODE_ID, or the node ID if no other cluster has it.
+func (c *Client) SentResources(ctx context.Context, proxy, typeURL string, name *string, content bool) iter.Seq2[SentResource, error] {
 	return all(func(after *string) (page[SentResource], error) {
-		answer, err := ProxyConfig(ctx, c, nodeID, []string{typeURL}, name, after, content)
+		answer, err := ProxyConfig(ctx, c, proxy, []string{typeURL}, name, after, content)
 		if err != nil || answer.Proxy == nil || len(answer.Proxy.Config) == 0 {
 			return page[SentResource]{}, err
 		}

@@ -2955,6 +2955,8 @@ type SentResource struct {
 	Sent *string `json:"sent"`
 	// What the proxy accepted last, as JSON, under the same rules.
 	Acked *string `json:"acked"`
+	// The configuration objects that it was built from, sorted: a change of one of them can change it. The status of each of them counts this proxy. Empty for secrets, and for what was built from services of clusters alone.
+	Causes []Ref `json:"causes"`
 }
 
 // GetName returns SentResource.Name, and is useful for accessing the field via an interface.
@@ -2971,6 +2973,9 @@ func (v *SentResource) GetSent() *string { return v.Sent }
 
 // GetAcked returns SentResource.Acked, and is useful for accessing the field via an interface.
 func (v *SentResource) GetAcked() *string { return v.Acked }
+
+// GetCauses returns SentResource.Causes, and is useful for accessing the field via an interface.
+func (v *SentResource) GetCauses() []Ref { return v.Causes }
 
 // SentType includes the requested fields of the GraphQL type ProxyConfig.
 // The GraphQL type's documentation follows.
@@ -5634,10 +5639,20 @@ query ProxyConfig ($nodeID: String!, $types: [String!], $name: String, $after: S
 					versionAcked
 					sent @include(if: $content)
 					acked @include(if: $content)
+					causes @include(if: $content) {
+						... Ref
+					}
 				}
 			}
 		}
 	}
+}
+fragment Ref on ObjectRef {
+	group
+	kind
+	namespace
+	name
+	revision
 }
 `
 

@@ -58,3 +58,25 @@ func (s *Snapshot) registeredWorkload(key WorkloadKey) *Workload {
 	})
 	return found
 }
+
+// ObjectsBehind returns the objects of the configuration that declare the service or one
+// of its workloads: those of which ServicesFrom returns it.
+func (s *Snapshot) ObjectsBehind(svc *Service) []ObjectKey {
+	var found []ObjectKey
+	if !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Key.Provider == External }) {
+		return nil
+	}
+	for _, kind := range []Kind{{Group: "networking.istio.io", Name: "ServiceEntry"}, ServiceBindingKind} {
+		for o := range s.ObjectsNamed(kind, string(svc.Key.Hostname)) {
+			if slices.Contains(s.ServicesFrom(o), svc) {
+				found = append(found, o.Key)
+			}
+		}
+	}
+	for o := range s.ObjectsIn(Kind{Group: "networking.istio.io", Name: "WorkloadEntry"}, svc.Key.Namespace) {
+		if slices.Contains(s.ServicesFrom(o), svc) {
+			found = append(found, o.Key)
+		}
+	}
+	return found
+}

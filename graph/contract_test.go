@@ -72,7 +72,7 @@ func TestContractOfConfigurationIsAnswered(t *testing.T) {
 func TestContractIsAnsweredInPagesOf500(t *testing.T) {
 	h, c := newHub(t), newConfigured(t, nil)
 	for name, text := range contract(t) {
-		variables := map[string]any{"first": 500, "hostname": web.Hostname, "namespace": web.Namespace}
+		variables := map[string]any{"first": 500, "hostname": web.Hostname, "namespace": web.Namespace, "nodeID": sidecarID}
 		switch {
 		case name == "ConfigObjects":
 			if _, errs := c.ask(text, variables); errs != "" {

@@ -197,7 +197,7 @@ func operationText(text, name string) string {
 
 func TestContractFitsTheSchema(t *testing.T) {
 	operations := contract(t)
-	for _, name := range []string{"Clusters", "Service", "Services", "Proxies", "Apply", "Delete", "ConfigObjects", "Rollback", "Changes"} {
+	for _, name := range []string{"Clusters", "Service", "Services", "Proxies", "Apply", "Delete", "ConfigObjects", "Rollback", "Changes", "Explain", "ProxyConfig"} {
 		if operations[name] == "" {
 			t.Errorf("the contract has no %s", name)
 		}

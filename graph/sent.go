@@ -87,6 +87,22 @@ func (sentResourceResolver) Acked(ctx context.Context, of *model.ProxyResource) 
 	return shownContent(ctx, of.Of.Acked)
 }
 
+// Causes are the objects that it was built from, at their revisions.
+func (sentResourceResolver) Causes(ctx context.Context, of *model.ProxyResource) ([]model.ObjectRef, error) {
+	causes := []model.ObjectRef{}
+	if of.Of.Causes == nil {
+		return causes, nil
+	}
+	for _, key := range of.Of.Causes() {
+		revision := int64(0)
+		if o, exists := snapshot(ctx).Object(key); exists {
+			revision = o.Revision
+		}
+		causes = append(causes, model.NewObjectRef(key, revision))
+	}
+	return causes, nil
+}
+
 func shownContent(ctx context.Context, of fleet.Content) (*string, error) {
 	if of.JSON == nil {
 		return nil, nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph"
 )
@@ -21,6 +22,7 @@ func (i inspector) Sent(_ fleet.Key, typeURL string) []fleet.SentResource {
 		of := fleet.Content{Version: "v1", Size: i.size, JSON: func() ([]byte, error) { return fmt.Appendf(nil, "{%q: %q}", typeURL, name), nil }}
 		all = append(all, fleet.SentResource{Name: name, Sent: of, Acked: of})
 	}
+	all[2].Causes = func() []federation.ObjectKey { return []federation.ObjectKey{routeKey("shop", "cart")} }
 	all[3].Acked = fleet.Content{}
 	return all
 }
@@ -41,6 +43,19 @@ func TestR44ProxyConfigIsAnswered(t *testing.T) {
 	}}, "proxy", "config", 0)
 	h.want(h.answer(configOf, map[string]any{"n": "sidecar~10.9.9.9~x.y~y"}), nil, "proxy")
 	h.want(h.answer(configOf, map[string]any{"n": sidecarID, "t": []string{"type.googleapis.com/x"}}), []any{}, "proxy", "config")
+}
+
+// TestR44ContractOfProxyConfigIsAnswered word for word.
+func TestR44ContractOfProxyConfigIsAnswered(t *testing.T) {
+	data, errs := inspecting(t, 10).ask(contract(t)["ProxyConfig"], map[string]any{"nodeID": sidecarID, "types": []string{clusterType}})
+	if errs != "" {
+		t.Fatal(errs)
+	}
+	for i, want := range [][]any{2: {map[string]any{"group": networking, "kind": "VirtualService", "namespace": "shop", "name": "cart"}}, 3: {}} {
+		if node := at(data, "proxy", "config", 0, "resources", "nodes", i); i >= 2 && fmt.Sprint(at(node, "causes")) != fmt.Sprint(want) {
+			t.Errorf("%v has the causes %v, want %v", at(node, "name"), at(node, "causes"), want)
+		}
+	}
 }
 
 // TestR44ProxyConfigIsBoundedInBytes: pages of large resources are short, and lead to the rest.

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
@@ -19,7 +20,7 @@ func (s *Server) Sent(stream fleet.Key, typeURL string) []fleet.SentResource {
 	if of == nil {
 		return nil
 	}
-	found := of.shown(kind)
+	found := of.shown(kind, causesIn(s.options.Snapshots.Latest()))
 	slices.SortFunc(found, func(a, b fleet.SentResource) int { return cmp.Compare(a.Name, b.Name) })
 	return found
 }
@@ -46,13 +47,17 @@ func (s *Server) toldOf(stream fleet.Key, kind envoy.Type) *slots {
 }
 
 // shown are the slots for who is not the stream's goroutine.
-func (s *slots) shown(kind envoy.Type) []fleet.SentResource {
+func (s *slots) shown(kind envoy.Type, causes func(*group, string) []federation.ObjectKey) []fleet.SentResource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []fleet.SentResource
 	for name, e := range s.all() {
 		if e.sent != nil || e.acked != nil {
-			found = append(found, fleet.SentResource{Name: name, Sent: e.sent.content(kind), Acked: e.acked.content(kind)})
+			one := fleet.SentResource{Name: name, Sent: e.sent.content(kind), Acked: e.acked.content(kind)}
+			if home := cmp.Or(e.sent.madeBy(), e.acked.madeBy()); home != nil {
+				one.Causes = func() []federation.ObjectKey { return causes(home, name) }
+			}
+			found = append(found, one)
 		}
 	}
 	return found

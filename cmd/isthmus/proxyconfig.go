@@ -24,6 +24,7 @@ type sentItem struct {
 	VersionAcked *string         `json:"versionAcked"`
 	Sent         json.RawMessage `json:"sent"`
 	Acked        json.RawMessage `json:"acked"`
+	Causes       []client.Ref    `json:"causes"`
 }
 
 // sentQuestion is what proxy config asks for.
@@ -39,8 +40,9 @@ func proxyConfigCommand(io streams) *cobra.Command {
 		Use: "config PROXY [clusters|endpoints|listeners|routes|secrets]", Short: "Show the resources that a proxy was sent",
 		Long: `Show the resources that a proxy was sent, with the version that was sent last and the
 version that the proxy accepted last. PROXY is a node ID from "isthmus get proxies",
-or its third part, such as web-1.shop. With -o json or yaml, also shows the resources
-themselves. The content of secrets is never shown.`,
+or its third part, such as web-1.shop. If proxies in several clusters have that name,
+write CLUSTER/PROXY. With -o json or yaml, also shows the resources themselves, and the
+configuration objects that each was built from. The content of secrets is never shown.`,
 		Example: "  isthmus proxy config web-1.shop\n  isthmus proxy config web-1.shop clusters -o json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -81,15 +83,15 @@ func (s *session) proxyConfig(ctx context.Context, o output, asked sentQuestion)
 		if y.State == client.SyncStateNotRequested || asked.kind != "" && typeName(y.TypeUrl) != asked.kind {
 			continue
 		}
-		for one, err := range s.SentResources(ctx, of.NodeID, y.TypeUrl, asked.name, o.sort != "table") {
+		for one, err := range s.SentResources(ctx, proxyKey(of), y.TypeUrl, asked.name, o.sort != "table") {
 			if err != nil {
 				return err
 			}
-			items = append(items, sentItem{y.TypeUrl, one.Name, one.VersionSent, one.VersionAcked, rawJSON(one.Sent), rawJSON(one.Acked)})
+			items = append(items, sentItem{y.TypeUrl, one.Name, one.VersionSent, one.VersionAcked, rawJSON(one.Sent), rawJSON(one.Acked), one.Causes})
 		}
 	}
 	if o.sort != "table" {
-		return o.printValue(s.io.out, map[string]any{"apiVersion": "hub.isthmus.dev/v1", "kind": "ProxyConfig", "nodeID": of.NodeID, "items": items})
+		return o.printValue(s.io.out, map[string]any{"apiVersion": "hub.isthmus.dev/v1", "kind": "ProxyConfig", "clusterID": of.ClusterID, "nodeID": of.NodeID, "items": items})
 	}
 	t := table{to: s.io.out, heads: []string{"TYPE", "NAME", "SENT", "ACKED", "ACCEPTED"}}
 	for _, one := range items {

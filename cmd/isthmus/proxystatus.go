@@ -14,7 +14,7 @@ func proxyStatusCommand(io streams) *cobra.Command {
 		Use: "status [PROXY…]", Short: "Show whether proxies have the current resources",
 		Long: `Show whether proxies have the current resources, for each resource type. For a
 proxy that you name by its node ID, or by the third part of it, also shows versions
-and errors.`,
+and errors. If proxies in several clusters have that name, write CLUSTER/PROXY.`,
 		Example: "  isthmus proxy status\n  isthmus proxy status -w\n  isthmus proxy status web-1.shop",
 	}
 	r.bind(cmd.Flags())

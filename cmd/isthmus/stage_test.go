@@ -80,15 +80,21 @@ func nodeOf(who string) string { return "sidecar~10.1.0.9~" + who + ".shop~shop.
 
 func (s *stage) connect(who string) {
 	s.t.Helper()
+	s.proxies[who] = s.connectNode(&corev3.Node{Id: nodeOf(who)})
+	s.receive(who)
+	s.must(s.proxies[who].client.Ack(s.proxies[who].last))
+}
+
+// connectNode connects a proxy that asks for clusters.
+func (s *stage) connectNode(node *corev3.Node) *actor {
+	s.t.Helper()
 	conn, err := grpc.NewClient("unix:"+filepath.Join(s.hub.dir, "xds"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	s.must(err)
-	client, err := xdstest.Open(context.Background(), conn, xdstest.Options{Delta: true, Node: &corev3.Node{Id: nodeOf(who)}})
+	client, err := xdstest.Open(context.Background(), conn, xdstest.Options{Delta: true, Node: node})
 	s.must(err)
 	s.t.Cleanup(func() { client.Close(); _ = conn.Close() })
-	s.proxies[who] = &actor{client: client}
 	s.must(client.Send(xdstest.Request{Type: xdstest.CDS, Names: []string{"*"}}))
-	s.receive(who)
-	s.must(client.Ack(s.proxies[who].last))
+	return &actor{client: client}
 }
 
 func (s *stage) receive(who string) {

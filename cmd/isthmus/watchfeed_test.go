@@ -99,6 +99,17 @@ func (b *between) operations() map[string]int {
 	return counts
 }
 
+// awaitSubscription waits until the changes were asked for.
+func (b *between) awaitSubscription(t *testing.T, h *hubUnderTest) {
+	t.Helper()
+	h.await(t, "the subscription", func() error {
+		if n := b.operations()["Changes"]; n != 1 {
+			return fmt.Errorf("it was asked for %d times", n)
+		}
+		return nil
+	})
+}
+
 func (b *between) cursors() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,12 +165,7 @@ func TestR44WatchAsksForChangesAlone(t *testing.T) {
 	} {
 		b := newBetween(t, s.hub)
 		s.begin(c.line + " --server " + b.URL)
-		s.hub.await(t, "the subscription", func() error {
-			if n := b.operations()["Changes"]; n != 1 {
-				return fmt.Errorf("it was asked for %d times", n)
-			}
-			return nil
-		})
+		b.awaitSubscription(t, s.hub)
 		c.steps()
 		if o := s.end(); o.code != exitDone {
 			t.Errorf("%s: exit %d with %q", c.line, o.code, o.errors.String())
@@ -182,6 +188,7 @@ func TestR44WatchGoesOnWhereItWasCut(t *testing.T) {
 			b := newBetween(t, s.hub)
 			b.after = after
 			s.begin("get dr -n shop -w -o json --server " + b.URL)
+			b.awaitSubscription(t, s.hub) // what comes now comes with a cursor
 			mustRun(t, "apply", "-f", write(t, filepath.Join(dir, "two.yaml"), fmt.Sprintf(manifest1, "two")))
 			s.do(`shows "name":"two"`)
 			b.setCut(true)

@@ -500,6 +500,7 @@ type ComplexityRoot struct {
 
 	ProxyResource struct {
 		Acked        func(childComplexity int) int
+		Causes       func(childComplexity int) int
 		Name         func(childComplexity int) int
 		Sent         func(childComplexity int) int
 		VersionAcked func(childComplexity int) int
@@ -2557,6 +2558,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ProxyResource.Acked(childComplexity), true
+	case "ProxyResource.causes":
+		if e.ComplexityRoot.ProxyResource.Causes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyResource.Causes(childComplexity), true
 	case "ProxyResource.name":
 		if e.ComplexityRoot.ProxyResource.Name == nil {
 			break
@@ -3673,7 +3680,7 @@ type Query {
 
   "One connected proxy, or null. If it has several streams, the latest one."
   proxy(
-    "The node ID, TYPE~IP~ID~DOMAIN."
+    "The node ID, TYPE~IP~ID~DOMAIN. If proxies in several clusters have the same ID, use CLUSTER/NODE_ID."
     nodeID: String!
   ): Proxy
 
@@ -4468,6 +4475,8 @@ type ProxyResource {
   sent: String
   "What the proxy accepted last, as JSON, under the same rules."
   acked: String
+  "The configuration objects that it was built from, sorted: a change of one of them can change it. The status of each of them counts this proxy. Empty for secrets, and for what was built from services of clusters alone."
+  causes: [ObjectRef!]!
 }
 
 "Whether a proxy has the current resources."
@@ -6488,6 +6497,8 @@ func (ec *executionContext) childFields_ProxyResource(ctx context.Context, field
 		return ec.fieldContext_ProxyResource_sent(ctx, field)
 	case "acked":
 		return ec.fieldContext_ProxyResource_acked(ctx, field)
+	case "causes":
+		return ec.fieldContext_ProxyResource_causes(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ProxyResource", field.Name)
 }

@@ -57,6 +57,7 @@ type ProxyConfigResolver interface {
 type ProxyResourceResolver interface {
 	Sent(ctx context.Context, obj *model.ProxyResource) (*string, error)
 	Acked(ctx context.Context, obj *model.ProxyResource) (*string, error)
+	Causes(ctx context.Context, obj *model.ProxyResource) ([]model.ObjectRef, error)
 }
 type QueryResolver interface {
 	Hub(ctx context.Context) (model.Hub, error)
@@ -8693,6 +8694,38 @@ func (ec *executionContext) _ProxyResource_acked(ctx context.Context, field grap
 }
 func (ec *executionContext) fieldContext_ProxyResource_acked(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ProxyResource", field, true, true, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ProxyResource_causes(ctx context.Context, field graphql.CollectedField, obj *model.ProxyResource) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProxyResource_causes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ProxyResource().Causes(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.ObjectRef) graphql.Marshaler {
+			return ec.marshalNObjectRef2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRefᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProxyResource_causes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProxyResource",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ObjectRef(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ProxyResourceConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ProxyResourceConnection) (ret graphql.Marshaler) {
@@ -17594,6 +17627,44 @@ func (ec *executionContext) _ProxyResource(ctx context.Context, sel ast.Selectio
 				}()
 				res = ec._ProxyResource_acked(ctx, field, obj)
 				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "causes":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ProxyResource_causes(ctx, field, obj)
+				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/node"
@@ -46,4 +47,11 @@ func (b *builder) causedBy(o *federation.Object, hostOrFilter any) {
 	if b.causes != nil {
 		b.causes[hostOrFilter] = append(b.causes[hostOrFilter], o.Key)
 	}
+}
+
+// Concerns tells that resources for the facet can be made of the object. Whoever builds
+// for a gateway reads all Gateways, and makes something only of those that select it.
+func Concerns(o *federation.Object, f node.Facet) bool {
+	spec, is := o.Spec.(*networking.Gateway)
+	return !is || f.HasLabels(spec.GetSelector())
 }

@@ -1,0 +1,85 @@
+package xds
+
+import (
+	"slices"
+	"sync"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// madeFrom is what resources of a group were built from, by name.
+type madeFrom struct {
+	objects  map[string][]federation.ObjectKey
+	services map[string][]federation.ServiceKey
+}
+
+// causesIn finds the configuration objects of the snapshot that a resource of a group
+// was built from, as the status of an object counts them. It reads each group once, when
+// it is first needed, and does not wait for builds.
+func causesIn(latest *federation.Snapshot) func(of *group, name string) []federation.ObjectKey {
+	var mu sync.Mutex
+	read := map[*group]madeFrom{}
+	return func(of *group, name string) []federation.ObjectKey {
+		mu.Lock()
+		defer mu.Unlock()
+		from, known := read[of]
+		if !known {
+			from = madeFrom{of.index.objects.byResource(), of.index.services.byResource()}
+			read[of] = from
+		}
+		return from.causes(of, name, latest)
+	}
+}
+
+func (m madeFrom) causes(of *group, name string, latest *federation.Snapshot) []federation.ObjectKey {
+	var found []federation.ObjectKey
+	for _, key := range m.objects[name] {
+		if o, exists := latest.Object(key); exists && envoy.Concerns(o, of.facet) {
+			found = append(found, key)
+		}
+	}
+	if of.kind == envoy.ClusterType || of.kind == envoy.EndpointType {
+		for _, key := range m.services[name] {
+			if svc, exists := latest.Service(key); exists && envoy.StandsFor(name, of.facet, svc, latest) {
+				found = append(found, latest.ObjectsBehind(svc)...)
+			}
+		}
+	}
+	slices.SortFunc(found, federation.ObjectKey.Compare)
+	return slices.Compact(found)
+}
+
+// byResource returns the objects that each resource was built from.
+func (o *objectIndex) byResource() map[string][]federation.ObjectKey {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	found := map[string][]federation.ObjectKey{}
+	for key, names := range o.names {
+		for name := range names { // a resource and its parts
+			found[resourceOf(name)] = append(found[resourceOf(name)], key)
+		}
+	}
+	return found
+}
+
+// byResource returns the services that each resource was built from.
+func (x *serviceIndex) byResource() map[string][]federation.ServiceKey {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	found := map[string][]federation.ServiceKey{}
+	for key, names := range x.names {
+		for name := range names {
+			found[name] = append(found[name], key)
+		}
+	}
+	return found
+}
+
+// madeBy is the group that built the resource; nil: none did.
+func (r *resource) madeBy() *group {
+	if r == nil {
+		return nil
+	}
+	return r.home
+}
