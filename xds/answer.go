@@ -136,8 +136,8 @@ func (s *subscription) rollBack(r *resource) {
 	if len(s.refused) >= maxRefused {
 		clear(s.refused)
 	}
-	s.refused[r.hash] = struct{}{}
-	s.barred[r.name] = rejection{}
+	s.refused[r.hash] = s.sync.LastError
+	s.barred[r.name] = s.refusedWhole(r.name, s.sync.LastError)
 	e := s.slots.get(r.name)
 	if e.sent != r {
 		return

@@ -17,7 +17,7 @@ type blame struct {
 
 type causes struct {
 	of      *resource
-	objects []federation.ObjectKey
+	objects map[string][]federation.ObjectKey // by part
 }
 
 // maxCauses bounds the causes that are kept; maxRetired the groups without a
@@ -81,7 +81,7 @@ func (b *blame) forget(name string) {
 }
 
 // causes is part of source. It builds the resource once for all clients.
-func (g *group) causes(name string, parts []string) []federation.ObjectKey {
+func (g *group) causes(name string, parts []string) map[string][]federation.ObjectKey {
 	of, key := g.get(name), name+"\x00"+strings.Join(parts, "\x00")
 	g.mu.Lock()
 	snapshot := g.snapshot
@@ -104,4 +104,4 @@ func (g *group) causes(name string, parts []string) []federation.ObjectKey {
 func (*secretSource) accepted(string) *resource { return nil }
 
 // causes is part of source.
-func (*secretSource) causes(string, []string) []federation.ObjectKey { return nil }
+func (*secretSource) causes(string, []string) map[string][]federation.ObjectKey { return nil }

@@ -26,7 +26,7 @@ type builder struct {
 	validate   func(proto.Message) error
 	// assemble is build and validate for routes, out of parts.
 	assemble func(string, envoy.Facet, *federation.Reader, envoy.Parts) (*envoy.Assembled, []envoy.Reason, error)
-	causes   func(envoy.Type, string, envoy.Facet, *federation.Reader, []string) []federation.ObjectKey
+	causes   func(envoy.Type, string, envoy.Facet, *federation.Reader, []string) map[string][]federation.ObjectKey
 }
 
 var envoyBuilder = builder{envoy.ViewOf, envoy.Fixed, envoy.Contributes, envoy.ContributesByEndpoint, envoy.Speaks, envoy.Build, check.Resource, envoy.AssembleRoutes, envoy.Causes}

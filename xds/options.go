@@ -28,7 +28,9 @@ const (
 	UnknownType  Event = "unknown_type"  // request for a type that is not served
 	EmptyHeld    Event = "empty_held"    // an empty set waits for a second proof
 	Built        Event = "built"         // a resource was built, not found ready
-	BuildFailed  Event = "build_failed"  // a resource could not be built; its last good bytes stay
+	// UntracedRefusal: a proxy refuses a part of a resource that no object made.
+	UntracedRefusal Event = "untraced_refusal"
+	BuildFailed     Event = "build_failed" // a resource could not be built; its last good bytes stay
 	// SecretRefused: a name that is not the proxy's own was asked for, or on a
 	// stream that carries no secrets.
 	SecretRefused Event = "secret_refused"

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -29,6 +30,27 @@ func (st *stream) logEnd(err error) {
 		attrs = append(attrs, slog.Any("err", err))
 	}
 	st.server.crowd.Log(st.log, slog.LevelInfo, "proxy disconnected", attrs...)
+}
+
+// noteUntraced tells of parts that the proxy refuses and that no object made: no status of
+// an object says so (R05). While it is being found out what else it refuses, nothing is known.
+func (st *stream) noteUntraced(kind envoy.Type, now *fleet.Delivery) {
+	if now.Searches() {
+		return
+	}
+	known := st.untraced[kind]
+	delete(st.untraced, kind)
+	for title, text := range now.Untraced() {
+		if st.untraced[kind] == nil {
+			st.untraced[kind] = map[string]bool{}
+		}
+		st.untraced[kind][title] = true
+		if known[title] {
+			continue
+		}
+		st.server.options.Metrics.Count(UntracedRefusal, kind)
+		st.server.crowd.Log(st.log, slog.LevelWarn, "proxy rejected what no object made", slog.String("type", string(kind)), slog.String("name", title), slog.String("err", text))
+	}
 }
 
 // logNack writes what a proxy refused, and why.

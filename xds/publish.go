@@ -26,6 +26,7 @@ func (st *stream) publish() {
 		if before := st.published[kind]; before != nil && before.Equal(now) {
 			continue
 		}
+		st.noteUntraced(kind, now)
 		if changed == nil {
 			changed = map[string]*fleet.Delivery{}
 		}
@@ -100,7 +101,7 @@ func (s *subscription) numbered(states map[string]fleet.RolloutState) []fleet.Op
 	for _, name := range slices.Collect(maps.Keys(states)) {
 		if number, held := s.slots.names.find(name); held {
 			rejection, refused := s.barred[name]
-			all = append(all, fleet.OpenResource{Number: number, State: states[name], Refused: refused, Causes: rejection.objects, Searching: rejection.searching})
+			all = append(all, fleet.OpenResource{Number: number, State: states[name], Refused: refused, Parts: rejection.parts, Searching: rejection.searching})
 		}
 	}
 	slices.SortFunc(all, func(a, b fleet.OpenResource) int { return cmp.Compare(a.Number, b.Number) })

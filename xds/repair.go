@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -14,7 +14,7 @@ import (
 // tried, until one part alone is refused; what is accepted meanwhile stays. It is
 // part of a subscription.
 type repair struct {
-	refused map[formKey]struct{} // forms that the client does not accept
+	refused map[formKey]string   // forms that the client does not accept, and its words
 	held    []formKey            // forms that wait for those before them to be accepted, in order
 	waits   map[formKey]struct{} // the same
 	stride  int                  // how many of them come next
@@ -31,7 +31,7 @@ type formKey [16]byte
 const maxRounds = 200
 
 func newRepair() repair {
-	return repair{refused: map[formKey]struct{}{}, waits: map[formKey]struct{}{}}
+	return repair{refused: map[formKey]string{}, waits: map[formKey]struct{}{}}
 }
 
 func (r *repair) idle() bool { return len(r.refused) == 0 && len(r.held) == 0 }
@@ -43,8 +43,8 @@ func (r *repair) withholds(f envoy.Form) bool {
 }
 
 // narrow takes up that one or more of the forms, which are all that is new in
-// what was refused, are bad. known are forms that other clients refused.
-func (r *repair) narrow(forms []envoy.Form, known func(formKey) bool) {
+// what was refused with the text, are bad. known are forms that other clients refused.
+func (r *repair) narrow(forms []envoy.Form, text string, known func(formKey) bool) {
 	if len(r.held) == 0 {
 		r.rounds = 0
 	}
@@ -54,7 +54,7 @@ func (r *repair) narrow(forms []envoy.Form, known func(formKey) bool) {
 	r.last = fresh
 	if len(fresh) == 1 || repeats || r.rounds > maxRounds {
 		for _, form := range culprits(forms, repeats) {
-			r.refuse(form)
+			r.refuse(form, text)
 		}
 		r.stride = 1
 		return
@@ -91,11 +91,11 @@ func keysOf(forms []envoy.Form) []formKey {
 	return keys
 }
 
-func (r *repair) refuse(form formKey) {
+func (r *repair) refuse(form formKey, text string) {
 	if len(r.refused) >= maxRefused {
 		clear(r.refused)
 	}
-	r.refused[form] = struct{}{}
+	r.refused[form] = text
 	r.note(form)
 }
 
@@ -139,7 +139,7 @@ func (s *subscription) search(suspects []*resource) (whole []*resource) {
 	if len(fresh) == 0 {
 		return whole
 	}
-	s.repair.narrow(fresh, s.shared.isKnown)
+	s.repair.narrow(fresh, s.sync.LastError, s.shared.isKnown)
 	for form := range s.repair.refused {
 		s.shared.know(form)
 	}
@@ -200,7 +200,7 @@ func (s *subscription) permitted(r *resource, from source) *resource {
 	}
 	refused := rejection{searching: len(s.repair.held) > 0}
 	if !refused.searching {
-		refused.objects = from.causes(r.name, made.parts)
+		refused.parts = s.blamed(r.name, made.parts, from)
 	}
 	s.barred[r.name] = refused
 	if made.resource == nil {
@@ -209,10 +209,28 @@ func (s *subscription) permitted(r *resource, from source) *resource {
 	return made.resource
 }
 
-// rejection is why a name is barred: objects are those that made the parts that the
-// client refuses; none where that is not known.
+// rejection is why a name is barred: the parts that the client refuses.
 // searching: which parts they are is being found out.
 type rejection struct {
-	objects   []federation.ObjectKey
+	parts     []fleet.RefusedPart
 	searching bool
+}
+
+// blamed are the withheld forms of parts of the resource, with what they are made of.
+func (s *subscription) blamed(name string, forms []envoy.Form, from source) []fleet.RefusedPart {
+	names := make([]string, len(forms))
+	for i, form := range forms {
+		names[i] = form.Part
+	}
+	causes, parts := from.causes(name, names), make([]fleet.RefusedPart, len(forms))
+	for i, form := range forms {
+		parts[i] = fleet.RefusedPart{Title: envoy.PartTitle(s.kind, name, form.Part), Error: s.repair.refused[form.Digest], Objects: causes[form.Part]}
+	}
+	return parts
+}
+
+// refusedWhole is the rejection of a resource of which no part is known to be at fault.
+// Many objects share a resource with parts: then none of them is blamed.
+func (s *subscription) refusedWhole(name, text string) rejection {
+	return rejection{parts: []fleet.RefusedPart{{Title: envoy.PartTitle(s.kind, name, ""), Error: text, Whole: !envoy.HasParts(s.kind)}}}
 }

@@ -52,8 +52,10 @@ type stream struct {
 	told    map[envoy.Type]*slots // of the session, for others to look at
 
 	published map[envoy.Type]*fleet.Delivery
-	served    bool   // upTo is set
-	upTo      uint64 // version that was published
+	// untraced are the titles of what the proxy refuses and no object made, by type.
+	untraced map[envoy.Type]map[string]bool
+	served   bool   // upTo is set
+	upTo     uint64 // version that was published
 
 	connected time.Time // zero: the first request has not come
 
@@ -79,7 +81,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 	defer s.options.Traffic.Streams(protocolOf(delta), -1)
 	st := &stream{
 		server: s, grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1),
-		out: make(chan frame), written: make(chan error, 1), published: map[envoy.Type]*fleet.Delivery{}, told: map[envoy.Type]*slots{}, held: map[envoy.Type][]groupKey{},
+		out: make(chan frame), written: make(chan error, 1), published: map[envoy.Type]*fleet.Delivery{}, told: map[envoy.Type]*slots{}, untraced: map[envoy.Type]map[string]bool{}, held: map[envoy.Type][]groupKey{},
 		log: s.options.Logger, refused: map[string]struct{}{},
 	}
 	// The handler's return ends the gRPC stream, and with it both goroutines.

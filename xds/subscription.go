@@ -24,7 +24,7 @@ type source interface {
 	accepted(name string) *resource
 	// causes are the objects of which the parts of the resource are made, where that
 	// is known.
-	causes(name string, parts []string) []federation.ObjectKey
+	causes(name string, parts []string) map[string][]federation.ObjectKey
 }
 
 // cursor is a source and how far the subscription has read it.
@@ -85,7 +85,7 @@ type subscription struct {
 	inflight   []*flight // oldest first
 	lastNonce  string
 	lastSent   time.Time
-	refused    map[digest]struct{}  // content that the client refused
+	refused    map[digest]string    // content that the client refused, and its words
 	barred     map[string]rejection // names whose present content is refused: the type stays NACKED
 	nacked     bool                 // the last answer was a refusal
 	refusedAt  uint64               // snapshot of what was refused last
@@ -101,7 +101,7 @@ type subscription struct {
 func newSubscription(kind envoy.Type, delta bool, names *nameTable, of *account, shared *fallbacks) *subscription {
 	return &subscription{
 		kind: kind, delta: delta, slots: newSlots(names, of),
-		pending: map[string]want{}, refused: map[digest]struct{}{}, barred: map[string]rejection{},
+		pending: map[string]want{}, refused: map[digest]string{}, barred: map[string]rejection{},
 		sync: fleet.Sync{State: fleet.NotRequested}, repair: newRepair(), shared: shared,
 	}
 }
@@ -217,8 +217,8 @@ func (s *subscription) desired(name string) *resource {
 		if r == nil {
 			continue
 		}
-		if _, bad := s.refused[r.hash]; bad {
-			s.barred[name] = rejection{}
+		if text, bad := s.refused[r.hash]; bad {
+			s.barred[name] = s.refusedWhole(name, text)
 			return s.slots.get(name).acked
 		}
 		return s.permitted(r, c.source)

@@ -2,11 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -59,38 +55,7 @@ func (s statusOf) findings(snapshot *federation.Snapshot, proxies *fleet.Value, 
 	for _, r := range s.reasons(snapshot, key) {
 		found = append(found, apply.Finding{Code: r.Code, Severity: apply.Warning, Message: r.Message, Key: key, Related: r.Related})
 	}
-	return append(found, s.rejections(proxies, key)...)
-}
-
-// rejectedByProxy is the code of findings about what proxies refuse.
-const rejectedByProxy = "REJECTED_BY_PROXY"
-
-// shownRejections is how many proxies a finding names.
-const shownRejections = 3
-
-// rejections say which proxies reject the configuration from the object, and why: one
-// finding for each error.
-func (s statusOf) rejections(proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
-	affected := s.proxies.Object(proxies, key)
-	if affected.Refused == 0 {
-		return nil
-	}
-	nodes := map[string][]string{} // by answer
-	for p := range affected.Proxies() {
-		if p.State == fleet.Rejected && !p.Searching {
-			nodes[p.Error] = append(nodes[p.Error], p.NodeID)
-		}
-	}
-	var found []apply.Finding
-	for _, answer := range slices.Sorted(maps.Keys(nodes)) {
-		names := strings.Join(nodes[answer][:min(len(nodes[answer]), shownRejections)], ", ")
-		if more := len(nodes[answer]) - shownRejections; more > 0 {
-			names += fmt.Sprintf(" and %d more", more)
-		}
-		found = append(found, apply.Finding{Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: fmt.Sprintf(
-			"%s rejected the configuration from this object: %q; the last accepted form stays in use; correct the object", names, answer)})
-	}
-	return found
+	return append(found, s.rejections(snapshot, proxies, key)...)
 }
 
 // serviceFindings are those of a service of a registry, and of one that an object

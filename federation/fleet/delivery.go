@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"iter"
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
@@ -44,17 +45,55 @@ type Delivery struct {
 // OpenResource is a resource that a proxy does not have as it is now.
 type OpenResource struct {
 	Number  uint32
-	State   RolloutState           // Accepted, Delivered or Waiting: of what is sent in its stead, if it was refused
-	Refused bool                   // as it is now
-	Causes  []federation.ObjectKey // of what was refused; none: not known
+	State   RolloutState  // Accepted, Delivered or Waiting: of what is sent in its stead, if it was refused
+	Refused bool          // as it is now
+	Parts   []RefusedPart // that were refused; none while Searching
 	// Searching: which part of it is at fault is being found out, so that objects of other
 	// parts look refused, too.
 	Searching bool
 }
 
+// RefusedPart is what a proxy refuses: a virtual host, a filter chain, or a resource as
+// a whole.
+type RefusedPart struct {
+	Title   string // for people: what it is, and of which resource
+	Error   string // why, in the proxy's words, cut and escaped
+	Objects []federation.ObjectKey
+	// Whole: Objects are not known, because the part is the whole resource: all from which
+	// that was built.
+	Whole bool
+}
+
 // blames tells that the object may be why the proxy refused the resource.
 func (r OpenResource) blames(key federation.ObjectKey) bool {
-	return r.Refused && (len(r.Causes) == 0 || slices.Contains(r.Causes, key))
+	return r.Refused && (r.Searching || slices.ContainsFunc(r.Parts, func(p RefusedPart) bool { return p.madeOf(key) }))
+}
+
+func (p RefusedPart) madeOf(key federation.ObjectKey) bool {
+	return p.Whole || slices.Contains(p.Objects, key)
+}
+
+func (p RefusedPart) equal(o RefusedPart) bool {
+	return p.Title == o.Title && p.Error == o.Error && p.Whole == o.Whole && slices.Equal(p.Objects, o.Objects)
+}
+
+// Untraced yields the title and the error of parts that the proxy refuses and of which no
+// object is known that they were made of.
+func (d *Delivery) Untraced() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, r := range d.Open {
+			for _, p := range r.Parts {
+				if !p.Whole && len(p.Objects) == 0 && !yield(p.Title, p.Error) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Searches tells that the hub is finding out which part of some resource is at fault.
+func (d *Delivery) Searches() bool {
+	return slices.ContainsFunc(d.Open, func(r OpenResource) bool { return r.Searching })
 }
 
 // Equal tells that both say the same.
@@ -65,13 +104,7 @@ func (d *Delivery) Equal(o *Delivery) bool {
 }
 
 func (r OpenResource) equal(o OpenResource) bool {
-	return r.Number == o.Number && r.State == o.State && r.Refused == o.Refused && r.Searching == o.Searching && slices.Equal(r.Causes, o.Causes)
-}
-
-// searches tells that the hub is finding out which part of the resource is at fault.
-func (d *Delivery) searches(number uint32) bool {
-	at, open := d.find(number)
-	return open && d.Open[at].Searching
+	return r.Number == o.Number && r.State == o.State && r.Refused == o.Refused && r.Searching == o.Searching && slices.EqualFunc(r.Parts, o.Parts, RefusedPart.equal)
 }
 
 func (d *Delivery) find(number uint32) (at int, open bool) {
@@ -117,6 +150,7 @@ type Progress struct {
 	ProxyID
 	State RolloutState
 	Error string // why it rejected, in its words, cut and escaped
+	Part  string // what it rejected: the title of a RefusedPart
 	// Searching: it rejected, and whether the object is at fault is being found out.
 	Searching bool
 }

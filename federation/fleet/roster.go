@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"math/bits"
@@ -117,7 +118,7 @@ type Affected struct {
 	roster                                *roster
 	all, rejected, waiting, delivered     ordinals // each proxy may be in several
 	blamed                                ordinals // of rejected: the object is at fault
-	errors                                map[int]string
+	errors                                map[int]refusal
 	Accepted, Delivered, Waiting, Refused int // proxies, each counted once
 	// Visited is how many streams were looked at one by one.
 	Visited int
@@ -126,7 +127,7 @@ type Affected struct {
 // Affected tells how far proxies are with what was made of an object. A proxy that
 // has yet to find out what a change of the object means for it is Waiting.
 func (v *Value) Affected(q Question) Affected {
-	a := Affected{roster: v.roster(), errors: map[int]string{}}
+	a := Affected{roster: v.roster(), errors: map[int]refusal{}}
 	for _, built := range q.Built {
 		a.all = a.all.union(a.roster.wildcard[built.Group])
 	}
@@ -172,11 +173,7 @@ func (a *Affected) lacking(built Built, key federation.ObjectKey) {
 		for _, number := range built.Numbers {
 			switch m.delivery.stateOf(number, key) {
 			case Rejected:
-				a.rejected = a.rejected.with(m.proxy)
-				a.errors[m.proxy] = m.delivery.LastError
-				if !m.delivery.searches(number) {
-					a.blamed = a.blamed.with(m.proxy)
-				}
+				a.reject(m, number, key)
 			case Waiting:
 				a.waiting = a.waiting.with(m.proxy)
 			case Delivered:
@@ -186,12 +183,37 @@ func (a *Affected) lacking(built Built, key federation.ObjectKey) {
 	}
 }
 
+// refusal is what a proxy refused, and why.
+type refusal struct{ part, text string }
+
+// reject notes what the proxy refused of the resource because of the object.
+func (a *Affected) reject(m member, number uint32, key federation.ObjectKey) {
+	a.rejected = a.rejected.with(m.proxy)
+	at, _ := m.delivery.find(number)
+	open := m.delivery.Open[at]
+	if open.Searching {
+		if !a.blamed.has(m.proxy) {
+			a.errors[m.proxy] = refusal{text: m.delivery.LastError}
+		}
+		return
+	}
+	part := open.Parts[slices.IndexFunc(open.Parts, func(p RefusedPart) bool { return p.madeOf(key) })]
+	if known, is := a.errors[m.proxy]; !is || !a.blamed.has(m.proxy) || part.Title < known.part {
+		a.errors[m.proxy] = refusal{part.Title, cmp.Or(part.Error, m.delivery.LastError)}
+	}
+	a.blamed = a.blamed.with(m.proxy)
+}
+
 // refusing notes which of the proxies refuse one of the secrets.
 func (a *Affected) refusing(secrets []string) {
 	for _, m := range a.roster.refusing {
-		if a.all.has(m.proxy) && slices.ContainsFunc(m.delivery.RefusedSecrets, func(name string) bool { return slices.Contains(secrets, name) }) {
+		if !a.all.has(m.proxy) {
+			continue
+		}
+		at := slices.IndexFunc(m.delivery.RefusedSecrets, func(name string) bool { return slices.Contains(secrets, name) })
+		if at >= 0 {
 			a.rejected, a.blamed = a.rejected.with(m.proxy), a.blamed.with(m.proxy)
-			a.errors[m.proxy] = m.delivery.LastError
+			a.errors[m.proxy] = refusal{fmt.Sprintf("secret %q", m.delivery.RefusedSecrets[at]), m.delivery.LastError}
 		}
 	}
 }
@@ -203,7 +225,8 @@ func (a Affected) Proxies() iter.Seq[Progress] {
 			one := Progress{ProxyID: a.roster.proxies[at].key, State: Accepted}
 			switch {
 			case a.rejected.has(at):
-				one.State, one.Error, one.Searching = Rejected, a.errors[at], !a.blamed.has(at)
+				one.State, one.Searching = Rejected, !a.blamed.has(at)
+				one.Part, one.Error = a.errors[at].part, a.errors[at].text
 			case a.waiting.has(at):
 				one.State = Waiting
 			case a.delivered.has(at):

@@ -44,7 +44,7 @@ func newXDS(r *prometheus.Registry) *XDS {
 		nacks:    counter(r, "xds_nacks_total", "Responses that proxies refused.", "type"),
 		answers:  latency(r, "xds_ack_seconds", "Time from sending a response to the proxy's accepting it.", "type"),
 		built:    counter(r, "xds_resources_built_total", "Resources that were built, not found ready.", "type"),
-		events:   counter(r, "xds_events_total", "Rare events (stale_request, unknown_type, empty_held, build_failed, secret_refused, not_serving, reports_refused); the type is empty where none is meant.", "event", "type"),
+		events:   counter(r, "xds_events_total", "Rare events (stale_request, unknown_type, empty_held, build_failed, untraced_refusal, secret_refused, not_serving, reports_refused); the type is empty where none is meant.", "event", "type"),
 	}
 	m.zero()
 	return m
@@ -66,6 +66,7 @@ func (m *XDS) zero() {
 	zero(m.ended, []string{"too_much", "malformed", "too_slow", "denied"})
 	zero(m.events, []string{"stale_request", "build_failed"}, types)
 	zero(m.events, []string{"empty_held"}, []string{"CDS", "LDS"})
+	zero(m.events, []string{"untraced_refusal"}, []string{"LDS", "RDS"})
 	zero(m.events, []string{"secret_refused"}, []string{"SDS"})
 	zero(m.events, []string{"unknown_type", "stream_panic", "not_serving", "reports_refused"}, []string{""})
 }

@@ -43,10 +43,10 @@ func Forms(t resource.Type, body []byte) ([]Form, error) {
 
 // Fallback is the target with another form in place of each part whose form is
 // withheld: the one that was accepted before, else one that keeps requests from
-// going elsewhere, else none. It returns the names of these parts, too. A nil
+// going elsewhere, else none. It returns the forms that are withheld, too. A nil
 // message means that nothing of the target can be sent. Without an accepted
 // resource, accepted is nil.
-func Fallback(t resource.Type, target, accepted []byte, withheld func(Form) bool) (proto.Message, []string, error) {
+func Fallback(t resource.Type, target, accepted []byte, withheld func(Form) bool) (proto.Message, []Form, error) {
 	now, err := divide(t, target)
 	if err != nil {
 		return nil, nil, err
@@ -57,15 +57,15 @@ func Fallback(t resource.Type, target, accepted []byte, withheld func(Form) bool
 			return nil, nil, err
 		}
 	}
-	if withheld(formOf("", now.around)) {
-		return nil, []string{""}, nil
+	if around := formOf("", now.around); withheld(around) {
+		return nil, []Form{around}, nil
 	}
 	var kept []part
-	var missing []string
+	var missing []Form
 	for _, p := range now.parts {
 		form, isNew := p.form(before, withheld)
 		if !isNew {
-			missing = append(missing, p.name)
+			missing = append(missing, formOf(p.name, p.message))
 		}
 		if form != nil {
 			kept = append(kept, part{p.name, form})
@@ -145,8 +145,10 @@ const defaultChain = "default"
 
 // chainName is what a filter chain matches: within a listener it is unique.
 func chainName(chain *listenerv3.FilterChain) string {
-	return "filter chain {" + prototext.MarshalOptions{}.Format(chain.GetFilterChainMatch()) + "}"
+	return chainOpens + prototext.MarshalOptions{}.Format(chain.GetFilterChainMatch()) + chainCloses
 }
+
+const chainOpens, chainCloses = "filter chain {", "}"
 
 func formOf(name string, m proto.Message) Form {
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)

@@ -77,6 +77,9 @@ func (b *builder) gatewayListener(name string) *listenerv3.Listener {
 	}
 	if p.speech == gateway.SpeaksHTTP {
 		l.FilterChains = l.FilterChains[:1] // one route configuration for all
+		for _, s := range p.servers[1:] {
+			b.causedBy(s.object, l.FilterChains[0].Filters[0])
+		}
 	}
 	return l
 }

@@ -97,6 +97,7 @@ func (b *builder) gatewayHost(domain string, h *gatewayHost, p *gatewayPort) *ro
 			}
 		}
 	}
+	b.made(name, nil)
 	routes = append(routes, last...)
 	if len(routes) == 0 && !h.redirect {
 		return nil

@@ -29,6 +29,7 @@ func (b *builder) grpcRoutes(name string) proto.Message {
 		b.leaveOut(b.hostnameTaken(servedPort{service: h.service}, s))
 	}
 	routes := b.hostRoutes(h)
+	b.made(name, h.service)
 	if len(routes) == 0 {
 		return nil
 	}

@@ -67,6 +67,8 @@ func specOf(t fataler, kind string) proto.Message {
 		return &networking.DestinationRule{}
 	case "Gateway":
 		return &networking.Gateway{}
+	case "ServiceEntry":
+		return &networking.ServiceEntry{}
 	case "Sidecar":
 		return &networking.Sidecar{}
 	}
@@ -111,6 +113,8 @@ func indexOf(spec proto.Message) (names, labels []string) {
 			}
 		}
 		note(spec.GetWorkloadSelector().GetMatchLabels())
+	case *networking.ServiceEntry:
+		names = spec.GetHosts()
 	case *networking.Sidecar:
 		note(spec.GetWorkloadSelector().GetLabels())
 	case *networking.Gateway:

@@ -63,7 +63,7 @@ type builder struct {
 	// passages are the endpoints behind gateways, for Explain; else nil.
 	passages map[*federation.Endpoint]crowd
 	// causes are what virtual hosts and filters are made of, for Causes; else nil.
-	causes map[any][]federation.ObjectKey
+	causes *causes
 }
 
 func (b *builder) leaveOut(r resource.Reason) { b.reasons = append(b.reasons, r) }

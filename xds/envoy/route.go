@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
@@ -184,6 +183,7 @@ func (h *httpHost) name() string { return fmt.Sprintf("%s:%d", h.host, h.number)
 // virtualHost is nil where there are no routes or no name for them.
 func (b *builder) virtualHost(h *httpHost) *routev3.VirtualHost {
 	routes := b.hostRoutes(h)
+	b.made(h.name(), h.service)
 	if len(routes) == 0 || len(h.domains) == 0 {
 		return nil
 	}
@@ -195,6 +195,6 @@ func (b *builder) serviceRoute(h *httpHost) *routev3.Route {
 	to := cmp.Or(h.service, h.target)
 	route := resource.ForwardTo(resource.ClusterName(to.Key.Hostname, h.number))
 	route.GetRoute().RetryPolicy = virtualservice.RetryPolicy()
-	route.GetRoute().HashPolicy = destinationrule.HashPolicies(b.trafficPolicyFor(to, h.number, ""))
+	route.GetRoute().HashPolicy = b.hashPolicies(to, h.number, "")
 	return route
 }

@@ -10,7 +10,6 @@ import (
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	networking "istio.io/api/networking/v1"
 
-	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
@@ -61,8 +60,10 @@ func (b *builder) toService(p servedPort) *listenerv3.Filter {
 // tcpTo sends connections to a target as its policy says.
 func (b *builder) tcpTo(t target) *listenerv3.Filter {
 	proxy := resource.NewTCP(t.cluster())
-	destinationrule.ApplyTCP(proxy, b.trafficPolicyFor(t.service, t.port.Number, t.subset))
-	return resource.Filter(resource.TCPProxyFilter, proxy)
+	b.applyTCP(proxy, t)
+	f := resource.Filter(resource.TCPProxyFilter, proxy)
+	b.made(f, t.service)
+	return f
 }
 
 // connections compiles the routes for TLS if the port speaks it, and else those for
@@ -175,9 +176,10 @@ func (r *rule) tcpSplit(destinations []*networking.RouteDestination) *listenerv3
 		proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_WeightedClusters{WeightedClusters: &tcpproxyv3.TcpProxy_WeightedCluster{Clusters: shares}}
 	}
 	if first != nil {
-		destinationrule.ApplyTCP(proxy, r.trafficPolicyFor(first.service, first.port.Number, first.subset))
+		r.applyTCP(proxy, *first)
 	}
 	f := resource.Filter(resource.TCPProxyFilter, proxy)
 	r.causedBy(r.object, f)
+	r.made(f, nil)
 	return f
 }

@@ -10,7 +10,6 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
@@ -92,7 +91,7 @@ func (t target) cluster() string {
 
 // hashing is what of a request decides about its endpoint at the target.
 func (b *builder) hashing(t target) []*routev3.RouteAction_HashPolicy {
-	return destinationrule.HashPolicies(b.trafficPolicyFor(t.service, t.port.Number, t.subset))
+	return b.hashPolicies(t.service, t.port.Number, t.subset)
 }
 
 // target finds a destination; where it does not exist, missing says why. A
