@@ -29,6 +29,7 @@ type Deps struct {
 type Reader struct {
 	snapshot *Snapshot
 	deps     Deps
+	hidden   map[ObjectKey]bool // objects that do not exist for it
 }
 
 // Read begins a noted reading of the snapshot.
@@ -127,6 +128,9 @@ func (r *Reader) Settings() Settings {
 // Object is Snapshot.Object, noted.
 func (r *Reader) Object(key ObjectKey) (*Object, bool) {
 	r.deps.Objects[key] = true
+	if r.hidden[key] {
+		return nil, false
+	}
 	return r.snapshot.Object(key)
 }
 
@@ -166,6 +170,9 @@ func (r *Reader) ObjectsOf(kind Kind) iter.Seq[*Object] {
 func (r *Reader) noted(objects iter.Seq[*Object]) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		for o := range objects {
+			if r.hidden[o.Key] {
+				continue
+			}
 			r.deps.Objects[o.Key] = true
 			if !yield(o) {
 				return

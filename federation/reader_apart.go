@@ -1,7 +1,14 @@
 package federation
 
 // Apart begins another noted reading of the same snapshot.
-func (r *Reader) Apart() *Reader { return r.snapshot.Read() }
+func (r *Reader) Apart() *Reader { return r.snapshot.ReadWithout(r.hidden) }
+
+// ReadWithout begins a noted reading for which the objects do not exist.
+func (s *Snapshot) ReadWithout(hidden map[ObjectKey]bool) *Reader {
+	r := s.Read()
+	r.hidden = hidden
+	return r
+}
 
 // SelectObjects returns the objects of a kind that match, in the order of their
 // keys. Those that match are noted, and that another may come.
@@ -9,7 +16,7 @@ func (r *Reader) SelectObjects(kind Kind, match func(*Object) bool) []*Object {
 	r.deps.Sets[ObjectSet{kind, AllNamespaces}] = true
 	var found []*Object
 	for o := range r.snapshot.ObjectsOf(kind) {
-		if match(o) {
+		if !r.hidden[o.Key] && match(o) {
 			r.deps.Objects[o.Key] = true
 			found = append(found, o)
 		}

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
@@ -36,13 +37,17 @@ type built struct {
 	err      error
 	deps     federation.Deps
 	reasons  []envoy.Reason // about objects and services
+	faults   []envoy.Reason // about those because of which it cannot be built
 }
 
 // build changes nothing in the group unless its type is one with parts.
 func (g *group) build(name string) built {
 	reader := g.snapshot.Read()
 	r, reasons, err := g.buildOne(name, reader)
-	return built{r, err, reader.Deps(), aboutObjects(reasons)}
+	if err != nil {
+		return g.unbuilt(name, err)
+	}
+	return built{resource: r, deps: reader.Deps(), reasons: aboutObjects(reasons)}
 }
 
 func (g *group) take(name string, b built) {
@@ -59,6 +64,7 @@ func (g *group) take(name string, b built) {
 	}()
 	g.index.replace(name, c.deps, b.deps)
 	c.deps, c.dirty, c.err = b.deps, false, b.err
+	g.fault(name, b.faults)
 	if b.err != nil {
 		g.failed(g.kind, name, b.err)
 		return
@@ -77,7 +83,7 @@ func (g *group) take(name string, b built) {
 func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, reasons []envoy.Reason, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r, reasons, err = nil, nil, fmt.Errorf("building %s %q: panic: %v", g.kind, name, p)
+			r, reasons, err = nil, nil, fmt.Errorf("building %s %q: panic: %v\n%s", g.kind, name, p, debug.Stack())
 		}
 	}()
 	if g.kind == envoy.RouteType {

@@ -57,6 +57,7 @@ type group struct {
 	parts         partShelf
 	log           changeLog
 	blame         *blame
+	faults        map[string][]envoy.Reason // of what the hub cannot compute
 }
 
 // cell is a resource that somebody asked for.
@@ -73,7 +74,7 @@ func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	return &group{
 		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {},
 		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{}, speakers: map[federation.ObjectKey][]string{},
-		cells: map[string]*cell{}, index: newDependents(), parts: partShelf{}, blame: newBlame(),
+		cells: map[string]*cell{}, index: newDependents(), parts: partShelf{}, blame: newBlame(), faults: map[string][]envoy.Reason{},
 	}
 }
 
@@ -114,6 +115,9 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 // resync takes everything anew.
 func (g *group) resync() {
 	defer g.renumber(g.names)
+	for of := range g.faults {
+		g.fault(of, nil)
+	}
 	contributed, spoken := g.contributions, g.speakers
 	g.names, g.contributions, g.speakers = map[string]int{}, map[federation.ServiceKey][]string{}, map[federation.ObjectKey][]string{}
 	g.fixed = nil
@@ -167,7 +171,9 @@ func (g *group) contributeEndpoints(svc *federation.Service) {
 }
 
 func (g *group) replaceContribution(key federation.ServiceKey, svc *federation.Service) (before, now []string) {
-	if svc != nil {
+	if svc == nil {
+		g.fault(faultOfService(key), nil)
+	} else {
 		now = g.contributionOf(svc, g.contributions[key])
 	}
 	before = g.contributions[key]
@@ -226,6 +232,8 @@ func (g *group) hear(key federation.ObjectKey) {
 	var now []string
 	if o, ok := g.snapshot.Object(key); ok {
 		now = g.spokenOf(o, g.speakers[key])
+	} else {
+		g.fault(faultOfObject(key), nil)
 	}
 	hosts := slices.Concat(g.speakers[key], now)
 	g.listen(key, now)
@@ -283,6 +291,9 @@ func (g *group) close() {
 		g.reasoned(c.reasons, nil)
 		c.reasons = nil
 	}
+	for of := range g.faults {
+		g.fault(of, nil)
+	}
 	g.index.objects.close()
 	g.releaseNames(slices.Collect(maps.Keys(g.names))...)
 	g.table = nil
@@ -315,6 +326,7 @@ func (g *group) forget(name string) {
 		g.index.replace(name, c.deps, federation.Deps{})
 		g.parts.forget(name, &g.index)
 		g.reasoned(c.reasons, nil)
+		g.fault(name, nil)
 		if c.absent {
 			g.index.objects.setAbsent(name, false)
 		}

@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
 )
 
 // A panic is contained where it happens: what a group computes stays as it was, and only the object or service at fault is
@@ -18,30 +20,52 @@ import (
 
 // contributionOf returns the names that the service contributes; after a panic, those that it contributed before.
 func (g *group) contributionOf(svc *federation.Service, before []string) (names []string) {
-	defer g.contain(string(svc.Key.Hostname), func() { names = before })
+	defer g.contain(func() string { return faultOfService(svc.Key) }, func() []envoy.Reason {
+		names = before
+		return []envoy.Reason{g.faulty(envoy.Reason{Service: svc.Key})}
+	})
 	return g.make.contributes(g.kind, g.facet, svc, g.snapshot)
 }
 
 // spokenOf returns the hosts to whose services the object contributes; after a panic, those as before.
 func (g *group) spokenOf(o *federation.Object, before []string) (hosts []string) {
-	defer g.contain(fmt.Sprintf("%s %s/%s", o.Key.Kind, o.Key.Namespace, o.Key.Name), func() { hosts = before })
+	defer g.contain(func() string { return faultOfObject(o.Key) }, func() []envoy.Reason {
+		hosts = before
+		return []envoy.Reason{g.faulty(envoy.Reason{Cause: o.Key})}
+	})
 	return slices.Clone(g.make.speaks(o))
 }
 
 // fixedOf returns the names that no service contributes; after a panic, those as before.
 func (g *group) fixedOf(r *federation.Reader) (names []string) {
-	defer g.contain("names of no service", func() { names = g.lastFixed })
+	defer g.contain(func() string { return faultOfNames }, func() []envoy.Reason {
+		names = g.lastFixed
+		faults, _ := g.suspects(faultOfNames, func(r *federation.Reader) error {
+			g.make.fixed(g.kind, g.facet, r)
+			return nil
+		})
+		return faults
+	})
 	names = g.make.fixed(g.kind, g.facet, r)
 	g.lastFixed = names
 	return names
 }
 
-// contain reports a panic and has its caller fall back.
-func (g *group) contain(what string, fallBack func()) {
-	if p := recover(); p != nil {
-		g.failed(g.kind, what, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-		fallBack()
+// contain has its caller fall back after a panic, and reports that. Without a panic it
+// takes back what was reported.
+func (g *group) contain(of func() string, fallBack func() []envoy.Reason) {
+	p := recover()
+	if p == nil {
+		if len(g.faults) > 0 {
+			g.fault(of(), nil)
+		}
+		return
 	}
+	what := of()
+	stack := debug.Stack()
+	reasons := fallBack()
+	g.failed(g.kind, strings.Trim(what, faultSeparator), accused(fmt.Errorf("panic: %v\n%s", p, stack), reasons))
+	g.fault(what, reasons)
 }
 
 // viewAgain derives the view of the stream's node anew. After a panic the stream keeps the view that it has, and tries

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -42,10 +43,11 @@ func poisoned(where string, armed *atomic.Bool) *builder {
 		return envoy.Speaks(o)
 	}
 	made.build = func(t envoy.Type, name string, f envoy.Facet, r *federation.Reader) (proto.Message, []envoy.Reason, error) {
+		m, reasons, err := envoy.Build(t, name, f, r)
 		if name == cluster("poison") {
 			hurts("build")
 		}
-		return envoy.Build(t, name, f, r)
+		return m, reasons, err
 	}
 	return &made
 }
@@ -59,6 +61,10 @@ var poisonKinds = []string{
 func poisonObject(kind string) federation.Edit {
 	k := federation.ObjectKey{Group: "test", Kind: kind, Namespace: "shop", Name: "poison"}
 	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: {Key: k, Digest: kind}}}}
+}
+
+func goneObject(kind string) federation.Edit {
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Gone: []federation.ObjectKey{{Group: "test", Kind: kind, Namespace: "shop", Name: "poison"}}}}
 }
 
 // TestR12PoisonObjects: whatever a service or an object makes panic, streams that are open stay and get what concerns other
@@ -79,8 +85,23 @@ func TestR12PoisonObjects(t *testing.T) {
 			for _, kind := range poisonKinds {
 				h.writer.Update(poisonObject(kind))
 			}
-			h.set(service("poison", 1, 2), service("after", 1))
+			changed := service("poison", 1, 2)
+			changed.Set[key("poison")].Resolution = federation.DNSLB
+			h.set(changed, service("after", 1))
 			c.until(cluster("after"))
+			said := func() (found []envoy.Reason) {
+				switch kind, spoken := strings.CutPrefix(place, "speaks "); {
+				case spoken:
+					return h.server.Reasons(federation.ObjectKey{Group: "test", Kind: kind, Namespace: "shop", Name: "poison"})
+				case place == "contributes" || place == "build":
+					return h.server.ServiceReasons(key("poison"))
+				}
+				return nil
+			}
+			isSaid := strings.HasPrefix(place, "speaks ") || place == "contributes" || place == "build"
+			if found := said(); isSaid != (len(found) == 1 && found[0].Code == HubFault) {
+				t.Errorf("of the poison is said: %v", found)
+			}
 			fresh := h.client(xdstest.Options{Delta: true})
 			if place != "view" {
 				fresh.get(xdstest.Request{Type: xdstest.CDS})
@@ -92,7 +113,14 @@ func TestR12PoisonObjects(t *testing.T) {
 			}
 			armed.Store(false)
 			h.set(service("poison", 1, 2, 3), service("healed", 1))
-			c.until(cluster("healed"))
+			for _, kind := range poisonKinds {
+				h.writer.Update(goneObject(kind))
+			}
+			h.set(service("last", 1))
+			c.until(cluster("last"))
+			if found := said(); len(found) != 0 {
+				t.Errorf("when it is healed, %v", found)
+			}
 		})
 	}
 }

@@ -68,10 +68,11 @@ func fault(key federation.ObjectKey, cause any) federation.Problem {
 	}
 }
 
+func (o Options) log() *slog.Logger { return cmp.Or(o.Logger, slog.Default()) }
+
 // fault tells of a panic over an object.
 func (o Options) fault(key federation.ObjectKey, cause any) {
-	log := cmp.Or(o.Logger, slog.Default())
-	log.Error("setting an object aside: the hub panicked over it", slog.String("object", title(key)), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
+	o.log().Error("setting an object aside: the hub panicked over it", slog.String("object", title(key)), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
 }
 
 // hold decodes an object. One that cannot be decoded is set aside with a

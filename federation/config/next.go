@@ -231,11 +231,9 @@ func (h *held) services() []federation.ServiceKey {
 func (d *draft) settle(key federation.ServiceKey) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			service := federation.ObjectKey{Kind: "Service", Namespace: key.Namespace, Name: string(key.Hostname)}
-			d.base.options.fault(service, cause)
+			problems := d.derivationFault(key, cause)
 			at := serviceSortKey(key)
 			before, _ := d.found.Get(at)
-			problems := []federation.Problem{fault(service, cause)}
 			d.complain("service"+nul+at, before, problems)
 			d.found.Set(at, problems)
 		}
@@ -244,6 +242,9 @@ func (d *draft) settle(key federation.ServiceKey) {
 }
 
 func (d *draft) merge(key federation.ServiceKey) {
+	if d.base.options.PoisonService != nil {
+		d.base.options.PoisonService(key)
+	}
 	entries := members(&d.entries, key)
 	allocated := d.allocated(key)
 	free := d.unchosen(key, allocated)

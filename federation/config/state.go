@@ -22,6 +22,8 @@ type Options struct {
 	Logger *slog.Logger         // nil: slog's default
 	// Poison is called before an object is decoded; tests have it panic. nil: no test.
 	Poison func(federation.ObjectKey)
+	// PoisonService is the same for a service that objects define.
+	PoisonService func(federation.ServiceKey)
 }
 
 // State is the effective configuration, every object decoded once, as one

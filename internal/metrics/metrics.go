@@ -54,10 +54,17 @@ func (m *Metrics) Build(version, revision, goVersion string) {
 	m.build.WithLabelValues(version, revision, goVersion).Set(1)
 }
 
-// Handler answers /metrics. A failing collector is left out of the answer and does not fail it.
-func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+// Handler answers /metrics after it has called the functions, which measure what is not
+// counted as it happens. A failing collector is left out of the answer and does not fail it.
+func (m *Metrics) Handler(measure ...func()) http.Handler {
+	shown := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, now := range measure {
+			now()
+		}
+		shown.ServeHTTP(w, r)
 	})
 }
 

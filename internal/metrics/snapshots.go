@@ -11,7 +11,7 @@ type Snapshots struct {
 	version, services, endpoints, clusters prometheus.Gauge
 	next                                   prometheus.Observer
 	gateways, gatewaysSince                *prometheus.GaugeVec
-	refused, cutOff                        *prometheus.GaugeVec
+	refused, cutOff, quarantined           *prometheus.GaugeVec
 }
 
 // Network is what is known of a network's gateways.
@@ -40,6 +40,7 @@ func newSnapshots(r *prometheus.Registry) *Snapshots {
 		gateways:      gauge(r, "gateway_reachable", "Whether probes from a network reach a gateway of another one.", "network", "gateway", "observer"),
 		gatewaysSince: gauge(r, "gateway_verdict_since_timestamp_seconds", "Since when a gateway is, or is not, reachable from a network.", "network", "gateway", "observer"),
 		refused:       gauge(r, "network_gateways_refused", "Gateways of a network, or addresses of them, that are not used.", "network"),
+		quarantined:   gauge(r, "quarantined_objects", "Objects and services over which the hub panicked, or with which it cannot build what proxies get.", "kind"),
 		cutOff:        gauge(r, "network_cut_off", "Whether probes from a network reach no gateway of another one.", "network", "observer"),
 	}
 }
@@ -74,6 +75,11 @@ func oneIf(is bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// Quarantined says how many objects of the kind the hub panicked over.
+func (m *Snapshots) Quarantined(kind string, n int) {
+	m.quarantined.WithLabelValues(kind).Set(float64(n))
 }
 
 // Sizes says how much the latest snapshot holds.

@@ -93,7 +93,23 @@ type noACL struct{}
 func (*noACL) Error() string { return "consul answers 401: it has no ACLs" }
 
 // unreadable is an answer whose content cannot be used, for one service only.
-type unreadable struct{ msg string }
+type unreadable struct {
+	msg   string
+	fault bool // the hub panicked over it
+}
+
+// The codes of services whose answer cannot be used.
+const (
+	codeUnreadable = "UNREADABLE"
+	codeFault      = "HUB_FAULT"
+)
+
+func (u *unreadable) code() string {
+	if u.fault {
+		return codeFault
+	}
+	return codeUnreadable
+}
 
 func (u *unreadable) Error() string { return u.msg }
 

@@ -31,7 +31,7 @@ func TestR12PoisonServices(t *testing.T) {
 	heard.WaitPhase(t, federation.Ready)
 	faulty := func(v registrytest.View, name string) bool {
 		for _, p := range v.Problems {
-			if p.Object == "Service "+name && strings.Contains(p.Message, "a fault of the hub") {
+			if p.Code == codeFault && p.Object == "Service "+name && strings.Contains(p.Message, "a fault of the hub") {
 				return true
 			}
 		}

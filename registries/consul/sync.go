@@ -86,7 +86,7 @@ func (r *Registry) translated(t *translator, name string, entries []entry) (o *o
 		return o, nil
 	}
 	r.log.Error("leaving a service as it was: the hub panicked over it", "object", "Service "+plain(name), "panic", fmt.Sprint(hit.value), "stack", string(hit.stack))
-	return nil, &unreadable{fmt.Sprintf("the hub cannot process this service, which is a fault of the hub; report it with the stack in the hub's log (%.200v)", hit.value)}
+	return nil, &unreadable{fault: true, msg: fmt.Sprintf("the hub cannot process this service, which is a fault of the hub; report it with the stack in the hub's log (%.200v)", hit.value)}
 }
 
 // sync proves the source, reads everything and says it as one full edit. An
@@ -224,7 +224,7 @@ func (s *session) spoilt(known *offer, name string, odd *unreadable) *offer {
 	if known != nil {
 		*o = *known
 	}
-	o.problems = slices.DeleteFunc(slices.Clone(o.problems), func(p federation.Problem) bool { return p.Code == "UNREADABLE" })
-	o.problems = append(o.problems, federation.Problem{Code: "UNREADABLE", Object: "Service " + plain(name), Message: odd.msg + "; what was known of it is kept"})
+	o.problems = slices.DeleteFunc(slices.Clone(o.problems), func(p federation.Problem) bool { return p.Code == codeUnreadable || p.Code == codeFault })
+	o.problems = append(o.problems, federation.Problem{Code: odd.code(), Object: "Service " + plain(name), Message: odd.msg + "; what was known of it is kept"})
 	return o
 }

@@ -1,0 +1,174 @@
+package xds
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// HubFault is the code of a reason about an object or a service over which the hub
+// panicked, or with which it cannot build something. What was built before stays.
+const HubFault = "HUB_FAULT"
+
+// faultSeparator begins the names of faults that are not those of resources; it is in
+// the name of no resource.
+const faultSeparator = "\x00"
+
+const faultOfNames = faultSeparator + "names of no service"
+
+func faultOfService(key federation.ServiceKey) string {
+	return faultSeparator + "Service " + key.String()
+}
+func faultOfObject(key federation.ObjectKey) string { return faultSeparator + key.Title() }
+
+// fault replaces what is said of something that the hub cannot compute; none: it can.
+func (g *group) fault(of string, now []envoy.Reason) {
+	before := g.faults[of]
+	if len(before)+len(now) == 0 {
+		return
+	}
+	g.reasoned(before, now)
+	if delete(g.faults, of); len(now) > 0 {
+		g.faults[of] = now
+	}
+}
+
+var plurals = map[envoy.Type]string{
+	envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints", envoy.ListenerType: "listeners", envoy.RouteType: "routes",
+}
+
+// faulty is the reason with what it says.
+func (g *group) faulty(r envoy.Reason) envoy.Reason {
+	r.Code = HubFault
+	r.Message = fmt.Sprintf("the hub cannot build %s from this object, which is a fault of the hub: proxies keep what they have; report it with the stack in the hub's log",
+		plurals[g.kind])
+	return r
+}
+
+// accused is the error with the objects and services at fault.
+func accused(err error, faults []envoy.Reason) error {
+	var titles []string
+	for _, r := range faults {
+		for _, subject := range subjects(r) {
+			titles = append(titles, titleOf(subject))
+		}
+	}
+	if len(titles) == 0 {
+		return err
+	}
+	return fmt.Errorf("because of %s: %w", strings.Join(titles, ", "), err)
+}
+
+// titleOf names an object or a service as problems of clusters do.
+func titleOf(subject any) string {
+	switch key := subject.(type) {
+	case federation.ObjectKey:
+		return key.Title()
+	case federation.ServiceKey:
+		return "Service " + key.Namespace + "/" + string(key.Hostname)
+	}
+	return ""
+}
+
+// unbuilt is the outcome of a build that failed. What it depends on is what was read until
+// then: parts that could not be built noted nothing, and a change of what they read heals
+// them.
+func (g *group) unbuilt(name string, err error) built {
+	faults, deps := g.suspects(name, func(r *federation.Reader) error {
+		m, _, err := g.make.build(g.kind, name, g.facet, r)
+		if err != nil || m == nil {
+			return err
+		}
+		return g.make.validate(m)
+	})
+	if len(faults) == 0 && len(deps.Services) == 1 {
+		for key := range deps.Services {
+			faults = []envoy.Reason{g.faulty(envoy.Reason{Service: key})}
+		}
+	}
+	return built{err: accused(err, faults), deps: deps, faults: faults}
+}
+
+// maxSuspects bounds the objects that are blamed for one failure.
+const maxSuspects = 8
+
+// suspects finds the objects without which the computation succeeds, and what was read
+// with all of them. It computes again
+// about log2(n) times for each of them among n that were read, and only after a failure.
+func (g *group) suspects(of string, compute func(*federation.Reader) error) ([]envoy.Reason, federation.Deps) {
+	fails := func(hidden map[federation.ObjectKey]bool) (read federation.Deps, failed bool) {
+		r := g.snapshot.ReadWithout(hidden)
+		defer func() {
+			if recover() != nil {
+				read, failed = r.Deps(), true
+			}
+		}()
+		err := compute(r)
+		return r.Deps(), err != nil
+	}
+	read, _ := fails(nil)
+	known := map[federation.ObjectKey]bool{}
+	for _, r := range g.faults[of] {
+		known[r.Cause] = true
+	}
+	if _, still := fails(known); !still && len(known) > 0 {
+		return g.faults[of], read
+	}
+	return g.atFault(culpritsAmong(slices.SortedFunc(maps.Keys(read.Objects), federation.ObjectKey.Compare), func(hidden map[federation.ObjectKey]bool) bool {
+		_, failed := fails(hidden)
+		return failed
+	})), read
+}
+
+func (g *group) atFault(objects []federation.ObjectKey) []envoy.Reason {
+	var faults []envoy.Reason
+	for _, key := range objects {
+		faults = append(faults, g.faulty(envoy.Reason{Cause: key}))
+	}
+	return faults
+}
+
+// culpritsAmong are the candidates without which it does not fail; none where it fails
+// without all of them.
+func culpritsAmong(candidates []federation.ObjectKey, fails func(hidden map[federation.ObjectKey]bool) bool) []federation.ObjectKey {
+	var found []federation.ObjectKey
+	without := func(n int) map[federation.ObjectKey]bool {
+		hidden := map[federation.ObjectKey]bool{}
+		for _, key := range slices.Concat(found, candidates[:n]) {
+			hidden[key] = true
+		}
+		return hidden
+	}
+	for len(found) < maxSuspects && fails(without(0)) {
+		if fails(without(len(candidates))) {
+			return nil
+		}
+		n := sort.Search(len(candidates), func(n int) bool { return !fails(without(n)) })
+		found = append(found, candidates[n-1])
+	}
+	return found
+}
+
+// Faulty are the objects and services, by title, over which builders panic or with which
+// they cannot build something, as far as connected proxies are concerned.
+func (s *Server) Faulty() []string { return s.reasons.faulty() }
+
+func (s *reasons) faulty() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var titles []string
+	for subject, all := range s.of {
+		for r := range all {
+			if r.code == HubFault {
+				titles = append(titles, titleOf(subject))
+				break
+			}
+		}
+	}
+	return titles
+}
