@@ -45,7 +45,7 @@ func (q quarantine) measure() {
 		counted[kind] = 0
 	}
 	for _, kind := range q.kinds {
-		counted[kind.Kind.Name] = 0
+		counted[kind.Name] = 0
 	}
 	for o := range found {
 		kind, _, _ := strings.Cut(o.title, " ")
