@@ -39,10 +39,10 @@ func TestEveryProblemIsDocumented(t *testing.T) {
 		t.Fatalf("there are %d tables", len(of))
 	}
 	sameSet(t, "problems of any cluster", firstColumn(of[0]), slices.Concat(problemLiterals(t, "../federation"), problemLiterals(t, "../registries"), problemLiterals(t, "../cmd/isthmus")))
-	sameSet(t, "problems of Kubernetes", firstColumn(of[1]), slices.Concat(problemLiterals(t, "../registries/kubernetes"),
-		constants(t, "../registries/kubernetes", func(name, _ string) bool { return strings.HasPrefix(name, "code") })))
+	codes := func(name, _ string) bool { return strings.HasPrefix(name, "code") }
+	sameSet(t, "problems of Kubernetes", firstColumn(of[1]), slices.Concat(problemLiterals(t, "../registries/kubernetes"), constants(t, "../registries/kubernetes", codes)))
 	found := map[string]bool{}
-	for _, code := range problemLiterals(t, "../registries/consul") {
+	for _, code := range slices.Concat(problemLiterals(t, "../registries/consul"), constants(t, "../registries/consul", codes)) {
 		found[code] = true
 	}
 	calls(t, "../registries/consul", "ofService", func(args []ast.Expr) { found[text(args[0])] = true })
