@@ -73,6 +73,9 @@ func (s *Snapshot) ObjectsBehind(svc *Service) []ObjectKey {
 			}
 		}
 	}
+	if !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Shard.Selector.active() }) {
+		return found
+	}
 	for o := range s.ObjectsIn(Kind{Group: "networking.istio.io", Name: "WorkloadEntry"}, svc.Key.Namespace) {
 		if slices.Contains(s.ServicesFrom(o), svc) {
 			found = append(found, o.Key)

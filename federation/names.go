@@ -52,6 +52,9 @@ func (k ServiceKey) String() string {
 	return k.Namespace + "/" + string(k.Hostname)
 }
 
+// Title is how problems name the service, like "Service shop/web.example.com".
+func (k ServiceKey) Title() string { return "Service " + k.String() }
+
 // ShardKey names one registry's contribution.
 type ShardKey struct {
 	Cluster  ClusterID

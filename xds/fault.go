@@ -22,11 +22,11 @@ const faultSeparator = "\x00"
 const faultOfNames = faultSeparator + "names of no service"
 
 func faultOfService(key federation.ServiceKey) string {
-	return faultSeparator + "Service " + key.String()
+	return faultSeparator + key.Title()
 }
 func faultOfObject(key federation.ObjectKey) string { return faultSeparator + key.Title() }
 
-// fault replaces what is said of something that the hub cannot compute; none: it can.
+// fault replaces the reasons why the hub cannot compute something. Without reasons, it can.
 func (g *group) fault(of string, now []envoy.Reason) {
 	before := g.faults[of]
 	if len(before)+len(now) == 0 {
@@ -66,11 +66,8 @@ func accused(err error, faults []envoy.Reason) error {
 
 // titleOf names an object or a service as problems of clusters do.
 func titleOf(subject any) string {
-	switch key := subject.(type) {
-	case federation.ObjectKey:
+	if key, ok := subject.(interface{ Title() string }); ok {
 		return key.Title()
-	case federation.ServiceKey:
-		return "Service " + key.Namespace + "/" + string(key.Hostname)
 	}
 	return ""
 }

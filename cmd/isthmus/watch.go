@@ -8,7 +8,7 @@ import (
 	"isthmus.dev/isthmus/client"
 )
 
-// watcher shows the changes of one sort of things, as the hub's change feed has them.
+// watcher shows the changes of one resource type, as the hub's change feed reports them.
 type watcher struct {
 	*session
 	*getting

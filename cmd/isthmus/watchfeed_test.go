@@ -119,7 +119,7 @@ func (b *between) cursors() []string {
 const newNetwork = "apiVersion: isthmus.dev/v1\nkind: Network\nmetadata: {name: n9}\nspec: {gateways: [{address: 192.0.2.9}]}\n"
 
 // A watch reads its list once. After that, one subscription tells it everything that
-// it shows, of each sort of things: changes, status, counts and deletions.
+// it shows, for each resource type: changes, status, counts and deletions.
 func TestR44WatchAsksForChangesAlone(t *testing.T) {
 	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 // derivationFault names the objects from which the service is derived: which of them the
 // hub panicked over is not known.
 func (d *draft) derivationFault(key federation.ServiceKey, cause any) []federation.Problem {
-	service := federation.ObjectKey{Kind: "Service", Namespace: key.Namespace, Name: string(key.Hostname)}.Title()
+	service := key.Title()
 	var from []string
 	d.entries.WalkPrefix(memberSortKey(key, ""), func(at string, _ *external.Reading) bool {
 		from = append(from, title(federation.ObjectKey{Kind: ServiceEntryKind.Name, Namespace: key.Namespace, Name: at[strings.LastIndex(at, nul)+1:]}))

@@ -61,7 +61,7 @@ func ClusterDigest(of *federation.Cluster) Digest {
 	return digestOf("cluster", []any{of.ID, of.Spec, of.Identity, of.Status.Phase, of.Status.Message, of.Problems})
 }
 
-// CountedClusterDigest stands for the same and the numbers of services and endpoints.
+// CountedClusterDigest is ClusterDigest with the numbers of services and endpoints.
 func CountedClusterDigest(of *federation.Cluster) Digest {
 	return ClusterDigest(of).With(digestOf("counts", []any{of.ID, of.Services, of.Endpoints}))
 }

@@ -97,7 +97,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		c := &limitedConn{Conn: connection, listener: l, from: source.OfNet(connection.RemoteAddr())}
 		why, closed := l.enter(c)
 		if closed != nil {
-			_ = closed.Conn.Close() // whoever reads from it closes it again
+			_ = closed.Conn.Close() // its reader closes it again
 			l.refused(closed, why)
 		}
 		if closed != c {

@@ -31,7 +31,7 @@ type notes struct {
 }
 
 func notesOn(key federation.ObjectKey) *notes {
-	return &notes{object: key.Kind + " " + key.Namespace + "/" + key.Name}
+	return &notes{object: key.Title()}
 }
 
 func (n *notes) add(code, field, format string, args ...any) {
