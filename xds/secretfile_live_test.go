@@ -2,6 +2,8 @@ package xds
 
 import (
 	"bytes"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 )
 
@@ -50,9 +53,9 @@ func (e *edge) filesOf(tenant string) string {
 }
 
 // serves tells that the tenant's host answers over TLS.
-func (e *edge) serves(tenant, text string) func() error {
+func (e *edge) serves(tenant, text string, certificates ...tls.Certificate) func() error {
 	return func() error {
-		answer, err := e.ask(tenant + ".example.com")
+		answer, err := e.ask(tenant+".example.com", certificates...)
 		if err == nil && answer != "200 "+text {
 			err = fmt.Errorf("%s answers %s", tenant, answer)
 		}
@@ -112,4 +115,56 @@ func TestR28AnEnvoyStartsWithoutOneOfItsCertificateFiles(t *testing.T) {
 		}
 		e.envoy.Stop()
 	}
+}
+
+// mutualTLS asks clients for certificates of the credential's authorities.
+func mutualTLS(crl string) *networking.ServerTLSSettings {
+	tls := simpleTLS()
+	tls.Mode, tls.CaCrl = networking.ServerTLSSettings_MUTUAL, crl
+	return tls
+}
+
+// A list of revoked certificates that is missing is the matter of the Gateways that name
+// it. Others have the same credential; here it arrives after the listener.
+func TestR05AMissingRevocationListConcernsItsOwnGateways(t *testing.T) {
+	e := newEdge(t)
+	partner := e.authority.TLS(testbed.Subject{Name: "partner"}).Certificates[0]
+	former := e.authority.TLS(testbed.Subject{Name: "former"}).Certificates[0]
+	e.envoy.WriteFile("crl.pem", e.authority.Revoke(former.Leaf))
+	a, b, c := tenantKey("Gateway", "a"), tenantKey("Gateway", "b"), tenantKey("Gateway", "c")
+	e.objects(
+		tenantGateway("a", mutualTLS("/nowhere.pem")), answering("a", "a0"), tenantGateway("b", mutualTLS("")), answering("b", "b0"),
+		tenantGateway("c", mutualTLS(e.envoy.Dir+"/crl.pem")), answering("c", "c0"),
+	)
+	e.await("the listener", e.answered("a", "a0"))
+	e.rotate("one", "a.example.com", "b.example.com", "c.example.com")
+	e.await("the refusal to be shown", e.stands(a, fleet.Rejected))
+	for r := range e.server.Object(e.fleet.Latest(), a).Proxies() {
+		if !strings.Contains(r.Error, "/nowhere.pem") {
+			t.Errorf("the refusal says %q", r.Error)
+		}
+	}
+	for _, key := range []federation.ObjectKey{b, c} {
+		e.await(key.Name+" to be well", e.stands(key, fleet.Accepted))
+		e.await(key.Name+" to be served", e.serves(key.Name, key.Name+"0", partner))
+	}
+	if err := e.serves("b", "b0", former)(); err != nil {
+		t.Errorf("a certificate that b does not revoke: %v", err)
+	}
+	if err := e.serves("c", "c0", former)(); err == nil {
+		t.Error("a revoked certificate is accepted")
+	}
+	if err := e.serves("a", "a0", partner)(); err == nil {
+		t.Error("a host is served without the list that it asks for")
+	}
+	e.envoy.WriteFile("crl.pem", e.authority.Revoke(former.Leaf, partner.Leaf))
+	e.await("the new list to be in force", func() error {
+		if e.serves("c", "c0", partner)() == nil {
+			return errors.New("c still serves whom the list revokes")
+		}
+		return nil
+	})
+	e.objects(tenantGateway("a", mutualTLS("")))
+	e.await("a to be served", e.serves("a", "a0", partner))
+	e.await("a to be well", e.stands(a, fleet.Accepted))
 }

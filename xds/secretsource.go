@@ -198,8 +198,8 @@ func (s *secretSource) ref(name string) (SecretRef, bool) {
 			Cluster: s.node.Cluster, Namespace: s.node.Namespace, Workload: s.workload, Node: s.node.ID, Authorities: name == transport.OwnRoots,
 		}, s.workload != ""
 	}
-	credential, authorities, ok := transport.ParseSecretName(name)
-	return SecretRef{Cluster: s.node.Cluster, Namespace: s.node.Namespace, Name: credential, Authorities: authorities}, ok
+	meant, ok := transport.ParseSecretName(name)
+	return SecretRef{Cluster: s.node.Cluster, Namespace: s.node.Namespace, Name: meant.Credential, Authorities: meant.Authorities}, ok
 }
 
 func (s *secretSource) get(name string) *resource { return s.known[name] }

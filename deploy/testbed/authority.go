@@ -65,6 +65,22 @@ func (a *Authority) Issue(subject Subject) (cert, key []byte) {
 	return encode("CERTIFICATE", der), encodeKey(a.t, private)
 }
 
+// Revoke returns a list that revokes these certificates of the authority, in PEM.
+func (a *Authority) Revoke(certificates ...*x509.Certificate) []byte {
+	a.t.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(24 * time.Hour)}
+	for _, c := range certificates {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{
+			SerialNumber: c.SerialNumber, RevocationTime: list.ThisUpdate,
+		})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
+	if err != nil {
+		a.t.Fatalf("revoking certificates: %v", err)
+	}
+	return encode("X509 CRL", der)
+}
+
 // Pool returns the authority as the only root.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()

@@ -79,15 +79,16 @@ func TestGatewaysAreForRoutersWithTheLabels(t *testing.T) {
 // BX11: names are matched; what is no name of a secret is none.
 func TestBX11SecretNames(t *testing.T) {
 	for _, name := range []string{"web", "web.example.com", "a-1"} {
-		for _, authorities := range []bool{false, true} {
-			credential, ca, ok := transport.ParseSecretName(transport.SecretName(name, authorities))
-			if credential != name || ca != authorities || !ok {
-				t.Errorf("%s, authorities %t: read as %s, %t, %t", name, authorities, credential, ca, ok)
+		for _, want := range []transport.CredentialSecret{
+			{Credential: name}, {Credential: name, Authorities: true}, {Credential: name, Authorities: true, CRL: "/etc/a~b-cacert.crl"},
+		} {
+			if got, ok := transport.ParseSecretName(want.Name()); got != want || !ok {
+				t.Errorf("%s is read as %+v, %t", want.Name(), got, ok)
 			}
 		}
 	}
-	for _, name := range []string{"", "web", "kubernetes://", "kubernetes://../a", "kubernetes://a/b", "file:///etc/shadow", "kubernetes://..data", "kubernetes://-cacert", "kubernetes://A", "kubernetes://a\n", "kubernetes-gateway://a/b", "default", "ROOTCA"} {
-		if _, _, ok := transport.ParseSecretName(name); ok {
+	for _, name := range []string{"", "web", "kubernetes://", "kubernetes://../a", "kubernetes://a/b", "file:///etc/shadow", "kubernetes://..data", "kubernetes://-cacert", "kubernetes://A", "kubernetes://a\n", "kubernetes-gateway://a/b", "default", "ROOTCA", "kubernetes://web~/crl.pem", "kubernetes://web-cacert~", "kubernetes://~-cacert"} {
+		if _, ok := transport.ParseSecretName(name); ok {
 			t.Errorf("%q counts as the name of a secret", name)
 		}
 	}

@@ -30,20 +30,35 @@ const (
 // IsOwn tells that the name is that of a secret that every proxy has for itself.
 func IsOwn(name string) bool { return name == OwnCertificate || name == OwnRoots }
 
-// SecretName is how listeners refer to the certificate of a credential, or to
-// the authorities that belong to it.
-func SecretName(credential string, authorities bool) string {
-	if authorities {
-		credential += authoritySuffix
+// CredentialSecret is what listeners mean by the name of a secret of a credential.
+type CredentialSecret struct {
+	Credential  string
+	Authorities bool // those that belong to the credential, not its certificate
+	// CRL is the file on the proxy that revokes certificates of the authorities. It is
+	// in the name, so that a file that the proxy cannot read concerns those alone who
+	// name it: the authorities without it are another secret (ADR 0074).
+	CRL string
+}
+
+// Name is how listeners refer to the secret.
+func (s CredentialSecret) Name() string {
+	name := secretScheme + s.Credential
+	if s.Authorities {
+		name += authoritySuffix
 	}
-	return secretScheme + credential
+	if s.CRL != "" {
+		name += fileSeparator + s.CRL
+	}
+	return name
 }
 
 // ParseSecretName is the other way around; false: no listener refers so.
-func ParseSecretName(name string) (credential string, authorities, ok bool) {
-	credential, ok = strings.CutPrefix(name, secretScheme)
-	credential, authorities = strings.CutSuffix(credential, authoritySuffix)
-	return credential, authorities, ok && isCredential(credential)
+func ParseSecretName(name string) (s CredentialSecret, ok bool) {
+	rest, ok := strings.CutPrefix(name, secretScheme)
+	rest, crl, revokes := strings.Cut(rest, fileSeparator)
+	s.CRL = crl
+	s.Credential, s.Authorities = strings.CutSuffix(rest, authoritySuffix)
+	return s, ok && isCredential(s.Credential) && revokes == (crl != "") && (s.Authorities || !revokes)
 }
 
 // isCredential tells that the name may be that of a secret: no path, no scheme,
@@ -80,7 +95,11 @@ func (KeyMaterial) MarshalText() ([]byte, error) { return []byte(redacted), nil 
 // NewSecret is the secret as Envoy takes it.
 func NewSecret(name string, k KeyMaterial) *tlsv3.Secret {
 	if len(k.Key) == 0 {
-		return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{ValidationContext: k.validation()}}
+		check := k.validation()
+		if s, ok := ParseSecretName(name); ok && s.CRL != "" {
+			check.Crl = resource.FileSource(s.CRL)
+		}
+		return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{ValidationContext: check}}
 	}
 	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{
 		TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: resource.BytesSource(k.Chain), PrivateKey: resource.BytesSource(k.Key)},

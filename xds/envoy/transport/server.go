@@ -82,7 +82,7 @@ func setCertificates(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSe
 		return err
 	}
 	for _, name := range names {
-		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, fromSDS(SecretName(name, false)))
+		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, fromSDS(CredentialSecret{Credential: name}.Name()))
 	}
 	if len(names) > 0 {
 		return nil
@@ -140,9 +140,6 @@ func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSet
 	if err != nil {
 		return err
 	}
-	if crl := tls.GetCaCrl(); crl != "" && !IsFile(secret) {
-		check.Crl = resource.FileSource(crl)
-	}
 	common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 		DefaultValidationContext: check, ValidationContextSdsSecretConfig: fromSDS(secret),
 	}}
@@ -150,7 +147,7 @@ func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSet
 }
 
 // clientRoots names the secret with the authorities that sign the certificates of
-// callers.
+// callers, and with what they revoked.
 func clientRoots(tls *networking.ServerTLSSettings) (string, error) {
 	names, _ := credentials(tls)
 	authority := strings.TrimPrefix(tls.GetCaCertCredentialName(), secretScheme)
@@ -161,7 +158,11 @@ func clientRoots(tls *networking.ServerTLSSettings) (string, error) {
 		authority = names[0]
 	}
 	if authority != "" {
-		return SecretName(authority, true), nil
+		name := CredentialSecret{Credential: authority, Authorities: true, CRL: tls.GetCaCrl()}.Name()
+		if len(name) > maxFileSecret {
+			return "", fmt.Errorf(".caCrl: %q and the name of the credential are longer than %d bytes; use a shorter path", tls.GetCaCrl(), maxFileSecret)
+		}
+		return name, nil
 	}
 	if tls.GetCaCertificates() == "" {
 		return "", fmt.Errorf(".caCertificates: mode %s needs the authorities that sign callers' certificates", tls.GetMode())
