@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,4 +58,62 @@ func TestR11FailedCheckpointLeavesNothingAndStopsNobody(t *testing.T) {
 	})
 	slow.Store(false)
 	waitUntil(t, "a checkpoint once the store is fast again", func() bool { return counted.get(etcd.CountCheckpoints) > 0 })
+}
+
+// TestR11HangingCheckpointHoldsNobodyUp: while a checkpoint hangs in the middle of its
+// write, changes are made and followed, nothing more is staged, and orphans are
+// collected. Once it ends, checkpoints are made again.
+func TestR11HangingCheckpointHoldsNobodyUp(t *testing.T) {
+	s := opened(t, etcd.Options{})
+	writer := s.Config(etcd.ConfigOptions{})
+	o := eager()
+	counted := &counts{}
+	var later, hanging atomic.Int64
+	o.Meter, o.CheckpointRecords = counted, 2
+	o.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	reader := s.Config(o)
+	end := make(chan struct{})
+	reader.FailAt("publish", func() error {
+		hanging.Add(1)
+		<-end
+		return nil
+	})
+	heard, _ := configtest.Listen(t, reader)
+	release := sync.OnceFunc(func() { close(end) })
+	defer release() // before the follower is waited for
+	heard.WaitRevision(t, 0)
+	base := int64(0)
+	commit := func() {
+		t.Helper()
+		base = configtest.Must(t, writer, configtest.Set(base, configtest.Object("a", base)))
+		if codes := heard.WaitRevision(t, base).Codes(); codes != "" {
+			t.Fatalf("trouble %s at revision %d", codes, base)
+		}
+	}
+	for hanging.Load() == 0 {
+		commit()
+	}
+	for range 10 { // each of which asks for a checkpoint
+		commit()
+	}
+	if tries, left := hanging.Load(), staged(t, s); tries != 1 || left != 1 {
+		t.Errorf("%d checkpoints were begun, and %d transactions are staged, want 1 and 1", tries, left)
+	}
+	other := s.Config(etcd.ConfigOptions{})
+	other.StopAt("publish", 1, context.Canceled)
+	if _, err := other.Commit(t.Context(), configtest.Set(base, configtest.Object("a", "never"))); err == nil {
+		t.Fatal("the commit is not cut off")
+	}
+	// The own one is an orphan by then, too: whoever hangs for so long begins anew.
+	waitUntil(t, "the orphans to be collected", func() bool {
+		later.Add(int64(time.Minute))
+		return staged(t, s) == 0
+	})
+	commit()
+	release()
+	waitUntil(t, "a checkpoint once none hangs", func() bool {
+		later.Add(int64(time.Minute))
+		commit()
+		return counted.get(etcd.CountCheckpoints) > 0
+	})
 }

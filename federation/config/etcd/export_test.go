@@ -1,5 +1,12 @@
 package etcd
 
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+)
+
 // StopAt makes the n-th next step of that name fail with the error, as if the
 // process had ended there. It returns a channel that is closed then.
 func (c *Config) StopAt(name string, n int, err error) <-chan struct{} {
@@ -36,4 +43,33 @@ func (c *Config) FailAt(name string, f func() error) {
 		}
 		return f()
 	}
+}
+
+// AskMembers asks each member once how it is.
+func (c *Config) AskMembers(ctx context.Context) error {
+	members, err := c.members()
+	if err != nil {
+		return err
+	}
+	defer closeAll(members)
+	c.ask(ctx, members)
+	return ctx.Err()
+}
+
+// Link is a connection to a member.
+type Link struct{ *link }
+
+// Closed tells whether the hub closed it.
+func (l Link) Closed() bool { return errors.Is(l.Conn.SetDeadline(time.Time{}), net.ErrClosed) }
+
+// Links are the connections to a member.
+func (s *Store) Links(endpoint string) (all []Link) {
+	s.tries.mu.Lock()
+	defer s.tries.mu.Unlock()
+	for l := range s.tries.links {
+		if l.to == hostOf(endpoint) {
+			all = append(all, Link{l})
+		}
+	}
+	return all
 }

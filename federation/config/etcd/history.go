@@ -14,11 +14,14 @@ import (
 // Records is part of config.Log. A record that does not follow on the one below
 // it is an error: the history was altered.
 func (c *Config) Records(ctx context.Context, before int64, limit int) ([]config.Record, error) {
-	ctx, cancel := c.reading(ctx)
-	defer cancel()
 	if limit <= 0 {
 		return nil, nil
 	}
+	ctx, cancel, err := c.reading(ctx)
+	if err != nil {
+		return nil, fault("reading the history", err)
+	}
+	defer cancel()
 	end := clientv3.GetPrefixRangeEnd(logPrefix)
 	if before > 0 {
 		end = logKey(before)
@@ -72,7 +75,10 @@ func (c *Config) record(ctx context.Context, e logEntry) (*config.Record, error)
 
 // At is part of config.Log.
 func (c *Config) At(ctx context.Context, revision int64) ([]config.Object, error) {
-	ctx, cancel := c.reading(ctx)
+	ctx, cancel, err := c.reading(ctx)
+	if err != nil {
+		return nil, fault("reading the history", err)
+	}
 	defer cancel()
 	p, err := c.look(ctx)
 	if err != nil {

@@ -23,6 +23,7 @@ type member struct {
 	conn     *grpc.ClientConn
 	status   *clientv3.StatusResponse // its last answer; nil: none to the last question
 	err      error
+	took     time.Duration // until its answer came
 	missed   int       // questions without an answer, one after the other
 	since    time.Time // when the first of them was asked
 }
@@ -92,7 +93,14 @@ func (c *Config) ask(ctx context.Context, members []*member) {
 	defer cancel()
 	var asking sync.WaitGroup
 	for _, m := range members {
-		asking.Go(func() { m.status, m.err = c.statusOf(limited, m) })
+		asking.Go(func() {
+			began := time.Now()
+			m.status, m.err = c.statusOf(limited, m)
+			m.took = time.Since(began)
+			if m.err != nil && m.conn != nil && ctx.Err() == nil { // not because the hub stops
+				c.store.tries.hangUp(hostOf(m.endpoint), began)
+			}
+		})
 	}
 	asking.Wait()
 	if ctx.Err() != nil {
@@ -100,6 +108,20 @@ func (c *Config) ask(ctx context.Context, members []*member) {
 	}
 	for _, m := range members {
 		c.noteMember(m)
+	}
+	c.noteSilence(members)
+}
+
+// noteSilence notes how far the members are, or that none answers.
+func (c *Config) noteSilence(members []*member) {
+	farthest := time.Duration(0)
+	for _, m := range members {
+		if m.err == nil {
+			farthest = max(farthest, m.took)
+		}
+	}
+	if farthest > 0 {
+		c.roundTrip.Store(int64(farthest))
 	}
 	if slices.ContainsFunc(members, func(m *member) bool { return m.err == nil }) {
 		c.quiet.end()
@@ -112,11 +134,7 @@ func (c *Config) statusOf(ctx context.Context, m *member) (*clientv3.StatusRespo
 	if m.conn == nil {
 		return c.ownStatus(ctx)
 	}
-	began := time.Now()
 	answer, err := etcdserverpb.NewMaintenanceClient(m.conn).Status(ctx, &etcdserverpb.StatusRequest{}, grpc.WaitForReady(true))
-	if err != nil && ctx.Err() == nil {
-		c.store.tries.hangUp(hostOf(m.endpoint), began)
-	}
 	return (*clientv3.StatusResponse)(answer), err
 }
 

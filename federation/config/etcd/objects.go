@@ -86,8 +86,10 @@ type Config struct {
 	making     atomic.Pointer[transition] // the commit that is being made here; nil: none
 	checkpoint chan wanted
 	quiet      quiet
-	// step is called between the steps of a write with the name of the next one;
-	// for tests. An error stops the write there, as a crash would.
+	roundTrip  atomic.Int64 // to the member that answered last of all when they were last asked, in ns
+	// step is called between the steps of a write with the name of the next one, and
+	// before a read for people; for tests. An error stops the write there, as a crash
+	// would.
 	step func(name string) error
 }
 

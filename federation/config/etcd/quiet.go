@@ -38,14 +38,15 @@ func (q *quiet) end() {
 	q.until = time.Time{}
 }
 
-// reading returns a context that ends when the store is silent.
-func (q *quiet) reading(ctx context.Context, now time.Time) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// reading returns a context that ends when the store becomes silent, or an error
+// while it is.
+func (q *quiet) reading(ctx context.Context, now time.Time) (context.Context, func(), error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if now.Before(q.until) {
-		cancel(errQuiet)
+		return nil, nil, errQuiet
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	if q.reads == nil {
 		q.reads = map[*context.CancelCauseFunc]bool{}
 	}
@@ -55,23 +56,52 @@ func (q *quiet) reading(ctx context.Context, now time.Time) (context.Context, fu
 		defer q.mu.Unlock()
 		delete(q.reads, &cancel)
 		cancel(nil)
-	}
+	}, nil
 }
 
-// reading limits a read for people: it ends at once while the store is silent, and
-// when nothing was heard from any member for as long as a first try takes.
-func (c *Config) reading(ctx context.Context) (context.Context, context.CancelFunc) {
+// reading limits a read for people. While the store is silent it is an error, and
+// nothing is sent. A read that is under way ends when the store turns out to be silent.
+func (c *Config) reading(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	ctx, done, err := c.quiet.reading(ctx, c.o.Now())
+	if err != nil {
+		return nil, nil, err
+	}
 	ctx, cancel := c.within(ctx)
-	ctx, done := c.quiet.reading(ctx, c.o.Now())
-	began := time.Now()
-	listen := time.AfterFunc(tryFor, func() {
-		if t := c.store.tries; t != nil && t.silentSince(began) {
+	end := func() { cancel(); done() }
+	if err := c.step("read"); err != nil {
+		end()
+		return nil, nil, err
+	}
+	c.listen(ctx, time.Now(), looks)
+	return ctx, end, nil
+}
+
+// looks is how often in a row nothing may have come from any member before the store
+// counts as silent: one more than once, because a machine that stops for a moment
+// stops the members, too.
+const looks = 2
+
+// leastLook is for a store nearby, which answers in milliseconds.
+const leastLook = 125 * time.Millisecond
+
+// lookAfter is the time between two looks, some round trips to the member that is the
+// farthest away.
+func lookAfter(roundTrip time.Duration) time.Duration {
+	return min(max(leastLook, 3*roundTrip), tryFor/looks)
+}
+
+// listen says that the store is silent if nothing came from any member since the read
+// began. A member that runs confirms what it receives at once, however long it takes
+// to answer.
+func (c *Config) listen(read context.Context, began time.Time, left int) {
+	time.AfterFunc(lookAfter(time.Duration(c.roundTrip.Load())), func() {
+		t := c.store.tries
+		switch {
+		case t == nil || read.Err() != nil || !t.silentSince(began):
+		case left > 1:
+			c.listen(read, began, left-1)
+		default:
 			c.quiet.begin(c.o.Now().Add(quietFor))
 		}
 	})
-	return ctx, func() {
-		listen.Stop()
-		done()
-		cancel()
-	}
 }

@@ -20,17 +20,25 @@ func (c *Config) window() int64 { return c.o.Retain + c.o.CheckpointRecords }
 func (c *Config) History(ctx context.Context, key federation.ObjectKey) (config.ObjectHistory, error) {
 	s := c.newest.Load()
 	if s == nil {
-		ctx, cancel := c.reading(ctx)
-		defer cancel()
-		p, err := c.look(ctx)
-		if err == nil {
-			s, err = c.advance(ctx, p)
-		}
-		if err != nil {
+		var err error
+		if s, err = c.firstRead(ctx); err != nil {
 			return config.ObjectHistory{}, fault("reading the history", err)
 		}
 	}
 	return s.pasts.history(key, s.revision), nil
+}
+
+func (c *Config) firstRead(ctx context.Context) (*state, error) {
+	ctx, cancel, err := c.reading(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	p, err := c.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.advance(ctx, p)
 }
 
 // recall reads what was done to the objects of s: upon the newest checkpoint that

@@ -32,6 +32,7 @@ const (
 // repeat goes to another member at once.
 type tries struct {
 	deadline time.Duration // of the first try; 0: a single member, which alone can answer
+	heard    atomic.Int64  // when something last came from any member, in ns since 1970
 	mu       sync.Mutex
 	links    map[*link]bool
 }
@@ -130,7 +131,9 @@ func (t *tries) dial(ctx context.Context, address string) (net.Conn, error) {
 func (l *link) Read(data []byte) (int, error) {
 	n, err := l.Conn.Read(data)
 	if n > 0 {
-		l.heard.Store(time.Now().UnixNano())
+		now := time.Now().UnixNano()
+		l.heard.Store(now)
+		l.of.heard.Store(now)
 	}
 	return n, err
 }
@@ -162,17 +165,9 @@ func (l *link) hangUpIfSilent(since time.Time) {
 	}
 }
 
-// silentSince tells whether nothing came over any link since then.
-func (t *tries) silentSince(since time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for l := range t.links {
-		if l.heard.Load() >= since.UnixNano() {
-			return false
-		}
-	}
-	return true
-}
+// silentSince tells whether nothing came from any member since then. That a connection
+// was accepted does not count: the kernel of a frozen member does that.
+func (t *tries) silentSince(since time.Time) bool { return t.heard.Load() < since.UnixNano() }
 
 // hangUp closes the links to a member that were silent since then.
 func (t *tries) hangUp(address string, since time.Time) {
