@@ -24,8 +24,8 @@ type member struct {
 	status   *clientv3.StatusResponse // its last answer; nil: none to the last question
 	err      error
 	took     time.Duration // until its answer came
-	missed   int       // questions without an answer, one after the other
-	since    time.Time // when the first of them was asked
+	missed   int           // questions without an answer, one after the other
+	since    time.Time     // when the first of them was asked
 }
 
 // missedWhenDown is how many questions a member leaves unanswered before it is
