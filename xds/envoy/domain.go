@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -20,13 +21,13 @@ import (
 // would otherwise take over the calls of every namespace to its own web (R22).
 // spell writes a name for a port.
 func (b *builder) claimDomains(hosts []*httpHost, spell func(domain string, port uint16) []string) {
-	c := domainClaims{owners: map[string]*httpHost{}, own: map[string]*httpHost{}}
-	if foreign := func(h *httpHost) bool { return !b.isOwnHost(h) }; slices.ContainsFunc(hosts, foreign) {
-		for _, names := range []func(*httpHost) []string{b.ownFullNames, b.ownShortNames} {
+	c, n := domainClaims{owners: map[string]*httpHost{}, own: map[string]*httpHost{}}, hostNames{b.facet}
+	if foreign := func(h *httpHost) bool { return !n.isOwn(h) }; slices.ContainsFunc(hosts, foreign) {
+		for _, names := range []func(*httpHost) []string{n.ownFull, n.ownShort} {
 			eachDomain(hosts, names, spell, c.reserve)
 		}
 	}
-	for _, names := range []func(*httpHost) []string{fullNames, aliasNames, b.localVIPs, b.shortNames, b.shortAliases, b.podNames, b.foreignVIPs} {
+	for _, names := range []func(*httpHost) []string{fullNames, aliasNames, n.localVIPs, n.short, n.shortAliases, n.ofPods, n.foreignVIPs} {
 		eachDomain(hosts, names, spell, func(h *httpHost, domain string) { b.claim(c, h, domain) })
 	}
 }
@@ -59,25 +60,6 @@ func (c domainClaims) owner(domain string) *httpHost {
 	return cmp.Or(c.own[name], c.owners[name])
 }
 
-func (b *builder) ownFullNames(h *httpHost) []string {
-	if !b.isOwnHost(h) {
-		return nil
-	}
-	return fullNames(h)
-}
-
-func (b *builder) ownShortNames(h *httpHost) []string {
-	if !b.isOwnHost(h) {
-		return nil
-	}
-	return b.shortNames(h)
-}
-
-// isOwnHost tells that the host is a service of the proxy's namespace.
-func (b *builder) isOwnHost(h *httpHost) bool {
-	return h.service != nil && isOwn(h.service, b.facet.OwnNamespace())
-}
-
 func (b *builder) claim(c domainClaims, h *httpHost, domain string) {
 	name := strings.ToLower(domain)
 	owner := c.owner(domain)
@@ -91,6 +73,28 @@ func (b *builder) claim(c domainClaims, h *httpHost, domain string) {
 	}
 }
 
+// hostNames are the names under which callers of a facet know a host.
+type hostNames struct{ facet node.Facet }
+
+func (n hostNames) ownFull(h *httpHost) []string {
+	if !n.isOwn(h) {
+		return nil
+	}
+	return fullNames(h)
+}
+
+func (n hostNames) ownShort(h *httpHost) []string {
+	if !n.isOwn(h) {
+		return nil
+	}
+	return n.short(h)
+}
+
+// isOwn tells that the host is a service of the proxy's namespace.
+func (n hostNames) isOwn(h *httpHost) bool {
+	return h.service != nil && isOwn(h.service, n.facet.OwnNamespace())
+}
+
 func fullNames(h *httpHost) []string { return []string{string(h.host)} }
 
 func aliasNames(h *httpHost) []string {
@@ -101,22 +105,22 @@ func aliasNames(h *httpHost) []string {
 	return names
 }
 
-func (b *builder) shortAliases(h *httpHost) []string {
+func (n hostNames) shortAliases(h *httpHost) []string {
 	var names []string
 	for _, name := range h.aliases {
-		names = append(names, b.shortNamesOf(name)...)
+		names = append(names, n.shortOf(name)...)
 	}
 	return names
 }
 
-func (b *builder) shortNames(h *httpHost) []string { return b.shortNamesOf(h.host) }
+func (n hostNames) short(h *httpHost) []string { return n.shortOf(h.host) }
 
-// shortNamesOf are those that a resolver with the facet's domain as its search
+// shortOf are those that a resolver with the facet's domain as its search
 // list would find: what is before the domain, and on Kubernetes NAME.NS and
 // NAME.NS.svc within the same cluster domain. Without a domain every cluster
 // domain counts as the proxy's own.
-func (b *builder) shortNamesOf(name federation.Hostname) []string {
-	host, domain := string(name), b.facet.Domain
+func (n hostNames) shortOf(name federation.Hostname) []string {
+	host, domain := string(name), n.facet.Domain
 	if strings.HasPrefix(host, "*") {
 		return nil
 	}
@@ -134,35 +138,35 @@ func (b *builder) shortNamesOf(name federation.Hostname) []string {
 	return names
 }
 
-// podNames are those of the pods of a headless service, POD.NAME, for every name of
+// ofPods are those of the pods of a headless service, POD.NAME, for every name of
 // the service.
-func (b *builder) podNames(h *httpHost) []string {
+func (n hostNames) ofPods(h *httpHost) []string {
 	if h.service == nil || len(podDomains(h.service)) == 0 {
 		return nil
 	}
 	var names []string
-	for _, name := range append(fullNames(h), b.shortNames(h)...) {
+	for _, name := range append(fullNames(h), n.short(h)...) {
 		names = append(names, "*."+name)
 	}
 	return names
 }
 
-func (b *builder) localVIPs(h *httpHost) []string {
+func (n hostNames) localVIPs(h *httpHost) []string {
 	if h.service == nil {
 		return nil
 	}
-	vips, local := serviceVIPs(h.service, b.facet.Cluster)
+	vips, local := serviceVIPs(h.service, n.facet.Cluster)
 	if !local {
 		return nil
 	}
 	return hostsOf(vips)
 }
 
-func (b *builder) foreignVIPs(h *httpHost) []string {
+func (n hostNames) foreignVIPs(h *httpHost) []string {
 	if h.service == nil {
 		return nil
 	}
-	vips, local := serviceVIPs(h.service, b.facet.Cluster)
+	vips, local := serviceVIPs(h.service, n.facet.Cluster)
 	if local || h.service.Resolution == federation.Passthrough {
 		return nil
 	}

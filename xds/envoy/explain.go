@@ -130,7 +130,7 @@ func (e explainer) build(t resource.Type, p servedPort) *builder {
 		if !f.Offers() || !f.Covers(p.service) {
 			continue
 		}
-		b := &builder{facet: f, reader: e.snapshot.Read(), passages: map[*federation.Endpoint]crowd{}}
+		b := &builder{facet: f, reader: e.snapshot.Read(), passages: map[*federation.Endpoint]passage{}}
 		if m := b.offered(t, name); m != nil {
 			return b
 		}

@@ -43,15 +43,21 @@ func (b *builder) listener(name string) proto.Message {
 		l = b.proxyListener(name, b.facet.Port)
 	case b.facet.Scope == node.ScopeGateway:
 		l = b.gatewayListener(name)
-	case b.facet.Scope == node.ScopeOwn, b.facet.Scope == node.ScopePrivate:
-		l = b.ownListener(name)
 	case b.facet.Offers():
-		l = b.serviceListener(name)
+		l = b.offeredListener(name)
 	}
 	if l == nil {
 		return nil
 	}
 	return l
+}
+
+// offeredListener is that of services for a facet that stands for them.
+func (b *builder) offeredListener(name string) *listenerv3.Listener {
+	if b.facet.Scope == node.ScopeOwn || b.facet.Scope == node.ScopePrivate {
+		return b.ownListener(name)
+	}
+	return b.serviceListener(name)
 }
 
 // captureListener gets every captured outbound connection and hands it to the
@@ -133,13 +139,21 @@ func (b *builder) portListener(l *listenerv3.Listener, number uint16) *listenerv
 // portFilter routes the requests of a port on which any service speaks HTTP. TCP
 // services of that port keep their VIPs' own listeners.
 func (b *builder) portFilter(number uint16) *listenerv3.Filter {
+	if !b.speaksHTTP(number) {
+		return nil
+	}
+	return b.routedHTTP("outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
+}
+
+// speaksHTTP tells that any service speaks HTTP on the port.
+func (b *builder) speaksHTTP(number uint16) bool {
 	for group := range byHostname(b.reader.SpecsOnPort(number)) {
 		owner, _ := b.firstOwner(group, number)
 		if owner.service != nil && owner.port.Protocol.IsHTTP() {
-			return b.routedHTTP("outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // ownerAt is the service that owns the port of a VIP, where it is the facet's:

@@ -108,7 +108,7 @@ func (b *builder) ownListener(name string) *listenerv3.Listener {
 func (b *builder) sharedListener(name string) *listenerv3.Listener {
 	for _, f := range sharedWith(b.facet) {
 		other := &builder{facet: f, reader: b.reader}
-		if l, _ := other.listener(name).(*listenerv3.Listener); l != nil {
+		if l := other.offeredListener(name); l != nil {
 			return l
 		}
 	}

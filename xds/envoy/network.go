@@ -169,7 +169,7 @@ func (b *builder) notePassages(h horizon) {
 	}
 	for _, c := range h.behind {
 		for _, o := range c.offers {
-			b.passages[o.endpoint] = c
+			b.passages[o.endpoint] = passage{c.gateways, c.dead}
 		}
 	}
 }

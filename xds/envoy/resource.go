@@ -61,9 +61,15 @@ type builder struct {
 	reader  *federation.Reader
 	reasons []resource.Reason
 	// passages are the endpoints behind gateways, for Explain; else nil.
-	passages map[*federation.Endpoint]crowd
+	passages map[*federation.Endpoint]passage
 	// causes are what virtual hosts and filters are made of, for Causes; else nil.
 	causes *causes
+}
+
+// passage is the gateways through which an endpoint is reached.
+type passage struct {
+	gateways []federation.Gateway
+	dead     bool // probes reach none of the gateways
 }
 
 func (b *builder) leaveOut(r resource.Reason) { b.reasons = append(b.reasons, r) }

@@ -65,7 +65,7 @@ func (b *builder) planRoutes(name string) *routePlan {
 	}
 	only := []uint16{number}
 	hosts := b.httpHosts(b.reader.SpecsOnPort(number), func([]*federation.Service) []uint16 { return only })
-	if len(hosts) == 0 && b.portFilter(number) == nil {
+	if len(hosts) == 0 && !b.speaksHTTP(number) {
 		return nil
 	}
 	hosts = b.withRuledHosts(hosts, number)
@@ -89,7 +89,7 @@ func (b *builder) planProxy() *routePlan {
 	services := b.reader.Select(func(s *federation.Service) bool {
 		return b.facet.Covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP })
 	})
-	hosts := slices.DeleteFunc(b.httpHosts(slices.Values(services), portNumbers), b.needsDestination)
+	hosts := slices.DeleteFunc(b.httpHosts(slices.Values(services), portNumbers), func(h *httpHost) bool { return b.needsDestination(h) })
 	hosts = b.withRuledHosts(hosts, ruledPort)
 	b.claimDomains(hosts, func(domain string, port uint16) []string {
 		withPort := fmt.Sprintf("%s:%d", domain, port)
