@@ -8,8 +8,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/cluster"
+	"isthmus.dev/isthmus/xds/envoy/destination"
+	"isthmus.dev/isthmus/xds/envoy/endpoint"
+	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/proxyless"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/service"
 )
 
 // The codes of explanations that are no reasons of Build.
@@ -45,11 +51,11 @@ type explainer struct {
 
 // service explains the endpoints of one service.
 func (e explainer) service(s *federation.Service, port uint16) []federation.Explanation {
-	number, isTCP := tcpPort(s, port)
+	number, isTCP := service.TCPPort(s, port)
 	none := federation.Explanation{Via: federation.ViaNone}
-	owner := servedPort{}
+	owner := service.ServedPort{}
 	if isTCP {
-		owner, _ = firstOwner(e.snapshot.ByHostname(s.Key.Hostname), port, e.node.Namespace, e.sees)
+		owner, _ = service.FirstOwner(e.snapshot.ByHostname(s.Key.Hostname), port, e.node.Namespace, e.sees)
 	}
 	target, isAlias := e.snapshot.Read().AliasTarget(s, e.sees)
 	switch {
@@ -64,11 +70,11 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 		if o := node.SidecarOf(e.node, e.snapshot.Read(), e.snapshot.Mesh().Root()); o != nil {
 			none.Cause = o.Key
 		}
-	case owner.service != s:
-		r := hostnameTaken(owner, s, e.node.Namespace)
+	case owner.Service != s:
+		r := service.HostnameTaken(owner, s, e.node.Namespace)
 		none.Code, none.Message = r.Code, r.Message
 	default:
-		return e.built(servedPort{s, number})
+		return e.built(service.ServedPort{Service: s, Port: number})
 	}
 	return each(s, func(federation.Explanation) federation.Explanation { return none })
 }
@@ -93,25 +99,25 @@ func each(s *federation.Service, explain func(federation.Explanation) federation
 }
 
 // built explains what the proxy is given for the port.
-func (e explainer) built(p servedPort) []federation.Explanation {
-	b := e.build(resource.EndpointType, p)
-	if b == nil {
-		b = e.build(resource.ClusterType, p)
+func (e explainer) built(p service.ServedPort) []federation.Explanation {
+	v := e.build(resource.EndpointType, p)
+	if v == nil {
+		v = e.build(resource.ClusterType, p)
 	}
 	none := federation.Explanation{Via: federation.ViaNone, Code: ExplainedNotBuilt, Message: "the proxy has no cluster for the service"}
-	if b == nil {
-		return each(p.service, func(federation.Explanation) federation.Explanation { return none })
+	if v == nil {
+		return each(p.Service, func(federation.Explanation) federation.Explanation { return none })
 	}
 	left := map[*federation.Endpoint]resource.Reason{}
 	var refused *resource.Reason
-	for _, r := range slices.Backward(b.reasons) {
+	for _, r := range slices.Backward(v.Reasons) {
 		if r.Endpoint != nil {
 			left[r.Endpoint] = r
 		} else if r.Code == resource.ReasonTLS || r.Code == resource.ReasonSNIConflict {
 			refused = &r
 		}
 	}
-	return each(p.service, func(of federation.Explanation) federation.Explanation {
+	return each(p.Service, func(of federation.Explanation) federation.Explanation {
 		r, isLeft := left[of.Endpoint]
 		switch {
 		case isLeft:
@@ -119,55 +125,55 @@ func (e explainer) built(p servedPort) []federation.Explanation {
 		case refused != nil:
 			return federation.Explanation{Via: federation.ViaNone, Code: refused.Code, Message: refused.Message, Cause: refused.Cause}
 		}
-		return b.included(p, of)
+		return included(v, p, of)
 	})
 }
 
 // build makes the resource of the port that the proxy has; nil where it has none.
-func (e explainer) build(t resource.Type, p servedPort) *builder {
-	name := resource.ClusterName(p.service.Key.Hostname, p.port.Number)
+func (e explainer) build(t resource.Type, p service.ServedPort) *facet.View {
+	name := resource.ClusterName(p.Service.Key.Hostname, p.Port.Number)
 	for _, f := range e.view.Facets(t) {
-		if !f.Offers() || !f.Covers(p.service) {
+		if !f.Offers() || !f.Covers(p.Service) {
 			continue
 		}
-		b := &builder{facet: f, reader: e.snapshot.Read(), passages: map[*federation.Endpoint]passage{}}
-		if m := b.offered(t, name); m != nil {
-			return b
+		v := &facet.View{Facet: f, Reader: e.snapshot.Read(), Passages: map[*federation.Endpoint]facet.Passage{}}
+		if m := offered(v, t, name); m != nil {
+			return v
 		}
 	}
 	return nil
 }
 
 // offered is what Build makes for a facet that stands for services.
-func (b *builder) offered(t resource.Type, name string) (m proto.Message) {
+func offered(v *facet.View, t resource.Type, name string) (m proto.Message) {
 	switch {
-	case b.facet.GRPC:
-		m, _, _ = b.forGRPCClient(t, name)
+	case v.Facet.GRPC:
+		m, _, _ = proxyless.Build(v, t, name)
 	case t == resource.ClusterType:
-		m = b.cluster(name)
+		m = cluster.Build(v, name)
 	default:
-		m = b.assignment(name)
+		m = endpoint.Assignment(v, name)
 	}
 	return m
 }
 
 // included explains an endpoint to which the proxy sends.
-func (b *builder) included(p servedPort, of federation.Explanation) federation.Explanation {
+func included(v *facet.View, p service.ServedPort, of federation.Explanation) federation.Explanation {
 	out := federation.Explanation{Included: true, Via: federation.ViaDirect, Code: ExplainedDirect}
-	c, through := b.passages[of.Endpoint]
-	d, _ := b.destinationOf(resource.ClusterName(p.service.Key.Hostname, p.port.Number))
+	c, through := v.Passages[of.Endpoint]
+	d, _ := destination.Of(v, resource.ClusterName(p.Service.Key.Hostname, p.Port.Number))
 	switch {
 	case through:
-		out.Via, out.Code, out.Cause = federation.ViaGateway, ExplainedGateway, c.gateways[0].Cause.Object
-		out.Message = fmt.Sprintf("it is in network %s, and network %s enters there by %s", of.Endpoint.Network, b.network(), addressesOf(c.gateways))
-		if c.dead {
+		out.Via, out.Code, out.Cause = federation.ViaGateway, ExplainedGateway, c.Gateways[0].Cause.Object
+		out.Message = fmt.Sprintf("it is in network %s, and network %s enters there by %s", of.Endpoint.Network, v.Network(), addressesOf(c.Gateways))
+		if c.Dead {
 			out.Message += "; no probe reaches them, so that they are used where nothing else is left"
 		}
-	case d.service != nil && d.passthrough():
+	case d.Service != nil && d.Passthrough():
 		out.Code, out.Message = ExplainedPassthrough, "callers choose the endpoint by its address"
-	case !d.eds() || d.service.MeshExternal:
+	case !d.EDS() || d.Service.MeshExternal:
 		out.Message = "the service is called by the names or addresses of its endpoints, whatever their network"
-	case of.Endpoint.Network == b.network():
+	case of.Endpoint.Network == v.Network():
 		out.Message = fmt.Sprintf("it is in the proxy's own network %s", of.Endpoint.Network)
 	default:
 		out.Message = fmt.Sprintf("it is in network %s, which has no gateway and is sent to directly", of.Endpoint.Network)

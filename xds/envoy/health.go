@@ -13,12 +13,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/edge"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/snidnat"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
@@ -46,13 +46,13 @@ func ProbeNames(s *federation.Snapshot) map[federation.NetworkID][]string {
 		}
 	}
 	names := map[federation.NetworkID][]string{}
-	admitting := admittingServers(s)
+	admitting := edge.AdmittingServers(s)
 	for svc := range s.Services() {
 		if len(lacking) == 0 {
 			break
 		}
 		port, passed := firstPassed(svc)
-		if !passed || !node.IsPublic(svc) || !admitsAny(admitting, svc) {
+		if !passed || !node.IsPublic(svc) || !edge.AdmitsAny(admitting, svc) {
 			continue
 		}
 		for id := range networksTakingMutual(svc, port) {
@@ -68,32 +68,8 @@ func ProbeNames(s *federation.Snapshot) map[federation.NetworkID][]string {
 	return names
 }
 
-// admittingServers are the servers of Gateways by which connections of other
-// networks enter.
-func admittingServers(s *federation.Snapshot) []*gatewayServer {
-	var all []*gatewayServer
-	for o := range s.ObjectsOf(gateway.Kind) {
-		spec, ok := o.Spec.(*networking.Gateway)
-		if !ok {
-			continue
-		}
-		for _, server := range spec.GetServers() {
-			if server.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH {
-				all = append(all, &gatewayServer{object: o, spec: server, hosts: gateway.Hosts(server.GetHosts(), o.Key.Namespace)})
-			}
-		}
-	}
-	return all
-}
-
-// admitsAny is true where no Gateway is known: gateways of others than this hub
-// have theirs elsewhere.
-func admitsAny(servers []*gatewayServer, svc *federation.Service) bool {
-	return len(servers) == 0 || slices.ContainsFunc(servers, func(s *gatewayServer) bool { return s.admits(svc) })
-}
-
 func firstPassed(s *federation.Service) (federation.ServicePort, bool) {
-	i := slices.IndexFunc(s.Ports, func(p federation.ServicePort) bool { return passes(s, p) })
+	i := slices.IndexFunc(s.Ports, func(p federation.ServicePort) bool { return snidnat.Passes(s, p) })
 	if i < 0 {
 		return federation.ServicePort{}, false
 	}

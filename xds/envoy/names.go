@@ -2,14 +2,19 @@ package envoy
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"strconv"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destination"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/edge"
+	"isthmus.dev/isthmus/xds/envoy/headless"
 	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/proxyless"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/service"
+	"isthmus.dev/isthmus/xds/envoy/snidnat"
 )
 
 // Fixed returns the names that exist for everyone with this facet, whatever the
@@ -18,9 +23,9 @@ import (
 func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	switch {
 	case f.GRPC:
-		return grpcFixed(t, f, r)
+		return proxyless.Fixed(t, f, r)
 	case f.Scope == node.ScopeGateway:
-		return gatewayNames(t, f, r)
+		return edge.Names(t, f, r)
 	case t == resource.ClusterType && f.Scope == node.ScopeStatic:
 		return []string{resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster}
 	case t == resource.ListenerType && f.Scope == node.ScopeCapture:
@@ -28,9 +33,9 @@ func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	case t == resource.ListenerType && f.Scope == node.ScopeInbound:
 		return []string{resource.VirtualInbound}
 	case f.Scope == node.ScopePods:
-		return podNames(t, f, r)
+		return headless.Names(t, f, r)
 	case f.Scope == node.ScopePassed:
-		return passedPodNames(f, r)
+		return snidnat.PodNames(f, r)
 	case t == resource.ListenerType && f.Scope == node.ScopeNames:
 		return []string{resource.NamesListener}
 	case t == resource.ListenerType && f.Scope == node.ScopeHTTPProxy:
@@ -50,22 +55,22 @@ func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
 // before or contributes now must be built again, even if the name existed and
 // other services contribute it too: who wins a name may have changed.
 func Contributes(t resource.Type, f node.Facet, s *federation.Service, snapshot *federation.Snapshot) []string {
-	if !f.Covers(s) || !hasPlace(f, s, snapshot) {
+	if !f.Covers(s) || !service.HasPlace(f, s, snapshot) {
 		return nil
 	}
-	if f.Scope == node.ScopePrivate && node.IsPublic(s) && !mayDiffer(f, s.Key.Hostname, snapshot) {
+	if f.Scope == node.ScopePrivate && node.IsPublic(s) && !service.MayDiffer(f, s.Key.Hostname, snapshot) {
 		return nil // as everyone has it
 	}
-	if f.Balanced && !callersChoose(s, snapshot) {
+	if f.Balanced && !destination.CallersChoose(s, snapshot) {
 		return nil
 	}
 	if f.Scope == node.ScopePassed {
-		return passedNames(t, s, destinationrule.SubsetNames(s.Key.Hostname, snapshot))
+		return snidnat.Names(t, s, destinationrule.SubsetNames(s.Key.Hostname, snapshot))
 	}
 	var names []string
 	for _, p := range s.Ports {
 		if p.Protocol.Transport() == federation.TransportTCP {
-			names = appendNames(names, t, f, servedPort{s, p})
+			names = appendNames(names, t, f, service.ServedPort{Service: s, Port: p})
 		}
 	}
 	if isClusters := t == resource.ClusterType || t == resource.EndpointType; isClusters && f.Offers() {
@@ -78,7 +83,7 @@ func Contributes(t resource.Type, f node.Facet, s *federation.Service, snapshot 
 // ContributesByEndpoint tells that the names that exist because of the service
 // depend on its endpoints: listeners of a headless service are at its pods.
 func ContributesByEndpoint(t resource.Type, f node.Facet, s *federation.Service) bool {
-	return t == resource.ListenerType && f.Offers() && headless(s)
+	return t == resource.ListenerType && f.Offers() && service.IsHeadless(s)
 }
 
 // appendSubsets adds the names of the clusters' subsets, impossible ones excepted.
@@ -106,36 +111,30 @@ func Speaks(o *federation.Object) []string {
 	return nil
 }
 
-// servedPort is a TCP-based port of a service.
-type servedPort struct {
-	service *federation.Service
-	port    federation.ServicePort
-}
-
-func appendNames(names []string, t resource.Type, f node.Facet, p servedPort) []string {
-	reserved := p.port.Number == resource.OutboundPort || p.port.Number == resource.InboundPort
-	http := p.port.Protocol.IsHTTP()
+func appendNames(names []string, t resource.Type, f node.Facet, p service.ServedPort) []string {
+	reserved := p.Port.Number == resource.OutboundPort || p.Port.Number == resource.InboundPort
+	http := p.Port.Protocol.IsHTTP()
 	switch {
 	case f.GRPC:
-		return appendTargets(names, t, f, p)
+		return proxyless.AppendTargets(names, t, f, p)
 	case t == resource.ClusterType && f.Offers(),
-		t == resource.EndpointType && f.Offers() && (p.service.Resolution == federation.ClientSideLB || f.Balanced):
-		return append(names, resource.ClusterName(p.service.Key.Hostname, p.port.Number))
+		t == resource.EndpointType && f.Offers() && (p.Service.Resolution == federation.ClientSideLB || f.Balanced):
+		return append(names, resource.ClusterName(p.Service.Key.Hostname, p.Port.Number))
 	case t == resource.ListenerType && f.Offers() && http && !reserved:
-		return append(names, resource.WildcardListener(p.port.Number))
+		return append(names, resource.WildcardListener(p.Port.Number))
 	case t == resource.ListenerType && f.Offers() && !http:
-		if byServerName(p, f) && !reserved {
-			names = append(names, resource.WildcardListener(p.port.Number))
+		if service.ByServerName(p, f) && !reserved {
+			names = append(names, resource.WildcardListener(p.Port.Number))
 		}
-		for _, vip := range listenerVIPs(p.service, f) {
-			names = append(names, resource.VIPListener(vip, p.port.Number))
+		for _, vip := range service.ListenerVIPs(p.Service, f) {
+			names = append(names, resource.VIPListener(vip, p.Port.Number))
 		}
-		if len(rangesOf(p.service, f)) > 0 && !reserved {
-			names = append(names, resource.WildcardListener(p.port.Number))
+		if len(service.RangesOf(p.Service, f)) > 0 && !reserved {
+			names = append(names, resource.WildcardListener(p.Port.Number))
 		}
-		return appendPodListeners(names, f, p)
+		return headless.AppendPodListeners(names, f, p)
 	case t == resource.RouteType && f.Scope == node.ScopeRoutes && http && !reserved:
-		return append(names, strconv.Itoa(int(p.port.Number)))
+		return append(names, strconv.Itoa(int(p.Port.Number)))
 	case t == resource.RouteType && f.Scope == node.ScopeProxyRoutes: // a TCP service may own a hostname
 		return append(names, resource.HTTPProxyRoutes)
 	}
@@ -156,50 +155,4 @@ func Names(t resource.Type, f node.Facet, s *federation.Snapshot) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
-}
-
-// listenerVIPs are the addresses at which a proxy of the cluster catches the
-// service's TCP connections. A range has no listener of its own, see rangesOf, and
-// neither has a headless service, which has listeners at its pods. IPv6
-// addresses are for proxies that have one, allocated ones for proxies with DNS
-// capture: no other caller learns of them.
-func listenerVIPs(s *federation.Service, f node.Facet) []netip.Addr {
-	if callersDialPods(s) {
-		return nil
-	}
-	vips, local := serviceVIPs(s, f.Cluster)
-	if f.Automatic && !local && s.HasAutomaticVIPs() {
-		automatic := s.Key.AutomaticVIPs()
-		vips = append(vips, automatic[:]...)
-	}
-	return slices.DeleteFunc(vips, func(vip netip.Addr) bool {
-		return vip.Is6() && !f.IPv6 || federation.IsAllocatedVIP(vip) && !f.Automatic
-	})
-}
-
-// serviceVIPs returns the single addresses under which callers in the cluster
-// know the service, in the order of cluster and address: those of their own
-// cluster if it has the service, else those of every other. Without a cluster
-// all are foreign.
-func serviceVIPs(s *federation.Service, cluster federation.ClusterID) (vips []netip.Addr, local bool) {
-	if hasShard(s, cluster) {
-		return singleAddresses(nil, s.ClusterVIPs.Of(cluster)), true
-	}
-	for _, prefixes := range s.ClusterVIPs.All() {
-		vips = singleAddresses(vips, prefixes)
-	}
-	return vips, false
-}
-
-func hasShard(s *federation.Service, cluster federation.ClusterID) bool {
-	return slices.ContainsFunc(s.Endpoints, func(e federation.ShardEndpoints) bool { return e.Shard.Cluster == cluster })
-}
-
-func singleAddresses(to []netip.Addr, vips []netip.Prefix) []netip.Addr {
-	for _, vip := range vips {
-		if addr := vip.Addr().Unmap(); vip.IsSingleIP() && !addr.IsUnspecified() && addr.Zone() == "" && !slices.Contains(to, addr) {
-			to = append(to, addr)
-		}
-	}
-	return to
 }

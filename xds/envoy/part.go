@@ -11,8 +11,10 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/route"
 )
 
 // Part is a virtual host, checked and serialised, with all that it was made of.
@@ -44,39 +46,39 @@ type Assembled struct {
 // was read for a part in the part's. A nil result means that the name does not
 // exist.
 func AssembleRoutes(name string, f node.Facet, r *federation.Reader, parts Parts) (*Assembled, []resource.Reason, error) {
-	b := &builder{facet: f, reader: r}
+	v := facet.Open(f, r)
 	if f.Scope == node.ScopeGateway || f.GRPC {
-		return b.whole(name)
+		return whole(v, name)
 	}
-	plan := b.planRoutes(name)
+	plan := route.PlanFor(v, name)
 	if plan == nil {
-		return nil, b.reasons, nil
+		return nil, v.Reasons, nil
 	}
-	if err := check.Resource(plan.shell(nil)); err != nil {
+	if err := check.Resource(plan.Shell(nil)); err != nil {
 		return nil, nil, err
 	}
-	made, reasons := make([]*Part, len(plan.hosts)), len(b.reasons)
-	for i, h := range plan.hosts {
-		p, err := b.part(h, parts)
+	made, reasons := make([]*Part, len(plan.Hosts)), len(v.Reasons)
+	for i, h := range plan.Hosts {
+		p, err := partOf(v, h, parts)
 		if err != nil {
-			return nil, nil, fmt.Errorf("building the virtual host %s: %w", h.name(), err)
+			return nil, nil, fmt.Errorf("building the virtual host %s: %w", h.Name(), err)
 		}
 		made[i] = p
 		reasons += len(p.reasons)
 	}
-	b.reasons = slices.Grow(b.reasons, reasons-len(b.reasons))
+	v.Reasons = slices.Grow(v.Reasons, reasons-len(v.Reasons))
 	for _, p := range made {
-		b.reasons = append(b.reasons, p.reasons...)
+		v.Reasons = append(v.Reasons, p.reasons...)
 	}
-	a, err := plan.join(made)
-	return a, b.reasons, err
+	a, err := joinParts(plan, made)
+	return a, v.Reasons, err
 }
 
 // whole makes routes that have no parts.
-func (b *builder) whole(name string) (*Assembled, []resource.Reason, error) {
-	c, _ := b.routes(name).(*routev3.RouteConfiguration)
+func whole(v *facet.View, name string) (*Assembled, []resource.Reason, error) {
+	c, _ := routes(v, name).(*routev3.RouteConfiguration)
 	if c == nil {
-		return nil, b.reasons, nil
+		return nil, v.Reasons, nil
 	}
 	if err := check.Resource(c); err != nil {
 		return nil, nil, err
@@ -88,20 +90,20 @@ func (b *builder) whole(name string) (*Assembled, []resource.Reason, error) {
 	}
 	slices.Sort(a.Clusters)
 	a.Clusters = slices.Clip(slices.Compact(a.Clusters))
-	return a, b.reasons, err
+	return a, v.Reasons, err
 }
 
-// join puts serialised hosts where a whole configuration would have them.
-func (p *routePlan) join(parts []*Part) (*Assembled, error) {
-	around := p.shell(nil)
+// joinParts puts serialised hosts where a whole configuration would have them.
+func joinParts(p *route.Plan, parts []*Part) (*Assembled, error) {
+	around := p.Shell(nil)
 	around.Name = ""
 	rest, err := proto.MarshalOptions{Deterministic: true}.Marshal(around)
 	if err != nil {
-		return nil, fmt.Errorf("serialising the routes %s: %w", p.name, err)
+		return nil, fmt.Errorf("serialising the routes %s: %w", p.Name, err)
 	}
-	head := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), p.name)
+	head := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), p.Name)
 	size := len(head) + len(rest)
-	clusters := clustersOf(p.last)
+	clusters := clustersOf(p.Last)
 	for _, part := range parts {
 		size += len(part.bytes)
 		clusters = append(clusters, part.clusters...)
@@ -115,21 +117,21 @@ func (p *routePlan) join(parts []*Part) (*Assembled, error) {
 	return a, nil
 }
 
-// part makes the virtual host, or takes the one that is there.
-func (b *builder) part(h *httpHost, parts Parts) (*Part, error) {
-	given := strings.Join(h.domains, " ")
-	if h.service != nil {
-		given += "\n" + h.service.Key.String()
+// partOf makes the virtual host, or takes the one that is there.
+func partOf(v *facet.View, h *route.Host, parts Parts) (*Part, error) {
+	given := strings.Join(h.Domains, " ")
+	if h.Service != nil {
+		given += "\n" + h.Service.Key.String()
 	}
-	if p := parts.Part(h.name()); p != nil && p.given == given {
+	if p := parts.Part(h.Name()); p != nil && p.given == given {
 		return p, nil
 	}
-	own := &builder{facet: b.facet, reader: b.reader.Apart()}
-	if h.service != nil {
-		own.reader.Spec(h.service.Key)
+	own := facet.Open(v.Facet, v.Reader.Apart())
+	if h.Service != nil {
+		own.Reader.Spec(h.Service.Key)
 	}
 	p := &Part{given: given}
-	if host := own.virtualHost(h); host != nil {
+	if host := route.VirtualHost(own, h); host != nil {
 		if err := check.Part(host); err != nil {
 			return nil, err
 		}
@@ -140,8 +142,8 @@ func (b *builder) part(h *httpHost, parts Parts) (*Part, error) {
 		p.bytes = protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), body)
 		p.clusters = clustersOf(host)
 	}
-	p.reasons, p.Deps = own.reasons, own.reader.Deps()
-	parts.Keep(h.name(), p)
+	p.reasons, p.Deps = own.Reasons, own.Reader.Deps()
+	parts.Keep(h.Name(), p)
 	return p, nil
 }
 

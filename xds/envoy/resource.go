@@ -8,12 +8,21 @@ package envoy
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/cluster"
+	"isthmus.dev/isthmus/xds/envoy/edge"
+	"isthmus.dev/isthmus/xds/envoy/endpoint"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/headless"
 	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/proxyless"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/service"
+	"isthmus.dev/isthmus/xds/envoy/snidnat"
 )
 
 // Build makes the resource of that name for a facet. A nil message means that
@@ -23,53 +32,48 @@ import (
 // that it is for reading only. An error
 // means that the name or the type is not one that Facets and Names give.
 func Build(t resource.Type, name string, f node.Facet, r *federation.Reader) (proto.Message, []resource.Reason, error) {
-	b := builder{facet: f, reader: r}
+	v := facet.Open(f, r)
 	var m proto.Message
 	switch {
 	case f.GRPC:
-		return b.forGRPCClient(t, name)
+		return proxyless.Build(v, t, name)
 	case t == resource.ClusterType && f.Scope == node.ScopeStatic:
-		m = staticCluster(name, f.IPv6)
+		m = cluster.Static(name, f.IPv6)
 	case t == resource.ClusterType && f.Scope == node.ScopeGateway:
-		m = b.gatewayCluster(name)
+		m = edge.Cluster(v, name)
 	case t == resource.ClusterType && f.Scope == node.ScopePods:
-		m = b.podCluster(name)
+		m = headless.Cluster(v, name)
 	case t == resource.EndpointType && f.Scope == node.ScopePods:
-		m = b.podAssignment(name)
+		m = headless.Assignment(v, name)
 	case t == resource.ClusterType && f.Scope == node.ScopePassed:
-		m = b.passedCluster(name)
+		m = snidnat.Cluster(v, name)
 	case t == resource.EndpointType && f.Scope == node.ScopePassed:
-		m = b.passedAssignment(name)
+		m = snidnat.Assignment(v, name)
 	case t == resource.ClusterType && f.Offers():
-		m = b.cluster(name)
+		m = cluster.Build(v, name)
 	case t == resource.EndpointType && f.Offers():
-		m = b.assignment(name)
+		m = endpoint.Assignment(v, name)
 	case t == resource.ListenerType:
-		m = b.listener(name)
+		m = listener(v, name)
 	case t == resource.RouteType:
-		m = b.routes(name)
+		m = routes(v, name)
 	default:
 		return nil, nil, fmt.Errorf("building %s %q: facet %s has no resources of this type", t, name, f)
 	}
-	return m, b.reasons, nil
+	return m, v.Reasons, nil
 }
 
-// builder is one call of Build. Its methods return an untyped nil message where
-// the name does not exist.
-type builder struct {
-	facet   node.Facet
-	reader  *federation.Reader
-	reasons []resource.Reason
-	// passages are the endpoints behind gateways, for Explain; else nil.
-	passages map[*federation.Endpoint]passage
-	// causes are what virtual hosts and filters are made of, for Causes; else nil.
-	causes *causes
+// StandsFor tells that proxies of the facet get the resource, a cluster or its
+// endpoints, for the service and not for another one of its hostname.
+func StandsFor(name string, f node.Facet, s *federation.Service, in *federation.Snapshot) bool {
+	id, ok := resource.ParseClusterName(name)
+	if !ok {
+		id, ok = resource.ParseServerName(name)
+	}
+	if !ok {
+		return true // it has a name of its own, and was built from the service
+	}
+	v := facet.Open(f, in.Read())
+	owner, _ := service.OwnerAmong(v, in.ByHostname(s.Key.Hostname), id.Port)
+	return strings.EqualFold(string(id.Host), string(s.Key.Hostname)) && owner.Service == s
 }
-
-// passage is the gateways through which an endpoint is reached.
-type passage struct {
-	gateways []federation.Gateway
-	dead     bool // probes reach none of the gateways
-}
-
-func (b *builder) leaveOut(r resource.Reason) { b.reasons = append(b.reasons, r) }

@@ -1,0 +1,89 @@
+// Package destination says what the name of a cluster stands for: a port of a service
+// or of a subset, with the policy, the TLS and the server name of connections to it.
+package destination
+
+import (
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/service"
+)
+
+// Destination is what the name of a cluster stands for.
+type Destination struct {
+	service.ServedPort
+	Name   string
+	Subset string
+	Labels map[string]string // of its endpoints
+	Policy *networking.TrafficPolicy
+	Rules  []*federation.Object // that made the policy
+	// Identity tells that callers have an identity of the mesh; sni is what mutual
+	// TLS asks for, and taken whose name that is, if not the destination's.
+	Identity   bool
+	Agent      bool // it comes from Istio's agent
+	SNI, Taken string
+	balanced   bool // Envoy chooses the endpoint, whatever the service and the rules say
+}
+
+// Of finds what the name stands for; false where it is not this
+// facet's business, or there is no such subset.
+func Of(v *facet.View, name string) (Destination, bool) {
+	id, ok := resource.ParseClusterName(name)
+	if !ok {
+		return Destination{}, false
+	}
+	p, ok := service.OwnerOf(v, id)
+	if !ok || !ruledHere(v, p.Service) || service.IsAlias(v, p.Service) || v.Facet.Balanced && !CallersChoose(p.Service, v.Reader) {
+		return Destination{}, false
+	}
+	r := v.Ruling(p.Service)
+	subset, ok := r.Subset(id.Subset)
+	if !ok && id.Subset != "" {
+		return Destination{}, false
+	}
+	d := Destination{
+		ServedPort: p, Name: name, Subset: id.Subset, Labels: subset.GetLabels(),
+		Policy: r.PolicyOf(p.Port.Number, subset), Rules: r.Rules, Identity: v.Facet.Identity, Agent: v.Facet.Agent,
+		balanced: v.Facet.Balanced,
+	}
+	if d.Mutual() {
+		d.SNI, d.Taken = serverNameOf(v, d, r.Subsets)
+	}
+	if d.Passthrough() {
+		d.Taken = "" // the address decides where connections end, not the name that they ask for
+	}
+	return d, true
+}
+
+// ruledHere tells that the facet is the one that makes the service's clusters: a
+// facet of a namespace's own rules makes those only for which the namespace has
+// rules that others do not see.
+func ruledHere(v *facet.View, s *federation.Service) bool {
+	return v.Facet.Scope != node.ScopeOwn || destinationrule.Differ(s, v.Callers(), v.Reader)
+}
+
+// EDS tells that the destination's endpoints come by EDS.
+func (d Destination) EDS() bool {
+	known := d.Service.Resolution == federation.ClientSideLB || d.Service.Resolution == federation.Passthrough
+	return known && !d.Passthrough() && d.Refusal() == "" && d.Taken == ""
+}
+
+// Passthrough tells that callers choose the endpoint.
+func (d Destination) Passthrough() bool {
+	return !d.balanced && (d.Service.Resolution == federation.Passthrough ||
+		d.Policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH)
+}
+
+// CallersChoose tells that sidecars send to where the caller wanted, because the
+// service or a rule about it says so. Connections of a gateway were meant for the
+// gateway: it balances over the endpoints.
+func CallersChoose(s *federation.Service, in destinationrule.Objects) bool {
+	if s.Resolution == federation.Passthrough {
+		return true
+	}
+	return s.Resolution == federation.ClientSideLB && destinationrule.Any(s.Key.Hostname, in, destinationrule.LetsChoose)
+}

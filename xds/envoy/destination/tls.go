@@ -1,0 +1,61 @@
+package destination
+
+import (
+	"cmp"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
+)
+
+// Refusal says why nothing may be sent to the destination; empty: all is well.
+func (d Destination) Refusal() string {
+	if d.DemandsMutual() && !d.Mutual() {
+		return "tls.mode ISTIO_MUTUAL needs an identity of the mesh at both ends: the proxy needs IDENTITY_SOURCE in its metadata, and the service must be one of the mesh whose endpoints are known"
+	}
+	return destinationrule.RefusedTLS(d.Policy.GetTls())
+}
+
+// Refuse notes why nothing is sent to the destination.
+func Refuse(v *facet.View, d Destination, why string) {
+	v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + why + "; until then nothing is sent to " + d.Name})
+}
+
+// Server is the name for which connections ask, and the names of which the server's
+// certificate must have one: those of the rule, else those of the service. Without
+// HTTP there is no request whose host could take their place: there it is the
+// hostname of the service.
+func (d Destination) Server(http bool) transport.Server {
+	tls, host := d.Policy.GetTls(), string(d.Service.Key.Hostname)
+	sni, names := tls.GetSni(), tls.GetSubjectAltNames()
+	if sni == "" && !http && !strings.HasPrefix(host, "*") {
+		sni = host
+	}
+	if len(names) == 0 {
+		names = transport.DeclaredNames(d.Service)
+	}
+	if len(names) == 0 && !http {
+		names = []string{cmp.Or(sni, host)}
+	}
+	return transport.Server{Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: sni, Names: names}
+}
+
+// Mutual tells that connections to the destination are mutual TLS wherever the
+// endpoint takes it.
+func (d Destination) Mutual() bool {
+	return d.Identity && !d.Service.MeshExternal && (d.Policy.GetTls() == nil || d.DemandsMutual())
+}
+
+// DemandsMutual tells that the rules want mutual TLS of every endpoint.
+func (d Destination) DemandsMutual() bool {
+	return d.Policy.GetTls().GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL
+}
+
+// Client is the side of mutual TLS that calls the destination.
+func (d Destination) Client() transport.Client {
+	return transport.Client{Agent: d.Agent, Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: cmp.Or(d.Policy.GetTls().GetSni(), d.SNI)}
+}

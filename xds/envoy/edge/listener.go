@@ -1,0 +1,149 @@
+package edge
+
+import (
+	"net/netip"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/cluster"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/listener"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// Names are the names of the facet's resources; they depend on Gateways
+// alone.
+func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
+	v := facet.Open(f, r)
+	var names []string
+	for _, p := range ports(v) {
+		switch t {
+		case resource.ListenerType:
+			names = append(names, p.listener())
+		case resource.RouteType:
+			for _, s := range p.servers {
+				if s.routed(p.speech) {
+					names = append(names, p.routesName(s))
+				}
+			}
+		}
+	}
+	if t == resource.ClusterType && len(gateways(v)) > 0 {
+		names = append(names, resource.BlackHoleCluster)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Cluster is where a gateway sends what has no destination.
+func Cluster(v *facet.View, name string) proto.Message {
+	if name != resource.BlackHoleCluster || len(gateways(v)) == 0 {
+		return nil
+	}
+	return cluster.Empty(name)
+}
+
+// Listener is bound for real. Nil where nothing would take connections.
+func Listener(v *facet.View, name string) *listenerv3.Listener {
+	ports := ports(v)
+	i := slices.IndexFunc(ports, func(p *listenPort) bool { return p.listener() == name })
+	if i < 0 {
+		return nil
+	}
+	p := ports[i]
+	v.Reasons = append(v.Reasons, p.reasons...)
+	l := listener.New(name, p.bind.String(), p.number)
+	if v.Facet.IPv6 && p.bind == netip.IPv4Unspecified() {
+		listener.AlsoIPv6(l, p.number)
+	}
+	if p.speech == gateway.SpeaksTLS {
+		l.ListenerFilters = []*listenerv3.ListenerFilter{resource.TLSInspectorFilter()}
+	}
+	for _, s := range p.servers {
+		chains := serverChains(v, p, s)
+		for _, chain := range chains {
+			v.CausedBy(s.object, chain.Filters[0])
+		}
+		l.FilterChains = append(l.FilterChains, chains...)
+	}
+	if len(l.FilterChains) == 0 {
+		return nil
+	}
+	if p.speech == gateway.SpeaksHTTP {
+		l.FilterChains = l.FilterChains[:1] // one route configuration for all
+		for _, s := range p.servers[1:] {
+			v.CausedBy(s.object, l.FilterChains[0].Filters[0])
+		}
+	}
+	return l
+}
+
+// serverChains are what becomes of the connections of one server.
+func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChain {
+	switch {
+	case p.speech == gateway.SpeaksHTTP:
+		return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{gatewayHTTP(v, p.listener(), p.routesName(s))}}}
+	case p.speech == gateway.SpeaksTCP:
+		return withFilter(gatewayTCP(v, p, s))
+	case s.mode() == networking.ServerTLSSettings_PASSTHROUGH:
+		return passThrough(v, p, s)
+	case s.mode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH:
+		return passBySNI(v, p, s)
+	}
+	if s.err != nil {
+		v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Key, Message: s.title() + s.err.Error() + "; until then nothing listens for its hosts"})
+		return nil
+	}
+	var chains []*listenerv3.FilterChain
+	if s.routed(p.speech) {
+		chains = withFilter(gatewayHTTP(v, p.listener(), p.routesName(s)))
+	} else {
+		chains = withFilter(gatewayTCP(v, p, s))
+	}
+	for _, chain := range chains {
+		chain.FilterChainMatch = forServers(s.names)
+		chain.TransportSocket = s.socket
+		if s.mode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
+			chain.TransportSocket = meshSocket(v, s)
+		}
+	}
+	return chains
+}
+
+func withFilter(f *listenerv3.Filter) []*listenerv3.FilterChain {
+	if f == nil {
+		return nil
+	}
+	return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{f}}}
+}
+
+// forServers matches TLS connections for any of the names.
+func forServers(names []string) *listenerv3.FilterChainMatch {
+	match := &listenerv3.FilterChainMatch{TransportProtocol: "tls"}
+	if !slices.Contains(names, "*") {
+		match.ServerNames = names
+	}
+	return match
+}
+
+// gatewayHTTP is at the edge of the mesh: what callers say of where they come
+// from and of their certificates is not trusted.
+func gatewayHTTP(v *facet.View, statPrefix, routes string) *listenerv3.Filter {
+	m := listener.NewRoutedHTTP(v, statPrefix, routes)
+	m.UseRemoteAddress = wrapperspb.Bool(true)
+	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
+	m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
+		Subject: wrapperspb.Bool(true), Uri: true, Dns: true,
+	}
+	m.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{MaxConcurrentStreams: wrapperspb.UInt32(100)}
+	return resource.Filter(resource.HTTPFilter, m)
+}

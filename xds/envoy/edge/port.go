@@ -1,0 +1,142 @@
+// Package edge makes what gateways listen for, and where they send it, of the Gateways
+// that select them.
+package edge
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
+)
+
+// listenPort is an address and port at which the facet's proxies listen, with
+// the servers of all Gateways that are for it, the oldest first.
+type listenPort struct {
+	bind    netip.Addr
+	number  uint16
+	facet   node.Facet
+	speech  gateway.Speech
+	servers []*Server
+	passed  map[string]bool   // names of servers whose connections are passed through
+	reasons []resource.Reason // why servers of the port are not there
+}
+
+// ports finds what the facet's proxies are to listen at. Gateways of any
+// namespace select them, as Istio's do.
+func ports(v *facet.View) []*listenPort {
+	var ports []*listenPort
+	for _, o := range gateways(v) {
+		for i, spec := range o.Spec.(*networking.Gateway).GetServers() {
+			s := &Server{object: o, spec: spec, field: fmt.Sprintf("servers[%d]", i), hosts: gateway.Hosts(spec.GetHosts(), o.Key.Namespace)}
+			bind, err := gateway.Bind(spec)
+			if number := spec.GetPort().GetNumber(); err == nil && number > 0 && number < 1<<16 {
+				ports = addServer(ports, s, &listenPort{bind: bind, number: v.Facet.ListensAt(uint16(number)), facet: v.Facet, passed: map[string]bool{}})
+			}
+		}
+	}
+	return ports
+}
+
+// gateways are those that select the facet's proxies, the oldest first.
+func gateways(v *facet.View) []*federation.Object {
+	var found []*federation.Object
+	for o := range v.Reader.ObjectsOf(gateway.Kind) {
+		if spec, ok := o.Spec.(*networking.Gateway); ok && v.Facet.HasLabels(spec.GetSelector()) {
+			found = append(found, o)
+		}
+	}
+	slices.SortFunc(found, (*federation.Object).CompareAge)
+	return found
+}
+
+// addServer gives the server its place among the others of its port. Of servers
+// that cannot share the port, the first has it.
+func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
+	i := slices.IndexFunc(ports, func(p *listenPort) bool { return p.bind == at.bind && p.number == at.number })
+	if i < 0 {
+		i, ports = len(ports), append(ports, at)
+	}
+	p := ports[i]
+	how, why := gateway.SpeechOf(s.spec)
+	switch {
+	case why != "":
+		p.leaveOut(s, resource.ReasonInvalidRule, why)
+	case len(p.servers) > 0 && p.speech != how:
+		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.speech, p.servers[0].title(), how))
+	case how == gateway.SpeaksTCP && len(p.servers) > 0:
+		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart", p.number, p.servers[0].title()))
+	case how == gateway.SpeaksTLS && !p.claimNames(s):
+	default:
+		p.speech, p.servers = how, append(p.servers, s)
+		if how == gateway.SpeaksTLS && !gateway.PassesOn(s.spec) {
+			s.socket, s.err = transport.ServerTLS(s.spec.GetTls(), p.facet.Identity, s.routed(gateway.SpeaksTLS))
+		}
+	}
+	return ports
+}
+
+// claimNames gives a server of TLS the names that no server before it has; false
+// where none is left.
+func (p *listenPort) claimNames(s *Server) bool {
+	var left []gateway.Host
+	for _, h := range s.hosts {
+		if h.Name != "*" && !resource.IsServerName(h.Name) {
+			p.leaveOut(s, resource.ReasonInvalidRule, fmt.Sprintf("TLS cannot ask for %q; use a name or a wildcard for its first part", h.Name))
+			continue
+		}
+		if owner := p.ownerOf(h.Name); owner != nil {
+			p.losesTo(owner, s, fmt.Sprintf("connections for %q are those of %s, which comes first", h.Name, owner.title()))
+			continue
+		}
+		left = append(left, h)
+		if !slices.Contains(s.names, h.Name) {
+			s.names = append(s.names, h.Name)
+		}
+	}
+	s.hosts = left
+	return len(left) > 0
+}
+
+func (p *listenPort) ownerOf(name string) *Server {
+	for _, s := range p.servers {
+		if slices.Contains(s.names, name) {
+			return s
+		}
+	}
+	return nil
+}
+
+func (p *listenPort) leaveOut(s *Server, code, why string) {
+	p.reasons = append(p.reasons, resource.Reason{Code: code, Cause: s.object.Key, Message: s.title() + ": " + why})
+}
+
+// losesTo says that another server comes first.
+func (p *listenPort) losesTo(first, s *Server, why string) {
+	p.leaveOut(s, resource.ReasonGatewayConflict, why)
+	if first.object != s.object {
+		p.reasons[len(p.reasons)-1].Related = []federation.ObjectKey{first.object.Key}
+	}
+}
+
+func (p *listenPort) listener() string { return resource.VIPListener(p.bind, p.number) }
+
+// routesName is the route configuration of a server that routes HTTP.
+func (p *listenPort) routesName(s *Server) string {
+	if p.speech == gateway.SpeaksHTTP {
+		name := fmt.Sprintf("http.%d", p.number)
+		if s.spec.GetBind() != "" {
+			name += "." + p.bind.String()
+		}
+		return name
+	}
+	return fmt.Sprintf("https.%d.%s.%s.%s", p.number, cmp.Or(s.spec.GetPort().GetName(), s.field), s.object.Key.Name, s.object.Key.Namespace)
+}

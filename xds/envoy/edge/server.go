@@ -1,0 +1,84 @@
+package edge
+
+import (
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
+)
+
+// meshSocket is the same of a gateway's server, which may name its callers.
+func meshSocket(v *facet.View, s *Server) *corev3.TransportSocket {
+	callers := transport.ExactNames(slices.Clone(s.spec.GetTls().GetSubjectAltNames()))
+	if len(callers) == 0 {
+		callers = transport.OfTrustDomains(v.Reader.TrustDomains())
+	}
+	var protocols []string
+	if s.routed(gateway.SpeaksTLS) {
+		protocols = []string{"h2", "http/1.1"}
+	}
+	return transport.MeshListener(callers, protocols, v.Facet.Agent)
+}
+
+// Server is one server of a Gateway.
+type Server struct {
+	object *federation.Object
+	spec   *networking.Server
+	field  string // servers[2]
+	hosts  []gateway.Host
+	names  []string                // TLS: the names of servers for which it has the connections
+	socket *corev3.TransportSocket // TLS that it ends
+	err    error                   // why it cannot end TLS
+}
+
+func (s *Server) title() string { return s.object.Key.String() + " " + s.field }
+
+// gatewayName is how VirtualServices name the server's Gateway.
+func (s *Server) gatewayName() string { return s.object.Key.Namespace + "/" + s.object.Key.Name }
+
+func (s *Server) mode() networking.ServerTLSSettings_TLSmode { return s.spec.GetTls().GetMode() }
+
+// routed tells that the server's requests are routed as HTTP.
+func (s *Server) routed(how gateway.Speech) bool {
+	https := strings.EqualFold(s.spec.GetPort().GetProtocol(), "HTTPS") && !gateway.PassesOn(s.spec)
+	return how == gateway.SpeaksHTTP || https && s.err == nil
+}
+
+// admits tells that the server's hosts let connections for the service pass:
+// NAMESPACE/HOST is of that namespace alone.
+func (s *Server) admits(svc *federation.Service) bool {
+	return slices.ContainsFunc(s.hosts, func(h gateway.Host) bool {
+		return (h.Namespace == "" || h.Namespace == svc.Key.Namespace) && resource.Covers(h.Name, string(svc.Key.Hostname))
+	})
+}
+
+// AdmittingServers are the servers of Gateways by which connections of other
+// networks enter.
+func AdmittingServers(s *federation.Snapshot) []*Server {
+	var all []*Server
+	for o := range s.ObjectsOf(gateway.Kind) {
+		spec, ok := o.Spec.(*networking.Gateway)
+		if !ok {
+			continue
+		}
+		for _, server := range spec.GetServers() {
+			if server.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH {
+				all = append(all, &Server{object: o, spec: server, hosts: gateway.Hosts(server.GetHosts(), o.Key.Namespace)})
+			}
+		}
+	}
+	return all
+}
+
+// AdmitsAny is true where no Gateway is known: gateways of others than this hub
+// have theirs elsewhere.
+func AdmitsAny(servers []*Server, svc *federation.Service) bool {
+	return len(servers) == 0 || slices.ContainsFunc(servers, func(s *Server) bool { return s.admits(svc) })
+}

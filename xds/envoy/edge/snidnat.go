@@ -1,0 +1,68 @@
+package edge
+
+import (
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/headless"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/service"
+	"isthmus.dev/isthmus/xds/envoy/snidnat"
+	"isthmus.dev/isthmus/xds/envoy/transport"
+)
+
+// passBySNI has one chain for each name that the server's hosts admit, so that no
+// name leads anywhere else and the connections of a service outlive changes of
+// others. What asks for no name, for another, or speaks no protocol of the mesh
+// finds no chain.
+func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChain {
+	if !v.Facet.SNIDNAT {
+		v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Key, Message: s.title() + ".tls.mode: AUTO_PASSTHROUGH needs a router in sni-dnat mode, in a namespace where gateways may be (gatewayNamespaces of MeshSettings); nothing listens for the server's hosts"})
+		return nil
+	}
+	var chains []*listenerv3.FilterChain
+	for _, name := range passable(v, s) {
+		if p.passed[name] {
+			continue
+		}
+		p.passed[name] = true
+		match := &listenerv3.FilterChainMatch{TransportProtocol: "tls", ServerNames: []string{name}, ApplicationProtocols: transport.MeshProtocols()}
+		tcp := resource.NewTCP(name)
+		tcp.StatPrefix = p.listener()
+		chains = append(chains, &listenerv3.FilterChain{Name: name, FilterChainMatch: match, Filters: []*listenerv3.Filter{resource.Filter(resource.TCPProxyFilter, tcp)}})
+	}
+	if len(chains) == 0 {
+		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})
+	}
+	return chains
+}
+
+// passable are the names of the clusters that the server's hosts admit, sorted.
+func passable(v *facet.View, s *Server) []string {
+	_ = slices.Collect(v.Reader.ObjectsOf(destinationrule.Kind)) // subsets come and go with them
+	v.Reader.Mesh()
+	apart := facet.Open(node.Facet{Scope: node.ScopePassed, Namespace: v.Facet.Namespace}, v.Reader.Apart())
+	var names []string
+	for svc := range v.Reader.Specs() {
+		if !apart.Facet.Covers(svc) || !s.admits(svc) {
+			continue
+		}
+		if service.IsHeadless(svc) {
+			svc, _ = v.Reader.Endpoints(svc.Key)
+			for _, p := range headless.Pods(svc) {
+				names = append(names, p.ServerNames()...)
+			}
+		}
+		subsets := []string{""}
+		for _, subset := range apart.Ruling(svc).Subsets {
+			subsets = append(subsets, subset.GetName())
+		}
+		names = append(names, snidnat.Names(resource.ClusterType, svc, subsets)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,41 @@
+package facet
+
+import (
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
+)
+
+// Callers are the facet's proxies. What stands for many namespaces is built by
+// the rules that everyone sees; node.ScopeOwn has what a namespace sees beside these.
+func (v *View) Callers() destinationrule.Callers {
+	switch v.Facet.Scope {
+	case node.ScopeOwn, node.ScopeRoutes, node.ScopeProxyRoutes, node.ScopeGateway, node.ScopeTargets:
+		return destinationrule.Callers{Namespace: v.Facet.Namespace, Labels: v.Facet.HasLabels}
+	}
+	return destinationrule.Everyone()
+}
+
+// Ruling is what the rules that the facet's proxies see say of the service.
+func (v *View) Ruling(s *federation.Service) destinationrule.Ruling {
+	r, reasons := destinationrule.RulingOn(s, v.Callers(), v.Reader)
+	v.Reasons = append(v.Reasons, reasons...)
+	return r
+}
+
+// TrafficPolicyFor is what the facet's proxies are told about requests to a port
+// of the service or one of its subsets; the empty subset is the whole service.
+// It is never nil.
+func (v *View) TrafficPolicyFor(s *federation.Service, port uint16, subset string) *networking.TrafficPolicy {
+	r := v.Ruling(s)
+	part, _ := r.Subset(subset)
+	return r.PolicyOf(port, part)
+}
+
+// HasSubset tells that the facet's proxies know of a subset of the service.
+func (v *View) HasSubset(s *federation.Service, subset string) bool {
+	_, ok := v.Ruling(s).Subset(subset)
+	return ok
+}

@@ -1,0 +1,63 @@
+package listener
+
+import (
+	"time"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// RoutedHTTP takes its routes from RDS. What routes say of faults and of CORS is
+// done in front of them.
+func RoutedHTTP(v *facet.View, statPrefix, routes string) *listenerv3.Filter {
+	return resource.Filter(resource.HTTPFilter, NewRoutedHTTP(v, statPrefix, routes))
+}
+
+// NewRoutedHTTP is the same before it is a filter.
+func NewRoutedHTTP(v *facet.View, statPrefix, routes string) *hcmv3.HttpConnectionManager {
+	m := newHTTP(v, statPrefix)
+	m.HttpFilters = append([]*hcmv3.HttpFilter{resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}), resource.InHTTP(resource.CORSFilter, &corsv3.Cors{})}, m.HttpFilters...)
+	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: resource.ADSSource(), RouteConfigName: routes}}
+	return m
+}
+
+// InlineHTTP sends every request to one cluster.
+func InlineHTTP(v *facet.View, statPrefix, cluster string) *listenerv3.Filter {
+	return resource.Filter(resource.HTTPFilter, NewInlineHTTP(v, statPrefix, cluster))
+}
+
+// NewInlineHTTP is the same before it is a filter.
+func NewInlineHTTP(v *facet.View, statPrefix, cluster string) *hcmv3.HttpConnectionManager {
+	m := newHTTP(v, statPrefix)
+	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
+		Name:             statPrefix,
+		VirtualHosts:     []*routev3.VirtualHost{resource.Everything(statPrefix, resource.ForwardTo(cluster))},
+		ValidateClusters: wrapperspb.Bool(false),
+	}}
+	return m
+}
+
+// newHTTP changes as little as a proxy can: no time limit of its own, the names
+// of servers stay, websockets pass. Paths are normalized before routes and policies
+// see them.
+func newHTTP(v *facet.View, statPrefix string) *hcmv3.HttpConnectionManager {
+	m := &hcmv3.HttpConnectionManager{
+		StatPrefix:                 statPrefix,
+		HttpFilters:                []*hcmv3.HttpFilter{resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},
+		StreamIdleTimeout:          durationpb.New(0 * time.Second),
+		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
+		StripTrailingHostDot:       true,
+		UpgradeConfigs:             []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+	}
+	resource.SetPaths(m, v.Reader.Mesh().Paths())
+	return m
+}

@@ -1,0 +1,51 @@
+// Package listener has what the listeners of all scopes are made of: addresses, filter
+// chains and the manager of HTTP connections.
+package listener
+
+import (
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// New is an outbound listener at the address.
+func New(name, address string, port uint16) *listenerv3.Listener {
+	return &listenerv3.Listener{Name: name, Address: resource.SocketAddress(address, port), TrafficDirection: corev3.TrafficDirection_OUTBOUND}
+}
+
+// AlsoIPv6 has the listener listen at every IPv6 address too.
+func AlsoIPv6(l *listenerv3.Listener, port uint16) {
+	l.AdditionalAddresses = []*listenerv3.AdditionalAddress{{Address: resource.SocketAddress(anyIPv6, port)}}
+}
+
+// ChainForPort is for connections to the port.
+func ChainForPort(port uint16, filters ...*listenerv3.Filter) *listenerv3.FilterChain {
+	return &listenerv3.FilterChain{
+		FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(port))},
+		Filters:          filters,
+	}
+}
+
+const (
+	AnyIPv4 = "0.0.0.0"
+	anyIPv6 = "::"
+)
+
+// Detection is how long the first bytes of a caller are waited for to tell
+// whether it speaks HTTP.
+const Detection = time.Second
+
+// PassOn takes connections for which the mesh knows no service: they go where
+// the caller wanted, or nowhere.
+func PassOn(v *facet.View) *listenerv3.Filter {
+	if v.Facet.Outbound == federation.RegistryOnly {
+		return resource.TCPProxy(resource.BlackHoleCluster)
+	}
+	return resource.TCPProxy(resource.PassthroughCluster)
+}

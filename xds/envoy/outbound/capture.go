@@ -1,0 +1,33 @@
+package outbound
+
+import (
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/listener"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// Capture gets every captured outbound connection and hands it to the
+// listener of its destination; what has none goes on. Who
+// dials the port itself would be sent around in a circle and gets nothing.
+func Capture(v *facet.View) *listenerv3.Listener {
+	l := listener.New(resource.VirtualOutbound, listener.AnyIPv4, resource.OutboundPort)
+	l.UseOriginalDst = wrapperspb.Bool(true)
+	l.FilterChains = []*listenerv3.FilterChain{
+		listener.ChainForPort(resource.OutboundPort, resource.TCPProxy(resource.BlackHoleCluster)),
+		{Filters: []*listenerv3.Filter{listener.PassOn(v)}},
+	}
+	if v.Facet.IPv6 {
+		listener.AlsoIPv6(l, resource.OutboundPort)
+	}
+	return l
+}
+
+// HTTPProxy is the explicit HTTP proxy of the workload.
+func HTTPProxy(v *facet.View, name string, port uint16) *listenerv3.Listener {
+	l := listener.New(name, "127.0.0.1", port)
+	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(v, resource.HTTPProxyRoutes, resource.HTTPProxyRoutes)}}}
+	return l
+}

@@ -1,0 +1,137 @@
+package outbound
+
+import (
+	"net/netip"
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/listener"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/route"
+	"isthmus.dev/isthmus/xds/envoy/service"
+)
+
+// withConnections makes the listener of one service port.
+func withConnections(l *listenerv3.Listener, c route.Connections) *listenerv3.Listener {
+	addNamed(l, c.Named)
+	l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{Filters: []*listenerv3.Filter{c.Rest}})
+	return l
+}
+
+// addNamed adds chains for connections by the server that they are for. A caller
+// that lets the server speak first waits for detection.
+func addNamed(l *listenerv3.Listener, named []route.NamedConnections) {
+	if len(named) == 0 {
+		return
+	}
+	l.ListenerFilters = append(l.ListenerFilters, &listenerv3.ListenerFilter{
+		Name: resource.TLSInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: resource.Any(&tlsinspectorv3.TlsInspector{})},
+	})
+	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(listener.Detection), true
+	for _, n := range named {
+		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
+			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: n.Servers, TransportProtocol: "tls"},
+			Filters:          []*listenerv3.Filter{n.Filter},
+		})
+	}
+}
+
+// servers routes the TLS connections of a port to services that have no VIP to
+// be caught at: by the name of the server. The first service has a name.
+func servers(v *facet.View, number uint16) []route.NamedConnections {
+	var all []route.NamedConnections
+	taken := map[string]bool{}
+	add := func(servers []string, f *listenerv3.Filter) {
+		servers = slices.DeleteFunc(slices.Clone(servers), func(name string) bool { return taken[name] || !resource.IsServerName(name) })
+		for _, name := range servers {
+			taken[name] = true
+		}
+		if len(servers) > 0 {
+			all = append(all, route.NamedConnections{Servers: servers, Filter: f})
+		}
+	}
+	v.Reader.SpecsOnPort(number) // such a service may come
+	services := v.Reader.Select(func(s *federation.Service) bool {
+		p, ok := service.TCPPort(s, number)
+		return ok && v.Sees(s) && service.ByServerName(service.ServedPort{Service: s, Port: p}, v.Facet)
+	})
+	for group := range service.ByHostname(slices.Values(services)) {
+		owner, _ := service.OwnerAmong(v, v.Reader.ByHostname(group[0].Key.Hostname), number)
+		if owner.Service == nil || !service.ByServerName(owner, v.Facet) || service.IsAlias(v, owner.Service) {
+			continue
+		}
+		c := route.ConnectionsTo(v, owner, netip.Prefix{})
+		for _, n := range c.Named {
+			add(n.Servers, n.Filter)
+		}
+		names := append([]string{string(owner.Service.Key.Hostname)}, service.PodDomains(owner.Service)...)
+		for _, alias := range service.Aliases(v, owner.Service) {
+			names = append(names, string(alias))
+		}
+		add(slices.DeleteFunc(names, c.Routes), c.Rest)
+	}
+	return all
+}
+
+// ownListener is the listener as the facet makes it, where that is another than
+// that of the facets that more proxies share. A VIP that has a listener for
+// everyone, but none for the namespace, belongs to a service whose hostname is
+// another's there: connections to it go on.
+func ownListener(v *facet.View, name string) *listenerv3.Listener {
+	whole, shared := serviceListener(v, name), sharedListener(v, name)
+	switch {
+	case shared == nil:
+		return whole
+	case whole == nil && v.Facet.Scope == node.ScopePrivate:
+		return emptyListener(v, name)
+	case whole == nil || proto.Equal(shared, whole):
+		return nil
+	}
+	return whole
+}
+
+// sharedListener is what proxies have that the facet gives no listener.
+func sharedListener(v *facet.View, name string) *listenerv3.Listener {
+	for _, f := range sharedWith(v.Facet) {
+		other := facet.Open(f, v.Reader)
+		if l := Listener(other, name); l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// emptyListener has connections go on.
+func emptyListener(v *facet.View, name string) *listenerv3.Listener {
+	vip, number, _ := resource.ParseListener(name)
+	l := listener.New(name, vip.String(), number)
+	l.BindToPort = wrapperspb.Bool(false)
+	if vip.IsUnspecified() && v.Facet.IPv6 {
+		listener.AlsoIPv6(l, number)
+	}
+	return withConnections(l, route.Connections{Rest: listener.PassOn(v)})
+}
+
+// sharedWith are the facets that give way to this one.
+func sharedWith(f node.Facet) []node.Facet {
+	f.Labels = ""
+	public := f
+	public.Scope, public.Namespace = node.ScopePublic, ""
+	switch {
+	case f.Scope == node.ScopePrivate:
+		return []node.Facet{public}
+	case f.Egress != "":
+		f.Scope = node.ScopeImported
+		return []node.Facet{f}
+	}
+	f.Scope = node.ScopePrivate
+	return []node.Facet{f, public}
+}

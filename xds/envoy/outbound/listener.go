@@ -1,0 +1,116 @@
+// Package outbound makes the listeners of a sidecar for what its workload sends: the
+// entry of captured connections, those of services, and the explicit HTTP proxy.
+package outbound
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/headless"
+	"isthmus.dev/isthmus/xds/envoy/listener"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/route"
+	"isthmus.dev/isthmus/xds/envoy/service"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
+)
+
+// Listener is that of services for a facet that stands for them.
+func Listener(v *facet.View, name string) *listenerv3.Listener {
+	if v.Facet.Scope == node.ScopeOwn || v.Facet.Scope == node.ScopePrivate {
+		return ownListener(v, name)
+	}
+	return serviceListener(v, name)
+}
+
+// serviceListener is found by destination only and bound to no port.
+func serviceListener(v *facet.View, name string) *listenerv3.Listener {
+	vip, number, ok := resource.ParseListener(name)
+	if !ok {
+		return nil
+	}
+	l := listener.New(name, vip.String(), number)
+	l.BindToPort = wrapperspb.Bool(false)
+	if !vip.IsUnspecified() {
+		p := ownerAt(v, vip, number)
+		if p.Service == nil {
+			return nil
+		}
+		return withConnections(l, route.ConnectionsTo(v, p, virtualservice.Single(vip)))
+	}
+	if v.Facet.IPv6 {
+		listener.AlsoIPv6(l, number)
+	}
+	return portListener(v, l, number)
+}
+
+// portListener gives HTTP what is HTTP, and TLS to the services that are told
+// apart by the name of the server. Other connections of the port are not for its
+// services and go on; a caller that lets the server speak first waits for
+// detection. The chain for HTTP names its transport: the ALPN of a ClientHello
+// counts as an application protocol, too.
+func portListener(v *facet.View, l *listenerv3.Listener, number uint16) *listenerv3.Listener {
+	addNamed(l, servers(v, number))
+	addRanges(v, l, number)
+	if f := portFilter(v, number); f != nil {
+		l.ListenerFilters = append(l.ListenerFilters, resource.HTTPInspectorFilter())
+		l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(listener.Detection), true
+		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
+			FilterChainMatch: &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer", ApplicationProtocols: []string{"http/1.0", "http/1.1", "h2c"}},
+			Filters:          []*listenerv3.Filter{f},
+		})
+	}
+	if len(l.FilterChains) == 0 {
+		return nil
+	}
+	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{listener.PassOn(v)}}
+	return l
+}
+
+// portFilter routes the requests of a port on which any service speaks HTTP. TCP
+// services of that port keep their VIPs' own listeners.
+func portFilter(v *facet.View, number uint16) *listenerv3.Filter {
+	if !service.SpeaksHTTP(v, number) {
+		return nil
+	}
+	return listener.RoutedHTTP(v, "outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
+}
+
+// ownerAt is the service that owns the port of a VIP, where it is the facet's:
+// one that was given the VIP before one whose automatic VIP it is (ADR 0059), one that
+// everyone sees before others, one of the proxy's own cluster before
+// those known by another cluster's VIP, then the first in the order of keys.
+func ownerAt(v *facet.View, vip netip.Addr, number uint16) service.ServedPort {
+	if v.Facet.Scope != node.ScopePublic {
+		v.Reader.SpecsOnPort(number) // a service that everyone sees may come
+	}
+	claims := v.Reader.SelectAtVIP(vip, func(s *federation.Service) bool {
+		p, ok := service.TCPPort(s, number)
+		return ok && !p.Protocol.IsHTTP() && v.Sees(s) && slices.Contains(service.ListenerVIPs(s, v.Facet), vip)
+	})
+	claims = slices.DeleteFunc(claims, func(s *federation.Service) bool { return !service.Owns(v, s, number) || service.IsAlias(v, s) })
+	slices.SortStableFunc(claims, func(s, t *federation.Service) int {
+		return cmp.Or(resource.CompareTrueFirst(!s.IsAutomatic(vip), !t.IsAutomatic(vip)), resource.CompareTrueFirst(node.IsPublic(s), node.IsPublic(t)),
+			resource.CompareTrueFirst(service.HasShard(s, v.Facet.Cluster), service.HasShard(t, v.Facet.Cluster)))
+	})
+	if len(claims) == 0 {
+		return headless.At(v, vip, number)
+	}
+	if !v.Facet.Covers(claims[0]) {
+		return service.ServedPort{}
+	}
+	for _, s := range claims[1:] {
+		v.LeaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: s.Key, Message: "VIP " + netip.AddrPortFrom(vip, number).String() + " of " + s.Key.String() +
+			" is that of " + claims[0].Key.String() + ", which comes first; callers in this cluster need another address for the former"})
+	}
+	port, _ := service.TCPPort(claims[0], number)
+	return service.ServedPort{Service: claims[0], Port: port}
+}

@@ -1,0 +1,146 @@
+// Package proxyless makes the resources of gRPC clients that have no proxy.
+package proxyless
+
+import (
+	"fmt"
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/route"
+	"isthmus.dev/isthmus/xds/envoy/service"
+)
+
+// A gRPC client without a proxy asks for a listener by the name that it dials,
+// HOST:PORT. The listener names the routes of the full HOST:PORT, these name
+// clusters, and each cluster has endpoints. It refuses much of what Envoy takes,
+// and asks for everything by name.
+
+// Build makes the resource of that name for a facet of gRPC clients.
+func Build(v *facet.View, t resource.Type, name string) (proto.Message, []resource.Reason, error) {
+	var m proto.Message
+	switch {
+	case t == resource.ClusterType && v.Facet.Scope != node.ScopeTargets:
+		m = clusterOf(v, name)
+	case t == resource.EndpointType && v.Facet.Scope != node.ScopeTargets:
+		m = assignment(v, name)
+	case t == resource.ListenerType && v.Facet.Scope == node.ScopeTargets:
+		m = listener(v, name)
+	case t == resource.RouteType && v.Facet.Scope == node.ScopeTargets:
+		m = Routes(v, name)
+	default:
+		return nil, nil, fmt.Errorf("building %s %q: facet %s has no resources of this type", t, name, v.Facet)
+	}
+	return m, v.Reasons, nil
+}
+
+// Fixed names what exists whatever the services: where requests go that have
+// no destination, and the hosts of which only VirtualServices speak.
+func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
+	switch {
+	case (t == resource.ClusterType || t == resource.EndpointType) && f.Scope == node.ScopeStatic:
+		return []string{resource.BlackHoleCluster}
+	case f.Scope != node.ScopeTargets:
+		return nil
+	}
+	v := facet.Open(f, r)
+	var names []string
+	for _, host := range route.RuledHosts(v, nil) {
+		if !strings.HasPrefix(string(host), "*") {
+			names = append(names, resource.TargetName(string(host), route.RuledPort))
+		}
+	}
+	return names
+}
+
+// AppendTargets adds what exists for a gRPC client because of a port. That the
+// port is not declared as HTTP does not matter: who dials it speaks gRPC.
+func AppendTargets(names []string, t resource.Type, f node.Facet, p service.ServedPort) []string {
+	host := p.Service.Key.Hostname
+	switch {
+	case (t == resource.ClusterType || t == resource.EndpointType) && f.Offers():
+		return append(names, resource.ClusterName(host, p.Port.Number))
+	case f.Scope != node.ScopeTargets || strings.HasPrefix(string(host), "*"): // a wildcard cannot be asked for
+		return names
+	case t == resource.ListenerType:
+		for _, name := range append(shortTargets(string(host), f.Domain), string(host)) {
+			names = append(names, resource.TargetName(name, p.Port.Number))
+		}
+	case t == resource.RouteType:
+		return append(names, resource.TargetName(string(host), p.Port.Number))
+	}
+	return names
+}
+
+// shortTargets are the names under which a resolver with the search list of the
+// domain would find the host; without a domain there are none.
+func shortTargets(host, domain string) []string {
+	var names []string
+	for _, suffix := range searchList(domain) {
+		if short, ok := strings.CutSuffix(host, "."+suffix); ok {
+			names = append(names, short)
+		}
+	}
+	return names
+}
+
+// searchList is the domain itself and, where it is NAMESPACE.svc.REST as on
+// Kubernetes, svc.REST and REST.
+func searchList(domain string) []string {
+	if domain == "" {
+		return nil
+	}
+	list := []string{domain}
+	if _, parent, ok := strings.Cut(domain, "."); ok && strings.HasPrefix(parent, "svc.") {
+		list = append(list, parent, strings.TrimPrefix(parent, "svc."))
+	}
+	return list
+}
+
+// meant are the hosts that a name may stand for, the best claim first: the full
+// name, then what the search list makes of it, in its order.
+func meant(v *facet.View, name string) []federation.Hostname {
+	hosts := []federation.Hostname{federation.Hostname(name)}
+	for _, suffix := range searchList(v.Facet.Domain) {
+		hosts = append(hosts, federation.Hostname(name+"."+suffix))
+	}
+	return hosts
+}
+
+// listener leads to the routes of the host that is meant.
+func listener(v *facet.View, name string) proto.Message {
+	short, number, ok := resource.ParseTarget(name)
+	if !ok {
+		return nil
+	}
+	var found []*route.Host
+	for _, host := range meant(v, short) {
+		if h, _ := targetHost(v, host, number); h != nil && (h.Service != nil || hasRoutes(v, h)) {
+			found = append(found, h)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	for _, other := range found[1:] {
+		v.LeaveOut(resource.Reason{Code: resource.ReasonDomainTaken, Service: other.ServiceKey(), Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", name, other.Name(), found[0].Name())})
+	}
+	return apiListener(name, resource.TargetName(string(found[0].Host), number))
+}
+
+func apiListener(name, routes string) *listenerv3.Listener {
+	m := &hcmv3.HttpConnectionManager{
+		StatPrefix:     routes,
+		HttpFilters:    []*hcmv3.HttpFilter{resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}), resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: resource.ADSSource(), RouteConfigName: routes}},
+	}
+	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: resource.Any(m)}}
+}

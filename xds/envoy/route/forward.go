@@ -1,0 +1,137 @@
+package route
+
+import (
+	"fmt"
+	"net/http"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/service"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
+)
+
+// ForwardTo sends requests to the destinations of a route. Where its only one does
+// not exist, it answers with 503 and says so.
+func (r *Rule) forward(route *routev3.Route, in *networking.HTTPRoute) error {
+	action := &routev3.RouteAction{Timeout: in.GetTimeout()}
+	if action.Timeout == nil {
+		action.Timeout = durationpb.New(0)
+	}
+	destinations := virtualservice.Weighted(in.GetRoute())
+	switch len(destinations) {
+	case 0:
+		return fmt.Errorf(".route: there is no destination with a weight")
+	case 1:
+		to, missing := r.target(destinations[0].GetDestination())
+		if missing != "" {
+			r.View.LeaveOut(r.missing(missing))
+			route.Action = resource.Refuse(http.StatusServiceUnavailable, missing)
+			return nil
+		}
+		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to.cluster()}
+		action.HashPolicy = hashPoliciesOf(r.View, to)
+		virtualservice.SetRouteHeaders(route, destinations[0].GetHeaders())
+	default:
+		action.ClusterSpecifier, action.HashPolicy = r.split(destinations)
+	}
+	route.Action = &routev3.Route_Route{Route: action}
+	if err := virtualservice.SetRetries(action, in.GetRetries()); err != nil {
+		return err
+	}
+	r.setMirrors(action, in)
+	if host := virtualservice.HostHeader(in.GetHeaders()); host != "" {
+		action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: host}
+	} else if host := virtualservice.HostHeader(destinations[0].GetHeaders()); host != "" && len(destinations) == 1 {
+		action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: host}
+	}
+	return virtualservice.SetRewrite(action, in.GetRewrite())
+}
+
+// split keeps the share of a destination that does not exist: its requests fail,
+// those of others are not more than they should be.
+func (r *Rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.RouteAction_WeightedClusters, []*routev3.RouteAction_HashPolicy) {
+	out := &routev3.WeightedCluster{}
+	scale := virtualservice.ScaleOf(destinations)
+	var hashing []*routev3.RouteAction_HashPolicy
+	for _, d := range destinations {
+		cluster := resource.BlackHoleCluster
+		if to, missing := r.target(d.GetDestination()); missing != "" {
+			r.View.LeaveOut(r.missing(missing))
+		} else {
+			cluster = to.cluster()
+			hashing = append(hashing, hashPoliciesOf(r.View, to)...)
+		}
+		w := &routev3.WeightedCluster_ClusterWeight{Name: cluster, Weight: wrapperspb.UInt32(max(uint32(d.GetWeight())/scale, 1))}
+		virtualservice.SetWeightHeaders(w, d.GetHeaders())
+		if host := virtualservice.HostHeader(d.GetHeaders()); host != "" {
+			w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: host}
+		}
+		out.Clusters = append(out.Clusters, w)
+	}
+	return &routev3.RouteAction_WeightedClusters{WeightedClusters: out}, hashing
+}
+
+func (r *Rule) missing(why string) resource.Reason {
+	return resource.Reason{Code: resource.ReasonNoDestination, Cause: r.Object.Key, Message: r.Object.Key.String() + ": " + why}
+}
+
+// target is a destination that exists.
+type target struct {
+	service.ServedPort
+	subset string
+}
+
+func (t target) cluster() string {
+	return resource.SubsetClusterName(t.Service.Key.Hostname, t.Port.Number, t.subset)
+}
+
+// hashPoliciesOf is what of a request decides about its endpoint at the target.
+func hashPoliciesOf(v *facet.View, t target) []*routev3.RouteAction_HashPolicy {
+	return hashPolicies(v, t.Service, t.Port.Number, t.subset)
+}
+
+// target finds a destination; where it does not exist, missing says why. A
+// destination without a port means the only port of the service, else the port
+// that is routed. An alias means the service of which it is another name.
+func (r *Rule) target(d *networking.Destination) (to target, missing string) {
+	host := federation.ResolveHost(d.GetHost(), r.Object.Key.Namespace)
+	owner, missing := r.ownerAtHost(host, d)
+	if real, is := service.AliasAmong(r.View, host, owner); is {
+		owner, missing = r.ownerAtHost(real, d)
+		if owner.Service != nil && service.IsAlias(r.View, owner.Service) {
+			return to, fmt.Sprintf("the destination %s leads over %s to other names only", host, real)
+		}
+	}
+	if missing != "" {
+		return to, missing
+	}
+	if d.GetSubset() != "" && !r.View.HasSubset(owner.Service, d.GetSubset()) {
+		return to, fmt.Sprintf("no DestinationRule that this proxy sees gives the destination %s a subset %q", host, d.GetSubset())
+	}
+	return target{owner, d.GetSubset()}, ""
+}
+
+// ownerAtHost is the service of the hostname that has the destination's port.
+func (r *Rule) ownerAtHost(host federation.Hostname, d *networking.Destination) (owner service.ServedPort, missing string) {
+	services := service.SeenAt(r.View, host)
+	if len(services) == 0 {
+		return owner, fmt.Sprintf("the destination %s is no service that this proxy sees", host)
+	}
+	number := r.Port
+	if d.GetPort() != nil {
+		number = uint16(min(d.GetPort().GetNumber(), 1<<16-1))
+	} else if numbers := service.PortNumbers(services); len(numbers) == 1 {
+		number = numbers[0]
+	}
+	owner, _ = service.OwnerAmong(r.View, services, number)
+	if owner.Service == nil {
+		return owner, fmt.Sprintf("the destination %s has no port %d; name one of its ports", host, number)
+	}
+	return owner, ""
+}

@@ -1,0 +1,130 @@
+package route
+
+import (
+	"cmp"
+	"fmt"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
+)
+
+// HostRoutes are the routes of a virtual host: those of its VirtualService,
+// else one that leads to the service. A VirtualService that cannot be expressed
+// is left out as a whole.
+func HostRoutes(v *facet.View, h *Host) []*routev3.Route {
+	if r := RuleFor(v, h.Host, h.Number); r != nil {
+		v.CausedBy(r.Object, h.Name())
+		routes, err := r.Routes()
+		if err == nil {
+			err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})
+		}
+		switch {
+		case err != nil:
+			v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: r.Object.Key.String() + " is left out for " + h.Name() + ": " + err.Error()})
+		case len(routes) > 0:
+			h.RuledBy = r.Object.Key
+			return routes
+		}
+	}
+	if h.Service == nil && h.target == nil {
+		return nil
+	}
+	return []*routev3.Route{serviceRoute(v, h)}
+}
+
+// Routes compiles the routes that the facet's proxies have; none where every
+// route is for other proxies or another port.
+func (r *Rule) Routes() ([]*routev3.Route, error) {
+	var routes []*routev3.Route
+	for i, in := range r.Spec.GetHttp() {
+		made, err := r.httpRoute(in)
+		if err != nil {
+			return nil, fmt.Errorf("http[%d]%w", i, err)
+		}
+		routes = append(routes, made...)
+		if len(in.GetMatch()) == 0 {
+			break // takes whatever is left
+		}
+	}
+	return routes, nil
+}
+
+// httpRoute makes a route for each of the alternative matches.
+func (r *Rule) httpRoute(in *networking.HTTPRoute) ([]*routev3.Route, error) {
+	matches := in.GetMatch()
+	if len(matches) == 0 {
+		matches = []*networking.HTTPMatchRequest{{}}
+	}
+	var routes []*routev3.Route
+	for i, match := range matches {
+		if !r.concerns(match) {
+			continue
+		}
+		m, err := virtualservice.RouteMatch(match)
+		if err != nil {
+			return nil, fmt.Errorf(".match[%d]%w", i, err)
+		}
+		route := &routev3.Route{Name: routeName(in.GetName(), match.GetName()), Match: m, StatPrefix: match.GetStatPrefix()}
+		if err := r.act(route, in); err != nil {
+			return nil, err
+		}
+		routes = append(routes, route)
+	}
+	return routes, nil
+}
+
+func routeName(route, match string) string {
+	if route == "" || match == "" {
+		return route + match
+	}
+	return route + "." + match
+}
+
+// concerns tells that the match is for the facet's proxies and the rule's port.
+func (r *Rule) concerns(m *networking.HTTPMatchRequest) bool {
+	return r.isFor(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.Port)) &&
+		isSource(r.View, m.GetSourceNamespace(), m.GetSourceLabels())
+}
+
+// isSource tells that the facet's proxies are what a match means by its source.
+func isSource(v *facet.View, namespace string, labels map[string]string) bool {
+	c := v.Callers()
+	return (namespace == "" || namespace == c.Namespace) && c.Labels(labels)
+}
+
+// act sets what the route does with a request.
+func (r *Rule) act(route *routev3.Route, in *networking.HTTPRoute) error {
+	var err error
+	switch {
+	case in.GetDelegate() != nil:
+		err = fmt.Errorf(".delegate: delegates are not compiled; put the routes into the object itself")
+	case in.GetRedirect() != nil:
+		route.Action, err = virtualservice.Redirect(in.GetRedirect(), r.Port)
+	case in.GetDirectResponse() != nil:
+		route.Action, err = virtualservice.DirectResponse(in.GetDirectResponse())
+	default:
+		err = r.forward(route, in)
+	}
+	if err != nil {
+		return err
+	}
+	virtualservice.SetRouteHeaders(route, in.GetHeaders())
+	if err := virtualservice.AddFilters(route, in); err != nil {
+		return err
+	}
+	return nil
+}
+
+// serviceRoute sends every request to the service.
+func serviceRoute(v *facet.View, h *Host) *routev3.Route {
+	to := cmp.Or(h.Service, h.target)
+	route := resource.ForwardTo(resource.ClusterName(to.Key.Hostname, h.Number))
+	route.GetRoute().RetryPolicy = virtualservice.RetryPolicy()
+	route.GetRoute().HashPolicy = hashPolicies(v, to, h.Number, "")
+	return route
+}

@@ -1,0 +1,101 @@
+// Package route makes routes of VirtualServices and services: for requests, by virtual
+// host, and for connections.
+package route
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/service"
+)
+
+// Plan is a route configuration whose virtual hosts know their names, but
+// have no routes yet.
+type Plan struct {
+	Name       string
+	Hosts      []*Host
+	Last       *routev3.VirtualHost // takes what no other does
+	ignorePort bool
+}
+
+// Shell is the configuration around the virtual hosts.
+func (p *Plan) Shell(hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
+	c := resource.NewRoutes(p.Name, append(hosts, p.Last))
+	c.IgnorePortInHostMatching = p.ignorePort
+	return c
+}
+
+// PlanFor is nil where the name does not exist.
+func PlanFor(v *facet.View, name string) *Plan {
+	if v.Facet.Scope == node.ScopeProxyRoutes && name == resource.HTTPProxyRoutes {
+		return planProxy(v)
+	}
+	number, ok := resource.ParsePort(name)
+	if v.Facet.Scope != node.ScopeRoutes || !ok {
+		return nil
+	}
+	only := []uint16{number}
+	hosts := httpHosts(v, v.Reader.SpecsOnPort(number), func([]*federation.Service) []uint16 { return only })
+	if len(hosts) == 0 && !service.SpeaksHTTP(v, number) {
+		return nil
+	}
+	hosts = withRuledHosts(v, hosts, number)
+	claimDomains(v, hosts, func(domain string, _ uint16) []string { return []string{domain} })
+	return &Plan{Name: name, Hosts: hosts, Last: elsewhere(v), ignorePort: true} // the port was decided when the connection was caught
+}
+
+// elsewhere takes the requests to hosts of which the mesh knows nothing.
+func elsewhere(v *facet.View) *routev3.VirtualHost {
+	if v.Facet.Outbound != federation.RegistryOnly {
+		return resource.Everything("allow_any", resource.ForwardTo(resource.PassthroughCluster))
+	}
+	return resource.Everything("block_all", &routev3.Route{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusBadGateway,
+		"no service of the mesh has this name, and the outbound traffic policy is REGISTRY_ONLY")})
+}
+
+// planProxy tells ports apart by the request's authority. Where a connection
+// would have gone without the proxy is not known here, so that unknown hosts
+// cannot be reached through it.
+func planProxy(v *facet.View) *Plan {
+	services := v.Reader.Select(func(s *federation.Service) bool {
+		return v.Facet.Covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP })
+	})
+	hosts := slices.DeleteFunc(httpHosts(v, slices.Values(services), service.PortNumbers), func(h *Host) bool { return needsDestination(v, h) })
+	hosts = withRuledHosts(v, hosts, RuledPort)
+	claimDomains(v, hosts, func(domain string, port uint16) []string {
+		withPort := fmt.Sprintf("%s:%d", domain, port)
+		if port == 80 {
+			return []string{domain, withPort}
+		}
+		return []string{withPort}
+	})
+	unknown := &routev3.Route{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusBadGateway, "no such service")}
+	return &Plan{Name: resource.HTTPProxyRoutes, Hosts: hosts, Last: resource.Everything("block_all", unknown)}
+}
+
+// needsDestination tells that the host's callers choose the instance, which they
+// cannot say to an explicit proxy.
+func needsDestination(v *facet.View, h *Host) bool {
+	needs := h.Service != nil && h.Service.Resolution == federation.Passthrough
+	if needs {
+		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Service: h.ServiceKey(), Message: h.Name() + " cannot be reached through the HTTP proxy port: its callers choose the instance by address; call it directly"})
+	}
+	return needs
+}
+
+// VirtualHost is nil where there are no routes or no name for them.
+func VirtualHost(v *facet.View, h *Host) *routev3.VirtualHost {
+	routes := HostRoutes(v, h)
+	v.Made(h.Name(), h.Service)
+	if len(routes) == 0 || len(h.Domains) == 0 {
+		return nil
+	}
+	return &routev3.VirtualHost{Name: h.Name(), Domains: h.Domains, Routes: routes}
+}

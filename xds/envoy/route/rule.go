@@ -1,0 +1,84 @@
+package route
+
+import (
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/virtualservice"
+)
+
+// Rule is a VirtualService as it stands for one port of one host.
+type Rule struct {
+	View     *facet.View
+	Object   *federation.Object
+	Spec     *networking.VirtualService
+	Port     uint16
+	Gateways []string // NAMESPACE/NAME of those that it stands for; none: sidecars
+}
+
+// RuleFor finds the VirtualService that routes what the facet's proxies send to
+// the port of the host: one of the most specific name, of these the oldest. Nil
+// where there is none.
+func RuleFor(v *facet.View, host federation.Hostname, port uint16) *Rule {
+	for _, name := range federation.Wildcards(host) {
+		if name == "*" {
+			break // would take every request of the mesh
+		}
+		if found := RulesNamed(v, name, host); len(found) > 0 {
+			reportYounger(v, found, name)
+			return &Rule{View: v, Object: found[0], Spec: found[0].Spec.(*networking.VirtualService), Port: port}
+		}
+	}
+	return nil
+}
+
+// RulesNamed are the VirtualServices of that name that the facet's proxies have
+// for the host, the oldest first.
+func RulesNamed(v *facet.View, name string, host federation.Hostname) []*federation.Object {
+	var found []*federation.Object
+	for o := range v.Reader.ObjectsNamed(virtualservice.Kind, name) {
+		if hasRule(v, o, host) {
+			found = append(found, o)
+		}
+	}
+	slices.SortFunc(found, (*federation.Object).CompareAge)
+	return found
+}
+
+// hasRule tells that the facet's proxies see and import the VirtualService, and
+// that it is for sidecars.
+func hasRule(v *facet.View, o *federation.Object, host federation.Hostname) bool {
+	spec, ok := o.Spec.(*networking.VirtualService)
+	return ok && virtualservice.ForMesh(spec.GetGateways()) && resource.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, v.Callers().Namespace) &&
+		v.Facet.Imports(o.Key.Namespace, host)
+}
+
+func reportYounger(v *facet.View, found []*federation.Object, name string) {
+	for _, o := range found[1:] {
+		v.LeaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: o.Key, Related: []federation.ObjectKey{found[0].Key}, Message: o.Key.String() + " has no effect for " + name + ": " +
+			found[0].Key.String() + " is for the same host and older; put their routes into one object"})
+	}
+}
+
+// isFor tells that a list of gateways in a match means the rule's callers. An
+// empty one means all for which the VirtualService is.
+func (r *Rule) isFor(gateways []string) bool {
+	if len(r.Gateways) == 0 {
+		return virtualservice.ForMesh(gateways)
+	}
+	return len(gateways) == 0 || slices.ContainsFunc(gateways, func(name string) bool {
+		namespace, rest, ok := strings.Cut(name, "/")
+		if !ok {
+			namespace, rest = r.Object.Key.Namespace, name
+		}
+		if namespace == "." {
+			namespace = r.Object.Key.Namespace
+		}
+		return slices.Contains(r.Gateways, namespace+"/"+rest)
+	})
+}

@@ -1,0 +1,190 @@
+// Package service says whose a hostname is for the proxies of a facet, by which other
+// names and at which addresses they know a service, and which services depend on where
+// the proxies are.
+package service
+
+import (
+	"iter"
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// Where services of several namespaces share a hostname and a port, the name of
+// the cluster stands for one of them, its owner: that of the proxy's own namespace,
+// else one that a cluster has, so that no ServiceEntry of another namespace takes over
+// its hostname, else the oldest that the proxy sees, else the first in the order of
+// namespaces.
+// The others have no clusters, and nothing that is theirs leads to the owner's.
+//
+// Most hostnames have the same owner for every namespace, and their resources are
+// built once, for everyone (node.ScopePublic). A namespace builds those of the others
+// itself (node.ScopePrivate); they come before the ones for everyone.
+
+// OwnerOf finds the service that a cluster's name stands for; false where that
+// is not one of the facet's.
+func OwnerOf(v *facet.View, id resource.ClusterID) (ServedPort, bool) {
+	if v.Facet.Scope != node.ScopePublic {
+		v.Reader.SpecsOnPort(id.Port) // a service that everyone sees may come
+	}
+	services := v.Reader.ByHostname(id.Host)
+	owner, losers := OwnerAmong(v, services, id.Port)
+	for _, s := range losers {
+		v.LeaveOut(Taken(v, owner, s))
+	}
+	if owner.Service == nil || !v.Facet.Covers(owner.Service) {
+		return owner, false
+	}
+	if v.Facet.Scope == node.ScopePrivate && node.IsPublic(owner.Service) {
+		everyones, _ := FirstOwner(services, id.Port, "", node.IsPublic)
+		return owner, everyones.Service != owner.Service
+	}
+	return owner, true
+}
+
+// Owns tells that the name of the service's cluster stands for the service.
+func Owns(v *facet.View, s *federation.Service, number uint16) bool {
+	owner, _ := OwnerAmong(v, v.Reader.ByHostname(s.Key.Hostname), number)
+	if owner.Service != s {
+		v.LeaveOut(Taken(v, owner, s))
+	}
+	return owner.Service == s
+}
+
+// OwnerAmong picks the owner among the services of one hostname, given in the
+// order of keys, that the facet's proxies see.
+func OwnerAmong(v *facet.View, services []*federation.Service, number uint16) (owner ServedPort, losers []*federation.Service) {
+	return FirstOwner(services, number, v.Facet.OwnNamespace(), v.Sees)
+}
+
+// FirstOwner picks for proxies of the namespace own, the empty one standing for
+// any.
+func FirstOwner(services []*federation.Service, number uint16, own string, sees func(*federation.Service) bool) (owner ServedPort, losers []*federation.Service) {
+	for _, s := range services {
+		port, ok := TCPPort(s, number)
+		switch {
+		case !ok || !sees(s):
+		case owner.Service == nil:
+			owner = ServedPort{s, port}
+		case ComesBefore(s, owner.Service, own):
+			losers = append(losers, owner.Service)
+			owner = ServedPort{s, port}
+		default:
+			losers = append(losers, s)
+		}
+	}
+	return owner, losers
+}
+
+// ComesBefore tells that the hostname is s's rather than t's for proxies of the
+// namespace own. Of services of equal age neither comes before the other.
+func ComesBefore(s, t *federation.Service, own string) bool {
+	if ours, theirs := IsOwn(s, own), IsOwn(t, own); ours != theirs {
+		return ours
+	}
+	if found, foundToo := HasPods(s), HasPods(t); found != foundToo {
+		return found
+	}
+	return s.Created.Before(t.Created)
+}
+
+// IsOwn tells that the service is of the namespace, where there is one.
+func IsOwn(s *federation.Service, namespace string) bool {
+	return namespace != "" && s.Key.Namespace == namespace
+}
+
+// MayDiffer tells that the hostname may have another owner for the facet's
+// namespace than for everyone.
+func MayDiffer(f node.Facet, host federation.Hostname, s *federation.Snapshot) bool {
+	services := s.ByHostname(host)
+	return len(services) > 1 && slices.ContainsFunc(services, func(s *federation.Service) bool {
+		return IsOwn(s, f.Namespace) || !node.IsPublic(s) && s.VisibleFrom(f.Namespace)
+	})
+}
+
+// ByHostname yields services, given in the order of keys, by hostname. What it
+// yields is overwritten.
+func ByHostname(services iter.Seq[*federation.Service]) iter.Seq[[]*federation.Service] {
+	return func(yield func([]*federation.Service) bool) {
+		var group []*federation.Service
+		for s := range services {
+			if len(group) > 0 && group[0].Key.Hostname != s.Key.Hostname {
+				if !yield(group) {
+					return
+				}
+				group = group[:0]
+			}
+			group = append(group, s)
+		}
+		if len(group) > 0 {
+			yield(group)
+		}
+	}
+}
+
+// TCPPort is the service's port of that number, if TCP carries it.
+func TCPPort(s *federation.Service, number uint16) (federation.ServicePort, bool) {
+	p, ok := s.Port(number)
+	return p, ok && p.Protocol.Transport() == federation.TransportTCP
+}
+
+// Taken says that the hostname is another service's for the facet's proxies.
+func Taken(v *facet.View, owner ServedPort, loser *federation.Service) resource.Reason {
+	return HostnameTaken(owner, loser, v.Facet.OwnNamespace())
+}
+
+// HostnameTaken says that the hostname is another service's for proxies of the
+// namespace own.
+func HostnameTaken(owner ServedPort, loser *federation.Service, own string) resource.Reason {
+	why := " has the same hostname and is older; give one of them another name"
+	switch {
+	case IsOwn(owner.Service, own):
+		why = " has the same hostname and is of the proxies' own namespace; give one of them another name"
+	case HasPods(owner.Service) && !HasPods(loser):
+		why = " has the same hostname and is a service of a cluster; give the ServiceEntry another host"
+	}
+	return resource.Reason{Code: resource.ReasonHostnameTaken, Service: loser.Key, Message: "service " + loser.Key.String() + " is left out: " + owner.Service.Key.String() + why}
+}
+
+// ServedPort is a TCP-based port of a service.
+type ServedPort struct {
+	Service *federation.Service
+	Port    federation.ServicePort
+}
+
+// ByServerName tells that connections to the port are told apart by the name of
+// the server alone: the port speaks TLS and the service has no VIP.
+func ByServerName(p ServedPort, f node.Facet) bool {
+	return AsksByName(p.Port.Protocol) && len(ListenerVIPs(p.Service, f)) == 0
+}
+
+// AsksByName tells that connections of the protocol begin with the name of the
+// server that they are for.
+func AsksByName(p federation.Protocol) bool { return p == federation.TLS || p == federation.HTTPS }
+
+// PortNumbers are those of the services' TCP-based ports.
+func PortNumbers(services []*federation.Service) []uint16 {
+	var numbers []uint16
+	for _, s := range services {
+		for _, p := range s.Ports {
+			if p.Protocol.Transport() == federation.TransportTCP && !slices.Contains(numbers, p.Number) {
+				numbers = append(numbers, p.Number)
+			}
+		}
+	}
+	return numbers
+}
+
+// SpeaksHTTP tells that any service speaks HTTP on the port.
+func SpeaksHTTP(v *facet.View, number uint16) bool {
+	for group := range ByHostname(v.Reader.SpecsOnPort(number)) {
+		owner, _ := OwnerAmong(v, group, number)
+		if owner.Service != nil && owner.Port.Protocol.IsHTTP() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+package service
+
+import (
+	"slices"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
+)
+
+// IsClusterLocal tells that the host is served by the caller's own cluster only:
+// as the settings have it, the most specific first, else where it is Kubernetes'
+// own.
+func IsClusterLocal(host federation.Hostname, mesh *federation.MeshSettings) bool {
+	if mesh != nil && len(mesh.ClusterLocalHosts)+len(mesh.ClusterLocalExceptions) > 0 {
+		for _, name := range federation.Wildcards(host) {
+			switch {
+			case slices.Contains(mesh.ClusterLocalExceptions, name):
+				return false
+			case slices.Contains(mesh.ClusterLocalHosts, name):
+				return true
+			}
+		}
+	}
+	labels := strings.SplitN(string(host), ".", 4)
+	return len(labels) > 2 && labels[2] == "svc" && (labels[1] == "kube-system" || labels[1] == "default" && labels[0] == "kubernetes")
+}
+
+// dependsOnPlace tells whether the facets near have the service: not whether
+// anything is different for a proxy there, which takes a look at its rules.
+func dependsOnPlace(s *federation.Service, in destinationrule.Objects) bool {
+	mesh := in.Mesh()
+	if StaysClose(s) || IsClusterLocal(s.Key.Hostname, mesh) || mesh != nil && mesh.LocalityLoadBalancing.Enabled {
+		return true
+	}
+	return destinationrule.Any(s.Key.Hostname, in, destinationrule.Ejects)
+}
+
+// StaysClose tells that the service itself wants what is nearby to come first.
+// Nodes are not told apart: PreferSameNode is taken as PreferSameZone.
+func StaysClose(s *federation.Service) bool {
+	switch s.TrafficDistribution {
+	case "PreferClose", "PreferSameZone", "PreferSameNode":
+		return true
+	}
+	return false
+}
+
+// HasPlace tells that the facet is one of those that have the service's endpoints.
+func HasPlace(f node.Facet, s *federation.Service, in destinationrule.Objects) bool {
+	return f.Place == "" || (f.Place == node.Near) == dependsOnPlace(s, in)
+}
