@@ -86,8 +86,8 @@ func openIdentities(ctx context.Context, p identityParts) (*identities, error) {
 }
 
 // attach lets the cluster be asked for what concerns identities.
-func (i *identities) attach(cluster federation.ClusterID, client kubernetes.Interface, gate authority.Gate) (detach func()) {
-	done := i.tokens.Attach(cluster, client)
+func (i *identities) attach(cluster federation.ClusterID, client, reviewer kubernetes.Interface, gate authority.Gate) (detach func()) {
+	done := i.tokens.Attach(cluster, reviewer)
 	if i.secret == nil || cluster != i.home {
 		return done
 	}

@@ -11,6 +11,13 @@ import (
 	"isthmus.dev/isthmus/registries/kubernetes"
 )
 
+// A review of a token takes two requests. These limits let 1,000 pods that start at once prove themselves within seconds,
+// and a flood of tokens cost an API server little.
+const (
+	reviewQPS   = 400
+	reviewBurst = 400
+)
+
 // openKubernetes reads the kubeconfig when a registry is made: rotation makes a
 // new one when the file has changed.
 func openKubernetes(with surroundings, c clusterConfig) opener {
@@ -36,6 +43,10 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 	if err != nil {
 		return nil, err
 	}
+	reviewer, err := client.Apart(kube.ConnectOptions{QPS: reviewQPS, Burst: reviewBurst})
+	if err != nil {
+		return nil, err
+	}
 	limits := s.limitsOf(c)
 	r := kubernetes.New(kubernetes.Options{
 		Cluster: c.ID, Network: c.Network, Client: client, Expect: known.UID, Logger: s.logger,
@@ -45,7 +56,7 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error {
 		defer client.Close()
 		defer s.usages.forget(c.ID)
-		defer s.who.attach(c.ID, client, r)()
+		defer s.who.attach(c.ID, client, reviewer, r)()
 		if c.Kubernetes != nil && c.Kubernetes.Secrets {
 			defer s.secrets.Attach(c.ID, client, r)()
 		}

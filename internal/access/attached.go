@@ -22,7 +22,7 @@ const (
 // else's tokens.
 type attached struct {
 	client kubernetes.Interface
-	slots  chan struct{}
+	slots  *queue
 
 	mu      sync.Mutex
 	failed  int       // times in a row
@@ -30,40 +30,34 @@ type attached struct {
 }
 
 func newAttached(client kubernetes.Interface) *attached {
-	return &attached{client: client, slots: make(chan struct{}, maxReviews)}
+	return &attached{client: client, slots: newQueue(maxReviews)}
 }
 
-// review has the cluster review the token when it is its turn.
-func (a *attached) review(ctx context.Context, in inquiry, audiences []string, now func() time.Time) (account, error) {
-	if err := a.wait(ctx, now()); err != nil {
+// review has the cluster review the token when it is its turn. A refusal is counted before the next one's turn, whether or
+// not the caller still waits for it.
+func (a *attached) review(ctx context.Context, t *Tokens, in inquiry) (account, error) {
+	now := t.o.Now
+	if err := a.isBroken(now()); err != nil {
 		return account{}, err
 	}
-	defer func() { <-a.slots }()
+	if err := a.slots.take(ctx, in.source(), reviewTimeout); err != nil {
+		return account{}, err
+	}
+	defer a.slots.release()
+	if !t.mayTry(in.who) {
+		return account{}, errThrottled // those before it in the queue were refused
+	}
 	if err := a.mayAsk(now()); err != nil {
 		return account{}, err // those before it in the queue have failed
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	found, err := review(ctx, a.client, in.uid, in.token, audiences)
+	found, err := review(ctx, a.client, in.uid, in.token, t.o.Audiences)
 	a.answered(!errors.As(err, new(unanswered)), now())
+	if errors.As(err, new(refusal)) {
+		t.failed(in.who)
+	}
 	return found, err
-}
-
-// wait takes a slot.
-func (a *attached) wait(ctx context.Context, now time.Time) error {
-	if err := a.isBroken(now); err != nil {
-		return err
-	}
-	timer := time.NewTimer(reviewTimeout)
-	defer timer.Stop()
-	select {
-	case a.slots <- struct{}{}:
-		return nil
-	case <-timer.C:
-		return errors.New("too many of its tokens are being reviewed")
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func (a *attached) isBroken(now time.Time) error {

@@ -43,15 +43,6 @@ type Tokens struct {
 	throttle throttle
 }
 
-// answer is remembered until its end.
-type answer struct {
-	cluster federation.ClusterID
-	account account
-	refused error
-	at      time.Time
-	until   time.Time
-}
-
 // NewTokens has no cluster yet.
 func NewTokens(o TokenOptions) *Tokens {
 	if o.Now == nil {
@@ -93,55 +84,60 @@ var errThrottled = errors.New("too many of your tokens were refused; wait a minu
 // other error means that nobody could tell.
 func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.ClusterID, token Token) (account, time.Time, error) {
 	who := suspectOf(from, cluster, token)
-	if !t.mayTry(who) && !t.isGood(cluster, token) {
+	if !t.mayTry(&who) && !t.isGood(cluster, token) {
 		return account{}, time.Time{}, errThrottled
 	}
-	found, ends, err := t.judge(ctx, cluster, token)
+	c, standing, err := t.judge(cluster, token)
 	if no := (refusal{}); errors.As(err, &no) {
-		t.failed(who)
-	}
-	return found, ends, err
-}
-
-func (t *Tokens) judge(ctx context.Context, cluster federation.ClusterID, token Token) (account, time.Time, error) {
-	c, err := token.read()
-	if err == nil {
-		err = c.check(t.o.Audiences, t.o.Now())
+		t.failed(&who)
 	}
 	if err != nil {
-		return account{}, time.Time{}, refusal{err.Error()}
+		return account{}, time.Time{}, err
 	}
-	standing := t.o.Clusters.Standing(cluster)
-	switch {
-	case !standing.Attached:
-		return account{}, time.Time{}, refusal{fmt.Sprintf("no cluster %q is attached to this hub", cluster)}
-	case standing.Frozen != "":
-		return account{}, time.Time{}, fmt.Errorf("the cluster %s is frozen: %s", cluster, standing.Frozen)
-	}
-	a, err := t.remembered(ctx, cluster, standing.UID, token, c.ends())
+	a, err := t.remembered(ctx, inquiry{cluster: cluster, uid: standing.UID, token: token, ends: c.ends(), who: &who})
 	if err != nil {
 		return account{}, time.Time{}, err
 	}
 	return a.account, c.ends(), a.refused
 }
 
+// judge tells what can be told without the cluster.
+func (t *Tokens) judge(cluster federation.ClusterID, token Token) (claims, Standing, error) {
+	c, err := token.read()
+	if err == nil {
+		err = c.check(t.o.Audiences, t.o.Now())
+	}
+	if err != nil {
+		return claims{}, Standing{}, refusal{err.Error()}
+	}
+	standing := t.o.Clusters.Standing(cluster)
+	switch {
+	case !standing.Attached:
+		return claims{}, Standing{}, refusal{fmt.Sprintf("no cluster %q is attached to this hub", cluster)}
+	case standing.Frozen != "":
+		return claims{}, Standing{}, fmt.Errorf("the cluster %s is frozen: %s", cluster, standing.Frozen)
+	}
+	return c, standing, nil
+}
+
 // remembered asks the cluster where nothing is remembered; several who ask the
 // same at once cost one review.
-func (t *Tokens) remembered(ctx context.Context, cluster federation.ClusterID, uid string, token Token, ends time.Time) (answer, error) {
-	q := ask(cluster, token)
+func (t *Tokens) remembered(ctx context.Context, in inquiry) (answer, error) {
 	t.mu.Lock()
-	known, is := t.known[q]
-	by := t.clients[cluster]
+	known, is := t.known[ask(in.cluster, in.token)]
+	in.by = t.clients[in.cluster]
 	t.mu.Unlock()
 	if is && t.o.Now().Before(known.until) {
+		if known.refused != nil {
+			t.failed(in.who)
+		}
 		return known, nil
 	}
-	if by == nil {
-		return answer{}, fmt.Errorf("the cluster %s cannot review tokens: the hub has no link to a Kubernetes API server of it", cluster)
+	if in.by == nil {
+		return answer{}, fmt.Errorf("the cluster %s cannot review tokens: the hub has no link to a Kubernetes API server of it", in.cluster)
 	}
-	flight := t.ask(ctx, inquiry{by: by, cluster: cluster, uid: uid, token: token, ends: ends})
 	select {
-	case r := <-flight:
+	case r := <-t.ask(ctx, in):
 		if r.Err != nil {
 			return answer{}, r.Err
 		}
@@ -158,6 +154,14 @@ type inquiry struct {
 	uid     string // of kube-system
 	token   Token
 	ends    time.Time // of the token
+	who     *suspect  // nil: the token was good before
+}
+
+func (in inquiry) source() netip.Prefix {
+	if in.who == nil {
+		return netip.Prefix{}
+	}
+	return in.who.from
 }
 
 // ask begins a review, or joins the one that is under way; it does not wait. The
@@ -165,8 +169,11 @@ type inquiry struct {
 func (t *Tokens) ask(ctx context.Context, in inquiry) <-chan singleflight.Result {
 	q := ask(in.cluster, in.token)
 	return t.flights.DoChan(string(q[:]), func() (any, error) {
-		a, err := t.decide(in.by.review(context.WithoutCancel(ctx), in, t.o.Audiences, t.o.Now))
-		if err != nil {
+		a, err := t.decide(in.by.review(context.WithoutCancel(ctx), t, in))
+		switch {
+		case errors.Is(err, errThrottled):
+			return answer{}, err
+		case err != nil:
 			return answer{}, fmt.Errorf("the cluster %s cannot review the token: %w", in.cluster, err)
 		}
 		a.cluster = in.cluster
@@ -199,66 +206,17 @@ func (t *Tokens) still(cluster federation.ClusterID, token Token) error {
 	return nil
 }
 
-// decide tells what is remembered, and for how long.
-func (t *Tokens) decide(found account, err error) (answer, error) {
-	no := refusal{}
-	switch {
-	case err == nil:
-		return answer{account: found, at: t.o.Now(), until: t.o.Now().Add(rememberGood)}, nil
-	case errors.As(err, &no):
-		return answer{refused: err, at: t.o.Now(), until: t.o.Now().Add(rememberBad)}, nil
-	}
-	return answer{}, err
-}
-
-// remember keeps the answer of a client that is still the cluster's.
-func (t *Tokens) remember(q question, a answer, by *attached) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.clients[a.cluster] != by {
-		return
-	}
-	if len(t.known) >= maxRemembered {
-		t.makeRoom()
-	}
-	t.known[q] = a
-}
-
-// makeRoom drops what is over, else anything.
-func (t *Tokens) makeRoom() {
-	now, dropped := t.o.Now(), false
-	for q, a := range t.known {
-		if !now.Before(a.until) {
-			delete(t.known, q)
-			dropped = true
-		}
-	}
-	for q := range t.known {
-		if dropped {
-			return
-		}
-		delete(t.known, q)
-		dropped = true
-	}
-}
-
-// isGood tells that the token was found to be good, and that this still counts.
-func (t *Tokens) isGood(cluster federation.ClusterID, token Token) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known, is := t.known[ask(cluster, token)]
-	return is && known.refused == nil && t.o.Now().Before(known.until)
-}
-
 // mayTry tells that neither the workload nor its source failed too often.
-func (t *Tokens) mayTry(who suspect) bool {
+func (t *Tokens) mayTry(who *suspect) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.throttle.may(who, t.o.Now())
+	return who == nil || t.throttle.may(*who, t.o.Now())
 }
 
-func (t *Tokens) failed(who suspect) {
+func (t *Tokens) failed(who *suspect) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.throttle.failed(who, t.o.Now())
+	if who != nil {
+		t.throttle.failed(*who, t.o.Now())
+	}
 }

@@ -103,6 +103,18 @@ func seal(config *rest.Config) error {
 // Config returns a copy for other clients of the same server. They share connections, limits and address policy.
 func (c *Client) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
+// Apart returns a client of the same server with a limit of its own: requests that callers provoke do not hold up those that
+// follow the cluster.
+func (c *Client) Apart(options ConnectOptions) (kubernetes.Interface, error) {
+	config := c.Config()
+	config.RateLimiter = rateLimiter(options)
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, errors.New("connecting to the API server: the server URL cannot be used")
+	}
+	return clientset, nil
+}
+
 // Close ends idle connections. Requests that are under way end by their own contexts.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 

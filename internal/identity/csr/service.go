@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -17,6 +18,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/access"
 	"isthmus.dev/isthmus/internal/identity/authority"
+	"isthmus.dev/isthmus/internal/source"
 )
 
 // Callers tell who calls; an access.Guard does.
@@ -69,8 +71,9 @@ type Options struct {
 
 // Service is istio.v1.auth.IstioCertificateService.
 type Service struct {
-	o      Options
-	limits *limits
+	o       Options
+	limits  *limits
+	refused *source.Log
 }
 
 // New makes a service.
@@ -84,7 +87,7 @@ func New(o Options) *Service {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return &Service{o: o, limits: newLimits(o.Limits)}
+	return &Service{o: o, limits: newLimits(o.Limits), refused: source.NewLog(o.Logger)}
 }
 
 // impersonates is the key with which Istio's node proxies ask for certificates of
@@ -92,18 +95,19 @@ func New(o Options) *Service {
 const impersonates = "ImpersonatedIdentity"
 
 // create signs the request of whoever proved who it is, for nobody else. Every
-// outcome is logged, without what is secret.
+// certificate is logged, without what is secret; a caller can repeat what is refused
+// without end, so that the lines about it are bounded.
 func (s *Service) create(ctx context.Context, caller access.Identity, r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {
-	log := s.o.Logger.With(slog.String("method", "csr"), slog.String("workload", caller.Workload.String()), slog.String("pod", caller.Pod), slog.String("address", from(ctx)))
+	who := []any{slog.String("method", "csr"), slog.String("workload", caller.Workload.String()), slog.String("pod", caller.Pod), slog.String("address", from(ctx))}
 	cluster, leaf, err := s.sign(caller, r)
 	if err != nil {
 		outcome, code := judge(err)
 		s.o.Metrics.Requested(outcome)
-		log.Warn("a certificate is not signed", slog.Any("err", err))
+		s.refused.Warn(sourceOf(ctx), "a certificate is not signed", append(who, slog.Any("err", err))...)
 		return nil, status.Error(code, err.Error())
 	}
 	s.o.Metrics.Requested(Signed)
-	log.Info("a certificate was signed", slog.String("cluster", string(cluster)), slog.String("serial", leaf.Serial), slog.Time("expires", leaf.Ends))
+	s.o.Logger.With(who...).Info("a certificate was signed", slog.String("cluster", string(cluster)), slog.String("serial", leaf.Serial), slog.Time("expires", leaf.Ends))
 	chain := append(blocks(leaf.Chain), string(s.o.Roots.Bundles()[caller.Workload.TrustDomain]))
 	return &security.IstioCertificateResponse{CertChain: chain}, nil
 }
@@ -169,4 +173,11 @@ func from(ctx context.Context) string {
 		return p.Addr.String()
 	}
 	return ""
+}
+
+func sourceOf(ctx context.Context) netip.Prefix {
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		return source.OfNet(p.Addr)
+	}
+	return netip.Prefix{}
 }
