@@ -75,32 +75,27 @@ func TestF44WholeSecondListLosesNothing(t *testing.T) {
 }
 
 func TestHeldListThatKeepsShrinkingIsNotProven(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		again := make(chan federation.Edit)
-		h := start(t, "", cluster("c1", "", relists(full(1, 100), again, full(1, 0))...))
-		defer h.stop()
-		again <- full(1, 40)
-		after(6 * time.Second)
-		h.wantPhase(t, "c1", federation.Held)
-		h.wantServices(t, 100)
-		after(6 * time.Second)
-		h.wantPhase(t, "c1", federation.Ready)
-		h.wantServices(t, 0)
-	})
+	wantHeldThenEmpty(t, 100, 40)
 }
 
 // TestSmallHeldListProvesNoLossOfAll: of 40 services a list has 9, too few for
 // their loss to be suspicious by itself; the next list, an empty one, does not
 // say the same.
 func TestSmallHeldListProvesNoLossOfAll(t *testing.T) {
+	wantHeldThenEmpty(t, 40, 9)
+}
+
+// wantHeldThenEmpty lists some services, then fewer, which are held, then none
+// for good: the cluster keeps what it had until the empty list is proven.
+func wantHeldThenEmpty(t *testing.T, services, fewer int) {
 	synctest.Test(t, func(t *testing.T) {
 		again := make(chan federation.Edit)
-		h := start(t, "", cluster("c1", "", relists(full(1, 40), again, full(1, 0))...))
+		h := start(t, "", cluster("c1", "", relists(full(1, services), again, full(1, 0))...))
 		defer h.stop()
-		again <- full(1, 9)
+		again <- full(1, fewer)
 		after(6 * time.Second)
 		h.wantPhase(t, "c1", federation.Held)
-		h.wantServices(t, 40)
+		h.wantServices(t, services)
 		after(6 * time.Second)
 		h.wantPhase(t, "c1", federation.Ready)
 		h.wantServices(t, 0)

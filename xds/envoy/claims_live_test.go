@@ -49,36 +49,28 @@ func TestR29MatchesOfJWTClaimsNeverApply(t *testing.T) {
 	}
 }
 
-// A rule whose only route depends on a claim does not leave the service open.
+// TestR29AClaimDoesNotOpenTheService: a rule whose only route depends on a claim
+// does not leave the service open, in whichever case of letters it names the claim.
 func TestR29AClaimDoesNotOpenTheService(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, `kind: VirtualService
+	for name, rule := range map[string]string{
+		"match": `match: [{headers: {"@request.auth.claims.group": {exact: admin}}}]
+    route: [{destination: {host: web.shop.svc.cluster.local}}]`,
+		"withoutHeaders, in capitals": `match: [{withoutHeaders: {"@Request.Auth.Claims[group]": {exact: admin}}}]
+    directResponse: {status: 200}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, `kind: VirtualService
 metadata: {name: web, namespace: shop}
 spec:
   hosts: [web.shop.svc.cluster.local]
   http:
-  - match: [{headers: {"@request.auth.claims.group": {exact: admin}}}]
-    route: [{destination: {host: web.shop.svc.cluster.local}}]`)
-	c, _ := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, client(t), w.snapshot), "80")
-	for _, route := range c.GetVirtualHosts()[0].GetRoutes() {
-		if h := route.GetMatch().GetHeaders(); len(h) != 1 || !h[0].GetInvertMatch() || h[0].GetName() != ":method" {
-			t.Errorf("a route takes requests: %v", route)
-		}
-	}
-}
-
-// TestR29ClaimsInAnyCaseOfLetters: a match of a claim is one in capitals, too.
-func TestR29ClaimsInAnyCaseOfLetters(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, `kind: VirtualService
-metadata: {name: web, namespace: shop}
-spec:
-  hosts: [web.shop.svc.cluster.local]
-  http:
-  - match: [{withoutHeaders: {"@Request.Auth.Claims[group]": {exact: admin}}}]
-    directResponse: {status: 200}`)
-	c, _ := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, client(t), w.snapshot), "80")
-	for _, route := range c.GetVirtualHosts()[0].GetRoutes() {
-		if h := route.GetMatch().GetHeaders(); len(h) != 1 || !h[0].GetInvertMatch() || h[0].GetName() != ":method" {
-			t.Errorf("a route takes requests: %v", route)
-		}
+  - `+rule)
+			c, _ := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, client(t), w.snapshot), "80")
+			for _, route := range c.GetVirtualHosts()[0].GetRoutes() {
+				if h := route.GetMatch().GetHeaders(); len(h) != 1 || !h[0].GetInvertMatch() || h[0].GetName() != ":method" {
+					t.Errorf("a route takes requests: %v", route)
+				}
+			}
+		})
 	}
 }
