@@ -113,6 +113,7 @@ func Parse(file string, data []byte, limits Limits) ([]Document, []Problem) {
 		}
 	}
 	if len(p.documents) == 0 && len(p.problems) == 0 {
+		p.document = -1
 		p.report(spot{}, "", Empty, "the file holds no object; to remove objects, delete them by name")
 	}
 	slices.SortStableFunc(p.problems, func(a, b Problem) int {
