@@ -168,3 +168,24 @@ func TestR05AMissingRevocationListConcernsItsOwnGateways(t *testing.T) {
 	e.await("a to be served", e.serves("a", "a0", partner))
 	e.await("a to be well", e.stands(a, fleet.Accepted))
 }
+
+// Cipher suites that Envoy does not know, or that are repeated, are dropped; with the others
+// Envoy accepts the listener.
+func TestR27ARealEnvoyHasTheCipherSuitesThatItKnows(t *testing.T) {
+	e := newEdge(t)
+	e.rotate("one", "a.example.com", "b.example.com")
+	odd := atVersion(networking.ServerTLSSettings_TLSV1_2)
+	odd.CipherSuites = []string{"NOPE", "ECDHE-ECDSA-AES256-GCM-SHA384", "", "ALL", "ECDHE-ECDSA-AES256-GCM-SHA384", "TLS_AES_128_GCM_SHA256"}
+	group := atVersion(networking.ServerTLSSettings_TLSV1_2)
+	group.CipherSuites = []string{"[ECDHE-ECDSA-CHACHA20-POLY1305|ECDHE-RSA-CHACHA20-POLY1305]", "[AES128-SHA|NOPE]"}
+	e.objects(tenantGateway("a", odd), tenantGateway("b", group), answering("a", "a0"), answering("b", "b0"))
+	for tenant, want := range map[string]uint16{
+		"a": tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "b": tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+	} {
+		e.await(tenant+" to be served", e.serves(tenant, tenant+"0"))
+		e.await(tenant+" to be well", e.stands(tenantKey("Gateway", tenant), fleet.Accepted))
+		if c, err := e.dial(tenant + ".example.com"); err != nil || c.conn.ConnectionState().CipherSuite != want {
+			t.Errorf("%s is served with the suite %x, want %x: %v", tenant, c.conn.ConnectionState().CipherSuite, want, err)
+		}
+	}
+}

@@ -16,8 +16,27 @@ var cipherSuites = []string{
 	"ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA", "AES256-SHA",
 }
 
-// IsCipherSuite tells that Envoy accepts the name, as OpenSSL spells it.
-func IsCipherSuite(name string) bool { return slices.Contains(cipherSuites, name) }
+// IsCipherSuite tells that Envoy accepts the name, as OpenSSL spells it, or that it is
+// a group of names that the server prefers equally: [A|B].
+func IsCipherSuite(name string) bool {
+	names := []string{name}
+	if group, ok := strings.CutPrefix(name, "["); ok && strings.HasSuffix(group, "]") {
+		names = strings.Split(strings.TrimSuffix(group, "]"), "|")
+	}
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(cipherSuites, name) })
+}
+
+// CipherSuites are those of the list that Envoy accepts, each once. It would refuse the
+// listener because of any other one.
+func CipherSuites(list []string) []string {
+	var accepted []string
+	for _, name := range list {
+		if IsCipherSuite(name) && !slices.Contains(accepted, name) {
+			accepted = append(accepted, name)
+		}
+	}
+	return accepted
+}
 
 // IsKeyHash tells the SHA-256 of a public key in base64.
 func IsKeyHash(text string) bool {

@@ -30,6 +30,7 @@ var patchRules = []rule[*configPatch]{
 		changes := p.GetPatch() != nil && p.GetPatch().GetOperation() != api.EnvoyFilter_Patch_REMOVE
 		return when(changes && p.GetPatch().GetValue() == nil, "write the value; only REMOVE needs none")
 	}},
+	{"patch.value", schema.Invalid, patchValue},
 	{"match.proxy.proxyVersion", schema.Invalid, func(p *configPatch) string {
 		return regularExpression(p.GetMatch().GetProxy().GetProxyVersion())
 	}},

@@ -108,9 +108,10 @@ func noVersion(t *api.ServerTLSSettings) bool {
 func serverTLS(at path, t *api.ServerTLSSettings) []Problem {
 	found := apply(at, t, serverTLSRules)
 	found = append(found, idle(repeated(at.field("cipherSuites"), t.GetCipherSuites()))...)
-	found = append(found, texts(at.field("cipherSuites"), t.GetCipherSuites(), func(name string) string {
-		return when(!tlsparams.IsCipherSuite(name), "Envoy knows no cipher suite %q: write one for TLS 1.2 as OpenSSL names it, such as ECDHE-RSA-AES128-GCM-SHA256, or remove it", name)
-	})...)
+	found = append(found, idle(texts(at.field("cipherSuites"), t.GetCipherSuites(), func(name string) string {
+		return when(!tlsparams.IsCipherSuite(name), "Envoy knows no cipher suite %q, and the server does without it%s: write one for TLS 1.2 as OpenSSL names it, such as ECDHE-RSA-AES128-GCM-SHA256, or remove it",
+			name, when(len(tlsparams.CipherSuites(t.GetCipherSuites())) == 0, "; it has Envoy's default suites, for none of the list is known"))
+	}))...)
 	found = append(found, texts(at.field("verifyCertificateHash"), t.GetVerifyCertificateHash(), func(hash string) string {
 		return when(!tlsparams.IsCertificateHash(hash), "%q is not a SHA-256 in hexadecimal: write the one that openssl x509 -fingerprint -sha256 prints", hash)
 	})...)

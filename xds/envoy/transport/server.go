@@ -2,7 +2,6 @@ package transport
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -62,14 +61,7 @@ func setTLSParameters(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSS
 	if p.GetTlsMinimumProtocolVersion() > p.GetTlsMaximumProtocolVersion() {
 		return fmt.Errorf(".maxProtocolVersion: is less than minProtocolVersion")
 	}
-	for i, suite := range tls.GetCipherSuites() {
-		if !tlsparams.IsCipherSuite(suite) {
-			return fmt.Errorf(".cipherSuites[%d]: %q is none that Envoy takes", i, suite)
-		}
-		if !slices.Contains(p.CipherSuites, suite) {
-			p.CipherSuites = append(p.CipherSuites, suite)
-		}
-	}
+	p.CipherSuites = tlsparams.CipherSuites(tls.GetCipherSuites())
 	common.TlsParams = p
 	return nil
 }
