@@ -20,12 +20,12 @@ func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, pa
 	found := map[string][]federation.ObjectKey{}
 	switch t {
 	case resource.RouteType:
-		routes(v, name)
+		scopeOf(f).build[t](v, name)
 		for _, host := range parts {
 			found[host] = v.Causes.Of[host]
 		}
 	case resource.ListenerType:
-		l, _ := listener(v, name).(*listenerv3.Listener)
+		l, _ := scopeOf(f).build[t](v, name).(*listenerv3.Listener)
 		for _, chain := range append(l.GetFilterChains(), l.GetDefaultFilterChain()) {
 			of := chainName(chain)
 			if chain == l.GetDefaultFilterChain() {

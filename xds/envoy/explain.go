@@ -5,15 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy/cluster"
 	"isthmus.dev/isthmus/xds/envoy/destination"
-	"isthmus.dev/isthmus/xds/envoy/endpoint"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
-	"isthmus.dev/isthmus/xds/envoy/proxyless"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
@@ -136,31 +131,18 @@ func (e explainer) build(t resource.Type, p service.ServedPort) *facet.View {
 		if !f.Offers() || !f.Covers(p.Service) {
 			continue
 		}
-		v := &facet.View{Facet: f, Reader: e.snapshot.Read(), Passages: map[*federation.Endpoint]facet.Passage{}}
-		if m := offered(v, t, name); m != nil {
+		v := &facet.View{Facet: f, Reader: e.snapshot.Read(), GatewayHops: map[*federation.Endpoint]facet.GatewayHop{}}
+		if m := scopeOf(f).build[t](v, name); m != nil {
 			return v
 		}
 	}
 	return nil
 }
 
-// offered is what Build makes for a facet that stands for services.
-func offered(v *facet.View, t resource.Type, name string) (m proto.Message) {
-	switch {
-	case v.Facet.GRPC:
-		m, _, _ = proxyless.Build(v, t, name)
-	case t == resource.ClusterType:
-		m = cluster.Build(v, name)
-	default:
-		m = endpoint.Assignment(v, name)
-	}
-	return m
-}
-
 // included explains an endpoint to which the proxy sends.
 func included(v *facet.View, p service.ServedPort, of federation.Explanation) federation.Explanation {
 	out := federation.Explanation{Included: true, Via: federation.ViaDirect, Code: ExplainedDirect}
-	c, through := v.Passages[of.Endpoint]
+	c, through := v.GatewayHops[of.Endpoint]
 	d, _ := destination.Of(v, resource.ClusterName(p.Service.Key.Hostname, p.Port.Number))
 	switch {
 	case through:

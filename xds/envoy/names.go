@@ -3,47 +3,24 @@ package envoy
 import (
 	"maps"
 	"slices"
-	"strconv"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destination"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
-	"isthmus.dev/isthmus/xds/envoy/edge"
-	"isthmus.dev/isthmus/xds/envoy/headless"
 	"isthmus.dev/isthmus/xds/envoy/node"
-	"isthmus.dev/isthmus/xds/envoy/proxyless"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
-	"isthmus.dev/isthmus/xds/envoy/snidnat"
 )
 
 // Fixed returns the names that exist for everyone with this facet, whatever the
 // services. When what it read changes, it is to be asked again, and every name
 // that it gave before or gives now must be built again.
 func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
-	switch {
-	case f.GRPC:
-		return proxyless.Fixed(t, f, r)
-	case f.Scope == node.ScopeGateway:
-		return edge.Names(t, f, r)
-	case t == resource.ClusterType && f.Scope == node.ScopeStatic:
-		return []string{resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster}
-	case t == resource.ListenerType && f.Scope == node.ScopeCapture:
-		return []string{resource.VirtualOutbound}
-	case t == resource.ListenerType && f.Scope == node.ScopeInbound:
-		return []string{resource.VirtualInbound}
-	case f.Scope == node.ScopePods:
-		return headless.Names(t, f, r)
-	case f.Scope == node.ScopePassed:
-		return snidnat.PodNames(f, r)
-	case t == resource.ListenerType && f.Scope == node.ScopeNames:
-		return []string{resource.NamesListener}
-	case t == resource.ListenerType && f.Scope == node.ScopeHTTPProxy:
-		return []string{resource.HTTPProxyListener(f.Port)}
-	case t == resource.RouteType && f.Scope == node.ScopeProxyRoutes:
-		return []string{resource.HTTPProxyRoutes}
+	fixed := scopeOf(f).fixed
+	if fixed == nil {
+		return nil
 	}
-	return nil
+	return fixed(t, f, r)
 }
 
 // Contributes returns the names that exist because of one service, sorted. It
@@ -64,18 +41,11 @@ func Contributes(t resource.Type, f node.Facet, s *federation.Service, snapshot 
 	if f.Balanced && !destination.CallersChoose(s, snapshot) {
 		return nil
 	}
-	if f.Scope == node.ScopePassed {
-		return snidnat.Names(t, s, destinationrule.SubsetNames(s.Key.Hostname, snapshot))
+	of := scopeOf(f).names
+	if of == nil {
+		return nil
 	}
-	var names []string
-	for _, p := range s.Ports {
-		if p.Protocol.Transport() == federation.TransportTCP {
-			names = appendNames(names, t, f, service.ServedPort{Service: s, Port: p})
-		}
-	}
-	if isClusters := t == resource.ClusterType || t == resource.EndpointType; isClusters && f.Offers() {
-		names = appendSubsets(names, s.Key.Hostname, destinationrule.SubsetNames(s.Key.Hostname, snapshot))
-	}
+	names := of(t, f, s, snapshot)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -109,36 +79,6 @@ func Speaks(o *federation.Object) []string {
 		return []string{"*"} // places may matter anywhere
 	}
 	return nil
-}
-
-func appendNames(names []string, t resource.Type, f node.Facet, p service.ServedPort) []string {
-	reserved := p.Port.Number == resource.OutboundPort || p.Port.Number == resource.InboundPort
-	http := p.Port.Protocol.IsHTTP()
-	switch {
-	case f.GRPC:
-		return proxyless.AppendTargets(names, t, f, p)
-	case t == resource.ClusterType && f.Offers(),
-		t == resource.EndpointType && f.Offers() && (p.Service.Resolution == federation.ClientSideLB || f.Balanced):
-		return append(names, resource.ClusterName(p.Service.Key.Hostname, p.Port.Number))
-	case t == resource.ListenerType && f.Offers() && http && !reserved:
-		return append(names, resource.WildcardListener(p.Port.Number))
-	case t == resource.ListenerType && f.Offers() && !http:
-		if service.ByServerName(p, f) && !reserved {
-			names = append(names, resource.WildcardListener(p.Port.Number))
-		}
-		for _, vip := range service.ListenerVIPs(p.Service, f) {
-			names = append(names, resource.VIPListener(vip, p.Port.Number))
-		}
-		if len(service.RangesOf(p.Service, f)) > 0 && !reserved {
-			names = append(names, resource.WildcardListener(p.Port.Number))
-		}
-		return headless.AppendPodListeners(names, f, p)
-	case t == resource.RouteType && f.Scope == node.ScopeRoutes && http && !reserved:
-		return append(names, strconv.Itoa(int(p.Port.Number)))
-	case t == resource.RouteType && f.Scope == node.ScopeProxyRoutes: // a TCP service may own a hostname
-		return append(names, resource.HTTPProxyRoutes)
-	}
-	return names
 }
 
 // Names returns all names of the facet, sorted: the definition from nothing,

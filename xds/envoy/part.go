@@ -76,7 +76,7 @@ func AssembleRoutes(name string, f node.Facet, r *federation.Reader, parts Parts
 
 // whole makes routes that have no parts.
 func whole(v *facet.View, name string) (*Assembled, []resource.Reason, error) {
-	c, _ := routes(v, name).(*routev3.RouteConfiguration)
+	c, _ := scopeOf(v.Facet).build[resource.RouteType](v, name).(*routev3.RouteConfiguration)
 	if c == nil {
 		return nil, v.Reasons, nil
 	}

@@ -13,16 +13,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy/cluster"
-	"isthmus.dev/isthmus/xds/envoy/edge"
-	"isthmus.dev/isthmus/xds/envoy/endpoint"
 	"isthmus.dev/isthmus/xds/envoy/facet"
-	"isthmus.dev/isthmus/xds/envoy/headless"
 	"isthmus.dev/isthmus/xds/envoy/node"
-	"isthmus.dev/isthmus/xds/envoy/proxyless"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
-	"isthmus.dev/isthmus/xds/envoy/snidnat"
 )
 
 // Build makes the resource of that name for a facet. A nil message means that
@@ -32,34 +26,12 @@ import (
 // that it is for reading only. An error
 // means that the name or the type is not one that Facets and Names give.
 func Build(t resource.Type, name string, f node.Facet, r *federation.Reader) (proto.Message, []resource.Reason, error) {
-	v := facet.Open(f, r)
-	var m proto.Message
-	switch {
-	case f.GRPC:
-		return proxyless.Build(v, t, name)
-	case t == resource.ClusterType && f.Scope == node.ScopeStatic:
-		m = cluster.Static(name, f.IPv6)
-	case t == resource.ClusterType && f.Scope == node.ScopeGateway:
-		m = edge.Cluster(v, name)
-	case t == resource.ClusterType && f.Scope == node.ScopePods:
-		m = headless.Cluster(v, name)
-	case t == resource.EndpointType && f.Scope == node.ScopePods:
-		m = headless.Assignment(v, name)
-	case t == resource.ClusterType && f.Scope == node.ScopePassed:
-		m = snidnat.Cluster(v, name)
-	case t == resource.EndpointType && f.Scope == node.ScopePassed:
-		m = snidnat.Assignment(v, name)
-	case t == resource.ClusterType && f.Offers():
-		m = cluster.Build(v, name)
-	case t == resource.EndpointType && f.Offers():
-		m = endpoint.Assignment(v, name)
-	case t == resource.ListenerType:
-		m = listener(v, name)
-	case t == resource.RouteType:
-		m = routes(v, name)
-	default:
+	of, ok := scopeOf(f).build[t]
+	if !ok {
 		return nil, nil, fmt.Errorf("building %s %q: facet %s has no resources of this type", t, name, f)
 	}
+	v := facet.Open(f, r)
+	m := of(v, name)
 	return m, v.Reasons, nil
 }
 

@@ -2,11 +2,14 @@ package envoy
 
 import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/cluster"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/dns"
 	"isthmus.dev/isthmus/xds/envoy/edge"
+	"isthmus.dev/isthmus/xds/envoy/endpoint"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/headless"
 	"isthmus.dev/isthmus/xds/envoy/inbound"
@@ -15,50 +18,161 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/proxyless"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/route"
+	"isthmus.dev/isthmus/xds/envoy/service"
+	"isthmus.dev/isthmus/xds/envoy/snidnat"
 )
 
-// routes builds the routes of one port, those of the explicit HTTP proxy, those of
-// a gateway, or those of a gRPC client.
-func routes(v *facet.View, name string) proto.Message {
-	switch {
-	case v.Facet.GRPC:
-		return proxyless.Routes(v, name)
-	case v.Facet.Scope == node.ScopeGateway:
-		return edge.Routes(v, name)
-	}
-	plan := route.PlanFor(v, name)
-	if plan == nil {
-		return nil
-	}
-	all := make([]*routev3.VirtualHost, 0, len(plan.Hosts)+1)
-	for _, h := range plan.Hosts {
-		if host := route.VirtualHost(v, h); host != nil {
-			all = append(all, host)
-		}
-	}
-	return plan.Shell(all)
+// scope is what the facets of one scope have. Which facets a node has is the
+// room node's to say.
+type scope struct {
+	// fixed are the names that exist whatever the services; nil: none.
+	fixed func(resource.Type, node.Facet, *federation.Reader) []string
+	// names are those that a service contributes; nil: none.
+	names namer
+	// build makes resources. It returns an untyped nil where the name does not exist.
+	build map[resource.Type]build
 }
 
-func listener(v *facet.View, name string) proto.Message {
-	var l *listenerv3.Listener
-	switch {
-	case v.Facet.Scope == node.ScopeCapture && name == resource.VirtualOutbound:
-		l = outbound.Capture(v)
-	case v.Facet.Scope == node.ScopeInbound && name == resource.VirtualInbound:
-		l = inbound.Listener(v)
-	case v.Facet.Scope == node.ScopePods:
-		l = headless.Listener(v, name)
-	case v.Facet.Scope == node.ScopeNames && name == resource.NamesListener:
-		l = dns.Listener(v)
-	case v.Facet.Scope == node.ScopeHTTPProxy && name == resource.HTTPProxyListener(v.Facet.Port):
-		l = outbound.HTTPProxy(v, name, v.Facet.Port)
-	case v.Facet.Scope == node.ScopeGateway:
-		l = edge.Listener(v, name)
-	case v.Facet.Offers():
-		l = outbound.Listener(v, name)
+// namer lists the names that a service contributes, in any order (Contributes).
+type namer func(resource.Type, node.Facet, *federation.Service, *federation.Snapshot) []string
+
+type build func(v *facet.View, name string) proto.Message
+
+// scopeOf is the facet's row.
+func scopeOf(f node.Facet) scope {
+	if f.GRPC {
+		return grpcScopes[f.Scope]
 	}
-	if l == nil {
-		return nil
+	return scopes[f.Scope]
+}
+
+// offering are the scopes whose resources stand for services.
+var offering = scope{
+	names: withSubsets(perPort(outbound.AppendNames)),
+	build: map[resource.Type]build{
+		resource.ClusterType: cluster.Build, resource.EndpointType: endpoint.Assignment, resource.ListenerType: listeners(outbound.Listener),
+	},
+}
+
+// scopes are those of proxies.
+var scopes = map[node.Scope]scope{
+	node.ScopeStatic: {
+		fixed: always(resource.ClusterType, resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster),
+		build: map[resource.Type]build{resource.ClusterType: func(v *facet.View, name string) proto.Message { return cluster.Static(name, v.Facet.IPv6) }},
+	},
+	node.ScopePublic:   offering,
+	node.ScopePrivate:  offering,
+	node.ScopeImported: offering,
+	node.ScopeOwn:      offering,
+	node.ScopeCapture: {
+		fixed: always(resource.ListenerType, resource.VirtualOutbound),
+		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.Capture)},
+	},
+	node.ScopeInbound: {
+		fixed: always(resource.ListenerType, resource.VirtualInbound),
+		build: map[resource.Type]build{resource.ListenerType: listeners(inbound.Listener)},
+	},
+	node.ScopeHTTPProxy: {
+		fixed: func(t resource.Type, f node.Facet, r *federation.Reader) []string {
+			return always(resource.ListenerType, resource.HTTPProxyListener(f.Port))(t, f, r)
+		},
+		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.HTTPProxy)},
+	},
+	node.ScopeRoutes: {names: perPort(route.AppendNames), build: map[resource.Type]build{resource.RouteType: route.Build}},
+	node.ScopeProxyRoutes: {
+		fixed: always(resource.RouteType, resource.HTTPProxyRoutes),
+		names: perPort(route.AppendNames),
+		build: map[resource.Type]build{resource.RouteType: route.Build},
+	},
+	node.ScopeGateway: {
+		fixed: edge.Names,
+		build: map[resource.Type]build{
+			resource.ClusterType: edge.Cluster, resource.ListenerType: listeners(edge.Listener), resource.RouteType: edge.Routes,
+		},
+	},
+	node.ScopePassed: {
+		fixed: snidnat.PodNames,
+		names: func(t resource.Type, _ node.Facet, s *federation.Service, in *federation.Snapshot) []string {
+			return snidnat.Names(t, s, destinationrule.SubsetNames(s.Key.Hostname, in))
+		},
+		build: map[resource.Type]build{resource.ClusterType: snidnat.Cluster, resource.EndpointType: snidnat.Assignment},
+	},
+	node.ScopeNames: {
+		fixed: always(resource.ListenerType, resource.NamesListener),
+		build: map[resource.Type]build{resource.ListenerType: listeners(dns.Listener)},
+	},
+	node.ScopePods: {
+		fixed: headless.Names,
+		build: map[resource.Type]build{
+			resource.ClusterType: headless.Cluster, resource.EndpointType: headless.Assignment, resource.ListenerType: listeners(headless.Listener),
+		},
+	},
+}
+
+// grpcOffering are the same for gRPC clients.
+var grpcOffering = scope{
+	names: withSubsets(perPort(proxyless.AppendNames)),
+	build: map[resource.Type]build{resource.ClusterType: proxyless.Cluster, resource.EndpointType: proxyless.Assignment},
+}
+
+// grpcScopes are those of gRPC clients that have no proxy.
+var grpcScopes = map[node.Scope]scope{
+	node.ScopeStatic: {
+		fixed: proxyless.StaticNames,
+		build: map[resource.Type]build{resource.ClusterType: proxyless.StaticCluster, resource.EndpointType: proxyless.StaticAssignment},
+	},
+	node.ScopePublic:   grpcOffering,
+	node.ScopePrivate:  grpcOffering,
+	node.ScopeImported: grpcOffering,
+	node.ScopeOwn:      grpcOffering,
+	node.ScopeTargets: {
+		fixed: proxyless.RuledTargets,
+		names: perPort(proxyless.AppendTargets),
+		build: map[resource.Type]build{resource.ListenerType: proxyless.Listener, resource.RouteType: proxyless.Routes},
+	},
+}
+
+// always are names of one type that exist whatever the snapshot.
+func always(of resource.Type, names ...string) func(resource.Type, node.Facet, *federation.Reader) []string {
+	return func(t resource.Type, _ node.Facet, _ *federation.Reader) []string {
+		if t != of {
+			return nil
+		}
+		return names
 	}
-	return l
+}
+
+// listeners returns an untyped nil where there is no listener.
+func listeners(of func(v *facet.View, name string) *listenerv3.Listener) build {
+	return func(v *facet.View, name string) proto.Message {
+		l := of(v, name)
+		if l == nil {
+			return nil
+		}
+		return l
+	}
+}
+
+// perPort are the names that each TCP port of a service contributes.
+func perPort(add func([]string, resource.Type, node.Facet, service.ServedPort) []string) namer {
+	return func(t resource.Type, f node.Facet, s *federation.Service, _ *federation.Snapshot) []string {
+		var names []string
+		for _, p := range s.Ports {
+			if p.Protocol.Transport() == federation.TransportTCP {
+				names = add(names, t, f, service.ServedPort{Service: s, Port: p})
+			}
+		}
+		return names
+	}
+}
+
+// withSubsets adds the names of the clusters' subsets, impossible ones excepted.
+func withSubsets(of namer) namer {
+	return func(t resource.Type, f node.Facet, s *federation.Service, in *federation.Snapshot) []string {
+		names := of(t, f, s, in)
+		if t != resource.ClusterType && t != resource.EndpointType {
+			return names
+		}
+		return appendSubsets(names, s.Key.Hostname, destinationrule.SubsetNames(s.Key.Hostname, in))
+	}
 }

@@ -30,7 +30,10 @@ const (
 
 // Listener answers captured DNS requests for the hosts of services; what is
 // none of them is asked of the servers that the proxy's own system asks.
-func Listener(v *facet.View) *listenerv3.Listener {
+func Listener(v *facet.View, name string) *listenerv3.Listener {
+	if name != resource.NamesListener {
+		return nil
+	}
 	config := &dnsfilterv3.DnsFilterConfig{
 		StatPrefix: resource.NamesListener,
 		ServerConfig: &dnsfilterv3.DnsFilterConfig_ServerContextConfig{

@@ -36,7 +36,7 @@ func Assignment(v *facet.View, name string) proto.Message {
 		}
 		return isName
 	})
-	h := HorizonOf(v, p, KeepClusterLocal(v, p, offers))
+	h := SplitHorizon(v, p, KeepClusterLocal(v, p, offers))
 	if len(h.entries) > 0 {
 		v.Reader.Accounts(p.Service.Key) // what a gateway's peers are depends on them
 	}

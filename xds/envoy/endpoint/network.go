@@ -36,8 +36,8 @@ type entry struct {
 	networks []federation.NetworkID // sorted
 }
 
-// HorizonOf splits the offers of a destination for the facet's proxies.
-func HorizonOf(v *facet.View, d destination.Destination, offers []Offer) Horizon {
+// SplitHorizon splits the offers of a destination for the facet's proxies.
+func SplitHorizon(v *facet.View, d destination.Destination, offers []Offer) Horizon {
 	h := Horizon{behind: map[federation.NetworkID]group{}, entries: map[netip.AddrPort]*entry{}}
 	own, networks := v.Network(), v.Networks()
 	for _, o := range offers {
@@ -65,7 +65,7 @@ func HorizonOf(v *facet.View, d destination.Destination, offers []Offer) Horizon
 		}
 	}
 	yieldToEndpoints(v, &h)
-	notePassages(v, h)
+	noteGatewayHops(v, h)
 	return h
 }
 
@@ -151,14 +151,14 @@ func yieldToEndpoints(v *facet.View, h *Horizon) {
 	}
 }
 
-// notePassages keeps for Explain what is reached through gateways.
-func notePassages(v *facet.View, h Horizon) {
-	if v.Passages == nil {
+// noteGatewayHops keeps for Explain what is reached through gateways.
+func noteGatewayHops(v *facet.View, h Horizon) {
+	if v.GatewayHops == nil {
 		return
 	}
 	for _, c := range h.behind {
 		for _, o := range c.offers {
-			v.Passages[o.Endpoint] = facet.Passage{Gateways: c.gateways, Dead: c.dead}
+			v.GatewayHops[o.Endpoint] = facet.GatewayHop{Gateways: c.gateways, Dead: c.dead}
 		}
 	}
 }

@@ -15,14 +15,14 @@ type View struct {
 	Facet   node.Facet
 	Reader  *federation.Reader
 	Reasons []resource.Reason
-	// Passages are the endpoints behind gateways, for Explain; else nil.
-	Passages map[*federation.Endpoint]Passage
+	// GatewayHops are the endpoints behind gateways, for Explain; else nil.
+	GatewayHops map[*federation.Endpoint]GatewayHop
 	// Causes are what virtual hosts and filters are made of, for Causes; else nil.
 	Causes *Causes
 }
 
-// Passage is the gateways through which an endpoint is reached.
-type Passage struct {
+// GatewayHop is the gateways through which an endpoint is reached.
+type GatewayHop struct {
 	Gateways []federation.Gateway
 	Dead     bool // probes reach none of the gateways
 }

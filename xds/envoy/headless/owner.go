@@ -40,7 +40,7 @@ func isCaptured(ip netip.Addr) bool {
 	return !ip.IsUnspecified() && !ip.IsLoopback() && ip.Zone() == ""
 }
 
-// At is the headless service whose pod listens at the address, as ownerAt
+// At is the headless service whose pod listens at the address, as outbound
 // orders services. Ports that speak HTTP are caught elsewhere.
 func At(v *facet.View, pod netip.Addr, number uint16) service.ServedPort {
 	claims := headlessClaims(v, pod, number)

@@ -78,7 +78,7 @@ func Assignment(v *facet.View, name string) proto.Message {
 	if !ok {
 		return nil
 	}
-	h := endpoint.HorizonOf(v, d, endpoint.Offers(v, d))
+	h := endpoint.SplitHorizon(v, d, endpoint.Offers(v, d))
 	return endpoint.AssignMembers(v, d, h.Members(d.Service))
 }
 

@@ -18,7 +18,10 @@ import (
 // Listener gets every captured inbound connection. On ports where the
 // workload's services speak HTTP it deals with requests; everything else, ports
 // of the platform and unknown ports included, passes as it is.
-func Listener(v *facet.View) *listenerv3.Listener {
+func Listener(v *facet.View, name string) *listenerv3.Listener {
+	if name != resource.VirtualInbound {
+		return nil
+	}
 	l := listener.New(resource.VirtualInbound, listener.AnyIPv4, resource.InboundPort)
 	l.TrafficDirection = corev3.TrafficDirection_INBOUND
 	l.ListenerFilters = []*listenerv3.ListenerFilter{resource.OriginalDestinationFilter()}

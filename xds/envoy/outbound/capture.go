@@ -12,7 +12,10 @@ import (
 // Capture gets every captured outbound connection and hands it to the
 // listener of its destination; what has none goes on. Who
 // dials the port itself would be sent around in a circle and gets nothing.
-func Capture(v *facet.View) *listenerv3.Listener {
+func Capture(v *facet.View, name string) *listenerv3.Listener {
+	if name != resource.VirtualOutbound {
+		return nil
+	}
 	l := listener.New(resource.VirtualOutbound, listener.AnyIPv4, resource.OutboundPort)
 	l.UseOriginalDst = wrapperspb.Bool(true)
 	l.FilterChains = []*listenerv3.FilterChain{
@@ -26,8 +29,11 @@ func Capture(v *facet.View) *listenerv3.Listener {
 }
 
 // HTTPProxy is the explicit HTTP proxy of the workload.
-func HTTPProxy(v *facet.View, name string, port uint16) *listenerv3.Listener {
-	l := listener.New(name, "127.0.0.1", port)
+func HTTPProxy(v *facet.View, name string) *listenerv3.Listener {
+	if name != resource.HTTPProxyListener(v.Facet.Port) {
+		return nil
+	}
+	l := listener.New(name, "127.0.0.1", v.Facet.Port)
 	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(v, resource.HTTPProxyRoutes, resource.HTTPProxyRoutes)}}}
 	return l
 }

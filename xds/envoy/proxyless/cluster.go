@@ -20,19 +20,20 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/endpoint"
 	"isthmus.dev/isthmus/xds/envoy/facet"
-	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// clusterOf builds the cluster of a service port, or of a subset of it, for
-// gRPC clients: with endpoints by EDS, else of one DNS name.
-func clusterOf(v *facet.View, name string) proto.Message {
-	if v.Facet.Scope == node.ScopeStatic {
-		if name != resource.BlackHoleCluster {
-			return nil
-		}
-		return newCluster(name)
+// StaticCluster is where requests go that have no destination.
+func StaticCluster(_ *facet.View, name string) proto.Message {
+	if name != resource.BlackHoleCluster {
+		return nil
 	}
+	return newCluster(name)
+}
+
+// Cluster builds the cluster of a service port, or of a subset of it, for
+// gRPC clients: with endpoints by EDS, else of one DNS name.
+func Cluster(v *facet.View, name string) proto.Message {
 	d, ok := destination.Of(v, name)
 	if !ok {
 		return nil
@@ -148,7 +149,7 @@ func byDNS(d destination.Destination) bool {
 // first name alone.
 func grpcOffers(v *facet.View, d destination.Destination) (found []endpoint.Offer, byName bool) {
 	d.Service, _ = v.Reader.Endpoints(d.Service.Key)
-	h := endpoint.HorizonOf(v, d, endpoint.KeepClusterLocal(v, d, endpoint.Offers(v, d)))
+	h := endpoint.SplitHorizon(v, d, endpoint.KeepClusterLocal(v, d, endpoint.Offers(v, d)))
 	offers := h.Direct
 	addresses := slices.ContainsFunc(offers, func(o endpoint.Offer) bool { _, is := o.Endpoint.Address.IP(); return is })
 	for _, o := range offers {

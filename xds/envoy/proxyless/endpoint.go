@@ -14,21 +14,22 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/destination"
 	"isthmus.dev/isthmus/xds/envoy/endpoint"
 	"isthmus.dev/isthmus/xds/envoy/facet"
-	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
 
-// assignment builds the endpoints of a destination for gRPC clients. It
+// StaticAssignment has no endpoints.
+func StaticAssignment(_ *facet.View, name string) proto.Message {
+	if name != resource.BlackHoleCluster {
+		return nil
+	}
+	return &endpointv3.ClusterLoadAssignment{ClusterName: name}
+}
+
+// Assignment builds the endpoints of a destination for gRPC clients. It
 // exists for every cluster: who is told of none fails at once, who is told
 // nothing waits.
-func assignment(v *facet.View, name string) proto.Message {
-	if v.Facet.Scope == node.ScopeStatic {
-		if name != resource.BlackHoleCluster {
-			return nil
-		}
-		return &endpointv3.ClusterLoadAssignment{ClusterName: name}
-	}
+func Assignment(v *facet.View, name string) proto.Message {
 	d, ok := destination.Of(v, name)
 	if !ok || !service.HasPlace(v.Facet, d.Service, v.Reader) {
 		return nil

@@ -24,33 +24,16 @@ import (
 // clusters, and each cluster has endpoints. It refuses much of what Envoy takes,
 // and asks for everything by name.
 
-// Build makes the resource of that name for a facet of gRPC clients.
-func Build(v *facet.View, t resource.Type, name string) (proto.Message, []resource.Reason, error) {
-	var m proto.Message
-	switch {
-	case t == resource.ClusterType && v.Facet.Scope != node.ScopeTargets:
-		m = clusterOf(v, name)
-	case t == resource.EndpointType && v.Facet.Scope != node.ScopeTargets:
-		m = assignment(v, name)
-	case t == resource.ListenerType && v.Facet.Scope == node.ScopeTargets:
-		m = listener(v, name)
-	case t == resource.RouteType && v.Facet.Scope == node.ScopeTargets:
-		m = Routes(v, name)
-	default:
-		return nil, nil, fmt.Errorf("building %s %q: facet %s has no resources of this type", t, name, v.Facet)
-	}
-	return m, v.Reasons, nil
-}
-
-// Fixed names what exists whatever the services: where requests go that have
-// no destination, and the hosts of which only VirtualServices speak.
-func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
-	switch {
-	case (t == resource.ClusterType || t == resource.EndpointType) && f.Scope == node.ScopeStatic:
-		return []string{resource.BlackHoleCluster}
-	case f.Scope != node.ScopeTargets:
+// StaticNames are where requests go that have no destination.
+func StaticNames(t resource.Type, _ node.Facet, _ *federation.Reader) []string {
+	if t != resource.ClusterType && t != resource.EndpointType {
 		return nil
 	}
+	return []string{resource.BlackHoleCluster}
+}
+
+// RuledTargets are the hosts of which only VirtualServices speak.
+func RuledTargets(_ resource.Type, f node.Facet, r *federation.Reader) []string {
 	v := facet.Open(f, r)
 	var names []string
 	for _, host := range route.RuledHosts(v, nil) {
@@ -61,14 +44,20 @@ func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	return names
 }
 
-// AppendTargets adds what exists for a gRPC client because of a port. That the
-// port is not declared as HTTP does not matter: who dials it speaks gRPC.
+// AppendNames adds the cluster and the endpoints of a port. That the port is not
+// declared as HTTP does not matter: who dials it speaks gRPC.
+func AppendNames(names []string, t resource.Type, _ node.Facet, p service.ServedPort) []string {
+	if t != resource.ClusterType && t != resource.EndpointType {
+		return names
+	}
+	return append(names, resource.ClusterName(p.Service.Key.Hostname, p.Port.Number))
+}
+
+// AppendTargets adds the names under which a gRPC client dials a port.
 func AppendTargets(names []string, t resource.Type, f node.Facet, p service.ServedPort) []string {
 	host := p.Service.Key.Hostname
 	switch {
-	case (t == resource.ClusterType || t == resource.EndpointType) && f.Offers():
-		return append(names, resource.ClusterName(host, p.Port.Number))
-	case f.Scope != node.ScopeTargets || strings.HasPrefix(string(host), "*"): // a wildcard cannot be asked for
+	case strings.HasPrefix(string(host), "*"): // a wildcard cannot be asked for
 		return names
 	case t == resource.ListenerType:
 		for _, name := range append(shortTargets(string(host), f.Domain), string(host)) {
@@ -115,8 +104,8 @@ func meant(v *facet.View, name string) []federation.Hostname {
 	return hosts
 }
 
-// listener leads to the routes of the host that is meant.
-func listener(v *facet.View, name string) proto.Message {
+// Listener leads to the routes of the host that is meant.
+func Listener(v *facet.View, name string) proto.Message {
 	short, number, ok := resource.ParseTarget(name)
 	if !ok {
 		return nil

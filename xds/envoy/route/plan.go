@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/facet"
@@ -98,4 +100,34 @@ func VirtualHost(v *facet.View, h *Host) *routev3.VirtualHost {
 		return nil
 	}
 	return &routev3.VirtualHost{Name: h.Name(), Domains: h.Domains, Routes: routes}
+}
+
+// Build builds the routes of one port, or those of the explicit HTTP proxy.
+func Build(v *facet.View, name string) proto.Message {
+	plan := PlanFor(v, name)
+	if plan == nil {
+		return nil
+	}
+	all := make([]*routev3.VirtualHost, 0, len(plan.Hosts)+1)
+	for _, h := range plan.Hosts {
+		if host := VirtualHost(v, h); host != nil {
+			all = append(all, host)
+		}
+	}
+	return plan.Shell(all)
+}
+
+// AppendNames adds the routes that exist, or change, because of a port of a service.
+// The explicit HTTP proxy has those of every port: a TCP service may own a hostname.
+func AppendNames(names []string, t resource.Type, f node.Facet, p service.ServedPort) []string {
+	reserved := p.Port.Number == resource.OutboundPort || p.Port.Number == resource.InboundPort
+	switch {
+	case t != resource.RouteType:
+		return names
+	case f.Scope == node.ScopeProxyRoutes:
+		return append(names, resource.HTTPProxyRoutes)
+	case p.Port.Protocol.IsHTTP() && !reserved:
+		return append(names, strconv.Itoa(int(p.Port.Number)))
+	}
+	return names
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ListenerVIPs are the addresses at which a proxy of the cluster catches the
-// service's TCP connections. A range has no listener of its own, see rangesOf, and
+// service's TCP connections. A range has no listener of its own, see RangesOf, and
 // neither has a headless service, which has listeners at its pods. IPv6
 // addresses are for proxies that have one, allocated ones for proxies with DNS
 // capture: no other caller learns of them.

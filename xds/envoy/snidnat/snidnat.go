@@ -51,7 +51,7 @@ func Names(t resource.Type, s *federation.Service, subsets []string) []string {
 }
 
 // PodNames are the names for pods of headless services.
-func PodNames(f node.Facet, r *federation.Reader) []string {
+func PodNames(_ resource.Type, f node.Facet, r *federation.Reader) []string {
 	v := facet.Open(f, r)
 	var names []string
 	for _, p := range headless.AllPods(v, false) {

@@ -1,0 +1,158 @@
+package isthmus_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"testing"
+)
+
+// mostMethods is how many methods a type may have. What needs more does the work of
+// several types, and its methods may all call each other (ADR 0040).
+const mostMethods = 25
+
+// largeTypes are the types that have more, and how many they have. They may only
+// shrink: a type that has fewer now gets its number here, or leaves.
+var largeTypes = map[string]int{
+	"client.Client":                  29,
+	"cmd/isthmus.progress":           43,
+	"cmd/isthmus.session":            38,
+	"cmd/isthmus.watcher":            56,
+	"deploy/testbed.Kube":            29,
+	"federation.Reader":              34,
+	"federation.Snapshot":            55,
+	"federation.draft":               79,
+	"federation/config/apply.Engine": 36,
+	"federation/config/etcd.Config":  75,
+	"graph.mutation":                 31,
+	"graph.query":                    39,
+	"registries.member":              53,
+	"registries/consul.watch":        30,
+	"registries/kubernetes.model":    32,
+	"xds.group":                      41,
+	"xds.healthService":              26,
+	"xds.healthStream":               47,
+	"xds.sharedGroup":                41,
+	"xds.slots":                      27,
+	"xds.stream":                     39,
+	"xds.subscription":               43,
+}
+
+func TestTypesHaveFewMethods(t *testing.T) {
+	methods := countMethods(t)
+	for of, most := range largeTypes {
+		if methods[of] != most {
+			t.Errorf("%s has %d methods, and largeTypes says %d: a type may only shrink, and its number with it", of, methods[of], most)
+		}
+	}
+	for of, n := range methods {
+		if _, large := largeTypes[of]; n > mostMethods && !large {
+			t.Errorf("%s has %d methods, and %d are the most: give parts of it a type of their own, or make them functions over values", of, n, mostMethods)
+		}
+	}
+}
+
+// typeMethods are the methods that a type declares, and the types of its package that
+// it embeds: their methods are its own.
+type typeMethods struct {
+	declared int
+	embedded []string
+}
+
+// countMethods counts the methods of each type that is not generated, tests apart.
+func countMethods(t *testing.T) map[string]int {
+	t.Helper()
+	types := map[string]*typeMethods{}
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if ast.IsGenerated(file) {
+			return nil
+		}
+		readMethods(file, path.Dir(name), types)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods := map[string]int{}
+	for of := range types {
+		methods[of] = allMethods(of, types)
+	}
+	return methods
+}
+
+func allMethods(of string, types map[string]*typeMethods) int {
+	if types[of] == nil {
+		return 0
+	}
+	n := types[of].declared
+	for _, e := range types[of].embedded {
+		n += allMethods(e, types)
+	}
+	return n
+}
+
+func readMethods(file *ast.File, room string, types map[string]*typeMethods) {
+	at := func(e ast.Expr) (string, *typeMethods) {
+		of := room + "." + typeName(e)
+		if types[of] == nil {
+			types[of] = &typeMethods{}
+		}
+		return of, types[of]
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Recv != nil {
+				_, of := at(n.Recv.List[0].Type)
+				of.declared++
+			}
+			return false
+		case *ast.TypeSpec:
+			s, is := n.Type.(*ast.StructType)
+			if !is {
+				return false
+			}
+			_, of := at(n.Name)
+			for _, f := range s.Fields.List {
+				if len(f.Names) == 0 {
+					embedded, _ := at(f.Type)
+					of.embedded = append(of.embedded, embedded)
+				}
+			}
+			return false
+		}
+		return true
+	})
+}
+
+// typeName is the name of a type of the package, without its pointer and parameters.
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return typeName(e.X)
+	case *ast.IndexExpr:
+		return typeName(e.X)
+	case *ast.IndexListExpr:
+		return typeName(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return "of another package"
+}
