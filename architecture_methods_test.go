@@ -26,7 +26,7 @@ var largeTypes = map[string]int{
 	"deploy/testbed.Kube":            29,
 	"federation.Reader":              34,
 	"federation.Snapshot":            55,
-	"federation.draft":               79,
+	"federation.draft":               55,
 	"federation/config/apply.Engine": 36,
 	"federation/config/etcd.Config":  75,
 	"graph.mutation":                 31,

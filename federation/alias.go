@@ -15,16 +15,16 @@ func aliasKey(target Hostname, key ServiceKey) string {
 }
 
 // indexExternalName moves the index by target from the old service to the new one.
-func (d *draft) indexExternalName(key ServiceKey, old, now *Service) {
+func (x *servicesTxn) indexExternalName(key ServiceKey, old, now *Service) {
 	before, after := old.externalName(), now.externalName()
 	if before == after {
 		return
 	}
 	if before != "" {
-		d.aliases.Delete(aliasKey(before, key))
+		x.aliases.Delete(aliasKey(before, key))
 	}
 	if after != "" {
-		d.aliases.Set(aliasKey(after, key), key)
+		x.aliases.Set(aliasKey(after, key), key)
 	}
 }
 

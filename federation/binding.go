@@ -86,7 +86,7 @@ func (d *draft) find(key ServiceKey, old *Service, circle map[ServiceKey]bool) m
 		if all == nil {
 			all = map[ShardKey]found{}
 		}
-		f := found{selected: d.selected(source, key.Namespace, shard)}
+		f := found{selected: d.workloads.selected(source, key.Namespace, shard)}
 		if len(shard.Bound) > 0 {
 			targets, problem := d.targets(key, shard, circle)
 			d.setProblem(source, problemOfBinding, key.sortKey(), problem)

@@ -54,7 +54,7 @@ func (s *Snapshot) ClusterNamed(name ClusterID) ClusterID {
 // nameClusters finds which cluster each alias stands for; one that several claim
 // stands for none.
 func (d *draft) nameClusters() map[string]ClusterID {
-	if !d.renamed {
+	if !d.clusters.renamed {
 		return d.base.named
 	}
 	named := map[string]ClusterID{}

@@ -30,12 +30,12 @@ func namedKey(name, of ServiceKey, source ShardKey) string {
 }
 
 // indexNames moves the index by name from the old shard to the new one.
-func (d *draft) indexNames(source ShardKey, key ServiceKey, old, now *Shard) {
+func (x *servicesTxn) indexNames(source ShardKey, key ServiceKey, old, now *Shard) {
 	for _, name := range old.namesIn(key) {
-		d.names.Delete(namedKey(name, key, source))
+		x.names.Delete(namedKey(name, key, source))
 	}
 	for _, name := range now.namesIn(key) {
-		d.names.Set(namedKey(name, key, source), key)
+		x.names.Set(namedKey(name, key, source), key)
 	}
 }
 
@@ -43,13 +43,13 @@ func (d *draft) indexNames(source ShardKey, key ServiceKey, old, now *Shard) {
 // ones. A service that is a name itself gives its own names to none but its own
 // shards, so that these are looked at as well.
 func (d *draft) settleNames() {
-	if d.names.Len() == 0 && d.base.names.Len() == 0 {
+	if d.services.names.Len() == 0 && d.base.names.Len() == 0 {
 		return
 	}
 	names := map[ServiceKey]bool{}
 	for key := range d.dirty {
 		d.addNamesOf(names, key)
-		if d.isName(key) {
+		if d.services.isName(key) {
 			names[key] = true
 		}
 	}
@@ -81,17 +81,17 @@ func (s ShardSet) addNames(to map[ServiceKey]bool, key ServiceKey) {
 }
 
 // isName tells that a registry gives another service this name.
-func (d *draft) isName(key ServiceKey) (is bool) {
-	d.names.WalkPrefix(key.sortKey()+nul, func(string, ServiceKey) bool { is = true; return true })
+func (x *servicesTxn) isName(key ServiceKey) (is bool) {
+	x.names.WalkPrefix(key.sortKey()+nul, func(string, ServiceKey) bool { is = true; return true })
 	return is
 }
 
 // settleName gives the service of that name the shards of those that give the name.
 func (d *draft) settleName(name ServiceKey) {
 	want := map[ShardKey]*Shard{}
-	d.names.WalkPrefix(name.sortKey()+nul, func(_ string, of ServiceKey) bool {
+	d.services.names.WalkPrefix(name.sortKey()+nul, func(_ string, of ServiceKey) bool {
 		shards := d.shards(of)
-		if !d.isName(of) && shards.allGive(name.Hostname) {
+		if !d.services.isName(of) && shards.allGive(name.Hostname) {
 			return false
 		}
 		for source, shard := range shards.All() {

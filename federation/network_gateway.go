@@ -109,7 +109,7 @@ func (m *networkMaker) external(g Gateway, shard *Shard, port uint16) {
 			continue
 		}
 		m.use(useOfAddress, ip.String())
-		if owner, taken := m.draft.serviceAt(ip); taken {
+		if owner, taken := m.draft.services.ownerAt(ip); taken {
 			m.refuse(ip.String(), "is the VIP of service "+owner.String(), g.Cause)
 			continue
 		}
@@ -117,8 +117,8 @@ func (m *networkMaker) external(g Gateway, shard *Shard, port uint16) {
 	}
 }
 
-func (d *draft) serviceAt(vip netip.Addr) (owner ServiceKey, found bool) {
-	d.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
+func (x *servicesTxn) ownerAt(vip netip.Addr) (owner ServiceKey, found bool) {
+	x.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
 		owner, found = serviceKeyOf(k[vipBytes:]), true
 		return true
 	})

@@ -106,25 +106,25 @@ func (x *networksTxn) claimed(by ClusterID) {
 	})
 }
 
-// noteNetworkObject takes up that an object changed which may decide about
+// noteObject takes up that an object changed which may decide about
 // networks.
-func (d *draft) noteNetworkObject(key ObjectKey) {
+func (x *networksTxn) noteObject(key ObjectKey) {
 	switch {
 	case key.Of() == NetworkKind:
-		d.networks.dirty[NetworkID(key.Name)] = true
-		d.networks.zonesAt = true
+		x.dirty[NetworkID(key.Name)] = true
+		x.zonesAt = true
 	case key == MeshSettingsKey:
-		d.networks.all = true
+		x.all = true
 	}
 }
 
-// noteNetworksOf takes up that the service changed.
-func (d *draft) noteNetworksOf(key ServiceKey, old, now *Service) {
-	d.networks.used(useOfService, string(key.Hostname))
+// noteService takes up that the service changed.
+func (x *networksTxn) noteService(key ServiceKey, old, now *Service) {
+	x.used(useOfService, string(key.Hostname))
 	before, after := old.singleVIPs(), now.singleVIPs()
 	for _, list := range [...][]netip.Addr{before, after} {
 		for _, vip := range list {
-			d.networks.used(useOfAddress, vip.String())
+			x.used(useOfAddress, vip.String())
 		}
 	}
 	for _, svc := range [...]*Service{old, now} {
@@ -133,25 +133,25 @@ func (d *draft) noteNetworksOf(key ServiceKey, old, now *Service) {
 		}
 		for _, shard := range svc.Shards.All() {
 			if id := shard.claims(); id != "" {
-				d.networks.dirty[id] = true
+				x.dirty[id] = true
 			}
 		}
 	}
 }
 
 // noteClaim moves the index of gateways by label from the old shard to the new.
-func (d *draft) noteClaim(source ShardKey, key ServiceKey, old, now *Shard) {
+func (x *networksTxn) noteClaim(source ShardKey, key ServiceKey, old, now *Shard) {
 	at := func(id NetworkID) string {
 		return string(id) + nul + key.sortKey() + nul + source.prefix()
 	}
 	before, after := old.claims(), now.claims()
 	if before != after && before != "" {
-		d.networks.claims.Delete(at(before))
-		d.networks.dirty[before] = true
+		x.claims.Delete(at(before))
+		x.dirty[before] = true
 	}
 	if after != "" {
-		d.networks.claims.Set(at(after), claim{service: key, shard: source})
-		d.networks.dirty[after] = true
+		x.claims.Set(at(after), claim{service: key, shard: source})
+		x.dirty[after] = true
 	}
 }
 

@@ -178,7 +178,7 @@ func (d *draft) moveWorkloads(prefix string, change func()) {
 	})
 	change()
 	for _, m := range all {
-		d.residents().move(m.resident, m.before, d.workloadAddresses(m.resident.shard, m.workload))
+		d.addresses.residents().move(m.resident, m.before, d.workloadAddresses(m.resident.shard, m.workload))
 	}
 }
 

@@ -50,7 +50,7 @@ func (d *draft) settleNetworks() {
 
 func (d *draft) settleNetwork(id NetworkID) {
 	old, had := d.networks.byID.Get(string(id))
-	m := networkMaker{draft: d, network: &Network{ID: id, Clusters: d.clustersIn(id)}, byAddress: map[netip.AddrPort]bool{}, uses: map[string]gatewayUse{}}
+	m := networkMaker{draft: d, network: &Network{ID: id, Clusters: d.clusters.inNetwork(id)}, byAddress: map[netip.AddrPort]bool{}, uses: map[string]gatewayUse{}}
 	o, declared := d.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.sortKey())
 	if declared {
 		m.declared(o)
@@ -73,9 +73,9 @@ func (d *draft) settleNetwork(id NetworkID) {
 	d.record(networkEntry, string(id))
 }
 
-func (d *draft) clustersIn(id NetworkID) []ClusterID {
+func (x *clustersTxn) inNetwork(id NetworkID) []ClusterID {
 	var found []ClusterID
-	d.clusters.Walk(func(_ string, c *Cluster) bool {
+	x.Walk(func(_ string, c *Cluster) bool {
 		if c.Network() == id {
 			found = append(found, c.ID)
 		}

@@ -31,52 +31,77 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 
 // draft is a snapshot in the making.
 type draft struct {
-	base       *Snapshot
-	services   btree.Txn[*Service]
-	members    btree.Txn[struct{}]
-	ports      btree.Txn[struct{}]
-	vips       btree.Txn[struct{}]
-	aliases    btree.Txn[ServiceKey]
-	names      btree.Txn[ServiceKey]
-	workloads  btree.Txn[*Workload]
+	base      *Snapshot
+	services  servicesTxn
+	members   btree.Txn[struct{}]
+	workloads workloadsTxn
+	bindings  btree.Txn[ServiceKey]
+	addresses addressesTxn
+	problems  btree.Txn[Problem]
+	clusters  clustersTxn
+	networks  networksTxn
+	objects   objectsTxn
+	revision  int64
+	settings  Settings
+	version   uint64
+	changed   bool
+	entries   []string // what changed, for the journal
+	unsettled          // services that wait for settle
+}
+
+// servicesTxn are the services of a draft, and their indices.
+type servicesTxn struct {
+	btree.Txn[*Service]
+	ports   btree.Txn[struct{}]
+	vips    btree.Txn[struct{}]
+	aliases btree.Txn[ServiceKey]
+	names   btree.Txn[ServiceKey]
+}
+
+// workloadsTxn are the workloads of a draft, and what finds those that a selector
+// selects.
+type workloadsTxn struct {
+	btree.Txn[*Workload]
 	homes      btree.Txn[int]
 	selectors  btree.Txn[ServiceKey]
 	selectedBy btree.Txn[int]
 	labels     btree.Txn[struct{}]
 	visited    int // workloads that selectors looked at: what finding them costs
-	bindings   btree.Txn[ServiceKey]
-	addresses  btree.Txn[struct{}]
-	problems   btree.Txn[Problem]
-	clusters   btree.Txn[*Cluster]
-	renamed    bool // aliases of clusters changed
-	networks   networksTxn
-	objects    objectsTxn
-	revision   int64
-	settings   Settings
-	version    uint64
-	changed    bool
-	entries    []string            // what changed, for the journal
-	touched    map[AddressKey]bool // where residents came, went or changed
-	unsettled                      // services that wait for settle
+}
+
+// addressesTxn are the residents of addresses.
+type addressesTxn struct {
+	btree.Txn[struct{}]
+	touched map[AddressKey]bool // where residents came, went or changed
+}
+
+// clustersTxn are the clusters of a draft.
+type clustersTxn struct {
+	btree.Txn[*Cluster]
+	renamed bool // aliases of clusters changed
 }
 
 func newDraft(s *Snapshot) *draft {
 	return &draft{
-		base: s, services: s.services.Txn(), members: s.members.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(), aliases: s.aliases.Txn(), names: s.names.Txn(),
-		workloads: s.workloads.Txn(), homes: s.homes.Txn(), selectors: s.selectors.Txn(), selectedBy: s.selectedBy.Txn(), labels: s.labels.Txn(), bindings: s.bindings.Txn(), addresses: s.addresses.Txn(), problems: s.problems.Txn(),
-		clusters: s.clusters.Txn(), networks: s.networks.txn(), objects: s.objects.txn(), revision: s.revision, settings: s.settings, version: s.version + 1,
-		touched: map[AddressKey]bool{}, unsettled: newUnsettled(),
+		base:     s,
+		services: servicesTxn{Txn: s.services.Txn(), ports: s.ports.Txn(), vips: s.vips.Txn(), aliases: s.aliases.Txn(), names: s.names.Txn()},
+		workloads: workloadsTxn{
+			Txn: s.workloads.Txn(), homes: s.homes.Txn(), selectors: s.selectors.Txn(), selectedBy: s.selectedBy.Txn(), labels: s.labels.Txn(),
+		},
+		members: s.members.Txn(), bindings: s.bindings.Txn(), addresses: addressesTxn{Txn: s.addresses.Txn(), touched: map[AddressKey]bool{}}, problems: s.problems.Txn(),
+		clusters: clustersTxn{Txn: s.clusters.Txn()}, networks: s.networks.txn(), objects: s.objects.txn(), revision: s.revision, settings: s.settings, version: s.version + 1,
+		unsettled: newUnsettled(),
 	}
 }
 
 func (d *draft) commit() *Snapshot {
-	for at := range d.touched {
+	for at := range d.addresses.touched {
 		d.record(addressEntry, at.sortKey())
 	}
 	named := d.nameClusters()
 	return &Snapshot{
-		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.ports.Commit(), vips: d.vips.Commit(), aliases: d.aliases.Commit(), names: d.names.Commit(),
-		workloads: d.workloads.Commit(), homes: d.homes.Commit(), selectors: d.selectors.Commit(), selectedBy: d.selectedBy.Commit(), labels: d.labels.Commit(), bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
+		version: d.version, services: d.services.Commit(), members: d.members.Commit(), ports: d.services.ports.Commit(), vips: d.services.vips.Commit(), aliases: d.services.aliases.Commit(), names: d.services.names.Commit(),
+		workloads: d.workloads.Commit(), homes: d.workloads.homes.Commit(), selectors: d.workloads.selectors.Commit(), selectedBy: d.workloads.selectedBy.Commit(), labels: d.workloads.labels.Commit(), bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), problems: d.problems.Commit(),
 		clusters: d.clusters.Commit(), named: named, networks: d.networks.commit(), objects: d.objects.commit(), revision: d.revision, journal: d.base.journal.after(d.version, d.entries), settings: d.settings, superseded: make(chan struct{}),
 	}
 }

@@ -38,7 +38,7 @@ func (d *draft) setSpec(id ClusterID, spec ClusterSpec) {
 	}
 	d.changeCluster(&now)
 	d.record(clusterEntry, string(id))
-	d.renamed = d.renamed || !had && spec.Aliases != "" || had && old.Spec.Aliases != spec.Aliases
+	d.clusters.renamed = d.clusters.renamed || !had && spec.Aliases != "" || had && old.Spec.Aliases != spec.Aliases
 	if old.precedence() != now.precedence() {
 		for _, key := range d.keysOfCluster(id) {
 			d.dirty[key] = true
@@ -65,7 +65,7 @@ func (d *draft) removeCluster(id ClusterID) {
 	d.settle() // while there is a cluster to count down
 	if old, had := d.clusters.Delete(string(id)); had {
 		d.networks.dirty[old.Network()] = true
-		d.renamed = d.renamed || old.Spec.Aliases != ""
+		d.clusters.renamed = d.clusters.renamed || old.Spec.Aliases != ""
 		d.record(clusterEntry, string(id))
 	}
 }

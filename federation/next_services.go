@@ -62,10 +62,10 @@ func (d *draft) setShard(source ShardKey, key ServiceKey, shard *Shard) {
 		d.members.Set(source.prefix()+key.sortKey(), struct{}{})
 	}
 	d.rebound = d.rebound || was == nil || shard == nil
-	d.indexSelector(source, key, was, shard)
+	d.workloads.indexSelector(source, key, was, shard)
 	d.indexBindings(source, key, was, shard)
-	d.indexNames(source, key, was, shard)
-	d.noteClaim(source, key, was, shard)
+	d.services.indexNames(source, key, was, shard)
+	d.networks.noteClaim(source, key, was, shard)
 }
 
 // Normal is the shard as a snapshot keeps it: sorted, with defaults filled in, and
@@ -113,7 +113,7 @@ func (d *draft) put(key ServiceKey, circle map[ServiceKey]bool) bool {
 	var now *Service
 	shards, found := d.shards(key), d.find(key, old, circle)
 	if len(shards) > 0 {
-		now = merge(mergeInput{key: key, shards: shards, found: found, precedence: d.precedence, place: d.place, policy: d.settings.Addresses, isName: d.isName(key), before: old})
+		now = merge(mergeInput{key: key, shards: shards, found: found, precedence: d.clusters.precedence, place: d.place, policy: d.settings.Addresses, isName: d.services.isName(key), before: old})
 		reasons := reasonsFor(old, now)
 		if reasons == 0 {
 			return false
@@ -124,11 +124,11 @@ func (d *draft) put(key ServiceKey, circle map[ServiceKey]bool) bool {
 		return false
 	}
 	d.record(serviceEntry, key.sortKey())
-	d.indexPorts(key, old, now)
-	d.indexVIPs(key, old, now)
-	d.indexExternalName(key, old, now)
+	d.services.indexPorts(key, old, now)
+	d.services.indexVIPs(key, old, now)
+	d.services.indexExternalName(key, old, now)
 	d.indexEndpoints(key, old, now)
-	d.noteNetworksOf(key, old, now)
+	d.networks.noteService(key, old, now)
 	return true
 }
 
@@ -143,21 +143,21 @@ func (s *Service) stamp(old *Service, reasons Reason, version uint64) {
 	}
 }
 
-func (d *draft) precedence(id ClusterID) int {
-	c, _ := d.clusters.Get(string(id))
+func (x *clustersTxn) precedence(id ClusterID) int {
+	c, _ := x.Get(string(id))
 	return c.precedence()
 }
 
-func (d *draft) indexPorts(key ServiceKey, old, now *Service) {
+func (x *servicesTxn) indexPorts(key ServiceKey, old, now *Service) {
 	before, after := tcpPorts(old), tcpPorts(now)
 	for _, p := range before {
 		if !slices.Contains(after, p) {
-			d.ports.Delete(portKey(p, key))
+			x.ports.Delete(portKey(p, key))
 		}
 	}
 	for _, p := range after {
 		if !slices.Contains(before, p) {
-			d.ports.Set(portKey(p, key), struct{}{})
+			x.ports.Set(portKey(p, key), struct{}{})
 		}
 	}
 }
@@ -181,16 +181,16 @@ func (d *draft) indexEndpoints(key ServiceKey, old, now *Service) {
 	before, after := old.endpointsOf(), now.endpointsOf()
 	for shard, was := range before {
 		if is, stays := after[shard]; stays {
-			d.moveEndpoints(shard, key, was, is)
+			d.addresses.moveEndpoints(shard, key, was, is)
 			d.count(shard, 0, len(is)-len(was))
 		} else {
-			d.moveEndpoints(shard, key, was, nil)
+			d.addresses.moveEndpoints(shard, key, was, nil)
 			d.count(shard, -1, -len(was))
 		}
 	}
 	for shard, is := range after {
 		if _, was := before[shard]; !was {
-			d.moveEndpoints(shard, key, nil, is)
+			d.addresses.moveEndpoints(shard, key, nil, is)
 			d.count(shard, 1, len(is))
 		}
 	}
@@ -207,10 +207,10 @@ func (s *Service) endpointsOf() map[ShardKey][]Endpoint {
 	return m
 }
 
-func (d *draft) residents() residentsTxn {
-	return residentsTxn{tree: &d.addresses, touch: func(at AddressKey) { d.touched[at] = true }}
+func (x *addressesTxn) residents() residentsTxn {
+	return residentsTxn{tree: &x.Txn, touch: func(at AddressKey) { x.touched[at] = true }}
 }
 
-func (d *draft) moveEndpoints(shard ShardKey, key ServiceKey, old, now []Endpoint) {
-	d.residents().endpoints(resident{shard: shard, service: key}, old, now)
+func (x *addressesTxn) moveEndpoints(shard ShardKey, key ServiceKey, old, now []Endpoint) {
+	x.residents().endpoints(resident{shard: shard, service: key}, old, now)
 }

@@ -30,19 +30,19 @@ func (d *draft) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
 		return
 	case now == nil:
 		d.workloads.Delete(at)
-		d.countHome(source, key.Namespace, -1)
+		d.workloads.countHome(source, key.Namespace, -1)
 	default:
 		d.workloads.Set(at, now)
 		if old == nil {
-			d.countHome(source, key.Namespace, 1)
+			d.workloads.countHome(source, key.Namespace, 1)
 		}
 	}
 	d.changed = true
-	d.indexLabels(source, key, old, now)
+	d.workloads.indexLabels(source, key, old, now)
 	d.reselect(source.Provider, key.Namespace, old, now)
 	after := d.workloadAddresses(source, now)
-	d.residents().move(resident{shard: source, workload: key, isPod: true}, d.workloadAddresses(source, old), after)
-	d.residents().touchAll(after)
+	d.addresses.residents().move(resident{shard: source, workload: key, isPod: true}, d.workloadAddresses(source, old), after)
+	d.addresses.residents().touchAll(after)
 }
 
 // Problems are kept apart by who found them, so that neither can remove the

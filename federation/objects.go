@@ -179,5 +179,5 @@ func (d *draft) setObject(key ObjectKey, now *Object) {
 	if d.objects.relabelled {
 		d.record(labelsEntry, "")
 	}
-	d.noteNetworkObject(key)
+	d.networks.noteObject(key)
 }

@@ -35,7 +35,7 @@ func selectorPrefix(namespace string, p Provider) string {
 	return namespace + nul + string(p) + nul
 }
 
-func (d *draft) indexSelector(source ShardKey, key ServiceKey, old, now *Shard) {
+func (x *workloadsTxn) indexSelector(source ShardKey, key ServiceKey, old, now *Shard) {
 	if old != nil && now != nil && old.Selector.Equal(now.Selector) {
 		return
 	}
@@ -45,24 +45,24 @@ func (d *draft) indexSelector(source ShardKey, key ServiceKey, old, now *Shard) 
 	// The new one first: labels that both have stay indexed.
 	if now != nil {
 		for _, p := range now.Selector.providers() {
-			d.selectors.Set(at(p), key)
+			x.selectors.Set(at(p), key)
 		}
-		d.countSelecting(key.Namespace, now.Selector, 1)
+		x.countSelecting(key.Namespace, now.Selector, 1)
 	}
 	if old != nil {
 		for _, p := range old.Selector.providers() {
 			if now == nil || !slices.Contains(now.Selector.providers(), p) {
-				d.selectors.Delete(at(p))
+				x.selectors.Delete(at(p))
 			}
 		}
-		d.countSelecting(key.Namespace, old.Selector, -1)
+		x.countSelecting(key.Namespace, old.Selector, -1)
 	}
 }
 
 // reselect marks the services that select the workload, before or now.
 func (d *draft) reselect(provider Provider, namespace string, old, now *Workload) {
 	for _, p := range []Provider{provider, ""} {
-		d.selectors.WalkPrefix(selectorPrefix(namespace, p), func(_ string, key ServiceKey) bool {
+		d.workloads.selectors.WalkPrefix(selectorPrefix(namespace, p), func(_ string, key ServiceKey) bool {
 			if d.dirty[key] {
 				return false
 			}
@@ -77,25 +77,25 @@ func (d *draft) reselect(provider Provider, namespace string, old, now *Workload
 }
 
 // countHome keeps the index of the shards that have workloads in a namespace.
-func (d *draft) countHome(source ShardKey, namespace string, change int) {
+func (x *workloadsTxn) countHome(source ShardKey, namespace string, change int) {
 	at := selectorPrefix(namespace, source.Provider) + string(source.Cluster)
-	n, _ := d.homes.Get(at)
+	n, _ := x.homes.Get(at)
 	if n += change; n == 0 {
-		d.homes.Delete(at)
+		x.homes.Delete(at)
 		return
 	}
-	d.homes.Set(at, n)
+	x.homes.Set(at, n)
 }
 
 // shardsIn yields the shards that have workloads in the namespace; provider ""
 // stands for all.
-func (d *draft) shardsIn(namespace string, provider Provider) []ShardKey {
+func (x *workloadsTxn) shardsIn(namespace string, provider Provider) []ShardKey {
 	prefix := selectorPrefix(namespace, provider)
 	if provider == "" {
 		prefix = namespace + nul
 	}
 	var found []ShardKey
-	d.homes.WalkPrefix(prefix, func(k string, _ int) bool {
+	x.homes.WalkPrefix(prefix, func(k string, _ int) bool {
 		found = append(found, shardOfHome(k[len(namespace)+len(nul):]))
 		return false
 	})
@@ -104,11 +104,11 @@ func (d *draft) shardsIn(namespace string, provider Provider) []ShardKey {
 
 // selected finds the workloads that a shard's selector selects, in an order that
 // depends on nothing but them.
-func (d *draft) selected(source ShardKey, namespace string, shard *Shard) []selection {
+func (x *workloadsTxn) selected(source ShardKey, namespace string, shard *Shard) []selection {
 	var found []selection
 	for _, p := range shard.Selector.providers() {
-		for _, c := range d.candidates(namespace, p, shard.Selector) {
-			w, _ := d.workloads.Get(workloadSortKey(c.shard, c.workload))
+		for _, c := range x.candidates(namespace, p, shard.Selector) {
+			w, _ := x.Get(workloadSortKey(c.shard, c.workload))
 			if !shard.Selector.selects(w) {
 				continue
 			}

@@ -25,7 +25,7 @@ func visitsOf(s *Snapshot, e Edit) (*Snapshot, int) {
 	d.applyServices(e.Source, e.Services)
 	d.applyWorkloads(e.Source, e.Workloads)
 	d.settle()
-	return d.commit(), d.visited
+	return d.commit(), d.workloads.visited
 }
 
 // TestR61ASelectorLooksAtItsWorkloadsOnly: what a change costs does not depend on how

@@ -23,48 +23,48 @@ func shardOfHome(k string) ShardKey {
 
 // countSelecting counts the selectors that have a value for a label. The workloads are
 // indexed by the label with its first selector, and no more after its last.
-func (d *draft) countSelecting(namespace string, s *Selector, change int) {
+func (x *workloadsTxn) countSelecting(namespace string, s *Selector, change int) {
 	if !s.active() {
 		return
 	}
 	for label := range s.Labels {
 		at := labelPrefix(namespace, label)
-		before, _ := d.selectedBy.Get(at)
+		before, _ := x.selectedBy.Get(at)
 		if before+change == 0 {
-			d.selectedBy.Delete(at)
-			d.dropLabel(at)
+			x.selectedBy.Delete(at)
+			x.dropLabel(at)
 			continue
 		}
-		d.selectedBy.Set(at, before+change)
+		x.selectedBy.Set(at, before+change)
 		if before == 0 {
-			d.addLabel(namespace, label)
+			x.addLabel(namespace, label)
 		}
 	}
 }
 
-func (d *draft) addLabel(namespace, label string) {
-	for _, shard := range d.shardsIn(namespace, "") {
-		d.workloads.WalkPrefix(shard.prefix()+namespace+nul, func(k string, w *Workload) bool {
-			d.visited++
+func (x *workloadsTxn) addLabel(namespace, label string) {
+	for _, shard := range x.shardsIn(namespace, "") {
+		x.WalkPrefix(shard.prefix()+namespace+nul, func(k string, w *Workload) bool {
+			x.visited++
 			if value, has := w.Labels[label]; has {
-				d.labels.Set(labelKey(namespace, label, value, shard, workloadKeyOf(k, shard).Name), struct{}{})
+				x.labels.Set(labelKey(namespace, label, value, shard, workloadKeyOf(k, shard).Name), struct{}{})
 			}
 			return false
 		})
 	}
 }
 
-func (d *draft) dropLabel(prefix string) {
+func (x *workloadsTxn) dropLabel(prefix string) {
 	var gone []string
-	d.labels.WalkPrefix(prefix, func(k string, _ struct{}) bool { gone = append(gone, k); return false })
+	x.labels.WalkPrefix(prefix, func(k string, _ struct{}) bool { gone = append(gone, k); return false })
 	for _, k := range gone {
-		d.labels.Delete(k)
+		x.labels.Delete(k)
 	}
 }
 
 // indexLabels keeps the index when a workload changes; nil: it is not there.
-func (d *draft) indexLabels(source ShardKey, key WorkloadKey, old, now *Workload) {
-	if d.selectedBy.Len() == 0 {
+func (x *workloadsTxn) indexLabels(source ShardKey, key WorkloadKey, old, now *Workload) {
+	if x.selectedBy.Len() == 0 {
 		return
 	}
 	each := func(w *Workload, do func(k string)) {
@@ -72,25 +72,25 @@ func (d *draft) indexLabels(source ShardKey, key WorkloadKey, old, now *Workload
 			return
 		}
 		for label, value := range w.Labels {
-			if _, selects := d.selectedBy.Get(labelPrefix(key.Namespace, label)); selects {
+			if _, selects := x.selectedBy.Get(labelPrefix(key.Namespace, label)); selects {
 				do(labelKey(key.Namespace, label, value, source, key.Name))
 			}
 		}
 	}
-	each(old, func(k string) { d.labels.Delete(k) })
-	each(now, func(k string) { d.labels.Set(k, struct{}{}) })
+	each(old, func(k string) { x.labels.Delete(k) })
+	each(now, func(k string) { x.labels.Set(k, struct{}{}) })
 }
 
 // candidates are the workloads that have the rarest of the selector's labels, of the
 // provider or, when it is "", of all; in the order of provider, cluster and name.
 // Which is the rarest shows when one of the lists ends.
-func (d *draft) candidates(namespace string, p Provider, s *Selector) []selection {
+func (x *workloadsTxn) candidates(namespace string, p Provider, s *Selector) []selection {
 	const first = 8 // of each list
 	labels := slices.Sorted(maps.Keys(s.Labels))
 	for limit := first; ; limit *= 2 {
 		for _, label := range labels {
 			prefix := labelPrefix(namespace, label) + s.Labels[label] + nul
-			if keys, whole := d.labelled(prefix, p, limit); whole {
+			if keys, whole := x.labelled(prefix, p, limit); whole {
 				return readCandidates(namespace, prefix, keys)
 			}
 		}
@@ -98,13 +98,13 @@ func (d *draft) candidates(namespace string, p Provider, s *Selector) []selectio
 }
 
 // labelled lists keys of the index up to the limit, and tells whether these are all.
-func (d *draft) labelled(prefix string, p Provider, limit int) (keys []string, whole bool) {
+func (x *workloadsTxn) labelled(prefix string, p Provider, limit int) (keys []string, whole bool) {
 	if p != "" {
 		prefix += string(p) + nul
 	}
 	whole = true
-	d.labels.WalkPrefix(prefix, func(k string, _ struct{}) bool {
-		d.visited++
+	x.labels.WalkPrefix(prefix, func(k string, _ struct{}) bool {
+		x.visited++
 		if whole = len(keys) < limit; whole {
 			keys = append(keys, k)
 		}

@@ -111,7 +111,7 @@ func (d *draft) applyVerdicts(delta Delta[VerdictKey, Verdict]) {
 	if delta.empty() {
 		return
 	}
-	for _, key := range d.goneVerdicts(delta) {
+	for _, key := range d.networks.goneVerdicts(delta) {
 		if _, had := d.networks.verdicts.Delete(verdictKey(key.Gateway, key.Observer)); had {
 			d.networks.used(useOfGateway, key.Gateway.String())
 			d.changed = true
@@ -129,12 +129,12 @@ func (d *draft) applyVerdicts(delta Delta[VerdictKey, Verdict]) {
 	}
 }
 
-func (d *draft) goneVerdicts(delta Delta[VerdictKey, Verdict]) []VerdictKey {
+func (x *networksTxn) goneVerdicts(delta Delta[VerdictKey, Verdict]) []VerdictKey {
 	gone := slices.Clone(delta.Gone)
 	if !delta.Full {
 		return gone
 	}
-	d.networks.verdicts.Walk(func(k string, v Verdict) bool {
+	x.verdicts.Walk(func(k string, v Verdict) bool {
 		ip, _ := netip.AddrFromSlice([]byte(k[:16]))
 		key := VerdictKey{Observer: v.Observer, Gateway: netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16([]byte(k[16:18])))}
 		if _, stays := delta.Set[key]; !stays {

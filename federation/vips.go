@@ -6,16 +6,16 @@ import (
 )
 
 // indexVIPs moves the index by VIP from the old service to the new one.
-func (d *draft) indexVIPs(key ServiceKey, old, now *Service) {
+func (x *servicesTxn) indexVIPs(key ServiceKey, old, now *Service) {
 	before, after := old.singleVIPs(), now.singleVIPs()
 	for _, vip := range before {
 		if !slices.Contains(after, vip) {
-			d.vips.Delete(vipKey(vip, key))
+			x.vips.Delete(vipKey(vip, key))
 		}
 	}
 	for _, vip := range after {
 		if !slices.Contains(before, vip) {
-			d.vips.Set(vipKey(vip, key), struct{}{})
+			x.vips.Set(vipKey(vip, key), struct{}{})
 		}
 	}
 }
