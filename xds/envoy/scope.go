@@ -1,6 +1,8 @@
 package envoy
 
 import (
+	"slices"
+
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -138,7 +140,7 @@ func always(of resource.Type, names ...string) func(resource.Type, node.Facet, *
 		if t != of {
 			return nil
 		}
-		return names
+		return slices.Clone(names)
 	}
 }
 

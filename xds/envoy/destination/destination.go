@@ -21,16 +21,16 @@ type Destination struct {
 	Labels map[string]string // of its endpoints
 	Policy *networking.TrafficPolicy
 	Rules  []*federation.Object // that made the policy
-	// Identity tells that callers have an identity of the mesh; sni is what mutual
-	// TLS asks for, and taken whose name that is, if not the destination's.
+	// Identity tells that callers have an identity of the mesh; SNI is what mutual
+	// TLS asks for, and Taken whose name that is, if not the destination's.
 	Identity   bool
 	Agent      bool // it comes from Istio's agent
 	SNI, Taken string
 	balanced   bool // Envoy chooses the endpoint, whatever the service and the rules say
 }
 
-// Of finds what the name stands for; false where it is not this
-// facet's business, or there is no such subset.
+// Of finds what the name stands for; false where it is not this facet's business, or
+// there is no such subset.
 func Of(v *facet.View, name string) (Destination, bool) {
 	id, ok := resource.ParseClusterName(name)
 	if !ok {

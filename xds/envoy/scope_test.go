@@ -1,0 +1,63 @@
+package envoy
+
+import (
+	"net/netip"
+	"testing"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// Whatever facet a node has for a type, its scope builds that type; and nothing is in
+// the table that no node has.
+func TestEveryFacetHasARow(t *testing.T) {
+	nodes := []node.Node{
+		{Type: node.Sidecar, Capture: true, DNSCapture: true, Identity: true, HTTPProxyPort: 15080},
+		{Type: node.Router},
+		{Type: node.Router, RouterMode: node.SNIDNAT},
+		{Type: node.Sidecar, GRPC: true},
+	}
+	objects := map[federation.ObjectKey]*federation.Object{}
+	for key, spec := range map[federation.ObjectKey]any{
+		{Group: node.SidecarKind.Group, Kind: node.SidecarKind.Name, Namespace: "limited", Name: "default"}:     &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: []string{"./*"}}}},
+		{Group: destinationrule.Kind.Group, Kind: destinationrule.Kind.Name, Namespace: "limited", Name: "own"}: &networking.DestinationRule{Host: "web", ExportTo: []string{"."}},
+		federation.MeshSettingsKey: &federation.MeshSettings{GatewayNamespaces: []string{"*"}},
+	} {
+		objects[key] = &federation.Object{Key: key, Spec: spec, Digest: "1"}
+	}
+	e := federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Kubernetes}}
+	e.Objects.Set = objects
+	s, _ := federation.Next(federation.Empty(), e)
+	type cell struct {
+		scope node.Scope
+		grpc  bool
+		of    resource.Type
+	}
+	found := map[cell]bool{}
+	for _, n := range nodes {
+		for _, namespace := range []string{"shop", "limited"} {
+			n.Cluster, n.Namespace, n.Addresses = "c1", namespace, []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+			for _, of := range []resource.Type{resource.ClusterType, resource.EndpointType, resource.ListenerType, resource.RouteType} {
+				for _, f := range node.Facets(of, n, s) {
+					found[cell{f.Scope, f.GRPC, of}] = true
+					if scopeOf(f).build[of] == nil {
+						t.Errorf("facet %s of a %s has no row that builds %s", f, n.Type, of)
+					}
+				}
+			}
+		}
+	}
+	for grpc, rows := range map[bool]map[node.Scope]scope{false: scopes, true: grpcScopes} {
+		for of, row := range rows {
+			for typ := range row.build {
+				if !found[cell{of, grpc, typ}] {
+					t.Errorf("the scope %s (gRPC: %t) builds %s, and no node has it", of, grpc, typ)
+				}
+			}
+		}
+	}
+}
