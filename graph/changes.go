@@ -51,6 +51,9 @@ type follower struct {
 }
 
 func (f *follower) run(ctx context.Context, after string, what following) {
+	if what.status {
+		defer f.statuses.follow(what.scope())()
+	}
 	if !f.resume(after, what) && !f.resync(what) {
 		return
 	}

@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"isthmus.dev/isthmus/federation/config"
@@ -9,15 +10,15 @@ import (
 )
 
 // frozen is a store of which every read fails. It counts them.
-type frozen struct{ reads int }
+type frozen struct{ reads atomic.Int64 }
 
 func (f *frozen) Records(context.Context, int64, int) ([]config.Record, error) {
-	f.reads++
+	f.reads.Add(1)
 	return nil, config.ErrUnavailable
 }
 
 func (f *frozen) At(context.Context, int64) ([]config.Object, error) {
-	f.reads++
+	f.reads.Add(1)
 	return nil, config.ErrUnavailable
 }
 
@@ -33,15 +34,15 @@ func TestR41WhatIsInMemoryAsksTheStoreForNothing(t *testing.T) {
 		"Service":       {"hostname": web.Hostname, "namespace": web.Namespace},
 		"ConfigObjects": {"kind": "VirtualService", "namespace": "shop"},
 	} {
-		if _, errs := c.send(texts[name], variables); len(errs) > 0 || store.reads > 0 {
-			t.Errorf("%s reads the store %d times: %s", name, store.reads, errs)
+		if _, errs := c.send(texts[name], variables); len(errs) > 0 || store.reads.Load() > 0 {
+			t.Errorf("%s reads the store %d times: %s", name, store.reads.Load(), errs)
 		}
 	}
 	const mixed = `{ history(first: 1) {nodes {revision}}
 		then: configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "cart", at: "1") {name}
 		configObjects {totalCount nodes {status {findings {code}} history {totalCount}}} }`
 	data, errs := c.ask(mixed, nil)
-	if errs == "" || store.reads != 2 || at(data, "configObjects", "totalCount") != 3.0 {
-		t.Errorf("an operation with two reads of the store makes %d: %v, errors %s", store.reads, data, errs)
+	if errs == "" || store.reads.Load() != 2 || at(data, "configObjects", "totalCount") != 3.0 {
+		t.Errorf("an operation with two reads of the store makes %d: %v, errors %s", store.reads.Load(), data, errs)
 	}
 }

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"sync"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/graph/model"
@@ -9,24 +10,43 @@ import (
 
 type objectResolver struct{ *resolver }
 
-// Status says what became of an object, as far as that is known.
+// Status says what became of an object, as far as that is known. Nothing of it is
+// computed before a field asks for it.
 func (r objectResolver) Status(ctx context.Context, of *model.ConfigObject) (model.ConfigObjectStatus, error) {
-	var status model.ConfigObjectStatus
-	if r.Config.Deliveries != nil {
-		if d, ok := r.Config.Deliveries.Delivery(connected(ctx), of.Of.Key); ok {
-			status.Delivery = &model.Rollout{
-				Delivered: d.Acked + d.Unanswered + d.Rejected, Acked: d.Acked, Rejected: d.Rejected, Pending: d.Pending,
-				All: func() []model.ProxyRollout { return proxyRollouts(d.Proxies()) },
-			}
-		}
+	return model.ConfigObjectStatus{
+		Delivery:    sync.OnceValue(func() *model.Rollout { return r.deliveryOf(ctx, of.Of.Key) }),
+		Ignored:     func() []model.NotHonoured { return r.notHonoured(ctx, of.Of.Key) },
+		AllFindings: func() []model.Finding { return r.findings(ctx, of.Of.Key) },
+	}, nil
+}
+
+func (r objectResolver) deliveryOf(ctx context.Context, key federation.ObjectKey) *model.Rollout {
+	if r.Config.Deliveries == nil {
+		return nil
 	}
-	if object, ok := snapshot(ctx).Object(of.Of.Key); ok && r.Config.NotHonoured != nil {
-		status.NotHonoured = r.Config.NotHonoured(snapshot(ctx), object)
+	d, ok := r.Config.Deliveries.Delivery(connected(ctx), key)
+	if !ok {
+		return nil
 	}
-	if r.Config.Findings != nil {
-		status.Findings = model.Findings(r.Config.Findings(snapshot(ctx), connected(ctx), of.Of.Key))
+	return &model.Rollout{
+		Delivered: d.Acked + d.Unanswered + d.Rejected, Acked: d.Acked, Rejected: d.Rejected, Pending: d.Pending,
+		All: func() []model.ProxyRollout { return proxyRollouts(d.Proxies()) },
 	}
-	return status, nil
+}
+
+func (r objectResolver) notHonoured(ctx context.Context, key federation.ObjectKey) []model.NotHonoured {
+	object, ok := snapshot(ctx).Object(key)
+	if !ok || r.Config.NotHonoured == nil {
+		return nil
+	}
+	return r.Config.NotHonoured(snapshot(ctx), object)
+}
+
+func (r objectResolver) findings(ctx context.Context, key federation.ObjectKey) []model.Finding {
+	if r.Config.Findings == nil {
+		return nil
+	}
+	return model.Findings(r.Config.Findings(snapshot(ctx), connected(ctx), key))
 }
 
 type refResolver struct{ *resolver }
@@ -45,8 +65,8 @@ type statusResolver struct{}
 func (statusResolver) Proxies(_ context.Context, of *model.ConfigObjectStatus, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error) {
 	window, err := window("proxies of an object", first, after, last, before)
 	var all []model.ProxyRollout
-	if of.Delivery != nil {
-		all = of.Delivery.All()
+	if d := of.Delivery(); d != nil {
+		all = d.All()
 	}
 	return model.ProxyRolloutConnection{Page: model.NewPage(rolloutList("proxies of an object", all), window)}, err
 }

@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"sync"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 	"isthmus.dev/isthmus/graph/model"
 )
 
-// restFactor bounds what following statuses costs: after a look at all objects there
-// is no other for that many times as long as it took.
+// restFactor bounds what following statuses costs: after a look there is no other for
+// that many times as long as it took.
 const restFactor = 10
 
 // statuses knows when the status of objects changed, for all subscriptions together.
@@ -27,6 +28,42 @@ type statuses struct {
 	snapshot *federation.Snapshot
 	fleet    *fleet.Value
 	rest     time.Time // no look before
+	// followed counts the subscriptions that follow the same objects. Only theirs are
+	// looked at; of the others is known how they were when somebody followed them.
+	followed map[scope]int
+}
+
+// scope says of which objects the status is followed.
+type scope struct {
+	inNamespace            bool
+	namespace, group, kind string
+}
+
+func (f following) scope() scope {
+	return scope{inNamespace: f.inNamespace, namespace: f.namespace, group: f.group, kind: f.kind}
+}
+
+func (s scope) has(key federation.ObjectKey) bool {
+	return following{status: true, inNamespace: s.inNamespace, namespace: s.namespace, group: s.group, kind: s.kind}.hasStatus(key)
+}
+
+// objects are those of the snapshot that the scope has.
+func (s scope) objects(of *federation.Snapshot) iter.Seq[*federation.Object] {
+	all := of.Objects()
+	switch kind := (federation.Kind{Group: s.group, Name: s.kind}); {
+	case s.group == "" || s.kind == "":
+	case s.inNamespace:
+		all = of.ObjectsIn(kind, s.namespace)
+	default:
+		all = of.ObjectsOf(kind)
+	}
+	return func(yield func(*federation.Object) bool) {
+		for o := range all {
+			if s.has(o.Key) && !o.Key.Of().Internal() && !yield(o) {
+				return
+			}
+		}
+	}
 }
 
 // objectStatus stands for the status of an object.
@@ -37,8 +74,55 @@ type objectStatus struct {
 }
 
 func newStatuses(o Options) *statuses {
-	return &statuses{Options: o, seed: maphash.MakeSeed(), of: map[federation.ObjectKey]objectStatus{}}
+	return &statuses{Options: o, seed: maphash.MakeSeed(), of: map[federation.ObjectKey]objectStatus{}, followed: map[scope]int{}}
 }
+
+// follow has the objects of the scope looked at until end is called. Those that nobody
+// has followed before are looked at here, so that what they are like now is no news.
+func (s *statuses) follow(of scope) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.followed[of]++; s.followed[of] == 1 && s.areKnown() {
+		s.begin(of)
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.followed[of]--; s.followed[of] == 0 {
+			delete(s.followed, of)
+		}
+		if len(s.followed) == 0 {
+			s.snapshot, s.fleet = nil, nil // nobody else may need them any more
+		}
+	}
+}
+
+func (s *statuses) begin(of scope) {
+	begun, proxies, latest := time.Now(), s.Fleet.Latest(), s.Snapshots.Latest()
+	s.version++
+	skipped := len(s.followed) > 1
+	for o := range of.objects(latest) {
+		if _, known := s.of[o.Key]; known {
+			skipped = true
+			continue
+		}
+		s.of[o.Key] = objectStatus{content: s.content(latest, proxies, o), changed: s.version}
+	}
+	if s.snapshot, s.fleet = latest, proxies; skipped {
+		s.snapshot, s.fleet = nil, nil // the next look is at all that is followed
+	}
+	s.rest = later(s.rest, time.Now().Add(restFactor*time.Since(begun)))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// areKnown tells whether this hub can say anything of statuses.
+func (s *statuses) areKnown() bool { return s.Config.Deliveries != nil || s.Config.Findings != nil }
 
 // now is the version of the latest look.
 func (s *statuses) now() uint64 {
@@ -47,11 +131,11 @@ func (s *statuses) now() uint64 {
 	return s.version
 }
 
-// look finds what changed; again is when to come back for it where it is too soon.
+// look finds what changed of what is followed; again is when to come back for it where it is too soon.
 func (s *statuses) look() (again time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.Config.Deliveries == nil && s.Config.Findings == nil {
+	if !s.areKnown() {
 		return time.Time{}
 	}
 	// The fleet comes first: what a stream reports was built from a snapshot that is
@@ -65,19 +149,13 @@ func (s *statuses) look() (again time.Time) {
 		return s.rest
 	}
 	s.version, s.snapshot, s.fleet = s.version+1, of, proxies
-	for o := range of.Objects() {
-		if o.Key.Of().Internal() {
-			continue
+	for one := range s.followed {
+		for o := range one.objects(of) {
+			s.compare(o)
 		}
-		before, known := s.of[o.Key]
-		now := objectStatus{content: s.content(o), changed: s.version, seen: s.version}
-		if known && before.content == now.content {
-			now.changed = before.changed
-		}
-		s.of[o.Key] = now
 	}
-	for key, one := range s.of {
-		if one.seen != s.version {
+	for key := range s.of {
+		if _, exists := of.Object(key); !exists {
 			delete(s.of, key)
 		}
 	}
@@ -85,22 +163,35 @@ func (s *statuses) look() (again time.Time) {
 	return time.Time{}
 }
 
+// compare notes how the object is now, once a look.
+func (s *statuses) compare(o *federation.Object) {
+	before, known := s.of[o.Key]
+	if known && before.seen == s.version {
+		return
+	}
+	now := objectStatus{content: s.content(s.snapshot, s.fleet, o), changed: s.version, seen: s.version}
+	if known && before.content == now.content {
+		now.changed = before.changed
+	}
+	s.of[o.Key] = now
+}
+
 // content stands for everything that the status of the object says.
-func (s *statuses) content(o *federation.Object) uint64 {
+func (s *statuses) content(of *federation.Snapshot, proxies *fleet.Value, o *federation.Object) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	if s.Config.Deliveries != nil {
-		if d, known := s.Config.Deliveries.Delivery(s.fleet, o.Key); known {
+		if d, known := s.Config.Deliveries.Delivery(proxies, o.Key); known {
 			_, _ = fmt.Fprintf(&h, "%d %d %d %d", d.Acked, d.Unanswered, d.Rejected, d.Pending) // a hash never fails
 		}
 	}
 	if s.Config.NotHonoured != nil {
-		for _, f := range s.Config.NotHonoured(s.snapshot, o) {
+		for _, f := range s.Config.NotHonoured(of, o) {
 			_, _ = fmt.Fprintf(&h, "%q%q", f.Field, f.Reason)
 		}
 	}
 	if s.Config.Findings != nil {
-		for _, f := range s.Config.Findings(s.snapshot, s.fleet, o.Key) {
+		for _, f := range s.Config.Findings(of, proxies, o.Key) {
 			_, _ = fmt.Fprintf(&h, "%q%q%q%q%q", f.Code, f.Severity, f.Message, f.Field, f.Related)
 		}
 	}

@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,16 @@ import (
 type judge struct {
 	mu    sync.Mutex
 	wrong map[federation.ObjectKey]bool
+	asked map[federation.ObjectKey]int // how often
+}
+
+// questions returns how often it was asked about each object since the last call.
+func (j *judge) questions() map[federation.ObjectKey]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	asked := j.asked
+	j.asked = map[federation.ObjectKey]int{}
+	return asked
 }
 
 func (j *judge) set(key federation.ObjectKey, wrong bool) {
@@ -26,6 +37,7 @@ func (j *judge) set(key federation.ObjectKey, wrong bool) {
 func (j *judge) findings(_ *federation.Snapshot, _ *fleet.Value, key federation.ObjectKey) []apply.Finding {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.asked[key]++
 	if !j.wrong[key] {
 		return nil
 	}
@@ -38,7 +50,7 @@ func judged(t *testing.T, body func(*testing.T, *judge, *fleet.Fleet, live, subs
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLive(clusters("c1"), configure(1, routeKey("shop", "cart"), routeKey("shop", "other")))
-		j, f := &judge{wrong: map[federation.ObjectKey]bool{}}, fleet.New()
+		j, f := &judge{wrong: map[federation.ObjectKey]bool{}, asked: map[federation.ObjectKey]int{}}, fleet.New()
 		body(t, j, f, l, newSubscriber(t, graph.Options{Snapshots: l, Fleet: f, Config: graph.Config{Findings: j.findings}}))
 	})
 }
@@ -91,6 +103,50 @@ func TestR24TheChangeFeedTellsOfFindings(t *testing.T) {
 		}
 		l.publish(configure(2, cart))
 		wantStatuses(t, missed.read(), "UPDATE cart")
+	})
+}
+
+// TestR42OnlyFollowedStatusesAreLookedAt: what the change feed costs depends on the
+// objects that somebody follows.
+func TestR42OnlyFollowedStatusesAreLookedAt(t *testing.T) {
+	judged(t, func(t *testing.T, j *judge, f *fleet.Fleet, l live, s subscriber) {
+		want := func(what string, want map[federation.ObjectKey]int) {
+			t.Helper()
+			if got := j.questions(); !maps.Equal(got, want) {
+				t.Errorf("%s: the judge was asked %v, want %v", what, got, want)
+			}
+		}
+		mine, theirs := routeKey("mine", "a"), routeKey("theirs", "b")
+		l.publish(configure(1, mine, theirs, routeKey("shop", "cart")))
+		changes := s.changes("", map[string]any{"namespace": "mine"})
+		changes.whole()
+		want("when somebody begins to follow a namespace", map[federation.ObjectKey]int{mine: 1})
+		proxy := f.Connect(fleet.Proxy{NodeID: "a"})
+		if !changes.silent() {
+			t.Error("something is told though no status changed")
+		}
+		want("when a proxy connects", map[federation.ObjectKey]int{mine: 1})
+		other := s.changes("", map[string]any{"namespace": "theirs"})
+		same := s.changes("", map[string]any{"namespace": "theirs"})
+		other.whole()
+		same.whole()
+		if !changes.silent() || !other.silent() || !same.silent() {
+			t.Error("something is told because somebody else begins to follow")
+		}
+		j.questions()
+		j.set(theirs, true)
+		j.set(mine, true)
+		proxy.Report(cds, fleet.Sync{State: fleet.Pending})
+		wantStatuses(t, changes.read(), "STATUS a")
+		wantStatuses(t, other.read(), "STATUS b")
+		wantStatuses(t, same.read(), "STATUS b")
+		want("with three who follow two namespaces", map[federation.ObjectKey]int{mine: 1, theirs: 1})
+		changes.stop()
+		proxy.Report(cds, fleet.Sync{State: fleet.Synced})
+		if !other.silent() {
+			t.Error("something is told though no status changed")
+		}
+		want("when one has gone", map[federation.ObjectKey]int{theirs: 1})
 	})
 }
 

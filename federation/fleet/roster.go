@@ -21,6 +21,7 @@ type roster struct {
 	members  map[Group][]member // that get what they name
 	open     map[Group][]member // that lack something
 	refusing []member           // that refuse secrets
+	refused  bool               // a proxy refuses something, whatever it is
 	// sure are the proxies with a stream that is sure to know what objects as of that
 	// version mean for it, and nothing of later ones.
 	sure map[uint64]ordinals
@@ -84,6 +85,7 @@ func (r *roster) add(m member) {
 	if len(d.RefusedSecrets) > 0 {
 		r.refusing = append(r.refusing, m)
 	}
+	r.refused = r.refused || len(d.RefusedSecrets) > 0 || slices.ContainsFunc(d.Open, func(o OpenResource) bool { return o.Refused })
 	for _, g := range d.Groups {
 		if d.Wildcard {
 			r.wildcard[g] = r.wildcard[g].with(m.proxy)
@@ -123,6 +125,9 @@ type Affected struct {
 	// Visited is how many streams were looked at one by one.
 	Visited int
 }
+
+// Refused tells whether any proxy refuses anything. It costs the same for every object.
+func (v *Value) Refused() bool { return v.roster().refused }
 
 // Affected tells how far proxies are with what was made of an object. A proxy that
 // has yet to find out what a change of the object means for it is Waiting.

@@ -3838,7 +3838,7 @@ func (ec *executionContext) _ConfigObjectStatus_notHonoured(ctx context.Context,
 			return ec.fieldContext_ConfigObjectStatus_notHonoured(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.NotHonoured, nil
+			return obj.NotHonoured(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []model.NotHonoured) graphql.Marshaler {
@@ -3852,7 +3852,7 @@ func (ec *executionContext) fieldContext_ConfigObjectStatus_notHonoured(_ contex
 	fc = &graphql.FieldContext{
 		Object:     "ConfigObjectStatus",
 		Field:      field,
-		IsMethod:   false,
+		IsMethod:   true,
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_NotHonoured(ctx, field)
@@ -3870,7 +3870,7 @@ func (ec *executionContext) _ConfigObjectStatus_findings(ctx context.Context, fi
 			return ec.fieldContext_ConfigObjectStatus_findings(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Findings, nil
+			return obj.Findings(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []model.Finding) graphql.Marshaler {
@@ -3884,7 +3884,7 @@ func (ec *executionContext) fieldContext_ConfigObjectStatus_findings(_ context.C
 	fc = &graphql.FieldContext{
 		Object:     "ConfigObjectStatus",
 		Field:      field,
-		IsMethod:   false,
+		IsMethod:   true,
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Finding(ctx, field)

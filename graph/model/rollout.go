@@ -30,43 +30,43 @@ func NewRollout(all []ProxyRollout) Rollout {
 	return r
 }
 
-// ConfigObjectStatus is what became of an object in the mesh. Delivery is nil
-// where that is not known.
+// ConfigObjectStatus is what became of an object in the mesh. Each part is computed
+// when a field of an operation asks for it. Delivery is nil where that is not known.
 type ConfigObjectStatus struct {
-	Delivery    *Rollout
-	NotHonoured []NotHonoured
-	Findings    []Finding
+	Delivery    func() *Rollout
+	Ignored     func() []NotHonoured
+	AllFindings func() []Finding
 }
+
+// NotHonoured are the fields and values that have no effect.
+func (s ConfigObjectStatus) NotHonoured() []NotHonoured { return s.Ignored() }
+
+// Findings are notes about it in the current mesh.
+func (s ConfigObjectStatus) Findings() []Finding { return s.AllFindings() }
 
 // Delivered is to how many proxies what was made of it was sent.
 func (s ConfigObjectStatus) Delivered() *int {
-	if s.Delivery == nil {
-		return nil
-	}
-	return &s.Delivery.Delivered
+	return s.count(func(d *Rollout) int { return d.Delivered })
 }
 
 // Acked is how many proxies took what was made of it.
-func (s ConfigObjectStatus) Acked() *int {
-	if s.Delivery == nil {
-		return nil
-	}
-	return &s.Delivery.Acked
-}
+func (s ConfigObjectStatus) Acked() *int { return s.count(func(d *Rollout) int { return d.Acked }) }
 
 // Rejected is how many proxies refused what was made of it.
 func (s ConfigObjectStatus) Rejected() *int {
-	if s.Delivery == nil {
-		return nil
-	}
-	return &s.Delivery.Rejected
+	return s.count(func(d *Rollout) int { return d.Rejected })
 }
 
 // Pending is how many proxies have not answered yet.
 func (s ConfigObjectStatus) Pending() *int {
-	if s.Delivery == nil {
+	return s.count(func(d *Rollout) int { return d.Pending + d.Delivered - d.Acked - d.Rejected })
+}
+
+func (s ConfigObjectStatus) count(of func(*Rollout) int) *int {
+	d := s.Delivery()
+	if d == nil {
 		return nil
 	}
-	waiting := s.Delivery.Pending + s.Delivery.Delivered - s.Delivery.Acked - s.Delivery.Rejected
-	return &waiting
+	n := of(d)
+	return &n
 }
