@@ -35,3 +35,32 @@ func TestR43NotHonouredIsThatOfTheSnapshot(t *testing.T) {
 }
 
 func (noReasons) Object(*fleet.Value, federation.ObjectKey) fleet.Affected { return fleet.Affected{} }
+
+// askedForObjects counts the questions about which proxies have what of an object.
+type askedForObjects struct {
+	noReasons
+	asked *int
+}
+
+func (a askedForObjects) Object(*fleet.Value, federation.ObjectKey) fleet.Affected {
+	*a.asked++
+	return fleet.Affected{}
+}
+
+// TestR42FindingsDoNotCountProxies: as long as no proxy refuses anything, the findings of
+// an object do not depend on which proxies have it.
+func TestR42FindingsDoNotCountProxies(t *testing.T) {
+	asked, proxies := 0, fleet.New()
+	const clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	status := statusOf{"hub", askedForObjects{asked: &asked}}
+	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService", Namespace: "shop", Name: "web"}
+	stream := proxies.Connect(fleet.Proxy{NodeID: "a", Served: true})
+	stream.Deliver(1, map[string]*fleet.Delivery{clusterType: {Groups: []fleet.Group{1}, Open: []fleet.OpenResource{{Number: 1, State: fleet.Waiting}}}})
+	if status.findings(federation.Empty(), proxies.Latest(), key); asked != 0 {
+		t.Errorf("without a refusal the proxies of the object were asked for %d times", asked)
+	}
+	stream.Deliver(1, map[string]*fleet.Delivery{clusterType: {Groups: []fleet.Group{1}, Open: []fleet.OpenResource{{Number: 1, State: fleet.Accepted, Refused: true}}}})
+	if status.findings(federation.Empty(), proxies.Latest(), key); asked != 1 {
+		t.Errorf("with a refusal the proxies of the object were asked for %d times", asked)
+	}
+}
