@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -57,32 +56,6 @@ func decode(text []byte) *tree {
 	}()
 	t.err = yaml.NewDecoder(bytes.NewReader(text)).Decode(&t.root)
 	return t
-}
-
-var yamlLine = regexp.MustCompile(`line (\d+): `)
-
-// syntax reports why the text is not YAML.
-func (p *parser) syntax(c chunk, err error) {
-	message, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
-	if m := yamlLine.FindStringSubmatch(message); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		message = strings.Replace(message, m[0], "", 1)
-	}
-	lines := strings.Split(string(c.text), "\n")
-	line = max(1, min(line, len(lines)))
-	for _, l := range []int{line, line + 1, line - 1} { // the library is off by one at times
-		if l >= 1 && l <= len(lines) && tabIn(lines[l-1]) >= 0 {
-			p.report(spot{c.line + l - 1, tabIn(lines[l-1]) + 1}, "", Tab, "a tab is no indentation: write spaces")
-			return
-		}
-	}
-	text := lines[line-1]
-	at := spot{c.line + line - 1, len(text) - len(strings.TrimLeft(text, " ")) + 1}
-	if strings.Contains(message, "max depth") {
-		p.report(at, "", TooDeep, "values are nested deeper than the %d levels allowed", p.limits.Depth)
-		return
-	}
-	p.report(at, "", Syntax, "%s", message)
 }
 
 // tabIn returns the index of a tab in the indentation of a line, or -1.
