@@ -161,6 +161,10 @@ func parseConfig(name string, data []byte) (c configFile, err error) {
 	}()
 	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 	if err := decoder.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		var unknown *yaml.UnknownFieldError
+		if errors.As(err, &unknown) {
+			return configFile{}, fmt.Errorf("reading %s: %s", name, unknownKey(data, unknown))
+		}
 		return configFile{}, fmt.Errorf("reading %s: %s", name, oneLine(yaml.FormatError(err, false, false)))
 	}
 	if err := decoder.Decode(new(configFile)); !errors.Is(err, io.EOF) {
