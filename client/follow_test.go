@@ -18,7 +18,7 @@ import (
 type stream []string
 
 func next(version, resync, cursor string) string {
-	return fmt.Sprintf("event: next\ndata: {\"data\":{\"changes\":{\"version\":%q,\"resync\":%s,\"cursor\":%s,\"services\":[],\"clusters\":[],\"configObjects\":[]}}}\n\n", version, resync, cursor)
+	return fmt.Sprintf("event: next\ndata: {\"data\":{\"changes\":{\"snapshotVersion\":%q,\"resync\":%s,\"cursor\":%s,\"services\":[],\"clusters\":[],\"configObjects\":[]}}}\n\n", version, resync, cursor)
 }
 
 // streaming serves one stream to each connection and notes the cursors with which
@@ -55,8 +55,8 @@ func TestFollowComesBackBehindTheLastCursor(t *testing.T) {
 	enough := errors.New("enough")
 	lost := 0
 	err := c.Follow(t.Context(), client.Following{Lost: func(error, time.Duration) { lost++ }}, func(e client.Event) error {
-		got = append(got, fmt.Sprintf("%s %v %v", e.Version, e.Begins, e.Resync))
-		if e.Version == "4" {
+		got = append(got, fmt.Sprintf("%s %v %v", e.SnapshotVersion, e.Begins, e.Resync))
+		if e.SnapshotVersion == "4" {
 			return enough
 		}
 		return nil

@@ -61,7 +61,7 @@ func (c *Client) Objects(ctx context.Context, filter *ConfigObjectFilter) iter.S
 // Services yields the services of the mesh that fit.
 func (c *Client) Services(ctx context.Context, filter *ServiceFilter) iter.Seq2[ServiceSummary, error] {
 	return all(func(after *string) (page[ServiceSummary], error) {
-		answer, err := Services(ctx, c, pageSize, after, filter)
+		answer, err := Services(ctx, c, pageSize, after, filter, nil)
 		if err != nil {
 			return page[ServiceSummary]{}, err
 		}
@@ -82,10 +82,10 @@ func (c *Client) Clusters(ctx context.Context) iter.Seq2[ClusterSummary, error] 
 	})
 }
 
-// Proxies yields the connected proxies, each stream once.
-func (c *Client) Proxies(ctx context.Context) iter.Seq2[ProxySummary, error] {
+// Proxies yields the connected proxies that fit, each stream once.
+func (c *Client) Proxies(ctx context.Context, filter *ProxyFilter) iter.Seq2[ProxySummary, error] {
 	return all(func(after *string) (page[ProxySummary], error) {
-		answer, err := Proxies(ctx, c, pageSize, after)
+		answer, err := Proxies(ctx, c, pageSize, after, filter, nil)
 		if err != nil {
 			return page[ProxySummary]{}, err
 		}
@@ -108,10 +108,10 @@ func (c *Client) SentResources(ctx context.Context, proxy, typeURL string, name 
 	})
 }
 
-// History yields what was done to the configuration, the newest first.
-func (c *Client) History(ctx context.Context) iter.Seq2[ConfigStep, error] {
+// History yields the changes of the configuration that fit, the newest first.
+func (c *Client) History(ctx context.Context, filter *HistoryFilter) iter.Seq2[ConfigStep, error] {
 	return all(func(after *string) (page[ConfigStep], error) {
-		answer, err := History(ctx, c, pageSize, after)
+		answer, err := History(ctx, c, pageSize, after, filter)
 		if err != nil {
 			return page[ConfigStep]{}, err
 		}

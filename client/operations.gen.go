@@ -141,7 +141,7 @@ type AttachClusterInput struct {
 	// Its ID: up to 63 lower-case letters, digits and dashes. It cannot change.
 	ClusterID string `json:"clusterID"`
 	// The network of its endpoints; the default is the one that the cluster names, or default.
-	Network *string `json:"network"`
+	NetworkID *string `json:"networkID"`
 	// The cluster with the lower number wins if clusters disagree; the default is 100.
 	Precedence *int `json:"precedence"`
 	// Additional names of the cluster that proxies and tokens may use, such as Kubernetes, Istio's default cluster ID.
@@ -157,8 +157,8 @@ type AttachClusterInput struct {
 // GetClusterID returns AttachClusterInput.ClusterID, and is useful for accessing the field via an interface.
 func (v *AttachClusterInput) GetClusterID() string { return v.ClusterID }
 
-// GetNetwork returns AttachClusterInput.Network, and is useful for accessing the field via an interface.
-func (v *AttachClusterInput) GetNetwork() *string { return v.Network }
+// GetNetworkID returns AttachClusterInput.NetworkID, and is useful for accessing the field via an interface.
+func (v *AttachClusterInput) GetNetworkID() *string { return v.NetworkID }
 
 // GetPrecedence returns AttachClusterInput.Precedence, and is useful for accessing the field via an interface.
 func (v *AttachClusterInput) GetPrecedence() *int { return v.Precedence }
@@ -240,7 +240,9 @@ type Change struct {
 	// The cursor for resuming after this event, on any hub. Null until the last event of a resync.
 	Cursor *string `json:"cursor"`
 	// The version of the snapshot after the change.
-	Version string `json:"version"`
+	SnapshotVersion string `json:"snapshotVersion"`
+	// When the hub published the change; in a resync, the state.
+	At time.Time `json:"at"`
 	// Whether this event is a part of the whole state and not a change. Discard your state at the first such event.
 	Resync bool `json:"resync"`
 	// The services that changed.
@@ -258,8 +260,11 @@ type Change struct {
 // GetCursor returns Change.Cursor, and is useful for accessing the field via an interface.
 func (v *Change) GetCursor() *string { return v.Cursor }
 
-// GetVersion returns Change.Version, and is useful for accessing the field via an interface.
-func (v *Change) GetVersion() string { return v.Version }
+// GetSnapshotVersion returns Change.SnapshotVersion, and is useful for accessing the field via an interface.
+func (v *Change) GetSnapshotVersion() string { return v.SnapshotVersion }
+
+// GetAt returns Change.At, and is useful for accessing the field via an interface.
+func (v *Change) GetAt() time.Time { return v.At }
 
 // GetResync returns Change.Resync, and is useful for accessing the field via an interface.
 func (v *Change) GetResync() bool { return v.Resync }
@@ -555,7 +560,7 @@ type ClusterDetail struct {
 	// The kind of the source.
 	Provider Provider `json:"provider"`
 	// The network of its endpoints, unless they name another one.
-	Network string `json:"network"`
+	NetworkID string `json:"networkID"`
 	// The cluster with the lower number wins if clusters disagree.
 	Precedence int `json:"precedence"`
 	// The state of the hub's connection to it.
@@ -574,8 +579,8 @@ func (v *ClusterDetail) GetClusterID() string { return v.ClusterID }
 // GetProvider returns ClusterDetail.Provider, and is useful for accessing the field via an interface.
 func (v *ClusterDetail) GetProvider() Provider { return v.Provider }
 
-// GetNetwork returns ClusterDetail.Network, and is useful for accessing the field via an interface.
-func (v *ClusterDetail) GetNetwork() string { return v.Network }
+// GetNetworkID returns ClusterDetail.NetworkID, and is useful for accessing the field via an interface.
+func (v *ClusterDetail) GetNetworkID() string { return v.NetworkID }
 
 // GetPrecedence returns ClusterDetail.Precedence, and is useful for accessing the field via an interface.
 func (v *ClusterDetail) GetPrecedence() int { return v.Precedence }
@@ -611,9 +616,9 @@ type ClusterLink struct {
 	// The start of the phase.
 	Since *time.Time `json:"since"`
 	// The time of the last change in the cluster.
-	LastEvent *time.Time `json:"lastEvent"`
+	LastEventAt *time.Time `json:"lastEventAt"`
 	// The last time when the hub had a complete list.
-	LastSync *time.Time `json:"lastSync"`
+	LastSyncAt *time.Time `json:"lastSyncAt"`
 	// What is wrong and what to do; null if nothing is wrong.
 	Message *string `json:"message"`
 	// The age of the saved state.
@@ -626,17 +631,51 @@ func (v *ClusterLink) GetPhase() ClusterPhase { return v.Phase }
 // GetSince returns ClusterLink.Since, and is useful for accessing the field via an interface.
 func (v *ClusterLink) GetSince() *time.Time { return v.Since }
 
-// GetLastEvent returns ClusterLink.LastEvent, and is useful for accessing the field via an interface.
-func (v *ClusterLink) GetLastEvent() *time.Time { return v.LastEvent }
+// GetLastEventAt returns ClusterLink.LastEventAt, and is useful for accessing the field via an interface.
+func (v *ClusterLink) GetLastEventAt() *time.Time { return v.LastEventAt }
 
-// GetLastSync returns ClusterLink.LastSync, and is useful for accessing the field via an interface.
-func (v *ClusterLink) GetLastSync() *time.Time { return v.LastSync }
+// GetLastSyncAt returns ClusterLink.LastSyncAt, and is useful for accessing the field via an interface.
+func (v *ClusterLink) GetLastSyncAt() *time.Time { return v.LastSyncAt }
 
 // GetMessage returns ClusterLink.Message, and is useful for accessing the field via an interface.
 func (v *ClusterLink) GetMessage() *string { return v.Message }
 
 // GetLastKnownGoodAge returns ClusterLink.LastKnownGoodAge, and is useful for accessing the field via an interface.
 func (v *ClusterLink) GetLastKnownGoodAge() *string { return v.LastKnownGoodAge }
+
+// ClusterNumber includes the requested fields of the GraphQL type ClusterCount.
+// The GraphQL type's documentation follows.
+//
+// The number of items of a cluster.
+type ClusterNumber struct {
+	// The cluster; null for items of which it is unknown.
+	ClusterID *string `json:"clusterID"`
+	// The number of items.
+	Count int `json:"count"`
+}
+
+// GetClusterID returns ClusterNumber.ClusterID, and is useful for accessing the field via an interface.
+func (v *ClusterNumber) GetClusterID() *string { return v.ClusterID }
+
+// GetCount returns ClusterNumber.Count, and is useful for accessing the field via an interface.
+func (v *ClusterNumber) GetCount() int { return v.Count }
+
+// ClusterNumbers includes the requested fields of the GraphQL type ClusterOverview.
+// The GraphQL type's documentation follows.
+//
+// Numbers of clusters.
+type ClusterNumbers struct {
+	// All attached clusters.
+	Total int `json:"total"`
+	// The number in each phase that occurs.
+	ByPhase []PhaseNumber `json:"byPhase"`
+}
+
+// GetTotal returns ClusterNumbers.Total, and is useful for accessing the field via an interface.
+func (v *ClusterNumbers) GetTotal() int { return v.Total }
+
+// GetByPhase returns ClusterNumbers.ByPhase, and is useful for accessing the field via an interface.
+func (v *ClusterNumbers) GetByPhase() []PhaseNumber { return v.ByPhase }
 
 // ClusterPage includes the requested fields of the GraphQL type ClusterConnection.
 // The GraphQL type's documentation follows.
@@ -761,9 +800,9 @@ type ClusterStanding struct {
 	// The start of the phase.
 	Since *time.Time `json:"since"`
 	// The time of the last change in the cluster.
-	LastEvent *time.Time `json:"lastEvent"`
+	LastEventAt *time.Time `json:"lastEventAt"`
 	// The last time when the hub had a complete list.
-	LastSync *time.Time `json:"lastSync"`
+	LastSyncAt *time.Time `json:"lastSyncAt"`
 	// What is wrong and what to do; null if nothing is wrong.
 	Message *string `json:"message"`
 	// The age of the saved state.
@@ -778,11 +817,11 @@ func (v *ClusterStanding) GetPhase() ClusterPhase { return v.Phase }
 // GetSince returns ClusterStanding.Since, and is useful for accessing the field via an interface.
 func (v *ClusterStanding) GetSince() *time.Time { return v.Since }
 
-// GetLastEvent returns ClusterStanding.LastEvent, and is useful for accessing the field via an interface.
-func (v *ClusterStanding) GetLastEvent() *time.Time { return v.LastEvent }
+// GetLastEventAt returns ClusterStanding.LastEventAt, and is useful for accessing the field via an interface.
+func (v *ClusterStanding) GetLastEventAt() *time.Time { return v.LastEventAt }
 
-// GetLastSync returns ClusterStanding.LastSync, and is useful for accessing the field via an interface.
-func (v *ClusterStanding) GetLastSync() *time.Time { return v.LastSync }
+// GetLastSyncAt returns ClusterStanding.LastSyncAt, and is useful for accessing the field via an interface.
+func (v *ClusterStanding) GetLastSyncAt() *time.Time { return v.LastSyncAt }
 
 // GetMessage returns ClusterStanding.Message, and is useful for accessing the field via an interface.
 func (v *ClusterStanding) GetMessage() *string { return v.Message }
@@ -803,7 +842,7 @@ type ClusterSummary struct {
 	// The kind of the source.
 	Provider Provider `json:"provider"`
 	// The network of its endpoints, unless they name another one.
-	Network string `json:"network"`
+	NetworkID string `json:"networkID"`
 	// The cluster with the lower number wins if clusters disagree.
 	Precedence int `json:"precedence"`
 	// The state of the hub's connection to it.
@@ -822,8 +861,8 @@ func (v *ClusterSummary) GetClusterID() string { return v.ClusterID }
 // GetProvider returns ClusterSummary.Provider, and is useful for accessing the field via an interface.
 func (v *ClusterSummary) GetProvider() Provider { return v.Provider }
 
-// GetNetwork returns ClusterSummary.Network, and is useful for accessing the field via an interface.
-func (v *ClusterSummary) GetNetwork() string { return v.Network }
+// GetNetworkID returns ClusterSummary.NetworkID, and is useful for accessing the field via an interface.
+func (v *ClusterSummary) GetNetworkID() string { return v.NetworkID }
 
 // GetPrecedence returns ClusterSummary.Precedence, and is useful for accessing the field via an interface.
 func (v *ClusterSummary) GetPrecedence() int { return v.Precedence }
@@ -932,6 +971,28 @@ func (v *ConfigObjectFilter) GetSet() *string { return v.Set }
 // GetLabels returns ConfigObjectFilter.Labels, and is useful for accessing the field via an interface.
 func (v *ConfigObjectFilter) GetLabels() []LabelInput { return v.Labels }
 
+// ConfigObjectNumbers includes the requested fields of the GraphQL type ConfigObjectOverview.
+// The GraphQL type's documentation follows.
+//
+// Numbers of configuration objects.
+type ConfigObjectNumbers struct {
+	// All objects.
+	Total int `json:"total"`
+	// Objects whose resources at least one proxy rejected.
+	Rejected int `json:"rejected"`
+	// Objects with findings.
+	WithFindings int `json:"withFindings"`
+}
+
+// GetTotal returns ConfigObjectNumbers.Total, and is useful for accessing the field via an interface.
+func (v *ConfigObjectNumbers) GetTotal() int { return v.Total }
+
+// GetRejected returns ConfigObjectNumbers.Rejected, and is useful for accessing the field via an interface.
+func (v *ConfigObjectNumbers) GetRejected() int { return v.Rejected }
+
+// GetWithFindings returns ConfigObjectNumbers.WithFindings, and is useful for accessing the field via an interface.
+func (v *ConfigObjectNumbers) GetWithFindings() int { return v.WithFindings }
+
 // The kind of a source of configuration objects.
 type ConfigSourceKind string
 
@@ -966,10 +1027,10 @@ var AllConfigSourceKind = []ConfigSourceKind{
 type ConfigStep struct {
 	// The revision.
 	Revision string `json:"revision"`
-	// The author; "" if unknown.
-	Author string `json:"author"`
+	// The author; null if unknown.
+	Author *string `json:"author"`
 	// The time.
-	Time time.Time `json:"time"`
+	CreatedAt time.Time `json:"createdAt"`
 	// The reason.
 	Message *string `json:"message"`
 	// The field manager.
@@ -984,10 +1045,10 @@ type ConfigStep struct {
 func (v *ConfigStep) GetRevision() string { return v.Revision }
 
 // GetAuthor returns ConfigStep.Author, and is useful for accessing the field via an interface.
-func (v *ConfigStep) GetAuthor() string { return v.Author }
+func (v *ConfigStep) GetAuthor() *string { return v.Author }
 
-// GetTime returns ConfigStep.Time, and is useful for accessing the field via an interface.
-func (v *ConfigStep) GetTime() time.Time { return v.Time }
+// GetCreatedAt returns ConfigStep.CreatedAt, and is useful for accessing the field via an interface.
+func (v *ConfigStep) GetCreatedAt() time.Time { return v.CreatedAt }
 
 // GetMessage returns ConfigStep.Message, and is useful for accessing the field via an interface.
 func (v *ConfigStep) GetMessage() *string { return v.Message }
@@ -1187,6 +1248,28 @@ type EndpointCount struct {
 // GetTotalCount returns EndpointCount.TotalCount, and is useful for accessing the field via an interface.
 func (v *EndpointCount) GetTotalCount() int { return v.TotalCount }
 
+// EndpointNumbers includes the requested fields of the GraphQL type EndpointOverview.
+// The GraphQL type's documentation follows.
+//
+// Numbers of endpoints.
+type EndpointNumbers struct {
+	// All endpoints.
+	Total int `json:"total"`
+	// The number in each state of health that occurs.
+	ByHealth []HealthNumber `json:"byHealth"`
+	// The number in each network.
+	ByNetwork []NetworkNumber `json:"byNetwork"`
+}
+
+// GetTotal returns EndpointNumbers.Total, and is useful for accessing the field via an interface.
+func (v *EndpointNumbers) GetTotal() int { return v.Total }
+
+// GetByHealth returns EndpointNumbers.ByHealth, and is useful for accessing the field via an interface.
+func (v *EndpointNumbers) GetByHealth() []HealthNumber { return v.ByHealth }
+
+// GetByNetwork returns EndpointNumbers.ByNetwork, and is useful for accessing the field via an interface.
+func (v *EndpointNumbers) GetByNetwork() []NetworkNumber { return v.ByNetwork }
+
 // EndpointPage includes the requested fields of the GraphQL type EndpointConnection.
 // The GraphQL type's documentation follows.
 //
@@ -1209,22 +1292,22 @@ func (v *EndpointPage) GetNodes() []EndpointSummary { return v.Nodes }
 //
 // A locality.
 type EndpointPlace struct {
-	// The region; "" if unknown.
-	Region string `json:"region"`
-	// The zone within the region; "" if unknown.
-	Zone string `json:"zone"`
-	// The sub-zone; "" if unknown.
-	SubZone string `json:"subZone"`
+	// The region; null if unknown.
+	Region *string `json:"region"`
+	// The zone within the region; null if unknown.
+	Zone *string `json:"zone"`
+	// The sub-zone; null if unknown.
+	SubZone *string `json:"subZone"`
 }
 
 // GetRegion returns EndpointPlace.Region, and is useful for accessing the field via an interface.
-func (v *EndpointPlace) GetRegion() string { return v.Region }
+func (v *EndpointPlace) GetRegion() *string { return v.Region }
 
 // GetZone returns EndpointPlace.Zone, and is useful for accessing the field via an interface.
-func (v *EndpointPlace) GetZone() string { return v.Zone }
+func (v *EndpointPlace) GetZone() *string { return v.Zone }
 
 // GetSubZone returns EndpointPlace.SubZone, and is useful for accessing the field via an interface.
-func (v *EndpointPlace) GetSubZone() string { return v.SubZone }
+func (v *EndpointPlace) GetSubZone() *string { return v.SubZone }
 
 // EndpointPort includes the requested fields of the GraphQL type EndpointPort.
 // The GraphQL type's documentation follows.
@@ -1255,7 +1338,7 @@ type EndpointSummary struct {
 	// The kind of its source.
 	Provider Provider `json:"provider"`
 	// Its network.
-	Network string `json:"network"`
+	NetworkID string `json:"networkID"`
 	// Its share of requests relative to the others: an integer from 1 to 4294967295, which does not fit into GraphQL's Int.
 	Weight float64 `json:"weight"`
 	// Its health.
@@ -1279,8 +1362,8 @@ func (v *EndpointSummary) GetClusterID() string { return v.ClusterID }
 // GetProvider returns EndpointSummary.Provider, and is useful for accessing the field via an interface.
 func (v *EndpointSummary) GetProvider() Provider { return v.Provider }
 
-// GetNetwork returns EndpointSummary.Network, and is useful for accessing the field via an interface.
-func (v *EndpointSummary) GetNetwork() string { return v.Network }
+// GetNetworkID returns EndpointSummary.NetworkID, and is useful for accessing the field via an interface.
+func (v *EndpointSummary) GetNetworkID() string { return v.NetworkID }
 
 // GetWeight returns EndpointSummary.Weight, and is useful for accessing the field via an interface.
 func (v *EndpointSummary) GetWeight() float64 { return v.Weight }
@@ -1371,15 +1454,15 @@ func (v *ExplainResponse) GetExplain() *Explained { return v.Explain }
 // Which endpoints of a service a proxy uses, and why.
 type Explained struct {
 	// The version of the snapshot that it describes.
-	Version string `json:"version"`
+	SnapshotVersion string `json:"snapshotVersion"`
 	// Every endpoint of every cluster, including those that the proxy does not use.
 	Endpoints []ExplainedEndpoint `json:"endpoints"`
 	// What is wrong with the service and with the configuration objects for its hostname, including fields that are not supported (NOT_HONOURED).
 	Findings []Finding `json:"findings"`
 }
 
-// GetVersion returns Explained.Version, and is useful for accessing the field via an interface.
-func (v *Explained) GetVersion() string { return v.Version }
+// GetSnapshotVersion returns Explained.SnapshotVersion, and is useful for accessing the field via an interface.
+func (v *Explained) GetSnapshotVersion() string { return v.SnapshotVersion }
 
 // GetEndpoints returns Explained.Endpoints, and is useful for accessing the field via an interface.
 func (v *Explained) GetEndpoints() []ExplainedEndpoint { return v.Endpoints }
@@ -1473,6 +1556,23 @@ type FindingCode struct {
 // GetCode returns FindingCode.Code, and is useful for accessing the field via an interface.
 func (v *FindingCode) GetCode() string { return v.Code }
 
+// GatewayNumbers includes the requested fields of the GraphQL type GatewayOverview.
+// The GraphQL type's documentation follows.
+//
+// Numbers of gateways.
+type GatewayNumbers struct {
+	// All gateways, each address and port of a network once.
+	Total int `json:"total"`
+	// Gateways that at least one network reports as unreachable and none as reachable.
+	Unreachable int `json:"unreachable"`
+}
+
+// GetTotal returns GatewayNumbers.Total, and is useful for accessing the field via an interface.
+func (v *GatewayNumbers) GetTotal() int { return v.Total }
+
+// GetUnreachable returns GatewayNumbers.Unreachable, and is useful for accessing the field via an interface.
+func (v *GatewayNumbers) GetUnreachable() int { return v.Unreachable }
+
 // Whether proxies use a gateway, and why.
 type GatewayStanding string
 
@@ -1515,6 +1615,23 @@ var AllHealth = []Health{
 	HealthDraining,
 }
 
+// HealthNumber includes the requested fields of the GraphQL type HealthCount.
+// The GraphQL type's documentation follows.
+//
+// The number of endpoints in a state of health.
+type HealthNumber struct {
+	// The state.
+	Health Health `json:"health"`
+	// The number of endpoints.
+	Count int `json:"count"`
+}
+
+// GetHealth returns HealthNumber.Health, and is useful for accessing the field via an interface.
+func (v *HealthNumber) GetHealth() Health { return v.Health }
+
+// GetCount returns HealthNumber.Count, and is useful for accessing the field via an interface.
+func (v *HealthNumber) GetCount() int { return v.Count }
+
 // HiddenSource includes the requested fields of the GraphQL type HiddenObject.
 // The GraphQL type's documentation follows.
 //
@@ -1531,6 +1648,45 @@ func (v *HiddenSource) GetSource() ConfigSourceKind { return v.Source }
 
 // GetSourceName returns HiddenSource.SourceName, and is useful for accessing the field via an interface.
 func (v *HiddenSource) GetSourceName() string { return v.SourceName }
+
+// Which changes of the configuration to list; absent and null fields match everything.
+type HistoryFilter struct {
+	// Changes by this author.
+	Author *string `json:"author"`
+	// Changes at this time or later, in RFC 3339 format, like 2026-11-21T10:00:00Z.
+	Since *string `json:"since"`
+	// Changes before this time, in RFC 3339 format.
+	Until *string `json:"until"`
+	// Changes of an object of this group, like networking.istio.io. Group, kind, namespace and name apply to the same object.
+	Group *string `json:"group"`
+	// Changes of an object of this kind, like VirtualService.
+	Kind *string `json:"kind"`
+	// Changes of an object in this namespace.
+	Namespace *string `json:"namespace"`
+	// Changes of an object with this name.
+	Name *string `json:"name"`
+}
+
+// GetAuthor returns HistoryFilter.Author, and is useful for accessing the field via an interface.
+func (v *HistoryFilter) GetAuthor() *string { return v.Author }
+
+// GetSince returns HistoryFilter.Since, and is useful for accessing the field via an interface.
+func (v *HistoryFilter) GetSince() *string { return v.Since }
+
+// GetUntil returns HistoryFilter.Until, and is useful for accessing the field via an interface.
+func (v *HistoryFilter) GetUntil() *string { return v.Until }
+
+// GetGroup returns HistoryFilter.Group, and is useful for accessing the field via an interface.
+func (v *HistoryFilter) GetGroup() *string { return v.Group }
+
+// GetKind returns HistoryFilter.Kind, and is useful for accessing the field via an interface.
+func (v *HistoryFilter) GetKind() *string { return v.Kind }
+
+// GetNamespace returns HistoryFilter.Namespace, and is useful for accessing the field via an interface.
+func (v *HistoryFilter) GetNamespace() *string { return v.Namespace }
+
+// GetName returns HistoryFilter.Name, and is useful for accessing the field via an interface.
+func (v *HistoryFilter) GetName() *string { return v.Name }
 
 // HistoryPage includes the requested fields of the GraphQL type ConfigRevisionConnection.
 // The GraphQL type's documentation follows.
@@ -1682,6 +1838,48 @@ func (v *ManifestInput) GetName() string { return v.Name }
 // GetContent returns ManifestInput.Content, and is useful for accessing the field via an interface.
 func (v *ManifestInput) GetContent() string { return v.Content }
 
+// MeshOverview includes the GraphQL fields of Overview requested by the fragment MeshOverview.
+// The GraphQL type's documentation follows.
+//
+// Numbers that describe the whole mesh.
+type MeshOverview struct {
+	// The version of the snapshot that the numbers describe.
+	SnapshotVersion string `json:"snapshotVersion"`
+	// The attached clusters.
+	Clusters ClusterNumbers `json:"clusters"`
+	// The connected proxies, each stream once.
+	Proxies ProxyNumbers `json:"proxies"`
+	// The services.
+	Services ServiceNumbers `json:"services"`
+	// The endpoints, once for each service.
+	Endpoints EndpointNumbers `json:"endpoints"`
+	// The configuration objects in use.
+	ConfigObjects ConfigObjectNumbers `json:"configObjects"`
+	// The gateways of all networks.
+	Gateways GatewayNumbers `json:"gateways"`
+}
+
+// GetSnapshotVersion returns MeshOverview.SnapshotVersion, and is useful for accessing the field via an interface.
+func (v *MeshOverview) GetSnapshotVersion() string { return v.SnapshotVersion }
+
+// GetClusters returns MeshOverview.Clusters, and is useful for accessing the field via an interface.
+func (v *MeshOverview) GetClusters() ClusterNumbers { return v.Clusters }
+
+// GetProxies returns MeshOverview.Proxies, and is useful for accessing the field via an interface.
+func (v *MeshOverview) GetProxies() ProxyNumbers { return v.Proxies }
+
+// GetServices returns MeshOverview.Services, and is useful for accessing the field via an interface.
+func (v *MeshOverview) GetServices() ServiceNumbers { return v.Services }
+
+// GetEndpoints returns MeshOverview.Endpoints, and is useful for accessing the field via an interface.
+func (v *MeshOverview) GetEndpoints() EndpointNumbers { return v.Endpoints }
+
+// GetConfigObjects returns MeshOverview.ConfigObjects, and is useful for accessing the field via an interface.
+func (v *MeshOverview) GetConfigObjects() ConfigObjectNumbers { return v.ConfigObjects }
+
+// GetGateways returns MeshOverview.Gateways, and is useful for accessing the field via an interface.
+func (v *MeshOverview) GetGateways() GatewayNumbers { return v.Gateways }
+
 // NetworkByIDResponse is returned by NetworkByID on success.
 type NetworkByIDResponse struct {
 	// The network with this ID, or null.
@@ -1716,7 +1914,7 @@ type NetworkEntry struct {
 	// Its address and port, like 192.0.2.1:15443.
 	Address string `json:"address"`
 	// The networks whose proxies may enter through it; empty means all.
-	From []string `json:"from"`
+	FromNetworkIDs []string `json:"fromNetworkIDs"`
 	// Its locality.
 	Locality EndpointPlace `json:"locality"`
 	// Its reachability from each network that probes it, sorted by network.
@@ -1726,14 +1924,31 @@ type NetworkEntry struct {
 // GetAddress returns NetworkEntry.Address, and is useful for accessing the field via an interface.
 func (v *NetworkEntry) GetAddress() string { return v.Address }
 
-// GetFrom returns NetworkEntry.From, and is useful for accessing the field via an interface.
-func (v *NetworkEntry) GetFrom() []string { return v.From }
+// GetFromNetworkIDs returns NetworkEntry.FromNetworkIDs, and is useful for accessing the field via an interface.
+func (v *NetworkEntry) GetFromNetworkIDs() []string { return v.FromNetworkIDs }
 
 // GetLocality returns NetworkEntry.Locality, and is useful for accessing the field via an interface.
 func (v *NetworkEntry) GetLocality() EndpointPlace { return v.Locality }
 
 // GetHealth returns NetworkEntry.Health, and is useful for accessing the field via an interface.
 func (v *NetworkEntry) GetHealth() []EntryHealth { return v.Health }
+
+// NetworkNumber includes the requested fields of the GraphQL type NetworkCount.
+// The GraphQL type's documentation follows.
+//
+// The number of items in a network.
+type NetworkNumber struct {
+	// The network.
+	NetworkID string `json:"networkID"`
+	// The number of items.
+	Count int `json:"count"`
+}
+
+// GetNetworkID returns NetworkNumber.NetworkID, and is useful for accessing the field via an interface.
+func (v *NetworkNumber) GetNetworkID() string { return v.NetworkID }
+
+// GetCount returns NetworkNumber.Count, and is useful for accessing the field via an interface.
+func (v *NetworkNumber) GetCount() int { return v.Count }
 
 // NetworkSummary includes the GraphQL fields of Network requested by the fragment NetworkSummary.
 // The GraphQL type's documentation follows.
@@ -1850,9 +2065,9 @@ type ObjectDetail struct {
 	// The revision at which it last changed.
 	Revision string `json:"revision"`
 	// The creation time; null if unknown.
-	Created *time.Time `json:"created"`
+	CreatedAt *time.Time `json:"createdAt"`
 	// When it expires unless it is renewed; null if it does not expire.
-	Expires *time.Time `json:"expires"`
+	ExpiresAt *time.Time `json:"expiresAt"`
 	// The name of the set that it was applied with.
 	Set *string `json:"set"`
 	// The kind of its source.
@@ -1887,11 +2102,11 @@ func (v *ObjectDetail) GetName() string { return v.Name }
 // GetRevision returns ObjectDetail.Revision, and is useful for accessing the field via an interface.
 func (v *ObjectDetail) GetRevision() string { return v.Revision }
 
-// GetCreated returns ObjectDetail.Created, and is useful for accessing the field via an interface.
-func (v *ObjectDetail) GetCreated() *time.Time { return v.Created }
+// GetCreatedAt returns ObjectDetail.CreatedAt, and is useful for accessing the field via an interface.
+func (v *ObjectDetail) GetCreatedAt() *time.Time { return v.CreatedAt }
 
-// GetExpires returns ObjectDetail.Expires, and is useful for accessing the field via an interface.
-func (v *ObjectDetail) GetExpires() *time.Time { return v.Expires }
+// GetExpiresAt returns ObjectDetail.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *ObjectDetail) GetExpiresAt() *time.Time { return v.ExpiresAt }
 
 // GetSet returns ObjectDetail.Set, and is useful for accessing the field via an interface.
 func (v *ObjectDetail) GetSet() *string { return v.Set }
@@ -2026,10 +2241,10 @@ func (v *ObjectResponse) GetConfigObject() *ObjectSummary { return v.ConfigObjec
 type ObjectStep struct {
 	// The revision.
 	Revision string `json:"revision"`
-	// The author; "" if unknown.
-	Author string `json:"author"`
+	// The author; null if unknown.
+	Author *string `json:"author"`
 	// The time; null if an earlier version of the hub compacted the revision.
-	Time *time.Time `json:"time"`
+	CreatedAt *time.Time `json:"createdAt"`
 	// The reason.
 	Message *string `json:"message"`
 	// What happened to the object; null if an earlier version of the hub compacted the revision.
@@ -2042,10 +2257,10 @@ type ObjectStep struct {
 func (v *ObjectStep) GetRevision() string { return v.Revision }
 
 // GetAuthor returns ObjectStep.Author, and is useful for accessing the field via an interface.
-func (v *ObjectStep) GetAuthor() string { return v.Author }
+func (v *ObjectStep) GetAuthor() *string { return v.Author }
 
-// GetTime returns ObjectStep.Time, and is useful for accessing the field via an interface.
-func (v *ObjectStep) GetTime() *time.Time { return v.Time }
+// GetCreatedAt returns ObjectStep.CreatedAt, and is useful for accessing the field via an interface.
+func (v *ObjectStep) GetCreatedAt() *time.Time { return v.CreatedAt }
 
 // GetMessage returns ObjectStep.Message, and is useful for accessing the field via an interface.
 func (v *ObjectStep) GetMessage() *string { return v.Message }
@@ -2091,9 +2306,9 @@ type ObjectSummary struct {
 	// The revision at which it last changed.
 	Revision string `json:"revision"`
 	// The creation time; null if unknown.
-	Created *time.Time `json:"created"`
+	CreatedAt *time.Time `json:"createdAt"`
 	// When it expires unless it is renewed; null if it does not expire.
-	Expires *time.Time `json:"expires"`
+	ExpiresAt *time.Time `json:"expiresAt"`
 	// The name of the set that it was applied with.
 	Set *string `json:"set"`
 	// The kind of its source.
@@ -2124,11 +2339,11 @@ func (v *ObjectSummary) GetName() string { return v.Name }
 // GetRevision returns ObjectSummary.Revision, and is useful for accessing the field via an interface.
 func (v *ObjectSummary) GetRevision() string { return v.Revision }
 
-// GetCreated returns ObjectSummary.Created, and is useful for accessing the field via an interface.
-func (v *ObjectSummary) GetCreated() *time.Time { return v.Created }
+// GetCreatedAt returns ObjectSummary.CreatedAt, and is useful for accessing the field via an interface.
+func (v *ObjectSummary) GetCreatedAt() *time.Time { return v.CreatedAt }
 
-// GetExpires returns ObjectSummary.Expires, and is useful for accessing the field via an interface.
-func (v *ObjectSummary) GetExpires() *time.Time { return v.Expires }
+// GetExpiresAt returns ObjectSummary.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *ObjectSummary) GetExpiresAt() *time.Time { return v.ExpiresAt }
 
 // GetSet returns ObjectSummary.Set, and is useful for accessing the field via an interface.
 func (v *ObjectSummary) GetSet() *string { return v.Set }
@@ -2203,6 +2418,30 @@ type ObjectsResponse struct {
 // GetConfigObjects returns ObjectsResponse.ConfigObjects, and is useful for accessing the field via an interface.
 func (v *ObjectsResponse) GetConfigObjects() *ObjectPage { return v.ConfigObjects }
 
+// The direction of an order.
+type OrderDirection string
+
+const (
+	// From the lowest to the highest.
+	OrderDirectionAsc OrderDirection = "ASC"
+	// From the highest to the lowest.
+	OrderDirectionDesc OrderDirection = "DESC"
+)
+
+var AllOrderDirection = []OrderDirection{
+	OrderDirectionAsc,
+	OrderDirectionDesc,
+}
+
+// OverviewResponse is returned by Overview on success.
+type OverviewResponse struct {
+	// Numbers that describe the whole mesh, for a start page. Answered from memory.
+	Overview *MeshOverview `json:"overview"`
+}
+
+// GetOverview returns OverviewResponse.Overview, and is useful for accessing the field via an interface.
+func (v *OverviewResponse) GetOverview() *MeshOverview { return v.Overview }
+
 // PageEnd includes the requested fields of the GraphQL type PageInfo.
 // The GraphQL type's documentation follows.
 //
@@ -2219,6 +2458,23 @@ func (v *PageEnd) GetHasNextPage() bool { return v.HasNextPage }
 
 // GetEndCursor returns PageEnd.EndCursor, and is useful for accessing the field via an interface.
 func (v *PageEnd) GetEndCursor() *string { return v.EndCursor }
+
+// PhaseNumber includes the requested fields of the GraphQL type PhaseCount.
+// The GraphQL type's documentation follows.
+//
+// The number of clusters in a phase.
+type PhaseNumber struct {
+	// The phase.
+	Phase ClusterPhase `json:"phase"`
+	// The number of clusters.
+	Count int `json:"count"`
+}
+
+// GetPhase returns PhaseNumber.Phase, and is useful for accessing the field via an interface.
+func (v *PhaseNumber) GetPhase() ClusterPhase { return v.Phase }
+
+// GetCount returns PhaseNumber.Count, and is useful for accessing the field via an interface.
+func (v *PhaseNumber) GetCount() int { return v.Count }
 
 // ProblemCount includes the requested fields of the GraphQL type ProblemConnection.
 // The GraphQL type's documentation follows.
@@ -2303,7 +2559,7 @@ var AllProvider = []Provider{
 
 // ProxiesResponse is returned by Proxies on success.
 type ProxiesResponse struct {
-	// The connected proxies, one item for each stream, sorted by node ID and connection time. The default page size is 50.
+	// The connected proxies, one item for each stream. The default page size is 50.
 	Proxies *ProxyPage `json:"proxies"`
 }
 
@@ -2345,6 +2601,94 @@ type ProxyDetailsResponse struct {
 // GetProxy returns ProxyDetailsResponse.Proxy, and is useful for accessing the field via an interface.
 func (v *ProxyDetailsResponse) GetProxy() *ProxySummary { return v.Proxy }
 
+// Which streams of proxies to list; absent and null fields match everything.
+type ProxyFilter struct {
+	// Proxies of this cluster.
+	ClusterID *string `json:"clusterID"`
+	// Proxies in this network.
+	NetworkID *string `json:"networkID"`
+	// Proxies of workloads in this namespace.
+	Namespace *string `json:"namespace"`
+	// Proxies of this type.
+	Type *ProxyType `json:"type"`
+	// Streams in this state, as in `Proxy.syncState`.
+	SyncState *SyncState `json:"syncState"`
+	// Proxies whose node ID contains this text, in any case.
+	NodeIDContains *string `json:"nodeIDContains"`
+}
+
+// GetClusterID returns ProxyFilter.ClusterID, and is useful for accessing the field via an interface.
+func (v *ProxyFilter) GetClusterID() *string { return v.ClusterID }
+
+// GetNetworkID returns ProxyFilter.NetworkID, and is useful for accessing the field via an interface.
+func (v *ProxyFilter) GetNetworkID() *string { return v.NetworkID }
+
+// GetNamespace returns ProxyFilter.Namespace, and is useful for accessing the field via an interface.
+func (v *ProxyFilter) GetNamespace() *string { return v.Namespace }
+
+// GetType returns ProxyFilter.Type, and is useful for accessing the field via an interface.
+func (v *ProxyFilter) GetType() *ProxyType { return v.Type }
+
+// GetSyncState returns ProxyFilter.SyncState, and is useful for accessing the field via an interface.
+func (v *ProxyFilter) GetSyncState() *SyncState { return v.SyncState }
+
+// GetNodeIDContains returns ProxyFilter.NodeIDContains, and is useful for accessing the field via an interface.
+func (v *ProxyFilter) GetNodeIDContains() *string { return v.NodeIDContains }
+
+// ProxyNumbers includes the requested fields of the GraphQL type ProxyOverview.
+// The GraphQL type's documentation follows.
+//
+// Numbers of streams of proxies.
+type ProxyNumbers struct {
+	// All streams.
+	Total int `json:"total"`
+	// The number in each state that occurs, as in `Proxy.syncState`.
+	ByState []StateNumber `json:"byState"`
+	// The number of each cluster.
+	ByCluster []ClusterNumber `json:"byCluster"`
+}
+
+// GetTotal returns ProxyNumbers.Total, and is useful for accessing the field via an interface.
+func (v *ProxyNumbers) GetTotal() int { return v.Total }
+
+// GetByState returns ProxyNumbers.ByState, and is useful for accessing the field via an interface.
+func (v *ProxyNumbers) GetByState() []StateNumber { return v.ByState }
+
+// GetByCluster returns ProxyNumbers.ByCluster, and is useful for accessing the field via an interface.
+func (v *ProxyNumbers) GetByCluster() []ClusterNumber { return v.ByCluster }
+
+// The order of a list of streams of proxies.
+type ProxyOrder struct {
+	// What it is sorted by; equal items are sorted by node ID and connection time.
+	Field ProxyOrderField `json:"field"`
+	// The direction.
+	Direction *OrderDirection `json:"direction"`
+}
+
+// GetField returns ProxyOrder.Field, and is useful for accessing the field via an interface.
+func (v *ProxyOrder) GetField() ProxyOrderField { return v.Field }
+
+// GetDirection returns ProxyOrder.Direction, and is useful for accessing the field via an interface.
+func (v *ProxyOrder) GetDirection() *OrderDirection { return v.Direction }
+
+// What streams of proxies can be sorted by.
+type ProxyOrderField string
+
+const (
+	// The node ID.
+	ProxyOrderFieldNodeId ProxyOrderField = "NODE_ID"
+	// The start of the stream.
+	ProxyOrderFieldConnectedAt ProxyOrderField = "CONNECTED_AT"
+	// The state: NOT_REQUESTED, SYNCED, PENDING, NACKED.
+	ProxyOrderFieldSyncState ProxyOrderField = "SYNC_STATE"
+)
+
+var AllProxyOrderField = []ProxyOrderField{
+	ProxyOrderFieldNodeId,
+	ProxyOrderFieldConnectedAt,
+	ProxyOrderFieldSyncState,
+}
+
 // ProxyPage includes the requested fields of the GraphQL type ProxyConnection.
 // The GraphQL type's documentation follows.
 //
@@ -2367,22 +2711,22 @@ func (v *ProxyPage) GetNodes() []ProxySummary { return v.Nodes }
 //
 // A locality.
 type ProxyPlace struct {
-	// The region; "" if unknown.
-	Region string `json:"region"`
-	// The zone within the region; "" if unknown.
-	Zone string `json:"zone"`
-	// The sub-zone; "" if unknown.
-	SubZone string `json:"subZone"`
+	// The region; null if unknown.
+	Region *string `json:"region"`
+	// The zone within the region; null if unknown.
+	Zone *string `json:"zone"`
+	// The sub-zone; null if unknown.
+	SubZone *string `json:"subZone"`
 }
 
 // GetRegion returns ProxyPlace.Region, and is useful for accessing the field via an interface.
-func (v *ProxyPlace) GetRegion() string { return v.Region }
+func (v *ProxyPlace) GetRegion() *string { return v.Region }
 
 // GetZone returns ProxyPlace.Zone, and is useful for accessing the field via an interface.
-func (v *ProxyPlace) GetZone() string { return v.Zone }
+func (v *ProxyPlace) GetZone() *string { return v.Zone }
 
 // GetSubZone returns ProxyPlace.SubZone, and is useful for accessing the field via an interface.
-func (v *ProxyPlace) GetSubZone() string { return v.SubZone }
+func (v *ProxyPlace) GetSubZone() *string { return v.SubZone }
 
 // ProxyProgress includes the GraphQL fields of ProxyRollout requested by the fragment ProxyProgress.
 // The GraphQL type's documentation follows.
@@ -2441,13 +2785,13 @@ func (v *ProxyStream) GetType() ProxyType { return v.ProxySummary.Type }
 func (v *ProxyStream) GetRouterMode() RouterMode { return v.ProxySummary.RouterMode }
 
 // GetClusterID returns ProxyStream.ClusterID, and is useful for accessing the field via an interface.
-func (v *ProxyStream) GetClusterID() string { return v.ProxySummary.ClusterID }
+func (v *ProxyStream) GetClusterID() *string { return v.ProxySummary.ClusterID }
 
-// GetNetwork returns ProxyStream.Network, and is useful for accessing the field via an interface.
-func (v *ProxyStream) GetNetwork() string { return v.ProxySummary.Network }
+// GetNetworkID returns ProxyStream.NetworkID, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetNetworkID() string { return v.ProxySummary.NetworkID }
 
 // GetNamespace returns ProxyStream.Namespace, and is useful for accessing the field via an interface.
-func (v *ProxyStream) GetNamespace() string { return v.ProxySummary.Namespace }
+func (v *ProxyStream) GetNamespace() *string { return v.ProxySummary.Namespace }
 
 // GetConnectedAt returns ProxyStream.ConnectedAt, and is useful for accessing the field via an interface.
 func (v *ProxyStream) GetConnectedAt() time.Time { return v.ProxySummary.ConnectedAt }
@@ -2457,6 +2801,9 @@ func (v *ProxyStream) GetUserAgent() *string { return v.ProxySummary.UserAgent }
 
 // GetDelivery returns ProxyStream.Delivery, and is useful for accessing the field via an interface.
 func (v *ProxyStream) GetDelivery() Delivery { return v.ProxySummary.Delivery }
+
+// GetSyncState returns ProxyStream.SyncState, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetSyncState() SyncState { return v.ProxySummary.SyncState }
 
 // GetLocality returns ProxyStream.Locality, and is useful for accessing the field via an interface.
 func (v *ProxyStream) GetLocality() ProxyPlace { return v.ProxySummary.Locality }
@@ -2498,17 +2845,19 @@ type __premarshalProxyStream struct {
 
 	RouterMode RouterMode `json:"routerMode"`
 
-	ClusterID string `json:"clusterID"`
+	ClusterID *string `json:"clusterID"`
 
-	Network string `json:"network"`
+	NetworkID string `json:"networkID"`
 
-	Namespace string `json:"namespace"`
+	Namespace *string `json:"namespace"`
 
 	ConnectedAt time.Time `json:"connectedAt"`
 
 	UserAgent *string `json:"userAgent"`
 
 	Delivery Delivery `json:"delivery"`
+
+	SyncState SyncState `json:"syncState"`
 
 	Locality ProxyPlace `json:"locality"`
 
@@ -2531,11 +2880,12 @@ func (v *ProxyStream) __premarshalJSON() (*__premarshalProxyStream, error) {
 	retval.Type = v.ProxySummary.Type
 	retval.RouterMode = v.ProxySummary.RouterMode
 	retval.ClusterID = v.ProxySummary.ClusterID
-	retval.Network = v.ProxySummary.Network
+	retval.NetworkID = v.ProxySummary.NetworkID
 	retval.Namespace = v.ProxySummary.Namespace
 	retval.ConnectedAt = v.ProxySummary.ConnectedAt
 	retval.UserAgent = v.ProxySummary.UserAgent
 	retval.Delivery = v.ProxySummary.Delivery
+	retval.SyncState = v.ProxySummary.SyncState
 	retval.Locality = v.ProxySummary.Locality
 	retval.Sync = v.ProxySummary.Sync
 	return &retval, nil
@@ -2552,18 +2902,20 @@ type ProxySummary struct {
 	Type ProxyType `json:"type"`
 	// The mode of a router.
 	RouterMode RouterMode `json:"routerMode"`
-	// Its cluster.
-	ClusterID string `json:"clusterID"`
+	// Its cluster; null if the proxy names none.
+	ClusterID *string `json:"clusterID"`
 	// Its network: from the registry if it knows the workload, or from the proxy, or that of its cluster.
-	Network string `json:"network"`
-	// The namespace of its workload.
-	Namespace string `json:"namespace"`
+	NetworkID string `json:"networkID"`
+	// The namespace of its workload; null if unknown.
+	Namespace *string `json:"namespace"`
 	// The start of its stream.
 	ConnectedAt time.Time `json:"connectedAt"`
 	// Its user agent: program and version.
 	UserAgent *string `json:"userAgent"`
 	// The xDS protocol variant that it uses.
 	Delivery Delivery `json:"delivery"`
+	// The worst of the states in `sync`, from bad to good: NACKED, PENDING, SYNCED, NOT_REQUESTED.
+	SyncState SyncState `json:"syncState"`
 	// Its locality: from the registry if it knows the workload, or from the proxy, or that of its cluster.
 	Locality ProxyPlace `json:"locality"`
 	// Its status for each resource type: clusters, endpoints, listeners and routes, and others that it requested.
@@ -2580,13 +2932,13 @@ func (v *ProxySummary) GetType() ProxyType { return v.Type }
 func (v *ProxySummary) GetRouterMode() RouterMode { return v.RouterMode }
 
 // GetClusterID returns ProxySummary.ClusterID, and is useful for accessing the field via an interface.
-func (v *ProxySummary) GetClusterID() string { return v.ClusterID }
+func (v *ProxySummary) GetClusterID() *string { return v.ClusterID }
 
-// GetNetwork returns ProxySummary.Network, and is useful for accessing the field via an interface.
-func (v *ProxySummary) GetNetwork() string { return v.Network }
+// GetNetworkID returns ProxySummary.NetworkID, and is useful for accessing the field via an interface.
+func (v *ProxySummary) GetNetworkID() string { return v.NetworkID }
 
 // GetNamespace returns ProxySummary.Namespace, and is useful for accessing the field via an interface.
-func (v *ProxySummary) GetNamespace() string { return v.Namespace }
+func (v *ProxySummary) GetNamespace() *string { return v.Namespace }
 
 // GetConnectedAt returns ProxySummary.ConnectedAt, and is useful for accessing the field via an interface.
 func (v *ProxySummary) GetConnectedAt() time.Time { return v.ConnectedAt }
@@ -2596,6 +2948,9 @@ func (v *ProxySummary) GetUserAgent() *string { return v.UserAgent }
 
 // GetDelivery returns ProxySummary.Delivery, and is useful for accessing the field via an interface.
 func (v *ProxySummary) GetDelivery() Delivery { return v.Delivery }
+
+// GetSyncState returns ProxySummary.SyncState, and is useful for accessing the field via an interface.
+func (v *ProxySummary) GetSyncState() SyncState { return v.SyncState }
 
 // GetLocality returns ProxySummary.Locality, and is useful for accessing the field via an interface.
 func (v *ProxySummary) GetLocality() ProxyPlace { return v.Locality }
@@ -3067,8 +3422,8 @@ type ServiceDetail struct {
 	Resolution Resolution `json:"resolution"`
 	// Whether the service is outside of the mesh.
 	MeshExternal bool `json:"meshExternal"`
-	// A hash of the service's content; equal content has an equal version, on every hub.
-	Version string `json:"version"`
+	// A hash of the service's content. It changes if and only if the content changes; equal content has an equal hash on every hub.
+	ContentHash string `json:"contentHash"`
 	// Namespaces that see the service; empty: all.
 	ExportTo []string `json:"exportTo"`
 	// The service accounts of its workloads.
@@ -3095,8 +3450,8 @@ func (v *ServiceDetail) GetResolution() Resolution { return v.Resolution }
 // GetMeshExternal returns ServiceDetail.MeshExternal, and is useful for accessing the field via an interface.
 func (v *ServiceDetail) GetMeshExternal() bool { return v.MeshExternal }
 
-// GetVersion returns ServiceDetail.Version, and is useful for accessing the field via an interface.
-func (v *ServiceDetail) GetVersion() string { return v.Version }
+// GetContentHash returns ServiceDetail.ContentHash, and is useful for accessing the field via an interface.
+func (v *ServiceDetail) GetContentHash() string { return v.ContentHash }
 
 // GetExportTo returns ServiceDetail.ExportTo, and is useful for accessing the field via an interface.
 func (v *ServiceDetail) GetExportTo() []string { return v.ExportTo }
@@ -3130,9 +3485,11 @@ type ServiceFilter struct {
 	// Services to which this cluster contributes.
 	ClusterID *string `json:"clusterID"`
 	// Services with an endpoint in this network.
-	Network *string `json:"network"`
+	NetworkID *string `json:"networkID"`
 	// Services in this namespace.
 	Namespace *string `json:"namespace"`
+	// Services with one of these hostnames, in any case.
+	Hostnames []string `json:"hostnames"`
 	// Services whose hostname contains this text, in any case.
 	HostnameContains *string `json:"hostnameContains"`
 	// Services to which a source of this kind contributes.
@@ -3144,11 +3501,14 @@ type ServiceFilter struct {
 // GetClusterID returns ServiceFilter.ClusterID, and is useful for accessing the field via an interface.
 func (v *ServiceFilter) GetClusterID() *string { return v.ClusterID }
 
-// GetNetwork returns ServiceFilter.Network, and is useful for accessing the field via an interface.
-func (v *ServiceFilter) GetNetwork() *string { return v.Network }
+// GetNetworkID returns ServiceFilter.NetworkID, and is useful for accessing the field via an interface.
+func (v *ServiceFilter) GetNetworkID() *string { return v.NetworkID }
 
 // GetNamespace returns ServiceFilter.Namespace, and is useful for accessing the field via an interface.
 func (v *ServiceFilter) GetNamespace() *string { return v.Namespace }
+
+// GetHostnames returns ServiceFilter.Hostnames, and is useful for accessing the field via an interface.
+func (v *ServiceFilter) GetHostnames() []string { return v.Hostnames }
 
 // GetHostnameContains returns ServiceFilter.HostnameContains, and is useful for accessing the field via an interface.
 func (v *ServiceFilter) GetHostnameContains() *string { return v.HostnameContains }
@@ -3158,6 +3518,60 @@ func (v *ServiceFilter) GetProvider() *Provider { return v.Provider }
 
 // GetHasConflicts returns ServiceFilter.HasConflicts, and is useful for accessing the field via an interface.
 func (v *ServiceFilter) GetHasConflicts() *bool { return v.HasConflicts }
+
+// ServiceNumbers includes the requested fields of the GraphQL type ServiceOverview.
+// The GraphQL type's documentation follows.
+//
+// Numbers of services.
+type ServiceNumbers struct {
+	// All services.
+	Total int `json:"total"`
+	// Services about which clusters disagree.
+	WithConflicts int `json:"withConflicts"`
+	// Services without an endpoint in any cluster.
+	WithoutEndpoints int `json:"withoutEndpoints"`
+}
+
+// GetTotal returns ServiceNumbers.Total, and is useful for accessing the field via an interface.
+func (v *ServiceNumbers) GetTotal() int { return v.Total }
+
+// GetWithConflicts returns ServiceNumbers.WithConflicts, and is useful for accessing the field via an interface.
+func (v *ServiceNumbers) GetWithConflicts() int { return v.WithConflicts }
+
+// GetWithoutEndpoints returns ServiceNumbers.WithoutEndpoints, and is useful for accessing the field via an interface.
+func (v *ServiceNumbers) GetWithoutEndpoints() int { return v.WithoutEndpoints }
+
+// The order of a list of services.
+type ServiceOrder struct {
+	// What it is sorted by; equal items are sorted by hostname and namespace.
+	Field ServiceOrderField `json:"field"`
+	// The direction.
+	Direction *OrderDirection `json:"direction"`
+}
+
+// GetField returns ServiceOrder.Field, and is useful for accessing the field via an interface.
+func (v *ServiceOrder) GetField() ServiceOrderField { return v.Field }
+
+// GetDirection returns ServiceOrder.Direction, and is useful for accessing the field via an interface.
+func (v *ServiceOrder) GetDirection() *OrderDirection { return v.Direction }
+
+// What services can be sorted by.
+type ServiceOrderField string
+
+const (
+	// The hostname, then the namespace.
+	ServiceOrderFieldHostname ServiceOrderField = "HOSTNAME"
+	// The number of endpoints.
+	ServiceOrderFieldEndpoints ServiceOrderField = "ENDPOINTS"
+	// The number of conflicts.
+	ServiceOrderFieldConflicts ServiceOrderField = "CONFLICTS"
+)
+
+var AllServiceOrderField = []ServiceOrderField{
+	ServiceOrderFieldHostname,
+	ServiceOrderFieldEndpoints,
+	ServiceOrderFieldConflicts,
+}
 
 // ServicePage includes the requested fields of the GraphQL type ServiceConnection.
 // The GraphQL type's documentation follows.
@@ -3269,7 +3683,7 @@ func (v *ServiceVIPs) GetAddresses() []string { return v.Addresses }
 
 // ServicesResponse is returned by Services on success.
 type ServicesResponse struct {
-	// The services of the mesh, merged from all clusters, sorted by hostname and namespace. The default page size is 50.
+	// The services of the mesh, merged from all clusters. The default page size is 50.
 	Services *ServicePage `json:"services"`
 }
 
@@ -3440,6 +3854,23 @@ type SourcesResponse struct {
 
 // GetConfigSources returns SourcesResponse.ConfigSources, and is useful for accessing the field via an interface.
 func (v *SourcesResponse) GetConfigSources() []Source { return v.ConfigSources }
+
+// StateNumber includes the requested fields of the GraphQL type SyncStateCount.
+// The GraphQL type's documentation follows.
+//
+// The number of streams of proxies in a state.
+type StateNumber struct {
+	// The state.
+	State SyncState `json:"state"`
+	// The number of streams.
+	Count int `json:"count"`
+}
+
+// GetState returns StateNumber.State, and is useful for accessing the field via an interface.
+func (v *StateNumber) GetState() SyncState { return v.State }
+
+// GetCount returns StateNumber.Count, and is useful for accessing the field via an interface.
+func (v *StateNumber) GetCount() int { return v.Count }
 
 // StepChange includes the requested fields of the GraphQL type RevisedObject.
 // The GraphQL type's documentation follows.
@@ -3779,8 +4210,9 @@ func (v *__ExplainInput) GetPort() int { return v.Port }
 
 // __HistoryInput is used internally by genqlient
 type __HistoryInput struct {
-	First int     `json:"first"`
-	After *string `json:"after"`
+	First  int            `json:"first"`
+	After  *string        `json:"after"`
+	Filter *HistoryFilter `json:"filter"`
 }
 
 // GetFirst returns __HistoryInput.First, and is useful for accessing the field via an interface.
@@ -3789,13 +4221,16 @@ func (v *__HistoryInput) GetFirst() int { return v.First }
 // GetAfter returns __HistoryInput.After, and is useful for accessing the field via an interface.
 func (v *__HistoryInput) GetAfter() *string { return v.After }
 
+// GetFilter returns __HistoryInput.Filter, and is useful for accessing the field via an interface.
+func (v *__HistoryInput) GetFilter() *HistoryFilter { return v.Filter }
+
 // __NetworkByIDInput is used internally by genqlient
 type __NetworkByIDInput struct {
-	Id string `json:"id"`
+	NetworkID string `json:"networkID"`
 }
 
-// GetId returns __NetworkByIDInput.Id, and is useful for accessing the field via an interface.
-func (v *__NetworkByIDInput) GetId() string { return v.Id }
+// GetNetworkID returns __NetworkByIDInput.NetworkID, and is useful for accessing the field via an interface.
+func (v *__NetworkByIDInput) GetNetworkID() string { return v.NetworkID }
 
 // __ObjectDetailsInput is used internally by genqlient
 type __ObjectDetailsInput struct {
@@ -3883,8 +4318,10 @@ func (v *__ObjectsInput) GetFilter() *ConfigObjectFilter { return v.Filter }
 
 // __ProxiesInput is used internally by genqlient
 type __ProxiesInput struct {
-	First int     `json:"first"`
-	After *string `json:"after"`
+	First   int          `json:"first"`
+	After   *string      `json:"after"`
+	Filter  *ProxyFilter `json:"filter"`
+	OrderBy *ProxyOrder  `json:"orderBy"`
 }
 
 // GetFirst returns __ProxiesInput.First, and is useful for accessing the field via an interface.
@@ -3892,6 +4329,12 @@ func (v *__ProxiesInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ProxiesInput.After, and is useful for accessing the field via an interface.
 func (v *__ProxiesInput) GetAfter() *string { return v.After }
+
+// GetFilter returns __ProxiesInput.Filter, and is useful for accessing the field via an interface.
+func (v *__ProxiesInput) GetFilter() *ProxyFilter { return v.Filter }
+
+// GetOrderBy returns __ProxiesInput.OrderBy, and is useful for accessing the field via an interface.
+func (v *__ProxiesInput) GetOrderBy() *ProxyOrder { return v.OrderBy }
 
 // __ProxyConfigInput is used internally by genqlient
 type __ProxyConfigInput struct {
@@ -3981,9 +4424,10 @@ func (v *__ServiceDetailsInput) GetNamespace() *string { return v.Namespace }
 
 // __ServicesInput is used internally by genqlient
 type __ServicesInput struct {
-	First  int            `json:"first"`
-	After  *string        `json:"after"`
-	Filter *ServiceFilter `json:"filter"`
+	First   int            `json:"first"`
+	After   *string        `json:"after"`
+	Filter  *ServiceFilter `json:"filter"`
+	OrderBy *ServiceOrder  `json:"orderBy"`
 }
 
 // GetFirst returns __ServicesInput.First, and is useful for accessing the field via an interface.
@@ -3994,6 +4438,9 @@ func (v *__ServicesInput) GetAfter() *string { return v.After }
 
 // GetFilter returns __ServicesInput.Filter, and is useful for accessing the field via an interface.
 func (v *__ServicesInput) GetFilter() *ServiceFilter { return v.Filter }
+
+// GetOrderBy returns __ServicesInput.OrderBy, and is useful for accessing the field via an interface.
+func (v *__ServicesInput) GetOrderBy() *ServiceOrder { return v.OrderBy }
 
 // The mutation executed by Apply.
 const Apply_Operation = `
@@ -4119,13 +4566,13 @@ mutation AttachCluster ($input: AttachClusterInput!) {
 fragment ClusterSummary on Cluster {
 	clusterID
 	provider
-	network
+	networkID
 	precedence
 	status {
 		phase
 		since
-		lastEvent
-		lastSync
+		lastEventAt
+		lastSyncAt
 		message
 		lastKnownGoodAge
 	}
@@ -4257,7 +4704,8 @@ const Changes_Operation = `
 subscription Changes ($after: String, $filter: ChangeFilter, $objects: Boolean!) {
 	changes(after: $after, filter: $filter) {
 		cursor
-		version
+		snapshotVersion
+		at
 		resync
 		services {
 			action
@@ -4322,13 +4770,13 @@ fragment ServiceSummary on Service {
 fragment ClusterSummary on Cluster {
 	clusterID
 	provider
-	network
+	networkID
 	precedence
 	status {
 		phase
 		since
-		lastEvent
-		lastSync
+		lastEventAt
+		lastSyncAt
 		message
 		lastKnownGoodAge
 	}
@@ -4349,7 +4797,7 @@ fragment NetworkSummary on Network {
 	gated
 	gateways {
 		address
-		from
+		fromNetworkIDs
 		locality {
 			region
 			zone
@@ -4372,11 +4820,12 @@ fragment ProxySummary on Proxy {
 	type
 	routerMode
 	clusterID
-	network
+	networkID
 	namespace
 	connectedAt
 	userAgent
 	delivery
+	syncState
 	locality {
 		region
 		zone
@@ -4405,8 +4854,8 @@ fragment ObjectSummary on ConfigObject {
 	namespace
 	name
 	revision
-	created
-	expires
+	createdAt
+	expiresAt
 	set
 	source
 	sourceName
@@ -4486,13 +4935,13 @@ query ClusterByID ($clusterID: String!) {
 fragment ClusterSummary on Cluster {
 	clusterID
 	provider
-	network
+	networkID
 	precedence
 	status {
 		phase
 		since
-		lastEvent
-		lastSync
+		lastEventAt
+		lastSyncAt
 		message
 		lastKnownGoodAge
 	}
@@ -4539,13 +4988,13 @@ query ClusterDetails ($clusterID: String!) {
 	cluster(clusterID: $clusterID) {
 		clusterID
 		provider
-		network
+		networkID
 		precedence
 		status {
 			phase
 			since
-			lastEvent
-			lastSync
+			lastEventAt
+			lastSyncAt
 			message
 			lastKnownGoodAge
 			usage {
@@ -4615,13 +5064,13 @@ query Clusters ($first: Int!, $after: String) {
 fragment ClusterSummary on Cluster {
 	clusterID
 	provider
-	network
+	networkID
 	precedence
 	status {
 		phase
 		since
-		lastEvent
-		lastSync
+		lastEventAt
+		lastSyncAt
 		message
 		lastKnownGoodAge
 	}
@@ -4679,13 +5128,13 @@ mutation ConfirmCluster ($input: ConfirmClusterInput!) {
 fragment ClusterSummary on Cluster {
 	clusterID
 	provider
-	network
+	networkID
 	precedence
 	status {
 		phase
 		since
-		lastEvent
-		lastSync
+		lastEventAt
+		lastSyncAt
 		message
 		lastKnownGoodAge
 	}
@@ -4915,7 +5364,7 @@ func DetachCluster(
 const Explain_Operation = `
 query Explain ($proxy: String!, $hostname: String!, $port: Int!) {
 	explain(proxy: $proxy, hostname: $hostname, port: $port) {
-		version
+		snapshotVersion
 		endpoints {
 			included
 			via
@@ -4937,7 +5386,7 @@ fragment EndpointSummary on Endpoint {
 	address
 	clusterID
 	provider
-	network
+	networkID
 	weight
 	health
 	serviceAccount
@@ -5004,8 +5453,8 @@ func Explain(
 
 // The query executed by History.
 const History_Operation = `
-query History ($first: Int!, $after: String) {
-	history(first: $first, after: $after) {
+query History ($first: Int!, $after: String, $filter: HistoryFilter) {
+	history(first: $first, after: $after, filter: $filter) {
 		pageInfo {
 			hasNextPage
 			endCursor
@@ -5018,7 +5467,7 @@ query History ($first: Int!, $after: String) {
 fragment ConfigStep on ConfigRevision {
 	revision
 	author
-	time
+	createdAt
 	message
 	manager
 	ticket
@@ -5043,13 +5492,15 @@ func History(
 	client_ graphql.Client,
 	first int,
 	after *string,
+	filter *HistoryFilter,
 ) (data_ *HistoryResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "History",
 		Query:  History_Operation,
 		Variables: &__HistoryInput{
-			First: first,
-			After: after,
+			First:  first,
+			After:  after,
+			Filter: filter,
 		},
 	}
 
@@ -5138,8 +5589,8 @@ func Kinds(
 
 // The query executed by NetworkByID.
 const NetworkByID_Operation = `
-query NetworkByID ($id: String!) {
-	network(id: $id) {
+query NetworkByID ($networkID: String!) {
+	network(networkID: $networkID) {
 		... NetworkSummary
 	}
 }
@@ -5150,7 +5601,7 @@ fragment NetworkSummary on Network {
 	gated
 	gateways {
 		address
-		from
+		fromNetworkIDs
 		locality {
 			region
 			zone
@@ -5173,13 +5624,13 @@ fragment NetworkSummary on Network {
 func NetworkByID(
 	ctx_ context.Context,
 	client_ graphql.Client,
-	id string,
+	networkID string,
 ) (data_ *NetworkByIDResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "NetworkByID",
 		Query:  NetworkByID_Operation,
 		Variables: &__NetworkByIDInput{
-			Id: id,
+			NetworkID: networkID,
 		},
 	}
 
@@ -5209,7 +5660,7 @@ fragment NetworkSummary on Network {
 	gated
 	gateways {
 		address
-		from
+		fromNetworkIDs
 		locality {
 			region
 			zone
@@ -5264,8 +5715,8 @@ fragment ObjectSummary on ConfigObject {
 	namespace
 	name
 	revision
-	created
-	expires
+	createdAt
+	expiresAt
 	set
 	source
 	sourceName
@@ -5332,8 +5783,8 @@ fragment ObjectDetail on ConfigObject {
 	namespace
 	name
 	revision
-	created
-	expires
+	createdAt
+	expiresAt
 	set
 	source
 	sourceName
@@ -5386,7 +5837,7 @@ fragment Finding on Finding {
 fragment ObjectStep on ObjectRevision {
 	revision
 	author
-	time
+	createdAt
 	message
 	action
 	manager
@@ -5446,7 +5897,7 @@ query ObjectHistory ($group: String!, $kind: String!, $namespace: String, $name:
 fragment ObjectStep on ObjectRevision {
 	revision
 	author
-	time
+	createdAt
 	message
 	action
 	manager
@@ -5506,8 +5957,8 @@ fragment ObjectSummary on ConfigObject {
 	namespace
 	name
 	revision
-	created
-	expires
+	createdAt
+	expiresAt
 	set
 	source
 	sourceName
@@ -5556,10 +6007,86 @@ func Objects(
 	return data_, err_
 }
 
+// The query executed by Overview.
+const Overview_Operation = `
+query Overview {
+	overview {
+		... MeshOverview
+	}
+}
+fragment MeshOverview on Overview {
+	snapshotVersion
+	clusters {
+		total
+		byPhase {
+			phase
+			count
+		}
+	}
+	proxies {
+		total
+		byState {
+			state
+			count
+		}
+		byCluster {
+			clusterID
+			count
+		}
+	}
+	services {
+		total
+		withConflicts
+		withoutEndpoints
+	}
+	endpoints {
+		total
+		byHealth {
+			health
+			count
+		}
+		byNetwork {
+			networkID
+			count
+		}
+	}
+	configObjects {
+		total
+		rejected
+		withFindings
+	}
+	gateways {
+		total
+		unreachable
+	}
+}
+`
+
+func Overview(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *OverviewResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "Overview",
+		Query:  Overview_Operation,
+	}
+
+	data_ = &OverviewResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by Proxies.
 const Proxies_Operation = `
-query Proxies ($first: Int!, $after: String) {
-	proxies(first: $first, after: $after) {
+query Proxies ($first: Int!, $after: String, $filter: ProxyFilter, $orderBy: ProxyOrder) {
+	proxies(first: $first, after: $after, filter: $filter, orderBy: $orderBy) {
 		pageInfo {
 			hasNextPage
 			endCursor
@@ -5574,11 +6101,12 @@ fragment ProxySummary on Proxy {
 	type
 	routerMode
 	clusterID
-	network
+	networkID
 	namespace
 	connectedAt
 	userAgent
 	delivery
+	syncState
 	locality {
 		region
 		zone
@@ -5600,13 +6128,17 @@ func Proxies(
 	client_ graphql.Client,
 	first int,
 	after *string,
+	filter *ProxyFilter,
+	orderBy *ProxyOrder,
 ) (data_ *ProxiesResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "Proxies",
 		Query:  Proxies_Operation,
 		Variables: &__ProxiesInput{
-			First: first,
-			After: after,
+			First:   first,
+			After:   after,
+			Filter:  filter,
+			OrderBy: orderBy,
 		},
 	}
 
@@ -5701,11 +6233,12 @@ fragment ProxySummary on Proxy {
 	type
 	routerMode
 	clusterID
-	network
+	networkID
 	namespace
 	connectedAt
 	userAgent
 	delivery
+	syncState
 	locality {
 		region
 		zone
@@ -5954,13 +6487,13 @@ mutation RotateCluster ($input: RotateClusterInput!) {
 fragment ClusterSummary on Cluster {
 	clusterID
 	provider
-	network
+	networkID
 	precedence
 	status {
 		phase
 		since
-		lastEvent
-		lastSync
+		lastEventAt
+		lastSyncAt
 		message
 		lastKnownGoodAge
 	}
@@ -6102,7 +6635,7 @@ query ServiceDetails ($hostname: String!, $namespace: String) {
 		namespace
 		resolution
 		meshExternal
-		version
+		contentHash
 		exportTo
 		serviceAccounts
 		clusterVIPs {
@@ -6132,7 +6665,7 @@ fragment EndpointSummary on Endpoint {
 	address
 	clusterID
 	provider
-	network
+	networkID
 	weight
 	health
 	serviceAccount
@@ -6178,8 +6711,8 @@ func ServiceDetails(
 
 // The query executed by Services.
 const Services_Operation = `
-query Services ($first: Int!, $after: String, $filter: ServiceFilter) {
-	services(first: $first, after: $after, filter: $filter) {
+query Services ($first: Int!, $after: String, $filter: ServiceFilter, $orderBy: ServiceOrder) {
+	services(first: $first, after: $after, filter: $filter, orderBy: $orderBy) {
 		pageInfo {
 			hasNextPage
 			endCursor
@@ -6221,14 +6754,16 @@ func Services(
 	first int,
 	after *string,
 	filter *ServiceFilter,
+	orderBy *ServiceOrder,
 ) (data_ *ServicesResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "Services",
 		Query:  Services_Operation,
 		Variables: &__ServicesInput{
-			First:  first,
-			After:  after,
-			Filter: filter,
+			First:   first,
+			After:   after,
+			Filter:  filter,
+			OrderBy: orderBy,
 		},
 	}
 

@@ -121,7 +121,7 @@ func TestSidecarConnectsWithMutualTLS(t *testing.T) {
 			}
 		}
 	}
-	h.await(t, "the sidecar to have everything", `{ proxies { nodes { nodeID type clusterID network namespace delivery addresses
+	h.await(t, "the sidecar to have everything", `{ proxies { nodes { nodeID type clusterID networkID namespace delivery addresses
 		labels { key value } locality { region zone } sync { typeUrl state lastError } } } }`, &a, func() error {
 		if n := len(a.Data.Proxies.Nodes); n != 1 {
 			return fmt.Errorf("%d proxies", n)

@@ -90,7 +90,7 @@ func (h *hub) operate(operation string, variables map[string]any) (json.RawMessa
 func (h *hub) query(query string, into any) error { return h.Query(query, nil, into) }
 
 type endpoint struct {
-	Address, ClusterID, Network string
+	Address, ClusterID, NetworkID string
 	Ports                       []struct {
 		Name   string
 		Number int
@@ -121,7 +121,7 @@ func (h *hub) service(hostname string) (*service, error) {
 	var a struct{ Service *service }
 	err := h.query(fmt.Sprintf(`{ service(hostname: %q) {
 		ports { name number clusterIDs } clusterVIPs { clusterID addresses } conflicts { kind message clusterIDs }
-		endpoints(first: 100) { nodes { address clusterID network ports { name number } } }
+		endpoints(first: 100) { nodes { address clusterID networkID ports { name number } } }
 	} }`, hostname), &a)
 	return a.Service, err
 }
@@ -145,7 +145,7 @@ func (h *hub) endpoints(hostname string) (map[string]bool, error) {
 type problem struct{ Code, Object, Field, Message string }
 
 type cluster struct {
-	ClusterID, Provider, Network string
+	ClusterID, Provider, NetworkID string
 	Status                       struct{ Phase, Message string }
 	Problems                     struct{ Nodes []problem }
 }
@@ -154,7 +154,7 @@ type cluster struct {
 func (h *hub) clusters() ([]cluster, error) {
 	var a struct{ Clusters struct{ Nodes []cluster } }
 	err := h.query(`{ clusters(first: 20) { nodes {
-		clusterID provider network status { phase message }
+		clusterID provider networkID status { phase message }
 		problems(first: 100) { nodes { code object field message } }
 	} } }`, &a)
 	return a.Clusters.Nodes, err

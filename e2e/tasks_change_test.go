@@ -94,7 +94,7 @@ func testRejected(t *testing.T, w *tasks) {
 }
 
 type registration struct {
-	Registration *struct{ Expires time.Time }
+	Registration *struct{ ExpiresAt time.Time }
 	UserErrors   []struct{ Code, Message string }
 }
 
@@ -102,7 +102,7 @@ type registration struct {
 func (w *tasks) register(t *testing.T, mutation string, input map[string]any) time.Time {
 	t.Helper()
 	typ := strings.ToUpper(mutation[:1]) + mutation[1:] + "Input!"
-	data, err := w.hub.operate("mutation($input: "+typ+") { "+mutation+"(input: $input) { registration { expires } userErrors { code message } } }", map[string]any{"input": input})
+	data, err := w.hub.operate("mutation($input: "+typ+") { "+mutation+"(input: $input) { registration { expiresAt } userErrors { code message } } }", map[string]any{"input": input})
 	var answer map[string]registration
 	if err == nil {
 		err = json.Unmarshal(data, &answer)
@@ -110,7 +110,7 @@ func (w *tasks) register(t *testing.T, mutation string, input map[string]any) ti
 	if err != nil || answer[mutation].Registration == nil {
 		t.Fatalf("%s: %s, %v", mutation, data, err)
 	}
-	return answer[mutation].Registration.Expires
+	return answer[mutation].Registration.ExpiresAt
 }
 
 // testRegisteredWorkload keeps a second machine of ratings alive for longer than

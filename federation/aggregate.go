@@ -62,6 +62,7 @@ func (a *Aggregate) publish(edits ...Edit) {
 	if next == old {
 		return
 	}
+	next.published = began
 	a.latest.Store(next)
 	close(old.superseded)
 	if a.observer != nil {

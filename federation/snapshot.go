@@ -2,6 +2,7 @@ package federation
 
 import (
 	"iter"
+	"time"
 
 	"isthmus.dev/isthmus/internal/btree"
 )
@@ -33,6 +34,7 @@ type Snapshot struct {
 	settings   Settings
 	journal    journal
 	superseded chan struct{}
+	published  time.Time // zero: never
 }
 
 // Empty is the snapshot of a hub that knows nothing yet, version 0.
@@ -47,6 +49,10 @@ func (s *Snapshot) Version() uint64 { return s.version }
 // Superseded is closed when a later snapshot was published. A snapshot that
 // was never published, such as a dry run's, is never superseded.
 func (s *Snapshot) Superseded() <-chan struct{} { return s.superseded }
+
+// PublishedAt is when an Aggregate published the snapshot; zero: it was never
+// published.
+func (s *Snapshot) PublishedAt() time.Time { return s.published }
 
 // Settings returns the settings under which the snapshot was made.
 func (s *Snapshot) Settings() Settings { return s.settings }

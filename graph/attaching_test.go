@@ -32,8 +32,8 @@ func (a attaching) Attach(_ context.Context, in model.AttachClusterInput, _ stri
 	if in.Consul != nil {
 		spec.Provider = federation.Consul
 	}
-	if in.Network != nil {
-		spec.Network = federation.NetworkID(*in.Network)
+	if in.NetworkID != nil {
+		spec.Network = federation.NetworkID(*in.NetworkID)
 	}
 	a.to.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{id: spec}}})
 	return nil, nil, nil
@@ -69,7 +69,7 @@ func TestContractOfClustersIsAnswered(t *testing.T) {
 	}{
 		{"AttachCluster", map[string]any{"clusterID": "east", "kubernetes": kubernetes, "dryRun": true}},
 		{"AttachCluster", map[string]any{"clusterID": "hub", "kubernetes": kubernetes}},
-		{"AttachCluster", map[string]any{"clusterID": "east", "network": "n7", "precedence": 5, "kubernetes": kubernetes}},
+		{"AttachCluster", map[string]any{"clusterID": "east", "networkID": "n7", "precedence": 5, "kubernetes": kubernetes}},
 		{"AttachCluster", map[string]any{"clusterID": "dc1", "consul": consul}},
 		{"RotateCluster", map[string]any{"clusterID": "east", "kubernetes": kubernetes, "dryRun": false}},
 		{"ConfirmCluster", map[string]any{"clusterID": "east"}},

@@ -131,7 +131,11 @@ func (f *follower) resync(what following) (more bool) {
 			f.streams[of.Key()] = of
 		}
 	}
+	begun := f.now()
 	for change, last := range f.has.chunks() {
+		if change.At.IsZero() { // of a snapshot that no Aggregate published
+			change.At = begun
+		}
 		if last {
 			f.name(&change)
 		}
@@ -154,9 +158,13 @@ func (f *follower) step(what following) (more bool) {
 	if what.proxies {
 		change.Proxies = f.nextStreams(before, next)
 	}
+	objects := len(change.ConfigObjects)
 	if what.status {
 		f.again = f.statuses.look()
 		next.statusAt = f.statuses.tell(&change, next)
+	}
+	if len(change.Proxies) > 0 || len(change.ConfigObjects) > objects || change.At.IsZero() {
+		change.At = f.now() // more than the snapshot changed
 	}
 	f.has = next
 	if isEmpty(change) {
@@ -166,6 +174,9 @@ func (f *follower) step(what following) (more bool) {
 	f.name(&change)
 	return f.send(change)
 }
+
+// now is the moment of an event, as the hub shows times.
+func (f *follower) now() time.Time { return f.Now().UTC() }
 
 // name gives the change the cursor of what the subscriber has with it.
 func (f *follower) name(change *model.Change) {

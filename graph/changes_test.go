@@ -116,8 +116,8 @@ func TestChangesBeginWithTheWholePicture(t *testing.T) {
 				if want := (services + others + 499) / 500; chunks != want {
 					t.Errorf("%d things come in %d chunks, not %d", services+others, chunks, want)
 				}
-				if whole.Version != fmt.Sprint(l.Latest().Version()) {
-					t.Errorf("the picture is of version %s", whole.Version)
+				if whole.SnapshotVersion != fmt.Sprint(l.Latest().Version()) {
+					t.Errorf("the picture is of version %s", whole.SnapshotVersion)
 				}
 			}
 		})
@@ -146,7 +146,7 @@ func TestChangesSayWhatHappened(t *testing.T) {
 		} {
 			l.publish(step.edit)
 			e := changes.read()
-			if got := e.text(); got != step.want || e.Resync || e.Cursor == nil || e.Version != fmt.Sprint(l.Latest().Version()) {
+			if got := e.text(); got != step.want || e.Resync || e.Cursor == nil || e.SnapshotVersion != fmt.Sprint(l.Latest().Version()) {
 				t.Errorf("%q comes as %+v, want %s", got, e, step.want)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"isthmus.dev/isthmus/graph/model"
 )
 
-type clusterResolver struct{ *resolver }
+type clusterResolver struct{ networkOf[model.Cluster] }
 
 func (r *resolver) cluster(from *federation.Snapshot, of *federation.Cluster) model.Cluster {
 	found := model.Cluster{From: from, Of: of, Now: r.Now()}

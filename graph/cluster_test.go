@@ -4,18 +4,18 @@ import "testing"
 
 func TestClusterShowsItsStateAndProblems(t *testing.T) {
 	h := newHub(t)
-	data := h.answer(`{hub{version clusterID snapshotVersion} cluster(clusterID:"c2"){precedence identity{uid network}
-	  status{lastEvent lastSync message lastKnownGood lastKnownGoodAge} problems{totalCount nodes{code object field message}}}
-	  gone:cluster(clusterID:"c9"){id} c1:cluster(clusterID:"c1"){precedence status{lastEvent lastSync message lastKnownGood lastKnownGoodAge} problems{totalCount}}}`, nil)
+	data := h.answer(`{hub{version clusterID snapshotVersion} cluster(clusterID:"c2"){precedence identity{uid networkID}
+	  status{lastEventAt lastSyncAt message lastKnownGoodAt lastKnownGoodAge} problems{totalCount nodes{code object field message}}}
+	  gone:cluster(clusterID:"c9"){id} c1:cluster(clusterID:"c1"){precedence status{lastEventAt lastSyncAt message lastKnownGoodAt lastKnownGoodAge} problems{totalCount}}}`, nil)
 	h.want(data, map[string]any{"version": "test", "clusterID": "hub", "snapshotVersion": "3"}, "hub")
 	h.want(data, 100.0, "cluster", "precedence")
 	h.want(data, 10.0, "c1", "precedence")
 	h.want(data, nil, "cluster", "identity")
 	h.want(data, map[string]any{
-		"lastEvent": nil, "lastSync": nil, "message": "the link is lost", "lastKnownGood": "2026-11-21T09:00:00.000Z", "lastKnownGoodAge": "1m30s",
+		"lastEventAt": nil, "lastSyncAt": nil, "message": "the link is lost", "lastKnownGoodAt": "2026-11-21T09:00:00.000Z", "lastKnownGoodAge": "1m30s",
 	}, "cluster", "status")
 	h.want(data, map[string]any{
-		"lastEvent": "2026-11-21T10:00:02.000Z", "lastSync": "2026-11-21T10:00:01.000Z", "message": nil, "lastKnownGood": nil, "lastKnownGoodAge": nil,
+		"lastEventAt": "2026-11-21T10:00:02.000Z", "lastSyncAt": "2026-11-21T10:00:01.000Z", "message": nil, "lastKnownGoodAt": nil, "lastKnownGoodAge": nil,
 	}, "c1", "status")
 	h.want(data, map[string]any{"totalCount": 1.0, "nodes": []any{
 		map[string]any{"code": "PORT_RANGE", "object": "Service load/x", "field": "spec.ports[0]", "message": "port 70000"},

@@ -14,6 +14,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"isthmus.dev/isthmus/federation/federationtest"
+	"isthmus.dev/isthmus/federation/fleet"
 )
 
 // updating tells whether the flag -update of federationtest is set.
@@ -23,11 +26,12 @@ func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 // word for word and compares the whole answer with testdata/contract/OPERATION.json.
 func TestContractIsAnswered(t *testing.T) {
 	variables := map[string]map[string]any{
-		"Services": {"filter": map[string]any{"clusterID": "c2", "network": "n2", "hostnameContains": "W", "provider": "KUBERNETES"}},
+		"Services": {"filter": map[string]any{"clusterID": "c2", "networkID": "n2", "hostnameContains": "W", "provider": "KUBERNETES"}},
 		"Service":  {"hostname": web.Hostname, "namespace": web.Namespace},
+		"Proxies":  {"filter": map[string]any{"networkID": "edge", "type": "ROUTER", "syncState": "NOT_REQUESTED"}, "orderBy": map[string]any{"field": "CONNECTED_AT", "direction": "DESC"}},
 	}
 	texts := contract(t)
-	for _, name := range []string{"Clusters", "Service", "Services", "Proxies"} {
+	for _, name := range []string{"Overview", "Clusters", "Service", "Services", "Proxies"} {
 		t.Run(name, func(t *testing.T) {
 			data, errs := newHub(t).send(texts[name], variables[name])
 			if len(errs) > 0 {
@@ -60,6 +64,8 @@ func TestContractOfConfigurationIsAnswered(t *testing.T) {
 		{"Delete", input(map[string]any{"objects": []any{cart}, "expectedRevision": "3"})},
 		{"Delete", input(map[string]any{"objects": []any{cart}, "dryRun": true})},
 		{"Rollback", input(map[string]any{"to": "99", "dryRun": true})},
+		{"History", map[string]any{"filter": map[string]any{"kind": "VirtualService", "namespace": "shop", "name": "hidden"}}},
+		{"History", map[string]any{"first": 1, "filter": map[string]any{"since": "2026-11-21T12:00:00Z", "until": "2026-11-21T12:00:01Z"}}},
 	} {
 		data, errs := c.send(texts[step.operation], step.variables)
 		if len(errs) > 0 {
@@ -74,7 +80,7 @@ func TestContractIsAnsweredInPagesOf500(t *testing.T) {
 	for name, text := range contract(t) {
 		variables := map[string]any{"first": 500, "hostname": web.Hostname, "namespace": web.Namespace, "nodeID": sidecarID}
 		switch {
-		case name == "ConfigObjects":
+		case name == "ConfigObjects" || name == "History":
 			if _, errs := c.ask(text, variables); errs != "" {
 				t.Errorf("%s: %s", name, errs)
 			}
@@ -83,6 +89,30 @@ func TestContractIsAnsweredInPagesOf500(t *testing.T) {
 				t.Errorf("%s: %s", name, errs)
 			}
 		}
+	}
+}
+
+// TestContractIsAnsweredOfScenarios sends operations that read the mesh to hubs that
+// have read real scenarios.
+func TestContractIsAnsweredOfScenarios(t *testing.T) {
+	texts, asked := contract(t), 0
+	variables := map[string]any{"hostname": "web.shop.svc.cluster.local", "orderBy": map[string]any{"field": "CONFLICTS", "direction": "DESC"}}
+	federationtest.Each(t, func(t *testing.T, s *federationtest.Scenario) {
+		folder := filepath.Join("testdata", "contract", filepath.Base(t.Name()))
+		if _, err := os.Stat(folder); err != nil {
+			return
+		}
+		asked++
+		for _, name := range []string{"Overview", "Clusters", "Service", "Services"} {
+			data, errs := hubOver(t, s.Snapshot(), fleet.New()).send(texts[name], variables)
+			if len(errs) > 0 {
+				t.Fatal(name, string(errs))
+			}
+			compare(t, filepath.Join(folder, name+".json"), indented(t, withoutOpaque(data)))
+		}
+	})
+	if asked != 3 {
+		t.Errorf("%d scenarios were asked, want 3", asked)
 	}
 }
 
@@ -104,7 +134,7 @@ func compare(t *testing.T, file string, got []byte) {
 
 // withoutOpaque puts a star in place of what clients must not look into.
 func withoutOpaque(data json.RawMessage) json.RawMessage {
-	return regexp.MustCompile(`"(id|version|endCursor)":"[^"]+"`).ReplaceAll(data, []byte(`"$1":"*"`))
+	return regexp.MustCompile(`"(id|contentHash|endCursor)":"[^"]+"`).ReplaceAll(data, []byte(`"$1":"*"`))
 }
 
 func indented(t *testing.T, data json.RawMessage) []byte {
@@ -153,7 +183,7 @@ func TestContractOfChangesComesOverTheWire(t *testing.T) {
 		t.Errorf("first comes %s", first)
 	}
 	c.apply(route("shop", "cart", "x"))
-	if then := next(); !strings.Contains(then, `"action":"CREATE","object":{"group":"networking.istio.io","kind":"VirtualService","namespace":"shop","name":"cart","revision":"1"}`) {
+	if then := next(); !strings.Contains(then, `"action":"CREATE","object":{"group":"networking.istio.io","kind":"VirtualService","namespace":"shop","name":"cart","revision":"1","current":{"status":{`) {
 		t.Errorf("then comes %s", then)
 	}
 }

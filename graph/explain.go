@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -17,9 +16,9 @@ import (
 // Explain says which endpoints of a service a proxy sends to, and why.
 func (q query) Explain(ctx context.Context, proxy, hostname string, port int, _ *string) (*model.Explanation, error) {
 	if port < 1 || port > math.MaxUint16 {
-		return nil, transport.Errorf(transport.BadUserInput, "port %d: a port is a number from 1 to %d", port, math.MaxUint16)
+		return nil, transport.BadArgument("port", "%d: a port is a number from 1 to %d", port, math.MaxUint16)
 	}
-	from, host := snapshot(ctx), federation.Hostname(strings.ToLower(strings.TrimSuffix(hostname, ".")))
+	from, host := snapshot(ctx), lookedUp(hostname)
 	if len(from.ByHostname(host)) == 0 {
 		return nil, transport.Errorf(transport.NotFound, "there is no service %s", host)
 	}
@@ -31,12 +30,26 @@ func (q query) Explain(ctx context.Context, proxy, hostname string, port int, _ 
 	if !known {
 		return nil, transport.Errorf(transport.NotFound, "no proxy %q is connected, or several have that name: give its whole node ID, with CLUSTER/ before it where proxies of several clusters have the same", proxy)
 	}
-	out := &model.Explanation{Version: strconv.FormatUint(from.Version(), 10), Endpoints: make([]model.EndpointExplanation, len(all))}
+	out := &model.Explanation{SnapshotVersion: strconv.FormatUint(from.Version(), 10), Endpoints: make([]model.EndpointExplanation, len(all))}
+	services := servicesOfEndpoints(from, host)
 	for i, e := range all {
-		out.Endpoints[i] = model.NewEndpointExplanation(e)
+		out.Endpoints[i] = model.NewEndpointExplanation(services[model.Endpoint{Source: e.Shard, Of: e.Endpoint}.Key()], e)
 	}
 	out.Findings = model.Findings(q.about(ctx, host, all))
 	return out, nil
+}
+
+// servicesOfEndpoints are the services of a hostname by the keys of their endpoints.
+func servicesOfEndpoints(from *federation.Snapshot, host federation.Hostname) map[string]federation.ServiceKey {
+	all := map[string]federation.ServiceKey{}
+	for _, of := range from.ByHostname(host) {
+		for endpoint := range (model.Service{From: from, Of: of}).Endpoints {
+			if _, known := all[endpoint.Key()]; !known {
+				all[endpoint.Key()] = of.Key
+			}
+		}
+	}
+	return all
 }
 
 // notSupported is the code of a finding about a field that has no effect.

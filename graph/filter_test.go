@@ -5,7 +5,7 @@ import "testing"
 func TestServiceFilters(t *testing.T) {
 	h := newHub(t)
 	for filter, want := range map[string]float64{
-		`{}`: 122, `{clusterID:"c1"}`: 1, `{clusterID:"c2"}`: 122, `{network:"n1"}`: 1, `{network:"n2"}`: 121, `{network:"default"}`: 0,
+		`{}`: 122, `{clusterID:"c1"}`: 1, `{clusterID:"c2"}`: 122, `{networkID:"n1"}`: 1, `{networkID:"n2"}`: 121, `{networkID:"default"}`: 0,
 		`{namespace:""}`: 1, `{namespace:"load"}`: 120, `{hostnameContains:"s01"}`: 10, `{hostnameContains:"S01"}`: 10, `{provider:CONSUL}`: 0,
 		`{provider:KUBERNETES,clusterID:"c1"}`: 1, `{hasConflicts:true}`: 1, `{hasConflicts:false}`: 121,
 		`{namespace:null,hasConflicts:null}`: 122, `{clusterID:"c1",namespace:"load"}`: 0,
@@ -15,7 +15,7 @@ func TestServiceFilters(t *testing.T) {
 			h.want(data, want, "services", "totalCount")
 		}
 		byCluster := h.answer(`{cluster(clusterID:"c2"){services(filter:`+filter+`){totalCount}}}`, nil)
-		if filter != `{network:"n1"}` && at(byCluster, "cluster", "services", "totalCount") != want {
+		if filter != `{networkID:"n1"}` && at(byCluster, "cluster", "services", "totalCount") != want {
 			t.Errorf("%s finds %v in the cluster, want %v", filter, byCluster, want)
 		}
 	}
@@ -24,7 +24,7 @@ func TestServiceFilters(t *testing.T) {
 func TestEndpointFilters(t *testing.T) {
 	h := newHub(t)
 	for filter, want := range map[string]float64{
-		`{}`: 3, `{clusterID:"c2"}`: 1, `{network:"n1"}`: 2, `{network:"default"}`: 0, `{locality:{zone:"z1"}}`: 2, `{locality:{}}`: 3,
+		`{}`: 3, `{clusterID:"c2"}`: 1, `{networkID:"n1"}`: 2, `{networkID:"default"}`: 0, `{locality:{zone:"z1"}}`: 2, `{locality:{}}`: 3,
 		`{locality:{region:"r1",zone:"z2",subZone:""}}`: 1, `{locality:{subZone:"s"}}`: 0, `{labels:[]}`: 3,
 		`{labels:[{key:"v",value:"1"}]}`: 2, `{labels:[{key:"v",value:"1"},{key:"w",value:"1"}]}`: 0, `{labels:[{key:"v",value:"1"},{key:"app",value:"web"}]}`: 2,
 		`{health:HEALTHY}`: 2, `{health:DRAINING}`: 1, `{health:UNHEALTHY}`: 0, `{health:DRAINING,clusterID:"c1"}`: 0,

@@ -88,7 +88,7 @@ func New(options Options) graphql.ExecutableSchema {
 	if options.Pace <= 0 {
 		options.Pace = DefaultPace
 	}
-	resolvers := &resolver{Options: options, pictures: newPictures(), statuses: newStatuses(options)}
+	resolvers := &resolver{Options: options, pictures: newPictures(), statuses: newStatuses(options), overviews: newOverviews()}
 	inner := generated.NewExecutableSchema(generated.Config{Resolvers: resolvers})
 	return pinned{ExecutableSchema: inner, options: options}
 }
@@ -110,6 +110,16 @@ type view struct {
 	config   func() *config.View // nil: there is no configuration
 	spent    *atomic.Int64       // bytes of resources of proxies that were written
 }
+
+// within is a context whose fields see the view, until the view after a mutation takes
+// its place.
+func within(ctx context.Context, of view) context.Context {
+	holder := &atomic.Pointer[view]{}
+	holder.Store(&of)
+	return context.WithValue(ctx, viewKey{}, holder)
+}
+
+func seen(ctx context.Context) *view { return ctx.Value(viewKey{}).(*atomic.Pointer[view]).Load() }
 
 // viewOf reads everything when it is first needed.
 func viewOf(o Options) view {
@@ -135,34 +145,49 @@ func (p pinned) Exec(ctx context.Context) graphql.ResponseHandler {
 	if err := p.awaitRevision(ctx); err != nil {
 		return refused(ctx, err)
 	}
-	seen := viewOf(p.options)
-	if seen.config != nil { // before the snapshot, which then has its revision, too
-		transport.AnswersAs(ctx, seen.config().Revision())
+	first := viewOf(p.options)
+	if first.config != nil { // before the snapshot, which then has its revision, too
+		transport.AnswersAs(ctx, first.config().Revision())
 	}
-	seen.snapshot()
+	first.snapshot()
 	operation := graphql.GetOperationContext(ctx)
 	if !p.byField {
 		operation.ResolverMiddleware = compact(operation.ResolverMiddleware)
 	}
-	answer := p.ExecutableSchema.Exec(context.WithValue(ctx, viewKey{}, seen))
+	if operation.Operation.Operation == ast.Mutation {
+		operation.ResolverMiddleware = afterChanges(p.options, operation.ResolverMiddleware)
+	}
+	answer := p.ExecutableSchema.Exec(within(ctx, first))
 	return func(ctx context.Context) *graphql.Response {
-		of := seen
+		of := first
 		if operation.Operation.Operation == ast.Subscription {
 			of = viewOfEvent(p.options)
 		}
-		return answer(context.WithValue(ctx, viewKey{}, of))
+		return answer(within(ctx, of))
+	}
+}
+
+// afterChanges has what is answered below each mutation see the state after it.
+func afterChanges(o Options, next graphql.FieldMiddleware) graphql.FieldMiddleware {
+	return func(ctx context.Context, resolve graphql.Resolver) (any, error) {
+		found, err := next(ctx, resolve)
+		if graphql.GetFieldContext(ctx).Object == "Mutation" {
+			after := viewOfEvent(o)
+			ctx.Value(viewKey{}).(*atomic.Pointer[view]).Store(&after)
+		}
+		return found, err
 	}
 }
 
 func snapshot(ctx context.Context) *federation.Snapshot {
-	return ctx.Value(viewKey{}).(view).snapshot()
+	return seen(ctx).snapshot()
 }
 
-func connected(ctx context.Context) *fleet.Value { return ctx.Value(viewKey{}).(view).fleet() }
+func connected(ctx context.Context) *fleet.Value { return seen(ctx).fleet() }
 
 // configured is the configuration that the operation sees.
 func configured(ctx context.Context) (*config.View, error) {
-	if latest := ctx.Value(viewKey{}).(view).config; latest != nil {
+	if latest := seen(ctx).config; latest != nil {
 		return latest(), nil
 	}
 	return nil, errNoConfig
@@ -170,18 +195,17 @@ func configured(ctx context.Context) (*config.View, error) {
 
 type resolver struct {
 	Options
-	pictures *pictures
-	statuses *statuses
+	pictures  *pictures
+	statuses  *statuses
+	overviews *overviews
 }
 
 func (r *resolver) Query() generated.QueryResolver               { return query{r} }
 func (r *resolver) Mutation() generated.MutationResolver         { return mutation{r} }
 func (r *resolver) Subscription() generated.SubscriptionResolver { return subscription{r} }
-func (r *resolver) Cluster() generated.ClusterResolver           { return clusterResolver{r} }
 func (r *resolver) Service() generated.ServiceResolver           { return serviceResolver{} }
 func (r *resolver) ConfigObject() generated.ConfigObjectResolver { return objectResolver{r} }
 func (r *resolver) ObjectRef() generated.ObjectRefResolver       { return refResolver{r} }
-func (r *resolver) Proxy() generated.ProxyResolver               { return proxyResolver{r} }
 func (r *resolver) ProxyConfig() generated.ProxyConfigResolver   { return sentResolver{r} }
 func (r *resolver) ProxyResource() generated.ProxyResourceResolver {
 	return sentResourceResolver{}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -37,7 +38,7 @@ func pageSize(first *int) int {
 }
 
 // History lists what was done to the configuration.
-func (q query) History(ctx context.Context, first *int, after *string, last *int, before *string, _ *string) (*model.ConfigRevisionConnection, error) {
+func (q query) History(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, _ *string) (*model.ConfigRevisionConnection, error) {
 	if q.Config.History == nil {
 		return nil, errNoConfig
 	}
@@ -45,12 +46,15 @@ func (q query) History(ctx context.Context, first *int, after *string, last *int
 	if err != nil {
 		return nil, err
 	}
-	var records []config.Record
-	if needsAll(ctx, last) {
-		records, err = q.allRecords(ctx)
-	} else {
-		records, err = q.Config.History.Records(ctx, model.KeyRevision(window.After), pageSize(first)+1)
+	wanted, err := newRecordFilter(filter)
+	if err != nil {
+		return nil, err
 	}
+	from, most := model.KeyRevision(window.After), pageSize(first)+1
+	if needsAll(ctx, last) {
+		from, most = 0, math.MaxInt
+	}
+	records, err := q.records(ctx, from, most, wanted)
 	if err != nil {
 		return nil, shown(err)
 	}
@@ -62,15 +66,26 @@ func (q query) History(ctx context.Context, first *int, after *string, last *int
 	return &model.ConfigRevisionConnection{Page: model.NewPage(list, window)}, nil
 }
 
-func (q query) allRecords(ctx context.Context) ([]config.Record, error) {
+// records reads records that fit, from below a revision on, up to so many.
+func (q query) records(ctx context.Context, below int64, most int, wanted recordFilter) ([]config.Record, error) {
 	var all []config.Record
-	for behind := int64(0); ; {
-		some, err := q.Config.History.Records(ctx, behind, recordsAtOnce)
+	batch := recordsAtOnce
+	if wanted.HistoryFilter == (model.HistoryFilter{}) {
+		batch = min(most, recordsAtOnce)
+	}
+	for len(all) < most {
+		some, err := q.Config.History.Records(ctx, below, batch)
 		if err != nil || len(some) == 0 {
 			return all, err
 		}
-		all, behind = append(all, some...), some[len(some)-1].Revision
+		below = some[len(some)-1].Revision
+		for _, r := range some {
+			if wanted.fits(r) {
+				all = append(all, r)
+			}
+		}
 	}
+	return all, nil
 }
 
 // History lists what was done to one object, up to the revision that the operation
@@ -105,7 +120,7 @@ func (q query) objectAt(ctx context.Context, key federation.ObjectKey, at string
 	var read reader
 	revision := read.revision("at", at)
 	if len(read.errs) > 0 {
-		return nil, transport.Errorf(transport.BadUserInput, "at: %s", read.errs[0].Message)
+		return nil, transport.BadArgument("at", "%s", read.errs[0].Message)
 	}
 	if q.Config.History == nil {
 		return nil, errNoConfig

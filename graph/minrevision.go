@@ -65,7 +65,7 @@ func readRevision(name, text string) (int64, error) {
 	}
 	revision, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || revision < 0 {
-		return 0, transport.Errorf(transport.BadUserInput, "%s: %q is not a revision, such as \"42\"", name, cut(text))
+		return 0, transport.BadArgument(name, "%q is not a revision, such as \"42\"", cut(text))
 	}
 	return revision, nil
 }

@@ -147,7 +147,7 @@ func TestStoreThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	c.engine.store.Fail(errors.New("dial tcp 192.0.2.1: token=hunter2"))
 	for _, query := range []string{
 		`mutation{delete(input:{objects:[{group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"a"}]}){revision}}`,
-		`mutation{renewWorkload(input:{namespace:"shop",name:"a"}){registration{expires}}}`, `mutation{releaseWorkload(input:{namespace:"shop",name:"a"}){object{name}}}`,
+		`mutation{renewWorkload(input:{namespace:"shop",name:"a"}){registration{expiresAt}}}`, `mutation{releaseWorkload(input:{namespace:"shop",name:"a"}){object{name}}}`,
 		"{history{nodes{revision}}}", `{configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"a",at:"1"){name}}`,
 	} {
 		if _, errs := c.ask(query, nil); !strings.Contains(errs, `"UNAVAILABLE"`) || strings.Contains(errs, "hunter2") {
@@ -161,7 +161,7 @@ func TestHubWithoutConfigurationIsUnavailable(t *testing.T) {
 	h := newHub(t)
 	for _, query := range []string{
 		`mutation{apply(input:{manifests:"a"}){revision}}`, `mutation{delete(input:{objects:[]}){revision}}`, `mutation{rollback(input:{to:"1"}){revision}}`,
-		`mutation{registerWorkload(input:{namespace:"a",name:"a",address:"10.0.0.1"}){registration{expires}}}`,
+		`mutation{registerWorkload(input:{namespace:"a",name:"a",address:"10.0.0.1"}){registration{expiresAt}}}`,
 		"{configObjects{totalCount}}", "{configSources{name}}", "{history{totalCount}}", `{configObject(group:"a",kind:"b",name:"c"){name}}`,
 	} {
 		if _, errs := h.ask(query, nil); !strings.Contains(errs, `"UNAVAILABLE"`) {
@@ -173,17 +173,17 @@ func TestHubWithoutConfigurationIsUnavailable(t *testing.T) {
 
 func TestWorkloadsAreRegisteredRenewedAndReleased(t *testing.T) {
 	c := newConfigured(t, nil)
-	const register = `mutation($input:RegisterWorkloadInput!){registerWorkload(input:$input){registration{object{group kind namespace name} expires} userErrors{code field message}}}`
+	const register = `mutation($input:RegisterWorkloadInput!){registerWorkload(input:$input){registration{object{group kind namespace name} expiresAt} userErrors{code field message}}}`
 	const renew, release = `mutation{renewWorkload(input:{namespace:"shop",name:"vm-1"}){registration{object{name}} userErrors{code object{name}}}}`,
 		`mutation{releaseWorkload(input:{namespace:"shop",name:"vm-1"}){object{name} userErrors{code}}}`
 	c.want(c.answer(renew, nil), "NOT_FOUND", "renewWorkload", "userErrors", 0, "code")
 	full := map[string]any{
 		"namespace": "shop", "name": "vm-1", "address": "192.0.2.7", "ports": []any{map[string]any{"name": "http", "number": 8080}},
-		"labels": []any{map[string]any{"key": "app", "value": "vm"}}, "network": "n1", "locality": map[string]any{"region": "r1", "zone": "z1"},
+		"labels": []any{map[string]any{"key": "app", "value": "vm"}}, "networkID": "n1", "locality": map[string]any{"region": "r1", "zone": "z1"},
 		"weight": 3, "serviceAccount": "vm", "ttl": "30s",
 	}
 	data := c.answer(register, input(full))
-	c.want(data, "2026-11-21T12:00:30.000Z", "registerWorkload", "registration", "expires")
+	c.want(data, "2026-11-21T12:00:30.000Z", "registerWorkload", "registration", "expiresAt")
 	const manifest = `{"apiVersion":"networking.istio.io/v1","kind":"WorkloadEntry","metadata":{"labels":{"app":"vm"},"name":"vm-1","namespace":"shop"},` +
 		`"spec":{"address":"192.0.2.7","labels":{"app":"vm"},"locality":"r1/z1","network":"n1","ports":{"http":8080},"serviceAccount":"vm","weight":3}}`
 	if got := string(c.engine.registered); got != manifest || c.engine.ttl != 30*time.Second {

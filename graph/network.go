@@ -17,8 +17,8 @@ func (q query) Networks(ctx context.Context) ([]model.Network, error) {
 }
 
 // Network is one network, or nil.
-func (q query) Network(ctx context.Context, id string) (*model.Network, error) {
-	n, known := snapshot(ctx).Network(federation.NetworkID(id))
+func (q query) Network(ctx context.Context, networkID string) (*model.Network, error) {
+	n, known := snapshot(ctx).Network(federation.NetworkID(networkID))
 	if !known {
 		return nil, nil
 	}

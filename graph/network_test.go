@@ -35,7 +35,7 @@ func probed(reachable bool) federation.Edit {
 	}}
 }
 
-const shownNetwork = `{ networkID cidrs clusterIDs gated gateways { address locality { region zone } from health { observer reachable since standing } } refusedGateways { gateway why } }`
+const shownNetwork = `{ networkID cidrs clusterIDs gated gateways { address locality { region zone } fromNetworkIDs health { observer reachable since standing } } refusedGateways { gateway why } }`
 
 func TestNetworksAreShown(t *testing.T) {
 	h := hubOver(t, bridged(t), proxies())
@@ -44,7 +44,7 @@ func TestNetworksAreShown(t *testing.T) {
 	h.want(all, "n1", "networks", 0, "networkID")
 	h.want(all, false, "networks", 0, "gated")
 	h.want(all, "n2", "networks", 1, "networkID")
-	one := h.answer(`{ network(id: "n2") `+shownNetwork+" }", nil)
+	one := h.answer(`{ network(networkID: "n2") `+shownNetwork+" }", nil)
 	if fmt.Sprint(at(one, "network")) != fmt.Sprint(at(all, "networks", 1)) {
 		t.Errorf("alone n2 is %v, among others %v", at(one, "network"), at(all, "networks", 1))
 	}
@@ -52,12 +52,12 @@ func TestNetworksAreShown(t *testing.T) {
 	h.want(one, []any{"c2"}, "network", "clusterIDs")
 	h.want(one, true, "network", "gated")
 	h.want(one, map[string]any{
-		"address": "192.0.2.1:15443", "from": []any{}, "locality": map[string]any{"region": "r2", "zone": "z1"},
+		"address": "192.0.2.1:15443", "fromNetworkIDs": []any{}, "locality": map[string]any{"region": "r2", "zone": "z1"},
 		"health": []any{map[string]any{"observer": "n1", "reachable": false, "since": "2026-11-21T09:00:00.005Z", "standing": "LAST_RESORT"}},
 	}, "network", "gateways", 0)
-	h.want(one, []any{"n3"}, "network", "gateways", 1, "from")
+	h.want(one, []any{"n3"}, "network", "gateways", 1, "fromNetworkIDs")
 	h.want(one, []any{map[string]any{"gateway": "127.0.0.1:15443", "why": "is a loopback address"}}, "network", "refusedGateways")
-	h.want(h.answer(`{ network(id: "none") { networkID } }`, nil), nil, "network")
+	h.want(h.answer(`{ network(networkID: "none") { networkID } }`, nil), nil, "network")
 }
 
 // TestChangesHaveNetworks: all of them in a resync, and then one whose gateway is

@@ -49,10 +49,10 @@ func TestConfigObjectSaysWhatItIs(t *testing.T) {
 	c := newConfigured(t, nil)
 	c.apply(route("shop", "hidden", "a"))
 	const query = `query($name:String!,$at:String){configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:$name,at:$at){
-	  apiVersion revision labels{key value} created expires set source sourceName hidden{source sourceName} yaml json}}`
+	  apiVersion revision labels{key value} createdAt expiresAt set source sourceName hidden{source sourceName} yaml json}}`
 	got := at(c.answer(query, map[string]any{"name": "hidden"}), "configObject")
 	for field, want := range map[string]any{
-		"apiVersion": "networking.istio.io/v1", "revision": "1", "created": "2026-11-20T00:00:00.000Z", "expires": nil, "set": "of-a", "source": "ETCD", "sourceName": "etcd",
+		"apiVersion": "networking.istio.io/v1", "revision": "1", "createdAt": "2026-11-20T00:00:00.000Z", "expiresAt": nil, "set": "of-a", "source": "ETCD", "sourceName": "etcd",
 		"labels": []any{map[string]any{"key": "app", "value": "a"}, map[string]any{"key": "isthmus.dev/set", "value": "of-a"}},
 		"hidden": []any{map[string]any{"source": "FILE", "sourceName": "file /etc/isthmus"}},
 	} {
@@ -96,9 +96,9 @@ func TestHistorySaysWhoDidWhat(t *testing.T) {
 	c := newConfigured(t, nil)
 	c.apply(routes(route("shop", "b", "x"), route("shop", "a", "x")))
 	c.delete("shop", "a")
-	data := c.answer(`{history(first:1){totalCount pageInfo{hasNextPage} nodes{revision author time message manager ticket changes{action object{name revision}}}}}`, nil)
+	data := c.answer(`{history(first:1){totalCount pageInfo{hasNextPage} nodes{revision author createdAt message manager ticket changes{action object{name revision}}}}}`, nil)
 	c.want(data, map[string]any{
-		"revision": "2", "author": "", "time": "2026-11-21T12:00:00.000Z", "message": nil, "manager": "ops", "ticket": nil,
+		"revision": "2", "author": nil, "createdAt": "2026-11-21T12:00:00.000Z", "message": nil, "manager": "ops", "ticket": nil,
 		"changes": []any{map[string]any{"action": "DELETE", "object": map[string]any{"name": "a", "revision": nil}}},
 	}, "history", "nodes", 0)
 	c.want(data, 2.0, "history", "totalCount")
@@ -183,8 +183,8 @@ func (longAgo) History(context.Context, federation.ObjectKey) (config.ObjectHist
 func TestR40HistorySaysWhatIsNotKept(t *testing.T) {
 	c := newConfigured(t, func(o *graph.Options) { o.Config.ObjectHistory = longAgo{} })
 	c.apply(route("shop", "a", "x"))
-	data := c.answer(`{configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"a"){history{totalCount compacted nodes{revision author time action message}}}}`, nil)
+	data := c.answer(`{configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"a"){history{totalCount compacted nodes{revision author createdAt action message}}}}`, nil)
 	c.want(data, map[string]any{
-		"totalCount": 1.0, "compacted": true, "nodes": []any{map[string]any{"revision": "1", "author": "", "time": nil, "action": nil, "message": nil}},
+		"totalCount": 1.0, "compacted": true, "nodes": []any{map[string]any{"revision": "1", "author": nil, "createdAt": nil, "action": nil, "message": nil}},
 	}, "configObject", "history")
 }

@@ -74,7 +74,7 @@ func (p picture) changedClusters(set federation.ChangeSet, now *federation.Snaps
 }
 
 func newChange(of *federation.Snapshot) model.Change {
-	return model.Change{Version: strconv.FormatUint(of.Version(), 10)}
+	return model.Change{SnapshotVersion: strconv.FormatUint(of.Version(), 10), At: of.PublishedAt()}
 }
 
 func isEmpty(c model.Change) bool { return size(c) == 0 }
@@ -210,7 +210,7 @@ func (p *picture) chunk() model.Change {
 
 // divide takes the last thing of the chunk into one of its own.
 func divide(chunk model.Change) (full, one model.Change) {
-	full, one = chunk, model.Change{Version: chunk.Version, Resync: chunk.Resync}
+	full, one = chunk, model.Change{SnapshotVersion: chunk.SnapshotVersion, At: chunk.At, Resync: chunk.Resync}
 	switch {
 	case len(chunk.Proxies) > 0:
 		at := len(chunk.Proxies) - 1

@@ -47,7 +47,7 @@ var plainShard = &compiled.Object[model.Shard]{Names: []string{"Shard"}, Fields:
 	"resolution":    compiled.String(func(s model.Shard) model.Resolution { return s.Resolution }),
 	"meshExternal":  compiled.Bool(func(s model.Shard) bool { return s.MeshExternal }),
 	"uid":           compiled.NullString(func(s model.Shard) *string { return s.UID }),
-	"created":       compiled.Scalar(func(s model.Shard) graphql.Marshaler { return moment(s.Created) }),
+	"createdAt":     compiled.Scalar(func(s model.Shard) graphql.Marshaler { return moment(s.CreatedAt) }),
 	"labels":        compiled.List(func(s model.Shard) []model.Label { return s.Labels }, plainLabel),
 	"endpointCount": compiled.Int(func(s model.Shard) int { return s.EndpointCount }),
 }}
@@ -57,12 +57,13 @@ var plainLabel = &compiled.Object[model.Label]{Names: []string{"Label"}, Fields:
 	"value": compiled.String(func(l model.Label) string { return l.Value }),
 }}
 
-var plainEndpoint = &compiled.Object[model.Endpoint]{Names: []string{"Endpoint"}, Fields: map[string]compiled.Field[model.Endpoint]{
+var plainEndpoint = &compiled.Object[model.Endpoint]{Names: []string{"Endpoint", "Node"}, Fields: map[string]compiled.Field[model.Endpoint]{
+	"id":             compiled.String(model.Endpoint.ID),
 	"address":        compiled.String(model.Endpoint.Address),
 	"ports":          compiled.List(model.Endpoint.Ports, plainEndpointPort),
 	"clusterID":      compiled.String(model.Endpoint.ClusterID),
 	"provider":       compiled.String(model.Endpoint.Provider),
-	"network":        compiled.String(model.Endpoint.Network),
+	"networkID":      compiled.String(model.Endpoint.NetworkID),
 	"locality":       compiled.One(model.Endpoint.Locality, plainLocality),
 	"weight":         compiled.Float(model.Endpoint.Weight),
 	"health":         compiled.String(model.Endpoint.Health),
@@ -77,7 +78,7 @@ var plainEndpointPort = &compiled.Object[model.EndpointPort]{Names: []string{"En
 }}
 
 var plainLocality = &compiled.Object[model.Locality]{Names: []string{"Locality"}, Fields: map[string]compiled.Field[model.Locality]{
-	"region":  compiled.String(func(l model.Locality) string { return l.Region }),
-	"zone":    compiled.String(func(l model.Locality) string { return l.Zone }),
-	"subZone": compiled.String(func(l model.Locality) string { return l.SubZone }),
+	"region":  compiled.NullString(func(l model.Locality) *string { return l.Region }),
+	"zone":    compiled.NullString(func(l model.Locality) *string { return l.Zone }),
+	"subZone": compiled.NullString(func(l model.Locality) *string { return l.SubZone }),
 }}

@@ -4,34 +4,106 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 )
 
-// Proxies lists the streams of all proxies.
-func (q query) Proxies(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ProxyConnection, error) {
-	window, err := window("proxies", first, after, last, before)
+type proxyResolver struct {
+	clusterOf[model.Proxy]
+	networkOf[model.Proxy]
+}
+
+// Proxies lists the streams of proxies that fit.
+func (q query) Proxies(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ProxyFilter, orderBy *model.ProxyOrder) (*model.ProxyConnection, error) {
+	name := "proxies"
+	if orderBy != nil {
+		name += " " + proxyOrder(orderBy).name
+	}
+	window, err := window(name, first, after, last, before)
 	if err != nil {
 		return nil, err
 	}
 	listed := func(behind fleet.Key) iter.Seq[model.Proxy] {
 		return func(yield func(model.Proxy) bool) {
 			for of := range connected(ctx).ProxiesAfter(behind) {
-				if !yield(model.NewProxy(snapshot(ctx), of)) {
+				if !fitsStream(of, filter) {
+					continue
+				}
+				if shown := model.NewProxy(snapshot(ctx), of); fitsProxy(shown, filter) && !yield(shown) {
 					return
 				}
 			}
 		}
 	}
 	list := model.List[model.Proxy]{
-		Name: "proxies", Key: model.Proxy.Key, Items: listed(fleet.Key{}), Count: func() int { return connected(ctx).Count() },
+		Name: "proxies", Key: model.Proxy.Key, Items: listed(fleet.Key{}),
 		From: func() iter.Seq[model.Proxy] { return listed(model.ProxyKey(window.After)) },
 	}
+	if filter == nil {
+		list.Count = func() int { return connected(ctx).Count() }
+	}
+	if orderBy != nil {
+		list = proxyOrder(orderBy).ordered(list)
+	}
 	return &model.ProxyConnection{Page: model.NewPage(list, window)}, nil
+}
+
+func proxyOrder(by *model.ProxyOrder) order[model.Proxy] {
+	return newOrder(string(by.Field), by.Direction, func(of model.Proxy) string {
+		switch by.Field {
+		case model.ProxyOrderFieldConnectedAt:
+			return number(of.ConnectedAt.UnixNano())
+		case model.ProxyOrderFieldSyncState:
+			return number(model.Badness(of.SyncState))
+		default:
+			return of.NodeID
+		}
+	})
+}
+
+// fitsStream compares what a stream itself has.
+func fitsStream(of *fleet.Proxy, filter *model.ProxyFilter) bool {
+	return filter == nil || fits(filter.ClusterID, string(of.Cluster)) && fits(filter.Namespace, of.Namespace) &&
+		(filter.SyncState == nil || *filter.SyncState == model.WorstState(of)) &&
+		(filter.NodeIDContains == nil || strings.Contains(strings.ToLower(of.NodeID), strings.ToLower(*filter.NodeIDContains)))
+}
+
+// fitsProxy compares what the snapshot knows of a proxy.
+func fitsProxy(of model.Proxy, filter *model.ProxyFilter) bool {
+	return filter == nil || fits(filter.NetworkID, of.NetworkID) && (filter.Type == nil || *filter.Type == of.Type)
+}
+
+// Services are those that have an endpoint at an address of the proxy.
+func (proxyResolver) Services(ctx context.Context, of *model.Proxy, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error) {
+	name := "services of proxy " + of.Key()
+	window, err := window(name, first, after, last, before)
+	var all []model.Service
+	known := map[federation.ServiceKey]bool{}
+	for _, i := range snapshot(ctx).InstancesAt(placeOf(of)) {
+		if key := i.Service.Key; !known[key] && fitsService(i.Service, filter) {
+			known[key] = true
+			all = append(all, model.Service{From: snapshot(ctx), Of: i.Service})
+		}
+	}
+	slices.SortFunc(all, func(a, b model.Service) int { return a.Of.Key.Compare(b.Of.Key) })
+	list := model.List[model.Service]{Name: name, Key: model.Service.Key, Items: slices.Values(all), Count: func() int { return len(all) }}
+	return model.ServiceConnection{Page: model.NewPage(list, window)}, err
+}
+
+func placeOf(of *model.Proxy) federation.Place {
+	place := federation.Place{Cluster: federation.ClusterID(value(of.ClusterID)), Network: federation.NetworkID(of.NetworkID)}
+	for _, text := range of.Addresses {
+		if address, err := netip.ParseAddr(text); err == nil {
+			place.Addresses = append(place.Addresses, address)
+		}
+	}
+	return place
 }
 
 // Proxy finds the latest stream of a node, which the ID of its cluster may precede.
@@ -59,7 +131,7 @@ func oneCluster(nodeID string, streams []*fleet.Proxy) error {
 	if len(names) == 1 {
 		return nil
 	}
-	return transport.Errorf(transport.BadUserInput, "nodeID %q: proxies in several clusters have this ID; use one of %s",
+	return transport.BadArgument("nodeID", "%q: proxies in several clusters have this ID; use one of %s",
 		nodeID, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 }
 

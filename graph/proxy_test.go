@@ -26,15 +26,15 @@ func TestX40StreamsOfOneNodeAreShownEach(t *testing.T) {
 
 func TestProxyShowsWhereItIsAndWhatItCan(t *testing.T) {
 	h := newHub(t)
-	query := "query($n:String!){proxy(nodeID:$n){network locality{region zone subZone} addresses labels{key value} httpProxyPort dnsCapture userAgent delivery namespace}}"
+	query := "query($n:String!){proxy(nodeID:$n){networkID locality{region zone subZone} addresses labels{key value} httpProxyPort dnsCapture userAgent delivery namespace}}"
 	h.want(h.answer(query, map[string]any{"n": sidecarID}), map[string]any{
-		"network": "n1", "locality": map[string]any{"region": "r1", "zone": "z1", "subZone": ""}, "addresses": []any{"10.0.0.1"},
+		"networkID": "n1", "locality": map[string]any{"region": "r1", "zone": "z1", "subZone": nil}, "addresses": []any{"10.0.0.1"},
 		"labels": []any{map[string]any{"key": "app", "value": "web"}}, "httpProxyPort": 15080.0, "dnsCapture": false,
 		"userAgent": "envoy/1.40.0", "delivery": "DELTA", "namespace": "shop",
 	}, "proxy")
 	h.want(h.answer(query, map[string]any{"n": routerID}), map[string]any{
-		"network": "edge", "locality": map[string]any{"region": "r2", "zone": "z1", "subZone": ""}, "addresses": []any{}, "labels": []any{},
-		"httpProxyPort": nil, "dnsCapture": false, "userAgent": nil, "delivery": "SOTW", "namespace": "",
+		"networkID": "edge", "locality": map[string]any{"region": "r2", "zone": "z1", "subZone": nil}, "addresses": []any{}, "labels": []any{},
+		"httpProxyPort": nil, "dnsCapture": false, "userAgent": nil, "delivery": "SOTW", "namespace": nil,
 	}, "proxy")
 }
 
@@ -62,11 +62,11 @@ func TestProxiesAreShownAsTheirRegistryKnowsThem(t *testing.T) {
 			NodeID: id, Type: "sidecar", Cluster: c.cluster, Network: "n2", Addresses: []netip.Addr{netip.MustParseAddr(c.address)}, Namespace: "shop", Workload: known,
 			Locality: federation.Locality{Region: "r9", Zone: "z9"}, Labels: map[string]string{"app": "said"},
 		})
-		data := h.answer("query($n:String!){proxy(nodeID:$n){network locality{region zone} labels{value}}}", map[string]any{"n": id})
+		data := h.answer("query($n:String!){proxy(nodeID:$n){networkID locality{region zone} labels{value}}}", map[string]any{"n": id})
 		is := strings.Join([]string{
 			at(data, "proxy", "locality", "region").(string), at(data, "proxy", "locality", "zone").(string), at(data, "proxy", "labels", 0, "value").(string),
 		}, "/")
-		if network := at(data, "proxy", "network"); network != c.network || is != c.locale {
+		if network := at(data, "proxy", "networkID"); network != c.network || is != c.locale {
 			t.Errorf("%s: it is shown in %v as %s, want %s and %s", name, network, is, c.network, c.locale)
 		}
 		stream.Close()
@@ -76,10 +76,10 @@ func TestProxiesAreShownAsTheirRegistryKnowsThem(t *testing.T) {
 func TestFleetIsReadAnewByEachOperation(t *testing.T) {
 	h := newHub(t)
 	stream := h.fleet.Connect(fleet.Proxy{NodeID: "sidecar~10.0.0.9~new.shop~shop", Type: "sidecar"})
-	const query = `{proxy(nodeID:"sidecar~10.0.0.9~new.shop~shop"){id sync{state} network} proxies{totalCount}}`
+	const query = `{proxy(nodeID:"sidecar~10.0.0.9~new.shop~shop"){id sync{state} networkID} proxies{totalCount}}`
 	data := h.answer(query, nil)
 	h.want(data, "NOT_REQUESTED", "proxy", "sync", 3, "state")
-	h.want(data, "default", "proxy", "network")
+	h.want(data, "default", "proxy", "networkID")
 	stream.Report("type.googleapis.com/x.Secret", fleet.Sync{State: fleet.Synced})
 	h.want(h.answer(query, nil), "SYNCED", "proxy", "sync", 4, "state")
 	stream.Close()

@@ -42,6 +42,16 @@ func (q query) Node(ctx context.Context, id string) (model.Node, error) {
 		if found, ok := q.objectNamed(ctx, model.ObjectKey(name)); ok && found.ID() == id {
 			return found, nil
 		}
+	case model.KindNetwork:
+		if of, ok := snapshot(ctx).Network(federation.NetworkID(name)); ok {
+			return model.Network{Of: of}, nil
+		}
+	case model.KindGateway:
+		return gatewayNamed(snapshot(ctx), id), nil
+	case model.KindEndpoint:
+		return endpointNamed(snapshot(ctx), id), nil
+	case model.KindRevision:
+		return q.revisionNamed(ctx, name)
 	case model.KindProxy:
 		if found, ok := stream(ctx, model.ProxyKey(name)); ok {
 			return found, nil
@@ -67,26 +77,52 @@ func (q query) Cluster(ctx context.Context, clusterID string) (*model.Cluster, e
 	return &cluster, nil
 }
 
-func (q query) Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, _ *string) (*model.ServiceConnection, error) {
-	window, err := window("services", first, after, last, before)
+func (q query) Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, orderBy *model.ServiceOrder, _ *string) (*model.ServiceConnection, error) {
+	name := "services"
+	if orderBy != nil {
+		name += " " + serviceOrder(orderBy).name
+	}
+	window, err := window(name, first, after, last, before)
 	if err != nil {
 		return nil, err
 	}
-	return &model.ServiceConnection{Page: model.NewPage(services(snapshot(ctx), window.After, filter), window)}, nil
+	list := services(snapshot(ctx), window.After, filter)
+	if orderBy != nil {
+		list = serviceOrder(orderBy).ordered(list)
+	}
+	return &model.ServiceConnection{Page: model.NewPage(list, window)}, nil
+}
+
+func serviceOrder(by *model.ServiceOrder) order[model.Service] {
+	return newOrder(string(by.Field), by.Direction, func(of model.Service) string {
+		switch by.Field {
+		case model.ServiceOrderFieldEndpoints:
+			return number(of.Of.CountEndpoints())
+		case model.ServiceOrderFieldConflicts:
+			return number(len(of.Of.Conflicts))
+		default:
+			return of.Hostname()
+		}
+	})
 }
 
 // Service finds a service by hostname, and namespace where that is not enough.
 func (q query) Service(ctx context.Context, hostname string, namespace *string, _ *string) (*model.Service, error) {
-	from, host := snapshot(ctx), federation.Hostname(strings.ToLower(strings.TrimSuffix(hostname, ".")))
+	from, host := snapshot(ctx), lookedUp(hostname)
 	if namespace != nil {
 		found, _ := from.Service(federation.ServiceKey{Hostname: host, Namespace: *namespace})
 		return service(from, found), nil
 	}
 	found, err := from.Lookup(host)
 	if err != nil {
-		return nil, transport.Errorf(transport.BadUserInput, "%s", err)
+		return nil, transport.BadArgument("hostname", "%s", err)
 	}
 	return service(from, found), nil
+}
+
+// lookedUp is a hostname as snapshots have it.
+func lookedUp(hostname string) federation.Hostname {
+	return federation.Hostname(strings.ToLower(strings.TrimSuffix(hostname, ".")))
 }
 
 func service(from *federation.Snapshot, found *federation.Service) *model.Service {

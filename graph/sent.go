@@ -15,8 +15,6 @@ const (
 	maxResourceAnswer = 16 << 20
 )
 
-type proxyResolver struct{ *resolver }
-
 // Config lists the types that the proxy asked for and that were asked about.
 func (proxyResolver) Config(_ context.Context, of *model.Proxy, types []string) ([]model.ProxyConfig, error) {
 	all := []model.ProxyConfig{}
@@ -107,7 +105,7 @@ func shownContent(ctx context.Context, of fleet.Content) (*string, error) {
 	if of.JSON == nil {
 		return nil, nil
 	}
-	if ctx.Value(viewKey{}).(view).spent.Add(int64(of.Size)) > maxResourceAnswer {
+	if seen(ctx).spent.Add(int64(of.Size)) > maxResourceAnswer {
 		return nil, transport.Errorf(transport.BadUserInput, "the operation asks for more than %d MiB of resources of proxies; ask for one proxy, fewer types or smaller pages", maxResourceAnswer>>20)
 	}
 	text, err := of.JSON()

@@ -59,9 +59,10 @@ func fitsService(of *federation.Service, filter *model.ServiceFilter) bool {
 	}
 	return fits(filter.Namespace, of.Key.Namespace) &&
 		(filter.HostnameContains == nil || strings.Contains(string(of.Key.Hostname), strings.ToLower(*filter.HostnameContains))) &&
+		(filter.Hostnames == nil || slices.ContainsFunc(filter.Hostnames, func(name string) bool { return lookedUp(name) == of.Key.Hostname })) &&
 		(filter.HasConflicts == nil || *filter.HasConflicts == (len(of.Conflicts) > 0)) &&
 		(filter.ClusterID == nil && filter.Provider == nil || slices.ContainsFunc(of.Order(), contributes)) &&
-		(filter.Network == nil || inNetwork(of, federation.NetworkID(*filter.Network)))
+		(filter.NetworkID == nil || inNetwork(of, federation.NetworkID(*filter.NetworkID)))
 }
 
 func inNetwork(of *federation.Service, network federation.NetworkID) bool {
@@ -77,7 +78,7 @@ func fitsEndpoint(endpoint model.Endpoint, filter *model.EndpointFilter) bool {
 	if filter == nil {
 		return true
 	}
-	return fits(filter.ClusterID, string(endpoint.Source.Cluster)) && fits(filter.Network, string(endpoint.Of.Network)) &&
+	return fits(filter.ClusterID, string(endpoint.Source.Cluster)) && fits(filter.NetworkID, string(endpoint.Of.Network)) &&
 		(filter.Health == nil || string(*filter.Health) == string(endpoint.Of.Health)) &&
 		fitsLocality(endpoint.Of.Locality, filter.Locality) &&
 		!slices.ContainsFunc(filter.Labels, func(wanted model.LabelInput) bool {

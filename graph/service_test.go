@@ -7,21 +7,21 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-const webQuery = `{service(hostname:"web.shop.svc.cluster.local",namespace:"shop"){version}}`
+const webQuery = `{service(hostname:"web.shop.svc.cluster.local",namespace:"shop"){contentHash}}`
 
-func TestEqualContentHasAnEqualVersion(t *testing.T) {
+func TestEqualContentHasAnEqualHash(t *testing.T) {
 	h := newHub(t)
-	version := at(h.answer(webQuery, nil), "service", "version")
-	if again := at(newHub(t).answer(webQuery, nil), "service", "version"); version == "" || again != version {
-		t.Errorf("equal content has the versions %v and %v", version, again)
+	version := at(h.answer(webQuery, nil), "service", "contentHash")
+	if again := at(newHub(t).answer(webQuery, nil), "service", "contentHash"); version == "" || again != version {
+		t.Errorf("equal content has the hashes %v and %v", version, again)
 	}
 	h.source.next(federation.Edit{Source: first, Status: &federation.RegistryStatus{Phase: federation.Stale}})
-	h.want(h.answer(webQuery, nil), version, "service", "version")
+	h.want(h.answer(webQuery, nil), version, "service", "contentHash")
 	changed, _ := services()
 	changed[web].Endpoints = changed[web].Endpoints[:1]
 	h.source.next(federation.Edit{Source: first, Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: changed}})
-	if now := at(h.answer(webQuery, nil), "service", "version"); now == version {
-		t.Error("other content has the same version")
+	if now := at(h.answer(webQuery, nil), "service", "contentHash"); now == version {
+		t.Error("other content has the same hash")
 	}
 }
 
@@ -50,15 +50,15 @@ func TestHostnameOfSeveralNamespacesIsRefused(t *testing.T) {
 
 func TestServiceShowsWhatEachSourceSays(t *testing.T) {
 	h := newHub(t)
-	data := h.answer(`{service(hostname:"web.shop.svc.cluster.local",namespace:"shop"){exportTo serviceAccounts created
-	  shards{clusterID provider resolution meshExternal uid created labels{key} endpointCount}}}`, nil)
+	data := h.answer(`{service(hostname:"web.shop.svc.cluster.local",namespace:"shop"){exportTo serviceAccounts createdAt
+	  shards{clusterID provider resolution meshExternal uid createdAt labels{key} endpointCount}}}`, nil)
 	source := func(id string, endpoints float64) map[string]any {
 		return map[string]any{
 			"clusterID": id, "provider": "KUBERNETES", "resolution": "CLIENT_SIDE_LB", "meshExternal": false,
-			"uid": nil, "created": nil, "labels": []any{}, "endpointCount": endpoints,
+			"uid": nil, "createdAt": nil, "labels": []any{}, "endpointCount": endpoints,
 		}
 	}
 	h.want(data, map[string]any{
-		"exportTo": []any{}, "serviceAccounts": []any{"spiffe://shop/web"}, "created": nil, "shards": []any{source("c1", 2), source("c2", 1)},
+		"exportTo": []any{}, "serviceAccounts": []any{"spiffe://shop/web"}, "createdAt": nil, "shards": []any{source("c1", 2), source("c2", 1)},
 	}, "service")
 }

@@ -13,10 +13,10 @@ import (
 
 // event is what the contract's subscription shows of a change.
 type event struct {
-	Cursor   *string
-	Version  string
-	Resync   bool
-	Services []struct {
+	Cursor          *string
+	SnapshotVersion string
+	Resync          bool
+	Services        []struct {
 		Action  string
 		Service struct {
 			Hostname, Namespace string
@@ -132,7 +132,7 @@ func (s *stream) whole() (picture event, chunks int) {
 		picture.Services = append(picture.Services, e.Services...)
 		picture.Clusters = append(picture.Clusters, e.Clusters...)
 		picture.ConfigObjects = append(picture.ConfigObjects, e.ConfigObjects...)
-		if picture.Cursor, picture.Version = e.Cursor, e.Version; e.Cursor != nil {
+		if picture.Cursor, picture.SnapshotVersion = e.Cursor, e.SnapshotVersion; e.Cursor != nil {
 			return picture, chunks
 		}
 	}

@@ -11,23 +11,23 @@ const maxPage = 500
 func window(list string, first *int, after *string, last *int, before *string) (model.Window, error) {
 	asked := model.Window{First: first, Last: last}
 	if first != nil && last != nil {
-		return asked, transport.Errorf(transport.BadUserInput, "%s takes first or last, not both", list)
+		return asked, transport.BadArgument("last", "%s takes first or last, not both", list)
 	}
-	for _, size := range []*int{first, last} {
+	for name, size := range map[string]*int{"first": first, "last": last} {
 		if size != nil && (*size < 1 || *size > maxPage) {
-			return asked, transport.Errorf(transport.BadUserInput, "the page of %s has a size from 1 to %d", list, maxPage)
+			return asked, transport.BadArgument(name, "the page of %s has a size from 1 to %d", list, maxPage)
 		}
 	}
 	for _, end := range []struct {
-		cursor *string
-		key    *string
-	}{{after, &asked.After}, {before, &asked.Before}} {
+		name        string
+		cursor, key *string
+	}{{"after", after, &asked.After}, {"before", before, &asked.Before}} {
 		if end.cursor == nil {
 			continue
 		}
 		key, ok := model.CursorKey(list, *end.cursor)
 		if !ok {
-			return asked, transport.Errorf(transport.BadUserInput, "a cursor is not one of the list %s; leave it out to begin anew", list)
+			return asked, transport.BadArgument(end.name, "a cursor is not one of the list %s; leave it out to begin anew", list)
 		}
 		*end.key = key
 	}

@@ -42,7 +42,7 @@ func (m mutation) RegisterWorkload(ctx context.Context, in model.RegisterWorkloa
 }
 
 func registration(key federation.ObjectKey, expires time.Time) *model.WorkloadRegistration {
-	return &model.WorkloadRegistration{Object: model.NewObjectRef(key, 0), Expires: expires}
+	return &model.WorkloadRegistration{Object: model.NewObjectRef(key, 0), ExpiresAt: expires}
 }
 
 // workloadEntry writes a WorkloadEntry; whether it is a good one is for its
@@ -57,7 +57,7 @@ func (r *reader) workloadEntry(in model.RegisterWorkloadInput) ([]byte, error) {
 			spec[field] = *text
 		}
 	}
-	set("network", in.Network)
+	set("network", in.NetworkID)
 	set("serviceAccount", in.ServiceAccount)
 	if in.Weight != nil {
 		spec["weight"] = *in.Weight

@@ -18,7 +18,7 @@ import (
 // clusterAnswer is what the mutations of clusters answer.
 type clusterAnswer struct {
 	Cluster *struct {
-		ClusterID, Provider, Network string
+		ClusterID, Provider, NetworkID string
 		Status                       struct{ Phase, Message string }
 	}
 	ClusterID  *string
@@ -58,7 +58,7 @@ func (h *hubUnderTest) ask(t *testing.T, mutation string, input map[string]any) 
 // tell sends a mutation to a hub that may not answer.
 func (h *hubUnderTest) tell(mutation string, input map[string]any) (clusterAnswer, error) {
 	kind := strings.ToUpper(mutation[:1]) + mutation[1:] + "Input"
-	fields := "cluster { clusterID provider network status { phase message } } findings { code severity message field } userErrors { code message field }"
+	fields := "cluster { clusterID provider networkID status { phase message } } findings { code severity message field } userErrors { code message field }"
 	switch mutation {
 	case "confirmCluster":
 		fields = "cluster { clusterID status { phase } } userErrors { code message field }"
@@ -166,8 +166,8 @@ func TestClusterIsAttachedRotatedAndDetached(t *testing.T) {
 	if bad.refusals() != "RIGHTS DUPLICATE_CLUSTER" || !strings.Contains(bad.UserErrors[0].Message, "watch endpointslices") {
 		t.Errorf("without rights: %+v", bad)
 	}
-	attached := h.ask(t, "attachCluster", kubernetesInput("c1", reader, "network", "n7", "precedence", 5, "aliases", []string{"Kubernetes", "gke_p_z_c"}))
-	if attached.refusals() != "" || attached.Cluster == nil || attached.Cluster.Network != "n7" {
+	attached := h.ask(t, "attachCluster", kubernetesInput("c1", reader, "networkID", "n7", "precedence", 5, "aliases", []string{"Kubernetes", "gke_p_z_c"}))
+	if attached.refusals() != "" || attached.Cluster == nil || attached.Cluster.NetworkID != "n7" {
 		t.Fatalf("attached: %+v\n%s", attached, h.log.String())
 	}
 	h.awaitPhase(t, "c1", "READY")

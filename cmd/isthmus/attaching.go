@@ -20,7 +20,7 @@ type attaching struct {
 // Attach is part of graph.Clusters.
 func (a attaching) Attach(ctx context.Context, in model.AttachClusterInput, author string) ([]apply.Finding, []apply.Error, error) {
 	r := attach.Request{
-		ID: federation.ClusterID(in.ClusterID), Network: federation.NetworkID(deref(in.Network)), Precedence: in.Precedence, Aliases: in.Aliases,
+		ID: federation.ClusterID(in.ClusterID), Network: federation.NetworkID(deref(in.NetworkID)), Precedence: in.Precedence, Aliases: in.Aliases,
 		Kubernetes: kubernetesOf(in.Kubernetes), Consul: consulOf(in.Consul), DryRun: deref(in.DryRun), Author: author,
 	}
 	result, err := a.clusters.Attach(ctx, r)

@@ -167,15 +167,15 @@ func TestBK20OneNameForTwoNetworksOrMeshes(t *testing.T) {
 	home, access := startHome(t, "trust.yaml")
 	away := startAway(t)
 	h := startHub(t)
-	if got := h.ask(t, "attachCluster", kubernetesInput("east", away.User("first"), "network", "n1")); got.refusals() != "" {
+	if got := h.ask(t, "attachCluster", kubernetesInput("east", away.User("first"), "networkID", "n1")); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
 	h.awaitPhase(t, "east", "READY")
 	home.Apply(fmt.Sprintf(nodeWithPods, "10.66.0.0/24"))
-	if said := h.wantRefused(t, kubernetesInput("west", access, "network", "n1"), "NETWORK_CLASH"); !strings.Contains(said, "10.66.0.1") || !strings.Contains(said, "east") {
+	if said := h.wantRefused(t, kubernetesInput("west", access, "networkID", "n1"), "NETWORK_CLASH"); !strings.Contains(said, "10.66.0.1") || !strings.Contains(said, "east") {
 		t.Errorf("the message is %q", said)
 	}
-	if got := h.ask(t, "attachCluster", kubernetesInput("west", access, "network", "n2", "dryRun", true)); got.refusals() != "" {
+	if got := h.ask(t, "attachCluster", kubernetesInput("west", access, "networkID", "n2", "dryRun", true)); got.refusals() != "" {
 		t.Errorf("on a network of its own: %+v", got)
 	}
 	roots := func(domain string) {
@@ -183,11 +183,11 @@ func TestBK20OneNameForTwoNetworksOrMeshes(t *testing.T) {
 			fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio-ca-root-cert, namespace: istio-system}\ndata: {root-cert.pem: %q}\n", access.CA))
 	}
 	roots("cluster.local")
-	if said := h.wantRefused(t, kubernetesInput("west", access, "network", "n2"), "TRUST_DOMAIN"); !strings.Contains(said, `"cluster.local"`) {
+	if said := h.wantRefused(t, kubernetesInput("west", access, "networkID", "n2"), "TRUST_DOMAIN"); !strings.Contains(said, `"cluster.local"`) {
 		t.Errorf("the message is %q", said)
 	}
 	roots("other.example")
-	if got := h.ask(t, "attachCluster", kubernetesInput("west", access, "network", "n2", "dryRun", true)); got.refusals() != "" || !strings.Contains(got.codes("WARNING"), "TRUST_DOMAIN") {
+	if got := h.ask(t, "attachCluster", kubernetesInput("west", access, "networkID", "n2", "dryRun", true)); got.refusals() != "" || !strings.Contains(got.codes("WARNING"), "TRUST_DOMAIN") {
 		t.Errorf("with a trust domain of its own: %+v", got)
 	}
 }

@@ -57,7 +57,7 @@ it. A kubeconfig must have its certificates and tokens inline; "kubectl config v
 		if err != nil {
 			return err
 		}
-		input := client.AttachClusterInput{ClusterID: args[0], Network: orNil(c.network), Kubernetes: kubernetes, Consul: consul, DryRun: &c.dry}
+		input := client.AttachClusterInput{ClusterID: args[0], NetworkID: orNil(c.network), Kubernetes: kubernetes, Consul: consul, DryRun: &c.dry}
 		if len(c.aliases) > 0 {
 			input.Aliases = c.aliases
 		}

@@ -89,7 +89,7 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 	}
 	err := printLines(to,
 		line{"Kind", o.Kind + " (" + o.ApiVersion + ")"}, line{"Namespace", o.Namespace}, line{"Name", o.Name},
-		line{"Revision", o.Revision}, line{"Created", moment(o.Created)}, line{"Expires", moment(o.Expires)},
+		line{"Revision", o.Revision}, line{"Created", moment(o.CreatedAt)}, line{"Expires", moment(o.ExpiresAt)},
 		line{"Set", orEmpty(o.Set)}, line{"Source", o.SourceName}, line{"Hides", strings.Join(hidden, ", ")}, line{"Proxies", progress},
 	)
 	var refusals, ignored, findings, steps, manifest []string
@@ -121,8 +121,8 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 }
 
 func stepText(step client.ObjectStep) string {
-	text := fmt.Sprintf("%s  revision %s  %s", orDash(moment(step.Time)), step.Revision, didStep(step))
-	for _, word := range []string{step.Author, orEmpty(step.Manager), orEmpty(step.Message)} {
+	text := fmt.Sprintf("%s  revision %s  %s", orDash(moment(step.CreatedAt)), step.Revision, didStep(step))
+	for _, word := range []string{orEmpty(step.Author), orEmpty(step.Manager), orEmpty(step.Message)} {
 		if word != "" {
 			text += "  " + word
 		}

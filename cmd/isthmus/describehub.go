@@ -23,7 +23,7 @@ func (s *session) describeService(ctx context.Context, t target, n named) error 
 	}
 	if err := printLines(s.io.out,
 		line{"Hostname", of.Hostname}, line{"Namespace", of.Namespace}, line{"Resolution", string(of.Resolution)},
-		line{"Outside", map[bool]string{true: "yes", false: ""}[of.MeshExternal]}, line{"Version", of.Version},
+		line{"Outside", map[bool]string{true: "yes", false: ""}[of.MeshExternal]}, line{"Content hash", of.ContentHash},
 		line{"Seen by", strings.Join(of.ExportTo, ", ")}, line{"Accounts", strings.Join(of.ServiceAccounts, ", ")},
 	); err != nil {
 		return err
@@ -52,8 +52,8 @@ func endpointText(e client.EndpointSummary) string {
 	for _, p := range e.Ports {
 		ports = append(ports, fmt.Sprint(p.Number))
 	}
-	text := fmt.Sprintf("%s:%s  %s  cluster %s  network %s  weight %.0f", e.Address, strings.Join(ports, "+"), e.Health, e.ClusterID, e.Network, e.Weight)
-	if place := placeText(e.Locality.Region, e.Locality.Zone, e.Locality.SubZone); place != "" {
+	text := fmt.Sprintf("%s:%s  %s  cluster %s  network %s  weight %.0f", e.Address, strings.Join(ports, "+"), e.Health, e.ClusterID, e.NetworkID, e.Weight)
+	if place := placeText(e.Locality); place != "" {
 		text += "  " + place
 	}
 	if e.Workload != nil {
@@ -62,8 +62,8 @@ func endpointText(e client.EndpointSummary) string {
 	return text
 }
 
-func placeText(region, zone, subZone string) string {
-	return strings.TrimRight(region+"/"+zone+"/"+subZone, "/")
+func placeText(at client.EndpointPlace) string {
+	return strings.TrimRight(orEmpty(at.Region)+"/"+orEmpty(at.Zone)+"/"+orEmpty(at.SubZone), "/")
 }
 
 func (s *session) describeCluster(ctx context.Context, t target, n named) error {
@@ -76,9 +76,9 @@ func (s *session) describeCluster(ctx context.Context, t target, n named) error 
 		return notFound(t, n)
 	}
 	if err := printLines(s.io.out,
-		line{"Cluster", of.ClusterID}, line{"Provider", string(of.Provider)}, line{"Network", of.Network}, line{"Precedence", fmt.Sprint(of.Precedence)},
-		line{"Phase", string(of.Status.Phase)}, line{"Since", moment(of.Status.Since)}, line{"Last event", moment(of.Status.LastEvent)},
-		line{"Last sync", moment(of.Status.LastSync)}, line{"Saved state", orEmpty(of.Status.LastKnownGoodAge)}, line{"Message", orEmpty(of.Status.Message)},
+		line{"Cluster", of.ClusterID}, line{"Provider", string(of.Provider)}, line{"Network", of.NetworkID}, line{"Precedence", fmt.Sprint(of.Precedence)},
+		line{"Phase", string(of.Status.Phase)}, line{"Since", moment(of.Status.Since)}, line{"Last event", moment(of.Status.LastEventAt)},
+		line{"Last sync", moment(of.Status.LastSyncAt)}, line{"Saved state", orEmpty(of.Status.LastKnownGoodAge)}, line{"Message", orEmpty(of.Status.Message)},
 		line{"Services", fmt.Sprint(of.Services.TotalCount)}, line{"Endpoints", fmt.Sprint(of.Endpoints.TotalCount)},
 		line{"Kept", keptText(of.Status.Usage)},
 	); err != nil {
@@ -109,8 +109,8 @@ func (s *session) describeProxy(ctx context.Context, t target, n named) error {
 		return err
 	}
 	if err := printLines(s.io.out,
-		line{"Node ID", of.NodeID}, line{"Type", string(of.Type)}, line{"Mode", string(of.RouterMode)}, line{"Cluster", of.ClusterID},
-		line{"Network", of.Network}, line{"Namespace", of.Namespace}, line{"Place", placeText(of.Locality.Region, of.Locality.Zone, of.Locality.SubZone)},
+		line{"Node ID", of.NodeID}, line{"Type", string(of.Type)}, line{"Mode", string(of.RouterMode)}, line{"Cluster", orEmpty(of.ClusterID)},
+		line{"Network", of.NetworkID}, line{"Namespace", orEmpty(of.Namespace)}, line{"Place", placeText(client.EndpointPlace(of.Locality))},
 		line{"Program", orEmpty(of.UserAgent)}, line{"Delivery", string(of.Delivery)}, line{"Connected", moment(&of.ConnectedAt)},
 	); err != nil {
 		return err

@@ -111,7 +111,7 @@ func explained(e client.ExplainedEndpoint, wide bool) []string {
 	if e.Included {
 		used = "yes"
 	}
-	cells := []string{at.Address + ":" + strings.Join(ports, "+"), at.ClusterID, at.Network, used, string(e.Via), e.Reason, e.Message}
+	cells := []string{at.Address + ":" + strings.Join(ports, "+"), at.ClusterID, at.NetworkID, used, string(e.Via), e.Reason, e.Message}
 	if !wide {
 		return cells
 	}
@@ -119,5 +119,5 @@ func explained(e client.ExplainedEndpoint, wide bool) []string {
 	if e.Cause != nil {
 		cause = refName(*e.Cause)
 	}
-	return append(cells, cause, string(at.Health), orDash(placeText(at.Locality.Region, at.Locality.Zone, at.Locality.SubZone)))
+	return append(cells, cause, string(at.Health), orDash(placeText(at.Locality)))
 }

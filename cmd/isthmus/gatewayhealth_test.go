@@ -55,7 +55,7 @@ func (h *hubUnderTest) standings(t *testing.T, want string) {
 				}
 			}
 		}
-		if err := h.query(`{ network(id: "n2") { gateways { health { observer standing } } } }`, &a); err != nil || a.Network == nil {
+		if err := h.query(`{ network(networkID: "n2") { gateways { health { observer standing } } } }`, &a); err != nil || a.Network == nil {
 			return fmt.Errorf("%v, %w", a.Network, err)
 		}
 		if got := fmt.Sprint(a.Network.Gateways); got != want {

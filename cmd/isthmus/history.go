@@ -77,7 +77,7 @@ func (s *session) object(ctx context.Context, args []string, namespace string) (
 
 func (h *historyFlags) ofAll(ctx context.Context, s *session, o output) error {
 	steps := []client.ConfigStep{}
-	for step, err := range s.History(ctx) {
+	for step, err := range s.History(ctx, nil) {
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (h *historyFlags) ofAll(ctx context.Context, s *session, o output) error {
 	}
 	t := table{to: s.io.out, heads: []string{"REVISION", "TIME", "AUTHOR", "MANAGER", "CHANGES", "MESSAGE"}}
 	for _, step := range steps {
-		t.add(step.Revision, step.Time.Format(time.RFC3339), orDash(step.Author), orDash(orEmpty(step.Manager)), changesText(step.Changes), orEmpty(step.Message))
+		t.add(step.Revision, step.CreatedAt.Format(time.RFC3339), orDash(orEmpty(step.Author)), orDash(orEmpty(step.Manager)), changesText(step.Changes), orEmpty(step.Message))
 	}
 	return t.flush()
 }
@@ -140,7 +140,7 @@ func printSteps[T any](io streams, o output, steps []T) error {
 func printStepTable(io streams, steps []client.ObjectStep) error {
 	t := table{to: io.out, heads: []string{"REVISION", "TIME", "ACTION", "AUTHOR", "MANAGER", "MESSAGE"}}
 	for _, step := range steps {
-		t.add(step.Revision, orDash(moment(step.Time)), didStep(step), orDash(step.Author), orDash(orEmpty(step.Manager)), orEmpty(step.Message))
+		t.add(step.Revision, orDash(moment(step.CreatedAt)), didStep(step), orDash(orEmpty(step.Author)), orDash(orEmpty(step.Manager)), orEmpty(step.Message))
 	}
 	return t.flush()
 }
@@ -156,14 +156,14 @@ func (s *session) steps(ctx context.Context, of client.Ref, limit int) (client.O
 		return *answer.ConfigObject.History, nil
 	}
 	var steps []client.ObjectStep
-	for step, err := range s.History(ctx) {
+	for step, err := range s.History(ctx, &client.HistoryFilter{Group: &of.Group, Kind: &of.Kind, Namespace: &of.Namespace, Name: &of.Name}) {
 		if err != nil {
 			return client.ObjectSteps{}, err
 		}
 		for _, c := range step.Changes {
 			if refName(c.Object) == refName(of) {
 				steps = append(steps, client.ObjectStep{
-					Revision: step.Revision, Author: step.Author, Time: &step.Time, Message: step.Message, Action: &c.Action, Manager: step.Manager,
+					Revision: step.Revision, Author: step.Author, CreatedAt: &step.CreatedAt, Message: step.Message, Action: &c.Action, Manager: step.Manager,
 				})
 			}
 		}

@@ -46,12 +46,12 @@ func (s *session) proxyByName(ctx context.Context, t target, n named) (client.Pr
 		return *answer.Proxy, nil
 	}
 	found := map[string]client.ProxySummary{}
-	for one, err := range s.Proxies(ctx) {
+	for one, err := range s.Proxies(ctx, nil) {
 		if err != nil {
 			return client.ProxySummary{}, err
 		}
 		if isNamed(one, n.name) {
-			found[one.ClusterID+"/"+one.NodeID] = one
+			found[proxyKey(one)] = one
 		}
 	}
 	names := slices.Sorted(maps.Keys(found))
@@ -65,11 +65,11 @@ func (s *session) proxyByName(ctx context.Context, t target, n named) (client.Pr
 }
 
 func isNamed(proxy client.ProxySummary, name string) bool {
-	if proxy.NodeID == name || proxy.ClusterID+"/"+proxy.NodeID == name {
+	if proxy.NodeID == name || proxyKey(proxy) == name {
 		return true
 	}
 	parts := strings.Split(proxy.NodeID, "~")
-	return len(parts) > 2 && (parts[2] == name || proxy.ClusterID+"/"+parts[2] == name)
+	return len(parts) > 2 && (parts[2] == name || orEmpty(proxy.ClusterID)+"/"+parts[2] == name)
 }
 
 func orNotFound(err error, t target, n named) error {

@@ -31,7 +31,7 @@ func (s *session) hubItems(ctx context.Context, hub string, which selection) ite
 	case hubNetworks:
 		return items(s.Networks(ctx), networkItem)
 	}
-	return items(s.Proxies(ctx), proxyItem)
+	return items(s.Proxies(ctx, nil), proxyItem)
 }
 
 func items[T any](from iter.Seq2[T, error], show func(T) (item, error)) iter.Seq2[item, error] {
@@ -79,8 +79,8 @@ func clusterItem(of client.ClusterSummary) (item, error) {
 	return item{
 		key: of.ClusterID, id: "cluster/" + of.ClusterID, value: value,
 		cells: []string{
-			"", of.ClusterID, string(of.Provider), of.Network, string(of.Status.Phase), fmt.Sprint(of.Services.TotalCount), fmt.Sprint(of.Endpoints.TotalCount),
-			age(of.Status.LastEvent), fmt.Sprint(of.Precedence), fmt.Sprint(of.Problems.TotalCount), orDash(orEmpty(of.Status.Message)),
+			"", of.ClusterID, string(of.Provider), of.NetworkID, string(of.Status.Phase), fmt.Sprint(of.Services.TotalCount), fmt.Sprint(of.Endpoints.TotalCount),
+			age(of.Status.LastEventAt), fmt.Sprint(of.Precedence), fmt.Sprint(of.Problems.TotalCount), orDash(orEmpty(of.Status.Message)),
 		},
 	}, err
 }
@@ -108,7 +108,7 @@ func mainTypes() []string {
 
 func proxyItem(of client.ProxySummary) (item, error) {
 	value, err := shownAs("Proxy", of)
-	cells := []string{"", of.NodeID, string(of.Type), of.ClusterID, of.Network, syncOf(of.Sync), age(&of.ConnectedAt)}
+	cells := []string{"", of.NodeID, string(of.Type), orEmpty(of.ClusterID), of.NetworkID, syncOf(of.Sync), age(&of.ConnectedAt)}
 	for _, typ := range mainTypes() {
 		state := "-"
 		for _, s := range of.Sync {
@@ -122,7 +122,7 @@ func proxyItem(of client.ProxySummary) (item, error) {
 }
 
 // proxyKey tells a proxy from those of other clusters with the same node ID.
-func proxyKey(of client.ProxySummary) string { return of.ClusterID + "/" + of.NodeID }
+func proxyKey(of client.ProxySummary) string { return orEmpty(of.ClusterID) + "/" + of.NodeID }
 
 func typeName(url string) string { return url[strings.LastIndexAny(url, "./")+1:] }
 

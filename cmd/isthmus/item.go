@@ -41,7 +41,7 @@ func objectItem(o client.ObjectSummary) (item, error) {
 	for _, c := range columnsOf(o.Group, o.Kind) {
 		cells = append(cells, cellOf(value, c.path))
 	}
-	cells = append(cells, o.Revision, age(o.Created), progressOf(o.Status.Acked, o.Status.Rejected, o.Status.Pending))
+	cells = append(cells, o.Revision, age(o.CreatedAt), progressOf(o.Status.Acked, o.Status.Rejected, o.Status.Pending))
 	name := refName(client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
 	return item{
 		key: name, id: name,

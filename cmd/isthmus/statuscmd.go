@@ -116,7 +116,7 @@ func (s *session) addNetworks(ctx context.Context, of *hubStatus) error {
 }
 
 func (s *session) addProxies(ctx context.Context, of *hubStatus) error {
-	for p, err := range s.Proxies(ctx) {
+	for p, err := range s.Proxies(ctx, nil) {
 		if err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func (w *waitFlags) refs(ctx context.Context, s *session, args []string) ([]clie
 // ofRevision are the objects that a revision left.
 func (w *waitFlags) ofRevision(ctx context.Context, s *session) ([]client.Ref, error) {
 	wanted, _ := strconv.ParseInt(w.revision, 10, 64) // checked before
-	for step, err := range s.History(ctx) {
+	for step, err := range s.History(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}

@@ -51,7 +51,7 @@ query Proxies {
 	`# What was done to the configuration.
 query History {
   history(first: 10) {
-    nodes { revision time author message changes { action object { kind namespace name } } }
+    nodes { revision createdAt author message changes { action object { kind namespace name } } }
   }
 }
 `,

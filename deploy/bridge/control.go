@@ -49,7 +49,7 @@ spec:
 		return
 	}
 	err := w.Hub.change("attachCluster", "AttachClusterInput", map[string]any{
-		"clusterID": s.Cluster, "network": s.Network, "kubernetes": map[string]any{"kubeconfig": s.Credentials()},
+		"clusterID": s.Cluster, "networkID": s.Network, "kubernetes": map[string]any{"kubeconfig": s.Credentials()},
 	})
 	if err != nil {
 		t.Fatalf("attaching %s: %v", s.Cluster, err)

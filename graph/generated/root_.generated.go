@@ -23,16 +23,29 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
 	Cluster() ClusterResolver
+	ClusterCount() ClusterCountResolver
+	ClusterIdentity() ClusterIdentityResolver
+	ClusterPortName() ClusterPortNameResolver
+	ClusterVIPs() ClusterVIPsResolver
 	ConfigObject() ConfigObjectResolver
 	ConfigObjectStatus() ConfigObjectStatusResolver
+	Endpoint() EndpointResolver
+	GatewayHealth() GatewayHealthResolver
+	Hub() HubResolver
 	Mutation() MutationResolver
+	Network() NetworkResolver
+	NetworkCount() NetworkCountResolver
+	NetworkGateway() NetworkGatewayResolver
 	ObjectRef() ObjectRefResolver
+	Overview() OverviewResolver
 	Proxy() ProxyResolver
 	ProxyConfig() ProxyConfigResolver
 	ProxyResource() ProxyResourceResolver
+	ProxyRollout() ProxyRolloutResolver
 	Query() QueryResolver
 	Rollout() RolloutResolver
 	Service() ServiceResolver
+	Shard() ShardResolver
 	Subscription() SubscriptionResolver
 }
 
@@ -67,14 +80,15 @@ type ComplexityRoot struct {
 	}
 
 	Change struct {
-		Clusters      func(childComplexity int) int
-		ConfigObjects func(childComplexity int) int
-		Cursor        func(childComplexity int) int
-		Networks      func(childComplexity int) int
-		Proxies       func(childComplexity int) int
-		Resync        func(childComplexity int) int
-		Services      func(childComplexity int) int
-		Version       func(childComplexity int) int
+		At              func(childComplexity int) int
+		Clusters        func(childComplexity int) int
+		ConfigObjects   func(childComplexity int) int
+		Cursor          func(childComplexity int) int
+		Networks        func(childComplexity int) int
+		Proxies         func(childComplexity int) int
+		Resync          func(childComplexity int) int
+		Services        func(childComplexity int) int
+		SnapshotVersion func(childComplexity int) int
 	}
 
 	Cluster struct {
@@ -84,6 +98,7 @@ type ComplexityRoot struct {
 		ID         func(childComplexity int) int
 		Identity   func(childComplexity int) int
 		Network    func(childComplexity int) int
+		NetworkID  func(childComplexity int) int
 		Precedence func(childComplexity int) int
 		Problems   func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Provider   func(childComplexity int) int
@@ -103,26 +118,39 @@ type ComplexityRoot struct {
 		TotalCount func(childComplexity int) int
 	}
 
+	ClusterCount struct {
+		Cluster   func(childComplexity int) int
+		ClusterID func(childComplexity int) int
+		Count     func(childComplexity int) int
+	}
+
 	ClusterEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
 	}
 
 	ClusterIdentity struct {
-		Network func(childComplexity int) int
-		UID     func(childComplexity int) int
+		Network   func(childComplexity int) int
+		NetworkID func(childComplexity int) int
+		UID       func(childComplexity int) int
+	}
+
+	ClusterOverview struct {
+		ByPhase func(childComplexity int) int
+		Total   func(childComplexity int) int
 	}
 
 	ClusterPortName struct {
+		Cluster   func(childComplexity int) int
 		ClusterID func(childComplexity int) int
 		Name      func(childComplexity int) int
 	}
 
 	ClusterStatus struct {
-		LastEvent        func(childComplexity int) int
-		LastKnownGood    func(childComplexity int) int
+		LastEventAt      func(childComplexity int) int
 		LastKnownGoodAge func(childComplexity int) int
-		LastSync         func(childComplexity int) int
+		LastKnownGoodAt  func(childComplexity int) int
+		LastSyncAt       func(childComplexity int) int
 		Message          func(childComplexity int) int
 		Phase            func(childComplexity int) int
 		Since            func(childComplexity int) int
@@ -139,6 +167,7 @@ type ComplexityRoot struct {
 
 	ClusterVIPs struct {
 		Addresses func(childComplexity int) int
+		Cluster   func(childComplexity int) int
 		ClusterID func(childComplexity int) int
 	}
 
@@ -160,8 +189,8 @@ type ComplexityRoot struct {
 
 	ConfigObject struct {
 		APIVersion func(childComplexity int) int
-		Created    func(childComplexity int) int
-		Expires    func(childComplexity int) int
+		CreatedAt  func(childComplexity int) int
+		ExpiresAt  func(childComplexity int) int
 		Group      func(childComplexity int) int
 		Hidden     func(childComplexity int) int
 		History    func(childComplexity int, first *int, after *string, last *int, before *string) int
@@ -196,6 +225,12 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	ConfigObjectOverview struct {
+		Rejected     func(childComplexity int) int
+		Total        func(childComplexity int) int
+		WithFindings func(childComplexity int) int
+	}
+
 	ConfigObjectStatus struct {
 		Acked       func(childComplexity int) int
 		Delivered   func(childComplexity int) int
@@ -207,13 +242,14 @@ type ComplexityRoot struct {
 	}
 
 	ConfigRevision struct {
-		Author   func(childComplexity int) int
-		Changes  func(childComplexity int) int
-		Manager  func(childComplexity int) int
-		Message  func(childComplexity int) int
-		Revision func(childComplexity int) int
-		Ticket   func(childComplexity int) int
-		Time     func(childComplexity int) int
+		Author    func(childComplexity int) int
+		Changes   func(childComplexity int) int
+		CreatedAt func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Manager   func(childComplexity int) int
+		Message   func(childComplexity int) int
+		Revision  func(childComplexity int) int
+		Ticket    func(childComplexity int) int
 	}
 
 	ConfigRevisionConnection struct {
@@ -264,13 +300,18 @@ type ComplexityRoot struct {
 
 	Endpoint struct {
 		Address        func(childComplexity int) int
+		Cluster        func(childComplexity int) int
 		ClusterID      func(childComplexity int) int
+		Gateways       func(childComplexity int) int
 		Health         func(childComplexity int) int
+		ID             func(childComplexity int) int
 		Labels         func(childComplexity int) int
 		Locality       func(childComplexity int) int
 		Network        func(childComplexity int) int
+		NetworkID      func(childComplexity int) int
 		Ports          func(childComplexity int) int
 		Provider       func(childComplexity int) int
+		Service        func(childComplexity int) int
 		ServiceAccount func(childComplexity int) int
 		Weight         func(childComplexity int) int
 		Workload       func(childComplexity int) int
@@ -297,15 +338,21 @@ type ComplexityRoot struct {
 		Via      func(childComplexity int) int
 	}
 
+	EndpointOverview struct {
+		ByHealth  func(childComplexity int) int
+		ByNetwork func(childComplexity int) int
+		Total     func(childComplexity int) int
+	}
+
 	EndpointPort struct {
 		Name   func(childComplexity int) int
 		Number func(childComplexity int) int
 	}
 
 	Explanation struct {
-		Endpoints func(childComplexity int) int
-		Findings  func(childComplexity int) int
-		Version   func(childComplexity int) int
+		Endpoints       func(childComplexity int) int
+		Findings        func(childComplexity int) int
+		SnapshotVersion func(childComplexity int) int
 	}
 
 	Finding struct {
@@ -318,10 +365,21 @@ type ComplexityRoot struct {
 	}
 
 	GatewayHealth struct {
-		Observer  func(childComplexity int) int
-		Reachable func(childComplexity int) int
-		Since     func(childComplexity int) int
-		Standing  func(childComplexity int) int
+		Observer        func(childComplexity int) int
+		ObserverNetwork func(childComplexity int) int
+		Reachable       func(childComplexity int) int
+		Since           func(childComplexity int) int
+		Standing        func(childComplexity int) int
+	}
+
+	GatewayOverview struct {
+		Total       func(childComplexity int) int
+		Unreachable func(childComplexity int) int
+	}
+
+	HealthCount struct {
+		Count  func(childComplexity int) int
+		Health func(childComplexity int) int
 	}
 
 	HiddenObject struct {
@@ -330,6 +388,7 @@ type ComplexityRoot struct {
 	}
 
 	Hub struct {
+		Cluster         func(childComplexity int) int
 		ClusterID       func(childComplexity int) int
 		Revision        func(childComplexity int) int
 		SnapshotVersion func(childComplexity int) int
@@ -364,8 +423,10 @@ type ComplexityRoot struct {
 	Network struct {
 		Cidrs           func(childComplexity int) int
 		ClusterIDs      func(childComplexity int) int
+		Clusters        func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Gated           func(childComplexity int) int
 		Gateways        func(childComplexity int) int
+		ID              func(childComplexity int) int
 		NetworkID       func(childComplexity int) int
 		RefusedGateways func(childComplexity int) int
 	}
@@ -375,11 +436,20 @@ type ComplexityRoot struct {
 		Network func(childComplexity int) int
 	}
 
+	NetworkCount struct {
+		Count     func(childComplexity int) int
+		Network   func(childComplexity int) int
+		NetworkID func(childComplexity int) int
+	}
+
 	NetworkGateway struct {
-		Address  func(childComplexity int) int
-		From     func(childComplexity int) int
-		Health   func(childComplexity int) int
-		Locality func(childComplexity int) int
+		Address        func(childComplexity int) int
+		FromNetworkIDs func(childComplexity int) int
+		Health         func(childComplexity int) int
+		ID             func(childComplexity int) int
+		Locality       func(childComplexity int) int
+		Network        func(childComplexity int) int
+		NetworkID      func(childComplexity int) int
 	}
 
 	NotHonoured struct {
@@ -397,12 +467,12 @@ type ComplexityRoot struct {
 	}
 
 	ObjectRevision struct {
-		Action   func(childComplexity int) int
-		Author   func(childComplexity int) int
-		Manager  func(childComplexity int) int
-		Message  func(childComplexity int) int
-		Revision func(childComplexity int) int
-		Time     func(childComplexity int) int
+		Action    func(childComplexity int) int
+		Author    func(childComplexity int) int
+		CreatedAt func(childComplexity int) int
+		Manager   func(childComplexity int) int
+		Message   func(childComplexity int) int
+		Revision  func(childComplexity int) int
 	}
 
 	ObjectRevisionConnection struct {
@@ -418,11 +488,26 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	Overview struct {
+		Clusters        func(childComplexity int) int
+		ConfigObjects   func(childComplexity int) int
+		Endpoints       func(childComplexity int) int
+		Gateways        func(childComplexity int) int
+		Proxies         func(childComplexity int) int
+		Services        func(childComplexity int) int
+		SnapshotVersion func(childComplexity int) int
+	}
+
 	PageInfo struct {
 		EndCursor       func(childComplexity int) int
 		HasNextPage     func(childComplexity int) int
 		HasPreviousPage func(childComplexity int) int
 		StartCursor     func(childComplexity int) int
+	}
+
+	PhaseCount struct {
+		Count func(childComplexity int) int
+		Phase func(childComplexity int) int
 	}
 
 	Preview struct {
@@ -458,6 +543,7 @@ type ComplexityRoot struct {
 
 	Proxy struct {
 		Addresses     func(childComplexity int) int
+		Cluster       func(childComplexity int) int
 		ClusterID     func(childComplexity int) int
 		Config        func(childComplexity int, types []string) int
 		ConnectedAt   func(childComplexity int) int
@@ -469,9 +555,12 @@ type ComplexityRoot struct {
 		Locality      func(childComplexity int) int
 		Namespace     func(childComplexity int) int
 		Network       func(childComplexity int) int
+		NetworkID     func(childComplexity int) int
 		NodeID        func(childComplexity int) int
 		RouterMode    func(childComplexity int) int
+		Services      func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
 		Sync          func(childComplexity int) int
+		SyncState     func(childComplexity int) int
 		Type          func(childComplexity int) int
 		UserAgent     func(childComplexity int) int
 	}
@@ -498,6 +587,12 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	ProxyOverview struct {
+		ByCluster func(childComplexity int) int
+		ByState   func(childComplexity int) int
+		Total     func(childComplexity int) int
+	}
+
 	ProxyResource struct {
 		Acked        func(childComplexity int) int
 		Causes       func(childComplexity int) int
@@ -520,9 +615,11 @@ type ComplexityRoot struct {
 	}
 
 	ProxyRollout struct {
+		Cluster   func(childComplexity int) int
 		ClusterID func(childComplexity int) int
 		Error     func(childComplexity int) int
 		NodeID    func(childComplexity int) int
+		Proxy     func(childComplexity int) int
 		State     func(childComplexity int) int
 	}
 
@@ -555,16 +652,18 @@ type ComplexityRoot struct {
 		ConfigObjects        func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) int
 		ConfigSources        func(childComplexity int) int
 		Explain              func(childComplexity int, proxy string, hostname string, port int, minRevision *string) int
-		History              func(childComplexity int, first *int, after *string, last *int, before *string, minRevision *string) int
+		History              func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, minRevision *string) int
 		Hub                  func(childComplexity int) int
 		Kinds                func(childComplexity int) int
-		Network              func(childComplexity int, id string) int
+		Network              func(childComplexity int, networkID string) int
 		Networks             func(childComplexity int) int
 		Node                 func(childComplexity int, id string) int
-		Proxies              func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Nodes                func(childComplexity int, ids []string) int
+		Overview             func(childComplexity int) int
+		Proxies              func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ProxyFilter, orderBy *model.ProxyOrder) int
 		Proxy                func(childComplexity int, nodeID string) int
 		Service              func(childComplexity int, hostname string, namespace *string, minRevision *string) int
-		Services             func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, minRevision *string) int
+		Services             func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, orderBy *model.ServiceOrder, minRevision *string) int
 	}
 
 	RefusedGateway struct {
@@ -626,7 +725,8 @@ type ComplexityRoot struct {
 		Aliases         func(childComplexity int) int
 		ClusterVIPs     func(childComplexity int) int
 		Conflicts       func(childComplexity int) int
-		Created         func(childComplexity int) int
+		ContentHash     func(childComplexity int) int
+		CreatedAt       func(childComplexity int) int
 		Endpoints       func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) int
 		ExportTo        func(childComplexity int) int
 		Hostname        func(childComplexity int) int
@@ -637,7 +737,6 @@ type ComplexityRoot struct {
 		Resolution      func(childComplexity int) int
 		ServiceAccounts func(childComplexity int) int
 		Shards          func(childComplexity int) int
-		Version         func(childComplexity int) int
 	}
 
 	ServiceChange struct {
@@ -657,6 +756,12 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	ServiceOverview struct {
+		Total            func(childComplexity int) int
+		WithConflicts    func(childComplexity int) int
+		WithoutEndpoints func(childComplexity int) int
+	}
+
 	ServicePort struct {
 		ClusterIDs func(childComplexity int) int
 		Name       func(childComplexity int) int
@@ -666,8 +771,9 @@ type ComplexityRoot struct {
 	}
 
 	Shard struct {
+		Cluster       func(childComplexity int) int
 		ClusterID     func(childComplexity int) int
-		Created       func(childComplexity int) int
+		CreatedAt     func(childComplexity int) int
 		EndpointCount func(childComplexity int) int
 		Labels        func(childComplexity int) int
 		MeshExternal  func(childComplexity int) int
@@ -687,6 +793,11 @@ type ComplexityRoot struct {
 
 	Subscription struct {
 		Changes func(childComplexity int, after *string, filter *model.ChangeFilter) int
+	}
+
+	SyncStateCount struct {
+		Count func(childComplexity int) int
+		State func(childComplexity int) int
 	}
 
 	TrustBundle struct {
@@ -715,8 +826,8 @@ type ComplexityRoot struct {
 	}
 
 	WorkloadRegistration struct {
-		Expires func(childComplexity int) int
-		Object  func(childComplexity int) int
+		ExpiresAt func(childComplexity int) int
+		Object    func(childComplexity int) int
 	}
 }
 
@@ -839,6 +950,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CertificateAuthority.TrustDomain(childComplexity), true
 
+	case "Change.at":
+		if e.ComplexityRoot.Change.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.At(childComplexity), true
 	case "Change.clusters":
 		if e.ComplexityRoot.Change.Clusters == nil {
 			break
@@ -881,12 +998,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Change.Services(childComplexity), true
-	case "Change.version":
-		if e.ComplexityRoot.Change.Version == nil {
+	case "Change.snapshotVersion":
+		if e.ComplexityRoot.Change.SnapshotVersion == nil {
 			break
 		}
 
-		return e.ComplexityRoot.Change.Version(childComplexity), true
+		return e.ComplexityRoot.Change.SnapshotVersion(childComplexity), true
 
 	case "Cluster.aliases":
 		if e.ComplexityRoot.Cluster.Aliases == nil {
@@ -929,6 +1046,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Cluster.Network(childComplexity), true
+	case "Cluster.networkID":
+		if e.ComplexityRoot.Cluster.NetworkID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Cluster.NetworkID(childComplexity), true
 	case "Cluster.precedence":
 		if e.ComplexityRoot.Cluster.Precedence == nil {
 			break
@@ -1008,6 +1131,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ClusterConnection.TotalCount(childComplexity), true
 
+	case "ClusterCount.cluster":
+		if e.ComplexityRoot.ClusterCount.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterCount.Cluster(childComplexity), true
+	case "ClusterCount.clusterID":
+		if e.ComplexityRoot.ClusterCount.ClusterID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterCount.ClusterID(childComplexity), true
+	case "ClusterCount.count":
+		if e.ComplexityRoot.ClusterCount.Count == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterCount.Count(childComplexity), true
+
 	case "ClusterEdge.cursor":
 		if e.ComplexityRoot.ClusterEdge.Cursor == nil {
 			break
@@ -1027,6 +1169,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ClusterIdentity.Network(childComplexity), true
+	case "ClusterIdentity.networkID":
+		if e.ComplexityRoot.ClusterIdentity.NetworkID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterIdentity.NetworkID(childComplexity), true
 	case "ClusterIdentity.uid":
 		if e.ComplexityRoot.ClusterIdentity.UID == nil {
 			break
@@ -1034,6 +1182,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ClusterIdentity.UID(childComplexity), true
 
+	case "ClusterOverview.byPhase":
+		if e.ComplexityRoot.ClusterOverview.ByPhase == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterOverview.ByPhase(childComplexity), true
+	case "ClusterOverview.total":
+		if e.ComplexityRoot.ClusterOverview.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterOverview.Total(childComplexity), true
+
+	case "ClusterPortName.cluster":
+		if e.ComplexityRoot.ClusterPortName.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterPortName.Cluster(childComplexity), true
 	case "ClusterPortName.clusterID":
 		if e.ComplexityRoot.ClusterPortName.ClusterID == nil {
 			break
@@ -1047,30 +1214,30 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ClusterPortName.Name(childComplexity), true
 
-	case "ClusterStatus.lastEvent":
-		if e.ComplexityRoot.ClusterStatus.LastEvent == nil {
+	case "ClusterStatus.lastEventAt":
+		if e.ComplexityRoot.ClusterStatus.LastEventAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.ClusterStatus.LastEvent(childComplexity), true
-	case "ClusterStatus.lastKnownGood":
-		if e.ComplexityRoot.ClusterStatus.LastKnownGood == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ClusterStatus.LastKnownGood(childComplexity), true
+		return e.ComplexityRoot.ClusterStatus.LastEventAt(childComplexity), true
 	case "ClusterStatus.lastKnownGoodAge":
 		if e.ComplexityRoot.ClusterStatus.LastKnownGoodAge == nil {
 			break
 		}
 
 		return e.ComplexityRoot.ClusterStatus.LastKnownGoodAge(childComplexity), true
-	case "ClusterStatus.lastSync":
-		if e.ComplexityRoot.ClusterStatus.LastSync == nil {
+	case "ClusterStatus.lastKnownGoodAt":
+		if e.ComplexityRoot.ClusterStatus.LastKnownGoodAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.ClusterStatus.LastSync(childComplexity), true
+		return e.ComplexityRoot.ClusterStatus.LastKnownGoodAt(childComplexity), true
+	case "ClusterStatus.lastSyncAt":
+		if e.ComplexityRoot.ClusterStatus.LastSyncAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterStatus.LastSyncAt(childComplexity), true
 	case "ClusterStatus.message":
 		if e.ComplexityRoot.ClusterStatus.Message == nil {
 			break
@@ -1133,6 +1300,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ClusterVIPs.Addresses(childComplexity), true
+	case "ClusterVIPs.cluster":
+		if e.ComplexityRoot.ClusterVIPs.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClusterVIPs.Cluster(childComplexity), true
 	case "ClusterVIPs.clusterID":
 		if e.ComplexityRoot.ClusterVIPs.ClusterID == nil {
 			break
@@ -1208,18 +1381,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ConfigObject.APIVersion(childComplexity), true
-	case "ConfigObject.created":
-		if e.ComplexityRoot.ConfigObject.Created == nil {
+	case "ConfigObject.createdAt":
+		if e.ComplexityRoot.ConfigObject.CreatedAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.ConfigObject.Created(childComplexity), true
-	case "ConfigObject.expires":
-		if e.ComplexityRoot.ConfigObject.Expires == nil {
+		return e.ComplexityRoot.ConfigObject.CreatedAt(childComplexity), true
+	case "ConfigObject.expiresAt":
+		if e.ComplexityRoot.ConfigObject.ExpiresAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.ConfigObject.Expires(childComplexity), true
+		return e.ComplexityRoot.ConfigObject.ExpiresAt(childComplexity), true
 	case "ConfigObject.group":
 		if e.ComplexityRoot.ConfigObject.Group == nil {
 			break
@@ -1367,6 +1540,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ConfigObjectEdge.Node(childComplexity), true
 
+	case "ConfigObjectOverview.rejected":
+		if e.ComplexityRoot.ConfigObjectOverview.Rejected == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectOverview.Rejected(childComplexity), true
+	case "ConfigObjectOverview.total":
+		if e.ComplexityRoot.ConfigObjectOverview.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectOverview.Total(childComplexity), true
+	case "ConfigObjectOverview.withFindings":
+		if e.ComplexityRoot.ConfigObjectOverview.WithFindings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectOverview.WithFindings(childComplexity), true
+
 	case "ConfigObjectStatus.acked":
 		if e.ComplexityRoot.ConfigObjectStatus.Acked == nil {
 			break
@@ -1427,6 +1619,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ConfigRevision.Changes(childComplexity), true
+	case "ConfigRevision.createdAt":
+		if e.ComplexityRoot.ConfigRevision.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevision.CreatedAt(childComplexity), true
+	case "ConfigRevision.id":
+		if e.ComplexityRoot.ConfigRevision.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigRevision.ID(childComplexity), true
 	case "ConfigRevision.manager":
 		if e.ComplexityRoot.ConfigRevision.Manager == nil {
 			break
@@ -1451,12 +1655,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ConfigRevision.Ticket(childComplexity), true
-	case "ConfigRevision.time":
-		if e.ComplexityRoot.ConfigRevision.Time == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ConfigRevision.Time(childComplexity), true
 
 	case "ConfigRevisionConnection.edges":
 		if e.ComplexityRoot.ConfigRevisionConnection.Edges == nil {
@@ -1621,18 +1819,36 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Endpoint.Address(childComplexity), true
+	case "Endpoint.cluster":
+		if e.ComplexityRoot.Endpoint.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.Cluster(childComplexity), true
 	case "Endpoint.clusterID":
 		if e.ComplexityRoot.Endpoint.ClusterID == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Endpoint.ClusterID(childComplexity), true
+	case "Endpoint.gateways":
+		if e.ComplexityRoot.Endpoint.Gateways == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.Gateways(childComplexity), true
 	case "Endpoint.health":
 		if e.ComplexityRoot.Endpoint.Health == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Endpoint.Health(childComplexity), true
+	case "Endpoint.id":
+		if e.ComplexityRoot.Endpoint.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.ID(childComplexity), true
 	case "Endpoint.labels":
 		if e.ComplexityRoot.Endpoint.Labels == nil {
 			break
@@ -1651,6 +1867,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Endpoint.Network(childComplexity), true
+	case "Endpoint.networkID":
+		if e.ComplexityRoot.Endpoint.NetworkID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.NetworkID(childComplexity), true
 	case "Endpoint.ports":
 		if e.ComplexityRoot.Endpoint.Ports == nil {
 			break
@@ -1663,6 +1885,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Endpoint.Provider(childComplexity), true
+	case "Endpoint.service":
+		if e.ComplexityRoot.Endpoint.Service == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.Service(childComplexity), true
 	case "Endpoint.serviceAccount":
 		if e.ComplexityRoot.Endpoint.ServiceAccount == nil {
 			break
@@ -1757,6 +1985,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EndpointExplanation.Via(childComplexity), true
 
+	case "EndpointOverview.byHealth":
+		if e.ComplexityRoot.EndpointOverview.ByHealth == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointOverview.ByHealth(childComplexity), true
+	case "EndpointOverview.byNetwork":
+		if e.ComplexityRoot.EndpointOverview.ByNetwork == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointOverview.ByNetwork(childComplexity), true
+	case "EndpointOverview.total":
+		if e.ComplexityRoot.EndpointOverview.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointOverview.Total(childComplexity), true
+
 	case "EndpointPort.name":
 		if e.ComplexityRoot.EndpointPort.Name == nil {
 			break
@@ -1782,12 +2029,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Explanation.Findings(childComplexity), true
-	case "Explanation.version":
-		if e.ComplexityRoot.Explanation.Version == nil {
+	case "Explanation.snapshotVersion":
+		if e.ComplexityRoot.Explanation.SnapshotVersion == nil {
 			break
 		}
 
-		return e.ComplexityRoot.Explanation.Version(childComplexity), true
+		return e.ComplexityRoot.Explanation.SnapshotVersion(childComplexity), true
 
 	case "Finding.code":
 		if e.ComplexityRoot.Finding.Code == nil {
@@ -1832,6 +2079,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.GatewayHealth.Observer(childComplexity), true
+	case "GatewayHealth.observerNetwork":
+		if e.ComplexityRoot.GatewayHealth.ObserverNetwork == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GatewayHealth.ObserverNetwork(childComplexity), true
 	case "GatewayHealth.reachable":
 		if e.ComplexityRoot.GatewayHealth.Reachable == nil {
 			break
@@ -1851,6 +2104,32 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.GatewayHealth.Standing(childComplexity), true
 
+	case "GatewayOverview.total":
+		if e.ComplexityRoot.GatewayOverview.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GatewayOverview.Total(childComplexity), true
+	case "GatewayOverview.unreachable":
+		if e.ComplexityRoot.GatewayOverview.Unreachable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GatewayOverview.Unreachable(childComplexity), true
+
+	case "HealthCount.count":
+		if e.ComplexityRoot.HealthCount.Count == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HealthCount.Count(childComplexity), true
+	case "HealthCount.health":
+		if e.ComplexityRoot.HealthCount.Health == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HealthCount.Health(childComplexity), true
+
 	case "HiddenObject.source":
 		if e.ComplexityRoot.HiddenObject.Source == nil {
 			break
@@ -1864,6 +2143,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.HiddenObject.SourceName(childComplexity), true
 
+	case "Hub.cluster":
+		if e.ComplexityRoot.Hub.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Hub.Cluster(childComplexity), true
 	case "Hub.clusterID":
 		if e.ComplexityRoot.Hub.ClusterID == nil {
 			break
@@ -2055,6 +2340,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Network.ClusterIDs(childComplexity), true
+	case "Network.clusters":
+		if e.ComplexityRoot.Network.Clusters == nil {
+			break
+		}
+
+		args, err := ec.field_Network_clusters_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Network.Clusters(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Network.gated":
 		if e.ComplexityRoot.Network.Gated == nil {
 			break
@@ -2067,6 +2363,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Network.Gateways(childComplexity), true
+	case "Network.id":
+		if e.ComplexityRoot.Network.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Network.ID(childComplexity), true
 	case "Network.networkID":
 		if e.ComplexityRoot.Network.NetworkID == nil {
 			break
@@ -2093,30 +2395,67 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NetworkChange.Network(childComplexity), true
 
+	case "NetworkCount.count":
+		if e.ComplexityRoot.NetworkCount.Count == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkCount.Count(childComplexity), true
+	case "NetworkCount.network":
+		if e.ComplexityRoot.NetworkCount.Network == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkCount.Network(childComplexity), true
+	case "NetworkCount.networkID":
+		if e.ComplexityRoot.NetworkCount.NetworkID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkCount.NetworkID(childComplexity), true
+
 	case "NetworkGateway.address":
 		if e.ComplexityRoot.NetworkGateway.Address == nil {
 			break
 		}
 
 		return e.ComplexityRoot.NetworkGateway.Address(childComplexity), true
-	case "NetworkGateway.from":
-		if e.ComplexityRoot.NetworkGateway.From == nil {
+	case "NetworkGateway.fromNetworkIDs":
+		if e.ComplexityRoot.NetworkGateway.FromNetworkIDs == nil {
 			break
 		}
 
-		return e.ComplexityRoot.NetworkGateway.From(childComplexity), true
+		return e.ComplexityRoot.NetworkGateway.FromNetworkIDs(childComplexity), true
 	case "NetworkGateway.health":
 		if e.ComplexityRoot.NetworkGateway.Health == nil {
 			break
 		}
 
 		return e.ComplexityRoot.NetworkGateway.Health(childComplexity), true
+	case "NetworkGateway.id":
+		if e.ComplexityRoot.NetworkGateway.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.ID(childComplexity), true
 	case "NetworkGateway.locality":
 		if e.ComplexityRoot.NetworkGateway.Locality == nil {
 			break
 		}
 
 		return e.ComplexityRoot.NetworkGateway.Locality(childComplexity), true
+	case "NetworkGateway.network":
+		if e.ComplexityRoot.NetworkGateway.Network == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.Network(childComplexity), true
+	case "NetworkGateway.networkID":
+		if e.ComplexityRoot.NetworkGateway.NetworkID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.NetworkID(childComplexity), true
 
 	case "NotHonoured.field":
 		if e.ComplexityRoot.NotHonoured.Field == nil {
@@ -2180,6 +2519,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ObjectRevision.Author(childComplexity), true
+	case "ObjectRevision.createdAt":
+		if e.ComplexityRoot.ObjectRevision.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRevision.CreatedAt(childComplexity), true
 	case "ObjectRevision.manager":
 		if e.ComplexityRoot.ObjectRevision.Manager == nil {
 			break
@@ -2198,12 +2543,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ObjectRevision.Revision(childComplexity), true
-	case "ObjectRevision.time":
-		if e.ComplexityRoot.ObjectRevision.Time == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevision.Time(childComplexity), true
 
 	case "ObjectRevisionConnection.compacted":
 		if e.ComplexityRoot.ObjectRevisionConnection.Compacted == nil {
@@ -2249,6 +2588,49 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ObjectRevisionEdge.Node(childComplexity), true
 
+	case "Overview.clusters":
+		if e.ComplexityRoot.Overview.Clusters == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Overview.Clusters(childComplexity), true
+	case "Overview.configObjects":
+		if e.ComplexityRoot.Overview.ConfigObjects == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Overview.ConfigObjects(childComplexity), true
+	case "Overview.endpoints":
+		if e.ComplexityRoot.Overview.Endpoints == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Overview.Endpoints(childComplexity), true
+	case "Overview.gateways":
+		if e.ComplexityRoot.Overview.Gateways == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Overview.Gateways(childComplexity), true
+	case "Overview.proxies":
+		if e.ComplexityRoot.Overview.Proxies == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Overview.Proxies(childComplexity), true
+	case "Overview.services":
+		if e.ComplexityRoot.Overview.Services == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Overview.Services(childComplexity), true
+	case "Overview.snapshotVersion":
+		if e.ComplexityRoot.Overview.SnapshotVersion == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Overview.SnapshotVersion(childComplexity), true
+
 	case "PageInfo.endCursor":
 		if e.ComplexityRoot.PageInfo.EndCursor == nil {
 			break
@@ -2273,6 +2655,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PageInfo.StartCursor(childComplexity), true
+
+	case "PhaseCount.count":
+		if e.ComplexityRoot.PhaseCount.Count == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PhaseCount.Count(childComplexity), true
+	case "PhaseCount.phase":
+		if e.ComplexityRoot.PhaseCount.Phase == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PhaseCount.Phase(childComplexity), true
 
 	case "Preview.proxies":
 		if e.ComplexityRoot.Preview.Proxies == nil {
@@ -2381,6 +2776,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Proxy.Addresses(childComplexity), true
+	case "Proxy.cluster":
+		if e.ComplexityRoot.Proxy.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proxy.Cluster(childComplexity), true
 	case "Proxy.clusterID":
 		if e.ComplexityRoot.Proxy.ClusterID == nil {
 			break
@@ -2452,6 +2853,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Proxy.Network(childComplexity), true
+	case "Proxy.networkID":
+		if e.ComplexityRoot.Proxy.NetworkID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proxy.NetworkID(childComplexity), true
 	case "Proxy.nodeID":
 		if e.ComplexityRoot.Proxy.NodeID == nil {
 			break
@@ -2464,12 +2871,29 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Proxy.RouterMode(childComplexity), true
+	case "Proxy.services":
+		if e.ComplexityRoot.Proxy.Services == nil {
+			break
+		}
+
+		args, err := ec.field_Proxy_services_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Proxy.Services(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ServiceFilter)), true
 	case "Proxy.sync":
 		if e.ComplexityRoot.Proxy.Sync == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Proxy.Sync(childComplexity), true
+	case "Proxy.syncState":
+		if e.ComplexityRoot.Proxy.SyncState == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proxy.SyncState(childComplexity), true
 	case "Proxy.type":
 		if e.ComplexityRoot.Proxy.Type == nil {
 			break
@@ -2552,6 +2976,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ProxyEdge.Node(childComplexity), true
 
+	case "ProxyOverview.byCluster":
+		if e.ComplexityRoot.ProxyOverview.ByCluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyOverview.ByCluster(childComplexity), true
+	case "ProxyOverview.byState":
+		if e.ComplexityRoot.ProxyOverview.ByState == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyOverview.ByState(childComplexity), true
+	case "ProxyOverview.total":
+		if e.ComplexityRoot.ProxyOverview.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyOverview.Total(childComplexity), true
+
 	case "ProxyResource.acked":
 		if e.ComplexityRoot.ProxyResource.Acked == nil {
 			break
@@ -2627,6 +3070,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ProxyResourceEdge.Node(childComplexity), true
 
+	case "ProxyRollout.cluster":
+		if e.ComplexityRoot.ProxyRollout.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRollout.Cluster(childComplexity), true
 	case "ProxyRollout.clusterID":
 		if e.ComplexityRoot.ProxyRollout.ClusterID == nil {
 			break
@@ -2645,6 +3094,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ProxyRollout.NodeID(childComplexity), true
+	case "ProxyRollout.proxy":
+		if e.ComplexityRoot.ProxyRollout.Proxy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProxyRollout.Proxy(childComplexity), true
 	case "ProxyRollout.state":
 		if e.ComplexityRoot.ProxyRollout.State == nil {
 			break
@@ -2804,7 +3259,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.History(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["minRevision"].(*string)), true
+		return e.ComplexityRoot.Query.History(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.HistoryFilter), args["minRevision"].(*string)), true
 	case "Query.hub":
 		if e.ComplexityRoot.Query.Hub == nil {
 			break
@@ -2828,7 +3283,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Network(childComplexity, args["id"].(string)), true
+		return e.ComplexityRoot.Query.Network(childComplexity, args["networkID"].(string)), true
 	case "Query.networks":
 		if e.ComplexityRoot.Query.Networks == nil {
 			break
@@ -2846,6 +3301,23 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Node(childComplexity, args["id"].(string)), true
+	case "Query.nodes":
+		if e.ComplexityRoot.Query.Nodes == nil {
+			break
+		}
+
+		args, err := ec.field_Query_nodes_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Nodes(childComplexity, args["ids"].([]string)), true
+	case "Query.overview":
+		if e.ComplexityRoot.Query.Overview == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.Overview(childComplexity), true
 	case "Query.proxies":
 		if e.ComplexityRoot.Query.Proxies == nil {
 			break
@@ -2856,7 +3328,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+		return e.ComplexityRoot.Query.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ProxyFilter), args["orderBy"].(*model.ProxyOrder)), true
 	case "Query.proxy":
 		if e.ComplexityRoot.Query.Proxy == nil {
 			break
@@ -2889,7 +3361,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Services(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ServiceFilter), args["minRevision"].(*string)), true
+		return e.ComplexityRoot.Query.Services(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ServiceFilter), args["orderBy"].(*model.ServiceOrder), args["minRevision"].(*string)), true
 
 	case "RefusedGateway.gateway":
 		if e.ComplexityRoot.RefusedGateway.Gateway == nil {
@@ -3091,12 +3563,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Service.Conflicts(childComplexity), true
-	case "Service.created":
-		if e.ComplexityRoot.Service.Created == nil {
+	case "Service.contentHash":
+		if e.ComplexityRoot.Service.ContentHash == nil {
 			break
 		}
 
-		return e.ComplexityRoot.Service.Created(childComplexity), true
+		return e.ComplexityRoot.Service.ContentHash(childComplexity), true
+	case "Service.createdAt":
+		if e.ComplexityRoot.Service.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Service.CreatedAt(childComplexity), true
 	case "Service.endpoints":
 		if e.ComplexityRoot.Service.Endpoints == nil {
 			break
@@ -3162,12 +3640,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Service.Shards(childComplexity), true
-	case "Service.version":
-		if e.ComplexityRoot.Service.Version == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Service.Version(childComplexity), true
 
 	case "ServiceChange.action":
 		if e.ComplexityRoot.ServiceChange.Action == nil {
@@ -3220,6 +3692,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ServiceEdge.Node(childComplexity), true
 
+	case "ServiceOverview.total":
+		if e.ComplexityRoot.ServiceOverview.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceOverview.Total(childComplexity), true
+	case "ServiceOverview.withConflicts":
+		if e.ComplexityRoot.ServiceOverview.WithConflicts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceOverview.WithConflicts(childComplexity), true
+	case "ServiceOverview.withoutEndpoints":
+		if e.ComplexityRoot.ServiceOverview.WithoutEndpoints == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceOverview.WithoutEndpoints(childComplexity), true
+
 	case "ServicePort.clusterIDs":
 		if e.ComplexityRoot.ServicePort.ClusterIDs == nil {
 			break
@@ -3251,18 +3742,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ServicePort.Protocol(childComplexity), true
 
+	case "Shard.cluster":
+		if e.ComplexityRoot.Shard.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Shard.Cluster(childComplexity), true
 	case "Shard.clusterID":
 		if e.ComplexityRoot.Shard.ClusterID == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Shard.ClusterID(childComplexity), true
-	case "Shard.created":
-		if e.ComplexityRoot.Shard.Created == nil {
+	case "Shard.createdAt":
+		if e.ComplexityRoot.Shard.CreatedAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.Shard.Created(childComplexity), true
+		return e.ComplexityRoot.Shard.CreatedAt(childComplexity), true
 	case "Shard.endpointCount":
 		if e.ComplexityRoot.Shard.EndpointCount == nil {
 			break
@@ -3348,6 +3845,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Subscription.Changes(childComplexity, args["after"].(*string), args["filter"].(*model.ChangeFilter)), true
+
+	case "SyncStateCount.count":
+		if e.ComplexityRoot.SyncStateCount.Count == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SyncStateCount.Count(childComplexity), true
+	case "SyncStateCount.state":
+		if e.ComplexityRoot.SyncStateCount.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SyncStateCount.State(childComplexity), true
 
 	case "TrustBundle.roots":
 		if e.ComplexityRoot.TrustBundle.Roots == nil {
@@ -3448,12 +3958,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.UserError.Object(childComplexity), true
 
-	case "WorkloadRegistration.expires":
-		if e.ComplexityRoot.WorkloadRegistration.Expires == nil {
+	case "WorkloadRegistration.expiresAt":
+		if e.ComplexityRoot.WorkloadRegistration.ExpiresAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.WorkloadRegistration.Expires(childComplexity), true
+		return e.ComplexityRoot.WorkloadRegistration.ExpiresAt(childComplexity), true
 	case "WorkloadRegistration.object":
 		if e.ComplexityRoot.WorkloadRegistration.Object == nil {
 			break
@@ -3480,11 +3990,14 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputDetachClusterInput,
 		ec.unmarshalInputEndpointFilter,
 		ec.unmarshalInputExpectedRevisionInput,
+		ec.unmarshalInputHistoryFilter,
 		ec.unmarshalInputKubernetesAccessInput,
 		ec.unmarshalInputLabelInput,
 		ec.unmarshalInputLocalityInput,
 		ec.unmarshalInputManifestInput,
 		ec.unmarshalInputObjectRefInput,
+		ec.unmarshalInputProxyFilter,
+		ec.unmarshalInputProxyOrder,
 		ec.unmarshalInputRegisterWorkloadInput,
 		ec.unmarshalInputReleaseWorkloadInput,
 		ec.unmarshalInputRenewWorkloadInput,
@@ -3492,6 +4005,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputRotateCertificateAuthorityInput,
 		ec.unmarshalInputRotateClusterInput,
 		ec.unmarshalInputServiceFilter,
+		ec.unmarshalInputServiceOrder,
 		ec.unmarshalInputWaitInput,
 		ec.unmarshalInputWorkloadPortInput,
 	)
@@ -3610,6 +4124,15 @@ type Query {
     id: ID!
   ): Node
 
+  "The objects with these IDs, in this order; null in the place of one that does not exist."
+  nodes(
+    "At most 500 values of the field id."
+    ids: [ID!]!
+  ): [Node]!
+
+  "Numbers that describe the whole mesh, for a start page. Answered from memory."
+  overview: Overview
+
   "The attached clusters and datacenters, sorted by ID. The default page size is 50."
   clusters(
     "The number of items from the start, 1 to 500."
@@ -3628,7 +4151,7 @@ type Query {
     clusterID: String!
   ): Cluster
 
-  "The services of the mesh, merged from all clusters, sorted by hostname and namespace. The default page size is 50."
+  "The services of the mesh, merged from all clusters. The default page size is 50."
   services(
     "The number of items from the start, 1 to 500."
     first: Int
@@ -3640,6 +4163,8 @@ type Query {
     before: String
     "Only matching services."
     filter: ServiceFilter
+    "The order of the list; the default is by hostname and namespace."
+    orderBy: ServiceOrder
     "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
     minRevision: String
   ): ServiceConnection
@@ -3663,10 +4188,10 @@ type Query {
   "The network with this ID, or null."
   network(
     "Its ID."
-    id: String!
+    networkID: String!
   ): Network
 
-  "The connected proxies, one item for each stream, sorted by node ID and connection time. The default page size is 50."
+  "The connected proxies, one item for each stream. The default page size is 50."
   proxies(
     "The number of items from the start, 1 to 500."
     first: Int
@@ -3676,6 +4201,10 @@ type Query {
     last: Int
     "Items before this cursor."
     before: String
+    "Only matching streams."
+    filter: ProxyFilter
+    "The order of the list; the default is by node ID and connection time."
+    orderBy: ProxyOrder
   ): ProxyConnection
 
   "One connected proxy, or null. If it has several streams, the latest one."
@@ -3738,6 +4267,8 @@ type Query {
     last: Int
     "Items before this cursor."
     before: String
+    "Only matching changes."
+    filter: HistoryFilter
     "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
     minRevision: String
   ): ConfigRevisionConnection
@@ -3841,6 +4372,8 @@ type Hub {
   version: String!
   "The cluster ID of the hub's own services."
   clusterID: String!
+  "The cluster of the hub's own services; null if it does not exist."
+  cluster: Cluster
   "The version of the snapshot that this answer describes. It rises with each change and starts anew with the process."
   snapshotVersion: String!
   "The revision of the configuration that this answer describes, which is the same on every hub of one store; null on a hub without configuration. You can pass it to another hub as minRevision or expectedRevision."
@@ -3857,6 +4390,132 @@ type PageInfo {
   startCursor: String
   "The cursor of the last item; null on an empty page."
   endCursor: String
+}
+
+"Numbers that describe the whole mesh."
+type Overview {
+  "The version of the snapshot that the numbers describe."
+  snapshotVersion: String!
+  "The attached clusters."
+  clusters: ClusterOverview!
+  "The connected proxies, each stream once."
+  proxies: ProxyOverview!
+  "The services."
+  services: ServiceOverview!
+  "The endpoints, once for each service."
+  endpoints: EndpointOverview!
+  "The configuration objects in use."
+  configObjects: ConfigObjectOverview!
+  "The gateways of all networks."
+  gateways: GatewayOverview!
+}
+
+"Numbers of clusters."
+type ClusterOverview {
+  "All attached clusters."
+  total: Int!
+  "The number in each phase that occurs."
+  byPhase: [PhaseCount!]!
+}
+
+"The number of clusters in a phase."
+type PhaseCount {
+  "The phase."
+  phase: ClusterPhase!
+  "The number of clusters."
+  count: Int!
+}
+
+"Numbers of streams of proxies."
+type ProxyOverview {
+  "All streams."
+  total: Int!
+  "The number in each state that occurs, as in ` + "`" + `Proxy.syncState` + "`" + `."
+  byState: [SyncStateCount!]!
+  "The number of each cluster."
+  byCluster: [ClusterCount!]!
+}
+
+"The number of streams of proxies in a state."
+type SyncStateCount {
+  "The state."
+  state: SyncState!
+  "The number of streams."
+  count: Int!
+}
+
+"The number of items of a cluster."
+type ClusterCount {
+  "The cluster; null for items of which it is unknown."
+  clusterID: String
+  "The cluster itself; null if it is not attached."
+  cluster: Cluster
+  "The number of items."
+  count: Int!
+}
+
+"Numbers of services."
+type ServiceOverview {
+  "All services."
+  total: Int!
+  "Services about which clusters disagree."
+  withConflicts: Int!
+  "Services without an endpoint in any cluster."
+  withoutEndpoints: Int!
+}
+
+"Numbers of endpoints."
+type EndpointOverview {
+  "All endpoints."
+  total: Int!
+  "The number in each state of health that occurs."
+  byHealth: [HealthCount!]!
+  "The number in each network."
+  byNetwork: [NetworkCount!]!
+}
+
+"The number of endpoints in a state of health."
+type HealthCount {
+  "The state."
+  health: Health!
+  "The number of endpoints."
+  count: Int!
+}
+
+"The number of items in a network."
+type NetworkCount {
+  "The network."
+  networkID: String!
+  "The network itself; null if it does not exist."
+  network: Network
+  "The number of items."
+  count: Int!
+}
+
+"Numbers of configuration objects."
+type ConfigObjectOverview {
+  "All objects."
+  total: Int!
+  "Objects whose resources at least one proxy rejected."
+  rejected: Int!
+  "Objects with findings."
+  withFindings: Int!
+}
+
+"Numbers of gateways."
+type GatewayOverview {
+  "All gateways, each address and port of a network once."
+  total: Int!
+  "Gateways that at least one network reports as unreachable and none as reachable."
+  unreachable: Int!
+}
+
+"The direction of an order."
+enum OrderDirection {
+  "From the lowest to the highest."
+  ASC
+  "From the highest to the lowest."
+  DESC
 }
 
 "The kind of a source of services."
@@ -3902,7 +4561,9 @@ type Cluster implements Node {
   "The kind of the source."
   provider: Provider!
   "The network of its endpoints, unless they name another one."
-  network: String!
+  networkID: String!
+  "This network itself; null if it does not exist."
+  network: Network
   "The cluster with the lower number wins if clusters disagree."
   precedence: Int!
   "Additional names of the cluster that proxies and tokens may use, sorted. Aliases that belong to another cluster are not included."
@@ -3955,7 +4616,9 @@ type ClusterIdentity {
   "The UID of the namespace kube-system, or Consul's datacenter and servers."
   uid: String!
   "The network that the cluster names itself."
-  network: String
+  networkID: String
+  "This network itself; null if it does not exist."
+  network: Network
 }
 
 "The state of the hub's connection to a cluster."
@@ -3965,13 +4628,13 @@ type ClusterStatus {
   "The start of the phase."
   since: DateTime
   "The time of the last change in the cluster."
-  lastEvent: DateTime
+  lastEventAt: DateTime
   "The last time when the hub had a complete list."
-  lastSync: DateTime
+  lastSyncAt: DateTime
   "What is wrong and what to do; null if nothing is wrong."
   message: String
   "The time of the saved state that is served; null if the hub has read the cluster since it started."
-  lastKnownGood: DateTime
+  lastKnownGoodAt: DateTime
   "The age of the saved state."
   lastKnownGoodAge: Duration
   "What the hub keeps of the cluster, and the limits; null if the hub is not reading it."
@@ -4047,15 +4710,35 @@ input ServiceFilter {
   "Services to which this cluster contributes."
   clusterID: String
   "Services with an endpoint in this network."
-  network: String
+  networkID: String
   "Services in this namespace."
   namespace: String
+  "Services with one of these hostnames, in any case."
+  hostnames: [String!]
   "Services whose hostname contains this text, in any case."
   hostnameContains: String
   "Services to which a source of this kind contributes."
   provider: Provider
   "Services with (true) or without (false) conflicts."
   hasConflicts: Boolean
+}
+
+"The order of a list of services."
+input ServiceOrder {
+  "What it is sorted by; equal items are sorted by hostname and namespace."
+  field: ServiceOrderField!
+  "The direction."
+  direction: OrderDirection = ASC
+}
+
+"What services can be sorted by."
+enum ServiceOrderField {
+  "The hostname, then the namespace."
+  HOSTNAME
+  "The number of endpoints."
+  ENDPOINTS
+  "The number of conflicts."
+  CONFLICTS
 }
 
 "A page of services."
@@ -4092,8 +4775,8 @@ type Service implements Node {
   resolution: Resolution!
   "Whether the service is outside of the mesh."
   meshExternal: Boolean!
-  "A hash of the service's content; equal content has an equal version, on every hub."
-  version: String!
+  "A hash of the service's content. It changes if and only if the content changes; equal content has an equal hash on every hub."
+  contentHash: String!
   "The virtual addresses in each cluster."
   clusterVIPs: [ClusterVIPs!]!
   "The ports, by number."
@@ -4105,7 +4788,7 @@ type Service implements Node {
   "The service accounts of its workloads."
   serviceAccounts: [String!]!
   "The creation time in the cluster that wins; null if unknown."
-  created: DateTime
+  createdAt: DateTime
   "What each source contributes, in the order of precedence."
   shards: [Shard!]!
   "The endpoints, sorted by cluster and address. The default page size is 50."
@@ -4139,6 +4822,8 @@ enum Resolution {
 type ClusterVIPs {
   "The cluster."
   clusterID: String!
+  "This cluster itself; null if it is not attached."
+  cluster: Cluster
   "Addresses or CIDR blocks."
   addresses: [String!]!
 }
@@ -4189,6 +4874,8 @@ type ServicePort {
 type ClusterPortName {
   "The cluster."
   clusterID: String!
+  "This cluster itself; null if it is not attached."
+  cluster: Cluster
   "Its name of the port."
   name: String!
 }
@@ -4207,6 +4894,8 @@ type Conflict {
 type Shard {
   "The cluster that the source stands for."
   clusterID: String!
+  "This cluster itself; null if it is not attached."
+  cluster: Cluster
   "The kind of the source."
   provider: Provider!
   "How a proxy finds an address according to this source."
@@ -4216,7 +4905,7 @@ type Shard {
   "The source's own ID of the object."
   uid: String
   "The creation time of the object in the source."
-  created: DateTime
+  createdAt: DateTime
   "The labels of the object in the source."
   labels: [Label!]!
   "The number of its endpoints."
@@ -4241,12 +4930,12 @@ input LabelInput {
 
 "A locality."
 type Locality {
-  "The region; \"\" if unknown."
-  region: String!
-  "The zone within the region; \"\" if unknown."
-  zone: String!
-  "The sub-zone; \"\" if unknown."
-  subZone: String!
+  "The region; null if unknown."
+  region: String
+  "The zone within the region; null if unknown."
+  zone: String
+  "The sub-zone; null if unknown."
+  subZone: String
 }
 
 "A locality, as input; absent and null fields match everything."
@@ -4264,7 +4953,7 @@ input EndpointFilter {
   "Endpoints of this cluster."
   clusterID: String
   "Endpoints in this network."
-  network: String
+  networkID: String
   "Endpoints in this locality."
   locality: LocalityInput
   "Endpoints with all of these labels."
@@ -4304,17 +4993,27 @@ enum Health {
 }
 
 "An address at which a service runs."
-type Endpoint {
+type Endpoint implements Node {
+  "A globally unique and opaque ID, stable as long as the address and ports are."
+  id: ID!
+  "Its service; null if it no longer exists."
+  service: Service
   "The IP address, hostname or path of the unix socket."
   address: String!
   "The ports at that address."
   ports: [EndpointPort!]!
   "The cluster that it comes from."
   clusterID: String!
+  "This cluster itself; null if it is not attached."
+  cluster: Cluster
   "The kind of its source."
   provider: Provider!
   "Its network."
-  network: String!
+  networkID: String!
+  "This network itself; null if it does not exist."
+  network: Network
+  "The gateways of its network, through which proxies of other networks reach it."
+  gateways: [NetworkGateway!]!
   "Its locality."
   locality: Locality!
   "Its share of requests relative to the others: an integer from 1 to 4294967295, which does not fit into GraphQL's Int."
@@ -4335,6 +5034,40 @@ type EndpointPort {
   name: String!
   "The number at the endpoint's address."
   number: Int!
+}
+
+"Which streams of proxies to list; absent and null fields match everything."
+input ProxyFilter {
+  "Proxies of this cluster."
+  clusterID: String
+  "Proxies in this network."
+  networkID: String
+  "Proxies of workloads in this namespace."
+  namespace: String
+  "Proxies of this type."
+  type: ProxyType
+  "Streams in this state, as in ` + "`" + `Proxy.syncState` + "`" + `."
+  syncState: SyncState
+  "Proxies whose node ID contains this text, in any case."
+  nodeIDContains: String
+}
+
+"The order of a list of streams of proxies."
+input ProxyOrder {
+  "What it is sorted by; equal items are sorted by node ID and connection time."
+  field: ProxyOrderField!
+  "The direction."
+  direction: OrderDirection = ASC
+}
+
+"What streams of proxies can be sorted by."
+enum ProxyOrderField {
+  "The node ID."
+  NODE_ID
+  "The start of the stream."
+  CONNECTED_AT
+  "The state: NOT_REQUESTED, SYNCED, PENDING, NACKED."
+  SYNC_STATE
 }
 
 "A page of proxies."
@@ -4393,12 +5126,16 @@ type Proxy implements Node {
   type: ProxyType!
   "The mode of a router."
   routerMode: RouterMode!
-  "Its cluster."
-  clusterID: String!
+  "Its cluster; null if the proxy names none."
+  clusterID: String
+  "This cluster itself; null if it is not attached."
+  cluster: Cluster
   "Its network: from the registry if it knows the workload, or from the proxy, or that of its cluster."
-  network: String!
-  "The namespace of its workload."
-  namespace: String!
+  networkID: String!
+  "This network itself; null if it does not exist."
+  network: Network
+  "The namespace of its workload; null if unknown."
+  namespace: String
   "Its locality: from the registry if it knows the workload, or from the proxy, or that of its cluster."
   locality: Locality!
   "The addresses of its workload."
@@ -4415,8 +5152,23 @@ type Proxy implements Node {
   delivery: Delivery!
   "The start of its stream."
   connectedAt: DateTime!
+  "The worst of the states in ` + "`" + `sync` + "`" + `, from bad to good: NACKED, PENDING, SYNCED, NOT_REQUESTED."
+  syncState: SyncState!
   "Its status for each resource type: clusters, endpoints, listeners and routes, and others that it requested."
   sync: [ProxySync!]!
+  "The services of its workload: those that have an endpoint at one of its addresses. The default page size is 50."
+  services(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+    "Only matching services."
+    filter: ServiceFilter
+  ): ServiceConnection!
   "What it was sent and what it accepted, for each resource type that it requested."
   config(
     "Type URLs of the resource types, as in ` + "`" + `sync` + "`" + `; null for all."
@@ -4604,7 +5356,7 @@ type ObjectRef {
 "Which endpoints of a service a proxy uses, and why."
 type Explanation {
   "The version of the snapshot that it describes."
-  version: String!
+  snapshotVersion: String!
   "Every endpoint of every cluster, including those that the proxy does not use."
   endpoints: [EndpointExplanation!]!
   "What is wrong with the service and with the configuration objects for its hostname, including fields that are not supported (NOT_HONOURED)."
@@ -4922,6 +5674,10 @@ type ProxyRollout {
   nodeID: String!
   "The cluster of the proxy, in which the node ID is unique; null if the proxy names none."
   clusterID: String
+  "This cluster itself; null if it is not attached."
+  cluster: Cluster
+  "The proxy itself, its latest stream; null if it is no longer connected."
+  proxy: Proxy
   "The state."
   state: RolloutState!
   "The shortened message of the proxy's rejection."
@@ -4985,9 +5741,9 @@ type ConfigObject implements Node {
   "Its labels, by key."
   labels: [Label!]!
   "The creation time; null if unknown."
-  created: DateTime
+  createdAt: DateTime
   "When it expires unless it is renewed; null if it does not expire."
-  expires: DateTime
+  expiresAt: DateTime
   "The name of the set that it was applied with."
   set: String
   "The kind of its source."
@@ -5084,16 +5840,34 @@ type ObjectRevisionEdge {
 type ObjectRevision {
   "The revision."
   revision: String!
-  "The author; \"\" if unknown."
-  author: String!
+  "The author; null if unknown."
+  author: String
   "The time; null if an earlier version of the hub compacted the revision."
-  time: DateTime
+  createdAt: DateTime
   "The reason."
   message: String
   "What happened to the object; null if an earlier version of the hub compacted the revision."
   action: ChangeAction
   "The field manager."
   manager: String
+}
+
+"Which changes of the configuration to list; absent and null fields match everything."
+input HistoryFilter {
+  "Changes by this author."
+  author: String
+  "Changes at this time or later, in RFC 3339 format, like 2026-11-21T10:00:00Z."
+  since: String
+  "Changes before this time, in RFC 3339 format."
+  until: String
+  "Changes of an object of this group, like networking.istio.io. Group, kind, namespace and name apply to the same object."
+  group: String
+  "Changes of an object of this kind, like VirtualService."
+  kind: String
+  "Changes of an object in this namespace."
+  namespace: String
+  "Changes of an object with this name."
+  name: String
 }
 
 "A page of revisions of the configuration."
@@ -5117,13 +5891,15 @@ type ConfigRevisionEdge {
 }
 
 "A change of the configuration."
-type ConfigRevision {
+type ConfigRevision implements Node {
+  "A globally unique, stable and opaque ID."
+  id: ID!
   "The revision."
   revision: String!
-  "The author; \"\" if unknown."
-  author: String!
+  "The author; null if unknown."
+  author: String
   "The time."
-  time: DateTime!
+  createdAt: DateTime!
   "The reason."
   message: String
   "The field manager."
@@ -5187,7 +5963,7 @@ input RegisterWorkloadInput {
   "Its labels, with which services select it."
   labels: [LabelInput!]
   "Its network; the default is the hub's."
-  network: String
+  networkID: String
   "Its locality."
   locality: LocalityInput
   "Its share of requests relative to the others."
@@ -5227,7 +6003,7 @@ type WorkloadRegistration {
   "Its WorkloadEntry."
   object: ObjectRef!
   "When it expires unless it is renewed."
-  expires: DateTime!
+  expiresAt: DateTime!
 }
 
 "The result of a registration."
@@ -5275,7 +6051,9 @@ type Change {
   "The cursor for resuming after this event, on any hub. Null until the last event of a resync."
   cursor: String
   "The version of the snapshot after the change."
-  version: String!
+  snapshotVersion: String!
+  "When the hub published the change; in a resync, the state."
+  at: DateTime!
   "Whether this event is a part of the whole state and not a change. Discard your state at the first such event."
   resync: Boolean!
   "The services that changed."
@@ -5335,7 +6113,7 @@ input AttachClusterInput {
   "Its ID: up to 63 lower-case letters, digits and dashes. It cannot change."
   clusterID: String!
   "The network of its endpoints; the default is the one that the cluster names, or default."
-  network: String
+  networkID: String
   "The cluster with the lower number wins if clusters disagree; the default is 100."
   precedence: Int
   "Additional names of the cluster that proxies and tokens may use, such as Kubernetes, Istio's default cluster ID."
@@ -5439,13 +6217,26 @@ type DetachClusterPayload {
 }
 
 "A network: addresses that can reach each other directly."
-type Network {
+type Network implements Node {
+  "A globally unique, stable and opaque ID."
+  id: ID!
   "Its ID."
   networkID: String!
   "Its address ranges."
   cidrs: [String!]!
   "The clusters whose endpoints are in it, unless the endpoints name another network."
   clusterIDs: [String!]!
+  "These clusters themselves, sorted by ID. The default page size is 50."
+  clusters(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+  ): ClusterConnection!
   "Whether it is entered through gateways, even if none has an address now. Other networks are reached directly."
   gated: Boolean!
   "Its gateways, each address and port once."
@@ -5455,13 +6246,19 @@ type Network {
 }
 
 "A gateway of a network."
-type NetworkGateway {
+type NetworkGateway implements Node {
+  "A globally unique and opaque ID, stable as long as the network has the address."
+  id: ID!
+  "The network that it belongs to."
+  networkID: String!
+  "This network itself; null if it no longer exists."
+  network: Network
   "Its address and port, like 192.0.2.1:15443."
   address: String!
   "Its locality."
   locality: Locality!
   "The networks whose proxies may enter through it; empty means all."
-  from: [String!]!
+  fromNetworkIDs: [String!]!
   "Its reachability from each network that probes it, sorted by network."
   health: [GatewayHealth!]!
 }
@@ -5470,6 +6267,8 @@ type NetworkGateway {
 type GatewayHealth {
   "The network from which it is probed."
   observer: String!
+  "This network itself; null if it does not exist."
+  observerNetwork: Network
   "Whether probes reach it."
   reachable: Boolean!
   "Since when."
@@ -5653,8 +6452,10 @@ func (ec *executionContext) childFields_Change(ctx context.Context, field graphq
 	switch field.Name {
 	case "cursor":
 		return ec.fieldContext_Change_cursor(ctx, field)
-	case "version":
-		return ec.fieldContext_Change_version(ctx, field)
+	case "snapshotVersion":
+		return ec.fieldContext_Change_snapshotVersion(ctx, field)
+	case "at":
+		return ec.fieldContext_Change_at(ctx, field)
 	case "resync":
 		return ec.fieldContext_Change_resync(ctx, field)
 	case "services":
@@ -5679,6 +6480,8 @@ func (ec *executionContext) childFields_Cluster(ctx context.Context, field graph
 		return ec.fieldContext_Cluster_clusterID(ctx, field)
 	case "provider":
 		return ec.fieldContext_Cluster_provider(ctx, field)
+	case "networkID":
+		return ec.fieldContext_Cluster_networkID(ctx, field)
 	case "network":
 		return ec.fieldContext_Cluster_network(ctx, field)
 	case "precedence":
@@ -5723,6 +6526,18 @@ func (ec *executionContext) childFields_ClusterConnection(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type ClusterConnection", field.Name)
 }
 
+func (ec *executionContext) childFields_ClusterCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "clusterID":
+		return ec.fieldContext_ClusterCount_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_ClusterCount_cluster(ctx, field)
+	case "count":
+		return ec.fieldContext_ClusterCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ClusterCount", field.Name)
+}
+
 func (ec *executionContext) childFields_ClusterEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "cursor":
@@ -5737,16 +6552,30 @@ func (ec *executionContext) childFields_ClusterIdentity(ctx context.Context, fie
 	switch field.Name {
 	case "uid":
 		return ec.fieldContext_ClusterIdentity_uid(ctx, field)
+	case "networkID":
+		return ec.fieldContext_ClusterIdentity_networkID(ctx, field)
 	case "network":
 		return ec.fieldContext_ClusterIdentity_network(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ClusterIdentity", field.Name)
 }
 
+func (ec *executionContext) childFields_ClusterOverview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "total":
+		return ec.fieldContext_ClusterOverview_total(ctx, field)
+	case "byPhase":
+		return ec.fieldContext_ClusterOverview_byPhase(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ClusterOverview", field.Name)
+}
+
 func (ec *executionContext) childFields_ClusterPortName(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "clusterID":
 		return ec.fieldContext_ClusterPortName_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_ClusterPortName_cluster(ctx, field)
 	case "name":
 		return ec.fieldContext_ClusterPortName_name(ctx, field)
 	}
@@ -5759,14 +6588,14 @@ func (ec *executionContext) childFields_ClusterStatus(ctx context.Context, field
 		return ec.fieldContext_ClusterStatus_phase(ctx, field)
 	case "since":
 		return ec.fieldContext_ClusterStatus_since(ctx, field)
-	case "lastEvent":
-		return ec.fieldContext_ClusterStatus_lastEvent(ctx, field)
-	case "lastSync":
-		return ec.fieldContext_ClusterStatus_lastSync(ctx, field)
+	case "lastEventAt":
+		return ec.fieldContext_ClusterStatus_lastEventAt(ctx, field)
+	case "lastSyncAt":
+		return ec.fieldContext_ClusterStatus_lastSyncAt(ctx, field)
 	case "message":
 		return ec.fieldContext_ClusterStatus_message(ctx, field)
-	case "lastKnownGood":
-		return ec.fieldContext_ClusterStatus_lastKnownGood(ctx, field)
+	case "lastKnownGoodAt":
+		return ec.fieldContext_ClusterStatus_lastKnownGoodAt(ctx, field)
 	case "lastKnownGoodAge":
 		return ec.fieldContext_ClusterStatus_lastKnownGoodAge(ctx, field)
 	case "usage":
@@ -5795,6 +6624,8 @@ func (ec *executionContext) childFields_ClusterVIPs(ctx context.Context, field g
 	switch field.Name {
 	case "clusterID":
 		return ec.fieldContext_ClusterVIPs_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_ClusterVIPs_cluster(ctx, field)
 	case "addresses":
 		return ec.fieldContext_ClusterVIPs_addresses(ctx, field)
 	}
@@ -5851,10 +6682,10 @@ func (ec *executionContext) childFields_ConfigObject(ctx context.Context, field 
 		return ec.fieldContext_ConfigObject_revision(ctx, field)
 	case "labels":
 		return ec.fieldContext_ConfigObject_labels(ctx, field)
-	case "created":
-		return ec.fieldContext_ConfigObject_created(ctx, field)
-	case "expires":
-		return ec.fieldContext_ConfigObject_expires(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ConfigObject_createdAt(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_ConfigObject_expiresAt(ctx, field)
 	case "set":
 		return ec.fieldContext_ConfigObject_set(ctx, field)
 	case "source":
@@ -5909,6 +6740,18 @@ func (ec *executionContext) childFields_ConfigObjectEdge(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_ConfigObjectOverview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "total":
+		return ec.fieldContext_ConfigObjectOverview_total(ctx, field)
+	case "rejected":
+		return ec.fieldContext_ConfigObjectOverview_rejected(ctx, field)
+	case "withFindings":
+		return ec.fieldContext_ConfigObjectOverview_withFindings(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectOverview", field.Name)
+}
+
 func (ec *executionContext) childFields_ConfigObjectStatus(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "delivered":
@@ -5931,12 +6774,14 @@ func (ec *executionContext) childFields_ConfigObjectStatus(ctx context.Context, 
 
 func (ec *executionContext) childFields_ConfigRevision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "id":
+		return ec.fieldContext_ConfigRevision_id(ctx, field)
 	case "revision":
 		return ec.fieldContext_ConfigRevision_revision(ctx, field)
 	case "author":
 		return ec.fieldContext_ConfigRevision_author(ctx, field)
-	case "time":
-		return ec.fieldContext_ConfigRevision_time(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ConfigRevision_createdAt(ctx, field)
 	case "message":
 		return ec.fieldContext_ConfigRevision_message(ctx, field)
 	case "manager":
@@ -6043,16 +6888,26 @@ func (ec *executionContext) childFields_DetachClusterPayload(ctx context.Context
 
 func (ec *executionContext) childFields_Endpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "id":
+		return ec.fieldContext_Endpoint_id(ctx, field)
+	case "service":
+		return ec.fieldContext_Endpoint_service(ctx, field)
 	case "address":
 		return ec.fieldContext_Endpoint_address(ctx, field)
 	case "ports":
 		return ec.fieldContext_Endpoint_ports(ctx, field)
 	case "clusterID":
 		return ec.fieldContext_Endpoint_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_Endpoint_cluster(ctx, field)
 	case "provider":
 		return ec.fieldContext_Endpoint_provider(ctx, field)
+	case "networkID":
+		return ec.fieldContext_Endpoint_networkID(ctx, field)
 	case "network":
 		return ec.fieldContext_Endpoint_network(ctx, field)
+	case "gateways":
+		return ec.fieldContext_Endpoint_gateways(ctx, field)
 	case "locality":
 		return ec.fieldContext_Endpoint_locality(ctx, field)
 	case "weight":
@@ -6111,6 +6966,18 @@ func (ec *executionContext) childFields_EndpointExplanation(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type EndpointExplanation", field.Name)
 }
 
+func (ec *executionContext) childFields_EndpointOverview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "total":
+		return ec.fieldContext_EndpointOverview_total(ctx, field)
+	case "byHealth":
+		return ec.fieldContext_EndpointOverview_byHealth(ctx, field)
+	case "byNetwork":
+		return ec.fieldContext_EndpointOverview_byNetwork(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EndpointOverview", field.Name)
+}
+
 func (ec *executionContext) childFields_EndpointPort(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -6123,8 +6990,8 @@ func (ec *executionContext) childFields_EndpointPort(ctx context.Context, field 
 
 func (ec *executionContext) childFields_Explanation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
-	case "version":
-		return ec.fieldContext_Explanation_version(ctx, field)
+	case "snapshotVersion":
+		return ec.fieldContext_Explanation_snapshotVersion(ctx, field)
 	case "endpoints":
 		return ec.fieldContext_Explanation_endpoints(ctx, field)
 	case "findings":
@@ -6155,6 +7022,8 @@ func (ec *executionContext) childFields_GatewayHealth(ctx context.Context, field
 	switch field.Name {
 	case "observer":
 		return ec.fieldContext_GatewayHealth_observer(ctx, field)
+	case "observerNetwork":
+		return ec.fieldContext_GatewayHealth_observerNetwork(ctx, field)
 	case "reachable":
 		return ec.fieldContext_GatewayHealth_reachable(ctx, field)
 	case "since":
@@ -6163,6 +7032,26 @@ func (ec *executionContext) childFields_GatewayHealth(ctx context.Context, field
 		return ec.fieldContext_GatewayHealth_standing(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type GatewayHealth", field.Name)
+}
+
+func (ec *executionContext) childFields_GatewayOverview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "total":
+		return ec.fieldContext_GatewayOverview_total(ctx, field)
+	case "unreachable":
+		return ec.fieldContext_GatewayOverview_unreachable(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GatewayOverview", field.Name)
+}
+
+func (ec *executionContext) childFields_HealthCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "health":
+		return ec.fieldContext_HealthCount_health(ctx, field)
+	case "count":
+		return ec.fieldContext_HealthCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type HealthCount", field.Name)
 }
 
 func (ec *executionContext) childFields_HiddenObject(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6181,6 +7070,8 @@ func (ec *executionContext) childFields_Hub(ctx context.Context, field graphql.C
 		return ec.fieldContext_Hub_version(ctx, field)
 	case "clusterID":
 		return ec.fieldContext_Hub_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_Hub_cluster(ctx, field)
 	case "snapshotVersion":
 		return ec.fieldContext_Hub_snapshotVersion(ctx, field)
 	case "revision":
@@ -6213,12 +7104,16 @@ func (ec *executionContext) childFields_Locality(ctx context.Context, field grap
 
 func (ec *executionContext) childFields_Network(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "id":
+		return ec.fieldContext_Network_id(ctx, field)
 	case "networkID":
 		return ec.fieldContext_Network_networkID(ctx, field)
 	case "cidrs":
 		return ec.fieldContext_Network_cidrs(ctx, field)
 	case "clusterIDs":
 		return ec.fieldContext_Network_clusterIDs(ctx, field)
+	case "clusters":
+		return ec.fieldContext_Network_clusters(ctx, field)
 	case "gated":
 		return ec.fieldContext_Network_gated(ctx, field)
 	case "gateways":
@@ -6239,14 +7134,32 @@ func (ec *executionContext) childFields_NetworkChange(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type NetworkChange", field.Name)
 }
 
+func (ec *executionContext) childFields_NetworkCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "networkID":
+		return ec.fieldContext_NetworkCount_networkID(ctx, field)
+	case "network":
+		return ec.fieldContext_NetworkCount_network(ctx, field)
+	case "count":
+		return ec.fieldContext_NetworkCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NetworkCount", field.Name)
+}
+
 func (ec *executionContext) childFields_NetworkGateway(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "id":
+		return ec.fieldContext_NetworkGateway_id(ctx, field)
+	case "networkID":
+		return ec.fieldContext_NetworkGateway_networkID(ctx, field)
+	case "network":
+		return ec.fieldContext_NetworkGateway_network(ctx, field)
 	case "address":
 		return ec.fieldContext_NetworkGateway_address(ctx, field)
 	case "locality":
 		return ec.fieldContext_NetworkGateway_locality(ctx, field)
-	case "from":
-		return ec.fieldContext_NetworkGateway_from(ctx, field)
+	case "fromNetworkIDs":
+		return ec.fieldContext_NetworkGateway_fromNetworkIDs(ctx, field)
 	case "health":
 		return ec.fieldContext_NetworkGateway_health(ctx, field)
 	}
@@ -6287,8 +7200,8 @@ func (ec *executionContext) childFields_ObjectRevision(ctx context.Context, fiel
 		return ec.fieldContext_ObjectRevision_revision(ctx, field)
 	case "author":
 		return ec.fieldContext_ObjectRevision_author(ctx, field)
-	case "time":
-		return ec.fieldContext_ObjectRevision_time(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ObjectRevision_createdAt(ctx, field)
 	case "message":
 		return ec.fieldContext_ObjectRevision_message(ctx, field)
 	case "action":
@@ -6325,6 +7238,26 @@ func (ec *executionContext) childFields_ObjectRevisionEdge(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type ObjectRevisionEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_Overview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "snapshotVersion":
+		return ec.fieldContext_Overview_snapshotVersion(ctx, field)
+	case "clusters":
+		return ec.fieldContext_Overview_clusters(ctx, field)
+	case "proxies":
+		return ec.fieldContext_Overview_proxies(ctx, field)
+	case "services":
+		return ec.fieldContext_Overview_services(ctx, field)
+	case "endpoints":
+		return ec.fieldContext_Overview_endpoints(ctx, field)
+	case "configObjects":
+		return ec.fieldContext_Overview_configObjects(ctx, field)
+	case "gateways":
+		return ec.fieldContext_Overview_gateways(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Overview", field.Name)
+}
+
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "hasNextPage":
@@ -6337,6 +7270,16 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 		return ec.fieldContext_PageInfo_endCursor(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
+}
+
+func (ec *executionContext) childFields_PhaseCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "phase":
+		return ec.fieldContext_PhaseCount_phase(ctx, field)
+	case "count":
+		return ec.fieldContext_PhaseCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PhaseCount", field.Name)
 }
 
 func (ec *executionContext) childFields_Preview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6413,6 +7356,10 @@ func (ec *executionContext) childFields_Proxy(ctx context.Context, field graphql
 		return ec.fieldContext_Proxy_routerMode(ctx, field)
 	case "clusterID":
 		return ec.fieldContext_Proxy_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_Proxy_cluster(ctx, field)
+	case "networkID":
+		return ec.fieldContext_Proxy_networkID(ctx, field)
 	case "network":
 		return ec.fieldContext_Proxy_network(ctx, field)
 	case "namespace":
@@ -6433,8 +7380,12 @@ func (ec *executionContext) childFields_Proxy(ctx context.Context, field graphql
 		return ec.fieldContext_Proxy_delivery(ctx, field)
 	case "connectedAt":
 		return ec.fieldContext_Proxy_connectedAt(ctx, field)
+	case "syncState":
+		return ec.fieldContext_Proxy_syncState(ctx, field)
 	case "sync":
 		return ec.fieldContext_Proxy_sync(ctx, field)
+	case "services":
+		return ec.fieldContext_Proxy_services(ctx, field)
 	case "config":
 		return ec.fieldContext_Proxy_config(ctx, field)
 	}
@@ -6485,6 +7436,18 @@ func (ec *executionContext) childFields_ProxyEdge(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type ProxyEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_ProxyOverview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "total":
+		return ec.fieldContext_ProxyOverview_total(ctx, field)
+	case "byState":
+		return ec.fieldContext_ProxyOverview_byState(ctx, field)
+	case "byCluster":
+		return ec.fieldContext_ProxyOverview_byCluster(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProxyOverview", field.Name)
+}
+
 func (ec *executionContext) childFields_ProxyResource(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -6533,6 +7496,10 @@ func (ec *executionContext) childFields_ProxyRollout(ctx context.Context, field 
 		return ec.fieldContext_ProxyRollout_nodeID(ctx, field)
 	case "clusterID":
 		return ec.fieldContext_ProxyRollout_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_ProxyRollout_cluster(ctx, field)
+	case "proxy":
+		return ec.fieldContext_ProxyRollout_proxy(ctx, field)
 	case "state":
 		return ec.fieldContext_ProxyRollout_state(ctx, field)
 	case "error":
@@ -6707,8 +7674,8 @@ func (ec *executionContext) childFields_Service(ctx context.Context, field graph
 		return ec.fieldContext_Service_resolution(ctx, field)
 	case "meshExternal":
 		return ec.fieldContext_Service_meshExternal(ctx, field)
-	case "version":
-		return ec.fieldContext_Service_version(ctx, field)
+	case "contentHash":
+		return ec.fieldContext_Service_contentHash(ctx, field)
 	case "clusterVIPs":
 		return ec.fieldContext_Service_clusterVIPs(ctx, field)
 	case "ports":
@@ -6719,8 +7686,8 @@ func (ec *executionContext) childFields_Service(ctx context.Context, field graph
 		return ec.fieldContext_Service_exportTo(ctx, field)
 	case "serviceAccounts":
 		return ec.fieldContext_Service_serviceAccounts(ctx, field)
-	case "created":
-		return ec.fieldContext_Service_created(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Service_createdAt(ctx, field)
 	case "shards":
 		return ec.fieldContext_Service_shards(ctx, field)
 	case "endpoints":
@@ -6763,6 +7730,18 @@ func (ec *executionContext) childFields_ServiceEdge(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type ServiceEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_ServiceOverview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "total":
+		return ec.fieldContext_ServiceOverview_total(ctx, field)
+	case "withConflicts":
+		return ec.fieldContext_ServiceOverview_withConflicts(ctx, field)
+	case "withoutEndpoints":
+		return ec.fieldContext_ServiceOverview_withoutEndpoints(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ServiceOverview", field.Name)
+}
+
 func (ec *executionContext) childFields_ServicePort(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -6783,6 +7762,8 @@ func (ec *executionContext) childFields_Shard(ctx context.Context, field graphql
 	switch field.Name {
 	case "clusterID":
 		return ec.fieldContext_Shard_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_Shard_cluster(ctx, field)
 	case "provider":
 		return ec.fieldContext_Shard_provider(ctx, field)
 	case "resolution":
@@ -6791,8 +7772,8 @@ func (ec *executionContext) childFields_Shard(ctx context.Context, field graphql
 		return ec.fieldContext_Shard_meshExternal(ctx, field)
 	case "uid":
 		return ec.fieldContext_Shard_uid(ctx, field)
-	case "created":
-		return ec.fieldContext_Shard_created(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Shard_createdAt(ctx, field)
 	case "labels":
 		return ec.fieldContext_Shard_labels(ctx, field)
 	case "endpointCount":
@@ -6817,6 +7798,16 @@ func (ec *executionContext) childFields_Signer(ctx context.Context, field graphq
 		return ec.fieldContext_Signer_expiresAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Signer", field.Name)
+}
+
+func (ec *executionContext) childFields_SyncStateCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "state":
+		return ec.fieldContext_SyncStateCount_state(ctx, field)
+	case "count":
+		return ec.fieldContext_SyncStateCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SyncStateCount", field.Name)
 }
 
 func (ec *executionContext) childFields_TrustBundle(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6873,8 +7864,8 @@ func (ec *executionContext) childFields_WorkloadRegistration(ctx context.Context
 	switch field.Name {
 	case "object":
 		return ec.fieldContext_WorkloadRegistration_object(ctx, field)
-	case "expires":
-		return ec.fieldContext_WorkloadRegistration_expires(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_WorkloadRegistration_expiresAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type WorkloadRegistration", field.Name)
 }

@@ -21,9 +21,23 @@ import (
 // region    ************************** generated!.gotpl **************************
 
 type ClusterResolver interface {
+	Network(ctx context.Context, obj *model.Cluster) (*model.Network, error)
+
 	Problems(ctx context.Context, obj *model.Cluster, first *int, after *string, last *int, before *string) (model.ProblemConnection, error)
 	Services(ctx context.Context, obj *model.Cluster, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error)
 	Endpoints(ctx context.Context, obj *model.Cluster, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error)
+}
+type ClusterCountResolver interface {
+	Cluster(ctx context.Context, obj *model.ClusterCount) (*model.Cluster, error)
+}
+type ClusterIdentityResolver interface {
+	Network(ctx context.Context, obj *model.ClusterIdentity) (*model.Network, error)
+}
+type ClusterPortNameResolver interface {
+	Cluster(ctx context.Context, obj *model.ClusterPortName) (*model.Cluster, error)
+}
+type ClusterVIPsResolver interface {
+	Cluster(ctx context.Context, obj *model.ClusterVIPs) (*model.Cluster, error)
 }
 type ConfigObjectResolver interface {
 	Status(ctx context.Context, obj *model.ConfigObject) (model.ConfigObjectStatus, error)
@@ -31,6 +45,20 @@ type ConfigObjectResolver interface {
 }
 type ConfigObjectStatusResolver interface {
 	Proxies(ctx context.Context, obj *model.ConfigObjectStatus, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error)
+}
+type EndpointResolver interface {
+	Service(ctx context.Context, obj *model.Endpoint) (*model.Service, error)
+
+	Cluster(ctx context.Context, obj *model.Endpoint) (*model.Cluster, error)
+
+	Network(ctx context.Context, obj *model.Endpoint) (*model.Network, error)
+	Gateways(ctx context.Context, obj *model.Endpoint) ([]model.NetworkGateway, error)
+}
+type GatewayHealthResolver interface {
+	ObserverNetwork(ctx context.Context, obj *model.GatewayHealth) (*model.Network, error)
+}
+type HubResolver interface {
+	Cluster(ctx context.Context, obj *model.Hub) (*model.Cluster, error)
 }
 type MutationResolver interface {
 	Apply(ctx context.Context, input model.ApplyInput) (model.ApplyPayload, error)
@@ -45,10 +73,27 @@ type MutationResolver interface {
 	ConfirmCluster(ctx context.Context, input model.ConfirmClusterInput) (model.ConfirmClusterPayload, error)
 	DetachCluster(ctx context.Context, input model.DetachClusterInput) (model.DetachClusterPayload, error)
 }
+type NetworkResolver interface {
+	Clusters(ctx context.Context, obj *model.Network, first *int, after *string, last *int, before *string) (model.ClusterConnection, error)
+}
+type NetworkCountResolver interface {
+	Network(ctx context.Context, obj *model.NetworkCount) (*model.Network, error)
+}
+type NetworkGatewayResolver interface {
+	Network(ctx context.Context, obj *model.NetworkGateway) (*model.Network, error)
+}
 type ObjectRefResolver interface {
 	Current(ctx context.Context, obj *model.ObjectRef) (*model.ConfigObject, error)
 }
+type OverviewResolver interface {
+	ConfigObjects(ctx context.Context, obj *model.Overview) (model.ConfigObjectOverview, error)
+}
 type ProxyResolver interface {
+	Cluster(ctx context.Context, obj *model.Proxy) (*model.Cluster, error)
+
+	Network(ctx context.Context, obj *model.Proxy) (*model.Network, error)
+
+	Services(ctx context.Context, obj *model.Proxy, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error)
 	Config(ctx context.Context, obj *model.Proxy, types []string) ([]model.ProxyConfig, error)
 }
 type ProxyConfigResolver interface {
@@ -59,22 +104,28 @@ type ProxyResourceResolver interface {
 	Acked(ctx context.Context, obj *model.ProxyResource) (*string, error)
 	Causes(ctx context.Context, obj *model.ProxyResource) ([]model.ObjectRef, error)
 }
+type ProxyRolloutResolver interface {
+	Cluster(ctx context.Context, obj *model.ProxyRollout) (*model.Cluster, error)
+	Proxy(ctx context.Context, obj *model.ProxyRollout) (*model.Proxy, error)
+}
 type QueryResolver interface {
 	Hub(ctx context.Context) (model.Hub, error)
 	Node(ctx context.Context, id string) (model.Node, error)
+	Nodes(ctx context.Context, ids []string) ([]model.Node, error)
+	Overview(ctx context.Context) (*model.Overview, error)
 	Clusters(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ClusterConnection, error)
 	Cluster(ctx context.Context, clusterID string) (*model.Cluster, error)
-	Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, minRevision *string) (*model.ServiceConnection, error)
+	Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, orderBy *model.ServiceOrder, minRevision *string) (*model.ServiceConnection, error)
 	Service(ctx context.Context, hostname string, namespace *string, minRevision *string) (*model.Service, error)
 	Networks(ctx context.Context) ([]model.Network, error)
 	CertificateAuthority(ctx context.Context) (model.CertificateAuthority, error)
-	Network(ctx context.Context, id string) (*model.Network, error)
-	Proxies(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ProxyConnection, error)
+	Network(ctx context.Context, networkID string) (*model.Network, error)
+	Proxies(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ProxyFilter, orderBy *model.ProxyOrder) (*model.ProxyConnection, error)
 	Proxy(ctx context.Context, nodeID string) (*model.Proxy, error)
 	Explain(ctx context.Context, proxy string, hostname string, port int, minRevision *string) (*model.Explanation, error)
 	ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) (*model.ConfigObjectConnection, error)
 	ConfigObject(ctx context.Context, group string, kind string, namespace *string, name string, at *string, minRevision *string) (*model.ConfigObject, error)
-	History(ctx context.Context, first *int, after *string, last *int, before *string, minRevision *string) (*model.ConfigRevisionConnection, error)
+	History(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, minRevision *string) (*model.ConfigRevisionConnection, error)
 	ConfigSources(ctx context.Context) ([]model.ConfigSource, error)
 	Kinds(ctx context.Context) ([]model.ConfigKind, error)
 }
@@ -83,6 +134,9 @@ type RolloutResolver interface {
 }
 type ServiceResolver interface {
 	Endpoints(ctx context.Context, obj *model.Service, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error)
+}
+type ShardResolver interface {
+	Cluster(ctx context.Context, obj *model.Shard) (*model.Cluster, error)
 }
 type SubscriptionResolver interface {
 	Changes(ctx context.Context, after *string, filter *model.ChangeFilter) (<-chan model.Change, error)
@@ -452,6 +506,44 @@ func (ec *executionContext) field_Mutation_rotateCluster_args(ctx context.Contex
 	return args, nil
 }
 
+func (ec *executionContext) field_Network_clusters_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_ProxyConfig_resources_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -509,6 +601,52 @@ func (ec *executionContext) field_Proxy_config_args(ctx context.Context, rawArgs
 		return nil, err
 	}
 	args["types"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Proxy_services_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ServiceFilter, error) {
+			return ec.unmarshalOServiceFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
 	return args, nil
 }
 
@@ -759,28 +897,36 @@ func (ec *executionContext) field_Query_history_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["before"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.HistoryFilter, error) {
+			return ec.unmarshalOHistoryFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHistoryFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["minRevision"] = arg4
+	args["minRevision"] = arg5
 	return args, nil
 }
 
 func (ec *executionContext) field_Query_network_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "id",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "networkID",
 		func(ctx context.Context, v any) (string, error) {
 			return ec.unmarshalNString2string(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["id"] = arg0
+	args["networkID"] = arg0
 	return args, nil
 }
 
@@ -795,6 +941,20 @@ func (ec *executionContext) field_Query_node_args(ctx context.Context, rawArgs m
 		return nil, err
 	}
 	args["id"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_nodes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "ids",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalNID2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["ids"] = arg0
 	return args, nil
 }
 
@@ -833,6 +993,22 @@ func (ec *executionContext) field_Query_proxies_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ProxyFilter, error) {
+			return ec.unmarshalOProxyFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (*model.ProxyOrder, error) {
+			return ec.unmarshalOProxyOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
 	return args, nil
 }
 
@@ -923,14 +1099,22 @@ func (ec *executionContext) field_Query_services_args(ctx context.Context, rawAr
 		return nil, err
 	}
 	args["filter"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (*model.ServiceOrder, error) {
+			return ec.unmarshalOServiceOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["minRevision"] = arg5
+	args["minRevision"] = arg6
 	return args, nil
 }
 
@@ -1548,16 +1732,16 @@ func (ec *executionContext) fieldContext_Change_cursor(_ context.Context, field 
 	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _Change_version(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+func (ec *executionContext) _Change_snapshotVersion(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Change_version(ctx, field)
+			return ec.fieldContext_Change_snapshotVersion(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Version, nil
+			return obj.SnapshotVersion, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -1567,8 +1751,31 @@ func (ec *executionContext) _Change_version(ctx context.Context, field graphql.C
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_Change_version(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Change_snapshotVersion(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Change_at(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Change_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Change_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
 func (ec *executionContext) _Change_resync(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
@@ -1823,16 +2030,16 @@ func (ec *executionContext) fieldContext_Cluster_provider(_ context.Context, fie
 	return graphql.NewScalarFieldContext("Cluster", field, true, false, errors.New("field of type Provider does not have child fields"))
 }
 
-func (ec *executionContext) _Cluster_network(ctx context.Context, field graphql.CollectedField, obj *model.Cluster) (ret graphql.Marshaler) {
+func (ec *executionContext) _Cluster_networkID(ctx context.Context, field graphql.CollectedField, obj *model.Cluster) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Cluster_network(ctx, field)
+			return ec.fieldContext_Cluster_networkID(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Network(), nil
+			return obj.NetworkID(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -1842,8 +2049,40 @@ func (ec *executionContext) _Cluster_network(ctx context.Context, field graphql.
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_Cluster_network(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Cluster_networkID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Cluster", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Cluster_network(ctx context.Context, field graphql.CollectedField, obj *model.Cluster) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Cluster_network(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Cluster().Network(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Network) graphql.Marshaler {
+			return ec.marshalONetwork2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetwork(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Cluster_network(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Cluster",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Network(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Cluster_precedence(ctx context.Context, field graphql.CollectedField, obj *model.Cluster) (ret graphql.Marshaler) {
@@ -2262,6 +2501,84 @@ func (ec *executionContext) fieldContext_ClusterConnection_totalCount(_ context.
 	return graphql.NewScalarFieldContext("ClusterConnection", field, true, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _ClusterCount_clusterID(ctx context.Context, field graphql.CollectedField, obj *model.ClusterCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClusterCount_clusterID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClusterID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ClusterCount_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ClusterCount", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ClusterCount_cluster(ctx context.Context, field graphql.CollectedField, obj *model.ClusterCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClusterCount_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ClusterCount().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ClusterCount_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ClusterCount",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ClusterCount_count(ctx context.Context, field graphql.CollectedField, obj *model.ClusterCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClusterCount_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ClusterCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ClusterCount", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _ClusterEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ClusterEdge) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2340,16 +2657,16 @@ func (ec *executionContext) fieldContext_ClusterIdentity_uid(_ context.Context, 
 	return graphql.NewScalarFieldContext("ClusterIdentity", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _ClusterIdentity_network(ctx context.Context, field graphql.CollectedField, obj *model.ClusterIdentity) (ret graphql.Marshaler) {
+func (ec *executionContext) _ClusterIdentity_networkID(ctx context.Context, field graphql.CollectedField, obj *model.ClusterIdentity) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ClusterIdentity_network(ctx, field)
+			return ec.fieldContext_ClusterIdentity_networkID(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Network, nil
+			return obj.NetworkID, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
@@ -2359,8 +2676,95 @@ func (ec *executionContext) _ClusterIdentity_network(ctx context.Context, field 
 		false,
 	)
 }
-func (ec *executionContext) fieldContext_ClusterIdentity_network(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ClusterIdentity_networkID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ClusterIdentity", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ClusterIdentity_network(ctx context.Context, field graphql.CollectedField, obj *model.ClusterIdentity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClusterIdentity_network(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ClusterIdentity().Network(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Network) graphql.Marshaler {
+			return ec.marshalONetwork2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetwork(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ClusterIdentity_network(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ClusterIdentity",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Network(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ClusterOverview_total(ctx context.Context, field graphql.CollectedField, obj *model.ClusterOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClusterOverview_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ClusterOverview_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ClusterOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ClusterOverview_byPhase(ctx context.Context, field graphql.CollectedField, obj *model.ClusterOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClusterOverview_byPhase(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ByPhase, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.PhaseCount) graphql.Marshaler {
+			return ec.marshalNPhaseCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPhaseCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ClusterOverview_byPhase(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ClusterOverview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PhaseCount(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ClusterPortName_clusterID(ctx context.Context, field graphql.CollectedField, obj *model.ClusterPortName) (ret graphql.Marshaler) {
@@ -2384,6 +2788,38 @@ func (ec *executionContext) _ClusterPortName_clusterID(ctx context.Context, fiel
 }
 func (ec *executionContext) fieldContext_ClusterPortName_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ClusterPortName", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ClusterPortName_cluster(ctx context.Context, field graphql.CollectedField, obj *model.ClusterPortName) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClusterPortName_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ClusterPortName().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ClusterPortName_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ClusterPortName",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ClusterPortName_name(ctx context.Context, field graphql.CollectedField, obj *model.ClusterPortName) (ret graphql.Marshaler) {
@@ -2455,16 +2891,16 @@ func (ec *executionContext) fieldContext_ClusterStatus_since(_ context.Context, 
 	return graphql.NewScalarFieldContext("ClusterStatus", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
-func (ec *executionContext) _ClusterStatus_lastEvent(ctx context.Context, field graphql.CollectedField, obj *model.ClusterStatus) (ret graphql.Marshaler) {
+func (ec *executionContext) _ClusterStatus_lastEventAt(ctx context.Context, field graphql.CollectedField, obj *model.ClusterStatus) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ClusterStatus_lastEvent(ctx, field)
+			return ec.fieldContext_ClusterStatus_lastEventAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.LastEvent, nil
+			return obj.LastEventAt, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
@@ -2474,20 +2910,20 @@ func (ec *executionContext) _ClusterStatus_lastEvent(ctx context.Context, field 
 		false,
 	)
 }
-func (ec *executionContext) fieldContext_ClusterStatus_lastEvent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ClusterStatus_lastEventAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ClusterStatus", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
-func (ec *executionContext) _ClusterStatus_lastSync(ctx context.Context, field graphql.CollectedField, obj *model.ClusterStatus) (ret graphql.Marshaler) {
+func (ec *executionContext) _ClusterStatus_lastSyncAt(ctx context.Context, field graphql.CollectedField, obj *model.ClusterStatus) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ClusterStatus_lastSync(ctx, field)
+			return ec.fieldContext_ClusterStatus_lastSyncAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.LastSync, nil
+			return obj.LastSyncAt, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
@@ -2497,7 +2933,7 @@ func (ec *executionContext) _ClusterStatus_lastSync(ctx context.Context, field g
 		false,
 	)
 }
-func (ec *executionContext) fieldContext_ClusterStatus_lastSync(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ClusterStatus_lastSyncAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ClusterStatus", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
@@ -2524,16 +2960,16 @@ func (ec *executionContext) fieldContext_ClusterStatus_message(_ context.Context
 	return graphql.NewScalarFieldContext("ClusterStatus", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _ClusterStatus_lastKnownGood(ctx context.Context, field graphql.CollectedField, obj *model.ClusterStatus) (ret graphql.Marshaler) {
+func (ec *executionContext) _ClusterStatus_lastKnownGoodAt(ctx context.Context, field graphql.CollectedField, obj *model.ClusterStatus) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ClusterStatus_lastKnownGood(ctx, field)
+			return ec.fieldContext_ClusterStatus_lastKnownGoodAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.LastKnownGood, nil
+			return obj.LastKnownGoodAt, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
@@ -2543,7 +2979,7 @@ func (ec *executionContext) _ClusterStatus_lastKnownGood(ctx context.Context, fi
 		false,
 	)
 }
-func (ec *executionContext) fieldContext_ClusterStatus_lastKnownGood(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ClusterStatus_lastKnownGoodAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ClusterStatus", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
@@ -2738,6 +3174,38 @@ func (ec *executionContext) _ClusterVIPs_clusterID(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_ClusterVIPs_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ClusterVIPs", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ClusterVIPs_cluster(ctx context.Context, field graphql.CollectedField, obj *model.ClusterVIPs) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClusterVIPs_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ClusterVIPs().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ClusterVIPs_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ClusterVIPs",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ClusterVIPs_addresses(ctx context.Context, field graphql.CollectedField, obj *model.ClusterVIPs) (ret graphql.Marshaler) {
@@ -3195,16 +3663,16 @@ func (ec *executionContext) fieldContext_ConfigObject_labels(_ context.Context, 
 	return fc, nil
 }
 
-func (ec *executionContext) _ConfigObject_created(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
+func (ec *executionContext) _ConfigObject_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ConfigObject_created(ctx, field)
+			return ec.fieldContext_ConfigObject_createdAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Created(), nil
+			return obj.CreatedAt(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
@@ -3214,20 +3682,20 @@ func (ec *executionContext) _ConfigObject_created(ctx context.Context, field gra
 		false,
 	)
 }
-func (ec *executionContext) fieldContext_ConfigObject_created(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ConfigObject_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ConfigObject", field, true, false, errors.New("field of type DateTime does not have child fields"))
 }
 
-func (ec *executionContext) _ConfigObject_expires(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
+func (ec *executionContext) _ConfigObject_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ConfigObject_expires(ctx, field)
+			return ec.fieldContext_ConfigObject_expiresAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Expires(), nil
+			return obj.ExpiresAt(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
@@ -3237,7 +3705,7 @@ func (ec *executionContext) _ConfigObject_expires(ctx context.Context, field gra
 		false,
 	)
 }
-func (ec *executionContext) fieldContext_ConfigObject_expires(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ConfigObject_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ConfigObject", field, true, false, errors.New("field of type DateTime does not have child fields"))
 }
 
@@ -3693,6 +4161,75 @@ func (ec *executionContext) fieldContext_ConfigObjectEdge_node(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _ConfigObjectOverview_total(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectOverview_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectOverview_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectOverview_rejected(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectOverview_rejected(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Rejected, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectOverview_rejected(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectOverview_withFindings(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectOverview_withFindings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WithFindings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectOverview_withFindings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _ConfigObjectStatus_delivered(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectStatus) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3893,6 +4430,29 @@ func (ec *executionContext) fieldContext_ConfigObjectStatus_findings(_ context.C
 	return fc, nil
 }
 
+func (ec *executionContext) _ConfigRevision_id(ctx context.Context, field graphql.CollectedField, obj *model.ConfigRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigRevision_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigRevision_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigRevision", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
 func (ec *executionContext) _ConfigRevision_revision(ctx context.Context, field graphql.CollectedField, obj *model.ConfigRevision) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3928,27 +4488,27 @@ func (ec *executionContext) _ConfigRevision_author(ctx context.Context, field gr
 			return obj.Author, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_ConfigRevision_author(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ConfigRevision", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _ConfigRevision_time(ctx context.Context, field graphql.CollectedField, obj *model.ConfigRevision) (ret graphql.Marshaler) {
+func (ec *executionContext) _ConfigRevision_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.ConfigRevision) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ConfigRevision_time(ctx, field)
+			return ec.fieldContext_ConfigRevision_createdAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Time, nil
+			return obj.CreatedAt, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
@@ -3958,7 +4518,7 @@ func (ec *executionContext) _ConfigRevision_time(ctx context.Context, field grap
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_ConfigRevision_time(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ConfigRevision_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ConfigRevision", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
@@ -4755,6 +5315,61 @@ func (ec *executionContext) fieldContext_DetachClusterPayload_userErrors(_ conte
 	return fc, nil
 }
 
+func (ec *executionContext) _Endpoint_id(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Endpoint_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Endpoint_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Endpoint", field, true, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _Endpoint_service(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Endpoint_service(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Endpoint().Service(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Service) graphql.Marshaler {
+			return ec.marshalOService2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐService(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Endpoint_service(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Endpoint",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Service(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Endpoint_address(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4833,6 +5448,38 @@ func (ec *executionContext) fieldContext_Endpoint_clusterID(_ context.Context, f
 	return graphql.NewScalarFieldContext("Endpoint", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _Endpoint_cluster(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Endpoint_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Endpoint().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Endpoint_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Endpoint",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Endpoint_provider(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4856,16 +5503,16 @@ func (ec *executionContext) fieldContext_Endpoint_provider(_ context.Context, fi
 	return graphql.NewScalarFieldContext("Endpoint", field, true, false, errors.New("field of type Provider does not have child fields"))
 }
 
-func (ec *executionContext) _Endpoint_network(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
+func (ec *executionContext) _Endpoint_networkID(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Endpoint_network(ctx, field)
+			return ec.fieldContext_Endpoint_networkID(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Network(), nil
+			return obj.NetworkID(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -4875,8 +5522,72 @@ func (ec *executionContext) _Endpoint_network(ctx context.Context, field graphql
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_Endpoint_network(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Endpoint_networkID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Endpoint", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Endpoint_network(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Endpoint_network(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Endpoint().Network(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Network) graphql.Marshaler {
+			return ec.marshalONetwork2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetwork(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Endpoint_network(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Endpoint",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Network(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Endpoint_gateways(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Endpoint_gateways(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Endpoint().Gateways(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.NetworkGateway) graphql.Marshaler {
+			return ec.marshalNNetworkGateway2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGatewayᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Endpoint_gateways(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Endpoint",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NetworkGateway(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Endpoint_locality(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
@@ -5365,6 +6076,93 @@ func (ec *executionContext) fieldContext_EndpointExplanation_cause(_ context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _EndpointOverview_total(ctx context.Context, field graphql.CollectedField, obj *model.EndpointOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndpointOverview_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EndpointOverview_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EndpointOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _EndpointOverview_byHealth(ctx context.Context, field graphql.CollectedField, obj *model.EndpointOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndpointOverview_byHealth(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ByHealth, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.HealthCount) graphql.Marshaler {
+			return ec.marshalNHealthCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHealthCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EndpointOverview_byHealth(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EndpointOverview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_HealthCount(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EndpointOverview_byNetwork(ctx context.Context, field graphql.CollectedField, obj *model.EndpointOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndpointOverview_byNetwork(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ByNetwork, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.NetworkCount) graphql.Marshaler {
+			return ec.marshalNNetworkCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EndpointOverview_byNetwork(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EndpointOverview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NetworkCount(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _EndpointPort_name(ctx context.Context, field graphql.CollectedField, obj *model.EndpointPort) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5411,16 +6209,16 @@ func (ec *executionContext) fieldContext_EndpointPort_number(_ context.Context, 
 	return graphql.NewScalarFieldContext("EndpointPort", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
-func (ec *executionContext) _Explanation_version(ctx context.Context, field graphql.CollectedField, obj *model.Explanation) (ret graphql.Marshaler) {
+func (ec *executionContext) _Explanation_snapshotVersion(ctx context.Context, field graphql.CollectedField, obj *model.Explanation) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Explanation_version(ctx, field)
+			return ec.fieldContext_Explanation_snapshotVersion(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Version, nil
+			return obj.SnapshotVersion, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -5430,7 +6228,7 @@ func (ec *executionContext) _Explanation_version(ctx context.Context, field grap
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_Explanation_version(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Explanation_snapshotVersion(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Explanation", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -5677,6 +6475,38 @@ func (ec *executionContext) fieldContext_GatewayHealth_observer(_ context.Contex
 	return graphql.NewScalarFieldContext("GatewayHealth", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _GatewayHealth_observerNetwork(ctx context.Context, field graphql.CollectedField, obj *model.GatewayHealth) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GatewayHealth_observerNetwork(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.GatewayHealth().ObserverNetwork(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Network) graphql.Marshaler {
+			return ec.marshalONetwork2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetwork(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_GatewayHealth_observerNetwork(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "GatewayHealth",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Network(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _GatewayHealth_reachable(ctx context.Context, field graphql.CollectedField, obj *model.GatewayHealth) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5744,6 +6574,98 @@ func (ec *executionContext) _GatewayHealth_standing(ctx context.Context, field g
 }
 func (ec *executionContext) fieldContext_GatewayHealth_standing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("GatewayHealth", field, false, false, errors.New("field of type GatewayStanding does not have child fields"))
+}
+
+func (ec *executionContext) _GatewayOverview_total(ctx context.Context, field graphql.CollectedField, obj *model.GatewayOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GatewayOverview_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_GatewayOverview_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("GatewayOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _GatewayOverview_unreachable(ctx context.Context, field graphql.CollectedField, obj *model.GatewayOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GatewayOverview_unreachable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unreachable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_GatewayOverview_unreachable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("GatewayOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _HealthCount_health(ctx context.Context, field graphql.CollectedField, obj *model.HealthCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HealthCount_health(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Health, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Health) graphql.Marshaler {
+			return ec.marshalNHealth2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHealth(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HealthCount_health(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HealthCount", field, false, false, errors.New("field of type Health does not have child fields"))
+}
+
+func (ec *executionContext) _HealthCount_count(ctx context.Context, field graphql.CollectedField, obj *model.HealthCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HealthCount_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HealthCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HealthCount", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _HiddenObject_source(ctx context.Context, field graphql.CollectedField, obj *model.HiddenObject) (ret graphql.Marshaler) {
@@ -5836,6 +6758,38 @@ func (ec *executionContext) _Hub_clusterID(ctx context.Context, field graphql.Co
 }
 func (ec *executionContext) fieldContext_Hub_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Hub", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Hub_cluster(ctx context.Context, field graphql.CollectedField, obj *model.Hub) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Hub_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Hub().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Hub_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Hub",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Hub_snapshotVersion(ctx context.Context, field graphql.CollectedField, obj *model.Hub) (ret graphql.Marshaler) {
@@ -5942,11 +6896,11 @@ func (ec *executionContext) _Locality_region(ctx context.Context, field graphql.
 			return obj.Region, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Locality_region(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -5965,11 +6919,11 @@ func (ec *executionContext) _Locality_zone(ctx context.Context, field graphql.Co
 			return obj.Zone, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Locality_zone(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -5988,11 +6942,11 @@ func (ec *executionContext) _Locality_subZone(ctx context.Context, field graphql
 			return obj.SubZone, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Locality_subZone(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -6483,6 +7437,29 @@ func (ec *executionContext) fieldContext_Mutation_detachCluster(ctx context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Network_id(ctx context.Context, field graphql.CollectedField, obj *model.Network) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Network_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Network_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Network", field, true, false, errors.New("field of type ID does not have child fields"))
+}
+
 func (ec *executionContext) _Network_networkID(ctx context.Context, field graphql.CollectedField, obj *model.Network) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6550,6 +7527,50 @@ func (ec *executionContext) _Network_clusterIDs(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_Network_clusterIDs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Network", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Network_clusters(ctx context.Context, field graphql.CollectedField, obj *model.Network) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Network_clusters(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Network().Clusters(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ClusterConnection) graphql.Marshaler {
+			return ec.marshalNClusterConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Network_clusters(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Network",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ClusterConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Network_clusters_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Network_gated(ctx context.Context, field graphql.CollectedField, obj *model.Network) (ret graphql.Marshaler) {
@@ -6694,6 +7715,162 @@ func (ec *executionContext) fieldContext_NetworkChange_network(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _NetworkCount_networkID(ctx context.Context, field graphql.CollectedField, obj *model.NetworkCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkCount_networkID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NetworkID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkCount_networkID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NetworkCount", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NetworkCount_network(ctx context.Context, field graphql.CollectedField, obj *model.NetworkCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkCount_network(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.NetworkCount().Network(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Network) graphql.Marshaler {
+			return ec.marshalONetwork2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetwork(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkCount_network(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkCount",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Network(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NetworkCount_count(ctx context.Context, field graphql.CollectedField, obj *model.NetworkCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkCount_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NetworkCount", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _NetworkGateway_id(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGateway_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGateway_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NetworkGateway", field, true, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _NetworkGateway_networkID(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGateway_networkID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NetworkID(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGateway_networkID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NetworkGateway", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NetworkGateway_network(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGateway_network(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.NetworkGateway().Network(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Network) graphql.Marshaler {
+			return ec.marshalONetwork2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetwork(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGateway_network(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkGateway",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Network(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _NetworkGateway_address(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6749,16 +7926,16 @@ func (ec *executionContext) fieldContext_NetworkGateway_locality(_ context.Conte
 	return fc, nil
 }
 
-func (ec *executionContext) _NetworkGateway_from(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
+func (ec *executionContext) _NetworkGateway_fromNetworkIDs(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_NetworkGateway_from(ctx, field)
+			return ec.fieldContext_NetworkGateway_fromNetworkIDs(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.From(), nil
+			return obj.FromNetworkIDs(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
@@ -6768,7 +7945,7 @@ func (ec *executionContext) _NetworkGateway_from(ctx context.Context, field grap
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_NetworkGateway_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_NetworkGateway_fromNetworkIDs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("NetworkGateway", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -7032,27 +8209,27 @@ func (ec *executionContext) _ObjectRevision_author(ctx context.Context, field gr
 			return obj.Author, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_ObjectRevision_author(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ObjectRevision", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _ObjectRevision_time(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevision) (ret graphql.Marshaler) {
+func (ec *executionContext) _ObjectRevision_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevision) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevision_time(ctx, field)
+			return ec.fieldContext_ObjectRevision_createdAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Time, nil
+			return obj.CreatedAt, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
@@ -7062,7 +8239,7 @@ func (ec *executionContext) _ObjectRevision_time(ctx context.Context, field grap
 		false,
 	)
 }
-func (ec *executionContext) fieldContext_ObjectRevision_time(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ObjectRevision_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ObjectRevision", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
@@ -7332,6 +8509,221 @@ func (ec *executionContext) fieldContext_ObjectRevisionEdge_node(_ context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _Overview_snapshotVersion(ctx context.Context, field graphql.CollectedField, obj *model.Overview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Overview_snapshotVersion(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SnapshotVersion, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Overview_snapshotVersion(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Overview", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Overview_clusters(ctx context.Context, field graphql.CollectedField, obj *model.Overview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Overview_clusters(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Clusters, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ClusterOverview) graphql.Marshaler {
+			return ec.marshalNClusterOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterOverview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Overview_clusters(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Overview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ClusterOverview(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Overview_proxies(ctx context.Context, field graphql.CollectedField, obj *model.Overview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Overview_proxies(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Proxies, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ProxyOverview) graphql.Marshaler {
+			return ec.marshalNProxyOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyOverview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Overview_proxies(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Overview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ProxyOverview(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Overview_services(ctx context.Context, field graphql.CollectedField, obj *model.Overview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Overview_services(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Services, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ServiceOverview) graphql.Marshaler {
+			return ec.marshalNServiceOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceOverview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Overview_services(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Overview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ServiceOverview(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Overview_endpoints(ctx context.Context, field graphql.CollectedField, obj *model.Overview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Overview_endpoints(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Endpoints, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.EndpointOverview) graphql.Marshaler {
+			return ec.marshalNEndpointOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointOverview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Overview_endpoints(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Overview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EndpointOverview(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Overview_configObjects(ctx context.Context, field graphql.CollectedField, obj *model.Overview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Overview_configObjects(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Overview().ConfigObjects(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ConfigObjectOverview) graphql.Marshaler {
+			return ec.marshalNConfigObjectOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectOverview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Overview_configObjects(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Overview",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObjectOverview(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Overview_gateways(ctx context.Context, field graphql.CollectedField, obj *model.Overview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Overview_gateways(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Gateways, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.GatewayOverview) graphql.Marshaler {
+			return ec.marshalNGatewayOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayOverview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Overview_gateways(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Overview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_GatewayOverview(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _PageInfo_hasNextPage(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7422,6 +8814,52 @@ func (ec *executionContext) _PageInfo_endCursor(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfo", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PhaseCount_phase(ctx context.Context, field graphql.CollectedField, obj *model.PhaseCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PhaseCount_phase(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Phase, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ClusterPhase) graphql.Marshaler {
+			return ec.marshalNClusterPhase2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterPhase(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PhaseCount_phase(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PhaseCount", field, false, false, errors.New("field of type ClusterPhase does not have child fields"))
+}
+
+func (ec *executionContext) _PhaseCount_count(ctx context.Context, field graphql.CollectedField, obj *model.PhaseCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PhaseCount_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PhaseCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PhaseCount", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Preview_proxies(ctx context.Context, field graphql.CollectedField, obj *model.Preview) (ret graphql.Marshaler) {
@@ -7950,6 +9388,61 @@ func (ec *executionContext) _Proxy_clusterID(ctx context.Context, field graphql.
 			return obj.ClusterID, nil
 		},
 		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Proxy_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proxy", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Proxy_cluster(ctx context.Context, field graphql.CollectedField, obj *model.Proxy) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proxy_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Proxy().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Proxy_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Proxy",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Proxy_networkID(ctx context.Context, field graphql.CollectedField, obj *model.Proxy) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proxy_networkID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NetworkID, nil
+		},
+		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
 			return ec.marshalNString2string(ctx, selections, v)
 		},
@@ -7957,7 +9450,7 @@ func (ec *executionContext) _Proxy_clusterID(ctx context.Context, field graphql.
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_Proxy_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Proxy_networkID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Proxy", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -7970,18 +9463,27 @@ func (ec *executionContext) _Proxy_network(ctx context.Context, field graphql.Co
 			return ec.fieldContext_Proxy_network(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Network, nil
+			return ec.Resolvers.Proxy().Network(ctx, obj)
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Network) graphql.Marshaler {
+			return ec.marshalONetwork2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetwork(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Proxy_network(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Proxy", field, false, false, errors.New("field of type String does not have child fields"))
+	fc = &graphql.FieldContext{
+		Object:     "Proxy",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Network(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Proxy_namespace(ctx context.Context, field graphql.CollectedField, obj *model.Proxy) (ret graphql.Marshaler) {
@@ -7996,11 +9498,11 @@ func (ec *executionContext) _Proxy_namespace(ctx context.Context, field graphql.
 			return obj.Namespace, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Proxy_namespace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -8209,6 +9711,29 @@ func (ec *executionContext) fieldContext_Proxy_connectedAt(_ context.Context, fi
 	return graphql.NewScalarFieldContext("Proxy", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
+func (ec *executionContext) _Proxy_syncState(ctx context.Context, field graphql.CollectedField, obj *model.Proxy) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proxy_syncState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SyncState, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.SyncState) graphql.Marshaler {
+			return ec.marshalNSyncState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proxy_syncState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proxy", field, false, false, errors.New("field of type SyncState does not have child fields"))
+}
+
 func (ec *executionContext) _Proxy_sync(ctx context.Context, field graphql.CollectedField, obj *model.Proxy) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8237,6 +9762,50 @@ func (ec *executionContext) fieldContext_Proxy_sync(_ context.Context, field gra
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_ProxySync(ctx, field)
 		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Proxy_services(ctx context.Context, field graphql.CollectedField, obj *model.Proxy) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proxy_services(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Proxy().Services(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ServiceFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ServiceConnection) graphql.Marshaler {
+			return ec.marshalNServiceConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proxy_services(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Proxy",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ServiceConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Proxy_services_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -8576,6 +10145,93 @@ func (ec *executionContext) fieldContext_ProxyEdge_node(_ context.Context, field
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Proxy(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ProxyOverview_total(ctx context.Context, field graphql.CollectedField, obj *model.ProxyOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProxyOverview_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProxyOverview_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProxyOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ProxyOverview_byState(ctx context.Context, field graphql.CollectedField, obj *model.ProxyOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProxyOverview_byState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ByState, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.SyncStateCount) graphql.Marshaler {
+			return ec.marshalNSyncStateCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncStateCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProxyOverview_byState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProxyOverview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SyncStateCount(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ProxyOverview_byCluster(ctx context.Context, field graphql.CollectedField, obj *model.ProxyOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProxyOverview_byCluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ByCluster, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.ClusterCount) graphql.Marshaler {
+			return ec.marshalNClusterCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProxyOverview_byCluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProxyOverview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ClusterCount(ctx, field)
 		},
 	}
 	return fc, nil
@@ -8946,6 +10602,70 @@ func (ec *executionContext) _ProxyRollout_clusterID(ctx context.Context, field g
 }
 func (ec *executionContext) fieldContext_ProxyRollout_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ProxyRollout", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ProxyRollout_cluster(ctx context.Context, field graphql.CollectedField, obj *model.ProxyRollout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProxyRollout_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ProxyRollout().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ProxyRollout_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProxyRollout",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ProxyRollout_proxy(ctx context.Context, field graphql.CollectedField, obj *model.ProxyRollout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProxyRollout_proxy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ProxyRollout().Proxy(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Proxy) graphql.Marshaler {
+			return ec.marshalOProxy2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxy(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ProxyRollout_proxy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProxyRollout",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Proxy(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ProxyRollout_state(ctx context.Context, field graphql.CollectedField, obj *model.ProxyRollout) (ret graphql.Marshaler) {
@@ -9382,6 +11102,82 @@ func (ec *executionContext) fieldContext_Query_node(ctx context.Context, field g
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_nodes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Nodes(ctx, fc.Args["ids"].([]string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.Node) graphql.Marshaler {
+			return ec.marshalNNode2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_nodes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_nodes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_overview(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_overview(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Query().Overview(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Overview) graphql.Marshaler {
+			return ec.marshalOOverview2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOverview(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_overview(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Overview(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_clusters(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9480,7 +11276,7 @@ func (ec *executionContext) _Query_services(ctx context.Context, field graphql.C
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Services(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ServiceFilter), fc.Args["minRevision"].(*string))
+			return ec.Resolvers.Query().Services(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ServiceFilter), fc.Args["orderBy"].(*model.ServiceOrder), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ServiceConnection) graphql.Marshaler {
@@ -9632,7 +11428,7 @@ func (ec *executionContext) _Query_network(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Network(ctx, fc.Args["id"].(string))
+			return ec.Resolvers.Query().Network(ctx, fc.Args["networkID"].(string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.Network) graphql.Marshaler {
@@ -9676,7 +11472,7 @@ func (ec *executionContext) _Query_proxies(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Proxies(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().Proxies(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ProxyFilter), fc.Args["orderBy"].(*model.ProxyOrder))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ProxyConnection) graphql.Marshaler {
@@ -9896,7 +11692,7 @@ func (ec *executionContext) _Query_history(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().History(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["minRevision"].(*string))
+			return ec.Resolvers.Query().History(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.HistoryFilter), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigRevisionConnection) graphql.Marshaler {
@@ -11026,16 +12822,16 @@ func (ec *executionContext) fieldContext_Service_meshExternal(_ context.Context,
 	return graphql.NewScalarFieldContext("Service", field, true, false, errors.New("field of type Boolean does not have child fields"))
 }
 
-func (ec *executionContext) _Service_version(ctx context.Context, field graphql.CollectedField, obj *model.Service) (ret graphql.Marshaler) {
+func (ec *executionContext) _Service_contentHash(ctx context.Context, field graphql.CollectedField, obj *model.Service) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Service_version(ctx, field)
+			return ec.fieldContext_Service_contentHash(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Version(), nil
+			return obj.ContentHash(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -11045,7 +12841,7 @@ func (ec *executionContext) _Service_version(ctx context.Context, field graphql.
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_Service_version(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Service_contentHash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Service", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -11191,16 +12987,16 @@ func (ec *executionContext) fieldContext_Service_serviceAccounts(_ context.Conte
 	return graphql.NewScalarFieldContext("Service", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _Service_created(ctx context.Context, field graphql.CollectedField, obj *model.Service) (ret graphql.Marshaler) {
+func (ec *executionContext) _Service_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.Service) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Service_created(ctx, field)
+			return ec.fieldContext_Service_createdAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Created(), nil
+			return obj.CreatedAt(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
@@ -11210,7 +13006,7 @@ func (ec *executionContext) _Service_created(ctx context.Context, field graphql.
 		false,
 	)
 }
-func (ec *executionContext) fieldContext_Service_created(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Service_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Service", field, true, false, errors.New("field of type DateTime does not have child fields"))
 }
 
@@ -11519,6 +13315,75 @@ func (ec *executionContext) fieldContext_ServiceEdge_node(_ context.Context, fie
 	return fc, nil
 }
 
+func (ec *executionContext) _ServiceOverview_total(ctx context.Context, field graphql.CollectedField, obj *model.ServiceOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceOverview_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceOverview_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServiceOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ServiceOverview_withConflicts(ctx context.Context, field graphql.CollectedField, obj *model.ServiceOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceOverview_withConflicts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WithConflicts, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceOverview_withConflicts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServiceOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ServiceOverview_withoutEndpoints(ctx context.Context, field graphql.CollectedField, obj *model.ServiceOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceOverview_withoutEndpoints(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WithoutEndpoints, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceOverview_withoutEndpoints(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServiceOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _ServicePort_name(ctx context.Context, field graphql.CollectedField, obj *model.ServicePort) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11666,6 +13531,38 @@ func (ec *executionContext) fieldContext_Shard_clusterID(_ context.Context, fiel
 	return graphql.NewScalarFieldContext("Shard", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _Shard_cluster(ctx context.Context, field graphql.CollectedField, obj *model.Shard) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Shard_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Shard().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Shard_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Shard",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Shard_provider(ctx context.Context, field graphql.CollectedField, obj *model.Shard) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11758,16 +13655,16 @@ func (ec *executionContext) fieldContext_Shard_uid(_ context.Context, field grap
 	return graphql.NewScalarFieldContext("Shard", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _Shard_created(ctx context.Context, field graphql.CollectedField, obj *model.Shard) (ret graphql.Marshaler) {
+func (ec *executionContext) _Shard_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.Shard) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Shard_created(ctx, field)
+			return ec.fieldContext_Shard_createdAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Created, nil
+			return obj.CreatedAt, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
@@ -11777,7 +13674,7 @@ func (ec *executionContext) _Shard_created(ctx context.Context, field graphql.Co
 		false,
 	)
 }
-func (ec *executionContext) fieldContext_Shard_created(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Shard_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Shard", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
@@ -12016,6 +13913,52 @@ func (ec *executionContext) fieldContext_Subscription_changes(ctx context.Contex
 		return fc, err
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _SyncStateCount_state(ctx context.Context, field graphql.CollectedField, obj *model.SyncStateCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SyncStateCount_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.SyncState) graphql.Marshaler {
+			return ec.marshalNSyncState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SyncStateCount_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SyncStateCount", field, false, false, errors.New("field of type SyncState does not have child fields"))
+}
+
+func (ec *executionContext) _SyncStateCount_count(ctx context.Context, field graphql.CollectedField, obj *model.SyncStateCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SyncStateCount_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SyncStateCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SyncStateCount", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _TrustBundle_trustDomain(ctx context.Context, field graphql.CollectedField, obj *model.TrustBundle) (ret graphql.Marshaler) {
@@ -12436,16 +14379,16 @@ func (ec *executionContext) fieldContext_WorkloadRegistration_object(_ context.C
 	return fc, nil
 }
 
-func (ec *executionContext) _WorkloadRegistration_expires(ctx context.Context, field graphql.CollectedField, obj *model.WorkloadRegistration) (ret graphql.Marshaler) {
+func (ec *executionContext) _WorkloadRegistration_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.WorkloadRegistration) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_WorkloadRegistration_expires(ctx, field)
+			return ec.fieldContext_WorkloadRegistration_expiresAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Expires, nil
+			return obj.ExpiresAt, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
@@ -12455,7 +14398,7 @@ func (ec *executionContext) _WorkloadRegistration_expires(ctx context.Context, f
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_WorkloadRegistration_expires(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_WorkloadRegistration_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("WorkloadRegistration", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
@@ -12602,7 +14545,7 @@ func (ec *executionContext) unmarshalInputAttachClusterInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"clusterID", "network", "precedence", "aliases", "dryRun", "kubernetes", "consul"}
+	fieldsInOrder := [...]string{"clusterID", "networkID", "precedence", "aliases", "dryRun", "kubernetes", "consul"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -12616,13 +14559,13 @@ func (ec *executionContext) unmarshalInputAttachClusterInput(ctx context.Context
 				return it, err
 			}
 			it.ClusterID = data
-		case "network":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("network"))
+		case "networkID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("networkID"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.Network = data
+			it.NetworkID = data
 		case "precedence":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("precedence"))
 			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
@@ -13031,7 +14974,7 @@ func (ec *executionContext) unmarshalInputEndpointFilter(ctx context.Context, ob
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"clusterID", "network", "locality", "labels", "health"}
+	fieldsInOrder := [...]string{"clusterID", "networkID", "locality", "labels", "health"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -13045,13 +14988,13 @@ func (ec *executionContext) unmarshalInputEndpointFilter(ctx context.Context, ob
 				return it, err
 			}
 			it.ClusterID = data
-		case "network":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("network"))
+		case "networkID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("networkID"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.Network = data
+			it.NetworkID = data
 		case "locality":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("locality"))
 			data, err := ec.unmarshalOLocalityInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐLocalityInput(ctx, v)
@@ -13131,6 +15074,78 @@ func (ec *executionContext) unmarshalInputExpectedRevisionInput(ctx context.Cont
 				return it, err
 			}
 			it.Revision = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputHistoryFilter(ctx context.Context, obj any) (model.HistoryFilter, error) {
+	var it model.HistoryFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"author", "since", "until", "group", "kind", "namespace", "name"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "author":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("author"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Author = data
+		case "since":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("since"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Since = data
+		case "until":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("until"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Until = data
+		case "group":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("group"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Group = data
+		case "kind":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kind = data
+		case "namespace":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("namespace"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Namespace = data
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
 		}
 	}
 	return it, nil
@@ -13342,6 +15357,112 @@ func (ec *executionContext) unmarshalInputObjectRefInput(ctx context.Context, ob
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputProxyFilter(ctx context.Context, obj any) (model.ProxyFilter, error) {
+	var it model.ProxyFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"clusterID", "networkID", "namespace", "type", "syncState", "nodeIDContains"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "clusterID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clusterID"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClusterID = data
+		case "networkID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("networkID"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.NetworkID = data
+		case "namespace":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("namespace"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Namespace = data
+		case "type":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("type"))
+			data, err := ec.unmarshalOProxyType2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyType(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Type = data
+		case "syncState":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("syncState"))
+			data, err := ec.unmarshalOSyncState2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncState(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SyncState = data
+		case "nodeIDContains":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("nodeIDContains"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.NodeIDContains = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputProxyOrder(ctx context.Context, obj any) (model.ProxyOrder, error) {
+	var it model.ProxyOrder
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["direction"]; !present {
+		asMap["direction"] = "ASC"
+	}
+
+	fieldsInOrder := [...]string{"field", "direction"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "field":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
+			data, err := ec.unmarshalNProxyOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyOrderField(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Field = data
+		case "direction":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("direction"))
+			data, err := ec.unmarshalOOrderDirection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOrderDirection(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Direction = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputRegisterWorkloadInput(ctx context.Context, obj any) (model.RegisterWorkloadInput, error) {
 	var it model.RegisterWorkloadInput
 	if obj == nil {
@@ -13357,7 +15478,7 @@ func (ec *executionContext) unmarshalInputRegisterWorkloadInput(ctx context.Cont
 		asMap["ttl"] = "60s"
 	}
 
-	fieldsInOrder := [...]string{"namespace", "name", "address", "ports", "labels", "network", "locality", "weight", "serviceAccount", "ttl"}
+	fieldsInOrder := [...]string{"namespace", "name", "address", "ports", "labels", "networkID", "locality", "weight", "serviceAccount", "ttl"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -13399,13 +15520,13 @@ func (ec *executionContext) unmarshalInputRegisterWorkloadInput(ctx context.Cont
 				return it, err
 			}
 			it.Labels = data
-		case "network":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("network"))
+		case "networkID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("networkID"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.Network = data
+			it.NetworkID = data
 		case "locality":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("locality"))
 			data, err := ec.unmarshalOLocalityInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐLocalityInput(ctx, v)
@@ -13663,7 +15784,7 @@ func (ec *executionContext) unmarshalInputServiceFilter(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"clusterID", "network", "namespace", "hostnameContains", "provider", "hasConflicts"}
+	fieldsInOrder := [...]string{"clusterID", "networkID", "namespace", "hostnames", "hostnameContains", "provider", "hasConflicts"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -13677,13 +15798,13 @@ func (ec *executionContext) unmarshalInputServiceFilter(ctx context.Context, obj
 				return it, err
 			}
 			it.ClusterID = data
-		case "network":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("network"))
+		case "networkID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("networkID"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.Network = data
+			it.NetworkID = data
 		case "namespace":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("namespace"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -13691,6 +15812,13 @@ func (ec *executionContext) unmarshalInputServiceFilter(ctx context.Context, obj
 				return it, err
 			}
 			it.Namespace = data
+		case "hostnames":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hostnames"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Hostnames = data
 		case "hostnameContains":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hostnameContains"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -13712,6 +15840,47 @@ func (ec *executionContext) unmarshalInputServiceFilter(ctx context.Context, obj
 				return it, err
 			}
 			it.HasConflicts = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputServiceOrder(ctx context.Context, obj any) (model.ServiceOrder, error) {
+	var it model.ServiceOrder
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["direction"]; !present {
+		asMap["direction"] = "ASC"
+	}
+
+	fieldsInOrder := [...]string{"field", "direction"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "field":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
+			data, err := ec.unmarshalNServiceOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceOrderField(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Field = data
+		case "direction":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("direction"))
+			data, err := ec.unmarshalOOrderDirection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOrderDirection(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Direction = data
 		}
 	}
 	return it, nil
@@ -13827,6 +15996,34 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Proxy(ctx, sel, obj)
+	case model.NetworkGateway:
+		return ec._NetworkGateway(ctx, sel, &obj)
+	case *model.NetworkGateway:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NetworkGateway(ctx, sel, obj)
+	case model.Network:
+		return ec._Network(ctx, sel, &obj)
+	case *model.Network:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Network(ctx, sel, obj)
+	case model.Endpoint:
+		return ec._Endpoint(ctx, sel, &obj)
+	case *model.Endpoint:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Endpoint(ctx, sel, obj)
+	case model.ConfigRevision:
+		return ec._ConfigRevision(ctx, sel, &obj)
+	case *model.ConfigRevision:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ConfigRevision(ctx, sel, obj)
 	case model.ConfigObject:
 		return ec._ConfigObject(ctx, sel, &obj)
 	case *model.ConfigObject:
@@ -14055,8 +16252,13 @@ func (ec *executionContext) _Change(ctx context.Context, sel ast.SelectionSet, o
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
-		case "version":
-			out.Values[i] = ec._Change_version(ctx, field, obj)
+		case "snapshotVersion":
+			out.Values[i] = ec._Change_snapshotVersion(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._Change_at(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -14138,11 +16340,49 @@ func (ec *executionContext) _Cluster(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
-		case "network":
-			out.Values[i] = ec._Cluster_network(ctx, field, obj)
+		case "networkID":
+			out.Values[i] = ec._Cluster_networkID(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "network":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Cluster_network(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "precedence":
 			out.Values[i] = ec._Cluster_precedence(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -14394,6 +16634,87 @@ func (ec *executionContext) _ClusterConnection(ctx context.Context, sel ast.Sele
 	return out
 }
 
+var clusterCountImplementors = []string{"ClusterCount"}
+
+func (ec *executionContext) _ClusterCount(ctx context.Context, sel ast.SelectionSet, obj *model.ClusterCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, clusterCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ClusterCount")
+		case "clusterID":
+			out.Values[i] = ec._ClusterCount_clusterID(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ClusterCount_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "count":
+			out.Values[i] = ec._ClusterCount_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var clusterEdgeImplementors = []string{"ClusterEdge"}
 
 func (ec *executionContext) _ClusterEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ClusterEdge) graphql.Marshaler {
@@ -14452,11 +16773,92 @@ func (ec *executionContext) _ClusterIdentity(ctx context.Context, sel ast.Select
 		case "uid":
 			out.Values[i] = ec._ClusterIdentity_uid(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "networkID":
+			out.Values[i] = ec._ClusterIdentity_networkID(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "network":
-			out.Values[i] = ec._ClusterIdentity_network(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ClusterIdentity_network(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var clusterOverviewImplementors = []string{"ClusterOverview"}
+
+func (ec *executionContext) _ClusterOverview(ctx context.Context, sel ast.SelectionSet, obj *model.ClusterOverview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, clusterOverviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ClusterOverview")
+		case "total":
+			out.Values[i] = ec._ClusterOverview_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "byPhase":
+			out.Values[i] = ec._ClusterOverview_byPhase(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		default:
@@ -14495,12 +16897,50 @@ func (ec *executionContext) _ClusterPortName(ctx context.Context, sel ast.Select
 		case "clusterID":
 			out.Values[i] = ec._ClusterPortName_clusterID(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ClusterPortName_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "name":
 			out.Values[i] = ec._ClusterPortName_name(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -14545,13 +16985,13 @@ func (ec *executionContext) _ClusterStatus(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
-		case "lastEvent":
-			out.Values[i] = ec._ClusterStatus_lastEvent(ctx, field, obj)
+		case "lastEventAt":
+			out.Values[i] = ec._ClusterStatus_lastEventAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
-		case "lastSync":
-			out.Values[i] = ec._ClusterStatus_lastSync(ctx, field, obj)
+		case "lastSyncAt":
+			out.Values[i] = ec._ClusterStatus_lastSyncAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -14560,8 +17000,8 @@ func (ec *executionContext) _ClusterStatus(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
-		case "lastKnownGood":
-			out.Values[i] = ec._ClusterStatus_lastKnownGood(ctx, field, obj)
+		case "lastKnownGoodAt":
+			out.Values[i] = ec._ClusterStatus_lastKnownGoodAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -14669,12 +17109,50 @@ func (ec *executionContext) _ClusterVIPs(ctx context.Context, sel ast.SelectionS
 		case "clusterID":
 			out.Values[i] = ec._ClusterVIPs_clusterID(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ClusterVIPs_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "addresses":
 			out.Values[i] = ec._ClusterVIPs_addresses(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -14865,13 +17343,13 @@ func (ec *executionContext) _ConfigObject(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
-		case "created":
-			out.Values[i] = ec._ConfigObject_created(ctx, field, obj)
+		case "createdAt":
+			out.Values[i] = ec._ConfigObject_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
-		case "expires":
-			out.Values[i] = ec._ConfigObject_expires(ctx, field, obj)
+		case "expiresAt":
+			out.Values[i] = ec._ConfigObject_expiresAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -15141,6 +17619,54 @@ func (ec *executionContext) _ConfigObjectEdge(ctx context.Context, sel ast.Selec
 	return out
 }
 
+var configObjectOverviewImplementors = []string{"ConfigObjectOverview"}
+
+func (ec *executionContext) _ConfigObjectOverview(ctx context.Context, sel ast.SelectionSet, obj *model.ConfigObjectOverview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, configObjectOverviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ConfigObjectOverview")
+		case "total":
+			out.Values[i] = ec._ConfigObjectOverview_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rejected":
+			out.Values[i] = ec._ConfigObjectOverview_rejected(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "withFindings":
+			out.Values[i] = ec._ConfigObjectOverview_withFindings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var configObjectStatusImplementors = []string{"ConfigObjectStatus"}
 
 func (ec *executionContext) _ConfigObjectStatus(ctx context.Context, sel ast.SelectionSet, obj *model.ConfigObjectStatus) graphql.Marshaler {
@@ -15242,7 +17768,7 @@ func (ec *executionContext) _ConfigObjectStatus(ctx context.Context, sel ast.Sel
 	return out
 }
 
-var configRevisionImplementors = []string{"ConfigRevision"}
+var configRevisionImplementors = []string{"ConfigRevision", "Node"}
 
 func (ec *executionContext) _ConfigRevision(ctx context.Context, sel ast.SelectionSet, obj *model.ConfigRevision) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, configRevisionImplementors)
@@ -15254,6 +17780,11 @@ func (ec *executionContext) _ConfigRevision(ctx context.Context, sel ast.Selecti
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("ConfigRevision")
+		case "id":
+			out.Values[i] = ec._ConfigRevision_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "revision":
 			out.Values[i] = ec._ConfigRevision_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -15261,11 +17792,11 @@ func (ec *executionContext) _ConfigRevision(ctx context.Context, sel ast.Selecti
 			}
 		case "author":
 			out.Values[i] = ec._ConfigRevision_author(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
-		case "time":
-			out.Values[i] = ec._ConfigRevision_time(ctx, field, obj)
+		case "createdAt":
+			out.Values[i] = ec._ConfigRevision_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -15666,7 +18197,7 @@ func (ec *executionContext) _DetachClusterPayload(ctx context.Context, sel ast.S
 	return out
 }
 
-var endpointImplementors = []string{"Endpoint"}
+var endpointImplementors = []string{"Endpoint", "Node"}
 
 func (ec *executionContext) _Endpoint(ctx context.Context, sel ast.SelectionSet, obj *model.Endpoint) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, endpointImplementors)
@@ -15678,60 +18209,217 @@ func (ec *executionContext) _Endpoint(ctx context.Context, sel ast.SelectionSet,
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("Endpoint")
+		case "id":
+			out.Values[i] = ec._Endpoint_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "service":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Endpoint_service(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "address":
 			out.Values[i] = ec._Endpoint_address(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "ports":
 			out.Values[i] = ec._Endpoint_ports(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "clusterID":
 			out.Values[i] = ec._Endpoint_clusterID(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Endpoint_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "provider":
 			out.Values[i] = ec._Endpoint_provider(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "networkID":
+			out.Values[i] = ec._Endpoint_networkID(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "network":
-			out.Values[i] = ec._Endpoint_network(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Endpoint_network(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "gateways":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Endpoint_gateways(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "locality":
 			out.Values[i] = ec._Endpoint_locality(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "weight":
 			out.Values[i] = ec._Endpoint_weight(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "health":
 			out.Values[i] = ec._Endpoint_health(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "labels":
 			out.Values[i] = ec._Endpoint_labels(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "serviceAccount":
 			out.Values[i] = ec._Endpoint_serviceAccount(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "workload":
 			out.Values[i] = ec._Endpoint_workload(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -15913,6 +18601,54 @@ func (ec *executionContext) _EndpointExplanation(ctx context.Context, sel ast.Se
 	return out
 }
 
+var endpointOverviewImplementors = []string{"EndpointOverview"}
+
+func (ec *executionContext) _EndpointOverview(ctx context.Context, sel ast.SelectionSet, obj *model.EndpointOverview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, endpointOverviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EndpointOverview")
+		case "total":
+			out.Values[i] = ec._EndpointOverview_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "byHealth":
+			out.Values[i] = ec._EndpointOverview_byHealth(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "byNetwork":
+			out.Values[i] = ec._EndpointOverview_byNetwork(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var endpointPortImplementors = []string{"EndpointPort"}
 
 func (ec *executionContext) _EndpointPort(ctx context.Context, sel ast.SelectionSet, obj *model.EndpointPort) graphql.Marshaler {
@@ -15968,8 +18704,8 @@ func (ec *executionContext) _Explanation(ctx context.Context, sel ast.SelectionS
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("Explanation")
-		case "version":
-			out.Values[i] = ec._Explanation_version(ctx, field, obj)
+		case "snapshotVersion":
+			out.Values[i] = ec._Explanation_snapshotVersion(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -16082,20 +18818,144 @@ func (ec *executionContext) _GatewayHealth(ctx context.Context, sel ast.Selectio
 		case "observer":
 			out.Values[i] = ec._GatewayHealth_observer(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "observerNetwork":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._GatewayHealth_observerNetwork(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "reachable":
 			out.Values[i] = ec._GatewayHealth_reachable(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "since":
 			out.Values[i] = ec._GatewayHealth_since(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "standing":
 			out.Values[i] = ec._GatewayHealth_standing(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var gatewayOverviewImplementors = []string{"GatewayOverview"}
+
+func (ec *executionContext) _GatewayOverview(ctx context.Context, sel ast.SelectionSet, obj *model.GatewayOverview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, gatewayOverviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("GatewayOverview")
+		case "total":
+			out.Values[i] = ec._GatewayOverview_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unreachable":
+			out.Values[i] = ec._GatewayOverview_unreachable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var healthCountImplementors = []string{"HealthCount"}
+
+func (ec *executionContext) _HealthCount(ctx context.Context, sel ast.SelectionSet, obj *model.HealthCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, healthCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("HealthCount")
+		case "health":
+			out.Values[i] = ec._HealthCount_health(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "count":
+			out.Values[i] = ec._HealthCount_count(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -16178,22 +19038,60 @@ func (ec *executionContext) _Hub(ctx context.Context, sel ast.SelectionSet, obj 
 		case "version":
 			out.Values[i] = ec._Hub_version(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "clusterID":
 			out.Values[i] = ec._Hub_clusterID(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Hub_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "snapshotVersion":
 			out.Values[i] = ec._Hub_snapshotVersion(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "revision":
 			out.Values[i] = ec._Hub_revision(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -16273,17 +19171,17 @@ func (ec *executionContext) _Locality(ctx context.Context, sel ast.SelectionSet,
 			out.Values[i] = graphql.MarshalString("Locality")
 		case "region":
 			out.Values[i] = ec._Locality_region(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "zone":
 			out.Values[i] = ec._Locality_zone(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "subZone":
 			out.Values[i] = ec._Locality_subZone(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -16425,7 +19323,7 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 	return out
 }
 
-var networkImplementors = []string{"Network"}
+var networkImplementors = []string{"Network", "Node"}
 
 func (ec *executionContext) _Network(ctx context.Context, sel ast.SelectionSet, obj *model.Network) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, networkImplementors)
@@ -16437,35 +19335,78 @@ func (ec *executionContext) _Network(ctx context.Context, sel ast.SelectionSet, 
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("Network")
+		case "id":
+			out.Values[i] = ec._Network_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "networkID":
 			out.Values[i] = ec._Network_networkID(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "cidrs":
 			out.Values[i] = ec._Network_cidrs(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "clusterIDs":
 			out.Values[i] = ec._Network_clusterIDs(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "clusters":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Network_clusters(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "gated":
 			out.Values[i] = ec._Network_gated(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "gateways":
 			out.Values[i] = ec._Network_gateways(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "refusedGateways":
 			out.Values[i] = ec._Network_refusedGateways(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -16531,7 +19472,88 @@ func (ec *executionContext) _NetworkChange(ctx context.Context, sel ast.Selectio
 	return out
 }
 
-var networkGatewayImplementors = []string{"NetworkGateway"}
+var networkCountImplementors = []string{"NetworkCount"}
+
+func (ec *executionContext) _NetworkCount(ctx context.Context, sel ast.SelectionSet, obj *model.NetworkCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, networkCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NetworkCount")
+		case "networkID":
+			out.Values[i] = ec._NetworkCount_networkID(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "network":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._NetworkCount_network(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "count":
+			out.Values[i] = ec._NetworkCount_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var networkGatewayImplementors = []string{"NetworkGateway", "Node"}
 
 func (ec *executionContext) _NetworkGateway(ctx context.Context, sel ast.SelectionSet, obj *model.NetworkGateway) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, networkGatewayImplementors)
@@ -16543,25 +19565,73 @@ func (ec *executionContext) _NetworkGateway(ctx context.Context, sel ast.Selecti
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("NetworkGateway")
+		case "id":
+			out.Values[i] = ec._NetworkGateway_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "networkID":
+			out.Values[i] = ec._NetworkGateway_networkID(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "network":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._NetworkGateway_network(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "address":
 			out.Values[i] = ec._NetworkGateway_address(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "locality":
 			out.Values[i] = ec._NetworkGateway_locality(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
-		case "from":
-			out.Values[i] = ec._NetworkGateway_from(ctx, field, obj)
+		case "fromNetworkIDs":
+			out.Values[i] = ec._NetworkGateway_fromNetworkIDs(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "health":
 			out.Values[i] = ec._NetworkGateway_health(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -16742,11 +19812,11 @@ func (ec *executionContext) _ObjectRevision(ctx context.Context, sel ast.Selecti
 			}
 		case "author":
 			out.Values[i] = ec._ObjectRevision_author(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
-		case "time":
-			out.Values[i] = ec._ObjectRevision_time(ctx, field, obj)
+		case "createdAt":
+			out.Values[i] = ec._ObjectRevision_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -16887,6 +19957,107 @@ func (ec *executionContext) _ObjectRevisionEdge(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var overviewImplementors = []string{"Overview"}
+
+func (ec *executionContext) _Overview(ctx context.Context, sel ast.SelectionSet, obj *model.Overview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, overviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Overview")
+		case "snapshotVersion":
+			out.Values[i] = ec._Overview_snapshotVersion(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "clusters":
+			out.Values[i] = ec._Overview_clusters(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "proxies":
+			out.Values[i] = ec._Overview_proxies(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "services":
+			out.Values[i] = ec._Overview_services(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "endpoints":
+			out.Values[i] = ec._Overview_endpoints(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "configObjects":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Overview_configObjects(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "gateways":
+			out.Values[i] = ec._Overview_gateways(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var pageInfoImplementors = []string{"PageInfo"}
 
 func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet, obj *model.PageInfo) graphql.Marshaler {
@@ -16917,6 +20088,49 @@ func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet,
 		case "endCursor":
 			out.Values[i] = ec._PageInfo_endCursor(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var phaseCountImplementors = []string{"PhaseCount"}
+
+func (ec *executionContext) _PhaseCount(ctx context.Context, sel ast.SelectionSet, obj *model.PhaseCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, phaseCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PhaseCount")
+		case "phase":
+			out.Values[i] = ec._PhaseCount_phase(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "count":
+			out.Values[i] = ec._PhaseCount_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		default:
@@ -17219,17 +20433,93 @@ func (ec *executionContext) _Proxy(ctx context.Context, sel ast.SelectionSet, ob
 			}
 		case "clusterID":
 			out.Values[i] = ec._Proxy_clusterID(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Proxy_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "networkID":
+			out.Values[i] = ec._Proxy_networkID(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "network":
-			out.Values[i] = ec._Proxy_network(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Proxy_network(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "namespace":
 			out.Values[i] = ec._Proxy_namespace(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "locality":
@@ -17272,11 +20562,54 @@ func (ec *executionContext) _Proxy(ctx context.Context, sel ast.SelectionSet, ob
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "syncState":
+			out.Values[i] = ec._Proxy_syncState(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "sync":
 			out.Values[i] = ec._Proxy_sync(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "services":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Proxy_services(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "config":
 			field := field
 
@@ -17527,6 +20860,54 @@ func (ec *executionContext) _ProxyEdge(ctx context.Context, sel ast.SelectionSet
 			}
 		case "node":
 			out.Values[i] = ec._ProxyEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var proxyOverviewImplementors = []string{"ProxyOverview"}
+
+func (ec *executionContext) _ProxyOverview(ctx context.Context, sel ast.SelectionSet, obj *model.ProxyOverview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, proxyOverviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ProxyOverview")
+		case "total":
+			out.Values[i] = ec._ProxyOverview_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "byState":
+			out.Values[i] = ec._ProxyOverview_byState(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "byCluster":
+			out.Values[i] = ec._ProxyOverview_byCluster(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -17824,22 +21205,98 @@ func (ec *executionContext) _ProxyRollout(ctx context.Context, sel ast.Selection
 		case "nodeID":
 			out.Values[i] = ec._ProxyRollout_nodeID(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "clusterID":
 			out.Values[i] = ec._ProxyRollout_clusterID(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ProxyRollout_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "proxy":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ProxyRollout_proxy(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "state":
 			out.Values[i] = ec._ProxyRollout_state(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "error":
 			out.Values[i] = ec._ProxyRollout_error(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -18073,6 +21530,50 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_node(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "nodes":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_nodes(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "overview":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_overview(ctx, field)
 				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
@@ -18962,8 +22463,8 @@ func (ec *executionContext) _Service(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
-		case "version":
-			out.Values[i] = ec._Service_version(ctx, field, obj)
+		case "contentHash":
+			out.Values[i] = ec._Service_contentHash(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -18992,8 +22493,8 @@ func (ec *executionContext) _Service(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
-		case "created":
-			out.Values[i] = ec._Service_created(ctx, field, obj)
+		case "createdAt":
+			out.Values[i] = ec._Service_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -19200,6 +22701,54 @@ func (ec *executionContext) _ServiceEdge(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var serviceOverviewImplementors = []string{"ServiceOverview"}
+
+func (ec *executionContext) _ServiceOverview(ctx context.Context, sel ast.SelectionSet, obj *model.ServiceOverview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, serviceOverviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ServiceOverview")
+		case "total":
+			out.Values[i] = ec._ServiceOverview_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "withConflicts":
+			out.Values[i] = ec._ServiceOverview_withConflicts(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "withoutEndpoints":
+			out.Values[i] = ec._ServiceOverview_withoutEndpoints(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var servicePortImplementors = []string{"ServicePort"}
 
 func (ec *executionContext) _ServicePort(ctx context.Context, sel ast.SelectionSet, obj *model.ServicePort) graphql.Marshaler {
@@ -19273,42 +22822,80 @@ func (ec *executionContext) _Shard(ctx context.Context, sel ast.SelectionSet, ob
 		case "clusterID":
 			out.Values[i] = ec._Shard_clusterID(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Shard_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "provider":
 			out.Values[i] = ec._Shard_provider(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "resolution":
 			out.Values[i] = ec._Shard_resolution(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "meshExternal":
 			out.Values[i] = ec._Shard_meshExternal(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "uid":
 			out.Values[i] = ec._Shard_uid(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
-		case "created":
-			out.Values[i] = ec._Shard_created(ctx, field, obj)
+		case "createdAt":
+			out.Values[i] = ec._Shard_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "labels":
 			out.Values[i] = ec._Shard_labels(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "endpointCount":
 			out.Values[i] = ec._Shard_endpointCount(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -19412,6 +22999,49 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 	default:
 		panic("unknown field " + strconv.Quote(fields[0].Name))
 	}
+}
+
+var syncStateCountImplementors = []string{"SyncStateCount"}
+
+func (ec *executionContext) _SyncStateCount(ctx context.Context, sel ast.SelectionSet, obj *model.SyncStateCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, syncStateCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SyncStateCount")
+		case "state":
+			out.Values[i] = ec._SyncStateCount_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "count":
+			out.Values[i] = ec._SyncStateCount_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
 }
 
 var trustBundleImplementors = []string{"TrustBundle"}
@@ -19610,8 +23240,8 @@ func (ec *executionContext) _WorkloadRegistration(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "expires":
-			out.Values[i] = ec._WorkloadRegistration_expires(ctx, field, obj)
+		case "expiresAt":
+			out.Values[i] = ec._WorkloadRegistration_expiresAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -19726,6 +23356,30 @@ func (ec *executionContext) marshalNClusterChange2ᚕisthmusᚗdevᚋisthmusᚋg
 	return ret
 }
 
+func (ec *executionContext) marshalNClusterConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterConnection(ctx context.Context, sel ast.SelectionSet, v model.ClusterConnection) graphql.Marshaler {
+	return ec._ClusterConnection(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNClusterCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterCount(ctx context.Context, sel ast.SelectionSet, v model.ClusterCount) graphql.Marshaler {
+	return ec._ClusterCount(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNClusterCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ClusterCount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNClusterCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNClusterEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterEdge(ctx context.Context, sel ast.SelectionSet, v model.ClusterEdge) graphql.Marshaler {
 	return ec._ClusterEdge(ctx, sel, &v)
 }
@@ -19744,6 +23398,10 @@ func (ec *executionContext) marshalNClusterEdge2ᚕisthmusᚗdevᚋisthmusᚋgra
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalNClusterOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterOverview(ctx context.Context, sel ast.SelectionSet, v model.ClusterOverview) graphql.Marshaler {
+	return ec._ClusterOverview(ctx, sel, &v)
 }
 
 func (ec *executionContext) unmarshalNClusterPhase2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterPhase(ctx context.Context, v any) (model.ClusterPhase, error) {
@@ -19898,6 +23556,10 @@ func (ec *executionContext) marshalNConfigObjectEdge2ᚕisthmusᚗdevᚋisthmus�
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalNConfigObjectOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectOverview(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectOverview) graphql.Marshaler {
+	return ec._ConfigObjectOverview(ctx, sel, &v)
 }
 
 func (ec *executionContext) marshalNConfigObjectStatus2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectStatus(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectStatus) graphql.Marshaler {
@@ -20095,6 +23757,10 @@ func (ec *executionContext) marshalNEndpointExplanation2ᚕisthmusᚗdevᚋisthm
 	return ret
 }
 
+func (ec *executionContext) marshalNEndpointOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointOverview(ctx context.Context, sel ast.SelectionSet, v model.EndpointOverview) graphql.Marshaler {
+	return ec._EndpointOverview(ctx, sel, &v)
+}
+
 func (ec *executionContext) marshalNEndpointPort2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointPort(ctx context.Context, sel ast.SelectionSet, v model.EndpointPort) graphql.Marshaler {
 	return ec._EndpointPort(ctx, sel, &v)
 }
@@ -20160,6 +23826,10 @@ func (ec *executionContext) marshalNGatewayHealth2ᚕisthmusᚗdevᚋisthmusᚋg
 	return ret
 }
 
+func (ec *executionContext) marshalNGatewayOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayOverview(ctx context.Context, sel ast.SelectionSet, v model.GatewayOverview) graphql.Marshaler {
+	return ec._GatewayOverview(ctx, sel, &v)
+}
+
 func (ec *executionContext) unmarshalNGatewayStanding2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayStanding(ctx context.Context, v any) (model.GatewayStanding, error) {
 	var res model.GatewayStanding
 	err := res.UnmarshalGQL(v)
@@ -20178,6 +23848,26 @@ func (ec *executionContext) unmarshalNHealth2isthmusᚗdevᚋisthmusᚋgraphᚋm
 
 func (ec *executionContext) marshalNHealth2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHealth(ctx context.Context, sel ast.SelectionSet, v model.Health) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNHealthCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHealthCount(ctx context.Context, sel ast.SelectionSet, v model.HealthCount) graphql.Marshaler {
+	return ec._HealthCount(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNHealthCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHealthCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.HealthCount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNHealthCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHealthCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNHiddenObject2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHiddenObject(ctx context.Context, sel ast.SelectionSet, v model.HiddenObject) graphql.Marshaler {
@@ -20278,6 +23968,26 @@ func (ec *executionContext) marshalNNetworkChange2ᚕisthmusᚗdevᚋisthmusᚋg
 	return ret
 }
 
+func (ec *executionContext) marshalNNetworkCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkCount(ctx context.Context, sel ast.SelectionSet, v model.NetworkCount) graphql.Marshaler {
+	return ec._NetworkCount(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNNetworkCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.NetworkCount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNetworkCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNNetworkGateway2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGateway(ctx context.Context, sel ast.SelectionSet, v model.NetworkGateway) graphql.Marshaler {
 	return ec._NetworkGateway(ctx, sel, &v)
 }
@@ -20294,6 +24004,16 @@ func (ec *executionContext) marshalNNetworkGateway2ᚕisthmusᚗdevᚋisthmusᚋ
 			return graphql.Null
 		}
 	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNNode2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNode(ctx context.Context, sel ast.SelectionSet, v []model.Node) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalONode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNode(ctx, sel, v[i])
+	})
 
 	return ret
 }
@@ -20399,6 +24119,26 @@ func (ec *executionContext) marshalNObjectRevisionEdge2ᚕisthmusᚗdevᚋisthmu
 
 func (ec *executionContext) marshalNPageInfo2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPageInfo(ctx context.Context, sel ast.SelectionSet, v model.PageInfo) graphql.Marshaler {
 	return ec._PageInfo(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNPhaseCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPhaseCount(ctx context.Context, sel ast.SelectionSet, v model.PhaseCount) graphql.Marshaler {
+	return ec._PhaseCount(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNPhaseCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPhaseCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.PhaseCount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNPhaseCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPhaseCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNPreviewResource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPreviewResource(ctx context.Context, sel ast.SelectionSet, v model.PreviewResource) graphql.Marshaler {
@@ -20563,6 +24303,20 @@ func (ec *executionContext) marshalNProxyEdge2ᚕisthmusᚗdevᚋisthmusᚋgraph
 	}
 
 	return ret
+}
+
+func (ec *executionContext) unmarshalNProxyOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyOrderField(ctx context.Context, v any) (model.ProxyOrderField, error) {
+	var res model.ProxyOrderField
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNProxyOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyOrderField(ctx context.Context, sel ast.SelectionSet, v model.ProxyOrderField) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNProxyOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyOverview(ctx context.Context, sel ast.SelectionSet, v model.ProxyOverview) graphql.Marshaler {
+	return ec._ProxyOverview(ctx, sel, &v)
 }
 
 func (ec *executionContext) marshalNProxyResource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyResource(ctx context.Context, sel ast.SelectionSet, v model.ProxyResource) graphql.Marshaler {
@@ -20871,6 +24625,20 @@ func (ec *executionContext) marshalNServiceEdge2ᚕisthmusᚗdevᚋisthmusᚋgra
 	return ret
 }
 
+func (ec *executionContext) unmarshalNServiceOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceOrderField(ctx context.Context, v any) (model.ServiceOrderField, error) {
+	var res model.ServiceOrderField
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNServiceOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceOrderField(ctx context.Context, sel ast.SelectionSet, v model.ServiceOrderField) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNServiceOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceOverview(ctx context.Context, sel ast.SelectionSet, v model.ServiceOverview) graphql.Marshaler {
+	return ec._ServiceOverview(ctx, sel, &v)
+}
+
 func (ec *executionContext) marshalNServicePort2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServicePort(ctx context.Context, sel ast.SelectionSet, v model.ServicePort) graphql.Marshaler {
 	return ec._ServicePort(ctx, sel, &v)
 }
@@ -20969,6 +24737,26 @@ func (ec *executionContext) unmarshalNSyncState2isthmusᚗdevᚋisthmusᚋgraph�
 
 func (ec *executionContext) marshalNSyncState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncState(ctx context.Context, sel ast.SelectionSet, v model.SyncState) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNSyncStateCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncStateCount(ctx context.Context, sel ast.SelectionSet, v model.SyncStateCount) graphql.Marshaler {
+	return ec._SyncStateCount(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNSyncStateCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncStateCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.SyncStateCount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSyncStateCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncStateCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNTrustBundle2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustBundle(ctx context.Context, sel ast.SelectionSet, v model.TrustBundle) graphql.Marshaler {
@@ -21315,6 +25103,14 @@ func (ec *executionContext) marshalOHealth2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋ
 	return v
 }
 
+func (ec *executionContext) unmarshalOHistoryFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHistoryFilter(ctx context.Context, v any) (*model.HistoryFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputHistoryFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalOKubernetesAccessInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐKubernetesAccessInput(ctx context.Context, v any) (*model.KubernetesAccessInput, error) {
 	if v == nil {
 		return nil, nil
@@ -21393,6 +25189,29 @@ func (ec *executionContext) marshalOObjectRevisionConnection2ᚖisthmusᚗdevᚋ
 	return ec._ObjectRevisionConnection(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOOrderDirection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOrderDirection(ctx context.Context, v any) (*model.OrderDirection, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.OrderDirection)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOOrderDirection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOrderDirection(ctx context.Context, sel ast.SelectionSet, v *model.OrderDirection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) marshalOOverview2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOverview(ctx context.Context, sel ast.SelectionSet, v *model.Overview) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Overview(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOPreview2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPreview(ctx context.Context, sel ast.SelectionSet, v *model.Preview) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -21430,6 +25249,38 @@ func (ec *executionContext) marshalOProxyConnection2ᚖisthmusᚗdevᚋisthmus�
 	return ec._ProxyConnection(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOProxyFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyFilter(ctx context.Context, v any) (*model.ProxyFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputProxyFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOProxyOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyOrder(ctx context.Context, v any) (*model.ProxyOrder, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputProxyOrder(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOProxyType2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyType(ctx context.Context, v any) (*model.ProxyType, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.ProxyType)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOProxyType2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyType(ctx context.Context, sel ast.SelectionSet, v *model.ProxyType) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
 func (ec *executionContext) marshalORollout2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRollout(ctx context.Context, sel ast.SelectionSet, v *model.Rollout) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -21457,6 +25308,30 @@ func (ec *executionContext) unmarshalOServiceFilter2ᚖisthmusᚗdevᚋisthmus�
 	}
 	res, err := ec.unmarshalInputServiceFilter(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOServiceOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceOrder(ctx context.Context, v any) (*model.ServiceOrder, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputServiceOrder(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOSyncState2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncState(ctx context.Context, v any) (*model.SyncState, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.SyncState)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOSyncState2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncState(ctx context.Context, sel ast.SelectionSet, v *model.SyncState) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOWaitInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐWaitInput(ctx context.Context, v any) (*model.WaitInput, error) {

@@ -31,8 +31,8 @@ func (c Cluster) ClusterID() string { return string(c.Of.ID) }
 // Provider is the sort of the source.
 func (c Cluster) Provider() Provider { return provider(c.Of.Spec.Provider) }
 
-// Network is that of its endpoints that name no other.
-func (c Cluster) Network() string { return string(c.Of.Network()) }
+// NetworkID is the network of its endpoints that name no other.
+func (c Cluster) NetworkID() string { return string(c.Of.Network()) }
 
 // Precedence is what decides when clusters disagree; the lower wins.
 func (c Cluster) Precedence() int {
@@ -47,7 +47,7 @@ func (c Cluster) Identity() *ClusterIdentity {
 	if c.Of.Identity.UID == "" {
 		return nil
 	}
-	return &ClusterIdentity{UID: c.Of.Identity.UID, Network: given(string(c.Of.Identity.Network))}
+	return &ClusterIdentity{UID: c.Of.Identity.UID, NetworkID: given(string(c.Of.Identity.Network))}
 }
 
 // Status says how the link is.
@@ -55,10 +55,10 @@ func (c Cluster) Status() ClusterStatus {
 	status := c.Of.Status
 	found := ClusterStatus{
 		Phase: ClusterPhase(cmp.Or(status.Phase, federation.Pending)), Since: known(status.Since), Message: given(status.Message),
-		LastEvent: known(c.LastEvent), LastSync: known(c.LastSync), LastKnownGood: known(status.LastKnownGood),
+		LastEventAt: known(c.LastEvent), LastSyncAt: known(c.LastSync), LastKnownGoodAt: known(status.LastKnownGood),
 		Usage: c.Usage,
 	}
-	if found.LastKnownGood != nil {
+	if found.LastKnownGoodAt != nil {
 		age := max(c.Now.Sub(status.LastKnownGood), 0)
 		found.LastKnownGoodAge = &age
 	}

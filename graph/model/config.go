@@ -89,11 +89,11 @@ func (o ConfigObject) HasLabel(key, value string) bool {
 // Labels are in the order of their keys.
 func (o ConfigObject) Labels() []Label { return labels(o.metadata().Labels) }
 
-// Created is nil where it is unknown.
-func (o ConfigObject) Created() *time.Time { return known(o.metadata().Created) }
+// CreatedAt is nil where it is unknown.
+func (o ConfigObject) CreatedAt() *time.Time { return known(o.metadata().Created) }
 
-// Expires is nil for an object that stays.
-func (o ConfigObject) Expires() *time.Time { return known(o.Of.Expires) }
+// ExpiresAt is nil for an object that stays.
+func (o ConfigObject) ExpiresAt() *time.Time { return known(o.Of.Expires) }
 
 // Set is that which it was applied with, nil for none.
 func (o ConfigObject) Set() *string { return given(o.metadata().Labels[apply.SetLabel]) }

@@ -54,8 +54,12 @@ const (
 	KindCluster = "Cluster"
 	KindService = "Service"
 	KindProxy   = "Proxy"
+	KindNetwork = "Network"
 
+	KindGateway      = "NetworkGateway"
+	KindEndpoint     = "Endpoint"
 	KindConfigObject = "ConfigObject"
+	KindRevision     = "ConfigRevision"
 )
 
 // ID makes the opaque ID of an object from what names it.

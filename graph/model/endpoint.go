@@ -15,6 +15,15 @@ type Endpoint struct {
 	service federation.ServiceKey
 }
 
+// IsNode says that an endpoint has an ID.
+func (Endpoint) IsNode() {}
+
+// ID makes the opaque ID.
+func (e Endpoint) ID() string { return ID(KindEndpoint, e.WideKey()) }
+
+// ServiceKey is that of its service.
+func (e Endpoint) ServiceKey() federation.ServiceKey { return e.service }
+
 // Key orders the endpoints of a service by source, address, network and ports,
 // which is what tells them apart. It does not depend on which others there are.
 func (e Endpoint) Key() string {
@@ -56,8 +65,8 @@ func (e Endpoint) ClusterID() string { return string(cmp.Or(e.Of.Cluster, e.Sour
 // Provider is the sort of the source that it comes from.
 func (e Endpoint) Provider() Provider { return provider(e.Source.Provider) }
 
-// Network is where it is reached.
-func (e Endpoint) Network() string { return string(e.Of.Network) }
+// NetworkID is where it is reached.
+func (e Endpoint) NetworkID() string { return string(e.Of.Network) }
 
 // Weight is its share of the requests, beside those of the others.
 func (e Endpoint) Weight() float64 { return float64(e.Of.LoadBalancingWeight()) }
@@ -87,7 +96,7 @@ func (e Endpoint) ServiceAccount() *string { return given(e.Of.ServiceAccount) }
 func (e Endpoint) Workload() *string { return given(e.Of.Workload) }
 
 func locality(of federation.Locality) Locality {
-	return Locality{Region: of.Region, Zone: of.Zone, SubZone: of.SubZone}
+	return Locality{Region: given(of.Region), Zone: given(of.Zone), SubZone: given(of.SubZone)}
 }
 
 func given(text string) *string {

@@ -11,7 +11,7 @@ import (
 // NewObjectRevision shows what a revision did to an object.
 func NewObjectRevision(s config.Step) ObjectRevision {
 	shown := ObjectRevision{
-		Revision: Revision(s.Revision), Author: s.Author, Time: known(s.Time), Message: given(s.Message), Manager: given(s.Manager),
+		Revision: Revision(s.Revision), Author: given(s.Author), CreatedAt: known(s.Time), Message: given(s.Message), Manager: given(s.Manager),
 	}
 	if action := ChangeAction(s.Action); action != "" {
 		shown.Action = &action
@@ -25,7 +25,7 @@ func (r ObjectRevision) Key() string { return revisionKey(r.Revision) }
 // NewConfigRevision shows a record, without what is the hub's alone.
 func NewConfigRevision(r config.Record) ConfigRevision {
 	shown := ConfigRevision{
-		Revision: Revision(r.Revision), Author: r.Author, Time: r.Time, Message: given(r.Message),
+		ID: ID(KindRevision, Revision(r.Revision)), Revision: Revision(r.Revision), Author: given(r.Author), CreatedAt: r.Time, Message: given(r.Message),
 		Manager: given(r.Manager), Ticket: given(r.Ticket), Changes: make([]RevisedObject, 0, len(r.Changes)),
 	}
 	for _, c := range r.Changes {

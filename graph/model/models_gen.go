@@ -54,7 +54,7 @@ type AttachClusterInput struct {
 	// Its ID: up to 63 lower-case letters, digits and dashes. It cannot change.
 	ClusterID string `json:"clusterID"`
 	// The network of its endpoints; the default is the one that the cluster names, or default.
-	Network *string `json:"network,omitempty"`
+	NetworkID *string `json:"networkID,omitempty"`
 	// The cluster with the lower number wins if clusters disagree; the default is 100.
 	Precedence *int `json:"precedence,omitempty"`
 	// Additional names of the cluster that proxies and tokens may use, such as Kubernetes, Istio's default cluster ID.
@@ -98,7 +98,9 @@ type Change struct {
 	// The cursor for resuming after this event, on any hub. Null until the last event of a resync.
 	Cursor *string `json:"cursor,omitempty"`
 	// The version of the snapshot after the change.
-	Version string `json:"version"`
+	SnapshotVersion string `json:"snapshotVersion"`
+	// When the hub published the change; in a resync, the state.
+	At time.Time `json:"at"`
 	// Whether this event is a part of the whole state and not a change. Discard your state at the first such event.
 	Resync bool `json:"resync"`
 	// The services that changed.
@@ -137,6 +139,14 @@ type ClusterChange struct {
 	Cluster Cluster `json:"cluster"`
 }
 
+// The number of items of a cluster.
+type ClusterCount struct {
+	// The cluster; null for items of which it is unknown.
+	ClusterID *string `json:"clusterID,omitempty"`
+	// The number of items.
+	Count int `json:"count"`
+}
+
 // A cluster in a list.
 type ClusterEdge struct {
 	// The cursor of this item.
@@ -150,7 +160,15 @@ type ClusterIdentity struct {
 	// The UID of the namespace kube-system, or Consul's datacenter and servers.
 	UID string `json:"uid"`
 	// The network that the cluster names itself.
-	Network *string `json:"network,omitempty"`
+	NetworkID *string `json:"networkID,omitempty"`
+}
+
+// Numbers of clusters.
+type ClusterOverview struct {
+	// All attached clusters.
+	Total int `json:"total"`
+	// The number in each phase that occurs.
+	ByPhase []PhaseCount `json:"byPhase"`
 }
 
 // The name of a port in one cluster.
@@ -168,13 +186,13 @@ type ClusterStatus struct {
 	// The start of the phase.
 	Since *time.Time `json:"since,omitempty"`
 	// The time of the last change in the cluster.
-	LastEvent *time.Time `json:"lastEvent,omitempty"`
+	LastEventAt *time.Time `json:"lastEventAt,omitempty"`
 	// The last time when the hub had a complete list.
-	LastSync *time.Time `json:"lastSync,omitempty"`
+	LastSyncAt *time.Time `json:"lastSyncAt,omitempty"`
 	// What is wrong and what to do; null if nothing is wrong.
 	Message *string `json:"message,omitempty"`
 	// The time of the saved state that is served; null if the hub has read the cluster since it started.
-	LastKnownGood *time.Time `json:"lastKnownGood,omitempty"`
+	LastKnownGoodAt *time.Time `json:"lastKnownGoodAt,omitempty"`
 	// The age of the saved state.
 	LastKnownGoodAge *time.Duration `json:"lastKnownGoodAge,omitempty"`
 	// What the hub keeps of the cluster, and the limits; null if the hub is not reading it.
@@ -255,14 +273,26 @@ type ConfigObjectFilter struct {
 	Labels []LabelInput `json:"labels,omitempty"`
 }
 
+// Numbers of configuration objects.
+type ConfigObjectOverview struct {
+	// All objects.
+	Total int `json:"total"`
+	// Objects whose resources at least one proxy rejected.
+	Rejected int `json:"rejected"`
+	// Objects with findings.
+	WithFindings int `json:"withFindings"`
+}
+
 // A change of the configuration.
 type ConfigRevision struct {
+	// A globally unique, stable and opaque ID.
+	ID string `json:"id"`
 	// The revision.
 	Revision string `json:"revision"`
-	// The author; "" if unknown.
-	Author string `json:"author"`
+	// The author; null if unknown.
+	Author *string `json:"author,omitempty"`
 	// The time.
-	Time time.Time `json:"time"`
+	CreatedAt time.Time `json:"createdAt"`
 	// The reason.
 	Message *string `json:"message,omitempty"`
 	// The field manager.
@@ -272,6 +302,8 @@ type ConfigRevision struct {
 	// The changed objects, sorted by group, kind, namespace and name.
 	Changes []RevisedObject `json:"changes"`
 }
+
+func (ConfigRevision) IsNode() {}
 
 // A revision of the configuration in a list.
 type ConfigRevisionEdge struct {
@@ -400,13 +432,23 @@ type EndpointFilter struct {
 	// Endpoints of this cluster.
 	ClusterID *string `json:"clusterID,omitempty"`
 	// Endpoints in this network.
-	Network *string `json:"network,omitempty"`
+	NetworkID *string `json:"networkID,omitempty"`
 	// Endpoints in this locality.
 	Locality *LocalityInput `json:"locality,omitempty"`
 	// Endpoints with all of these labels.
 	Labels []LabelInput `json:"labels,omitempty"`
 	// Endpoints in this state.
 	Health *Health `json:"health,omitempty"`
+}
+
+// Numbers of endpoints.
+type EndpointOverview struct {
+	// All endpoints.
+	Total int `json:"total"`
+	// The number in each state of health that occurs.
+	ByHealth []HealthCount `json:"byHealth"`
+	// The number in each network.
+	ByNetwork []NetworkCount `json:"byNetwork"`
 }
 
 // A port of an endpoint.
@@ -434,7 +476,7 @@ type ExpectedRevisionInput struct {
 // Which endpoints of a service a proxy uses, and why.
 type Explanation struct {
 	// The version of the snapshot that it describes.
-	Version string `json:"version"`
+	SnapshotVersion string `json:"snapshotVersion"`
 	// Every endpoint of every cluster, including those that the proxy does not use.
 	Endpoints []EndpointExplanation `json:"endpoints"`
 	// What is wrong with the service and with the configuration objects for its hostname, including fields that are not supported (NOT_HONOURED).
@@ -469,12 +511,46 @@ type GatewayHealth struct {
 	Standing GatewayStanding `json:"standing"`
 }
 
+// Numbers of gateways.
+type GatewayOverview struct {
+	// All gateways, each address and port of a network once.
+	Total int `json:"total"`
+	// Gateways that at least one network reports as unreachable and none as reachable.
+	Unreachable int `json:"unreachable"`
+}
+
+// The number of endpoints in a state of health.
+type HealthCount struct {
+	// The state.
+	Health Health `json:"health"`
+	// The number of endpoints.
+	Count int `json:"count"`
+}
+
 // An object that is not used because a source with higher precedence has it, too.
 type HiddenObject struct {
 	// The kind of its source.
 	Source ConfigSourceKind `json:"source"`
 	// The name of its source.
 	SourceName string `json:"sourceName"`
+}
+
+// Which changes of the configuration to list; absent and null fields match everything.
+type HistoryFilter struct {
+	// Changes by this author.
+	Author *string `json:"author,omitempty"`
+	// Changes at this time or later, in RFC 3339 format, like 2026-11-21T10:00:00Z.
+	Since *string `json:"since,omitempty"`
+	// Changes before this time, in RFC 3339 format.
+	Until *string `json:"until,omitempty"`
+	// Changes of an object of this group, like networking.istio.io. Group, kind, namespace and name apply to the same object.
+	Group *string `json:"group,omitempty"`
+	// Changes of an object of this kind, like VirtualService.
+	Kind *string `json:"kind,omitempty"`
+	// Changes of an object in this namespace.
+	Namespace *string `json:"namespace,omitempty"`
+	// Changes of an object with this name.
+	Name *string `json:"name,omitempty"`
 }
 
 // The hub that answers the request.
@@ -515,12 +591,12 @@ type LabelInput struct {
 
 // A locality.
 type Locality struct {
-	// The region; "" if unknown.
-	Region string `json:"region"`
-	// The zone within the region; "" if unknown.
-	Zone string `json:"zone"`
-	// The sub-zone; "" if unknown.
-	SubZone string `json:"subZone"`
+	// The region; null if unknown.
+	Region *string `json:"region,omitempty"`
+	// The zone within the region; null if unknown.
+	Zone *string `json:"zone,omitempty"`
+	// The sub-zone; null if unknown.
+	SubZone *string `json:"subZone,omitempty"`
 }
 
 // A locality, as input; absent and null fields match everything.
@@ -549,6 +625,14 @@ type NetworkChange struct {
 	Network Network `json:"network"`
 }
 
+// The number of items in a network.
+type NetworkCount struct {
+	// The network.
+	NetworkID string `json:"networkID"`
+	// The number of items.
+	Count int `json:"count"`
+}
+
 // A field or value of an object that has no effect.
 type NotHonoured struct {
 	// The path of the field within the object.
@@ -569,8 +653,6 @@ type ObjectRef struct {
 	Name string `json:"name"`
 	// The revision at which it last changed; null if unknown or if it was deleted.
 	Revision *string `json:"revision,omitempty"`
-	// The object as it is now; null if it no longer exists.
-	Current *ConfigObject `json:"current,omitempty"`
 }
 
 // A reference to a configuration object, as input.
@@ -589,10 +671,10 @@ type ObjectRefInput struct {
 type ObjectRevision struct {
 	// The revision.
 	Revision string `json:"revision"`
-	// The author; "" if unknown.
-	Author string `json:"author"`
+	// The author; null if unknown.
+	Author *string `json:"author,omitempty"`
 	// The time; null if an earlier version of the hub compacted the revision.
-	Time *time.Time `json:"time,omitempty"`
+	CreatedAt *time.Time `json:"createdAt,omitempty"`
 	// The reason.
 	Message *string `json:"message,omitempty"`
 	// What happened to the object; null if an earlier version of the hub compacted the revision.
@@ -609,6 +691,22 @@ type ObjectRevisionEdge struct {
 	Node ObjectRevision `json:"node"`
 }
 
+// Numbers that describe the whole mesh.
+type Overview struct {
+	// The version of the snapshot that the numbers describe.
+	SnapshotVersion string `json:"snapshotVersion"`
+	// The attached clusters.
+	Clusters ClusterOverview `json:"clusters"`
+	// The connected proxies, each stream once.
+	Proxies ProxyOverview `json:"proxies"`
+	// The services.
+	Services ServiceOverview `json:"services"`
+	// The endpoints, once for each service.
+	Endpoints EndpointOverview `json:"endpoints"`
+	// The gateways of all networks.
+	Gateways GatewayOverview `json:"gateways"`
+}
+
 // The position of a page in its list.
 type PageInfo struct {
 	// Whether there are items after endCursor.
@@ -619,6 +717,14 @@ type PageInfo struct {
 	StartCursor *string `json:"startCursor,omitempty"`
 	// The cursor of the last item; null on an empty page.
 	EndCursor *string `json:"endCursor,omitempty"`
+}
+
+// The number of clusters in a phase.
+type PhaseCount struct {
+	// The phase.
+	Phase ClusterPhase `json:"phase"`
+	// The number of clusters.
+	Count int `json:"count"`
 }
 
 // What a dry run would change for proxies.
@@ -671,12 +777,12 @@ type Proxy struct {
 	Type ProxyType `json:"type"`
 	// The mode of a router.
 	RouterMode RouterMode `json:"routerMode"`
-	// Its cluster.
-	ClusterID string `json:"clusterID"`
+	// Its cluster; null if the proxy names none.
+	ClusterID *string `json:"clusterID,omitempty"`
 	// Its network: from the registry if it knows the workload, or from the proxy, or that of its cluster.
-	Network string `json:"network"`
-	// The namespace of its workload.
-	Namespace string `json:"namespace"`
+	NetworkID string `json:"networkID"`
+	// The namespace of its workload; null if unknown.
+	Namespace *string `json:"namespace,omitempty"`
 	// Its locality: from the registry if it knows the workload, or from the proxy, or that of its cluster.
 	Locality Locality `json:"locality"`
 	// The addresses of its workload.
@@ -693,10 +799,10 @@ type Proxy struct {
 	Delivery Delivery `json:"delivery"`
 	// The start of its stream.
 	ConnectedAt time.Time `json:"connectedAt"`
+	// The worst of the states in `sync`, from bad to good: NACKED, PENDING, SYNCED, NOT_REQUESTED.
+	SyncState SyncState `json:"syncState"`
 	// Its status for each resource type: clusters, endpoints, listeners and routes, and others that it requested.
 	Sync []ProxySync `json:"sync"`
-	// What it was sent and what it accepted, for each resource type that it requested.
-	Config []ProxyConfig `json:"config"`
 }
 
 func (Proxy) IsNode() {}
@@ -715,6 +821,40 @@ type ProxyEdge struct {
 	Cursor string `json:"cursor"`
 	// The proxy.
 	Node Proxy `json:"node"`
+}
+
+// Which streams of proxies to list; absent and null fields match everything.
+type ProxyFilter struct {
+	// Proxies of this cluster.
+	ClusterID *string `json:"clusterID,omitempty"`
+	// Proxies in this network.
+	NetworkID *string `json:"networkID,omitempty"`
+	// Proxies of workloads in this namespace.
+	Namespace *string `json:"namespace,omitempty"`
+	// Proxies of this type.
+	Type *ProxyType `json:"type,omitempty"`
+	// Streams in this state, as in `Proxy.syncState`.
+	SyncState *SyncState `json:"syncState,omitempty"`
+	// Proxies whose node ID contains this text, in any case.
+	NodeIDContains *string `json:"nodeIDContains,omitempty"`
+}
+
+// The order of a list of streams of proxies.
+type ProxyOrder struct {
+	// What it is sorted by; equal items are sorted by node ID and connection time.
+	Field ProxyOrderField `json:"field"`
+	// The direction.
+	Direction *OrderDirection `json:"direction,omitempty"`
+}
+
+// Numbers of streams of proxies.
+type ProxyOverview struct {
+	// All streams.
+	Total int `json:"total"`
+	// The number in each state that occurs, as in `Proxy.syncState`.
+	ByState []SyncStateCount `json:"byState"`
+	// The number of each cluster.
+	ByCluster []ClusterCount `json:"byCluster"`
 }
 
 // A resource of a proxy in a list.
@@ -782,7 +922,7 @@ type RegisterWorkloadInput struct {
 	// Its labels, with which services select it.
 	Labels []LabelInput `json:"labels,omitempty"`
 	// Its network; the default is the hub's.
-	Network *string `json:"network,omitempty"`
+	NetworkID *string `json:"networkID,omitempty"`
 	// Its locality.
 	Locality *LocalityInput `json:"locality,omitempty"`
 	// Its share of requests relative to the others.
@@ -912,15 +1052,35 @@ type ServiceFilter struct {
 	// Services to which this cluster contributes.
 	ClusterID *string `json:"clusterID,omitempty"`
 	// Services with an endpoint in this network.
-	Network *string `json:"network,omitempty"`
+	NetworkID *string `json:"networkID,omitempty"`
 	// Services in this namespace.
 	Namespace *string `json:"namespace,omitempty"`
+	// Services with one of these hostnames, in any case.
+	Hostnames []string `json:"hostnames,omitempty"`
 	// Services whose hostname contains this text, in any case.
 	HostnameContains *string `json:"hostnameContains,omitempty"`
 	// Services to which a source of this kind contributes.
 	Provider *Provider `json:"provider,omitempty"`
 	// Services with (true) or without (false) conflicts.
 	HasConflicts *bool `json:"hasConflicts,omitempty"`
+}
+
+// The order of a list of services.
+type ServiceOrder struct {
+	// What it is sorted by; equal items are sorted by hostname and namespace.
+	Field ServiceOrderField `json:"field"`
+	// The direction.
+	Direction *OrderDirection `json:"direction,omitempty"`
+}
+
+// Numbers of services.
+type ServiceOverview struct {
+	// All services.
+	Total int `json:"total"`
+	// Services about which clusters disagree.
+	WithConflicts int `json:"withConflicts"`
+	// Services without an endpoint in any cluster.
+	WithoutEndpoints int `json:"withoutEndpoints"`
 }
 
 // A port of a service.
@@ -950,7 +1110,7 @@ type Shard struct {
 	// The source's own ID of the object.
 	UID *string `json:"uid,omitempty"`
 	// The creation time of the object in the source.
-	Created *time.Time `json:"created,omitempty"`
+	CreatedAt *time.Time `json:"createdAt,omitempty"`
 	// The labels of the object in the source.
 	Labels []Label `json:"labels"`
 	// The number of its endpoints.
@@ -971,6 +1131,14 @@ type Signer struct {
 	SignsFrom time.Time `json:"signsFrom"`
 	// When the first certificate in its chain expires.
 	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// The number of streams of proxies in a state.
+type SyncStateCount struct {
+	// The state.
+	State SyncState `json:"state"`
+	// The number of streams.
+	Count int `json:"count"`
 }
 
 // The roots that are trusted for certificates of one trust domain.
@@ -1040,7 +1208,7 @@ type WorkloadRegistration struct {
 	// Its WorkloadEntry.
 	Object ObjectRef `json:"object"`
 	// When it expires unless it is renewed.
-	Expires time.Time `json:"expires"`
+	ExpiresAt time.Time `json:"expiresAt"`
 }
 
 // What happens to an item.
@@ -1512,6 +1680,64 @@ func (e Health) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// The direction of an order.
+type OrderDirection string
+
+const (
+	// From the lowest to the highest.
+	OrderDirectionAsc OrderDirection = "ASC"
+	// From the highest to the lowest.
+	OrderDirectionDesc OrderDirection = "DESC"
+)
+
+var AllOrderDirection = []OrderDirection{
+	OrderDirectionAsc,
+	OrderDirectionDesc,
+}
+
+func (e OrderDirection) IsValid() bool {
+	switch e {
+	case OrderDirectionAsc, OrderDirectionDesc:
+		return true
+	}
+	return false
+}
+
+func (e OrderDirection) String() string {
+	return string(e)
+}
+
+func (e *OrderDirection) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = OrderDirection(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid OrderDirection", str)
+	}
+	return nil
+}
+
+func (e OrderDirection) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *OrderDirection) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e OrderDirection) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // The protocol of a port.
 type Protocol string
 
@@ -1662,6 +1888,67 @@ func (e *Provider) UnmarshalJSON(b []byte) error {
 }
 
 func (e Provider) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What streams of proxies can be sorted by.
+type ProxyOrderField string
+
+const (
+	// The node ID.
+	ProxyOrderFieldNodeID ProxyOrderField = "NODE_ID"
+	// The start of the stream.
+	ProxyOrderFieldConnectedAt ProxyOrderField = "CONNECTED_AT"
+	// The state: NOT_REQUESTED, SYNCED, PENDING, NACKED.
+	ProxyOrderFieldSyncState ProxyOrderField = "SYNC_STATE"
+)
+
+var AllProxyOrderField = []ProxyOrderField{
+	ProxyOrderFieldNodeID,
+	ProxyOrderFieldConnectedAt,
+	ProxyOrderFieldSyncState,
+}
+
+func (e ProxyOrderField) IsValid() bool {
+	switch e {
+	case ProxyOrderFieldNodeID, ProxyOrderFieldConnectedAt, ProxyOrderFieldSyncState:
+		return true
+	}
+	return false
+}
+
+func (e ProxyOrderField) String() string {
+	return string(e)
+}
+
+func (e *ProxyOrderField) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ProxyOrderField(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ProxyOrderField", str)
+	}
+	return nil
+}
+
+func (e ProxyOrderField) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ProxyOrderField) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ProxyOrderField) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
@@ -1909,6 +2196,67 @@ func (e *RouterMode) UnmarshalJSON(b []byte) error {
 }
 
 func (e RouterMode) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What services can be sorted by.
+type ServiceOrderField string
+
+const (
+	// The hostname, then the namespace.
+	ServiceOrderFieldHostname ServiceOrderField = "HOSTNAME"
+	// The number of endpoints.
+	ServiceOrderFieldEndpoints ServiceOrderField = "ENDPOINTS"
+	// The number of conflicts.
+	ServiceOrderFieldConflicts ServiceOrderField = "CONFLICTS"
+)
+
+var AllServiceOrderField = []ServiceOrderField{
+	ServiceOrderFieldHostname,
+	ServiceOrderFieldEndpoints,
+	ServiceOrderFieldConflicts,
+}
+
+func (e ServiceOrderField) IsValid() bool {
+	switch e {
+	case ServiceOrderFieldHostname, ServiceOrderFieldEndpoints, ServiceOrderFieldConflicts:
+		return true
+	}
+	return false
+}
+
+func (e ServiceOrderField) String() string {
+	return string(e)
+}
+
+func (e *ServiceOrderField) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ServiceOrderField(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ServiceOrderField", str)
+	}
+	return nil
+}
+
+func (e ServiceOrderField) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ServiceOrderField) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ServiceOrderField) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"strings"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -8,6 +9,12 @@ import (
 
 // Network is a network as one snapshot has it.
 type Network struct{ Of *federation.Network }
+
+// IsNode says that a network has an ID.
+func (Network) IsNode() {}
+
+// ID makes the opaque ID.
+func (n Network) ID() string { return ID(KindNetwork, n.NetworkID()) }
 
 // NetworkID is what it is called.
 func (n Network) NetworkID() string { return string(n.Of.ID) }
@@ -53,17 +60,29 @@ type NetworkGateway struct {
 
 func (g NetworkGateway) of() federation.Gateway { return g.network.Gateways[g.at] }
 
+// IsNode says that a gateway has an ID.
+func (NetworkGateway) IsNode() {}
+
+// ID makes the opaque ID.
+func (g NetworkGateway) ID() string { return ID(KindGateway, g.NetworkID()+nul+g.Address()) }
+
+// GatewayKey reads the network and the address that the ID of a gateway names.
+func GatewayKey(name string) (network federation.NetworkID, address string) {
+	id, address, _ := strings.Cut(name, nul)
+	return federation.NetworkID(id), address
+}
+
+// NetworkID is the network that it leads into.
+func (g NetworkGateway) NetworkID() string { return string(g.network.ID) }
+
 // Address is its address and port.
 func (g NetworkGateway) Address() string { return g.of().Address.String() }
 
 // Locality is where it is.
-func (g NetworkGateway) Locality() Locality {
-	l := g.of().Locality
-	return Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}
-}
+func (g NetworkGateway) Locality() Locality { return locality(g.of().Locality) }
 
-// From are the networks that it is for.
-func (g NetworkGateway) From() []string { return texts(g.of().From) }
+// FromNetworkIDs are the networks that it is for.
+func (g NetworkGateway) FromNetworkIDs() []string { return texts(g.of().From) }
 
 // Health is what it is to each observer.
 func (g NetworkGateway) Health() []GatewayHealth {

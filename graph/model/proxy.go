@@ -25,9 +25,9 @@ func NewProxy(from *federation.Snapshot, of *fleet.Proxy) Proxy {
 	}
 	shown := Proxy{
 		ID: ID(KindProxy, proxyKey(of.Key())), NodeID: of.NodeID, Type: capital(of.Type, ProxyTypeSidecar), RouterMode: capital(of.RouterMode, RouterModeStandard),
-		ClusterID: string(of.Cluster), Network: string(from.NetworkOf(place)), Namespace: of.Namespace, Locality: locality(is),
+		ClusterID: given(string(of.Cluster)), NetworkID: string(from.NetworkOf(place)), Namespace: given(of.Namespace), Locality: locality(is),
 		Labels: labels(marks), DNSCapture: of.DNSCapture, UserAgent: userAgent(of), Delivery: capital(string(of.Protocol), DeliverySotw),
-		ConnectedAt: of.ConnectedAt, Sync: syncs(of),
+		ConnectedAt: of.ConnectedAt, SyncState: WorstState(of), Sync: syncs(of),
 	}
 	for _, address := range of.Addresses {
 		shown.Addresses = append(shown.Addresses, address.String())
@@ -84,6 +84,21 @@ func syncs(of *fleet.Proxy) []ProxySync {
 	}
 	return all
 }
+
+// states are those of a proxy from good to bad.
+var states = [...]SyncState{SyncStateNotRequested, SyncStateSynced, SyncStatePending, SyncStateNacked}
+
+// WorstState is the worst state of a stream's types.
+func WorstState(of *fleet.Proxy) SyncState {
+	worst := 0
+	for _, sync := range of.Sync {
+		worst = max(worst, slices.Index(states[:], SyncState(sync.State)))
+	}
+	return states[worst]
+}
+
+// Badness orders states from good to bad.
+func Badness(s SyncState) int { return slices.Index(states[:], s) }
 
 // capital spells a name as enums do: sni-dnat is SNI_DNAT.
 func capital[E interface {

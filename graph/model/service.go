@@ -53,8 +53,8 @@ func (s Service) Resolution() Resolution { return Resolution(s.Of.Resolution.Str
 // MeshExternal tells whether the service lies outside of the mesh.
 func (s Service) MeshExternal() bool { return s.Of.MeshExternal }
 
-// Version hashes the content.
-func (s Service) Version() string { return contentVersion(s.Of) }
+// ContentHash changes with the content.
+func (s Service) ContentHash() string { return contentVersion(s.Of) }
 
 // ExportTo has the namespaces that see the service; none: all.
 func (s Service) ExportTo() []string { return s.Of.ExportTo }
@@ -62,8 +62,8 @@ func (s Service) ExportTo() []string { return s.Of.ExportTo }
 // ServiceAccounts has those under which its workloads run.
 func (s Service) ServiceAccounts() []string { return s.Of.ServiceAccounts }
 
-// Created is nil where it is unknown.
-func (s Service) Created() *time.Time { return known(s.Of.Created) }
+// CreatedAt is nil where it is unknown.
+func (s Service) CreatedAt() *time.Time { return known(s.Of.Created) }
 
 // ClusterVIPs returns the virtual addresses in the order of the clusters.
 func (s Service) ClusterVIPs() []ClusterVIPs {
@@ -132,7 +132,7 @@ func (s Service) Shards() []Shard {
 		}
 		found := Shard{
 			ClusterID: string(key.Cluster), Provider: provider(key.Provider), Resolution: Resolution(shard.Resolution.String()),
-			MeshExternal: shard.MeshExternal, Created: known(shard.Created), Labels: labels(shard.Labels), EndpointCount: len(shard.Endpoints),
+			MeshExternal: shard.MeshExternal, CreatedAt: known(shard.Created), Labels: labels(shard.Labels), EndpointCount: len(shard.Endpoints),
 		}
 		if shard.UID != "" {
 			found.UID = &shard.UID

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -32,8 +33,8 @@ func (c *costGate) MutateOperationContext(_ context.Context, operation *graphql.
 	}
 	count := &objects{costGate: c, variables: operation.Variables, known: make(map[spread]int)}
 	total := count.set(operation.Operation.SelectionSet, 1)
-	if count.fault != "" {
-		return coded(BadUserInput, count.fault)
+	if count.fault != nil {
+		return count.fault
 	}
 	if total > c.limits.Cost {
 		return coded(TooComplex, fmt.Sprintf(
@@ -52,7 +53,8 @@ type objects struct {
 	*costGate
 	variables map[string]any
 	known     map[spread]int
-	fault     string
+	path      ast.Path // of the field that is counted
+	fault     *gqlerror.Error
 }
 
 // set counts the objects of a selection set. rows is the page size where the
@@ -80,9 +82,61 @@ func (o *objects) spread(selected *ast.FragmentSpread, rows int) int {
 	return o.known[key]
 }
 
+// weights are what fields cost beside the objects that they hold: a status looks at
+// proxies and findings, and what is read from the store takes much more than a look
+// into memory.
+var weights = map[string]int{
+	"ConfigObject.status": 4, "Query.overview": 500, "Query.history": 100, "Query.configObject(at)": 500,
+	"Query.history.totalCount": 1000, "Query.node": 10,
+}
+
+// weight is what the field costs by itself.
+func weight(field *ast.Field) int {
+	name := field.ObjectDefinition.Name + "." + field.Name
+	cost := weights[name]
+	if field.Arguments.ForName("at") != nil {
+		cost += weights[name+"(at)"]
+	}
+	if counted(field.SelectionSet) {
+		cost += weights[name+".totalCount"]
+	}
+	return cost
+}
+
+// counted tells whether the whole of a list is needed to count it.
+func counted(set ast.SelectionSet) bool {
+	for _, selection := range set {
+		switch selected := selection.(type) {
+		case *ast.Field:
+			if selected.Name == "totalCount" {
+				return true
+			}
+		case *ast.InlineFragment:
+			if counted(selected.SelectionSet) {
+				return true
+			}
+		case *ast.FragmentSpread:
+			if counted(selected.Definition.SelectionSet) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (o *objects) field(field *ast.Field, rows int) int {
 	if len(field.SelectionSet) == 0 || field.Name == "__schema" || field.Name == "__type" {
 		return 0
+	}
+	o.path = append(o.path, ast.PathName(field.Alias))
+	defer func() { o.path = o.path[:len(o.path)-1] }()
+	return min(weight(field)+o.objectsOf(field, rows), many)
+}
+
+// objectsOf counts the objects that a field holds.
+func (o *objects) objectsOf(field *ast.Field, rows int) int {
+	if ids := o.ids(field); ids > 0 {
+		return min(ids*(1+weights["Query.node"]+o.set(field.SelectionSet, 1)), many)
 	}
 	if field.Definition.Arguments.ForName("first") != nil {
 		return min(1+o.set(field.SelectionSet, o.page(field)), many)
@@ -92,6 +146,32 @@ func (o *objects) field(field *ast.Field, rows int) int {
 		times = rows
 	}
 	return min(times*(1+o.set(field.SelectionSet, 1)), many)
+}
+
+// refuse notes what is wrong with an argument of a field, and where that is.
+func (o *objects) refuse(field *ast.Field, argument, format string, args ...any) {
+	o.fault = coded(BadUserInput, argument+": "+fmt.Sprintf(format, args...))
+	o.fault.Extensions["argument"], o.fault.Path = argument, slices.Clone(o.path)
+	at := field.Position
+	if written := field.Arguments.ForName(argument); written != nil {
+		at = written.Position
+	}
+	if at != nil {
+		o.fault.Locations = []gqlerror.Location{{Line: at.Line, Column: at.Column}}
+	}
+}
+
+// ids is the number of IDs in the argument of Query.nodes; 0 for other fields.
+func (o *objects) ids(field *ast.Field) int {
+	argument := field.Arguments.ForName("ids")
+	if argument == nil || field.Name != "nodes" {
+		return 0
+	}
+	if argument.Value.Kind != ast.Variable {
+		return len(argument.Value.Children)
+	}
+	all, _ := o.variables[argument.Value.Raw].([]any)
+	return len(all)
 }
 
 // page returns the page size of a connection and notes a size that is refused.
@@ -105,11 +185,15 @@ func (o *objects) page(field *ast.Field) int {
 	case hasFirst:
 		size = first
 	}
+	named := "first"
+	if hasLast {
+		named = "last"
+	}
 	if written := field.Arguments.ForName("first"); hasFirst && hasLast && written != nil {
-		o.fault = fmt.Sprintf("%s takes first or last, not both", field.Name)
+		o.refuse(field, named, "%s takes first or last, not both", field.Name)
 	}
 	if size < 1 || size > o.limits.PageMax {
-		o.fault = fmt.Sprintf("the page of %s has a size from 1 to %d", field.Name, o.limits.PageMax)
+		o.refuse(field, named, "the page of %s has a size from 1 to %d", field.Name, o.limits.PageMax)
 		return 1
 	}
 	return size

@@ -44,8 +44,9 @@ const (
 // Error is an error whose text and code are meant for the client. Every other
 // error of a resolver is shown as INTERNAL without its text.
 type Error struct {
-	Code Code
-	Text string
+	Code     Code
+	Text     string
+	Argument string // that is not acceptable; "": no single one
 }
 
 func (e *Error) Error() string { return e.Text }
@@ -53,6 +54,11 @@ func (e *Error) Error() string { return e.Text }
 // Errorf makes an error that the client sees as it is written.
 func Errorf(code Code, format string, args ...any) error {
 	return &Error{Code: code, Text: fmt.Sprintf(format, args...)}
+}
+
+// BadArgument refuses an argument of a field.
+func BadArgument(argument, format string, args ...any) error {
+	return &Error{Code: BadUserInput, Text: argument + ": " + fmt.Sprintf(format, args...), Argument: argument}
 }
 
 type requestIDKey struct{}
@@ -81,11 +87,36 @@ func presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
 			log.ErrorContext(ctx, "resolving a GraphQL field failed",
 				"requestId", RequestID(ctx), "path", shown.Path.String(), "err", err)
 		}
+		extensions := map[string]any{"code": string(code), "requestId": RequestID(ctx)}
+		if argument := argumentOf(err, shown); argument != "" {
+			extensions["argument"] = argument
+		}
 		return &gqlerror.Error{
-			Message: bounded(text), Path: path, Locations: shown.Locations, Rule: shown.Rule,
-			Extensions: map[string]any{"code": string(code), "requestId": RequestID(ctx)},
+			Message: bounded(text), Path: path, Locations: located(ctx, shown), Rule: shown.Rule, Extensions: extensions,
 		}
 	}
+}
+
+// argumentOf is the argument that an error is about, or "".
+func argumentOf(err error, shown *gqlerror.Error) string {
+	var ours *Error
+	if errors.As(err, &ours) {
+		return ours.Argument
+	}
+	argument, _ := shown.Extensions["argument"].(string)
+	return argument
+}
+
+// located are the places of an error in the document: its own, or else that of the
+// field that failed.
+func located(ctx context.Context, shown *gqlerror.Error) []gqlerror.Location {
+	if len(shown.Locations) > 0 {
+		return shown.Locations
+	}
+	if field := graphql.GetFieldContext(ctx); field != nil && field.Field.Field != nil && field.Field.Position != nil {
+		return []gqlerror.Location{{Line: field.Field.Position.Line, Column: field.Field.Position.Column}}
+	}
+	return nil
 }
 
 func classify(err error, shown *gqlerror.Error) (Code, string) {
@@ -95,8 +126,7 @@ func classify(err error, shown *gqlerror.Error) (Code, string) {
 	case errors.As(err, &ours):
 		return ours.Code, ours.Text
 	case code == errcode.ParseFailed, code == errcode.ValidationFailed, code == string(TooComplex), code == string(BadUserInput):
-		text, _, _ := strings.Cut(shown.Message, " Did you mean ")
-		return Code(code), text
+		return Code(code), shown.Message
 	case errors.As(err, &number):
 		return BadUserInput, "an integer is out of the range of its type"
 	case errors.Is(err, context.DeadlineExceeded):

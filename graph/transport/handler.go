@@ -75,7 +75,7 @@ func New(schema graphql.ExecutableSchema, options Options) *Handler {
 	known := newDocuments(options.Limits)
 	exec := executor.New(schema)
 	exec.SetParserTokenLimit(options.Limits.Tokens)
-	exec.SetDisableSuggestion(true)
+	exec.SetDisableSuggestion(false) // introspection, which says all names, is allowed
 	exec.SetQueryCache(known)
 	exec.SetErrorPresenter(presenter(options.Log))
 	exec.SetRecoverFunc(recovered)

@@ -1,0 +1,87 @@
+package graph
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+// overviews has the numbers of a start page that take a look at every service or
+// object. They are counted once for each change of the mesh, however many pages ask.
+type overviews struct {
+	services memo[*federation.Snapshot, model.ServiceNumbers]
+	objects  memo[objectsView, model.ConfigObjectOverview]
+}
+
+func newOverviews() *overviews { return &overviews{} }
+
+// objectsView is what the numbers of configuration objects depend on.
+type objectsView struct {
+	config   *config.View
+	snapshot *federation.Snapshot
+	fleet    *fleet.Value
+}
+
+// memo keeps the latest value that was computed. Callers wait for one that is being
+// computed, so that at most one is at a time.
+type memo[K comparable, V any] struct {
+	mu    sync.Mutex
+	known bool
+	key   K
+	value V
+}
+
+func (m *memo[K, V]) of(key K, compute func() V) V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.known || m.key != key {
+		m.value, m.key, m.known = compute(), key, true
+	}
+	return m.value
+}
+
+// Overview counts what the mesh has.
+func (q query) Overview(ctx context.Context) (*model.Overview, error) {
+	from := snapshot(ctx)
+	numbers := q.overviews.services.of(from, func() model.ServiceNumbers { return model.NewServiceNumbers(from) })
+	return &model.Overview{
+		SnapshotVersion: strconv.FormatUint(from.Version(), 10), Clusters: model.NewClusterOverview(from),
+		Proxies:  model.NewProxyOverview(connected(ctx).Proxies()),
+		Services: numbers.Services, Endpoints: numbers.Endpoints, Gateways: model.NewGatewayOverview(from),
+	}, nil
+}
+
+type overviewResolver struct{ *resolver }
+
+// ConfigObjects counts the objects in use; none on a hub without configuration.
+func (r overviewResolver) ConfigObjects(ctx context.Context, _ *model.Overview) (model.ConfigObjectOverview, error) {
+	latest := seen(ctx).config
+	if latest == nil {
+		return model.ConfigObjectOverview{}, nil
+	}
+	key := objectsView{latest(), snapshot(ctx), connected(ctx)}
+	return r.overviews.objects.of(key, func() model.ConfigObjectOverview { return r.countObjects(key) }), nil
+}
+
+func (r overviewResolver) countObjects(in objectsView) (out model.ConfigObjectOverview) {
+	for o := range in.config.State.Objects() {
+		if o.Key.Of().Internal() {
+			continue
+		}
+		out.Total++
+		if r.Config.Deliveries != nil {
+			if d, known := r.Config.Deliveries.Delivery(in.fleet, o.Key); known && d.Rejected > 0 {
+				out.Rejected++
+			}
+		}
+		if r.Config.Findings != nil && len(r.Config.Findings(in.snapshot, in.fleet, o.Key)) > 0 {
+			out.WithFindings++
+		}
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package graph
+
+import (
+	"context"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/graph/generated"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+// clusterOf finds the cluster that a field clusterID beside it names.
+type clusterOf[T any] struct {
+	*resolver
+	id func(*T) string
+}
+
+// Cluster is the attached cluster, or nil.
+func (r clusterOf[T]) Cluster(ctx context.Context, of *T) (*model.Cluster, error) {
+	found, ok := snapshot(ctx).Cluster(federation.ClusterID(r.id(of)))
+	if !ok {
+		return nil, nil
+	}
+	shown := r.cluster(snapshot(ctx), found)
+	return &shown, nil
+}
+
+// networkOf finds the network that a field networkID beside it names.
+type networkOf[T any] struct{ id func(*T) string }
+
+// Network is the network, or nil.
+func (r networkOf[T]) Network(ctx context.Context, of *T) (*model.Network, error) {
+	found, ok := snapshot(ctx).Network(federation.NetworkID(r.id(of)))
+	if !ok {
+		return nil, nil
+	}
+	return &model.Network{Of: found}, nil
+}
+
+type endpointResolver struct {
+	clusterOf[model.Endpoint]
+	networkOf[model.Endpoint]
+}
+
+// Service is the service that the endpoint belongs to.
+func (endpointResolver) Service(ctx context.Context, of *model.Endpoint) (*model.Service, error) {
+	found, _ := snapshot(ctx).Service(of.ServiceKey())
+	return service(snapshot(ctx), found), nil
+}
+
+// Gateways are those of the endpoint's network.
+func (endpointResolver) Gateways(ctx context.Context, of *model.Endpoint) ([]model.NetworkGateway, error) {
+	if found, ok := snapshot(ctx).Network(of.Of.Network); ok {
+		return model.Network{Of: found}.Gateways(), nil
+	}
+	return []model.NetworkGateway{}, nil
+}
+
+type proxyRolloutResolver struct{ clusterOf[model.ProxyRollout] }
+
+// Proxy is the latest stream of the proxy, or nil.
+func (proxyRolloutResolver) Proxy(ctx context.Context, of *model.ProxyRollout) (*model.Proxy, error) {
+	latest := connected(ctx).ByProxy(fleet.ProxyID{Cluster: federation.ClusterID(value(of.ClusterID)), NodeID: of.NodeID})
+	if latest == nil {
+		return nil, nil
+	}
+	shown := model.NewProxy(snapshot(ctx), latest)
+	return &shown, nil
+}
+
+type healthResolver struct{ observer networkOf[model.GatewayHealth] }
+
+// ObserverNetwork is the network from which the gateway is probed.
+func (r healthResolver) ObserverNetwork(ctx context.Context, of *model.GatewayHealth) (*model.Network, error) {
+	return r.observer.Network(ctx, of)
+}
+
+type networkResolver struct{ *resolver }
+
+// Clusters are the clusters whose endpoints are in the network.
+func (r networkResolver) Clusters(ctx context.Context, of *model.Network, first *int, after *string, last *int, before *string) (model.ClusterConnection, error) {
+	name := "clusters of network " + of.NetworkID()
+	window, err := window(name, first, after, last, before)
+	list := r.clusters(snapshot(ctx))
+	list.Name, list.Items = name, func(yield func(model.Cluster) bool) {
+		for _, id := range of.Of.Clusters {
+			if found, ok := snapshot(ctx).Cluster(id); ok && !yield(r.cluster(snapshot(ctx), found)) {
+				return
+			}
+		}
+	}
+	return model.ClusterConnection{Page: model.NewPage(list, window)}, err
+}
+
+func (r *resolver) Hub() generated.HubResolver {
+	return clusterOf[model.Hub]{r, func(of *model.Hub) string { return of.ClusterID }}
+}
+
+func (r *resolver) ClusterVIPs() generated.ClusterVIPsResolver {
+	return clusterOf[model.ClusterVIPs]{r, func(of *model.ClusterVIPs) string { return of.ClusterID }}
+}
+
+func (r *resolver) ClusterPortName() generated.ClusterPortNameResolver {
+	return clusterOf[model.ClusterPortName]{r, func(of *model.ClusterPortName) string { return of.ClusterID }}
+}
+
+func (r *resolver) Shard() generated.ShardResolver {
+	return clusterOf[model.Shard]{r, func(of *model.Shard) string { return of.ClusterID }}
+}
+
+func (r *resolver) ClusterCount() generated.ClusterCountResolver {
+	return clusterOf[model.ClusterCount]{r, func(of *model.ClusterCount) string { return value(of.ClusterID) }}
+}
+
+func (r *resolver) ProxyRollout() generated.ProxyRolloutResolver {
+	return proxyRolloutResolver{clusterOf[model.ProxyRollout]{r, func(of *model.ProxyRollout) string { return value(of.ClusterID) }}}
+}
+
+func (r *resolver) Endpoint() generated.EndpointResolver {
+	return endpointResolver{
+		clusterOf[model.Endpoint]{r, func(of *model.Endpoint) string { return of.ClusterID() }},
+		networkOf[model.Endpoint]{func(of *model.Endpoint) string { return of.NetworkID() }},
+	}
+}
+
+func (r *resolver) Cluster() generated.ClusterResolver {
+	return clusterResolver{networkOf[model.Cluster]{func(of *model.Cluster) string { return of.NetworkID() }}}
+}
+
+func (r *resolver) Proxy() generated.ProxyResolver {
+	return proxyResolver{
+		clusterOf[model.Proxy]{r, func(of *model.Proxy) string { return value(of.ClusterID) }},
+		networkOf[model.Proxy]{func(of *model.Proxy) string { return of.NetworkID }},
+	}
+}
+
+func (r *resolver) Network() generated.NetworkResolver { return networkResolver{r} }
+
+func (r *resolver) NetworkCount() generated.NetworkCountResolver {
+	return networkOf[model.NetworkCount]{func(of *model.NetworkCount) string { return of.NetworkID }}
+}
+
+func (r *resolver) ClusterIdentity() generated.ClusterIdentityResolver {
+	return networkOf[model.ClusterIdentity]{func(of *model.ClusterIdentity) string { return value(of.NetworkID) }}
+}
+
+func (r *resolver) NetworkGateway() generated.NetworkGatewayResolver {
+	return networkOf[model.NetworkGateway]{func(of *model.NetworkGateway) string { return of.NetworkID() }}
+}
+
+func (r *resolver) GatewayHealth() generated.GatewayHealthResolver {
+	return healthResolver{networkOf[model.GatewayHealth]{func(of *model.GatewayHealth) string { return of.Observer }}}
+}
+
+func (r *resolver) Overview() generated.OverviewResolver { return overviewResolver{r} }

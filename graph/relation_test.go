@@ -1,0 +1,225 @@
+package graph_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/graph"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+// TestMeshIsWalkedInBothDirections: from an endpoint to its cluster, network, gateways
+// and service and back, from a proxy to its services, from a network to its clusters.
+func TestMeshIsWalkedInBothDirections(t *testing.T) {
+	h := hubOver(t, bridged(t), proxies())
+	const query = `query($proxy:String!){
+	  service(hostname:"web.shop.svc.cluster.local",namespace:"shop"){clusterVIPs{cluster{clusterID}} shards{cluster{clusterID}} ports{names{cluster{clusterID}}}
+	    endpoints(last:1){nodes{service{hostname endpoints{totalCount}} cluster{clusterID endpoints(first:1){totalCount nodes{service{hostname}}}}
+	      network{networkID clusters{nodes{clusterID network{networkID}}}} gateways{address networkID network{networkID}}}}}
+	  proxy(nodeID:$proxy){cluster{clusterID} network{networkID} services{totalCount nodes{hostname namespace}}}
+	  none:proxy(nodeID:"` + routerID + `"){network{networkID} services(filter:{namespace:"x"}){totalCount}}
+	  hub{clusterID cluster{clusterID}}
+	  overview{proxies{byCluster{clusterID cluster{clusterID} count}} endpoints{byNetwork{networkID network{networkID} count}}}}`
+	data := h.answer(query, map[string]any{"proxy": sidecarID})
+	h.want(data, map[string]any{
+		"service": map[string]any{"hostname": "web.shop.svc.cluster.local", "endpoints": map[string]any{"totalCount": 3.0}},
+		"cluster": map[string]any{"clusterID": "c2", "endpoints": map[string]any{
+			"totalCount": 121.0, "nodes": []any{map[string]any{"service": map[string]any{"hostname": "s000.load.svc.cluster.local"}}},
+		}},
+		"network": map[string]any{"networkID": "n2", "clusters": map[string]any{"nodes": []any{
+			map[string]any{"clusterID": "c2", "network": map[string]any{"networkID": "n2"}},
+		}}},
+		"gateways": []any{
+			map[string]any{"address": "192.0.2.1:15443", "networkID": "n2", "network": map[string]any{"networkID": "n2"}},
+			map[string]any{"address": "192.0.2.2:15443", "networkID": "n2", "network": map[string]any{"networkID": "n2"}},
+		},
+	}, "service", "endpoints", "nodes", 0)
+	both := []any{map[string]any{"cluster": map[string]any{"clusterID": "c1"}}, map[string]any{"cluster": map[string]any{"clusterID": "c2"}}}
+	for _, path := range [][]any{{"service", "clusterVIPs"}, {"service", "shards"}, {"service", "ports", 0, "names"}} {
+		h.want(data, both, path...)
+	}
+	h.want(data, map[string]any{
+		"cluster": map[string]any{"clusterID": "c1"}, "network": map[string]any{"networkID": "n1"},
+		"services": map[string]any{"totalCount": 1.0, "nodes": []any{map[string]any{"hostname": "web.shop.svc.cluster.local", "namespace": "shop"}}},
+	}, "proxy")
+	h.want(data, map[string]any{"network": nil, "services": map[string]any{"totalCount": 0.0}}, "none")
+	h.want(data, map[string]any{"clusterID": "hub", "cluster": nil}, "hub")
+	h.want(data, map[string]any{"clusterID": "c2", "cluster": map[string]any{"clusterID": "c2"}, "count": 2.0}, "overview", "proxies", "byCluster", 1)
+	h.want(data, map[string]any{"networkID": "n2", "network": map[string]any{"networkID": "n2"}, "count": 121.0}, "overview", "endpoints", "byNetwork", 1)
+}
+
+// TestObjectStandsBesideItsID: who reads the name of a cluster, a network or a proxy
+// gets to the object from there.
+func TestObjectStandsBesideItsID(t *testing.T) {
+	schema := publicSchema(t)
+	objects := map[string]string{"clusterID": "cluster", "networkID": "network", "nodeID": "proxy"}
+	for _, definition := range schema.Types {
+		if definition.BuiltIn || definition.Kind != "OBJECT" || slices.Contains([]string{"Cluster", "Network", "Proxy", "DetachClusterPayload"}, definition.Name) {
+			continue
+		}
+		for id, name := range objects {
+			if definition.Fields.ForName(id) == nil {
+				continue
+			}
+			object := definition.Fields.ForName(name)
+			if object == nil || object.Type.NonNull || object.Type.Name() != strings.ToUpper(name[:1])+name[1:] {
+				t.Errorf("%s.%s has no nullable object %s beside it", definition.Name, id, name)
+			}
+		}
+	}
+}
+
+// TestNamesOfFieldsFollowOneRule: times end in At, and nothing is called by a name of
+// an earlier version of the contract.
+func TestNamesOfFieldsFollowOneRule(t *testing.T) {
+	for _, definition := range publicSchema(t).Types {
+		if definition.BuiltIn {
+			continue
+		}
+		for _, field := range definition.Fields {
+			where := definition.Name + "." + field.Name
+			if field.Type.Name() == "DateTime" && !strings.HasSuffix(field.Name, "At") && field.Name != "at" && !slices.Contains([]string{"since", "trustedSince", "signsFrom"}, field.Name) {
+				t.Errorf("the time %s does not end in At", where)
+			}
+			if slices.Contains([]string{"network", "cluster"}, field.Name) && field.Type.Name() == "String" {
+				t.Errorf("the name %s does not end in ID", where)
+			}
+			if field.Name == "version" && definition.Name != "Hub" {
+				t.Errorf("%s is called version, which is that of the program", where)
+			}
+		}
+	}
+}
+
+// TestNodesAreFoundByTheirIDs: every kind of them, in the order of the IDs; one that
+// cannot be read leaves the others alone.
+func TestNodesAreFoundByTheirIDs(t *testing.T) {
+	c := newConfigured(t, func(o *graph.Options) {
+		o.Snapshots, o.Fleet = &source{bridged(t)}, proxies()
+	})
+	c.apply(route("shop", "cart", "a"))
+	data := c.answer(`{clusters(first:1){nodes{id}} network(networkID:"n2"){id gateways{id}} proxies(first:1){nodes{id}} configObjects(filter:{name:"cart"}){nodes{id}}
+	  history(first:1){nodes{id}} service(hostname:"web.shop.svc.cluster.local",namespace:"shop"){id endpoints(first:1){nodes{id}}}}`, nil)
+	var ids []any
+	for _, path := range [][]any{
+		{"clusters", "nodes", 0}, {"network"}, {"network", "gateways", 1}, {"proxies", "nodes", 0}, {"configObjects", "nodes", 0},
+		{"history", "nodes", 0}, {"service"}, {"service", "endpoints", "nodes", 0},
+	} {
+		ids = append(ids, at(data, append(path, "id")...))
+	}
+	ids = append(ids, "none", ids[0])
+	const query = `query($ids:[ID!]!){nodes(ids:$ids){__typename id}}`
+	got := at(c.answer(query, map[string]any{"ids": ids}), "nodes").([]any)
+	for i, kind := range []any{"Cluster", "Network", "NetworkGateway", "Proxy", "ConfigObject", "ConfigRevision", "Service", "Endpoint", nil, "Cluster"} {
+		if at(got[i], "__typename") != kind || kind != nil && at(got[i], "id") != ids[i] {
+			t.Errorf("%v is %v, want the %v", ids[i], got[i], kind)
+		}
+		if kind != nil {
+			c.want(c.answer(`query($id:ID!){node(id:$id){id}}`, map[string]any{"id": ids[i]}), ids[i], "node", "id")
+		}
+	}
+	c.engine.store.Fail(config.ErrUnavailable)
+	partly, errs := c.ask(query, map[string]any{"ids": ids})
+	if at(partly, "nodes", 5) != nil || at(partly, "nodes", 6, "id") != ids[6] || !strings.Contains(errs, `"path":["nodes",5]`) {
+		t.Errorf("without the store it answers %v %s", partly, errs)
+	}
+	if _, errs := c.ask(query, map[string]any{"ids": make([]string, 501)}); !strings.Contains(errs, "ids: there are 501 IDs") {
+		t.Errorf("501 IDs get %s", errs)
+	}
+}
+
+// TestListsAreOrdered by what a client wants, page by page, in both directions.
+func TestListsAreOrdered(t *testing.T) {
+	h := newHub(t)
+	h.fleet.Connect(fleet.Proxy{
+		NodeID: "sidecar~10.0.0.3~b.shop~shop", Type: "sidecar", Cluster: "c1", ConnectedAt: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
+	})
+	walk := func(query, field, direction string) (all []string) {
+		variables := map[string]any{"by": map[string]any{"field": field, "direction": direction}, "after": nil}
+		for {
+			data := at(h.answer(query, variables), "list")
+			for _, node := range at(data, "nodes").([]any) {
+				all = append(all, fmt.Sprint(node))
+			}
+			if at(data, "pageInfo", "hasNextPage") != true {
+				if total := at(data, "totalCount"); total != float64(len(all)) {
+					t.Errorf("by %s %s there are %d, of %v", field, direction, len(all), total)
+				}
+				return all
+			}
+			variables["after"] = at(data, "pageInfo", "endCursor")
+		}
+	}
+	const (
+		services = `query($by:ServiceOrder,$after:String){list:services(first:50,after:$after,orderBy:$by){totalCount pageInfo{hasNextPage endCursor} nodes{%s hostname namespace}}}`
+		streams  = `query($by:ProxyOrder,$after:String){list:proxies(first:2,after:$after,orderBy:$by){totalCount pageInfo{hasNextPage endCursor} nodes{%s id}}}`
+	)
+	for field, query := range map[string]string{
+		"HOSTNAME": fmt.Sprintf(services, ""), "ENDPOINTS": fmt.Sprintf(services, "a:endpoints{totalCount}"), "CONFLICTS": fmt.Sprintf(services, "conflicts{kind}"),
+		"NODE_ID": fmt.Sprintf(streams, "a:nodeID"), "CONNECTED_AT": fmt.Sprintf(streams, "a:connectedAt"), "SYNC_STATE": fmt.Sprintf(streams, "syncState"),
+	} {
+		up, down := walk(query, field, "ASC"), walk(query, field, "DESC")
+		slices.Reverse(down)
+		if !slices.Equal(up, down) {
+			t.Errorf("by %s: up it is %v, down reversed %v", field, up, down)
+		}
+		if strings.Contains(query, "a:") && !slices.IsSorted(up) {
+			t.Errorf("by %s it is %v", field, up)
+		}
+	}
+	if worst := walk(fmt.Sprintf(streams, "syncState"), "SYNC_STATE", "DESC"); !strings.Contains(worst[0], string(model.SyncStateNacked)) {
+		t.Errorf("the worst is %s", worst[0])
+	}
+	cursor := at(h.answer(`{services(first:1){pageInfo{endCursor}}}`, nil), "services", "pageInfo", "endCursor")
+	if _, errs := h.ask(`query($c:String){services(after:$c,orderBy:{field:ENDPOINTS}){totalCount}}`, map[string]any{"c": cursor}); !strings.Contains(errs, "after: ") {
+		t.Errorf("the cursor of another order gets %s", errs)
+	}
+}
+
+// counting counts how often a snapshot and the fleet are read.
+type counting struct {
+	*source
+	*fleet.Fleet
+	snapshots, fleets int
+}
+
+type countedSnapshots struct{ *counting }
+
+func (c countedSnapshots) Latest() *federation.Snapshot {
+	c.snapshots++
+	return c.source.Latest()
+}
+
+type countedFleets struct{ *counting }
+
+func (c countedFleets) Latest() *fleet.Value {
+	c.fleets++
+	return c.Fleet.Latest()
+}
+
+// TestOperationReadsOneSnapshot however many nodes and relations it has.
+func TestOperationReadsOneSnapshot(t *testing.T) {
+	read := &counting{source: &source{bridged(t)}, Fleet: proxies()}
+	h := hubWith(t, graph.Options{Snapshots: countedSnapshots{read}, Fleet: countedFleets{read}, Explainer: explainer{}, Inspector: inspector{10}})
+	operations := contract(t)
+	operations["relations"] = `{services(first:100){nodes{clusterVIPs{cluster{network{networkID}}} endpoints(first:5){nodes{cluster{clusterID} network{networkID} service{hostname}}}}}
+	  proxies{nodes{cluster{clusterID} network{networkID} services{totalCount}}}}`
+	for name, text := range operations {
+		if strings.HasPrefix(text, "mutation") || strings.HasPrefix(text, "subscription") || name == "ConfigObjects" || name == "History" {
+			continue
+		}
+		read.snapshots, read.fleets = 0, 0
+		if _, errs := h.ask(text, map[string]any{"hostname": web.Hostname, "namespace": web.Namespace, "nodeID": sidecarID, "proxy": sidecarID, "port": 80}); errs != "" {
+			t.Errorf("%s: %s", name, errs)
+		}
+		if read.snapshots != 1 || read.fleets > 1 {
+			t.Errorf("%s reads %d snapshots and %d fleets", name, read.snapshots, read.fleets)
+		}
+	}
+}
