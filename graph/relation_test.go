@@ -158,7 +158,7 @@ func TestListsAreOrdered(t *testing.T) {
 	}
 	const (
 		services = `query($by:ServiceOrder,$after:String){list:services(first:50,after:$after,orderBy:$by){totalCount pageInfo{hasNextPage endCursor} nodes{%s hostname namespace}}}`
-		streams  = `query($by:ProxyOrder,$after:String){list:proxies(first:2,after:$after,orderBy:$by){totalCount pageInfo{hasNextPage endCursor} nodes{%s id}}}`
+		streams  = `query($by:ProxyOrder,$after:String){list:proxies(first:2,after:$after,orderBy:$by){totalCount pageInfo{hasNextPage endCursor} nodes{%s nodeID}}}`
 	)
 	for field, query := range map[string]string{
 		"HOSTNAME": fmt.Sprintf(services, ""), "ENDPOINTS": fmt.Sprintf(services, "a:endpoints{totalCount}"), "CONFLICTS": fmt.Sprintf(services, "conflicts{kind}"),

@@ -79,20 +79,23 @@ func presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
 	return func(ctx context.Context, err error) *gqlerror.Error {
 		shown := graphql.DefaultErrorPresenter(ctx, err)
 		code, text := classify(err, shown)
-		path := shown.Path
-		if code == ValidationFailed && len(path) > 0 { // Names a variable, not a field of the answer.
-			text, path = path.String()+" "+text, nil
+		at := faultPlace{path: shown.Path, argument: argumentOf(err, shown), locations: located(ctx, shown)}
+		if code == ValidationFailed {
+			at = placeOf(ctx, shown)
+			if len(shown.Path) > 0 { // Names a variable, not a field of the answer.
+				text = shown.Path.String() + " " + text
+			}
 		}
 		if code == Internal {
 			log.ErrorContext(ctx, "resolving a GraphQL field failed",
 				"requestId", RequestID(ctx), "path", shown.Path.String(), "err", err)
 		}
 		extensions := map[string]any{"code": string(code), "requestId": RequestID(ctx)}
-		if argument := argumentOf(err, shown); argument != "" {
-			extensions["argument"] = argument
+		if at.argument != "" {
+			extensions["argument"] = at.argument
 		}
 		return &gqlerror.Error{
-			Message: bounded(text), Path: path, Locations: located(ctx, shown), Rule: shown.Rule, Extensions: extensions,
+			Message: bounded(text), Path: at.path, Locations: at.locations, Rule: shown.Rule, Extensions: extensions,
 		}
 	}
 }

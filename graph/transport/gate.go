@@ -30,6 +30,9 @@ func (g gate) MutateOperationParameters(ctx context.Context, params *graphql.Raw
 	if err != nil {
 		return parseError(err)
 	}
+	if graphql.HasOperationContext(ctx) {
+		graphql.GetOperationContext(ctx).Stats.SetExtension(documentKey, document)
+	}
 	return g.limits.check(document)
 }
 

@@ -95,9 +95,6 @@ func TestHostileDocumentsAreRefusedQuickly(t *testing.T) {
 			if got.code() != row.code || got.status != 422 {
 				t.Errorf("got %d %.300s, want 422 %s", got.status, got.body, row.code)
 			}
-			if strings.Contains(got.body, "Did you mean") {
-				t.Errorf("the refusal suggests names: %s", got.body)
-			}
 		})
 	}
 }

@@ -1,0 +1,50 @@
+package transport_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+)
+
+// TestRefusalsNameTheirPlace: the path of the field, the argument, and where that is
+// in the document. Names that are nearly right are suggested, since introspection is
+// allowed.
+func TestRefusalsNameTheirPlace(t *testing.T) {
+	handler := newHandler(t)
+	for name, row := range map[string]struct {
+		query     string
+		variables string
+		path      string
+		argument  string
+		at        string
+		message   string
+	}{
+		"misspelt field":       {"{helo}", "{}", "[helo]", "", "1:2", `Cannot query field "helo" on type "Query". Did you mean "hello"?`},
+		"misspelt field below": {"{hello\n a: items { nodes { idd } }}", "{}", "[a nodes idd]", "", "2:21", `Cannot query field "idd" on type "Item". Did you mean "id"?`},
+		"misspelt argument":    {"{items(frist: 1) { totalCount }}", "{}", "[items]", "frist", "1:2", `Unknown argument "frist" on field "Query.items". Did you mean "first" or "last"?`},
+		"type of an argument":  {"{items(first: true) { totalCount }}", "{}", "[items]", "first", "1:15", "Int cannot represent non-integer value: true"},
+		"size of a page":       {"{b: items(first: 501) { totalCount }}", "{}", "[b]", "first", "1:11", "first: the page of items has a size from 1 to 500"},
+		"type of a variable":   {"query($n: Int) {items(first: $n) { totalCount }}", `{"n": "x"}`, "[]", "$n", "1:7", "variable.n cannot use string as Int"},
+		"size by a variable":   {"query($n: Int) {items(first: $n) { totalCount }}", `{"n": 0}`, "[items]", "first", "1:23", "first: the page of items has a size from 1 to 500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := send(t, handler, postBody(fmt.Sprintf(`{"query":%q,"variables":%s}`, row.query, row.variables)))
+			var answer struct {
+				Errors []struct {
+					Message    string
+					Path       []any
+					Locations  []struct{ Line, Column int }
+					Extensions struct{ Argument string }
+				}
+			}
+			if err := json.Unmarshal([]byte(got.body), &answer); err != nil || len(answer.Errors) == 0 || len(answer.Errors[0].Locations) == 0 {
+				t.Fatalf("got %s", got.body)
+			}
+			e := answer.Errors[0]
+			at := fmt.Sprintf("%d:%d", e.Locations[0].Line, e.Locations[0].Column)
+			if e.Message != row.message || fmt.Sprint(e.Path) != row.path || e.Extensions.Argument != row.argument || at != row.at {
+				t.Errorf("got %s, want %q at %s %q %s", got.body, row.message, row.path, row.argument, row.at)
+			}
+		})
+	}
+}
