@@ -112,7 +112,7 @@ func TestSidecarConnectsWithMutualTLS(t *testing.T) {
 		Data struct {
 			Proxies struct {
 				Nodes []struct {
-					NodeID, Type, ClusterID, Network, Namespace, Delivery string
+					NodeID, Type, ClusterID, NetworkID, Namespace, Delivery string
 					Addresses                                             []string
 					Labels                                                []struct{ Key, Value string }
 					Locality                                              struct{ Region, Zone string }
@@ -136,7 +136,7 @@ func TestSidecarConnectsWithMutualTLS(t *testing.T) {
 	p, node := a.Data.Proxies.Nodes[0], readSidecar(t).GetNode()
 	fields := node.GetMetadata().AsMap()
 	got := map[string]any{
-		"CLUSTER_ID": p.ClusterID, "NAMESPACE": p.Namespace, "NETWORK": p.Network, "INSTANCE_IPS": strings.Join(p.Addresses, ","),
+		"CLUSTER_ID": p.ClusterID, "NAMESPACE": p.Namespace, "NETWORK": p.NetworkID, "INSTANCE_IPS": strings.Join(p.Addresses, ","),
 	}
 	for key, value := range got {
 		if fields[key] != value {
