@@ -113,10 +113,10 @@ func TestSidecarConnectsWithMutualTLS(t *testing.T) {
 			Proxies struct {
 				Nodes []struct {
 					NodeID, Type, ClusterID, NetworkID, Namespace, Delivery string
-					Addresses                                             []string
-					Labels                                                []struct{ Key, Value string }
-					Locality                                              struct{ Region, Zone string }
-					Sync                                                  []struct{ TypeURL, State, LastError string }
+					Addresses                                               []string
+					Labels                                                  []struct{ Key, Value string }
+					Locality                                                struct{ Region, Zone string }
+					Sync                                                    []struct{ TypeURL, State, LastError string }
 				}
 			}
 		}

@@ -91,7 +91,7 @@ func (h *hub) query(query string, into any) error { return h.Query(query, nil, i
 
 type endpoint struct {
 	Address, ClusterID, NetworkID string
-	Ports                       []struct {
+	Ports                         []struct {
 		Name   string
 		Number int
 	}
@@ -146,8 +146,8 @@ type problem struct{ Code, Object, Field, Message string }
 
 type cluster struct {
 	ClusterID, Provider, NetworkID string
-	Status                       struct{ Phase, Message string }
-	Problems                     struct{ Nodes []problem }
+	Status                         struct{ Phase, Message string }
+	Problems                       struct{ Nodes []problem }
 }
 
 // clusters returns what the hub says of its clusters.

@@ -68,7 +68,9 @@ func (proxyRolloutResolver) Proxy(ctx context.Context, of *model.ProxyRollout) (
 	return &shown, nil
 }
 
-type healthResolver struct{ observer networkOf[model.GatewayHealth] }
+type healthResolver struct {
+	observer networkOf[model.GatewayHealth]
+}
 
 // ObserverNetwork is the network from which the gateway is probed.
 func (r healthResolver) ObserverNetwork(ctx context.Context, of *model.GatewayHealth) (*model.Network, error) {

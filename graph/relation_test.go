@@ -108,8 +108,14 @@ func TestNodesAreFoundByTheirIDs(t *testing.T) {
 	  history(first:1){nodes{id}} service(hostname:"web.shop.svc.cluster.local",namespace:"shop"){id endpoints(first:1){nodes{id}}}}`, nil)
 	var ids []any
 	for _, path := range [][]any{
-		{"clusters", "nodes", 0}, {"network"}, {"network", "gateways", 1}, {"proxies", "nodes", 0}, {"configObjects", "nodes", 0},
-		{"history", "nodes", 0}, {"service"}, {"service", "endpoints", "nodes", 0},
+		{"clusters", "nodes", 0},
+		{"network"},
+		{"network", "gateways", 1},
+		{"proxies", "nodes", 0},
+		{"configObjects", "nodes", 0},
+		{"history", "nodes", 0},
+		{"service"},
+		{"service", "endpoints", "nodes", 0},
 	} {
 		ids = append(ids, at(data, append(path, "id")...))
 	}

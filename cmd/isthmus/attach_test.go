@@ -19,7 +19,7 @@ import (
 type clusterAnswer struct {
 	Cluster *struct {
 		ClusterID, Provider, NetworkID string
-		Status                       struct{ Phase, Message string }
+		Status                         struct{ Phase, Message string }
 	}
 	ClusterID  *string
 	Findings   []struct{ Code, Severity, Message, Field string }
