@@ -52,7 +52,7 @@ func (s *Snapshot) Superseded() <-chan struct{} { return s.superseded }
 
 // PublishedAt is when an Aggregate published the snapshot; zero: it was never
 // published.
-func (s *Snapshot) PublishedAt() time.Time { return s.published }
+func PublishedAt(s *Snapshot) time.Time { return s.published }
 
 // Settings returns the settings under which the snapshot was made.
 func (s *Snapshot) Settings() Settings { return s.settings }

@@ -89,7 +89,7 @@ func New(options Options) graphql.ExecutableSchema {
 		options.Pace = DefaultPace
 	}
 	resolvers := &resolver{Options: options, pictures: newPictures(), statuses: newStatuses(options), overviews: newOverviews()}
-	inner := generated.NewExecutableSchema(generated.Config{Resolvers: resolvers})
+	inner := generated.NewExecutableSchema(generated.Config{Resolvers: root{resolvers}})
 	return pinned{ExecutableSchema: inner, options: options}
 }
 
@@ -198,19 +198,4 @@ type resolver struct {
 	pictures  *pictures
 	statuses  *statuses
 	overviews *overviews
-}
-
-func (r *resolver) Query() generated.QueryResolver               { return query{r} }
-func (r *resolver) Mutation() generated.MutationResolver         { return mutation{r} }
-func (r *resolver) Subscription() generated.SubscriptionResolver { return subscription{r} }
-func (r *resolver) Service() generated.ServiceResolver           { return serviceResolver{} }
-func (r *resolver) ConfigObject() generated.ConfigObjectResolver { return objectResolver{r} }
-func (r *resolver) ObjectRef() generated.ObjectRefResolver       { return refResolver{r} }
-func (r *resolver) ProxyConfig() generated.ProxyConfigResolver   { return sentResolver{r} }
-func (r *resolver) ProxyResource() generated.ProxyResourceResolver {
-	return sentResourceResolver{}
-}
-func (r *resolver) Rollout() generated.RolloutResolver { return rolloutResolver{} }
-func (r *resolver) ConfigObjectStatus() generated.ConfigObjectStatusResolver {
-	return statusResolver{}
 }

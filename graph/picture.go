@@ -74,7 +74,7 @@ func (p picture) changedClusters(set federation.ChangeSet, now *federation.Snaps
 }
 
 func newChange(of *federation.Snapshot) model.Change {
-	return model.Change{SnapshotVersion: strconv.FormatUint(of.Version(), 10), At: of.PublishedAt()}
+	return model.Change{SnapshotVersion: strconv.FormatUint(of.Version(), 10), At: federation.PublishedAt(of)}
 }
 
 func isEmpty(c model.Change) bool { return size(c) == 0 }

@@ -5,7 +5,6 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
-	"isthmus.dev/isthmus/graph/generated"
 	"isthmus.dev/isthmus/graph/model"
 )
 
@@ -93,65 +92,3 @@ func (r networkResolver) Clusters(ctx context.Context, of *model.Network, first 
 	}
 	return model.ClusterConnection{Page: model.NewPage(list, window)}, err
 }
-
-func (r *resolver) Hub() generated.HubResolver {
-	return clusterOf[model.Hub]{r, func(of *model.Hub) string { return of.ClusterID }}
-}
-
-func (r *resolver) ClusterVIPs() generated.ClusterVIPsResolver {
-	return clusterOf[model.ClusterVIPs]{r, func(of *model.ClusterVIPs) string { return of.ClusterID }}
-}
-
-func (r *resolver) ClusterPortName() generated.ClusterPortNameResolver {
-	return clusterOf[model.ClusterPortName]{r, func(of *model.ClusterPortName) string { return of.ClusterID }}
-}
-
-func (r *resolver) Shard() generated.ShardResolver {
-	return clusterOf[model.Shard]{r, func(of *model.Shard) string { return of.ClusterID }}
-}
-
-func (r *resolver) ClusterCount() generated.ClusterCountResolver {
-	return clusterOf[model.ClusterCount]{r, func(of *model.ClusterCount) string { return value(of.ClusterID) }}
-}
-
-func (r *resolver) ProxyRollout() generated.ProxyRolloutResolver {
-	return proxyRolloutResolver{clusterOf[model.ProxyRollout]{r, func(of *model.ProxyRollout) string { return value(of.ClusterID) }}}
-}
-
-func (r *resolver) Endpoint() generated.EndpointResolver {
-	return endpointResolver{
-		clusterOf[model.Endpoint]{r, func(of *model.Endpoint) string { return of.ClusterID() }},
-		networkOf[model.Endpoint]{func(of *model.Endpoint) string { return of.NetworkID() }},
-	}
-}
-
-func (r *resolver) Cluster() generated.ClusterResolver {
-	return clusterResolver{networkOf[model.Cluster]{func(of *model.Cluster) string { return of.NetworkID() }}}
-}
-
-func (r *resolver) Proxy() generated.ProxyResolver {
-	return proxyResolver{
-		clusterOf[model.Proxy]{r, func(of *model.Proxy) string { return value(of.ClusterID) }},
-		networkOf[model.Proxy]{func(of *model.Proxy) string { return of.NetworkID }},
-	}
-}
-
-func (r *resolver) Network() generated.NetworkResolver { return networkResolver{r} }
-
-func (r *resolver) NetworkCount() generated.NetworkCountResolver {
-	return networkOf[model.NetworkCount]{func(of *model.NetworkCount) string { return of.NetworkID }}
-}
-
-func (r *resolver) ClusterIdentity() generated.ClusterIdentityResolver {
-	return networkOf[model.ClusterIdentity]{func(of *model.ClusterIdentity) string { return value(of.NetworkID) }}
-}
-
-func (r *resolver) NetworkGateway() generated.NetworkGatewayResolver {
-	return networkOf[model.NetworkGateway]{func(of *model.NetworkGateway) string { return of.NetworkID() }}
-}
-
-func (r *resolver) GatewayHealth() generated.GatewayHealthResolver {
-	return healthResolver{networkOf[model.GatewayHealth]{func(of *model.GatewayHealth) string { return of.Observer }}}
-}
-
-func (r *resolver) Overview() generated.OverviewResolver { return overviewResolver{r} }
