@@ -3,6 +3,7 @@ package graph_test
 import (
 	"context"
 	"sync/atomic"
+	"sync/atomic"
 	"testing"
 
 	"isthmus.dev/isthmus/federation/config"
@@ -30,7 +31,7 @@ func TestR41WhatIsInMemoryAsksTheStoreForNothing(t *testing.T) {
 	c.apply(route("shop", "cart", "a"))
 	texts := contract(t)
 	for name, variables := range map[string]map[string]any{
-		"Clusters": nil, "Services": nil, "Proxies": nil,
+		"Overview": nil, "Clusters": nil, "Services": nil, "Proxies": nil,
 		"Service":       {"hostname": web.Hostname, "namespace": web.Namespace},
 		"ConfigObjects": {"kind": "VirtualService", "namespace": "shop"},
 	} {
