@@ -3,7 +3,6 @@ package graph_test
 import (
 	"context"
 	"sync/atomic"
-	"sync/atomic"
 	"testing"
 
 	"isthmus.dev/isthmus/federation/config"
