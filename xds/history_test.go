@@ -33,6 +33,9 @@ func newFollower(s *Server, n envoy.Node) *follower {
 		},
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), asked: map[envoy.Type][]string{},
 	}
+	if s.options.Secrets != nil {
+		f.renewed = s.options.Secrets.Changed()
+	}
 	f.session = f.newSession()
 	f.session.handle(request{kind: envoy.ClusterType}, f.now)
 	f.session.handle(request{kind: envoy.ListenerType}, f.now)
@@ -41,6 +44,11 @@ func newFollower(s *Server, n envoy.Node) *follower {
 
 // follow takes everything that there is in the latest snapshot.
 func (f *follower) follow() {
+	select {
+	case <-f.renewed:
+		f.renew(f.now)
+	default:
+	}
 	f.session.collect(f.session.latest(), f.now)
 	for more := true; more; {
 		more = f.subscribe()
@@ -131,7 +139,7 @@ func TestR32StreamsHaveWhatNewStreamsGet(t *testing.T) {
 			open = append(open, newFollower(s, n))
 		}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
-			drawStep(t, operator, registry)
+			drawStep(t, operator, registry, v)
 			for _, f := range open {
 				f.follow()
 			}
@@ -167,20 +175,20 @@ func clusterIn(network federation.NetworkID) federation.Edit {
 }
 
 // drawStep changes something of which a node's view, or what is made for it, depends.
-func drawStep(t *rapid.T, operator, registry *federation.Writer) {
+func drawStep(t *rapid.T, operator, registry *federation.Writer, secrets *vault) {
 	object := func(kind federation.Kind, namespace, name string, spec any, labels ...string) {
 		key := federation.ObjectKey{Group: kind.Group, Kind: kind.Name, Namespace: namespace, Name: name}
 		if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
 			operator.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Gone: []federation.ObjectKey{key}}})
 			return
 		}
-		o := &federation.Object{Key: key, Digest: fmt.Sprint(spec), Spec: spec, ProxyLabels: labels}
+		o := &federation.Object{Key: key, Digest: fmt.Sprint(spec), Spec: spec, Names: namesOf(spec), ProxyLabels: labels}
 		operator.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}})
 	}
 	istio := func(name string) federation.Kind { return federation.Kind{Group: "networking.istio.io", Name: name} }
 	network := federation.NetworkID(rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "network"))
 	name := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")
-	switch rapid.IntRange(0, 7).Draw(t, "step") {
+	switch rapid.IntRange(0, 9).Draw(t, "step") {
 	case 0:
 		operator.Update(clusterIn(network))
 	case 1:
@@ -198,7 +206,7 @@ func drawStep(t *rapid.T, operator, registry *federation.Writer) {
 	case 4:
 		object(istio("Gateway"), "infra", name, drawGateway(t), "istio")
 	case 5:
-		object(istio("DestinationRule"), "shop", name, &networking.DestinationRule{Host: name + ".shop.svc.cluster.local", ExportTo: []string{"."}})
+		object(istio("DestinationRule"), "shop", name, drawDestinationRule(t, name))
 	case 6:
 		registry.Update(drawWorkload(t, network))
 	case 7:
@@ -207,6 +215,54 @@ func drawStep(t *rapid.T, operator, registry *federation.Writer) {
 			delta = serviceDelta{Gone: []federation.ServiceKey{key(name)}}
 		}
 		registry.Update(federation.Edit{Services: delta})
+	case 8:
+		object(istio("VirtualService"), "shop", name, drawVirtualService(t, name), "app")
+	case 9:
+		ref := webSecret(rapid.Bool().Draw(t, "authorities"))
+		ref.Name = rapid.SampledFrom([]string{"web", "other"}).Draw(t, "secret")
+		secrets.keep(ref, rapid.SampledFrom([]string{"one", "three", "seven"}).Draw(t, "content"))
+	}
+}
+
+// namesOf are the names under which builders look for the object.
+func namesOf(spec any) []string {
+	switch s := spec.(type) {
+	case *networking.DestinationRule:
+		return []string{s.Host}
+	case *networking.VirtualService:
+		names := slices.Clone(s.Hosts)
+		for _, gateway := range s.Gateways {
+			if gateway != "mesh" {
+				names = append(names, "gateway:"+gateway)
+			}
+		}
+		return names
+	}
+	return nil
+}
+
+func drawDestinationRule(t *rapid.T, name string) *networking.DestinationRule {
+	rule := &networking.DestinationRule{Host: name + ".shop.svc.cluster.local", ExportTo: []string{"."}}
+	if rapid.Bool().Draw(t, "subset") {
+		rule.Subsets = []*networking.Subset{{Name: "v1", Labels: map[string]string{"v": "1"}}}
+	}
+	return rule
+}
+
+// drawVirtualService routes a host of the mesh, of a gateway or of both, for all workloads or some.
+func drawVirtualService(t *rapid.T, name string) *networking.VirtualService {
+	to := &networking.Destination{
+		Host:   rapid.SampledFrom([]string{"a", "b"}).Draw(t, "to") + ".shop.svc.cluster.local",
+		Subset: rapid.SampledFrom([]string{"", "v1"}).Draw(t, "to subset"),
+	}
+	route := &networking.HTTPRoute{Route: []*networking.HTTPRouteDestination{{Destination: to}}}
+	if rapid.Bool().Draw(t, "for some") {
+		route.Match = []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "source")}}}
+	}
+	return &networking.VirtualService{
+		Hosts:    []string{rapid.SampledFrom([]string{name + ".shop.svc.cluster.local", "*.example.com"}).Draw(t, "host")},
+		Gateways: rapid.SampledFrom([][]string{nil, {"infra/a"}, {"mesh", "infra/b"}}).Draw(t, "gateways"),
+		Http:     []*networking.HTTPRoute{route},
 	}
 }
 

@@ -230,7 +230,7 @@ func (s *subscription) ask(names []string, now time.Time) {
 // tooMany tells that the stream wants more names than it may.
 func (s *subscription) tooMany(limits Limits) error {
 	if s.slots.named > limits.Names {
-		return status.Error(codes.ResourceExhausted, fmt.Sprintf("the stream subscribes to more than %d resources of %s", limits.Names, s.kind))
+		return status.Error(codes.ResourceExhausted, fmt.Sprintf("the stream subscribes to more than %d resources of %s, the limit xds.maxNamesPerType", limits.Names, s.kind))
 	}
 	return nil
 }

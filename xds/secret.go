@@ -85,12 +85,12 @@ func (st *stream) openSecrets() []source {
 func (st *stream) hasCredentials() bool { return st.trusted && st.view.HasCredentials() }
 
 // renew takes up that secrets changed.
-func (st *stream) renew() {
+func (st *stream) renew(now time.Time) {
 	st.renewed = st.server.options.Secrets.Changed()
 	if st.secrets != nil {
 		st.secrets.recheck = true
 	}
-	st.session.renew(time.Now())
+	st.session.renew(now)
 }
 
 // lateResource is a resource whose bytes are fetched when it is sent.

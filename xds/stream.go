@@ -397,7 +397,7 @@ func (st *stream) loop(ctx context.Context) error {
 			}
 		case <-snapshot.Superseded():
 		case <-st.renewed:
-			st.renew()
+			st.renew(time.Now())
 		case <-timer.C:
 			if !sendLimit.IsZero() && !time.Now().Before(sendLimit) {
 				return status.Errorf(codes.DeadlineExceeded, "the client took no response for %s", st.server.options.Limits.Send)

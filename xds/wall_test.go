@@ -1,10 +1,13 @@
 package xds
 
 import (
+	"log/slog"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -133,4 +136,38 @@ func (c client) until(name string) {
 			return
 		}
 	}
+}
+
+// poisonReports panic at what one address is reported as.
+type poisonReports struct{ *reports }
+
+func (r poisonReports) Found(prober string, observer federation.NetworkID, reached map[netip.AddrPort]bool) {
+	if _, is := reached[netip.MustParseAddrPort("192.0.2.2:15443")]; is {
+		panic("poison")
+	}
+	r.reports.Found(prober, observer, reached)
+}
+
+// TestR12AReportThatPanicsEndsItsStreamAlone: the wall of the health discovery service.
+func TestR12AReportThatPanicsEndsItsStreamAlone(t *testing.T) {
+	found, log, counts := newReports(), &locked{}, &tally{events: map[Event]int{}}
+	h := newHub(t, func(o *Options) {
+		o.Probes, o.Metrics, o.Logger = poisonReports{found}, counts, slog.New(slog.NewTextHandler(log, nil))
+	})
+	h.gatewaysIn("shop")
+	h.gatewaysOf("n2", "192.0.2.1", "192.0.2.2")
+	bystander, poisonous := h.checker(router()), h.checker(router())
+	bystander.told()
+	poisonous.told()
+	poisonous.report("192.0.2.2", corev3.HealthStatus_HEALTHY)
+	if _, err := poisonous.Recv(); status.Code(err) != codes.Internal {
+		t.Errorf("the stream ends with %v, want Internal", err)
+	}
+	bystander.report("192.0.2.1", corev3.HealthStatus_HEALTHY)
+	found.await(t, 1, "default map[192.0.2.1:15443:true]")
+	if n := counts.of(StreamPanic); n != 1 || strings.Count(log.String(), "it panicked") != 1 {
+		t.Errorf("%d panics are counted; the log:\n%s", n, log)
+	}
+	again := h.checker(router())
+	again.told()
 }

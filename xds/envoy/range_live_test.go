@@ -34,3 +34,32 @@ func TestR25AddressesCatchTCPConnections(t *testing.T) {
 		}
 	}
 }
+
+// CIDR blocks of TLS and HTTPS ports catch connections by the name of the server: they lead
+// to the endpoints of the entry, or under NONE to where the caller dialed. Other names stay
+// blocked under REGISTRY_ONLY.
+func TestR25BlocksOfTLSPortsCatchConnections(t *testing.T) {
+	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "live")
+	outside(t, network, authority, "10.7.0.2", 9443)
+	outside(t, network, authority, "10.7.0.3", 443)
+	block := external(9443, federation.TLS, "10.7.0.2")
+	block.Resolution, block.VIPs = federation.ClientSideLB, vips("198.51.100.0/25")
+	none := external(443, federation.HTTPS)
+	none.Resolution, none.VIPs = federation.Passthrough, vips("10.7.0.0/24")
+	w := newWorld().attach("c1", "").
+		say("c1", key("block.example.com"), block).
+		say("c1", key("none.example.com"), none).
+		config(t, "kind: MeshSettings\nspec: {outboundTrafficPolicy: {mode: REGISTRY_ONLY}}")
+	caller, _ := pod(t, network, "10.7.0.9", w.snapshot)
+	for _, c := range []struct{ url, server, want string }{
+		{"https://198.51.100.7:9443/", "block.example.com", "10.7.0.2"},
+		{"https://10.7.0.3/", "none.example.com", "10.7.0.3"},
+	} {
+		if name, err := secureGet(t, caller, authority, c.url, c.server); name != c.want {
+			t.Errorf("%s of %s is answered by %q (%v), want %s", c.url, c.server, name, err, c.want)
+		}
+	}
+	if name, err := secureGet(t, caller, authority, "https://198.51.100.200:9443/", "other.example.com"); err == nil {
+		t.Errorf("what no entry names is answered by %q", name)
+	}
+}

@@ -1,8 +1,8 @@
 package envoy_test
 
 import (
+	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
@@ -25,21 +25,52 @@ func TestR24EveryReasonIsAboutSomething(t *testing.T) {
 			}
 		}
 	}
-	for _, folder := range []string{"grpc", "virtualservice"} {
+	for _, folder := range []string{"grpc", "virtualservice", "gateway"} {
 		for _, s := range stories(t, folder) {
 			check(s.name, buildAll(t, s.proxy, s.world.snapshot))
 		}
 	}
-	files, err := filepath.Glob(filepath.Join("testdata", "destinationrule", "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
+	for _, file := range storyFiles(t, "destinationrule") {
 		check(file, buildAll(t, client(t), readRuleStory(t, file).world.snapshot))
 	}
-	for _, code := range strings.Fields(resource.ReasonProxyless + " " + resource.ReasonTLS + " " + resource.ReasonRuleIgnored) {
+	for _, file := range storyFiles(t, "mesh") {
+		s := readMeshStory(t, file)
+		for name, proxy := range s.proxies {
+			check(file+" "+name, buildAll(t, proxy, s.world.snapshot))
+		}
+	}
+	check("names that are taken", buildAll(t, client(t), taken().snapshot))
+	for _, code := range []string{
+		resource.ReasonProxyless, resource.ReasonTLS, resource.ReasonRuleIgnored, resource.ReasonInvalidRule, resource.ReasonGatewayConflict,
+		resource.ReasonNoDestination, resource.ReasonHostnameTaken, resource.ReasonDomainTaken, resource.ReasonVIPTaken,
+	} {
 		if codes[code] == 0 {
 			t.Errorf("no story has a %s", code)
 		}
 	}
+}
+
+// taken has services that want the same hostname, short name and VIP.
+func taken() *world {
+	w := newWorld().attach("c1", "")
+	for i, service := range []federation.ServiceKey{
+		{Hostname: "same.example.com", Namespace: "a"}, {Hostname: "same.example.com", Namespace: "b"}, webKey, {Hostname: "web.shop", Namespace: "shop"},
+	} {
+		w.say("c1", service, web(at(fmt.Sprintf("10.0.0.%d", i+1), 8080)))
+	}
+	for i, host := range []federation.Hostname{"a.example.org", "b.example.org"} {
+		db := tcp(5432, federation.TCP)
+		db.VIPs, db.Endpoints = vips("192.0.2.1/32"), external(5432, federation.TCP, fmt.Sprintf("10.0.1.%d", i+1)).Endpoints
+		w.say("c1", key(host), db)
+	}
+	return w
+}
+
+func storyFiles(t *testing.T, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("finding the stories: %v, %d files", err, len(files))
+	}
+	return files
 }

@@ -68,6 +68,24 @@ type hub struct {
 	counted   map[Outcome]int
 	store     *shared
 	accounts  []string // of workloads at the callers' address
+	poisoned  bool     // signing panics
+}
+
+// Sign makes the hub a Signer.
+func (h *hub) Sign(o authority.Order) (authority.Leaf, error) {
+	h.mu.Lock()
+	poisoned := h.poisoned
+	h.mu.Unlock()
+	if poisoned {
+		panic("poison")
+	}
+	return h.authority.Sign(o)
+}
+
+func (h *hub) poison(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.poisoned = on
 }
 
 func (h *hub) Write(p []byte) (int, error) {
@@ -108,7 +126,7 @@ func startHub(t *testing.T, limits Limits) *hub {
 	tokens := access.NewTokens(access.TokenOptions{Audiences: []string{"isthmus"}, Clusters: h})
 	tokens.Attach("c1", reviewer())
 	guard := access.New(access.Options{Certificates: h.trust, Tokens: tokens, Clusters: h, Workloads: h, Hub: "hub", Logger: logger})
-	service := New(Options{Callers: guard, Signer: h.authority, Roots: h.trust, Limits: limits, Metrics: h, Logger: logger})
+	service := New(Options{Callers: guard, Signer: h, Roots: h.trust, Limits: limits, Metrics: h, Logger: logger})
 	config := h.server.TLS(testbed.Subject{Name: "hub", Hosts: []string{"127.0.0.1"}})
 	config.ClientAuth, config.ClientCAs, config.NextProtos = tls.VerifyClientCertIfGiven, h.trust.Pool(), []string{"h2"}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
