@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -30,7 +29,7 @@ func (h *Handler) stream(r *http.Request, reply *replier, s streaming) {
 	defer leave()
 	h.count(func(o Observer) { o.Connections(eventStream, 1) })
 	defer h.count(func(o Observer) { o.Connections(eventStream, -1) })
-	answers := make(chan *graphql.Response)
+	answers, written := make(chan *graphql.Response), make(chan struct{})
 	var driving sync.WaitGroup
 	defer driving.Wait()
 	ctx, cancel := context.WithCancel(r.Context())
@@ -41,6 +40,11 @@ func (h *Handler) stream(r *http.Request, reply *replier, s streaming) {
 		h.drive(ctx, s.operation, job{transport: eventStream, release: s.release, emit: func(answer *graphql.Response) bool {
 			select {
 			case answers <- answer:
+			case <-ctx.Done():
+				return false
+			}
+			select {
+			case <-written:
 				return true
 			case <-ctx.Done():
 				return false
@@ -58,6 +62,10 @@ func (h *Handler) stream(r *http.Request, reply *replier, s streaming) {
 				return
 			}
 			out.next(answer)
+			select {
+			case written <- struct{}{}:
+			case <-ctx.Done():
+			}
 		case <-keepAlive.C:
 			out.comment()
 		case <-h.callers.ending:
@@ -98,16 +106,15 @@ func (h *Handler) startEvents(reply *replier) *events {
 	return out
 }
 
+// next writes an answer, which is given up: of a large one, memory holds one copy
+// while the client reads it.
 func (e *events) next(answer *graphql.Response) {
-	var text bytes.Buffer
-	text.WriteString("event: next\ndata: ")
 	data, err := json.Marshal(enveloped(answer)) // One line.
 	if err != nil {
 		data = []byte(unwritable)
 	}
-	text.Write(data)
-	text.WriteString("\n\n")
-	e.write(text.Bytes())
+	answer.Data = nil
+	e.write([]byte("event: next\ndata: "), data, []byte("\n\n"))
 }
 
 // complete has a data line, without which EventSource drops the event.
@@ -115,15 +122,22 @@ func (e *events) complete() { e.write([]byte("event: complete\ndata:\n\n")) }
 
 func (e *events) comment() { e.write([]byte(":\n\n")) }
 
-func (e *events) write(text []byte) {
+func (e *events) write(texts ...[]byte) {
 	if e.err != nil {
 		return
 	}
-	if !e.held.while(len(text), func() {
+	bytes := 0
+	for _, text := range texts {
+		bytes += len(text)
+	}
+	if !e.held.while(bytes, func() {
 		_ = e.control.SetWriteDeadline(time.Now().Add(e.stall)) // Not every server has deadlines.
-		if _, e.err = e.w.Write(text); e.err == nil {
-			e.err = e.control.Flush()
+		for _, text := range texts {
+			if _, e.err = e.w.Write(text); e.err != nil {
+				return
+			}
 		}
+		e.err = e.control.Flush()
 	}) {
 		e.err = errHeld
 	}

@@ -77,12 +77,17 @@ func (h *Handler) drive(ctx context.Context, operation *graphql.OperationContext
 	h.observe(kind, began, false)
 	h.count(func(o Observer) { o.Subscriptions(job.transport, 1) })
 	defer h.count(func(o Observer) { o.Subscriptions(job.transport, -1) })
-	for answer := next(); answer != nil && job.emit(answer) && answer.Data != nil; answer = next() {
+	for answer := next(); answer != nil; answer = next() {
+		last := answer.Data == nil
+		if !job.emit(answer) || last {
+			return
+		}
 		h.count(func(o Observer) { o.Event(job.transport) })
 	}
 }
 
-// job is where an operation's answers go.
+// job is where an operation's answers go. emit returns when the client has taken
+// the answer: the next event is not executed, and not in memory, before.
 type job struct {
 	transport string
 	release   func()

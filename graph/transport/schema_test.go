@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -50,10 +51,11 @@ type ItemConnection { totalCount: Int! nodes: [Item!]! edges: [ItemEdge!]! pageI
 // fakeSchema answers every operation with its root fields' names, apart from
 // those whose name says what happens.
 type fakeSchema struct {
-	schema *ast.Schema
-	slow   chan struct{}
-	feed   chan string   // Events of the subscription feed.
-	ended  chan struct{} // Gets a value for each subscription whose context has ended.
+	flooded atomic.Int64 // events of floods that were executed
+	schema  *ast.Schema
+	slow    chan struct{}
+	feed    chan string   // Events of the subscription feed.
+	ended   chan struct{} // Gets a value for each subscription whose context has ended.
 }
 
 func newFakeSchema(t *testing.T) *fakeSchema {
@@ -161,6 +163,7 @@ func (f *fakeSchema) subscribe(ctx context.Context, field *ast.Field) graphql.Re
 			graphql.AddError(event, err)
 			return data(field, nil)
 		case "floods":
+			f.flooded.Add(1)
 			return data(field, strings.Repeat("x", 1<<20))
 		}
 		panic("token=hunter2")
