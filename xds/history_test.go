@@ -134,6 +134,8 @@ func TestR32StreamsHaveWhatNewStreamsGet(t *testing.T) {
 		s := New(Options{Snapshots: a, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler), Secrets: v})
 		operator, registry := a.Open(federation.ShardKey{Provider: federation.Operator}), a.Open(source1)
 		operator.Update(clusterIn("n1"))
+		operator.Update(servingGateway())
+		registry.Update(federation.Edit{Services: service("a", 1)})
 		var open []*follower
 		for _, n := range nodes {
 			open = append(open, newFollower(s, n))
@@ -159,6 +161,17 @@ func TestR32StreamsHaveWhatNewStreamsGet(t *testing.T) {
 			t.Fatalf("%d views and groups of streams that have ended are kept", n)
 		}
 	})
+}
+
+// servingGateway has a secret from the start, with the authorities of its clients.
+func servingGateway() federation.Edit {
+	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: "shop", Name: "serving"}
+	spec := &networking.Gateway{Selector: map[string]string{"istio": "ingress"}, Servers: []*networking.Server{{
+		Port: &networking.Port{Number: 8443, Name: "https", Protocol: "HTTPS"}, Hosts: []string{"*"},
+		Tls: &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_MUTUAL, CredentialName: "web"},
+	}}}
+	o := &federation.Object{Key: key, Digest: "1", Spec: spec, ProxyLabels: []string{"istio"}}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
 }
 
 func lines(m map[string]string) (text string) {
