@@ -54,12 +54,12 @@ func (q query) History(ctx context.Context, first *int, after *string, last *int
 	if needsAll(ctx, last) {
 		from, most = 0, math.MaxInt
 	}
-	records, err := q.records(ctx, from, most, wanted)
+	found, err := records(ctx, q.Config.History, from, most, wanted)
 	if err != nil {
 		return nil, shown(err)
 	}
-	all := make([]model.ConfigRevision, len(records))
-	for i, r := range records {
+	all := make([]model.ConfigRevision, len(found))
+	for i, r := range found {
 		all[i] = model.NewConfigRevision(r)
 	}
 	list := model.List[model.ConfigRevision]{Name: "history", Items: slices.Values(all), Key: model.ConfigRevision.Key}
@@ -67,14 +67,14 @@ func (q query) History(ctx context.Context, first *int, after *string, last *int
 }
 
 // records reads records that fit, from below a revision on, up to so many.
-func (q query) records(ctx context.Context, below int64, most int, wanted recordFilter) ([]config.Record, error) {
+func records(ctx context.Context, from History, below int64, most int, wanted recordFilter) ([]config.Record, error) {
 	var all []config.Record
 	batch := recordsAtOnce
 	if wanted.HistoryFilter == (model.HistoryFilter{}) {
 		batch = min(most, recordsAtOnce)
 	}
 	for len(all) < most {
-		some, err := q.Config.History.Records(ctx, below, batch)
+		some, err := from.Records(ctx, below, batch)
 		if err != nil || len(some) == 0 {
 			return all, err
 		}

@@ -125,6 +125,9 @@ func (q query) ConfigSources(ctx context.Context) ([]model.ConfigSource, error) 
 	return all, nil
 }
 
+// ErrorCodes lists the codes of errors.
+func (query) ErrorCodes(context.Context) ([]model.ErrorCode, error) { return model.ErrorCodes(), nil }
+
 // Kinds lists the kinds of objects that are taken.
 func (q query) Kinds(context.Context) ([]model.ConfigKind, error) {
 	all := make([]model.ConfigKind, len(q.Config.Kinds))

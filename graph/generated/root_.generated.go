@@ -349,6 +349,11 @@ type ComplexityRoot struct {
 		Number func(childComplexity int) int
 	}
 
+	ErrorCode struct {
+		Code   func(childComplexity int) int
+		DocURL func(childComplexity int) int
+	}
+
 	Explanation struct {
 		Endpoints       func(childComplexity int) int
 		Findings        func(childComplexity int) int
@@ -651,6 +656,7 @@ type ComplexityRoot struct {
 		ConfigObject         func(childComplexity int, group string, kind string, namespace *string, name string, at *string, minRevision *string) int
 		ConfigObjects        func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) int
 		ConfigSources        func(childComplexity int) int
+		ErrorCodes           func(childComplexity int) int
 		Explain              func(childComplexity int, proxy string, hostname string, port int, minRevision *string) int
 		History              func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, minRevision *string) int
 		Hub                  func(childComplexity int) int
@@ -2017,6 +2023,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EndpointPort.Number(childComplexity), true
 
+	case "ErrorCode.code":
+		if e.ComplexityRoot.ErrorCode.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ErrorCode.Code(childComplexity), true
+	case "ErrorCode.docUrl":
+		if e.ComplexityRoot.ErrorCode.DocURL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ErrorCode.DocURL(childComplexity), true
+
 	case "Explanation.endpoints":
 		if e.ComplexityRoot.Explanation.Endpoints == nil {
 			break
@@ -3238,6 +3257,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.ConfigSources(childComplexity), true
+	case "Query.errorCodes":
+		if e.ComplexityRoot.Query.ErrorCodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.ErrorCodes(childComplexity), true
 	case "Query.explain":
 		if e.ComplexityRoot.Query.Explain == nil {
 			break
@@ -4278,6 +4303,9 @@ type Query {
 
   "The kinds of configuration objects, sorted by group and kind."
   kinds: [ConfigKind!]!
+
+  "The codes of errors and of ` + "`" + `userErrors` + "`" + `, sorted, with their documentation."
+  errorCodes: [ErrorCode!]!
 }
 
 "The root of mutations. The fields of one operation are executed one after the other."
@@ -5601,6 +5629,14 @@ type UserError {
   manager: String
   "The documentation of the code."
   docUrl: String
+}
+
+"A code of errors or of ` + "`" + `userErrors` + "`" + `."
+type ErrorCode {
+  "The code. Its meaning never changes."
+  code: String!
+  "The documentation of the code."
+  docUrl: String!
 }
 
 "What a dry run would change for proxies."
@@ -6986,6 +7022,16 @@ func (ec *executionContext) childFields_EndpointPort(ctx context.Context, field 
 		return ec.fieldContext_EndpointPort_number(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EndpointPort", field.Name)
+}
+
+func (ec *executionContext) childFields_ErrorCode(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_ErrorCode_code(ctx, field)
+	case "docUrl":
+		return ec.fieldContext_ErrorCode_docUrl(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ErrorCode", field.Name)
 }
 
 func (ec *executionContext) childFields_Explanation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -128,6 +128,7 @@ type QueryResolver interface {
 	History(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, minRevision *string) (*model.ConfigRevisionConnection, error)
 	ConfigSources(ctx context.Context) ([]model.ConfigSource, error)
 	Kinds(ctx context.Context) ([]model.ConfigKind, error)
+	ErrorCodes(ctx context.Context) ([]model.ErrorCode, error)
 }
 type RolloutResolver interface {
 	Proxies(ctx context.Context, obj *model.Rollout, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error)
@@ -6209,6 +6210,52 @@ func (ec *executionContext) fieldContext_EndpointPort_number(_ context.Context, 
 	return graphql.NewScalarFieldContext("EndpointPort", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _ErrorCode_code(ctx context.Context, field graphql.CollectedField, obj *model.ErrorCode) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ErrorCode_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ErrorCode_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ErrorCode", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ErrorCode_docUrl(ctx context.Context, field graphql.CollectedField, obj *model.ErrorCode) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ErrorCode_docUrl(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DocURL, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ErrorCode_docUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ErrorCode", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Explanation_snapshotVersion(ctx context.Context, field graphql.CollectedField, obj *model.Explanation) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11785,6 +11832,38 @@ func (ec *executionContext) fieldContext_Query_kinds(_ context.Context, field gr
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_ConfigKind(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_errorCodes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_errorCodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Query().ErrorCodes(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.ErrorCode) graphql.Marshaler {
+			return ec.marshalNErrorCode2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐErrorCodeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_errorCodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ErrorCode(ctx, field)
 		},
 	}
 	return fc, nil
@@ -18692,6 +18771,49 @@ func (ec *executionContext) _EndpointPort(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var errorCodeImplementors = []string{"ErrorCode"}
+
+func (ec *executionContext) _ErrorCode(ctx context.Context, sel ast.SelectionSet, obj *model.ErrorCode) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, errorCodeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ErrorCode")
+		case "code":
+			out.Values[i] = ec._ErrorCode_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "docUrl":
+			out.Values[i] = ec._ErrorCode_docUrl(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var explanationImplementors = []string{"Explanation"}
 
 func (ec *executionContext) _Explanation(ctx context.Context, sel ast.SelectionSet, obj *model.Explanation) graphql.Marshaler {
@@ -21916,6 +22038,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "errorCodes":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_errorCodes(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "__type":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Query___type(ctx, field)
@@ -23770,6 +23914,26 @@ func (ec *executionContext) marshalNEndpointPort2ᚕisthmusᚗdevᚋisthmusᚋgr
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNEndpointPort2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointPort(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNErrorCode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐErrorCode(ctx context.Context, sel ast.SelectionSet, v model.ErrorCode) graphql.Marshaler {
+	return ec._ErrorCode(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNErrorCode2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐErrorCodeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ErrorCode) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNErrorCode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐErrorCode(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

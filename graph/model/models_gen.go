@@ -459,6 +459,14 @@ type EndpointPort struct {
 	Number int `json:"number"`
 }
 
+// A code of errors or of `userErrors`.
+type ErrorCode struct {
+	// The code. Its meaning never changes.
+	Code string `json:"code"`
+	// The documentation of the code.
+	DocURL string `json:"docUrl"`
+}
+
 // The expected revision of an object.
 type ExpectedRevisionInput struct {
 	// The group of its kind.

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"strings"
-
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 )
@@ -75,14 +73,11 @@ func references(keys []federation.ObjectKey) []ObjectRef {
 	return out
 }
 
-// errorPage is docs/errors.md, where each code has a section.
-const errorPage = "https://isthmus.dev/docs/errors#"
-
 // UserErrors shows why a request is refused.
 func UserErrors(all []apply.Error) []UserError {
 	out := make([]UserError, len(all))
 	for i, e := range all {
-		doc := errorPage + strings.ToLower(string(e.Code))
+		doc := docURL(string(e.Code))
 		out[i] = UserError{
 			Code: string(e.Code), DocURL: &doc, Message: e.Message, Field: given(e.Field), Object: reference(e.Key), Manager: given(e.Manager),
 			File: given(e.Place.File), Document: counted(e.Place.Document), Line: counted(e.Place.Line), Column: counted(e.Place.Column),
