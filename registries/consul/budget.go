@@ -2,34 +2,89 @@ package consul
 
 import (
 	"io"
+	"sync"
 	"sync/atomic"
 
 	"isthmus.dev/isthmus/federation"
 )
 
-// budget bounds what a Consul makes the registry keep and read at once (R06).
+// budget bounds what a Consul makes the registry keep and read at once (R06), and
+// tells how much of it is used, also while an answer comes that may never end.
 type budget struct {
 	limits  federation.Limits
-	reading atomic.Int64 // bytes of answers that are being read
+	used    func(federation.Usage)
+	reading atomic.Int64 // memory for answers that are being read
+
+	mu      sync.Mutex
+	kept    federation.Usage // in the model
+	syncing federation.Usage // what takes the place of it, as far as it was read
 }
+
+// keep notes what the model keeps.
+func (b *budget) keep(u federation.Usage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kept = u
+	b.show()
+}
+
+// sync notes what a new reading of everything has come to.
+func (b *budget) sync(u federation.Usage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.syncing = u
+	b.show()
+}
+
+// progress tells what is used now.
+func (b *budget) progress() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.show()
+}
+
+// show needs the lock, so that what is told last is the newest.
+func (b *budget) show() {
+	b.used(federation.Usage{
+		Objects: max(b.kept.Objects, b.syncing.Objects), Bytes: max(b.kept.Bytes, b.syncing.Bytes) + b.reading.Load(),
+	})
+}
+
+const (
+	// readFactor is how many bytes of memory a byte of an answer takes while it is
+	// read, roughly.
+	readFactor = 4
+	// showEvery is how many bytes of one answer come between two looks at the usage.
+	showEvery = 1 << 20
+)
 
 // body counts the answer while it is read; done ends that.
 func (b *budget) body(of io.Reader) (counted io.Reader, done func()) {
 	c := &countedBody{body: of, budget: b}
-	return c, func() { b.reading.Add(-c.read) }
+	return c, func() {
+		b.reading.Add(-c.read * readFactor)
+		if c.shown > 0 {
+			b.progress()
+		}
+	}
 }
 
 type countedBody struct {
 	body   io.Reader
 	budget *budget
 	read   int64
+	shown  int64
 }
 
 func (c *countedBody) Read(p []byte) (int, error) {
 	n, err := c.body.Read(p)
 	c.read += int64(n)
-	if c.budget.reading.Add(int64(n)) > c.budget.limits.Bytes {
+	if c.budget.reading.Add(int64(n)*readFactor) > c.budget.limits.Bytes {
 		return 0, federation.LimitError{Limit: "bytes", Most: c.budget.limits.Bytes}
+	}
+	if c.read-c.shown >= showEvery {
+		c.shown = c.read
+		c.budget.progress()
 	}
 	return n, err
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,5 +85,65 @@ func TestR06AnswersWithoutEnd(t *testing.T) {
 			heard.Wait(t, "the next good answer", webAt("10.0.0.2"))
 			heard.WaitPhase(t, federation.Ready)
 		})
+	}
+}
+
+// TestR06ACatalogueWithoutEndFails: the status says why, the usage shows how far the
+// answer has come, and none of it is kept. Once the catalogue ends, it is read.
+func TestR06ACatalogueWithoutEndFails(t *testing.T) {
+	t.Parallel()
+	s := &scripted{asked: map[string]int{}, index: 100}
+	s.health = s.web("10.0.0.1")
+	var ends atomic.Bool
+	names := []byte(strings.Repeat(`,"svc":["`+strings.Repeat("x", 1000)+`"]`, 1000))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path != servicesPath || ends.Load() {
+			s.ServeHTTP(w, q)
+			return
+		}
+		_, err := fmt.Fprint(w, `{"consul":[]`)
+		for err == nil { // until the client hangs up
+			_, err = w.Write(names)
+		}
+	}))
+	t.Cleanup(server.Close)
+	var mu sync.Mutex
+	var most, last federation.Usage
+	registry, err := New(Options{Cluster: "c1", Address: server.URL, Wait: time.Second, Used: func(u federation.Usage) {
+		mu.Lock()
+		defer mu.Unlock()
+		most.Bytes, last = max(most.Bytes, u.Bytes), u
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := &registrytest.Recorder{}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- registry.Run(ctx, heard) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		heard.Check(t)
+	})
+	v := heard.Wait(t, "the catalogue to be refused", func(v registrytest.View) bool {
+		return strings.Contains(v.Status.Message, "the answer to /v1/catalog/services is larger than 64 MiB")
+	})
+	if v.Status.Phase != federation.Failed || v.Edits != 0 {
+		t.Errorf("after %d edits it is %+v", v.Edits, v.Status)
+	}
+	mu.Lock()
+	if most.Bytes < maxAnswer {
+		t.Errorf("the usage showed at most %+v while more than %d bytes came", most, maxAnswer)
+	}
+	mu.Unlock()
+	ends.Store(true)
+	heard.WaitPhase(t, federation.Ready)
+	mu.Lock()
+	defer mu.Unlock()
+	if last.Bytes > 1<<20 || last.Objects == 0 {
+		t.Errorf("afterwards the usage is %+v", last)
 	}
 }

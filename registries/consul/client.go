@@ -204,16 +204,16 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 	}
 	counted, done := c.budget.body(res.Body)
 	defer done()
-	return read(res, counted, v)
+	return read(res, q.path, counted, v)
 }
 
-func read(res *http.Response, counted io.Reader, v any) (answer, error) {
+func read(res *http.Response, path string, counted io.Reader, v any) (answer, error) {
 	body, err := io.ReadAll(io.LimitReader(counted, maxAnswer+1))
 	if err != nil {
 		return answer{}, fmt.Errorf("reading an answer of consul: %w", err)
 	}
 	if len(body) > maxAnswer {
-		return answer{}, &unreadable{msg: fmt.Sprintf("the answer is larger than %d MiB", maxAnswer>>20)}
+		return answer{}, &unreadable{msg: fmt.Sprintf("the answer to %s is larger than %d MiB: remove what is not needed from Consul", plain(path), maxAnswer>>20)}
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	if err := d.Decode(v); err != nil {

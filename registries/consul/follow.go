@@ -165,7 +165,7 @@ func (w *watch) say(set map[string]*offer, gone []string) {
 	if differs {
 		w.update(e)
 	}
-	w.r.o.Used(w.model.used)
+	w.r.client.budget.keep(w.model.used)
 }
 
 // applyList starts to follow what is new and drops what is gone. A list that

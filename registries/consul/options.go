@@ -144,7 +144,7 @@ func New(o Options) (*Registry, error) {
 		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
 	}
 	r := &Registry{o: o, names: names, expect: id, log: o.Logger.With("cluster", o.Cluster, "provider", federation.Consul)}
-	r.client = &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, budget: &budget{limits: o.Limits.WithDefaults()}, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
+	r.client = &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, budget: &budget{limits: o.Limits.WithDefaults(), used: o.Used}, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
 		Transport: newTransport(o, base.Scheme == "https"),
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse

@@ -105,9 +105,10 @@ const steadyAfter = 20 * time.Second
 // report says a trouble as the cluster's status.
 func (s *session) report(err error) {
 	var r *refusal
+	var odd *unreadable
 	var limit federation.LimitError
 	switch {
-	case errors.As(err, &limit) && !s.synced:
+	case (errors.As(err, &limit) || errors.As(err, &odd)) && !s.synced:
 		s.status(federation.Failed, err.Error())
 	case errors.As(err, &r) && r.other:
 		s.status(federation.Held, r.msg)
@@ -147,9 +148,10 @@ func (b *backoff) reset() { *b = *newBackoff() }
 func (b *backoff) next(err error) time.Duration {
 	var r *refusal
 	var full *busy
+	var odd *unreadable
 	var limit federation.LimitError
 	switch {
-	case errors.As(err, &limit):
+	case errors.As(err, &limit), errors.As(err, &odd):
 		return b.limited.Next()
 	case errors.As(err, &full):
 		return max(full.after, b.busy.Next())

@@ -125,7 +125,7 @@ func (s *session) sync(ctx context.Context) error {
 	e := next.full()
 	e.Identity = s.proven.edit()
 	s.update(e)
-	s.r.o.Used(next.used)
+	s.r.client.budget.keep(next.used)
 	s.r.lastSync.Store(time.Now().UnixNano())
 	s.synced = true
 	return nil
@@ -170,6 +170,7 @@ const readers = 6
 func (s *session) readAll(ctx context.Context, names []string) (map[string]reading, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
+	defer s.r.client.budget.sync(federation.Usage{})
 	next, out := make(chan string), map[string]reading{}
 	var used federation.Usage
 	var mu sync.Mutex
@@ -184,6 +185,7 @@ func (s *session) readAll(ctx context.Context, names []string) (map[string]readi
 		defer mu.Unlock()
 		out[name] = got
 		used = used.Add(got.offer.usage())
+		s.r.client.budget.sync(used)
 		if err := s.r.client.budget.limits.Check(used); err != nil {
 			cancel(err)
 		}

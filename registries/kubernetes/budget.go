@@ -12,6 +12,7 @@ import (
 // the lists that are being read, and the events that wait for the follower (R06).
 type budget struct {
 	limits federation.Limits
+	used   func(federation.Usage) // is told what use says
 
 	mu     sync.Mutex
 	held   [kinds]federation.Usage // in the model
@@ -19,7 +20,9 @@ type budget struct {
 	queued [kinds]federation.Usage // on its way to the model
 }
 
-func newBudget(limits federation.Limits) *budget { return &budget{limits: limits.WithDefaults()} }
+func newBudget(limits federation.Limits, used func(federation.Usage)) *budget {
+	return &budget{limits: limits.WithDefaults(), used: used}
+}
 
 // list counts an object of a list that is being read.
 func (b *budget) list(o object, of kind) error {
@@ -73,15 +76,16 @@ func (b *budget) check() error {
 	return b.limits.Check(all)
 }
 
-// use is what the model holds.
-func (b *budget) use() federation.Usage {
+// show tells what the model holds, and how far lists have come that take the place
+// of it: one that never ends is seen to grow.
+func (b *budget) show() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all federation.Usage
 	for k := range kinds {
-		all = all.Add(b.held[k])
+		all = all.Add(larger(b.held[k], b.listed[k]))
 	}
-	return all
+	b.used(all)
 }
 
 func larger(a, b federation.Usage) federation.Usage {

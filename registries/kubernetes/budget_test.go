@@ -157,6 +157,31 @@ func TestR06EndlessLists(t *testing.T) {
 	}
 }
 
+// TestR06UsageShowsTheProgressOfAList that does not end, and none of it once the list
+// was refused.
+func TestR06UsageShowsTheProgressOfAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var most, last federation.Usage
+		server := &hostile{pages: -1, onPage: 20}
+		heard := startHostile(t, server, federation.Limits{Objects: 1000}, func(used federation.Usage) {
+			mu.Lock()
+			defer mu.Unlock()
+			most, last = larger(most, used), used
+		})
+		heard.Wait(t, "the list to be refused", func(v registrytest.View) bool { return v.Status.Phase == federation.Failed })
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if most.Objects < 900 || most.Objects > 1000 || most.Bytes == 0 {
+			t.Errorf("while the list came, the usage showed at most %+v", most)
+		}
+		if last.Objects >= 900 {
+			t.Errorf("after the list was refused, the usage is %+v", last)
+		}
+	})
+}
+
 // TestR06EndlessWatch: what is known stays, no more is taken, and the status says
 // why, until the cluster has fewer objects.
 func TestR06EndlessWatch(t *testing.T) {
@@ -187,7 +212,7 @@ func TestR06EndlessWatch(t *testing.T) {
 
 // TestR06TheBudgetIsOneForAllKinds, and what went makes room.
 func TestR06TheBudgetIsOneForAllKinds(t *testing.T) {
-	b, one := newBudget(federation.Limits{Objects: 2}), &node{}
+	b, one := newBudget(federation.Limits{Objects: 2}, func(federation.Usage) {}), &node{}
 	var limit federation.LimitError
 	if b.list(one, kindPods) != nil || b.list(one, kindNodes) != nil || !errors.As(b.list(one, kindNodes), &limit) {
 		t.Fatal("three objects of two kinds are not too many")

@@ -139,7 +139,7 @@ func (f *follower) flush() {
 			f.lastSync.Store(time.Now().UnixNano())
 		}
 	}
-	f.options.Used(f.budget.use())
+	f.budget.show()
 	if status, ok := f.link.status(); ok {
 		f.to.Status(status)
 	}

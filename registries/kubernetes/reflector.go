@@ -101,6 +101,7 @@ func (r *reflector) follow(ctx context.Context, s session) error {
 		items, version, err := r.listAll(ctx)
 		if err != nil {
 			r.budget.unlist(r.kind)
+			r.budget.show()
 			if r.optional && apierrors.IsForbidden(err) {
 				return r.without(ctx)
 			}
@@ -245,6 +246,7 @@ func (r *reflector) listAll(ctx context.Context) ([]object, string, error) {
 			return nil, "", err
 		}
 		items = append(items, page...)
+		r.budget.show()
 		if next == "" {
 			return items, version, nil
 		}

@@ -78,7 +78,7 @@ func New(o Options) *Registry {
 	return &Registry{
 		options: o, log: log,
 		gate:   newGate(o.Client, o.Expect, o.Canary),
-		budget: newBudget(o.Limits),
+		budget: newBudget(o.Limits, o.Used),
 		tries:  flowcontrol.NewTokenBucketRateLimiter(1, 2*int(kinds)), // F42
 	}
 }
