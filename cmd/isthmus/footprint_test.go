@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"strings"
 	"testing"
@@ -182,7 +184,7 @@ func TestR63MemoryIsReleasedOnceABurstIsOver(t *testing.T) {
 func TestR63LargeAppliesCollectSooner(t *testing.T) {
 	t.Setenv("GOGC", "")
 	usual, large := collectsAt(), newThrift()
-	first, second := large.begin(), large.begin()
+	first, second := large.begin(1), large.begin(1)
 	first()
 	if got := collectsAt(); got != thriftyPercent {
 		t.Errorf("during a large apply it collects at %d %%, want %d", got, thriftyPercent)
@@ -192,9 +194,35 @@ func TestR63LargeAppliesCollectSooner(t *testing.T) {
 		t.Errorf("after large applies it collects at %d %%, want %d as before", got, usual)
 	}
 	t.Setenv("GOGC", "150")
-	defer newThrift().begin()()
+	defer newThrift().begin(1)()
 	if got := collectsAt(); got != usual {
 		t.Errorf("GOGC is set, and a large apply changes the collector to %d %%", got)
+	}
+}
+
+// TestR63LargeAppliesHaveAMemoryLimit: what the hub had, and room for each of those that
+// run at the same time. A lower limit of the operator's stays, and all is as before
+// once the last of them has ended.
+func TestR63LargeAppliesHaveAMemoryLimit(t *testing.T) {
+	t.Setenv("GOGC", "")
+	usual := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(usual) })
+	const room = 1 << 30
+	for _, given := range []int64{math.MaxInt64, 1 << 20} {
+		debug.SetMemoryLimit(given)
+		large := newThrift()
+		first := large.begin(room)
+		one := debug.SetMemoryLimit(-1)
+		second := large.begin(room)
+		two := debug.SetMemoryLimit(-1)
+		if limited := given > room; limited && (one < room || one > 3*room || two != one+room) || !limited && (one != given || two != given) {
+			t.Errorf("with the limit %d, it is %d during one apply and %d during two", given, one, two)
+		}
+		first()
+		second()
+		if got := debug.SetMemoryLimit(-1); got != given {
+			t.Errorf("after large applies the limit is %d, was %d", got, given)
+		}
 	}
 }
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"math"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 
 	"isthmus.dev/isthmus/federation/config/apply"
@@ -15,6 +18,14 @@ const (
 	// thriftyPercent is the garbage, in percent of what is live, at which the Go
 	// runtime collects during a large apply.
 	thriftyPercent = 25
+	// roomPerByte and roomPerDocument say how much memory an apply may take beside what
+	// the hub has before: half as much again as stays of ServiceEntries. Beyond it, the runtime
+	// collects more often, for up to half of the processor time.
+	roomPerByte     = 24
+	roomPerDocument = 12 << 10
+	// leastRoom is the part of what the hub has that an apply may take in any case:
+	// proxies are served meanwhile.
+	leastRoom = 8
 )
 
 // thrift has the garbage collector run more often until a large apply is answered.
@@ -22,24 +33,32 @@ const (
 // the hub would take twice its live memory for it (R63).
 type thrift struct {
 	mu     sync.Mutex
-	large  int // applies that are being carried out
-	usual  int // percent
+	large  int   // applies that are being carried out
+	usual  int   // percent
+	most   int64 // usual memory limit
+	had    int64 // bytes, before the first of them
+	room   int64 // bytes for all of them
 	forced bool
 }
 
 // newThrift leaves the collector alone where GOGC is set.
 func newThrift() *thrift { return &thrift{forced: os.Getenv("GOGC") != ""} }
 
-// begin is called before a large apply, and end after its answer.
-func (t *thrift) begin() (end func()) {
+// begin is called before a large apply with the memory that it may take, and end after
+// its answer.
+func (t *thrift) begin(room int64) (end func()) {
 	if t.forced {
 		return func() {}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.large++; t.large == 1 {
-		t.usual = debug.SetGCPercent(thriftyPercent)
+		debug.FreeOSMemory() // what earlier work has left would come on top
+		t.usual, t.most = debug.SetGCPercent(thriftyPercent), debug.SetMemoryLimit(-1)
+		t.had, t.room = goMemory(), 0
 	}
+	t.room += max(room, t.had/leastRoom)
+	debug.SetMemoryLimit(min(t.most, t.had+t.room))
 	return t.end
 }
 
@@ -48,7 +67,15 @@ func (t *thrift) end() {
 	defer t.mu.Unlock()
 	if t.large--; t.large == 0 {
 		debug.SetGCPercent(t.usual)
+		debug.SetMemoryLimit(t.most)
 	}
+}
+
+// goMemory is what the Go runtime counts towards its memory limit.
+func goMemory() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(min(samples[0].Value.Uint64()-samples[1].Value.Uint64(), math.MaxInt64))
 }
 
 // thriftyEngine is an engine whose large applies are thrifty.
@@ -59,12 +86,14 @@ type thriftyEngine struct {
 
 // Apply is part of graph.Changer.
 func (e thriftyEngine) Apply(ctx context.Context, r apply.Request) (apply.Result, error) {
-	size := 0
+	size, documents := 0, 0
 	for _, f := range r.Manifests {
 		size += len(f.Data)
+		documents += 1 + bytes.Count(f.Data, []byte("\n---"))
 	}
 	if size >= largeApply {
-		context.AfterFunc(ctx, e.thrift.begin()) // the answer may need more than the apply
+		end := e.thrift.begin(int64(max(size*roomPerByte, documents*roomPerDocument)))
+		context.AfterFunc(ctx, end) // the answer may need more than the apply
 	}
 	return e.Engine.Apply(ctx, r)
 }

@@ -27,42 +27,92 @@ func (w wanted) fault(code Code, field, message string) Error {
 	return Error{Code: code, Message: message, Field: field, Key: w.key, Place: w.place(field)}
 }
 
+// manyDocuments is how many documents of a request are kept as they were read. What
+// was read of the others is released, and read again when they are merged (R63).
+const manyDocuments = 256
+
+// released is the manifest without what was read of it.
+func (w wanted) released() wanted {
+	w.document = w.document.Released()
+	w.value = w.document.Value
+	return w
+}
+
+// again is the manifest as it was before it was released.
+func (w wanted) again() wanted {
+	w.document = w.document.Again()
+	w.value = w.document.Value
+	keyOf(w.kind, w.value, w.key.Namespace) // fills in the namespace
+	return w
+}
+
 // readManifests reads every document of every file; with an error nothing may be
 // used. Objects that name no namespace are of the given one.
 func (e *Engine) readManifests(files []File, namespace string) ([]wanted, []Error) {
-	var all []wanted
-	var errs []Error
-	seen := map[federation.ObjectKey]wanted{}
+	r := reader{engine: e, namespace: namespace, seen: map[federation.ObjectKey]int{}}
 	for _, file := range files {
-		documents, problems := manifest.Parse(file.Name, file.Data, e.Limits)
-		if limit := e.Limits.OrDefault().Documents; len(all)+len(documents) > limit {
-			return nil, append(errs, Error{Code: TooManyDocuments, Place: Place{File: file.Name}, Message: fmt.Sprintf(
-				"up to this file there are %d documents, more than the %d allowed: apply them in several requests", len(all)+len(documents), limit)})
-		}
-		for _, p := range problems {
-			errs = append(errs, Error{
-				Code: Code(p.Code), Message: p.Message, Field: p.Field,
-				Place: Place{File: p.File, Document: p.Document + 1, Line: p.Line, Column: p.Column},
-			})
-		}
-		for _, document := range documents {
-			w, problem := e.identify(document, namespace)
-			if problem != nil {
-				errs = append(errs, *problem)
-				continue
-			}
-			if other, twice := seen[w.key]; twice {
-				errs = append(errs, w.fault(DuplicateObject, "metadata.name", fmt.Sprintf("%s is in the set twice: first in %s; remove one", w.key, other.place("metadata.name"))))
-				continue
-			}
-			seen[w.key] = w
-			all = append(all, w)
+		if fault := r.read(file); fault != nil {
+			return nil, append(r.errs, *fault)
 		}
 	}
 	if len(files) == 0 {
-		errs = append(errs, Error{Code: Code(manifest.Empty), Message: "there is no manifest to apply"})
+		r.errs = append(r.errs, Error{Code: Code(manifest.Empty), Message: "there is no manifest to apply"})
 	}
-	return all, errs
+	return r.all, r.errs
+}
+
+// reader gathers the manifests of a request.
+type reader struct {
+	engine    *Engine
+	namespace string
+	count     int // of documents
+	seen      map[federation.ObjectKey]int
+	all       []wanted
+	errs      []Error
+}
+
+// read reads a file. The error is that there are too many documents.
+func (r *reader) read(file File) *Error {
+	limit := r.engine.Limits.OrDefault().Documents
+	var errs []Error
+	problems := manifest.Each(file.Name, file.Data, r.engine.Limits, func(d manifest.Document) {
+		if r.count++; r.count > limit {
+			return
+		}
+		if fault := r.take(d); fault != nil {
+			errs = append(errs, *fault)
+		}
+	})
+	if r.count > limit {
+		return &Error{Code: TooManyDocuments, Place: Place{File: file.Name}, Message: fmt.Sprintf(
+			"up to this file there are %d documents, more than the %d allowed: apply them in several requests", r.count, limit)}
+	}
+	for _, p := range problems {
+		r.errs = append(r.errs, Error{
+			Code: Code(p.Code), Message: p.Message, Field: p.Field,
+			Place: Place{File: p.File, Document: p.Document + 1, Line: p.Line, Column: p.Column},
+		})
+	}
+	r.errs = append(r.errs, errs...)
+	return nil
+}
+
+func (r *reader) take(d manifest.Document) *Error {
+	w, fault := r.engine.identify(d, r.namespace)
+	if fault != nil {
+		return fault
+	}
+	if other, twice := r.seen[w.key]; twice {
+		first := r.all[other].again().place("metadata.name")
+		refused := w.fault(DuplicateObject, "metadata.name", fmt.Sprintf("%s is in the set twice: first in %s; remove one", w.key, first))
+		return &refused
+	}
+	r.seen[w.key] = len(r.all)
+	if len(r.all) >= manyDocuments {
+		w = w.released()
+	}
+	r.all = append(r.all, w)
+	return nil
 }
 
 func (p Place) String() string {

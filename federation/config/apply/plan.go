@@ -53,7 +53,7 @@ func (e *Engine) planApply(v base, r Request, all []wanted) (plan, []Error) {
 	p.changes = make([]Change, len(all))
 	faults := make([][]Error, len(all))
 	parallel.Each(len(all), func(i int) {
-		p.changes[i], faults[i] = e.planOne(v, r, all[i])
+		p.changes[i], faults[i] = e.planOne(v, r, all[i].again())
 		all[i] = wanted{key: all[i].key}
 	})
 	errs = append(errs, slices.Concat(faults...)...)

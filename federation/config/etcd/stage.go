@@ -16,6 +16,7 @@ const (
 	partSize  = 512 << 10 // a value part, unless one manifest is larger
 	batchSize = 1 << 20   // the values of one transaction of etcd's
 	batchOps  = 100
+	dropEvery = 2 << 20 // bytes that were written, before an embedded etcd drops them
 )
 
 // draft is a transaction that is to be staged: an index whose entries speak of
@@ -89,6 +90,7 @@ type batch struct {
 	t    *staged
 	ops  []clientv3.Op
 	size int
+	kept int // bytes that an embedded etcd may hold in memory
 }
 
 func (b *batch) put(key, value string) {
@@ -133,7 +135,11 @@ func (b *batch) flush(ctx context.Context) error {
 	if b.t.root == 0 {
 		b.t.root = at
 	}
-	b.ops, b.size = nil, 0
+	b.kept, b.ops, b.size = b.kept+b.size, nil, 0
+	if b.kept >= dropEvery {
+		b.c.store.wrote(ctx, b.kept, dropMeanwhile)
+		b.kept = 0
+	}
 	return nil
 }
 
@@ -160,7 +166,7 @@ func (c *Config) publish(ctx context.Context, t staged, p publication) (*clientv
 	if err != nil {
 		return nil, err
 	}
-	c.store.wrote(ctx, t.size)
+	c.store.wrote(ctx, t.size, dropFor)
 	return answer, c.step("published")
 }
 

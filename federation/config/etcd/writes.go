@@ -14,19 +14,20 @@ const (
 	keptWrites = 100
 	// largeWrite is how many bytes of them are worth dropping at once.
 	largeWrite = 1 << 20
-	// dropFor is how long a commit may take longer for it.
-	dropFor = 5 * time.Second
+	// dropFor is how long a commit may take longer for it at its end, and dropMeanwhile
+	// each time before.
+	dropFor, dropMeanwhile = 5 * time.Second, time.Second
 )
 
 // wrote is told how many bytes a transaction has put into the store. After a large
 // one it has an embedded etcd drop them from memory (R63): Raft keeps them for other
 // members, of which there are none, until enough writes have followed, and the buffer
 // of the database file until one write of its own kind has not.
-func (s *Store) wrote(ctx context.Context, size int) {
+func (s *Store) wrote(ctx context.Context, size int, atMost time.Duration) {
 	if s.server == nil || size < largeWrite {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, dropFor)
+	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	// A transaction whose condition never holds changes nothing, not even etcd's
 	// revision, and is a write to Raft all the same.

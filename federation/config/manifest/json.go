@@ -23,7 +23,7 @@ func (p *parser) readJSON(c chunk) bool {
 		p.count++
 		before := len(p.problems)
 		if n := r.value("", 1); len(p.problems) == before {
-			p.add(n)
+			p.add(n, nil) // others may be in the same chunk
 		}
 	}
 	return true

@@ -26,8 +26,9 @@ func (p *parser) take(d Document) {
 }
 
 func (p *parser) keep(d Document) {
-	if len(p.documents) < p.limits.Documents {
-		p.documents = append(p.documents, d)
+	if p.used < p.limits.Documents {
+		p.used++
+		p.use(d)
 		return
 	}
 	for _, seen := range p.problems {

@@ -40,6 +40,7 @@ type Document struct {
 	Value map[string]any
 
 	place *place
+	from  *origin // nil: it cannot be read again
 }
 
 // Problem is something in a file that is refused.
@@ -97,9 +98,16 @@ const batch = 256
 // problem nothing of the file should be applied. A file without an object is a
 // problem; it never means that there should be none.
 func Parse(file string, data []byte, limits Limits) ([]Document, []Problem) {
-	p := &parser{file: file, limits: limits.OrDefault(), document: -1}
+	var documents []Document
+	problems := Each(file, data, limits, func(d Document) { documents = append(documents, d) })
+	return documents, problems
+}
+
+// Each is Parse for a caller that need not hold all documents at once.
+func Each(file string, data []byte, limits Limits, use func(Document)) []Problem {
+	p := &parser{file: file, limits: limits.OrDefault(), document: -1, use: use}
 	if p.refuseWhole(data) {
-		return nil, p.problems
+		return p.problems
 	}
 	for chunks := range slices.Chunk(split(data), batch) {
 		trees := decodeAll(chunks)
@@ -112,24 +120,25 @@ func Parse(file string, data []byte, limits Limits) ([]Document, []Problem) {
 			break
 		}
 	}
-	if len(p.documents) == 0 && len(p.problems) == 0 {
+	if p.used == 0 && len(p.problems) == 0 {
 		p.document = -1
 		p.report(spot{}, "", Empty, "the file holds no object; to remove objects, delete them by name")
 	}
 	slices.SortStableFunc(p.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return p.documents, p.problems
+	return p.problems
 }
 
 // parser gathers what comes of one file.
 type parser struct {
-	file      string
-	limits    Limits
-	document  int // the one being read
-	count     int // of documents so far
-	documents []Document
-	problems  []Problem
+	file     string
+	limits   Limits
+	document int // the one being read
+	count    int // of documents so far
+	use      func(Document)
+	used     int // documents
+	problems []Problem
 }
 
 func (p *parser) report(at spot, field string, code Code, format string, args ...any) {
@@ -191,7 +200,7 @@ func (p *parser) parse(c chunk, t *tree) {
 		t = decode(c.text)
 	}
 	if v, ok := p.readYAML(c, t); ok {
-		p.add(v)
+		p.add(v, &origin{c, p.limits})
 	}
 }
 
@@ -202,11 +211,11 @@ type node struct {
 }
 
 // add takes a whole document; lists are taken apart.
-func (p *parser) add(n node) {
+func (p *parser) add(n node, from *origin) {
 	object, ok := n.value.(map[string]any)
 	if !ok {
 		p.report(n.place.spot, "", NotAnObject, "the document is %s where an object with apiVersion and kind is expected", describe(n.value))
 		return
 	}
-	p.take(Document{File: p.file, Index: p.document, Item: -1, Line: n.place.line, Value: object, place: n.place})
+	p.take(Document{File: p.file, Index: p.document, Item: -1, Line: n.place.line, Value: object, place: n.place, from: from})
 }
