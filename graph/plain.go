@@ -74,29 +74,37 @@ var (
 		"startCursor":     compiled.NullString(func(p model.PageInfo) *string { return p.StartCursor }),
 		"endCursor":       compiled.NullString(func(p model.PageInfo) *string { return p.EndCursor }),
 	}}
-	plainServices = &compiled.Object[model.ServiceConnection]{Names: []string{"ServiceConnection"}, Fields: map[string]compiled.Field[model.ServiceConnection]{
-		"edges": compiled.List(model.ServiceConnection.Edges, &compiled.Object[model.ServiceEdge]{
-			Names: []string{"ServiceEdge"}, Fields: map[string]compiled.Field[model.ServiceEdge]{
-				"cursor": compiled.String(func(e model.ServiceEdge) string { return e.Cursor }),
-				"node":   compiled.One(func(e model.ServiceEdge) model.Service { return e.Node }, plainService),
-			},
-		}),
-		"nodes":      compiled.List(model.ServiceConnection.Nodes, plainService),
-		"pageInfo":   compiled.One(model.ServiceConnection.PageInfo, plainPageInfo),
-		"totalCount": compiled.Int(model.ServiceConnection.TotalCount),
-	}}
-	plainEndpoints = &compiled.Object[model.EndpointConnection]{Names: []string{"EndpointConnection"}, Fields: map[string]compiled.Field[model.EndpointConnection]{
-		"edges": compiled.List(model.EndpointConnection.Edges, &compiled.Object[model.EndpointEdge]{
-			Names: []string{"EndpointEdge"}, Fields: map[string]compiled.Field[model.EndpointEdge]{
-				"cursor": compiled.String(func(e model.EndpointEdge) string { return e.Cursor }),
-				"node":   compiled.One(func(e model.EndpointEdge) model.Endpoint { return e.Node }, plainEndpoint),
-			},
-		}),
-		"nodes":      compiled.List(model.EndpointConnection.Nodes, plainEndpoint),
-		"pageInfo":   compiled.One(model.EndpointConnection.PageInfo, plainPageInfo),
-		"totalCount": compiled.Int(model.EndpointConnection.TotalCount),
-	}}
+	plainServices = plainPage("Service", plainService, pageOf[model.ServiceConnection, model.ServiceEdge, model.Service]{
+		model.ServiceConnection.Edges, model.ServiceConnection.Nodes, model.ServiceConnection.PageInfo, model.ServiceConnection.TotalCount,
+		func(e model.ServiceEdge) (string, model.Service) { return e.Cursor, e.Node },
+	})
+	plainEndpoints = plainPage("Endpoint", plainEndpoint, pageOf[model.EndpointConnection, model.EndpointEdge, model.Endpoint]{
+		model.EndpointConnection.Edges, model.EndpointConnection.Nodes, model.EndpointConnection.PageInfo, model.EndpointConnection.TotalCount,
+		func(e model.EndpointEdge) (string, model.Endpoint) { return e.Cursor, e.Node },
+	})
 )
+
+// pageOf says how a page of Ns is read.
+type pageOf[C, E, N any] struct {
+	edges func(C) []E
+	nodes func(C) []N
+	info  func(C) model.PageInfo
+	total func(C) int
+	edge  func(E) (cursor string, node N)
+}
+
+func plainPage[C, E, N any](name string, node *compiled.Object[N], of pageOf[C, E, N]) *compiled.Object[C] {
+	edge := &compiled.Object[E]{Names: []string{name + "Edge"}, Fields: map[string]compiled.Field[E]{
+		"cursor": compiled.String(func(e E) string { cursor, _ := of.edge(e); return cursor }),
+		"node":   compiled.One(func(e E) N { _, n := of.edge(e); return n }, node),
+	}}
+	return &compiled.Object[C]{Names: []string{name + "Connection"}, Fields: map[string]compiled.Field[C]{
+		"edges":      compiled.List(of.edges, edge),
+		"nodes":      compiled.List(of.nodes, node),
+		"pageInfo":   compiled.One(of.info, plainPageInfo),
+		"totalCount": compiled.Int(of.total),
+	}}
+}
 
 var plainService = &compiled.Object[model.Service]{Names: []string{"Service", "Node"}, Fields: map[string]compiled.Field[model.Service]{
 	"id":              compiled.String(model.Service.ID),
