@@ -98,8 +98,11 @@ func constants(t *testing.T, dir string, fits func(name, typ string) bool) []str
 			typ = id.Name
 		}
 		for i, name := range spec.Names {
-			if i < len(spec.Values) && text(spec.Values[i]) != "" && fits(name.Name, typ) {
-				found[text(spec.Values[i])] = true
+			if i >= len(spec.Values) || !fits(name.Name, typ) {
+				continue
+			}
+			if value := valueOf(t, spec.Values[i]); value != "" {
+				found[value] = true
 			}
 		}
 	})
@@ -107,6 +110,19 @@ func constants(t *testing.T, dir string, fits func(name, typ string) bool) []str
 		t.Fatalf("%s has no such constants", dir)
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// valueOf is the text that a literal is, or a constant of federation.
+func valueOf(t *testing.T, e ast.Expr) string {
+	t.Helper()
+	selector, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return text(e)
+	}
+	if from, is := selector.X.(*ast.Ident); !is || from.Name != "federation" {
+		return ""
+	}
+	return constants(t, "../federation", func(name, _ string) bool { return name == selector.Sel.Name })[0]
 }
 
 func ofType(want string) func(name, typ string) bool {

@@ -13,7 +13,7 @@ import (
 
 // HubFault is the code of a reason about an object or a service over which the hub
 // panicked, or with which it cannot build something. What was built before stays.
-const HubFault = "HUB_FAULT"
+const HubFault = federation.CodeHubFault
 
 // faultSeparator begins the names of faults that are not those of resources; it is in
 // the name of no resource.

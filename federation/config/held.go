@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	codeUndecodable = "UNDECODABLE"  // an object that is set aside as a whole
-	codeFault       = "HUB_FAULT"    // an object over which the hub panicked
+	codeUndecodable = "UNDECODABLE" // an object that is set aside as a whole
+	codeFault       = federation.CodeHubFault
 	codeNotHonoured = "NOT_HONOURED" // a field that the hub does not act on
 )
 

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"isthmus.dev/isthmus/federation"
 )
 
 const (
@@ -101,7 +103,7 @@ type unreadable struct {
 // The codes of services whose answer cannot be used.
 const (
 	codeUnreadable = "UNREADABLE"
-	codeFault      = "HUB_FAULT"
+	codeFault      = federation.CodeHubFault
 )
 
 func (u *unreadable) code() string {

@@ -46,7 +46,7 @@ func (e *sliceEndpoint) backing(sl *slice, in surroundings, n *notes) (*pod, bac
 		return p, backedByPod
 	}
 	if named {
-		n.add(codeTarget, index("endpoints", e.place)+".targetRef", "pod %s does not have the address %s; its labels are not used", p.k, e.ip)
+		n.Add(codeTarget, index("endpoints", e.place)+".targetRef", "pod %s does not have the address %s; its labels are not used", p.k, e.ip)
 	}
 	if at := in.podAt(sl.k.Namespace, e.ip); at != nil {
 		return at, backedByPod

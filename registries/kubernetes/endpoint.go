@@ -56,20 +56,20 @@ func join(s *service, of []*slice, in surroundings) joined {
 	shard.Endpoints = make([]federation.Endpoint, 0, size)
 	for _, sl := range of {
 		n := notesOn("EndpointSlice", sl.k)
-		n.part = "endpoints"
+		n.Rest = "endpoints(more)"
 		for i := range sl.endpoints {
 			if e, ok := out.endpoint(s, sl, &sl.endpoints[i], in, &n); ok {
 				shard.Endpoints = append(shard.Endpoints, e)
 			}
 		}
-		out.problems = append(out.problems, n.all()...)
+		out.problems = append(out.problems, n.All()...)
 	}
 	return out
 }
 
 func (j *joined) endpoint(s *service, sl *slice, e *sliceEndpoint, in surroundings, n *notes) (federation.Endpoint, bool) {
 	if vip, ok := in.vips[e.ip]; ok {
-		n.add(codeAddress, index("endpoints", e.place)+".addresses[0]", "%s is the address of service %s itself; this endpoint is left out", e.ip, vip)
+		n.Add(codeAddress, index("endpoints", e.place)+".addresses[0]", "%s is the address of service %s itself; this endpoint is left out", e.ip, vip)
 		return federation.Endpoint{}, false
 	}
 	p, known := e.backing(sl, in, n)
@@ -128,14 +128,14 @@ func (j *joined) withhold(e *sliceEndpoint, in surroundings, n *notes) {
 		}
 		return
 	}
-	n.add(codePod, index("endpoints", e.place)+".targetRef", "the cluster shows no running pod %s%s, so it is not known whether %s takes mutual TLS; this endpoint is left out; correct or remove the reference", quote(e.pod), withUID(e.podUID), e.ip)
+	n.Add(codePod, index("endpoints", e.place)+".targetRef", "the cluster shows no running pod %s%s, so it is not known whether %s takes mutual TLS; this endpoint is left out; correct or remove the reference", federation.Quote(e.pod), withUID(e.podUID), e.ip)
 }
 
 func withUID(uid string) string {
 	if uid == "" {
 		return ""
 	}
-	return " with the UID " + quote(uid)
+	return " with the UID " + federation.Quote(uid)
 }
 
 func (j *joined) keep(e *sliceEndpoint, a absence) {

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/federation"
 )
 
 // errAsked ends a session because everything is to be listed again.
@@ -20,7 +22,7 @@ var errAsked = errors.New("everything is listed again")
 type foreignError struct{ want, have string }
 
 func (e foreignError) Error() string {
-	return fmt.Sprintf("another cluster answers at this address: its kube-system has the UID %s and not %s; nothing of it is used; correct the address or confirm the new cluster", quote(e.have), quote(e.want))
+	return fmt.Sprintf("another cluster answers at this address: its kube-system has the UID %s and not %s; nothing of it is used; correct the address or confirm the new cluster", federation.Quote(e.have), federation.Quote(e.want))
 }
 
 // gate lets nobody speak to a server that did not prove itself. Its probe reads

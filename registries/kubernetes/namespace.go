@@ -10,8 +10,8 @@ type defaults struct {
 }
 
 func parseDefaults(in *corev1.Namespace) *defaults {
-	n := notes{object: "Namespace " + in.Name}
-	return &defaults{distribution: annotated(in.Annotations, &n), record: record{k: key{Name: in.Name}, version: in.ResourceVersion, problems: n.all()}}
+	n := about("Namespace " + in.Name)
+	return &defaults{distribution: annotated(in.Annotations, &n), record: record{k: key{Name: in.Name}, version: in.ResourceVersion, problems: n.All()}}
 }
 
 func (d *defaults) distributes() string {

@@ -16,7 +16,7 @@ type node struct {
 
 func parseNode(in *corev1.Node) *node {
 	k := key{Name: in.Name}
-	n := notes{object: "Node " + in.Name}
+	n := about("Node " + in.Name)
 	part := func(labels ...string) string {
 		for _, label := range labels {
 			if in.Labels[label] != "" {
@@ -29,7 +29,7 @@ func parseNode(in *corev1.Node) *node {
 		Region: part(corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion),
 		Zone:   part(corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone), SubZone: part(labelSubZone),
 	}
-	return &node{record: record{k: k, version: in.ResourceVersion, problems: n.all()}, locality: locality}
+	return &node{record: record{k: k, version: in.ResourceVersion, problems: n.All()}, locality: locality}
 }
 
 // namespace is what the registry keeps of the namespaces kube-system and
@@ -40,7 +40,7 @@ type namespace struct {
 }
 
 func parseNamespace(in *corev1.Namespace) *namespace {
-	n := notes{object: "Namespace " + in.Name}
+	n := about("Namespace " + in.Name)
 	id := network(in.Labels[labelNetwork], "metadata.labels["+labelNetwork+"]", &n)
-	return &namespace{record: record{k: key{Name: in.Name}, version: in.ResourceVersion, problems: n.all()}, network: id}
+	return &namespace{record: record{k: key{Name: in.Name}, version: in.ResourceVersion, problems: n.All()}, network: id}
 }

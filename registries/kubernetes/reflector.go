@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/retry"
 )
 
@@ -223,7 +224,7 @@ func (r *reflector) event(ctx context.Context, e watch.Event) error {
 		}
 	case watch.Bookmark:
 	default:
-		return ownError("the watch sent an event of type " + quote(string(e.Type)))
+		return ownError("the watch sent an event of type " + federation.Quote(string(e.Type)))
 	}
 	r.version = about.GetResourceVersion()
 	return nil

@@ -65,7 +65,7 @@ func parseService(in *corev1.Service, domain string) *service {
 		out.selects(in)
 	}
 	noteInternalPolicy(in, &n)
-	out.record = record{k: k, version: in.ResourceVersion, problems: n.all()}
+	out.record = record{k: k, version: in.ResourceVersion, problems: n.All()}
 	return out
 }
 
@@ -73,7 +73,7 @@ func parseService(in *corev1.Service, domain string) *service {
 // Service wants: nodes are not told apart.
 func noteInternalPolicy(in *corev1.Service, n *notes) {
 	if policy := in.Spec.InternalTrafficPolicy; policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal {
-		n.add(codeInternalPolicy, "spec.internalTrafficPolicy", "%s is not supported: callers on every node are sent to the endpoints of all nodes; trafficDistribution keeps them in a zone", *policy)
+		n.Add(codeInternalPolicy, "spec.internalTrafficPolicy", "%s is not supported: callers on every node are sent to the endpoints of all nodes; trafficDistribution keeps them in a zone", *policy)
 	}
 }
 
@@ -82,9 +82,9 @@ func distribution(wish, field string, n *notes) string {
 	switch wish {
 	case "", corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone:
 	case corev1.ServiceTrafficDistributionPreferSameNode:
-		n.add(codeDistribute, field, "nodes are not told apart: %s is taken as PreferSameZone", wish)
+		n.Add(codeDistribute, field, "nodes are not told apart: %s is taken as PreferSameZone", wish)
 	default:
-		n.add(codeDistribute, field, "%s is not known: use PreferSameZone", quote(wish))
+		n.Add(codeDistribute, field, "%s is not known: use PreferSameZone", federation.Quote(wish))
 	}
 	return wish
 }
@@ -119,7 +119,7 @@ func (s *service) addresses(in *corev1.Service, n *notes) {
 		}
 		ip, err := parseIP(text)
 		if err != nil {
-			n.add(codeAddress, index(field, i), "%s is %v; the service is offered without it", quote(text), err)
+			n.Add(codeAddress, index(field, i), "%s is %v; the service is offered without it", federation.Quote(text), err)
 			continue
 		}
 		s.shard.VIPs = append(s.shard.VIPs, netip.PrefixFrom(ip, ip.BitLen()))
@@ -141,9 +141,9 @@ func (s *service) fromOutside(in *corev1.Service, n *notes) {
 		ip, err := parseIP(text)
 		switch {
 		case len(s.shard.External) >= mostExternal:
-			n.add(codeAddress, field, "a service has at most %d addresses from outside; this one is left out", mostExternal)
+			n.Add(codeAddress, field, "a service has at most %d addresses from outside; this one is left out", mostExternal)
 		case err != nil:
-			n.add(codeAddress, field, "%s is %v; it is left out", quote(text), err)
+			n.Add(codeAddress, field, "%s is %v; it is left out", federation.Quote(text), err)
 		default:
 			s.shard.External = append(s.shard.External, federation.IPAddress(ip))
 		}
@@ -161,7 +161,7 @@ func (s *service) fromOutside(in *corev1.Service, n *notes) {
 			add(ingress.IP, field+".ip")
 		case name == "":
 		case !dnsName(name) || len(s.shard.External) >= mostExternal:
-			n.add(codeAddress, field+".hostname", "%s is no DNS name, or one too many; it is left out", quote(ingress.Hostname))
+			n.Add(codeAddress, field+".hostname", "%s is no DNS name, or one too many; it is left out", federation.Quote(ingress.Hostname))
 		default:
 			s.shard.External = append(s.shard.External, federation.HostAddress(name))
 		}
@@ -204,21 +204,21 @@ func (s *service) external(name string, n *notes) {
 	const field = "spec.externalName"
 	switch _, err := netip.ParseAddr(name); {
 	case name == "":
-		n.add(codeExternal, field, "it is empty; write the DNS name that the service stands for")
+		n.Add(codeExternal, field, "it is empty; write the DNS name that the service stands for")
 		return
 	case err == nil:
-		n.add(codeExternal, field, "%s is an IP address; write a DNS name, or use a Service without selector and an EndpointSlice", quote(name))
+		n.Add(codeExternal, field, "%s is an IP address; write a DNS name, or use a Service without selector and an EndpointSlice", federation.Quote(name))
 		return
 	case name == string(s.service.Hostname):
-		n.add(codeExternal, field, "the service names itself; write the name of something else")
+		n.Add(codeExternal, field, "the service names itself; write the name of something else")
 		return
 	case !dnsName(name):
-		n.add(codeExternal, field, "%s is no DNS name", quote(name))
+		n.Add(codeExternal, field, "%s is no DNS name", federation.Quote(name))
 		return
 	}
 	s.shard.ExternalName = federation.Hostname(name)
 	if _, _, inMesh := strings.Cut(name, ".svc."); len(s.shard.Ports) == 0 && !inMesh {
-		n.add(codeNoPorts, "spec.ports", "it has none, so that connections to %s are those to an unknown host; declare its ports", quote(name))
+		n.Add(codeNoPorts, "spec.ports", "it has none, so that connections to %s are those to an unknown host; declare its ports", federation.Quote(name))
 	}
 	e := federation.Endpoint{Address: federation.HostAddress(name), Health: federation.Healthy}
 	for _, p := range s.shard.Ports {
@@ -241,16 +241,16 @@ func servicePorts(in []corev1.ServicePort, n *notes) []federation.Port {
 		this := socket{protocol.Transport(), number}
 		switch {
 		case !ok:
-			n.add(codePort, field+".port", "%d is no port number (1 to 65535); this port is left out", p.Port)
+			n.Add(codePort, field+".port", "%d is no port number (1 to 65535); this port is left out", p.Port)
 		case !supported:
-			n.add(codeProtocol, field+".protocol", "%s is not supported; this port is left out", quote(string(p.Protocol)))
+			n.Add(codeProtocol, field+".protocol", "%s is not supported; this port is left out", federation.Quote(string(p.Protocol)))
 		case p.Name == "" && len(in) > 1:
-			n.add(codePort, field+".name", "a service with several ports must name each; this port is left out")
+			n.Add(codePort, field+".name", "a service with several ports must name each; this port is left out")
 		case seen[this] || slices.ContainsFunc(out, func(o federation.Port) bool { return o.Name == p.Name }):
-			n.add(codePort, field, "number or name was used before in this service; this port is left out")
+			n.Add(codePort, field, "number or name was used before in this service; this port is left out")
 		default:
 			if p.AppProtocol != nil && !fits(*p.AppProtocol, protocol) {
-				n.add(codeAppProtocol, field+".appProtocol", "%s is not known for a port of this protocol; the port is treated as %s", quote(*p.AppProtocol), protocol)
+				n.Add(codeAppProtocol, field+".appProtocol", "%s is not known for a port of this protocol; the port is treated as %s", federation.Quote(*p.AppProtocol), protocol)
 			}
 			seen[this] = true
 			out = append(out, federation.Port{Name: p.Name, Number: number, Protocol: protocol})
@@ -306,7 +306,7 @@ func exportTo(annotation string, n *notes) []string {
 		return nil
 	}
 	if len(annotation) > mostExportTo {
-		n.add(codeExport, field, "it is longer than %d bytes; the service is visible in its own namespace only", mostExportTo)
+		n.Add(codeExport, field, "it is longer than %d bytes; the service is visible in its own namespace only", mostExportTo)
 		return []string{"."}
 	}
 	var out []string
@@ -318,11 +318,11 @@ func exportTo(annotation string, n *notes) []string {
 				out = append(out, text)
 			}
 		case text != "":
-			n.add(codeExport, field, "%s is no namespace, %q, %q or %q; it is left out", quote(text), ".", "*", "~")
+			n.Add(codeExport, field, "%s is no namespace, %q, %q or %q; it is left out", federation.Quote(text), ".", "*", "~")
 		}
 	}
 	if len(out) == 0 {
-		n.add(codeExport, field, "it names no namespace; the service is visible in its own namespace only")
+		n.Add(codeExport, field, "it names no namespace; the service is visible in its own namespace only")
 		return []string{"."}
 	}
 	return out

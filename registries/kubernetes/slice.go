@@ -46,8 +46,8 @@ func parseSlice(in *discoveryv1.EndpointSlice) *slice {
 	}
 	n := notesOn("EndpointSlice", out.k)
 	if in.AddressType != discoveryv1.AddressTypeIPv4 && in.AddressType != discoveryv1.AddressTypeIPv6 {
-		n.add(codeAddressType, "addressType", "%s is not used; write IPv4 or IPv6 addresses, or a Service of type ExternalName", quote(string(in.AddressType)))
-		out.problems = n.all()
+		n.Add(codeAddressType, "addressType", "%s is not used; write IPv4 or IPv6 addresses, or a Service of type ExternalName", federation.Quote(string(in.AddressType)))
+		out.problems = n.All()
 		return out
 	}
 	out.network = network(in.Labels[labelNetwork], "metadata.labels["+labelNetwork+"]", &n)
@@ -58,7 +58,7 @@ func parseSlice(in *discoveryv1.EndpointSlice) *slice {
 			out.endpoints = append(out.endpoints, e)
 		}
 	}
-	out.problems = n.all()
+	out.problems = n.All()
 	return out
 }
 
@@ -66,16 +66,16 @@ func parseSlice(in *discoveryv1.EndpointSlice) *slice {
 // the same endpoint.
 func (s *slice) endpoint(in *discoveryv1.Endpoint, field string, family discoveryv1.AddressType, n *notes) (sliceEndpoint, bool) {
 	if len(in.Addresses) == 0 {
-		n.add(codeAddress, field+".addresses", "it is empty; this endpoint is left out")
+		n.Add(codeAddress, field+".addresses", "it is empty; this endpoint is left out")
 		return sliceEndpoint{}, false
 	}
 	ip, err := parseIP(in.Addresses[0])
 	switch {
 	case err != nil:
-		n.add(codeAddress, field+".addresses[0]", "%s is %v; this endpoint is left out", quote(in.Addresses[0]), err)
+		n.Add(codeAddress, field+".addresses[0]", "%s is %v; this endpoint is left out", federation.Quote(in.Addresses[0]), err)
 		return sliceEndpoint{}, false
 	case ip.Is4() != (family == discoveryv1.AddressTypeIPv4):
-		n.add(codeAddress, field+".addresses[0]", "%s is no %s address; this endpoint is left out", ip, family)
+		n.Add(codeAddress, field+".addresses[0]", "%s is no %s address; this endpoint is left out", ip, family)
 		return sliceEndpoint{}, false
 	}
 	ready := value(in.Conditions.Ready, true)
@@ -97,7 +97,7 @@ func (e *sliceEndpoint) target(ref *corev1.ObjectReference, namespace, field str
 		return
 	}
 	if ref.Namespace != "" && ref.Namespace != namespace {
-		n.add(codeTarget, field+".targetRef.namespace", "%s is not the slice's own namespace; labels and service account of that pod are not used", quote(ref.Namespace))
+		n.Add(codeTarget, field+".targetRef.namespace", "%s is not the slice's own namespace; labels and service account of that pod are not used", federation.Quote(ref.Namespace))
 		return
 	}
 	e.pod, e.podUID = ref.Name, string(ref.UID)
@@ -126,17 +126,17 @@ func slicePorts(in []discoveryv1.EndpointPort, n *notes) []federation.EndpointPo
 			continue // the service's port says it
 		}
 		if p.Port == nil {
-			n.add(codePort, field+".port", "it has no number; this port is left out")
+			n.Add(codePort, field+".port", "it has no number; this port is left out")
 			continue
 		}
 		number, ok := portNumber(*p.Port)
 		switch {
 		case !ok:
-			n.add(codePort, field+".port", "%d is no port number (1 to 65535); this port is left out", *p.Port)
+			n.Add(codePort, field+".port", "%d is no port number (1 to 65535); this port is left out", *p.Port)
 		case name == "" && len(in) > 1:
-			n.add(codePort, field+".name", "a slice with several ports must name each; this port is left out")
+			n.Add(codePort, field+".name", "a slice with several ports must name each; this port is left out")
 		case seen[name]:
-			n.add(codePort, field+".name", "%s was used before in this slice; this port is left out", quote(name))
+			n.Add(codePort, field+".name", "%s was used before in this slice; this port is left out", federation.Quote(name))
 		default:
 			seen[name] = true
 			out = append(out, federation.EndpointPort{Name: name, Number: number})

@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
+
+	"isthmus.dev/isthmus/federation"
 )
 
 // unsteadyError says that the server is another one each time it is asked (B-K19).
@@ -33,8 +35,8 @@ func (s *steadiness) hear(version string) error {
 	s.next++
 	var distinct []string
 	for _, v := range s.rounds {
-		if v != "" && !slices.Contains(distinct, quote(v)) {
-			distinct = append(distinct, quote(v))
+		if v != "" && !slices.Contains(distinct, federation.Quote(v)) {
+			distinct = append(distinct, federation.Quote(v))
 		}
 	}
 	if len(distinct) <= mostVersions {

@@ -209,7 +209,7 @@ func TestProblemsOfOneObjectAreBounded(t *testing.T) {
 	m := newModel("")
 	world(t, m, plainService+"---\n"+sliceOf("s", "addressType: IPv4\nendpoints: ["+strings.Repeat("{addresses: [x]}, ", 500)+"]"))
 	e := full(m)
-	if n := len(e.Problems.Set); n != mostProblems+1 || !strings.HasPrefix(e.Problems.Set["EndpointSlice shop/s (more)"].Message, "484 ") {
+	if n := len(e.Problems.Set); n != federation.MostProblems+1 || !strings.HasPrefix(e.Problems.Set["EndpointSlice shop/s (more)"].Message, "484 ") {
 		t.Errorf("%d problems: %v", n, e.Problems.Set)
 	}
 }

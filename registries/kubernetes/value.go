@@ -87,7 +87,7 @@ func place(text, field string, n *notes) string {
 	if text == "" || labelValue(text) {
 		return text
 	}
-	n.add(codeLocality, field, "%s is no valid label value (63 letters, digits, '-', '_', '.'); it is left out of the locality", quote(text))
+	n.Add(codeLocality, field, "%s is no valid label value (63 letters, digits, '-', '_', '.'); it is left out of the locality", federation.Quote(text))
 	return ""
 }
 
@@ -96,6 +96,6 @@ func network(text, field string, n *notes) federation.NetworkID {
 	if text == "" || labelValue(text) {
 		return federation.NetworkID(text)
 	}
-	n.add(codeNetwork, field, "%s is no valid label value; the cluster's network is used", quote(text))
+	n.Add(codeNetwork, field, "%s is no valid label value; the cluster's network is used", federation.Quote(text))
 	return ""
 }

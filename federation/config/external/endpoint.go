@@ -117,10 +117,10 @@ func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *no
 	_, isSocket := address.Unix()
 	switch {
 	case isName && !r.isDNS():
-		n.add(codeEndpoint, field+".address", "the DNS name %s needs the resolution DNS or DNS_ROUND_ROBIN; the endpoint is not used", quote(in.GetAddress()))
+		n.Add(codeEndpoint, field+".address", "the DNS name %s needs the resolution DNS or DNS_ROUND_ROBIN; the endpoint is not used", federation.Quote(in.GetAddress()))
 		return federation.Endpoint{}, false
 	case isSocket && len(r.ports) != 1:
-		n.add(codeEndpoint, field+".address", "a unix socket serves one port and the entry has %d; the endpoint is not used", len(r.ports))
+		n.Add(codeEndpoint, field+".address", "a unix socket serves one port and the entry has %d; the endpoint is not used", len(r.ports))
 		return federation.Endpoint{}, false
 	}
 	return federation.Endpoint{
@@ -132,12 +132,12 @@ func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *no
 
 func readAddress(in *networking.WorkloadEntry, field string, n *notes) (federation.Address, bool) {
 	if in.GetAddress() == "" {
-		n.add(codeNotHonoured, field+".address", "a workload without an address, reached through its network's gateway, is not supported; give it an address")
+		n.Add(codeNotHonoured, field+".address", "a workload without an address, reached through its network's gateway, is not supported; give it an address")
 		return federation.Address{}, false
 	}
 	address, err := parseAddress(in.GetAddress())
 	if err != nil {
-		n.add(codeAddress, field+".address", "%s %v; the workload is not used", quote(in.GetAddress()), err)
+		n.Add(codeAddress, field+".address", "%s %v; the workload is not used", federation.Quote(in.GetAddress()), err)
 	}
 	return address, err == nil
 }
@@ -159,7 +159,7 @@ func (r *Reading) endpointPorts(in *networking.WorkloadEntry, field string, n *n
 	}
 	for _, o := range own {
 		if _, known := r.target(o.Name); !known {
-			n.add(codePortUnknown, field+".ports."+o.Name, "the entry has no port named %s", quote(o.Name))
+			n.Add(codePortUnknown, field+".ports."+o.Name, "the entry has no port named %s", federation.Quote(o.Name))
 		}
 	}
 	return ports
@@ -171,7 +171,7 @@ func workloadPorts(in *networking.WorkloadEntry, field string, n *notes) []feder
 	for _, name := range slices.Sorted(maps.Keys(in.GetPorts())) {
 		number, ok := portNumber(in.GetPorts()[name])
 		if !ok {
-			n.add(codePort, field+".ports."+name, "%d is no port number; it is left out, use 1 to 65535", in.GetPorts()[name])
+			n.Add(codePort, field+".ports."+name, "%d is no port number; it is left out, use 1 to 65535", in.GetPorts()[name])
 			continue
 		}
 		ports = append(ports, federation.EndpointPort{Name: name, Number: number})

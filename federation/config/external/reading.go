@@ -70,8 +70,8 @@ func (r *Reading) compare(o *Reading) int {
 func Read(e Entry) (*Reading, []federation.Problem) {
 	n := notesOn(e.Key)
 	if e.Spec == nil {
-		n.add(codeNotHonoured, "spec", "the entry has no spec; give it hosts")
-		return nil, n.all()
+		n.Add(codeNotHonoured, "spec", "the entry has no spec; give it hosts")
+		return nil, n.All()
 	}
 	r := &Reading{
 		key: e.Key, created: e.Created, labels: e.Labels, hosts: readHosts(e.Spec.GetHosts()),
@@ -79,12 +79,12 @@ func Read(e Entry) (*Reading, []federation.Problem) {
 		exportTo: e.Spec.GetExportTo(), accounts: e.Spec.GetSubjectAltNames(),
 	}
 	if !r.readResolution(e.Spec.GetResolution(), n) {
-		return nil, n.all()
+		return nil, n.All()
 	}
 	r.readAddresses(e, n)
 	r.readPorts(e.Spec.GetPorts(), n)
 	r.readMembers(e.Spec, n)
-	return r, n.all()
+	return r, n.All()
 }
 
 func readHosts(in []string) []federation.Hostname {
@@ -108,7 +108,7 @@ func (r *Reading) readResolution(in networking.ServiceEntry_Resolution, n *notes
 	case networking.ServiceEntry_DNS_ROUND_ROBIN:
 		r.resolution = federation.DNSRoundRobinLB
 	default:
-		n.add(codeNotHonoured, "spec.resolution", "the resolution %s is not supported and the entry is ignored; use NONE, STATIC, DNS or DNS_ROUND_ROBIN", in)
+		n.Add(codeNotHonoured, "spec.resolution", "the resolution %s is not supported and the entry is ignored; use NONE, STATIC, DNS or DNS_ROUND_ROBIN", in)
 		return false
 	}
 	return true
@@ -119,9 +119,9 @@ func (r *Reading) readAddresses(e Entry, n *notes) {
 		prefix, err := parsePrefix(text)
 		switch {
 		case err != nil:
-			n.add(codeAddress, at("spec.addresses", i), "%s is no IP address or CIDR block; it is left out", quote(text))
+			n.Add(codeAddress, at("spec.addresses", i), "%s is no IP address or CIDR block; it is left out", federation.Quote(text))
 		case !prefix.IsSingleIP() && r.isDNS():
-			n.add(codeAddress, at("spec.addresses", i), "a CIDR block needs the resolution NONE or STATIC; %s is left out", prefix)
+			n.Add(codeAddress, at("spec.addresses", i), "a CIDR block needs the resolution NONE or STATIC; %s is left out", prefix)
 		case !slices.Contains(r.vips, prefix):
 			r.vips = append(r.vips, prefix)
 		}
@@ -146,19 +146,19 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
 	for i, p := range in {
 		number, ok := portNumber(p.GetNumber())
 		if !ok {
-			n.add(codePort, at("spec.ports", i)+".number", "%d is no port number; the port is left out, use 1 to 65535", p.GetNumber())
+			n.Add(codePort, at("spec.ports", i)+".number", "%d is no port number; the port is left out, use 1 to 65535", p.GetNumber())
 			continue
 		}
 		protocol := federation.ParseProtocol(p.GetProtocol())
 		if protocol == federation.Unsupported {
-			n.add(codeProtocol, at("spec.ports", i)+".protocol", "protocol %s is not known and the port is treated as TCP; use HTTP, HTTPS, GRPC, HTTP2, MONGO, TCP, TLS or UDP", quote(p.GetProtocol()))
+			n.Add(codeProtocol, at("spec.ports", i)+".protocol", "protocol %s is not known and the port is treated as TCP; use HTTP, HTTPS, GRPC, HTTP2, MONGO, TCP, TLS or UDP", federation.Quote(p.GetProtocol()))
 			protocol = federation.TCP
 		}
 		r.ports = append(r.ports, federation.Port{Name: p.GetName(), Number: number, Protocol: protocol})
 		target, ok := portNumber(cmp.Or(p.GetTargetPort(), p.GetNumber()))
 		if !ok {
 			target = number
-			n.add(codePort, at("spec.ports", i)+".targetPort", "%d is no port number; %d is used", p.GetTargetPort(), number)
+			n.Add(codePort, at("spec.ports", i)+".targetPort", "%d is no port number; %d is used", p.GetTargetPort(), number)
 		}
 		r.served = append(r.served, federation.EndpointPort{Name: p.GetName(), Number: target})
 	}
@@ -185,14 +185,14 @@ func (r *Reading) readMembers(spec *networking.ServiceEntry, n *notes) {
 	inline, selector := spec.GetEndpoints(), spec.GetWorkloadSelector().GetLabels()
 	switch {
 	case len(inline) > 0 && spec.GetWorkloadSelector() != nil:
-		n.add(codeEndpoint, "spec.workloadSelector", "an entry has either endpoints or a workloadSelector; the endpoints are used")
+		n.Add(codeEndpoint, "spec.workloadSelector", "an entry has either endpoints or a workloadSelector; the endpoints are used")
 	case len(selector) > 0:
 		r.selector = selector
 	case spec.GetWorkloadSelector() != nil:
-		n.add(codeEndpoint, "spec.workloadSelector.labels", "a workloadSelector without labels selects nothing; name at least one label")
+		n.Add(codeEndpoint, "spec.workloadSelector.labels", "a workloadSelector without labels selects nothing; name at least one label")
 	}
 	if len(inline) > 0 && r.resolution == federation.Passthrough {
-		n.add(codeEndpoint, "spec.endpoints", "with the resolution NONE callers go to the address that they asked for; the endpoints are not used")
+		n.Add(codeEndpoint, "spec.endpoints", "with the resolution NONE callers go to the address that they asked for; the endpoints are not used")
 		return
 	}
 	r.itself = r.isDNS() && len(inline) == 0 && spec.GetWorkloadSelector() == nil
@@ -202,7 +202,7 @@ func (r *Reading) readMembers(spec *networking.ServiceEntry, n *notes) {
 			continue
 		}
 		if r.resolution == federation.DNSRoundRobinLB && len(r.endpoints) == 1 {
-			n.add(codeEndpoint, at("spec.endpoints", i), "the resolution DNS_ROUND_ROBIN takes one endpoint; this one is not used")
+			n.Add(codeEndpoint, at("spec.endpoints", i), "the resolution DNS_ROUND_ROBIN takes one endpoint; this one is not used")
 			continue
 		}
 		r.endpoints = append(r.endpoints, e)

@@ -57,13 +57,13 @@ func Service(key federation.ServiceKey, entries []*Reading, allocated []netip.Ad
 		n := notesOn(r.key)
 		switch {
 		case r.itself && isWildcard(key.Hostname):
-			n.add(codeWildcard, "spec.hosts", "the wildcard %s cannot be resolved and is left out; name endpoints, or use the resolution NONE", quote(string(key.Hostname)))
+			n.Add(codeWildcard, "spec.hosts", "the wildcard %s cannot be resolved and is left out; name endpoints, or use the resolution NONE", federation.Quote(string(key.Hostname)))
 		case first == nil:
 			first, shard = r, r.shard(key, allocated)
 		default:
 			r.join(joining{key: key, shard: shard, first: first, notes: n})
 		}
-		problems = append(problems, n.all()...)
+		problems = append(problems, n.All()...)
 	}
 	return shard, problems
 }

@@ -22,7 +22,7 @@ func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []feder
 	n := notesOn(i.Key)
 	address, ok := readAddress(i.Spec, "spec", n)
 	if !ok {
-		return key, nil, n.all()
+		return key, nil, n.All()
 	}
 	labels := maps.Clone(i.Spec.GetLabels())
 	if labels == nil {
@@ -39,5 +39,5 @@ func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []feder
 	} else {
 		w.Host = address
 	}
-	return key, w, n.all()
+	return key, w, n.All()
 }
