@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,7 +157,7 @@ func TestLimitsOfStreams(t *testing.T) {
 	names := map[string]string{
 		"Streams": "WebSockets and event streams in total", "Connections": "WebSockets of a certificate",
 		"ConnectionsPerAddress": "WebSockets of an address, without a certificate", "EventStreams": "event streams of a certificate or address",
-		"Subscriptions": "operations of a WebSocket", "Message": "bytes of a message", "Messages": "messages and pings a second, over ten seconds",
+		"Subscriptions": "operations of a WebSocket", "Events": "events of subscriptions that are executed at the same time", "Message": "bytes of a message", "Messages": "messages and pings a second, over ten seconds",
 		"MessageTime": "seconds for a message to arrive", "InitTime": "seconds until `connection_init`", "KeepAlive": "seconds between pings, and for their answer",
 		"Stall": "seconds for an answer to be read", "Drain": "seconds for clients to disconnect when the hub shuts down",
 	}
@@ -166,6 +167,9 @@ func TestLimitsOfStreams(t *testing.T) {
 	documented := limits(t, read(t, "graphql.md"), "limit of a stream")
 	for _, field := range []string{"MessageTime", "InitTime", "KeepAlive", "Stall", "Drain"} {
 		documented[names[field]] += "s"
+	}
+	if documented[names["Events"]] == "one" { // for each CPU
+		documented[names["Events"]] = strconv.Itoa(runtime.GOMAXPROCS(0))
 	}
 	sameLimits(t, transport.DefaultStreamLimits(), names, documented)
 }

@@ -10,22 +10,31 @@ import (
 
 type allowanceKey struct{}
 
-// allowance is the time that one event of a subscription may take. It begins
-// with the first field that is resolved: waiting for the event is free.
+// allowance is what one event of a subscription may take: a place to be executed in, and time. Both begin with the first
+// field that is resolved: waiting for the event is free, and the place is waited for without a limit.
 type allowance struct {
+	turns  *turns
+	caller string
 	limit  time.Duration
 	cancel context.CancelFunc
 
 	mu    sync.Mutex
-	timer *time.Timer
+	begun bool
+	err   error       // why there is no place
+	timer *time.Timer // nil: there is no place
 	over  bool
 }
 
-func (a *allowance) begin() {
+// begin returns when the event has its place, for whichever field comes first.
+func (a *allowance) begin(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.timer != nil {
-		return
+	if a.begun {
+		return a.err
+	}
+	a.begun = true
+	if a.err = a.turns.take(ctx, a.caller); a.err != nil {
+		return a.err
 	}
 	a.timer = time.AfterFunc(a.limit, func() {
 		a.mu.Lock()
@@ -33,13 +42,16 @@ func (a *allowance) begin() {
 		a.mu.Unlock()
 		a.cancel()
 	})
+	return nil
 }
 
-func (a *allowance) stop() {
+// end gives the place back.
+func (a *allowance) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.timer != nil {
 		a.timer.Stop()
+		a.turns.end()
 	}
 }
 
@@ -53,7 +65,9 @@ func (a *allowance) spent() bool {
 func timed(middleware graphql.FieldMiddleware) graphql.FieldMiddleware {
 	return func(ctx context.Context, next graphql.Resolver) (any, error) {
 		if allowed, ok := ctx.Value(allowanceKey{}).(*allowance); ok {
-			allowed.begin()
+			if err := allowed.begin(ctx); err != nil {
+				return nil, err
+			}
 		}
 		return middleware(ctx, next)
 	}

@@ -33,11 +33,12 @@ func (h *Handler) stream(r *http.Request, reply *replier, s streaming) {
 	var driving sync.WaitGroup
 	defer driving.Wait()
 	ctx, cancel := context.WithCancel(r.Context())
+	caller, _ := callerOf(r)
 	defer cancel()
 	defer untilExpiry(r, cancel)()
 	driving.Go(func() {
 		defer close(answers)
-		h.drive(ctx, s.operation, job{transport: eventStream, release: s.release, emit: func(answer *graphql.Response) bool {
+		h.drive(ctx, s.operation, job{transport: eventStream, caller: caller, release: s.release, emit: func(answer *graphql.Response) bool {
 			select {
 			case answers <- answer:
 			case <-ctx.Done():

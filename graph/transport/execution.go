@@ -71,7 +71,7 @@ func (h *Handler) drive(ctx context.Context, operation *graphql.OperationContext
 		job.emit(answer)
 		return
 	}
-	next, end := h.subscribe(ctx, operation)
+	next, end := h.subscribe(ctx, operation, job.caller)
 	defer end()
 	job.release()
 	h.observe(kind, began, false)
@@ -90,6 +90,7 @@ func (h *Handler) drive(ctx context.Context, operation *graphql.OperationContext
 // the answer: the next event is not executed, and not in memory, before.
 type job struct {
 	transport string
+	caller    string
 	release   func()
 	emit      func(*graphql.Response) (more bool)
 }
@@ -106,7 +107,7 @@ func (h *Handler) count(tell func(Observer)) {
 
 // subscribe sets a subscription up within the limit of time. next blocks until
 // there is an answer and returns nil after the last; end must be called.
-func (h *Handler) subscribe(ctx context.Context, operation *graphql.OperationContext) (next func() *graphql.Response, end func()) {
+func (h *Handler) subscribe(ctx context.Context, operation *graphql.OperationContext, caller string) (next func() *graphql.Response, end func()) {
 	last := &lastWord{}
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, lastWordKey{}, last))
 	late := time.AfterFunc(h.options.Limits.Time, func() {
@@ -117,7 +118,7 @@ func (h *Handler) subscribe(ctx context.Context, operation *graphql.OperationCon
 	responses, ctx := h.exec.DispatchOperation(ctx, operation)
 	late.Stop()
 	return func() *graphql.Response {
-		if answer := h.event(ctx, responses); answer != nil {
+		if answer := h.event(ctx, responses, caller); answer != nil {
 			return answer
 		}
 		if err := last.take(); err != nil {
@@ -127,13 +128,13 @@ func (h *Handler) subscribe(ctx context.Context, operation *graphql.OperationCon
 	}, cancel
 }
 
-// event waits for the next event without a limit and executes it within the
-// limit of time.
-func (h *Handler) event(ctx context.Context, responses graphql.ResponseHandler) *graphql.Response {
+// event waits for the next event without a limit and executes it in the caller's turn, within the limit of time. Its place
+// is given back before the client takes the answer.
+func (h *Handler) event(ctx context.Context, responses graphql.ResponseHandler, caller string) *graphql.Response {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	allowed := &allowance{limit: h.options.Limits.Time, cancel: cancel}
-	defer allowed.stop()
+	allowed := &allowance{turns: h.turns, caller: caller, limit: h.options.Limits.Time, cancel: cancel}
+	defer allowed.end()
 	answer := responses(context.WithValue(inner, allowanceKey{}, allowed))
 	if answer == nil && allowed.spent() && ctx.Err() == nil {
 		return h.failed(ctx, context.DeadlineExceeded)

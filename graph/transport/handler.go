@@ -63,6 +63,7 @@ type Handler struct {
 	options  Options
 	inFlight chan struct{}
 	holds    *holds
+	turns    *turns // of events of subscriptions
 	callers  *callers
 }
 
@@ -84,7 +85,7 @@ func New(schema graphql.ExecutableSchema, options Options) *Handler {
 	exec.Use(&costGate{limits: options.Limits})
 	return &Handler{
 		exec: exec, options: options, callers: newCallers(options.Streams),
-		inFlight: make(chan struct{}, options.Limits.InFlight), holds: newHolds(options.Limits),
+		inFlight: make(chan struct{}, options.Limits.InFlight), holds: newHolds(options.Limits), turns: newTurns(options.Streams.Events),
 	}
 }
 

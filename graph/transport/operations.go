@@ -157,7 +157,7 @@ func (s *socket) perform(ctx context.Context, params *graphql.RawParams, emit fu
 		emit(h.exec.DispatchError(graphql.WithOperationContext(ctx, operation), errs))
 		return
 	}
-	h.drive(ctx, operation, job{transport: webSocket, release: release, emit: emit})
+	h.drive(ctx, operation, job{transport: webSocket, caller: s.caller, release: release, emit: emit})
 }
 
 func (s *socket) refusal(ctx context.Context, fault *refusal) gqlerror.List {

@@ -40,6 +40,7 @@ type Subscription {
   explodes: String
   lingers: Item
   floods: String
+  works: String
   items(first: Int): ItemConnection!
 }
 type Item { id: ID! name: String parent: Item items(first: Int, last: Int): ItemConnection! }
@@ -51,11 +52,13 @@ type ItemConnection { totalCount: Int! nodes: [Item!]! edges: [ItemEdge!]! pageI
 // fakeSchema answers every operation with its root fields' names, apart from
 // those whose name says what happens.
 type fakeSchema struct {
-	flooded atomic.Int64 // events of floods that were executed
-	schema  *ast.Schema
-	slow    chan struct{}
-	feed    chan string   // Events of the subscription feed.
-	ended   chan struct{} // Gets a value for each subscription whose context has ended.
+	flooded   atomic.Int64 // events of floods that were executed
+	executing atomic.Int64 // events of works that are being executed
+	schema    *ast.Schema
+	slow      chan struct{}
+	feed      chan string   // Events of the subscription feed.
+	work      chan struct{} // Each value ends the execution of an event of works.
+	ended     chan struct{} // Gets a value for each subscription whose context has ended.
 }
 
 func newFakeSchema(t *testing.T) *fakeSchema {
@@ -64,7 +67,7 @@ func newFakeSchema(t *testing.T) *fakeSchema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fakeSchema{schema: schema, slow: make(chan struct{}), feed: make(chan string), ended: make(chan struct{}, 100)}
+	return &fakeSchema{schema: schema, slow: make(chan struct{}), feed: make(chan string), work: make(chan struct{}), ended: make(chan struct{}, 100)}
 }
 
 func (f *fakeSchema) Schema() *ast.Schema { return f.schema }
@@ -156,18 +159,45 @@ func (f *fakeSchema) subscribe(ctx context.Context, field *ast.Field) graphql.Re
 			}
 			return data(field, "x")
 		case "lingers":
-			_, err := graphql.GetOperationContext(event).ResolverMiddleware(event, func(ctx context.Context) (any, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
+			return resolved(event, field, func() (any, error) {
+				<-event.Done()
+				return nil, event.Err()
 			})
-			graphql.AddError(event, err)
-			return data(field, nil)
 		case "floods":
-			f.flooded.Add(1)
-			return data(field, strings.Repeat("x", 1<<20))
+			return resolved(event, field, func() (any, error) {
+				f.flooded.Add(1)
+				return strings.Repeat("x", 1<<20), nil
+			})
+		case "works":
+			if sent > 1 {
+				return nil
+			}
+			return resolved(event, field, func() (any, error) { return f.works(event) })
 		}
 		panic("token=hunter2")
 	}
+}
+
+// works is executed until the test ends it.
+func (f *fakeSchema) works(ctx context.Context) (any, error) {
+	f.executing.Add(1)
+	defer f.executing.Add(-1)
+	select {
+	case <-f.work:
+		return "done", nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// resolved is an event whose field is resolved as the executor does it.
+func resolved(event context.Context, field *ast.Field, resolve func() (any, error)) *graphql.Response {
+	value, err := graphql.GetOperationContext(event).ResolverMiddleware(event, func(context.Context) (any, error) { return resolve() })
+	if err != nil {
+		graphql.AddError(event, err)
+		return data(field, nil)
+	}
+	return data(field, value)
 }
 
 func data(field *ast.Field, value any) *graphql.Response {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"cmp"
+	"runtime"
 	"time"
 )
 
@@ -14,6 +15,7 @@ type StreamLimits struct {
 	ConnectionsPerAddress int           // WebSockets of one address, callers without a certificate.
 	EventStreams          int           // Event streams of one caller or address.
 	Subscriptions         int           // Operations of one WebSocket at the same time.
+	Events                int           // Events of subscriptions of all callers that are executed at the same time.
 	Message               int64         // Bytes of a message of a WebSocket; larger operations come by POST.
 	Messages              int           // Messages and pings of one WebSocket in a second, over ten seconds.
 	MessageTime           time.Duration // For a message to arrive once it has begun.
@@ -26,7 +28,7 @@ type StreamLimits struct {
 // DefaultStreamLimits returns the limits that hold where Options name none.
 func DefaultStreamLimits() StreamLimits {
 	return StreamLimits{
-		Streams: 1000, Connections: 5, ConnectionsPerAddress: 100, EventStreams: 100, Subscriptions: 20,
+		Streams: 1000, Connections: 5, ConnectionsPerAddress: 100, EventStreams: 100, Subscriptions: 20, Events: runtime.GOMAXPROCS(0),
 		Message: 64 << 10, Messages: 100, MessageTime: 10 * time.Second, InitTime: 5 * time.Second,
 		KeepAlive: 15 * time.Second, Stall: 30 * time.Second, Drain: 3 * time.Second,
 	}
@@ -37,7 +39,7 @@ func (l StreamLimits) withDefaults() StreamLimits {
 	return StreamLimits{
 		Streams: cmp.Or(l.Streams, d.Streams), Connections: cmp.Or(l.Connections, d.Connections),
 		ConnectionsPerAddress: cmp.Or(l.ConnectionsPerAddress, d.ConnectionsPerAddress),
-		EventStreams:          cmp.Or(l.EventStreams, d.EventStreams), Subscriptions: cmp.Or(l.Subscriptions, d.Subscriptions),
+		EventStreams:          cmp.Or(l.EventStreams, d.EventStreams), Subscriptions: cmp.Or(l.Subscriptions, d.Subscriptions), Events: cmp.Or(l.Events, d.Events),
 		Message: cmp.Or(l.Message, d.Message), Messages: cmp.Or(l.Messages, d.Messages),
 		MessageTime: cmp.Or(l.MessageTime, d.MessageTime), InitTime: cmp.Or(l.InitTime, d.InitTime),
 		KeepAlive: cmp.Or(l.KeepAlive, d.KeepAlive), Stall: cmp.Or(l.Stall, d.Stall), Drain: cmp.Or(l.Drain, d.Drain),
