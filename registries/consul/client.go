@@ -175,6 +175,7 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 	if q.timeout > 0 {
 		limit = q.timeout
 	}
+	ofBody := limit
 	if q.index > 0 {
 		limit += q.wait + q.wait/16 // Consul adds up to a sixteenth
 	}
@@ -206,7 +207,14 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 	}
 	counted, done := c.budget.body(res.Body)
 	defer done()
-	return read(res, q.path, counted, v)
+	// A long poll waits for its headers; an answer that has begun must come to an end soon.
+	slow := time.AfterFunc(ofBody, cancel)
+	defer slow.Stop()
+	a, err := read(res, q.path, counted, v)
+	if err != nil && ctx.Err() != nil {
+		return a, fmt.Errorf("reading an answer of consul: it is not complete after %s", ofBody.Round(time.Second))
+	}
+	return a, err
 }
 
 func read(res *http.Response, path string, counted io.Reader, v any) (answer, error) {
@@ -217,8 +225,7 @@ func read(res *http.Response, path string, counted io.Reader, v any) (answer, er
 	if len(body) > maxAnswer {
 		return answer{}, &unreadable{msg: fmt.Sprintf("the answer to %s is larger than %d MiB: remove what is not needed from Consul", plain(path), maxAnswer>>20)}
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	if err := d.Decode(v); err != nil {
+	if err := json.Unmarshal(body, v); err != nil {
 		return answer{}, &unreadable{msg: "the answer is not what Consul's API promises: " + jsonTrouble(err)}
 	}
 	index, err := strconv.ParseUint(res.Header.Get("X-Consul-Index"), 10, 64)

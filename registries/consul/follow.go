@@ -43,6 +43,8 @@ type watch struct {
 	live    map[string]context.CancelFunc
 	wg      sync.WaitGroup
 	lowered time.Time
+
+	failures failures
 }
 
 // follow keeps the model current until something ends the session: errRelist,
@@ -213,6 +215,7 @@ func (w *watch) drop(name string) {
 		delete(w.live, name)
 	}
 	delete(w.services, name)
+	w.failures.end(name)
 }
 
 // capacity is how many services may have a long poll.

@@ -25,8 +25,10 @@ type paced struct {
 	services int
 
 	mu      sync.Mutex
-	silent  bool           // no answer at all
-	refuse  bool           // no connection
+	silent  bool   // no answer at all
+	refuse  bool   // no connection
+	broken  string // the path that is answered with breaks
+	breaks  func(*http.Request) *http.Response
 	first   int            // the services below it are gone
 	changes map[string]int // of each path
 	address map[string]int // last number of a service's address, by path; default its index
@@ -90,10 +92,24 @@ func (p *paced) RoundTrip(q *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	if breaks := p.breaksAt(q); breaks != nil {
+		return breaks(q), nil
+	}
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"X-Consul-Index": {fmt.Sprint(index)}},
 		Body: io.NopCloser(strings.NewReader(p.body(path, index))),
 	}, nil
+}
+
+// breaksAt returns what answers in the place of Consul. The reads of the proof, which
+// have a filter, are not meant.
+func (p *paced) breaksAt(q *http.Request) func(*http.Request) *http.Response {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken == "" || p.broken != q.URL.Path || q.URL.Query().Get("filter") != "" {
+		return nil
+	}
+	return p.breaks
 }
 
 func (p *paced) body(path string, index int) string {

@@ -67,6 +67,7 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 			continue
 		}
 		pauses.reset()
+		w.failures.end(name)
 		if (shrinks || a.streamed == last.streamed) && w.wentBack(ctx, index, a.index) {
 			return
 		}
@@ -102,8 +103,8 @@ func (w *watch) complain(ctx context.Context, name string, err error) bool {
 	case errors.As(err, &r), errors.As(err, &limit):
 		send(ctx, w.trouble, err)
 		return false
-	case errors.As(err, &odd):
-		return name == "" || send(ctx, w.news, news{name: name, odd: odd})
+	case name != listed && errors.As(err, &odd):
+		return send(ctx, w.news, news{name: name, odd: odd})
 	case errors.As(err, &full):
 		return send(ctx, w.crowded, struct{}{})
 	}
@@ -111,7 +112,14 @@ func (w *watch) complain(ctx context.Context, name string, err error) bool {
 	case w.nudge <- struct{}{}:
 	default:
 	}
-	return true
+	switch {
+	case !w.failures.last(name):
+		return true
+	case name == listed:
+		send(ctx, w.trouble, err)
+		return false
+	}
+	return send(ctx, w.news, news{name: name, odd: &unreadable{msg: err.Error()}})
 }
 
 // pollList follows the names of the services.
@@ -123,13 +131,14 @@ func (w *watch) pollList(ctx context.Context, index uint64) {
 		p.ask()
 		names, a, err := w.r.list(ctx, index)
 		if err != nil {
-			if !w.complain(ctx, "", err) {
+			if !w.complain(ctx, listed, err) {
 				return
 			}
 			retry.Sleep(ctx, pauses.next(err)+hotGap/2)
 			continue
 		}
 		pauses.reset()
+		w.failures.end(listed)
 		if w.wentBack(ctx, index, a.index) {
 			return
 		}
@@ -224,6 +233,9 @@ func (w *watch) sweep(ctx context.Context) {
 			continue
 		}
 		o, _, err := w.r.read(ctx, w.translate, name, 0)
+		if err == nil {
+			w.failures.end(name)
+		}
 		switch {
 		case err != nil:
 			if !w.complain(ctx, name, err) {

@@ -178,6 +178,8 @@ func TestBC12OddAnswersKeepTheState(t *testing.T) {
 		"no list":      `{"secret-of-the-answer":true}`,
 		"no JSON":      `<html>secret-of-the-answer</html>`,
 		"cut":          `[{"Node":{"ID":"n-1"`,
+		"null":         `null`,
+		"two values":   `[] <html>secret-of-the-answer</html>`,
 		"64 MiB":       `[` + strings.Repeat(" ", maxAnswer) + `]`,
 		"deep nesting": strings.Repeat("[", 100_000),
 	} {

@@ -69,6 +69,9 @@ func (r *Registry) read(ctx context.Context, t *translator, name string, index u
 	if a.filtered {
 		return nil, a, noRights()
 	}
+	if entries == nil { // Consul answers an empty list where nothing is left
+		return nil, a, &unreadable{msg: "the answer is not what Consul's API promises: it is null"}
+	}
 	o, err := r.translated(t, name, entries)
 	return o, a, err
 }
@@ -178,7 +181,7 @@ func (s *session) readAll(ctx context.Context, names []string) (map[string]readi
 	one := func(name string) {
 		got, err := s.readFirst(ctx, name)
 		if err != nil {
-			cancel(err)
+			cancel(fmt.Errorf("service %s: %w", plain(name), err))
 			return
 		}
 		mu.Lock()

@@ -1,0 +1,91 @@
+package consul
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/registries/registrytest"
+)
+
+// dripping is a body that never ends.
+type dripping struct{ ctx context.Context }
+
+func (d dripping) Read([]byte) (int, error) {
+	<-d.ctx.Done()
+	return 0, d.ctx.Err()
+}
+
+func (dripping) Close() error { return nil }
+
+// failed are answers whose trouble may pass at any time, and what is to be said of them.
+var failed = map[string]struct {
+	answer func(*http.Request) *http.Response
+	says   string
+}{
+	"500": {func(*http.Request) *http.Response {
+		return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody}
+	}, "it answers 500"},
+	"cut": {func(*http.Request) *http.Response {
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(io.MultiReader(strings.NewReader("["), cutOff{}))}
+	}, "unexpected EOF"},
+	"dripping": {func(q *http.Request) *http.Response {
+		return &http.Response{StatusCode: http.StatusOK, Body: dripping{q.Context()}}
+	}, "not complete after 15s"},
+}
+
+type cutOff struct{}
+
+func (cutOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// TestF40AServiceThatCannotBeReadIsReported: Consul proves to be in order, and only
+// the reads of one service fail, be it followed by a long poll or read in turn.
+func TestF40AServiceThatCannotBeReadIsReported(t *testing.T) {
+	for kind, c := range failed {
+		for _, name := range []string{"web-000", "web-299"} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := newPaced(300)
+					heard := startPaced(t, server)
+					server.set(func(p *paced) { p.broken, p.breaks = healthPath+name, c.answer; p.changes[p.broken]++ })
+					v := heard.Wait(t, "a problem", func(v registrytest.View) bool { return len(v.Problems) > 0 })
+					for _, p := range v.Problems {
+						if p.Code != "UNREADABLE" || p.Object != "Service "+name || !strings.Contains(p.Message, c.says) {
+							t.Errorf("the problem is %+v, want one of %s that says %q", p, name, c.says)
+						}
+					}
+					if !addressIs(name, "10.0.0.1")(v) || v.Status.Phase != federation.Ready {
+						t.Errorf("of %d services, %s is not as before, and the cluster is %s", len(v.Services), name, v.Status.Phase)
+					}
+					server.set(func(p *paced) { p.broken = "" })
+					heard.Wait(t, "the end of the problem", func(v registrytest.View) bool {
+						return len(v.Problems) == 0 && addressIs(name, "10.0.0.2")(v)
+					})
+				})
+			})
+		}
+	}
+}
+
+// TestF40AListThatCannotBeReadIsReported: without the list no new service is seen.
+func TestF40AListThatCannotBeReadIsReported(t *testing.T) {
+	for kind, c := range failed {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newPaced(3)
+				heard := startPaced(t, server)
+				server.set(func(p *paced) { p.broken, p.breaks = servicesPath, c.answer; p.changes[p.broken]++ })
+				v := heard.WaitPhase(t, federation.Stale)
+				if !strings.Contains(v.Status.Message, c.says) || len(v.Services) != 3 {
+					t.Errorf("the status of %d services says %q, want %q", len(v.Services), v.Status.Message, c.says)
+				}
+				server.set(func(p *paced) { p.broken = "" })
+				heard.WaitPhase(t, federation.Ready)
+			})
+		})
+	}
+}
