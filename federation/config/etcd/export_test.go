@@ -60,7 +60,7 @@ func (c *Config) AskMembers(ctx context.Context) error {
 type Link struct{ *link }
 
 // Closed tells whether the hub closed it.
-func (l Link) Closed() bool { return errors.Is(l.Conn.SetDeadline(time.Time{}), net.ErrClosed) }
+func (l Link) Closed() bool { return errors.Is(l.SetDeadline(time.Time{}), net.ErrClosed) }
 
 // Links are the connections to a member.
 func (s *Store) Links(endpoint string) (all []Link) {

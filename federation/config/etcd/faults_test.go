@@ -123,7 +123,7 @@ func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
 	heard, _ := configtest.Listen(t, c)
 	large := strings.Repeat("x", 900<<10)
 	base, full := int64(0), 0
-	for base < 40 {
+	for base < 40 || full == 0 { // etcd counts what it has written to the file, a batch at a time
 		revision, err := c.Commit(t.Context(), configtest.Set(base, configtest.Object("large", fmt.Sprint(base, large))))
 		var refused *config.Refused
 		switch {
@@ -138,8 +138,8 @@ func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if seen := heard.WaitRevision(t, base); full == 0 || len(seen.Objects) != 1 {
-		t.Errorf("it was full %d times", full)
+	if seen := heard.WaitRevision(t, base); len(seen.Objects) != 1 {
+		t.Errorf("there are %d objects", len(seen.Objects))
 	}
 }
 

@@ -132,7 +132,7 @@ func addressesOf(v *facet.View, s *federation.Service) []string {
 	if passesOn || !slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP }) {
 		return nil
 	}
-	vips, local := service.ServiceVIPs(s, v.Facet.Cluster)
+	vips, local := service.VIPs(s, v.Facet.Cluster)
 	if !local && !s.MeshExternal && service.IsClusterLocal(s.Key.Hostname, v.Reader.Mesh()) {
 		return nil // nothing of other clusters serves it
 	}

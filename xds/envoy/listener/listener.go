@@ -32,6 +32,7 @@ func ChainForPort(port uint16, filters ...*listenerv3.Filter) *listenerv3.Filter
 	}
 }
 
+// Addresses of listeners that take connections to any address.
 const (
 	AnyIPv4 = "0.0.0.0"
 	anyIPv6 = "::"

@@ -157,7 +157,7 @@ func (n hostNames) localVIPs(h *Host) []string {
 	if h.Service == nil {
 		return nil
 	}
-	vips, local := service.ServiceVIPs(h.Service, n.facet.Cluster)
+	vips, local := service.VIPs(h.Service, n.facet.Cluster)
 	if !local {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (n hostNames) foreignVIPs(h *Host) []string {
 	if h.Service == nil {
 		return nil
 	}
-	vips, local := service.ServiceVIPs(h.Service, n.facet.Cluster)
+	vips, local := service.VIPs(h.Service, n.facet.Cluster)
 	if local || h.Service.Resolution == federation.Passthrough {
 		return nil
 	}

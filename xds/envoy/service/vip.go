@@ -17,7 +17,7 @@ func ListenerVIPs(s *federation.Service, f node.Facet) []netip.Addr {
 	if callersDialPods(s) {
 		return nil
 	}
-	vips, local := ServiceVIPs(s, f.Cluster)
+	vips, local := VIPs(s, f.Cluster)
 	if f.Automatic && !local && s.HasAutomaticVIPs() {
 		automatic := s.Key.AutomaticVIPs()
 		vips = append(vips, automatic[:]...)
@@ -27,11 +27,11 @@ func ListenerVIPs(s *federation.Service, f node.Facet) []netip.Addr {
 	})
 }
 
-// ServiceVIPs returns the single addresses under which callers in the cluster
+// VIPs returns the single addresses under which callers in the cluster
 // know the service, in the order of cluster and address: those of their own
 // cluster if it has the service, else those of every other. Without a cluster
 // all are foreign.
-func ServiceVIPs(s *federation.Service, cluster federation.ClusterID) (vips []netip.Addr, local bool) {
+func VIPs(s *federation.Service, cluster federation.ClusterID) (vips []netip.Addr, local bool) {
 	if HasShard(s, cluster) {
 		return singleAddresses(nil, s.ClusterVIPs.Of(cluster)), true
 	}
