@@ -31,8 +31,13 @@ func startProgram(t *testing.T) *program {
 // ready.
 func startProgramIn(t *testing.T, dir string, args ...string) *program {
 	t.Helper()
+	return startCommand(t, dir, append(append([]string{os.Args[0]}, sockets(dir)...), args...)...)
+}
+
+func startCommand(t *testing.T, dir string, command ...string) *program {
+	t.Helper()
 	p := &program{dir: dir, done: make(chan error, 1)}
-	p.Cmd = exec.Command(os.Args[0], append(sockets(p.dir), args...)...)
+	p.Cmd = exec.Command(command[0], command[1:]...)
 	p.Env = append(os.Environ(), asProgram+"=1")
 	p.Stderr = &p.log
 	if err := p.Start(); err != nil {

@@ -47,6 +47,9 @@ func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error
 	if err != nil || earlier != 0 {
 		return earlier, err
 	}
+	if err := c.store.onDisk(); err != nil {
+		return 0, err
+	}
 	s, err := c.advance(ctx, p)
 	if err != nil {
 		return 0, err

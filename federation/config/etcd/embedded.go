@@ -95,7 +95,7 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 			failed <- err
 			return
 		}
-		started <- &Store{server: server, broken: broken, inside: newInside()}
+		started <- &Store{server: server, dir: o.DataDir, broken: broken, inside: newInside()}
 	}()
 	var err error
 	select {
@@ -130,9 +130,17 @@ func damaged(err error) bool {
 // damagedBy says what can be done. A full disk damages nothing, and nobody should remove the store for it.
 func damagedBy(why string) error {
 	if strings.Contains(why, syscall.ENOSPC.Error()) {
-		return fmt.Errorf("%s: free space on its disk and start again; the store is not damaged", why)
+		return stoppedBy(why)
 	}
 	return fmt.Errorf("%s: the data is damaged; restore a backup of the folder, or remove it and start once with --new-store", why)
+}
+
+// stoppedBy is why a store ended that was in order when it was opened.
+func stoppedBy(why string) error {
+	if strings.Contains(why, syscall.ENOSPC.Error()) {
+		return fmt.Errorf("%s: free space on its disk and start again; the store is not damaged", why)
+	}
+	return errors.New(why)
 }
 
 // closeStarted waits for the end of a start that nobody wants any more. After a

@@ -36,6 +36,7 @@ type Options struct {
 // Store is an open store.
 type Store struct {
 	server *embed.Etcd // nil: outside
+	dir    string      // of the embedded one
 	broken failure
 	inside *inside // nil: outside
 	client *clientv3.Client
@@ -170,7 +171,7 @@ func (s *Store) Run(ctx context.Context) error {
 		return errors.New("the embedded etcd stopped; its last log lines say why")
 	case why := <-s.broken:
 		s.broken.say(why)
-		return fmt.Errorf("running the embedded etcd: %s", why)
+		return fmt.Errorf("running the embedded etcd in %s: %w", s.dir, stoppedBy(why))
 	case err := <-s.server.Err():
 		return fmt.Errorf("running the embedded etcd: %w", err)
 	}

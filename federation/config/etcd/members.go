@@ -199,6 +199,15 @@ func membersDown(members []*member) []config.Problem {
 func (c *Config) storage(ctx context.Context, members []*member) []config.Problem {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
+	why := c.store.diskFull()
+	if was := c.diskFull.Swap(why != ""); why != "" && !was {
+		c.o.Logger.Warn("changes are refused: the disk of the store is full", "reason", why)
+	} else if why == "" && was {
+		c.o.Logger.Info("the disk of the store has room again")
+	}
+	if why != "" {
+		return []config.Problem{{Code: codeStorageFull, Message: why}}
+	}
 	var problems []config.Problem
 	for _, m := range members {
 		s := m.status

@@ -82,6 +82,7 @@ type Config struct {
 	newest     atomic.Pointer[state]      // nil: nothing read yet
 	mark       atomic.Pointer[mark]       // nil: nothing read yet
 	roomMade   atomic.Int64               // etcd's revision when room was last made
+	diskFull   atomic.Bool                // as it was logged
 	made       chan struct{}              // something was committed here that the follower may not know of
 	making     atomic.Pointer[transition] // the commit that is being made here; nil: none
 	checkpoint chan wanted

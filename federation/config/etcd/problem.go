@@ -61,6 +61,7 @@ var (
 // fault says what an error of etcd's means to the caller.
 func fault(doing string, err error) error {
 	var broken *damage
+	var refused *config.Refused
 	switch {
 	case err == nil:
 		return nil
@@ -69,7 +70,7 @@ func fault(doing string, err error) error {
 			"an embedded one with --etcd-quota-bytes; compact and defragment one outside and disarm its alarm, or raise its --quota-backend-bytes"}
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return &config.Refused{Limit: "request size of etcd", Message: "etcd takes no value of this size; raise its --max-request-bytes to 1.5 MiB at least"}
-	case errors.As(err, &broken), errors.Is(err, config.ErrUnavailable):
+	case errors.As(err, &broken), errors.As(err, &refused), errors.Is(err, config.ErrUnavailable):
 		return err
 	}
 	return fmt.Errorf("%s: %w (%w)", doing, config.ErrUnavailable, err)
