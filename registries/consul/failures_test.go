@@ -13,11 +13,13 @@ import (
 )
 
 // dripping is a body that never ends.
-type dripping struct{ ctx context.Context }
+type dripping struct {
+	ended <-chan struct{} // with the request
+}
 
 func (d dripping) Read([]byte) (int, error) {
-	<-d.ctx.Done()
-	return 0, d.ctx.Err()
+	<-d.ended
+	return 0, context.Canceled
 }
 
 func (dripping) Close() error { return nil }
@@ -34,7 +36,7 @@ var failed = map[string]struct {
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(io.MultiReader(strings.NewReader("["), cutOff{}))}
 	}, "unexpected EOF"},
 	"dripping": {func(q *http.Request) *http.Response {
-		return &http.Response{StatusCode: http.StatusOK, Body: dripping{q.Context()}}
+		return &http.Response{StatusCode: http.StatusOK, Body: dripping{q.Context().Done()}}
 	}, "not complete after 15s"},
 }
 

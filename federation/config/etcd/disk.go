@@ -20,7 +20,7 @@ func (s *Store) diskFull() string {
 	if s.server == nil || syscall.Statfs(s.dir, &disk) != nil {
 		return "" // etcd itself says what is wrong with its folder
 	}
-	free := int64(disk.Bavail) * int64(disk.Bsize)
+	free := disk.Bavail * uint64(disk.Bsize)
 	if free >= diskReserve {
 		return ""
 	}
