@@ -11,7 +11,7 @@ const (
 	CodeMoreProblems = "MORE_PROBLEMS" // the object has more than are listed
 )
 
-// MostProblems bounds what is said of one object.
+// MostProblems bounds the problems that are reported of one object.
 const MostProblems = 16
 
 // ObjectProblems collects the problems of one object, at most MostProblems and a count

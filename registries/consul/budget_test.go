@@ -59,17 +59,7 @@ func TestR06AnswersWithoutEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			heard := &registrytest.Recorder{}
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- registry.Run(ctx, heard) }()
-			t.Cleanup(func() {
-				cancel()
-				if err := <-done; err != nil {
-					t.Error(err)
-				}
-				heard.Check(t)
-			})
+			heard := heardOf(t, registry)
 			refused := func(v registrytest.View) bool { return strings.Contains(v.Status.Message, test.says) }
 			if v := heard.Wait(t, "the first answer to be refused", refused); v.Status.Phase != federation.Failed || v.Edits != 0 {
 				t.Errorf("after %d edits it is %+v", v.Edits, v.Status)
@@ -117,17 +107,7 @@ func TestR06ACatalogueWithoutEndFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := &registrytest.Recorder{}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- registry.Run(ctx, heard) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		heard.Check(t)
-	})
+	heard := heardOf(t, registry)
 	v := heard.Wait(t, "the catalogue to be refused", func(v registrytest.View) bool {
 		return strings.Contains(v.Status.Message, "the answer to /v1/catalog/services is larger than 64 MiB")
 	})
@@ -146,4 +126,21 @@ func TestR06ACatalogueWithoutEndFails(t *testing.T) {
 	if last.Bytes > 1<<20 || last.Objects == 0 {
 		t.Errorf("afterwards the usage is %+v", last)
 	}
+}
+
+// heardOf runs the registry until the test ends, and records what it says.
+func heardOf(t *testing.T, registry *Registry) *registrytest.Recorder {
+	t.Helper()
+	heard := &registrytest.Recorder{}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- registry.Run(ctx, heard) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		heard.Check(t)
+	})
+	return heard
 }

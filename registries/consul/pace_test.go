@@ -142,17 +142,7 @@ func startPaced(t *testing.T, server *paced) *registrytest.Recorder {
 		t.Fatal(err)
 	}
 	registry.client.http.Transport = server
-	heard := &registrytest.Recorder{}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- registry.Run(ctx, heard) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		heard.Check(t)
-	})
+	heard := heardOf(t, registry)
 	heard.WaitPhase(t, federation.Ready)
 	return heard
 }

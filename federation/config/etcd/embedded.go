@@ -129,7 +129,7 @@ func damaged(err error) bool {
 
 // damagedBy says what can be done. A full disk damages nothing, and nobody should remove the store for it.
 func damagedBy(why string) error {
-	if strings.Contains(why, syscall.ENOSPC.Error()) {
+	if fullDisk(why) {
 		return stoppedBy(why)
 	}
 	return fmt.Errorf("%s: the data is damaged; restore a backup of the folder, or remove it and start once with --new-store", why)
@@ -137,11 +137,13 @@ func damagedBy(why string) error {
 
 // stoppedBy is why a store ended that was in order when it was opened.
 func stoppedBy(why string) error {
-	if strings.Contains(why, syscall.ENOSPC.Error()) {
+	if fullDisk(why) {
 		return fmt.Errorf("%s: free space on its disk and start again; the store is not damaged", why)
 	}
 	return errors.New(why)
 }
+
+func fullDisk(why string) bool { return strings.Contains(why, syscall.ENOSPC.Error()) }
 
 // closeStarted waits for the end of a start that nobody wants any more. After a
 // time-out nobody waits: what hangs stays until the process ends.

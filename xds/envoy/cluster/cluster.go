@@ -50,6 +50,25 @@ func New(name string) *clusterv3.Cluster {
 	}
 }
 
+// OfEndpoints has the endpoints that the hub serves for it, and the limits of the
+// destination's policy.
+func OfEndpoints(name string, d destination.Destination) *clusterv3.Cluster {
+	c := New(name)
+	setPanicThreshold(c, d)
+	setEDS(c)
+	destinationrule.SetLimits(c, d.Policy)
+	return c
+}
+
+func setEDS(c *clusterv3.Cluster) {
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
+	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()}
+}
+
+func setPanicThreshold(c *clusterv3.Cluster, d destination.Destination) {
+	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: destinationrule.PanicThreshold(d.Policy)}}
+}
+
 func setProtocols(c *clusterv3.Cluster, options *upstreamhttpv3.HttpProtocolOptions) {
 	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{upstreamProtocols: resource.Any(options)}
 }
@@ -95,10 +114,9 @@ func setDiscovery(v *facet.View, c *clusterv3.Cluster, d destination.Destination
 		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 		return
 	}
-	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: destinationrule.PanicThreshold(d.Policy)}}
+	setPanicThreshold(c, d)
 	if d.EDS() {
-		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
-		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()}
+		setEDS(c)
 		return
 	}
 	c.LoadAssignment = endpoint.NamedEndpoints(v, d)

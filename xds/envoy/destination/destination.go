@@ -1,4 +1,4 @@
-// Package destination says what the name of a cluster stands for: a port of a service
+// Package destination says which destination the name of a cluster means: a port of a service
 // or of a subset, with the policy, the TLS and the server name of connections to it.
 package destination
 
@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
 
-// Destination is what the name of a cluster stands for.
+// Destination is what the name of a cluster means.
 type Destination struct {
 	service.ServedPort
 	Name   string

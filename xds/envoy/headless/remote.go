@@ -7,14 +7,12 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/cluster"
 	"isthmus.dev/isthmus/xds/envoy/destination"
-	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/endpoint"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/listener"
@@ -61,11 +59,7 @@ func Cluster(v *facet.View, name string) proto.Message {
 	if !ok {
 		return nil
 	}
-	c := cluster.New(name)
-	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
-	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()}
-	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: destinationrule.PanicThreshold(d.Policy)}}
-	destinationrule.SetLimits(c, d.Policy)
+	c := cluster.OfEndpoints(name, d)
 	if d.Mutual() {
 		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{transport.SocketMatch("", "", transport.MeshTLS(d.Client(), transport.Identities(d.Service.Peers, d.Service, v.Reader), nil))}
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
@@ -131,12 +129,8 @@ func Cluster(v *facet.View, name string) proto.Message {
 	if !ok {
 		return nil
 	}
-	c := cluster.New(name)
-	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
-	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: resource.ADSSource()}
-	c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: destinationrule.PanicThreshold(d.Policy)}}
+	c := cluster.OfEndpoints(name, d)
 	cluster.Balance(v, c, d)
-	destinationrule.SetLimits(c, d.Policy)
 	destinationrule.SetOutlierDetection(c, d.Policy.GetOutlierDetection())
 	return c
 }
