@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -65,7 +67,7 @@ func initialised(ctx context.Context, o Options) error {
 	if err := os.Remove(epochFile(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	o.DataDir, o.brief = aside, true
+	o.DataDir = aside
 	s, err := embedded(ctx, o)
 	if err != nil {
 		return err
@@ -159,20 +161,40 @@ func closeStarted(started <-chan *Store, failed <-chan error, broken failure) {
 // awaitReady waits until the server has elected itself, and closes it if it
 // never does.
 func (s *Store) awaitReady(ctx context.Context) error {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
 	var err error
-	select {
-	case <-s.server.Server.ReadyNotify():
-		s.client = v3client.New(s.server.Server)
-		return nil
-	case <-s.server.Server.StopNotify():
-		err = errors.New("it stopped at once; its last log lines say why")
-	case why := <-s.broken:
-		return damagedBy(why)
-	case <-ctx.Done():
-		err = notReady(ctx)
+	for err == nil {
+		select {
+		case <-s.server.Server.ReadyNotify():
+			s.client = v3client.New(s.server.Server)
+			return nil
+		case <-again.C:
+			elect(ctx, s.server.Server)
+		case <-s.server.Server.StopNotify():
+			err = errors.New("it stopped at once; its last log lines say why")
+		case why := <-s.broken:
+			return damagedBy(why)
+		case <-ctx.Done():
+			err = notReady(ctx)
+		}
 	}
 	s.server.Close()
 	return err
+}
+
+// elect makes the only member its own leader. Left alone, it waits for one to five
+// ticks, in case there is another leader. What was agreed on before is applied first:
+// Raft refuses an election while members may still come or go.
+func elect(ctx context.Context, member *etcdserver.EtcdServer) {
+	agreed, self := member.CommittedIndex(), uint64(member.MemberID())
+	if agreed == 0 || member.AppliedIndex() < agreed || member.Lead() == self {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // a broken member takes no message
+	defer cancel()
+	// What is refused is tried again, and in the end by etcd itself.
+	_ = member.Process(ctx, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &self, To: &self})
 }
 
 // notReady is the error of a start that took too long. One reason is that etcd
@@ -200,12 +222,9 @@ func embeddedConfig(o Options, logger *zap.Logger) *embed.Config {
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger)
 	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, compactedFor.String()
-	// A single member needs no heartbeats, and each tick wakes an idle hub (R65).
-	// The election that it holds with itself takes one to five ticks.
-	c.TickMs, c.ElectionMs = 100, 500
-	if o.brief {
-		c.TickMs, c.ElectionMs = 20, 100
-	}
+	// A single member needs no heartbeats, and each tick wakes an idle hub (R65). Its
+	// election does not wait for them: awaitReady starts it.
+	c.TickMs, c.ElectionMs = 500, 2500
 	c.BackendBatchInterval = batched
 	// Of every 100 writes Raft keeps in memory what other members may lack. There are none.
 	c.SnapshotCatchUpEntries = 1

@@ -29,8 +29,6 @@ type Options struct {
 	// New begins with an empty store where the folder is gone that held one. Without
 	// it that is an error.
 	New bool
-
-	brief bool // it starts only to make its files
 }
 
 // Store is an open store.
