@@ -24,7 +24,7 @@ func apiResourcesCommand(io streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		words, err := s.vocabulary(ctx)
+		words, err := loadVocabulary(ctx, s)
 		if err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func (a *applyFlags) run(ctx context.Context, r *remote, io streams) error {
 		return err
 	}
 	defer s.Close()
-	return s.change(ctx, &a.waiting, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
+	return sendChange(ctx, s, &a.waiting, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
 		input := a.input(s, files)
 		input.WaitFor, input.IdempotencyKey = wait, key
 		return s.Apply(ctx, input, o.isWhole())

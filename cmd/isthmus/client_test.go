@@ -397,7 +397,7 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var e text
 			s := &session{io: streams{out: &e, err: &e}, timeout: time.Minute}
-			err := s.await(t.Context(), &waiting{state: "acked", share: 1}, c.first, func(context.Context, time.Duration) (client.Outcome, error) {
+			err := awaitProxies(t.Context(), s, &waiting{state: "acked", share: 1}, c.first, func(context.Context, time.Duration) (client.Outcome, error) {
 				next := c.then[0]
 				c.then = c.then[1:]
 				return next, nil
@@ -408,7 +408,7 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 		})
 	}
 	late := &session{io: streams{err: &text{}}, timeout: time.Nanosecond}
-	err := late.await(t.Context(), &waiting{state: "acked"}, rollout(client.Rollout{Pending: 1, Reached: &no}), nil)
+	err := awaitProxies(t.Context(), late, &waiting{state: "acked"}, rollout(client.Rollout{Pending: 1, Reached: &no}), nil)
 	if err == nil || !strings.Contains(err.Error(), "--timeout") || !strings.Contains(err.Error(), "the change was made") {
 		t.Errorf("when the time is over: %v", err)
 	}

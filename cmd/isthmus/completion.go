@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"time"
 
@@ -50,20 +51,20 @@ func completeObjects(r *remote, io streams) completer {
 		defer s.Close()
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 		defer cancel()
-		words, err := s.vocabulary(ctx)
+		words, err := loadVocabulary(ctx, s)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		kind, _, slashed := strings.Cut(begun, "/")
 		switch {
 		case slashed:
-			return prefixed(kind+"/", s.completions(ctx, cmd, words, kind)), cobra.ShellCompDirectiveNoFileComp
+			return prefixed(kind+"/", completionsOf(ctx, s, cmd, words, kind)), cobra.ShellCompDirectiveNoFileComp
 		case len(args) == 0:
 			return words.all(), cobra.ShellCompDirectiveNoFileComp
 		case strings.Contains(args[0], "/"):
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return s.completions(ctx, cmd, words, args[0]), cobra.ShellCompDirectiveNoFileComp
+		return completionsOf(ctx, s, cmd, words, args[0]), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -91,7 +92,7 @@ func (v vocabulary) all() []string {
 	return words
 }
 
-func (s *session) completions(ctx context.Context, cmd *cobra.Command, words vocabulary, word string) []string {
+func completionsOf(ctx context.Context, s *session, cmd *cobra.Command, words vocabulary, word string) []string {
 	of, err := words.sort(word)
 	if err != nil {
 		return nil
@@ -102,11 +103,11 @@ func (s *session) completions(ctx context.Context, cmd *cobra.Command, words voc
 	}
 	var names []string
 	if of.hub != "" {
-		for one, err := range s.hubItems(ctx, of.hub, selection{namespace: &namespace}) {
+		for name, err := range hubNames(ctx, s, of.hub, &namespace) {
 			if err != nil || len(names) == maxCompletions {
 				break
 			}
-			names = append(names, one.cells[1])
+			names = append(names, name)
 		}
 		return names
 	}
@@ -121,6 +122,29 @@ func (s *session) completions(ctx context.Context, cmd *cobra.Command, words voc
 		names = append(names, o.Name)
 	}
 	return names
+}
+
+// hubNames yields the names of what the hub has of its own.
+func hubNames(ctx context.Context, s *session, hub string, namespace *string) iter.Seq2[string, error] {
+	switch hub {
+	case hubServices:
+		return namesOf(s.Services(ctx, &client.ServiceFilter{Namespace: namespace}), func(of client.ServiceSummary) string { return of.Hostname })
+	case hubClusters:
+		return namesOf(s.Clusters(ctx), func(of client.ClusterSummary) string { return of.ClusterID })
+	case hubNetworks:
+		return namesOf(s.Networks(ctx), func(of client.NetworkSummary) string { return of.NetworkID })
+	}
+	return namesOf(s.Proxies(ctx, nil), func(of client.ProxySummary) string { return of.NodeID })
+}
+
+func namesOf[T any](from iter.Seq2[T, error], name func(T) string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for of, err := range from {
+			if !yield(name(of), err) {
+				return
+			}
+		}
+	}
 }
 
 func completeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -56,7 +56,7 @@ func (d *deleteFlags) run(ctx context.Context, s *session, args []string) error 
 		return err
 	}
 	dry := dryRun(d.dryRun) == dryServer
-	return s.change(ctx, &d.waiting, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
+	return sendChange(ctx, s, &d.waiting, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
 		input := client.DeleteInput{
 			Objects: objects, DryRun: &dry, Message: orNil(d.message), ExpectedRevision: orNil(d.expected), WaitFor: wait, IdempotencyKey: key,
 		}
@@ -96,7 +96,7 @@ func (d *deleteFlags) objects(ctx context.Context, s *session, args []string) ([
 	}
 	ctx, cancel := s.within(ctx)
 	defer cancel()
-	words, err := s.vocabulary(ctx)
+	words, err := loadVocabulary(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ and history. Also shows services, clusters and proxies.`,
 	in.bind(f)
 	cmd.RunE = withHub(&r, io, func(ctx context.Context, s *session, args []string) error {
 		in.given = f.Changed("namespace")
-		words, err := s.vocabulary(ctx)
+		words, err := loadVocabulary(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ and history. Also shows services, clusters and proxies.`,
 					_, _ = fmt.Fprintln(s.io.out) // the next line's error tells
 				}
 				first = false
-				if err := s.describe(ctx, t, n); err != nil {
+				if err := describeOne(ctx, s, t, n); err != nil {
 					return err
 				}
 			}
@@ -57,23 +57,23 @@ and history. Also shows services, clusters and proxies.`,
 	return finish(cmd)
 }
 
-func (s *session) describe(ctx context.Context, t target, n named) error {
+func describeOne(ctx context.Context, s *session, t target, n named) error {
 	switch t.hub {
 	case hubServices:
-		return s.describeService(ctx, t, n)
+		return describeService(ctx, s, t, n)
 	case hubClusters:
-		return s.describeCluster(ctx, t, n)
+		return describeCluster(ctx, s, t, n)
 	case hubNetworks:
-		return s.describeNetwork(ctx, t, n)
+		return describeNetwork(ctx, s, t, n)
 	case hubProxies:
-		return s.describeProxy(ctx, t, n)
+		return describeProxy(ctx, s, t, n)
 	}
 	answer, err := client.ObjectDetails(ctx, s, t.kind.Group, t.kind.Kind, &n.namespace, n.name)
 	if err != nil {
 		return err
 	}
 	if answer.ConfigObject == nil {
-		return s.elsewhere(ctx, t, n)
+		return elsewhere(ctx, s, t, n)
 	}
 	return describeObject(s.io.out, *answer.ConfigObject)
 }
@@ -113,7 +113,7 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 		}
 	}
 	manifest = strings.Split(strings.TrimRight(o.Yaml, "\n"), "\n")
-	sections := []part{{"Rejected by", refusals}, {"Not supported", ignored}, {"Findings", findings}, {"History", steps}, {"Object", manifest}}
+	sections := []part{{head: "Rejected by", lines: refusals}, {head: "Not supported", lines: ignored}, {head: "Findings", lines: findings}, {head: "History", lines: steps}, {head: "Object", lines: manifest}}
 	if err != nil {
 		return err
 	}

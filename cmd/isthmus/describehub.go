@@ -8,8 +8,8 @@ import (
 	"isthmus.dev/isthmus/client"
 )
 
-func (s *session) describeService(ctx context.Context, t target, n named) error {
-	n, err := s.fullName(ctx, t, n)
+func describeService(ctx context.Context, s *session, t target, n named) error {
+	n, err := fullName(ctx, s, t, n)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *session) describeService(ctx context.Context, t target, n named) error 
 	if more := of.Endpoints.TotalCount - len(of.Endpoints.Nodes); more > 0 {
 		endpoints = append(endpoints, fmt.Sprintf("and %d more", more))
 	}
-	return printParts(s.io.out, []part{{"Addresses", vips}, {"Ports", ports}, {"Conflicts", conflicts}, {"Endpoints", endpoints}})
+	return printParts(s.io.out, []part{{head: "Addresses", lines: vips}, {head: "Ports", lines: ports}, {head: "Conflicts", lines: conflicts}, {head: "Endpoints", lines: endpoints}})
 }
 
 func endpointText(e client.EndpointSummary) string {
@@ -66,7 +66,7 @@ func placeText(at client.EndpointPlace) string {
 	return strings.TrimRight(orEmpty(at.Region)+"/"+orEmpty(at.Zone)+"/"+orEmpty(at.SubZone), "/")
 }
 
-func (s *session) describeCluster(ctx context.Context, t target, n named) error {
+func describeCluster(ctx context.Context, s *session, t target, n named) error {
 	answer, err := client.ClusterDetails(ctx, s, n.name)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *session) describeCluster(ctx context.Context, t target, n named) error 
 	if more := of.Problems.TotalCount - len(of.Problems.Nodes); more > 0 {
 		problems = append(problems, fmt.Sprintf("and %d more", more))
 	}
-	return printParts(s.io.out, []part{{"Problems", problems}})
+	return printParts(s.io.out, []part{{head: "Problems", lines: problems}})
 }
 
 // keptText is what the hub keeps of a cluster, beside its limits.
@@ -103,8 +103,8 @@ func keptText(of *client.ClusterUse) string {
 	return fmt.Sprintf("%d of at most %d objects, %.1f of at most %.0f MiB", of.Objects, of.ObjectsLimit, of.Bytes/mib, of.BytesLimit/mib)
 }
 
-func (s *session) describeProxy(ctx context.Context, t target, n named) error {
-	of, err := s.proxyByName(ctx, t, n)
+func describeProxy(ctx context.Context, s *session, t target, n named) error {
+	of, err := proxyByName(ctx, s, t, n)
 	if err != nil {
 		return err
 	}
@@ -123,10 +123,10 @@ func (s *session) describeProxy(ctx context.Context, t target, n named) error {
 		}
 		types = append(types, text)
 	}
-	return printParts(s.io.out, []part{{"Types", types}})
+	return printParts(s.io.out, []part{{head: "Types", lines: types}})
 }
 
-func (s *session) describeNetwork(ctx context.Context, t target, n named) error {
+func describeNetwork(ctx context.Context, s *session, t target, n named) error {
 	answer, err := client.NetworkByID(ctx, s, n.name)
 	if err != nil || answer.Network == nil {
 		return orNotFound(err, t, n)
@@ -149,5 +149,5 @@ func (s *session) describeNetwork(ctx context.Context, t target, n named) error 
 	for _, r := range of.RefusedGateways {
 		refused = append(refused, r.Gateway+": "+r.Why)
 	}
-	return printParts(s.io.out, []part{{"Gateways", gateways}, {"Not used", refused}})
+	return printParts(s.io.out, []part{{head: "Gateways", lines: gateways}, {head: "Not used", lines: refused}})
 }

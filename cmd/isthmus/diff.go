@@ -64,10 +64,10 @@ func (a *applyFlags) diff(ctx context.Context, r *remote, io streams) (different
 	if len(of.UserErrors) > 0 {
 		return false, refused(io, of.UserErrors)
 	}
-	return s.printDiff(of)
+	return printDiff(s, of)
 }
 
-func (s *session) printDiff(of client.Outcome) (different bool, err error) {
+func printDiff(s *session, of client.Outcome) (different bool, err error) {
 	if err := warn(s.io, of); err != nil {
 		return false, err
 	}

@@ -39,7 +39,7 @@ web-1.shop. A HOST without dots is the name of a service in the namespace.`,
 		if err != nil {
 			return err
 		}
-		return s.explain(ctx, o, args[0], named{namespace: *where.in(s), name: host}, port)
+		return explainTo(ctx, s, o, args[0], named{namespace: *where.in(s), name: host}, port)
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		where.given = cmd.Flags().Changed("namespace")
@@ -57,9 +57,9 @@ func hostAndPort(text string) (string, int, error) {
 	return host, number, nil
 }
 
-func (s *session) explain(ctx context.Context, o output, proxy string, of named, port int) error {
+func explainTo(ctx context.Context, s *session, o output, proxy string, of named, port int) error {
 	if !strings.Contains(of.name, ".") {
-		full, err := s.fullName(ctx, target{sort: sort{hub: hubServices}, word: hubServices}, of)
+		full, err := fullName(ctx, s, target{sort: sort{hub: hubServices}, word: hubServices}, of)
 		if err != nil {
 			return err
 		}
@@ -76,17 +76,17 @@ func (s *session) explain(ctx context.Context, o output, proxy string, of named,
 		}
 		return o.printValue(s.io.out, value)
 	}
-	if err := s.explainedEndpoints(o, of.name, answer.Explain.Endpoints); err != nil {
+	if err := explainedEndpoints(s, o, of.name, answer.Explain.Endpoints); err != nil {
 		return err
 	}
 	var findings []string
 	for _, f := range answer.Explain.Findings {
 		findings = append(findings, findingText(f))
 	}
-	return printParts(s.io.out, []part{{"Findings", findings}})
+	return printParts(s.io.out, []part{{head: "Findings", lines: findings}})
 }
 
-func (s *session) explainedEndpoints(o output, host string, all []client.ExplainedEndpoint) error {
+func explainedEndpoints(s *session, o output, host string, all []client.ExplainedEndpoint) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintf(s.io.err, "%s has no endpoints\n", host)
 		return err

@@ -70,7 +70,7 @@ labels.`,
 	f.BoolVarP(&given.watch, "watch", "w", false, "show changes until interrupted")
 	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, args []string) error {
 		given.given = f.Changed("namespace")
-		return s.get(ctx, given, args)
+		return getItems(ctx, s, given, args)
 	})
 	return finish(cmd)
 }
@@ -84,7 +84,7 @@ type getting struct {
 	table  *table
 }
 
-func (s *session) get(ctx context.Context, given getFlags, args []string) error {
+func getItems(ctx context.Context, s *session, given getFlags, args []string) error {
 	if given.all && given.given {
 		return usagef("-n and -A cannot be used together; remove one")
 	}
@@ -98,7 +98,7 @@ func (s *session) get(ctx context.Context, given getFlags, args []string) error 
 	}
 	short, cancel := s.within(ctx)
 	defer cancel()
-	words, err := s.vocabulary(short)
+	words, err := loadVocabulary(short, s)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *session) get(ctx context.Context, given getFlags, args []string) error 
 	if err := g.check(targets, given); err != nil {
 		return err
 	}
-	return s.show(ctx, short, g, targets)
+	return show(ctx, short, s, g, targets)
 }
 
 // check refuses what does not go together.
@@ -133,11 +133,11 @@ func (g *getting) check(targets []target, given getFlags) error {
 
 // show prints everything that was asked for, then follows it if that was, too.
 // Short is the context of the first, ctx of the second.
-func (s *session) show(ctx, short context.Context, g *getting, targets []target) error {
+func show(ctx, short context.Context, s *session, g *getting, targets []target) error {
 	var shown []item
 	for i, t := range targets {
 		before := len(shown)
-		for one, err := range s.wanted(short, g, t) {
+		for one, err := range wanted(short, s, g, t) {
 			if err != nil {
 				return err
 			}
@@ -149,29 +149,29 @@ func (s *session) show(ctx, short context.Context, g *getting, targets []target)
 		if i > 0 && len(shown) > before && before > 0 {
 			_, _ = fmt.Fprintln(s.io.out) // the table's own error tells
 		}
-		if err := s.printTable(g, t, shown[before:]); err != nil {
+		if err := printTable(s, g, t, shown[before:]); err != nil {
 			return err
 		}
 	}
 	if g.watch {
-		return s.watch(ctx, g, targets[0], shown)
+		return watchItems(ctx, s, g, targets[0], shown)
 	}
-	return s.printItems(g, targets, shown)
+	return printItems(s, g, targets, shown)
 }
 
 func (g *getting) isTable() bool { return g.output.sort == "table" || g.output.sort == "wide" }
 
 // wanted yields what a target asks for.
-func (s *session) wanted(ctx context.Context, g *getting, t target) iter.Seq2[item, error] {
+func wanted(ctx context.Context, s *session, g *getting, t target) iter.Seq2[item, error] {
 	switch {
 	case len(t.names) == 0 && t.hub != "":
-		return s.hubItems(ctx, t.hub, g.which)
+		return hubItems(ctx, s, t.hub, g.which)
 	case len(t.names) == 0:
-		return s.objects(ctx, t.kind, g.which)
+		return objectItems(ctx, s, t.kind, g.which)
 	}
 	return func(yield func(item, error) bool) {
 		for _, n := range t.names {
-			one, err := s.one(ctx, t, n)
+			one, err := itemNamed(ctx, s, t, n)
 			if !yield(one, err) || err != nil {
 				return
 			}
@@ -179,17 +179,17 @@ func (s *session) wanted(ctx context.Context, g *getting, t target) iter.Seq2[it
 	}
 }
 
-// one gets a thing by its name.
-func (s *session) one(ctx context.Context, t target, n named) (item, error) {
+// itemNamed gets a thing by its name.
+func itemNamed(ctx context.Context, s *session, t target, n named) (item, error) {
 	if t.hub != "" {
-		return s.hubItem(ctx, t, n)
+		return hubItem(ctx, s, t, n)
 	}
 	answer, err := client.Object(ctx, s, t.kind.Group, t.kind.Kind, &n.namespace, n.name, nil)
 	if err != nil {
 		return item{}, err
 	}
 	if answer.ConfigObject == nil {
-		return item{}, s.elsewhere(ctx, t, n)
+		return item{}, elsewhere(ctx, s, t, n)
 	}
 	return objectItem(*answer.ConfigObject)
 }
@@ -203,7 +203,7 @@ func notFound(t target, n named) error {
 }
 
 // elsewhere is that an object is not there, and where one of its name is.
-func (s *session) elsewhere(ctx context.Context, t target, n named) error {
+func elsewhere(ctx context.Context, s *session, t target, n named) error {
 	filter := &client.ConfigObjectFilter{Group: &t.kind.Group, Kind: &t.kind.Kind, Name: &n.name}
 	for o, err := range s.Objects(ctx, filter) {
 		if err != nil {
@@ -216,7 +216,7 @@ func (s *session) elsewhere(ctx context.Context, t target, n named) error {
 }
 
 // printTable prints the rows of one sort, or says that there are none.
-func (s *session) printTable(g *getting, t target, shown []item) error {
+func printTable(s *session, g *getting, t target, shown []item) error {
 	if len(shown) == 0 && !g.watch {
 		_, err := fmt.Fprintln(s.io.err, nothing(g, t))
 		return err
@@ -256,7 +256,7 @@ func (g *getting) cells(t target, h heads, all []string) []string {
 
 // printItems prints what is no table: one thing that was named as it is, all else
 // as a list.
-func (s *session) printItems(g *getting, targets []target, shown []item) error {
+func printItems(s *session, g *getting, targets []target, shown []item) error {
 	switch {
 	case g.isTable():
 		return nil

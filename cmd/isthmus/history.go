@@ -49,16 +49,16 @@ func (h *historyFlags) run(ctx context.Context, s *session, args []string) error
 	if len(args) == 0 {
 		return h.ofAll(ctx, s, o)
 	}
-	t, n, err := s.object(ctx, args, *h.in(s))
+	t, n, err := objectNamed(ctx, s, args, *h.in(s))
 	if err != nil {
 		return err
 	}
 	return h.ofOne(ctx, s, o, client.Ref{Group: t.kind.Group, Kind: t.kind.Kind, Namespace: n.namespace, Name: n.name})
 }
 
-// object reads arguments that name one object of the configuration.
-func (s *session) object(ctx context.Context, args []string, namespace string) (target, named, error) {
-	words, err := s.vocabulary(ctx)
+// objectNamed reads arguments that name one object of the configuration.
+func objectNamed(ctx context.Context, s *session, args []string, namespace string) (target, named, error) {
+	words, err := loadVocabulary(ctx, s)
 	if err != nil {
 		return target{}, named{}, err
 	}
@@ -110,7 +110,7 @@ func changesText(changes []client.StepChange) string {
 }
 
 func (h *historyFlags) ofOne(ctx context.Context, s *session, o output, of client.Ref) error {
-	found, err := s.steps(ctx, of, h.limit)
+	found, err := stepsOf(ctx, s, of, h.limit)
 	if err != nil {
 		return err
 	}
@@ -145,9 +145,9 @@ func printStepTable(io streams, steps []client.ObjectStep) error {
 	return t.flush()
 }
 
-// steps are what was done to an object, the newest first; of one that is deleted,
+// stepsOf are what was done to an object, the newest first; of one that is deleted,
 // what the history of the whole configuration tells.
-func (s *session) steps(ctx context.Context, of client.Ref, limit int) (client.ObjectSteps, error) {
+func stepsOf(ctx context.Context, s *session, of client.Ref, limit int) (client.ObjectSteps, error) {
 	answer, err := client.ObjectHistory(ctx, s, of.Group, of.Kind, &of.Namespace, of.Name, limit)
 	if err != nil {
 		return client.ObjectSteps{}, err

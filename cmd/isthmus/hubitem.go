@@ -11,10 +11,10 @@ import (
 )
 
 // hubItem gets one thing of the hub's own by its key.
-func (s *session) hubItem(ctx context.Context, t target, n named) (item, error) {
+func hubItem(ctx context.Context, s *session, t target, n named) (item, error) {
 	switch t.hub {
 	case hubServices:
-		return s.serviceByName(ctx, t, n)
+		return serviceByName(ctx, s, t, n)
 	case hubClusters:
 		answer, err := client.ClusterByID(ctx, s, n.name)
 		if err != nil || answer.Cluster == nil {
@@ -28,7 +28,7 @@ func (s *session) hubItem(ctx context.Context, t target, n named) (item, error) 
 		}
 		return networkItem(*answer.Network)
 	}
-	proxy, err := s.proxyByName(ctx, t, n)
+	proxy, err := proxyByName(ctx, s, t, n)
 	if err != nil {
 		return item{}, err
 	}
@@ -37,7 +37,7 @@ func (s *session) hubItem(ctx context.Context, t target, n named) (item, error) 
 
 // proxyByName finds a proxy by its node ID or the third part of it, with CLUSTER/
 // before it where several clusters have such a proxy.
-func (s *session) proxyByName(ctx context.Context, t target, n named) (client.ProxySummary, error) {
+func proxyByName(ctx context.Context, s *session, t target, n named) (client.ProxySummary, error) {
 	answer, err := client.ProxyDetails(ctx, s, n.name)
 	if err != nil {
 		return client.ProxySummary{}, err
@@ -79,8 +79,8 @@ func orNotFound(err error, t target, n named) error {
 	return notFound(t, n)
 }
 
-func (s *session) serviceByName(ctx context.Context, t target, n named) (item, error) {
-	n, err := s.fullName(ctx, t, n)
+func serviceByName(ctx context.Context, s *session, t target, n named) (item, error) {
+	n, err := fullName(ctx, s, t, n)
 	if err != nil {
 		return item{}, err
 	}
@@ -93,7 +93,7 @@ func (s *session) serviceByName(ctx context.Context, t target, n named) (item, e
 
 // fullName finds the hostname of a service of which only the first labels are
 // given, as reviews or reviews.shop for reviews.shop.svc.cluster.local.
-func (s *session) fullName(ctx context.Context, t target, n named) (named, error) {
+func fullName(ctx context.Context, s *session, t target, n named) (named, error) {
 	answer, err := client.ServiceByName(ctx, s, n.name, &n.namespace)
 	if err != nil || answer.Service != nil {
 		return n, err

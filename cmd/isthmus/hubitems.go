@@ -22,7 +22,7 @@ func hubHeads(hub string) heads {
 }
 
 // hubItems yields what the hub has of its own.
-func (s *session) hubItems(ctx context.Context, hub string, which selection) iter.Seq2[item, error] {
+func hubItems(ctx context.Context, s *session, hub string, which selection) iter.Seq2[item, error] {
 	switch hub {
 	case hubServices:
 		return items(s.Services(ctx, &client.ServiceFilter{Namespace: which.namespace}), serviceItem)

@@ -105,8 +105,8 @@ type selection struct {
 	name      *string // of an object; nil: all
 }
 
-// objects yields the objects of a kind that are selected.
-func (s *session) objects(ctx context.Context, kind client.Kind, which selection) iter.Seq2[item, error] {
+// objectItems yields the objects of a kind that are selected.
+func objectItems(ctx context.Context, s *session, kind client.Kind, which selection) iter.Seq2[item, error] {
 	filter := &client.ConfigObjectFilter{Group: &kind.Group, Kind: &kind.Kind, Name: which.name}
 	if kind.Namespaced {
 		filter.Namespace = which.namespace

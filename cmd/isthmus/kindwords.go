@@ -54,7 +54,7 @@ func fullPlural(k client.Kind) string { return k.Plural + "." + k.Group }
 // vocabulary knows the kinds of a hub by all their names.
 type vocabulary []client.Kind
 
-func (s *session) vocabulary(ctx context.Context) (vocabulary, error) {
+func loadVocabulary(ctx context.Context, s *session) (vocabulary, error) {
 	answer, err := client.Kinds(ctx, s)
 	if err != nil {
 		return nil, err

@@ -31,8 +31,8 @@ type objectWait struct {
 
 // awaitObjects returns when all objects are done, one cannot be any more, or the
 // context ends.
-func (s *session) awaitObjects(ctx context.Context, w *objectWait) error {
-	p := &progress{session: s, began: time.Now()}
+func awaitObjects(ctx context.Context, s *session, w *objectWait) error {
+	p := newProgress(s)
 	defer p.done()
 	again := time.NewTicker(objectLook)
 	defer again.Stop()

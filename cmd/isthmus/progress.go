@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -47,9 +48,9 @@ func (w *waiting) input(atMost time.Duration) *client.WaitInput {
 	return &client.WaitInput{State: client.WaitState(strings.ToUpper(w.state)), Share: &w.share, Timeout: &timeout}
 }
 
-// change sends a change of the configuration, with a key that makes repeating it
+// sendChange sends a change of the configuration, with a key that makes repeating it
 // harmless, tells what became of it, and waits for proxies if that was asked for.
-func (s *session) change(ctx context.Context, w *waiting, o output, send func(context.Context, *client.WaitInput, *string) (client.Outcome, error)) error {
+func sendChange(ctx context.Context, s *session, w *waiting, o output, send func(context.Context, *client.WaitInput, *string) (client.Outcome, error)) error {
 	key := rand.Text()
 	short, cancel := s.within(ctx)
 	defer cancel()
@@ -74,14 +75,14 @@ func (s *session) change(ctx context.Context, w *waiting, o output, send func(co
 	if w.state == "" || of.DryRun {
 		return nil
 	}
-	return s.await(ctx, w, of, func(ctx context.Context, atMost time.Duration) (client.Outcome, error) {
+	return awaitProxies(ctx, s, w, of, func(ctx context.Context, atMost time.Duration) (client.Outcome, error) {
 		return send(ctx, w.input(atMost), &key)
 	})
 }
 
-// await repeats a request until what is waited for came to pass.
-func (s *session) await(ctx context.Context, w *waiting, of client.Outcome, again func(context.Context, time.Duration) (client.Outcome, error)) error {
-	p := &progress{session: s, began: time.Now()}
+// awaitProxies repeats a request until what is waited for came to pass.
+func awaitProxies(ctx context.Context, s *session, w *waiting, of client.Outcome, again func(context.Context, time.Duration) (client.Outcome, error)) error {
+	p := newProgress(s)
 	defer p.done()
 	for {
 		r := of.Rollout
@@ -134,33 +135,39 @@ func rolloutText(r *client.Rollout) string {
 // progress tells how far something is: on a terminal in one line that is written
 // over, else in a line whenever it differs.
 type progress struct {
-	*session
-	began time.Time
-	told  string
-	turns int
+	to      io.Writer
+	live    bool // to takes a line that is written over
+	timeout time.Duration
+	began   time.Time
+	told    string
+	turns   int
+}
+
+func newProgress(s *session) *progress {
+	return &progress{to: s.io.err, live: s.look.live, timeout: s.timeout, began: time.Now()}
 }
 
 func (p *progress) tell(text string) {
 	switch {
-	case p.look.live:
-		_, _ = fmt.Fprintf(p.io.err, "\r\x1b[K%s (%s)", text, time.Since(p.began).Round(time.Second)) // nobody to tell if it fails
+	case p.live:
+		_, _ = fmt.Fprintf(p.to, "\r\x1b[K%s (%s)", text, time.Since(p.began).Round(time.Second)) // nobody to tell if it fails
 	case text != p.told:
-		_, _ = fmt.Fprintln(p.io.err, text) // nobody to tell if it fails
+		_, _ = fmt.Fprintln(p.to, text) // nobody to tell if it fails
 	}
 	p.told = text
 }
 
 // done removes the line.
 func (p *progress) done() {
-	if p.look.live && p.told != "" {
-		_, _ = fmt.Fprint(p.io.err, "\r\x1b[K") // nobody to tell if it fails
+	if p.live && p.told != "" {
+		_, _ = fmt.Fprint(p.to, "\r\x1b[K") // nobody to tell if it fails
 	}
 	p.told = ""
 }
 
 func (p *progress) last(text string) error {
 	p.done()
-	_, err := fmt.Fprintln(p.io.err, text)
+	_, err := fmt.Fprintln(p.to, text)
 	return err
 }
 
@@ -169,7 +176,7 @@ func (p *progress) failure(r *client.Rollout) error {
 	p.done()
 	for _, one := range r.Proxies.Nodes {
 		if orEmpty(one.Error) != "" {
-			_, _ = fmt.Fprintf(p.io.err, "%s rejected it: %s\n", one.NodeID, *one.Error) // nobody to tell if it fails
+			_, _ = fmt.Fprintf(p.to, "%s rejected it: %s\n", one.NodeID, *one.Error) // nobody to tell if it fails
 		}
 	}
 	next := "look with \"isthmus get proxies\", wait longer with --timeout, or go back with \"isthmus rollback\""

@@ -68,13 +68,13 @@ configuration objects that each was built from. The content of secrets is never 
 		if name != "" {
 			asked.name = &name
 		}
-		return s.proxyConfig(ctx, o, asked)
+		return printProxyConfig(ctx, s, o, asked)
 	})
 	return finish(cmd)
 }
 
-func (s *session) proxyConfig(ctx context.Context, o output, asked sentQuestion) error {
-	of, err := s.proxyByName(ctx, target{sort: sort{hub: hubProxies}, word: hubProxies}, named{name: asked.proxy})
+func printProxyConfig(ctx context.Context, s *session, o output, asked sentQuestion) error {
+	of, err := proxyByName(ctx, s, target{sort: sort{hub: hubProxies}, word: hubProxies}, named{name: asked.proxy})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ and errors. If proxies in several clusters have that name, write CLUSTER/PROXY.`
 	cmd.Flags().BoolVarP(&given.watch, "watch", "w", false, "show changes until interrupted")
 	cmd.RunE = withStream(&r, io, func(ctx context.Context, s *session, args []string) error {
 		if len(args) == 0 || given.watch || cmd.Flags().Changed("output") {
-			return s.get(ctx, given, append([]string{hubProxies}, args...))
+			return getItems(ctx, s, given, append([]string{hubProxies}, args...))
 		}
 		ctx, cancel := s.within(ctx)
 		defer cancel()
@@ -31,7 +31,7 @@ and errors. If proxies in several clusters have that name, write CLUSTER/PROXY.`
 			if i > 0 {
 				_, _ = fmt.Fprintln(s.io.out) // the next line's error tells
 			}
-			if err := s.describeProxy(ctx, t, named{name: id}); err != nil {
+			if err := describeProxy(ctx, s, t, named{name: id}); err != nil {
 				return err
 			}
 		}

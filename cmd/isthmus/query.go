@@ -54,7 +54,7 @@ func (q *queryFlags) run(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	if operation != nil && operation.Operation == ast.Subscription {
-		return s.stream(ctx, request)
+		return streamEvents(ctx, s, request)
 	}
 	ctx, cancel := s.within(ctx)
 	defer cancel()
@@ -137,8 +137,8 @@ func variable(operation *ast.OperationDefinition, name, text string) any {
 	return text
 }
 
-// stream prints each event in a line, until the hub or the context ends it.
-func (s *session) stream(ctx context.Context, request client.Request) error {
+// streamEvents prints each event in a line, until the hub or the context ends it.
+func streamEvents(ctx context.Context, s *session, request client.Request) error {
 	var failure error
 	err := s.Stream(ctx, request, func(answer []byte) error {
 		if err := errorsOf(answer); err != nil {

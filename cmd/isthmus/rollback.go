@@ -42,7 +42,7 @@ func rollbackCommand(io streams) *cobra.Command {
 			return err
 		}
 		only := dryRun(dry) == dryServer
-		return s.change(ctx, &w, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
+		return sendChange(ctx, s, &w, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
 			return s.Rollback(ctx, client.RollbackInput{To: to, DryRun: &only, Message: orNil(message), WaitFor: wait, IdempotencyKey: key}, o.isWhole())
 		})
 	})

@@ -200,7 +200,7 @@ func TestWatchOutlivesItsHub(t *testing.T) {
 func TestProgressOnATerminalIsOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e text
-		p := &progress{session: &session{io: streams{err: &e}, look: look{live: true}}, began: time.Now()}
+		p := &progress{to: &e, live: true, began: time.Now()}
 		p.tell("1 of 2")
 		p.tell("1 of 2")
 		if err := p.last("2 of 2"); err != nil {

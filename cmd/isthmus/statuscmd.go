@@ -29,7 +29,7 @@ that needs attention is listed at the end.`,
 		if err != nil {
 			return err
 		}
-		of, err := s.status(ctx)
+		of, err := readStatus(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -56,22 +56,22 @@ type hubStatus struct {
 	Attention []string       `json:"attention"`
 }
 
-func (s *session) status(ctx context.Context) (hubStatus, error) {
+func readStatus(ctx context.Context, s *session) (hubStatus, error) {
 	of := hubStatus{Clusters: map[string]int{}, Proxies: map[string]int{}, Attention: []string{}}
 	hub, err := client.Hub(ctx, s)
 	if err != nil {
 		return of, err
 	}
 	of.Version, of.ClusterID = hub.Hub.Version, hub.Hub.ClusterID
-	for _, add := range []func(context.Context, *hubStatus) error{s.addSources, s.addClusters, s.addNetworks, s.addProxies} {
-		if err := add(ctx, &of); err != nil {
+	for _, add := range []func(context.Context, *session) error{of.addSources, of.addClusters, of.addNetworks, of.addProxies} {
+		if err := add(ctx, s); err != nil {
 			return of, err
 		}
 	}
 	return of, nil
 }
 
-func (s *session) addSources(ctx context.Context, of *hubStatus) error {
+func (of *hubStatus) addSources(ctx context.Context, s *session) error {
 	answer, err := client.Sources(ctx, s)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *session) addSources(ctx context.Context, of *hubStatus) error {
 	return nil
 }
 
-func (s *session) addClusters(ctx context.Context, of *hubStatus) error {
+func (of *hubStatus) addClusters(ctx context.Context, s *session) error {
 	for c, err := range s.Clusters(ctx) {
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (s *session) addClusters(ctx context.Context, of *hubStatus) error {
 	return nil
 }
 
-func (s *session) addNetworks(ctx context.Context, of *hubStatus) error {
+func (of *hubStatus) addNetworks(ctx context.Context, s *session) error {
 	for n, err := range s.Networks(ctx) {
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (s *session) addNetworks(ctx context.Context, of *hubStatus) error {
 	return nil
 }
 
-func (s *session) addProxies(ctx context.Context, of *hubStatus) error {
+func (of *hubStatus) addProxies(ctx context.Context, s *session) error {
 	for p, err := range s.Proxies(ctx, nil) {
 		if err != nil {
 			return err
@@ -137,7 +137,7 @@ func (of hubStatus) print(io streams) error {
 	if err != nil || len(of.Attention) == 0 {
 		return err
 	}
-	return printParts(io.out, []part{{"Needs attention", of.Attention}})
+	return printParts(io.out, []part{{head: "Needs attention", lines: of.Attention}})
 }
 
 // countsText is how many there are of each, as "3 READY, 1 STALE".

@@ -53,21 +53,21 @@ func (t *table) line(row []string) string {
 }
 
 // line is a name with a value.
-type line struct{ name, value string }
+type line [2]string
 
 // printLines writes what has a value, values below each other.
 func printLines(to io.Writer, lines ...line) error {
 	width := 0
 	for _, l := range lines {
-		if l.value != "" {
-			width = max(width, utf8.RuneCountInString(l.name))
+		if l[1] != "" {
+			width = max(width, utf8.RuneCountInString(l[0]))
 		}
 	}
 	for _, l := range lines {
-		if l.value == "" {
+		if l[1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(to, "%-*s  %s\n", width+1, l.name+":", l.value); err != nil {
+		if _, err := fmt.Fprintf(to, "%-*s  %s\n", width+1, l[0]+":", l[1]); err != nil {
 			return err
 		}
 	}

@@ -69,9 +69,9 @@ func (w *waitFlags) run(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	if len(refs) == 0 {
-		return (&progress{session: s}).last("nothing to wait for: the revision left no object")
+		return newProgress(s).last("nothing to wait for: the revision left no object")
 	}
-	return s.awaitObjects(ctx, &objectWait{until: w.until, left: refs, all: len(refs), mayGo: w.revision != ""})
+	return awaitObjects(ctx, s, &objectWait{until: w.until, left: refs, all: len(refs), mayGo: w.revision != ""})
 }
 
 // refs are the objects that are waited for; of a revision those that it left.
@@ -79,7 +79,7 @@ func (w *waitFlags) refs(ctx context.Context, s *session, args []string) ([]clie
 	if w.revision != "" {
 		return w.ofRevision(ctx, s)
 	}
-	words, err := s.vocabulary(ctx)
+	words, err := loadVocabulary(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -10,18 +10,18 @@ import (
 
 // watcher shows the changes of one resource type, as the hub's change feed reports them.
 type watcher struct {
-	*session
-	*getting
-	target
+	io      streams
+	asked   *getting
+	of      target
 	only    string          // the key of the one thing that was named; "": all
 	shown   map[string]item // by key, as they were last shown
 	seen    map[string]bool // keys of the whole state, while it comes anew; else nil
 	streams proxyStreams
 }
 
-// watch follows what was shown until the context ends.
-func (s *session) watch(ctx context.Context, g *getting, t target, shown []item) error {
-	w := &watcher{session: s, getting: g, target: t, shown: map[string]item{}, streams: proxyStreams{}}
+// watchItems follows what was shown until the context ends.
+func watchItems(ctx context.Context, s *session, g *getting, t target, shown []item) error {
+	w := &watcher{io: s.io, asked: g, of: t, shown: map[string]item{}, streams: proxyStreams{}}
 	if len(t.names) == 1 && len(shown) == 1 {
 		w.only = shown[0].key
 	}
@@ -33,20 +33,20 @@ func (s *session) watch(ctx context.Context, g *getting, t target, shown []item)
 			}
 		}
 	}
-	err := s.Follow(ctx, client.Following{Filter: w.filter(), Objects: t.hub == "", Lost: s.lost}, w.take)
+	err := s.Follow(ctx, client.Following{Filter: w.filter(), Objects: t.hub == "", Lost: w.lost}, w.take)
 	if ctx.Err() != nil {
 		return nil // interrupting a watch is how it ends
 	}
 	return err
 }
 
-func (s *session) lost(err error, again time.Duration) {
-	_, _ = fmt.Fprintf(s.io.err, "%v; trying again in %s\n", err, again.Round(time.Millisecond)) // nobody to tell if it fails
+func (w *watcher) lost(err error, again time.Duration) {
+	_, _ = fmt.Fprintf(w.io.err, "%v; trying again in %s\n", err, again.Round(time.Millisecond)) // nobody to tell if it fails
 }
 
 func (w *watcher) filter() *client.ChangeFilter {
 	f := &client.ChangeFilter{}
-	switch w.hub {
+	switch w.of.hub {
 	case hubServices:
 		f.Kinds = []client.ChangeKind{client.ChangeKindService}
 	case hubClusters:
@@ -57,14 +57,14 @@ func (w *watcher) filter() *client.ChangeFilter {
 		f.Kinds = []client.ChangeKind{client.ChangeKindProxy}
 	default:
 		f.Kinds = []client.ChangeKind{client.ChangeKindConfigObject, client.ChangeKindDelivery}
-		f.ObjectGroup, f.ObjectKind = &w.kind.Group, &w.kind.Kind
+		f.ObjectGroup, f.ObjectKind = &w.of.kind.Group, &w.of.kind.Kind
 	}
 	switch {
-	case !w.namespaced():
-	case len(w.names) == 1:
-		f.Namespace = &w.names[0].namespace
+	case !w.of.namespaced():
+	case len(w.of.names) == 1:
+		f.Namespace = &w.of.names[0].namespace
 	default:
-		f.Namespace = w.which.namespace
+		f.Namespace = w.asked.which.namespace
 	}
 	return f
 }
@@ -94,7 +94,7 @@ func (w *watcher) change(c change) error {
 	switch {
 	case w.only != "" && c.now.key != w.only:
 		return nil
-	case c.gone || !w.which.fits(c.now):
+	case c.gone || !w.asked.which.fits(c.now):
 		if before, known := w.shown[c.now.key]; known {
 			return w.gone(before)
 		}

@@ -14,10 +14,10 @@ const (
 
 // same tells that there is nothing new to show.
 func (w *watcher) same(before, one item) bool {
-	if w.isTable() {
+	if w.asked.isTable() {
 		return w.sameRow(before, one)
 	}
-	if w.hub == "" {
+	if w.of.hub == "" {
 		return before.revision == one.revision
 	}
 	return jsonText(before.value, "") == jsonText(one.value, "")
@@ -33,22 +33,22 @@ func (w *watcher) sameRow(before, one item) bool {
 				cells[i] = ""
 			}
 		}
-		return w.cells(w.target, h, cells)
+		return w.asked.cells(w.of, h, cells)
 	}
 	return slices.Equal(visible(before), visible(one))
 }
 
 // heads are the columns of what is watched.
 func (w *watcher) heads() heads {
-	if w.hub != "" {
-		return hubHeads(w.hub)
+	if w.of.hub != "" {
+		return hubHeads(w.of.hub)
 	}
-	return objectHeads(w.kind)
+	return objectHeads(w.of.kind)
 }
 
 func (w *watcher) gone(one item) error {
 	delete(w.shown, one.key)
-	switch w.output.sort {
+	switch w.asked.output.sort {
 	case "json", "yaml":
 		return w.print(deleted, one)
 	case "table", "wide":
@@ -67,7 +67,7 @@ func (w *watcher) gone(one item) error {
 // print shows a thing. As JSON and YAML it is an event, as kubectl get -w
 // --output-watch-events writes them.
 func (w *watcher) print(became string, one item) error {
-	switch w.output.sort {
+	switch w.asked.output.sort {
 	case "table", "wide":
 		return w.row(one.cells)
 	case "name":
@@ -80,12 +80,12 @@ func (w *watcher) print(became string, one item) error {
 		if _, err := fmt.Fprintln(w.io.out, "---"); err != nil {
 			return err
 		}
-		return w.output.printValue(w.io.out, map[string]any{"type": became, "object": one.value})
+		return w.asked.output.printValue(w.io.out, map[string]any{"type": became, "object": one.value})
 	}
-	return w.output.printValue(w.io.out, one.value)
+	return w.asked.output.printValue(w.io.out, one.value)
 }
 
 func (w *watcher) row(cells []string) error {
-	w.table.add(w.cells(w.target, w.heads(), cells)...)
-	return w.table.flush()
+	w.asked.table.add(w.asked.cells(w.of, w.heads(), cells)...)
+	return w.asked.table.flush()
 }
