@@ -14,7 +14,7 @@ SOAK_KILLS ?= 100
 export ISTHMUS_TEST_LOGS ?= $(CURDIR)/.cache/test-logs
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X isthmus.dev/isthmus/internal/version.Version=$(VERSION)
 
 include deploy/testbed/testbed.mk
 include graph/graph.mk

@@ -2762,6 +2762,39 @@ type ProxyProgressPage struct {
 // GetNodes returns ProxyProgressPage.Nodes, and is useful for accessing the field via an interface.
 func (v *ProxyProgressPage) GetNodes() []ProxyProgress { return v.Nodes }
 
+// ProxyStateNumbers includes the requested fields of the GraphQL type ProxyOverview.
+// The GraphQL type's documentation follows.
+//
+// Numbers of streams of proxies.
+type ProxyStateNumbers struct {
+	// The number in each state that occurs, as in `Proxy.syncState`.
+	ByState []StateNumber `json:"byState"`
+}
+
+// GetByState returns ProxyStateNumbers.ByState, and is useful for accessing the field via an interface.
+func (v *ProxyStateNumbers) GetByState() []StateNumber { return v.ByState }
+
+// ProxyStateOverview includes the requested fields of the GraphQL type Overview.
+// The GraphQL type's documentation follows.
+//
+// Numbers that describe the whole mesh.
+type ProxyStateOverview struct {
+	// The connected proxies, each stream once.
+	Proxies ProxyStateNumbers `json:"proxies"`
+}
+
+// GetProxies returns ProxyStateOverview.Proxies, and is useful for accessing the field via an interface.
+func (v *ProxyStateOverview) GetProxies() ProxyStateNumbers { return v.Proxies }
+
+// ProxyStatesResponse is returned by ProxyStates on success.
+type ProxyStatesResponse struct {
+	// Numbers that describe the whole mesh, for a start page. Answered from memory.
+	Overview *ProxyStateOverview `json:"overview"`
+}
+
+// GetOverview returns ProxyStatesResponse.Overview, and is useful for accessing the field via an interface.
+func (v *ProxyStatesResponse) GetOverview() *ProxyStateOverview { return v.Overview }
+
 // ProxyStream includes the requested fields of the GraphQL type Proxy.
 // The GraphQL type's documentation follows.
 //
@@ -6269,6 +6302,41 @@ func ProxyDetails(
 	}
 
 	data_ = &ProxyDetailsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ProxyStates.
+const ProxyStates_Operation = `
+query ProxyStates {
+	overview {
+		proxies {
+			byState {
+				state
+				count
+			}
+		}
+	}
+}
+`
+
+func ProxyStates(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *ProxyStatesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ProxyStates",
+		Query:  ProxyStates_Operation,
+	}
+
+	data_ = &ProxyStatesResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 // at is the hub of a program.
@@ -76,7 +77,7 @@ func TestBE3CredentialsThatDoNotOpen(t *testing.T) {
 	}
 	p.at().awaitPhase(t, "east", "READY")
 	p.signal(t)
-	p.wantExit(t, patience, exitDone)
+	p.wantExit(t, patience, cmdutil.ExitDone)
 	key := filepath.Join(p.dir, "data", "seal.key")
 	right, err := os.ReadFile(key)
 	if err != nil {
@@ -85,12 +86,12 @@ func TestBE3CredentialsThatDoNotOpen(t *testing.T) {
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, told := command(t, append(sockets(p.dir), "--config", config)...); code != exitFailed || !strings.Contains(told, "seal.key") || !strings.Contains(told, "put it back") {
+	if code, _, told := command(t, append(sockets(p.dir), "--config", config)...); code != cmdutil.ExitFailed || !strings.Contains(told, "seal.key") || !strings.Contains(told, "put it back") {
 		t.Errorf("without a key file: exit %d with %q", code, told)
 	}
 	other := startProgram(t)
 	other.signal(t)
-	other.wantExit(t, patience, exitDone)
+	other.wantExit(t, patience, cmdutil.ExitDone)
 	wrong, err := os.ReadFile(filepath.Join(other.dir, "data", "seal.key"))
 	if err != nil {
 		t.Fatal(err)

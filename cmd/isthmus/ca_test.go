@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 // ca runs a ca command against the program's hub.
@@ -18,18 +20,18 @@ func (p *program) ca(t *testing.T, args ...string) (code int, out, errText strin
 func TestTheAuthorityIsShownAndRotated(t *testing.T) {
 	p := startProgram(t)
 	code, before, errText := p.ca(t, "show")
-	if code != exitDone || !strings.Contains(before, "signs:        yes") || strings.Count(before, "SIGNING") != 1 || strings.Count(before, "cluster.local") != 2 {
+	if code != cmdutil.ExitDone || !strings.Contains(before, "signs:        yes") || strings.Count(before, "SIGNING") != 1 || strings.Count(before, "cluster.local") != 2 {
 		t.Fatalf("exit %d with\n%s%s", code, before, errText)
 	}
 	code, out, errText := p.ca(t, "rotate")
-	if code != exitDone || !strings.Contains(out, "is trusted and signs from ") {
+	if code != cmdutil.ExitDone || !strings.Contains(out, "is trusted and signs from ") {
 		t.Fatalf("exit %d with %q %q", code, out, errText)
 	}
 	_, after, _ := p.ca(t, "show")
 	if strings.Count(after, "SIGNING") != 1 || strings.Count(after, "WAITING") != 1 || strings.Count(after, "cluster.local") != 3 {
 		t.Errorf("after the rotation it shows\n%s", after)
 	}
-	if code, _, errText := p.ca(t, "rotate"); code != exitFailed || !strings.Contains(errText, "SIGNER_ROTATING") {
+	if code, _, errText := p.ca(t, "rotate"); code != cmdutil.ExitFailed || !strings.Contains(errText, "SIGNER_ROTATING") {
 		t.Errorf("a second rotation: exit %d with %q", code, errText)
 	}
 	p.at().awaitMetrics(t, `isthmus_authority_rotations_total{outcome="done"} 1`, `isthmus_authority_rotations_total{outcome="refused"} 1`)
@@ -40,7 +42,7 @@ func TestTheAuthorityIsShownAndRotated(t *testing.T) {
 func TestBE3AHubWhoseAuthorityDoesNotOpen(t *testing.T) {
 	p := startProgram(t)
 	p.signal(t)
-	p.wantExit(t, patience, exitDone)
+	p.wantExit(t, patience, cmdutil.ExitDone)
 	key := filepath.Join(p.dir, "data", "seal.key")
 	right, err := os.ReadFile(key)
 	if err != nil {
@@ -48,7 +50,7 @@ func TestBE3AHubWhoseAuthorityDoesNotOpen(t *testing.T) {
 	}
 	other := startProgram(t)
 	other.signal(t)
-	other.wantExit(t, patience, exitDone)
+	other.wantExit(t, patience, cmdutil.ExitDone)
 	wrong, err := os.ReadFile(filepath.Join(other.dir, "data", "seal.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +65,7 @@ func TestBE3AHubWhoseAuthorityDoesNotOpen(t *testing.T) {
 	if _, out, _ := p.ca(t, "show"); !strings.Contains(out, "signs:        no") || !strings.Contains(out, why) || !strings.Contains(out, "UNUSABLE") {
 		t.Errorf("it shows\n%s", out)
 	}
-	if code, _, errText := p.ca(t, "rotate"); code != exitFailed || !strings.Contains(errText, "SIGNER_UNUSABLE") || !strings.Contains(errText, why) {
+	if code, _, errText := p.ca(t, "rotate"); code != cmdutil.ExitFailed || !strings.Contains(errText, "SIGNER_UNUSABLE") || !strings.Contains(errText, why) {
 		t.Errorf("rotating: exit %d with %q", code, errText)
 	}
 	p.at().awaitMetrics(t, "isthmus_authority_trouble 1")

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"isthmus.dev/isthmus/client"
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/cli/apply"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 const manifest1 = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: %s, namespace: shop}\nspec: {host: web}\n"
@@ -66,7 +66,7 @@ func TestBF1WrongUsageOfTheClientIsOneLineAndExit2(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			code, out, errText := command(t, strings.Fields(line)...)
-			if code != exitUsage || out != "" || !strings.Contains(errText, want) || strings.Count(errText, "\n") != 1 {
+			if code != cmdutil.ExitUsage || out != "" || !strings.Contains(errText, want) || strings.Count(errText, "\n") != 1 {
 				t.Errorf("exit %d, out %q, it says %q, want one line with %q", code, out, errText, want)
 			}
 		})
@@ -94,9 +94,9 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			code, out, errText := command(t, strings.Fields(line)...)
-			wantCode := exitFailed
+			wantCode := cmdutil.ExitFailed
 			if strings.HasPrefix(line, "diff") {
-				wantCode = diffFailed
+				wantCode = apply.DiffFailed
 			}
 			if code != wantCode || out != "" || !strings.Contains(errText, want) {
 				t.Errorf("exit %d, out %q, it says %q, want %q", code, out, errText, want)
@@ -118,7 +118,7 @@ contexts:
 	show := func(args ...string) string {
 		t.Helper()
 		code, out, errText := command(t, append([]string{"context", "show"}, args...)...)
-		if code != exitDone {
+		if code != cmdutil.ExitDone {
 			t.Fatalf("exit %d: %s", code, errText)
 		}
 		return strings.Join(strings.Fields(out), " ")
@@ -145,7 +145,7 @@ contexts:
 	want(show(), inA)
 	t.Setenv("ISTHMUS_CONTEXT", "")
 
-	if code, _, errText := command(t, "context", "use", "a"); code != exitDone {
+	if code, _, errText := command(t, "context", "use", "a"); code != cmdutil.ExitDone {
 		t.Fatalf("exit %d: %s", code, errText)
 	}
 	want(show(), inA)
@@ -168,12 +168,12 @@ func TestBadFilesOfContextsAreRefused(t *testing.T) {
 		"contexts: [{name: a, server: x, server: y}]": "server",
 	} {
 		t.Setenv("ISTHMUS_CONFIG", write(t, filepath.Join(t.TempDir(), "config.yaml"), text))
-		if code, _, errText := command(t, "get", "vs"); code == exitDone || !strings.Contains(errText, want) || strings.Count(errText, "\n") != 1 {
+		if code, _, errText := command(t, "get", "vs"); code == cmdutil.ExitDone || !strings.Contains(errText, want) || strings.Count(errText, "\n") != 1 {
 			t.Errorf("%q: exit %d with %q", text, code, errText)
 		}
 	}
 	t.Setenv("ISTHMUS_CONFIG", "/none/config.yaml")
-	if code, _, errText := command(t, "get", "vs"); code != exitFailed || !strings.Contains(errText, "/none/config.yaml") {
+	if code, _, errText := command(t, "get", "vs"); code != cmdutil.ExitFailed || !strings.Contains(errText, "/none/config.yaml") {
 		t.Errorf("exit %d with %q", code, errText)
 	}
 }
@@ -207,7 +207,7 @@ func TestBY5OnlyRegularFilesBelowTheRootAreRead(t *testing.T) {
 		"validate -f fine/deep/c.json -f outside.yaml": "2 objects in 2 files: valid\n",
 	} {
 		code, out, errText := command(t, strings.Fields(line)...)
-		if out != want || (code == exitDone) != (want != "") {
+		if out != want || (code == cmdutil.ExitDone) != (want != "") {
 			t.Errorf("%s: exit %d, %q and %q", line, code, out, errText)
 		}
 	}
@@ -219,15 +219,15 @@ func TestBY5OnlyRegularFilesBelowTheRootAreRead(t *testing.T) {
 func TestBF12ManifestsHaveALimit(t *testing.T) {
 	plainEnvironment(t)
 	t.Chdir(t.TempDir())
-	write(t, "large.yaml", strings.Repeat("# nothing\n", maxManifests/10+1))
-	write(t, "half.yaml", strings.Repeat("# nothing\n", maxManifests/20))
+	write(t, "large.yaml", strings.Repeat("# nothing\n", cmdutil.MaxInput/10+1))
+	write(t, "half.yaml", strings.Repeat("# nothing\n", cmdutil.MaxInput/20))
 	write(t, "bytes.yaml", "a: \xff\n")
 	for line, want := range map[string]string{
 		"apply -f large.yaml":               "16 MiB",
 		"apply -f half.yaml -f ./half.yaml": "in parts",
 		"apply -f bytes.yaml":               "UTF-8",
 	} {
-		if code, _, errText := command(t, strings.Fields(line)...); code != exitFailed || !strings.Contains(errText, want) {
+		if code, _, errText := command(t, strings.Fields(line)...); code != cmdutil.ExitFailed || !strings.Contains(errText, want) {
 			t.Errorf("%s: exit %d with %q", line, code, errText)
 		}
 	}
@@ -241,14 +241,14 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 	one := write(t, filepath.Join(dir, "one.yaml"), fmt.Sprintf(manifest1, "one"))
 	mustRun(t, "apply", "-f", one)
 	ctx, cancel := context.WithCancel(t.Context())
-	var table, names, svc text
+	var table, names, svc Text
 	done := make(chan int, 3)
-	for out, args := range map[*text][]string{
+	for out, args := range map[*Text][]string{
 		&table: {"get", "dr", "-n", "shop", "-w"}, &names: {"get", "dr", "-A", "-w", "-o", "name", "-l", "!hidden"}, &svc: {"get", "svc", "-w"},
 	} {
-		go func() { done <- run(ctx, args, streams{out: out, err: &h.log}) }()
+		go func() { done <- run(ctx, args, cmdutil.Streams{Out: out, Err: &h.log}) }()
 	}
-	says := func(of *text, want string) {
+	says := func(of *Text, want string) {
 		t.Helper()
 		h.await(t, want, func() error {
 			if !strings.Contains(of.String(), want) {
@@ -267,7 +267,7 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 	says(&table, "\none    gone")
 	cancel()
 	for range 3 {
-		if code := <-done; code != exitDone {
+		if code := <-done; code != cmdutil.ExitDone {
 			t.Errorf("an interrupted watch exits %d: %s", code, h.log.String())
 		}
 	}
@@ -282,7 +282,7 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, errText := command(t, args...)
-	if code != exitDone {
+	if code != cmdutil.ExitDone {
 		t.Fatalf("isthmus %v: exit %d: %s", args, code, errText)
 	}
 	return out
@@ -291,10 +291,10 @@ func mustRun(t *testing.T, args ...string) string {
 func TestSubscriptionsArePrintedInLines(t *testing.T) {
 	h := atHub(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	var out text
+	var out Text
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"query", "subscription { changes(filter: {kinds: [CLUSTER]}) { resync clusters { cluster { clusterID } } } }"}, streams{out: &out, err: &h.log})
+		done <- run(ctx, []string{"query", "subscription { changes(filter: {kinds: [CLUSTER]}) { resync clusters { cluster { clusterID } } } }"}, cmdutil.Streams{Out: &out, Err: &h.log})
 	}()
 	h.await(t, "an event", func() error {
 		if !strings.Contains(out.String(), "\n") {
@@ -303,7 +303,7 @@ func TestSubscriptionsArePrintedInLines(t *testing.T) {
 		return nil
 	})
 	cancel()
-	if code := <-done; code != exitDone || !strings.HasPrefix(out.String(), `{"data":{"changes":{"resync":true,"clusters":[{"cluster":{"clusterID":"c1"}}`) {
+	if code := <-done; code != cmdutil.ExitDone || !strings.HasPrefix(out.String(), `{"data":{"changes":{"resync":true,"clusters":[{"cluster":{"clusterID":"c1"}}`) {
 		t.Errorf("exit %d, it printed %s", code, out.String())
 	}
 }
@@ -345,71 +345,21 @@ func TestMutualTLSOfTheClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &hubUnderTest{client: socketClient(filepath.Join(dir, "health"))}
 	done := make(chan int, 1)
-	go func() { done <- run(ctx, args, streams{out: &h.log, err: &h.log}) }()
+	go func() { done <- run(ctx, args, cmdutil.Streams{Out: &h.log, Err: &h.log}) }()
 	defer func() { cancel(); <-done }()
 	h.await(t, "the hub to answer", func() error { _, _, err := h.get("/healthz"); return err })
 	cert, key := ca.Issue(testbed.Subject{Name: "me"})
 	t.Setenv("ISTHMUS_SERVER", "https://"+address)
 	query := []string{"query", "{ hub { clusterID } }"}
-	if code, _, errText := command(t, query...); code != exitFailed || !strings.Contains(errText, "--tls-ca") {
+	if code, _, errText := command(t, query...); code != cmdutil.ExitFailed || !strings.Contains(errText, "--tls-ca") {
 		t.Errorf("without the CA: exit %d with %q", code, errText)
 	}
 	t.Setenv("ISTHMUS_TLS_CA", filepath.Join(dir, "ca"))
-	if code, _, errText := command(t, query...); code != exitFailed || !strings.Contains(errText, "--tls-cert") {
+	if code, _, errText := command(t, query...); code != cmdutil.ExitFailed || !strings.Contains(errText, "--tls-cert") {
 		t.Errorf("without a certificate: exit %d with %q", code, errText)
 	}
 	t.Setenv("ISTHMUS_TLS_CERT", write(t, filepath.Join(dir, "mine"), string(cert)))
-	if code, out, errText := command(t, append(query, "--tls-key", write(t, filepath.Join(dir, "mykey"), string(key)))...); code != exitDone || !strings.Contains(out, `"hub"`) {
+	if code, out, errText := command(t, append(query, "--tls-key", write(t, filepath.Join(dir, "mykey"), string(key)))...); code != cmdutil.ExitDone || !strings.Contains(out, `"hub"`) {
 		t.Errorf("exit %d, %q and %q", code, out, errText)
-	}
-}
-
-func TestWaitingTellsProgressAndRefusals(t *testing.T) {
-	zero := 0
-	yes, no := true, false
-	words := "port 0"
-	rollout := func(r client.Rollout) client.Outcome { return client.Outcome{Rollout: &r} }
-	refusal := client.Rollout{Delivered: 2, Acked: 1, Rejected: 1, Reached: &no}
-	refusal.Proxies.Nodes = []client.ProxyProgress{{NodeID: "p2", State: client.RolloutStateRejected, Error: &words}}
-	for name, c := range map[string]struct {
-		first  client.Outcome
-		then   []client.Outcome
-		says   string
-		failed string
-	}{
-		"at once":   {rollout(client.Rollout{Delivered: 2, Acked: 2, Reached: &yes}), nil, "2 of 2 proxies received it, 2 accepted it\n", ""},
-		"nobody":    {rollout(client.Rollout{Reached: &yes}), nil, "no connected proxy", ""},
-		"not known": {client.Outcome{}, nil, "", "cannot tell"},
-		"later": {
-			rollout(client.Rollout{Pending: 2, Reached: &no}),
-			[]client.Outcome{
-				rollout(client.Rollout{Pending: 1, Delivered: 1, Acked: 1, Reached: &no}), rollout(client.Rollout{Delivered: 2, Acked: 2, Reached: &yes}),
-			},
-			"0 of 2 proxies received it, 0 accepted it\n1 of 2 proxies received it, 1 accepted it\n2 of 2 proxies received it, 2 accepted it\n", "",
-		},
-		"refused": {rollout(refusal), nil, "p2 rejected it: port 0\n", "1 rejected it"},
-		"refused later": {
-			rollout(client.Rollout{Pending: 2, Reached: &no}),
-			[]client.Outcome{{UserErrors: []client.UserError{{Code: "BUSY", Message: "m", Line: &zero}}}},
-			"m [BUSY]", "1 problem",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var e text
-			s := &session{io: streams{out: &e, err: &e}, timeout: time.Minute}
-			err := awaitProxies(t.Context(), s, &waiting{state: "acked", share: 1}, c.first, func(context.Context, time.Duration) (client.Outcome, error) {
-				next := c.then[0]
-				c.then = c.then[1:]
-				return next, nil
-			})
-			if (err == nil) != (c.failed == "") || err != nil && !strings.Contains(err.Error(), c.failed) || !strings.Contains(e.String(), c.says) {
-				t.Errorf("it says %q and %v", e.String(), err)
-			}
-		})
-	}
-	late := &session{io: streams{err: &text{}}, timeout: time.Nanosecond}
-	err := awaitProxies(t.Context(), late, &waiting{state: "acked"}, rollout(client.Rollout{Pending: 1, Reached: &no}), nil)
-	if err == nil || !strings.Contains(err.Error(), "--timeout") || !strings.Contains(err.Error(), "the change was made") {
-		t.Errorf("when the time is over: %v", err)
 	}
 }

@@ -10,6 +10,9 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"isthmus.dev/isthmus/internal/cli/apply"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 const externalShop = `apiVersion: networking.istio.io/v1
@@ -36,7 +39,7 @@ func TestR44WatchUpdatesStatusAndCounts(t *testing.T) {
 	s.begin("get clusters -w -o jsonpath={.clusterID}={.services.totalCount};")
 	mustRun(t, "apply", "-f", write(t, filepath.Join(dir, "ext.yaml"), externalShop))
 	s.do("shows hub=1;")
-	if o := s.end(); o.code != exitDone {
+	if o := s.end(); o.code != cmdutil.ExitDone {
 		t.Errorf("exit %d with %q", o.code, o.errors.String())
 	}
 }
@@ -71,11 +74,11 @@ func TestR44ApplyAndDiffFollowTheNamespace(t *testing.T) {
 	if out := mustRun(t, "diff", "-f", bare); out != "" {
 		t.Errorf("diff in the context's namespace: %s", out)
 	}
-	if code, out, _ := command(t, "diff", "-f", bare, "-n", "third"); code != diffDifferent || !strings.Contains(out, "/third/bare would be created") {
+	if code, out, _ := command(t, "diff", "-f", bare, "-n", "third"); code != apply.DiffDifferent || !strings.Contains(out, "/third/bare would be created") {
 		t.Errorf("diff -n: %d %s", code, out)
 	}
 	other := write(t, filepath.Join(dir, "other.yaml"), fmt.Sprintf(manifest1, "other"))
-	if code, _, errText := command(t, "apply", "-f", other, "-n", "checkout"); code != exitFailed || !strings.Contains(errText, `namespace "shop"`) {
+	if code, _, errText := command(t, "apply", "-f", other, "-n", "checkout"); code != cmdutil.ExitFailed || !strings.Contains(errText, `namespace "shop"`) {
 		t.Errorf("a manifest of another namespace: %d %s", code, errText)
 	}
 }
@@ -113,7 +116,7 @@ func TestR44ResourceVersionIsComparedOnRequest(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "one.yaml"), strings.Replace(fmt.Sprintf(manifest1, "one"), "namespace: shop", `namespace: shop, resourceVersion: "812"`, 1))
 	mustRun(t, "apply", "-f", file)
 	mustRun(t, "diff", "-f", file)
-	if code, _, errText := command(t, "apply", "-f", file, "--compare-resource-version"); code != exitFailed || !strings.Contains(errText, "PRECONDITION_FAILED") {
+	if code, _, errText := command(t, "apply", "-f", file, "--compare-resource-version"); code != cmdutil.ExitFailed || !strings.Contains(errText, "PRECONDITION_FAILED") {
 		t.Errorf("exit %d: %s", code, errText)
 	}
 }
@@ -140,7 +143,7 @@ func TestR44OneThingIsFoundByItsName(t *testing.T) {
 			t.Errorf("%s reads lists: %s", line, errText)
 		}
 	}
-	if code, _, errText := command(t, "get", "svc", "hullo"); code != exitFailed || !strings.Contains(errText, "not found") {
+	if code, _, errText := command(t, "get", "svc", "hullo"); code != cmdutil.ExitFailed || !strings.Contains(errText, "not found") {
 		t.Errorf("exit %d: %s", code, errText)
 	}
 }
@@ -166,7 +169,7 @@ func TestR44UnknownWordsGetASuggestion(t *testing.T) {
 		"get virtualservise": `did you mean "virtualservice"?`,
 	} {
 		code, _, errText := command(t, strings.Fields(line)...)
-		if code != exitUsage || !strings.Contains(errText, want) {
+		if code != cmdutil.ExitUsage || !strings.Contains(errText, want) {
 			t.Errorf("%s: exit %d: %s", line, code, errText)
 		}
 	}
@@ -177,7 +180,7 @@ func TestR44AnAmbiguousKindNamesItsCandidates(t *testing.T) {
 	atHub(t)
 	for _, word := range []string{"gateways", "gateway"} {
 		code, _, errText := command(t, "get", word)
-		if code != exitUsage || !strings.Contains(errText, "write gateways.gateway.networking.k8s.io or gateways.networking.istio.io; ") || !strings.Contains(errText, "isthmus describe network NAME") {
+		if code != cmdutil.ExitUsage || !strings.Contains(errText, "write gateways.gateway.networking.k8s.io or gateways.networking.istio.io; ") || !strings.Contains(errText, "isthmus describe network NAME") {
 			t.Errorf("%s: exit %d: %s", word, code, errText)
 		}
 	}
@@ -200,8 +203,28 @@ func TestR44ExplainAndStatus(t *testing.T) {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
-	if code, _, errText := command(t, "explain", "web-1.shop", "hello"); code != exitUsage || !strings.Contains(errText, "HOST:PORT") {
+	if code, _, errText := command(t, "explain", "web-1.shop", "hello"); code != cmdutil.ExitUsage || !strings.Contains(errText, "HOST:PORT") {
 		t.Errorf("exit %d: %s", code, errText)
+	}
+}
+
+// status has the hub count proxies, and lists only those that need attention.
+func TestStatusListsOnlyProxiesThatNeedAttention(t *testing.T) {
+	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
+	s.do("web-1 connects")
+	s.do("web-2 connects")
+	code, out, queries := command(t, "status", "--show-query")
+	if code != cmdutil.ExitDone || !strings.Contains(out, "2 SYNCED") || strings.Contains(queries, "query Proxies") {
+		t.Errorf("exit %d: %s, after %s", code, out, queries)
+	}
+	mustRun(t, "apply", "-f", write(t, filepath.Join(t.TempDir(), "ext.yaml"), externalShop))
+	s.do("web-1 receives")
+	s.do("web-1 refuses")
+	out = mustRun(t, "status")
+	for _, want := range []string{"1 NACKED", "proxy " + nodeOf("web-1") + " refuses what it was sent"} {
+		if !strings.Contains(out, want) || strings.Contains(out, nodeOf("web-2")) {
+			t.Errorf("no %q in %s", want, out)
+		}
 	}
 }
 

@@ -18,14 +18,14 @@ spec: {host: hello.default.svc.cluster.local, trafficPolicy: {tls: {mode: SIMPLE
 `
 
 // statusEvents follows the change feed and writes each change of the rule's status.
-func statusEvents(t *testing.T, h *hubUnderTest) *text {
+func statusEvents(t *testing.T, h *hubUnderTest) *Text {
 	t.Helper()
 	c, err := client.New(client.Options{URL: "unix:" + filepath.Join(h.dir, "graphql")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	told, over := new(text), make(chan struct{})
+	told, over := new(Text), make(chan struct{})
 	go func() {
 		defer close(over)
 		_ = c.Follow(ctx, client.Following{Filter: &client.ChangeFilter{Kinds: []client.ChangeKind{client.ChangeKindDelivery}}}, func(e client.Event) error {
@@ -43,7 +43,7 @@ func statusEvents(t *testing.T, h *hubUnderTest) *text {
 	return told
 }
 
-func has(shown *text, want string) error {
+func has(shown *Text, want string) error {
 	if !strings.Contains(shown.String(), want) {
 		return fmt.Errorf("no %q in %q", want, shown.String())
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/connectivity"
+
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 const h2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // with empty SETTINGS
@@ -124,7 +126,7 @@ func TestR01ConnectionSettings(t *testing.T) {
 		"xds: {idleTimeout: 0s}":                 `xds.idleTimeout "0s": use a duration`,
 	} {
 		code, _, said := command(t, append(sockets(shortDir(t)), "--config", write(t, filepath.Join(shortDir(t), "x.yaml"), text))...)
-		if code != exitFailed || !strings.Contains(said, want) {
+		if code != cmdutil.ExitFailed || !strings.Contains(said, want) {
 			t.Errorf("%s: exit %d: %s", text, code, said)
 		}
 	}

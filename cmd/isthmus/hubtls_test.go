@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -41,7 +42,7 @@ func startSecureHub(t *testing.T, more ...string) secureHub {
 	write(t, filepath.Join(dir, "roots"), string(h.ca.PEM))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
-	go func() { done <- run(ctx, args, streams{out: io.Discard, err: &h.log}) }()
+	go func() { done <- run(ctx, args, cmdutil.Streams{Out: io.Discard, Err: &h.log}) }()
 	t.Cleanup(func() { cancel(); <-done })
 	h.await(t, "the hub to be ready", func() error {
 		if len(done) > 0 {

@@ -8,6 +8,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
+	"isthmus.dev/isthmus/internal/version"
 )
 
 // logConfig is how the hub logs.
@@ -55,10 +58,10 @@ func logLevelName(level slog.Level) string {
 
 func (c logConfig) check() error {
 	if c.Format != textFormat && c.Format != jsonFormat {
-		return usagef("--log-format or log.format: %q is not a format; use %s or %s", c.Format, textFormat, jsonFormat)
+		return cmdutil.Usagef("--log-format or log.format: %q is not a format; use %s or %s", c.Format, textFormat, jsonFormat)
 	}
 	if _, known := logLevelOf(c.Level); !known {
-		return usagef("--log-level or log.level: %q is not a level; use one of %s", c.Level, logLevelNames())
+		return cmdutil.Usagef("--log-level or log.level: %q is not a level; use one of %s", c.Level, logLevelNames())
 	}
 	return nil
 }
@@ -119,7 +122,7 @@ func logStart(logger *slog.Logger, s settings, doors listeners) {
 	if len(s.etcd.Endpoints) > 0 {
 		store = strings.Join(s.etcd.Endpoints, ",")
 	}
-	logger.Info("the hub starts", slog.String("version", version), slog.String("go", runtime.Version()), slog.String("hub", s.clusterID),
+	logger.Info("the hub starts", slog.String("version", version.Version), slog.String("go", runtime.Version()), slog.String("hub", s.clusterID),
 		slog.String("mode", mode), slog.String("graphql", doors.graphql.Addr().String()), slog.String("xds", doors.xds.Addr().String()),
 		slog.String("health", doors.health.Addr().String()), slog.String("dir", s.dataDir), slog.String("store", store),
 		slog.String("logLevel", s.log.Level))

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
+	"isthmus.dev/isthmus/internal/version"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -59,7 +61,7 @@ func TestR46TheLogIsATimeline(t *testing.T) {
 	gate := startTollgate(t, kube.User("reader"))
 	h := startHub(t, "--log-format", "json")
 	h.awaitLine(t, logLine{
-		"msg": "the hub starts", "level": "INFO", "version": version, "mode": "dev", "hub": "hub", "store": "embedded etcd",
+		"msg": "the hub starts", "level": "INFO", "version": version.Version, "mode": "dev", "hub": "hub", "store": "embedded etcd",
 		"graphql": filepath.Join(h.dir, "graphql"), "xds": filepath.Join(h.dir, "xds"), "health": filepath.Join(h.dir, "health"),
 	})
 	h.wantRefused(t, map[string]any{"clusterID": "looked-at", "consul": map[string]any{"address": "http://127.0.0.1:1"}}, "REACHABILITY")
@@ -158,7 +160,7 @@ func TestR46LogSettingsAreChecked(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--log-format=xml": `"xml" is not a format; use text or json`, "--log-level=trace": `"trace" is not a level; use one of debug, info, warn, error`,
 	} {
-		if code, _, text := command(t, append(sockets(shortDir(t)), flag)...); code != exitUsage || !strings.Contains(text, want) {
+		if code, _, text := command(t, append(sockets(shortDir(t)), flag)...); code != cmdutil.ExitUsage || !strings.Contains(text, want) {
 			t.Errorf("%s: exit %d with %q", flag, code, text)
 		}
 	}

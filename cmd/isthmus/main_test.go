@@ -20,6 +20,8 @@ import (
 
 	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
+
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 // asProgram makes the test binary behave as the program itself, endlessDrain as one
@@ -39,19 +41,19 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// text collects what a command writes, while it runs.
-type text struct {
+// Text collects what a command writes, while it runs.
+type Text struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (t *text) Write(p []byte) (int, error) {
+func (t *Text) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.b.Write(p)
 }
 
-func (t *text) String() string {
+func (t *Text) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.b.String()
@@ -62,8 +64,8 @@ func command(t *testing.T, args ...string) (code int, out, errText string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	var o, e text
-	code = run(ctx, args, streams{out: &o, err: &e})
+	var o, e Text
+	code = run(ctx, args, cmdutil.Streams{Out: &o, Err: &e})
 	if ctx.Err() != nil {
 		t.Fatalf("isthmus %s did not end; it wrote:\n%s", strings.Join(args, " "), e.String())
 	}
@@ -73,7 +75,7 @@ func command(t *testing.T, args ...string) (code int, out, errText string) {
 // hubUnderTest is a hub that runs in this process, on unix sockets.
 type hubUnderTest struct {
 	dir    string
-	log    text
+	log    Text
 	client *http.Client
 	stop   func() int
 }
@@ -112,7 +114,9 @@ func startHub(t *testing.T, args ...string) *hubUnderTest {
 	h.client = socketClient(filepath.Join(h.dir, "graphql"))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
-	go func() { done <- run(ctx, append(sockets(h.dir), args...), streams{out: io.Discard, err: &h.log}) }()
+	go func() {
+		done <- run(ctx, append(sockets(h.dir), args...), cmdutil.Streams{Out: io.Discard, Err: &h.log})
+	}()
 	var once sync.Once
 	code := -1
 	h.stop = func() int {
@@ -140,7 +144,7 @@ func (h *hubUnderTest) await(t *testing.T, what string, condition func() error) 
 }
 
 // await polls until the condition holds, as long as patience lasts.
-func await(t *testing.T, what string, condition func() error, logs ...*text) {
+func await(t *testing.T, what string, condition func() error, logs ...*Text) {
 	t.Helper()
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -245,7 +249,7 @@ func write(t *testing.T, path, content string) string {
 }
 
 func TestLibrariesLogAsTheHubDoes(t *testing.T) {
-	var written text
+	var written Text
 	logger, writer, flags := slog.Default(), log.Writer(), log.Flags()
 	t.Cleanup(func() {
 		slog.SetDefault(logger)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 // Mistakes that people make on the command line are named, with what is meant.
@@ -31,18 +33,18 @@ metadata: {name: a, namespace: shop}, spec: {hosts: a, http: [{route: [{destinat
 		code int
 		text string
 	}{
-		"cluster dettach c1":                      {exitUsage, `unknown command "dettach" of "isthmus cluster" (did you mean "detach"?)`},
-		"ca rotat":                                {exitUsage, `did you mean "rotate"?`},
-		"apply web.yaml":                          {exitUsage, "name files with -f"},
-		"get vs --namespcae shop":                 {exitUsage, `unknown flag: --namespcae (did you mean "--namespace"?)`},
-		"get vs -A -l team=checkout":              {exitDone, `there are no virtualservices.networking.istio.io with labels that match "team=checkout"`},
-		"delete svc hello":                        {exitUsage, "services are a view of the hub and cannot be deleted"},
-		"apply -f " + folder:                      {exitFailed, "one.yaml is a symbolic link that leads out of the folder"},
-		"apply -f " + timeout:                     {exitFailed, "spec.http[0].timeout: must be a valid duration"},
-		"apply -f " + types:                       {exitFailed, "spec.hosts: must be of type array, not string"},
-		"apply -f " + core:                        {exitFailed, "objects of other kinds belong in a Kubernetes cluster"},
-		"get vs --server unix:" + at.dir + "/xds": {exitFailed, "use that of --graphql-addr"},
-		"get vs --server http://" + tlsOnly.Listener.Addr().String(): {exitFailed, "use https:// in --server"},
+		"cluster dettach c1":                      {cmdutil.ExitUsage, `unknown command "dettach" of "isthmus cluster" (did you mean "detach"?)`},
+		"ca rotat":                                {cmdutil.ExitUsage, `did you mean "rotate"?`},
+		"apply web.yaml":                          {cmdutil.ExitUsage, "name files with -f"},
+		"get vs --namespcae shop":                 {cmdutil.ExitUsage, `unknown flag: --namespcae (did you mean "--namespace"?)`},
+		"get vs -A -l team=checkout":              {cmdutil.ExitDone, `there are no virtualservices.networking.istio.io with labels that match "team=checkout"`},
+		"delete svc hello":                        {cmdutil.ExitUsage, "services are a view of the hub and cannot be deleted"},
+		"apply -f " + folder:                      {cmdutil.ExitFailed, "one.yaml is a symbolic link that leads out of the folder"},
+		"apply -f " + timeout:                     {cmdutil.ExitFailed, "spec.http[0].timeout: must be a valid duration"},
+		"apply -f " + types:                       {cmdutil.ExitFailed, "spec.hosts: must be of type array, not string"},
+		"apply -f " + core:                        {cmdutil.ExitFailed, "objects of other kinds belong in a Kubernetes cluster"},
+		"get vs --server unix:" + at.dir + "/xds": {cmdutil.ExitFailed, "use that of --graphql-addr"},
+		"get vs --server http://" + tlsOnly.Listener.Addr().String(): {cmdutil.ExitFailed, "use https:// in --server"},
 	} {
 		code, _, errText := command(t, strings.Fields(line)...)
 		if code != want.code || !strings.Contains(errText, want.text) {
@@ -61,7 +63,7 @@ func TestProxiesAreFoundByTheirShortName(t *testing.T) {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
-	if code, _, errText := command(t, "proxy", "status", "web-2.shop"); code != exitFailed || !strings.Contains(errText, `proxies "web-2.shop" not found`) {
+	if code, _, errText := command(t, "proxy", "status", "web-2.shop"); code != cmdutil.ExitFailed || !strings.Contains(errText, `proxies "web-2.shop" not found`) {
 		t.Errorf("exit %d: %s", code, errText)
 	}
 }
@@ -79,7 +81,7 @@ spec: {egress: [{hosts: ["default/hello.default.svc.cluster.local"]}]}
 	if out := mustRun(t, "get", "sidecars", "-n", "shop"); strings.Contains(out, "acked") {
 		t.Errorf("proxies are counted: %s", out)
 	}
-	if code, _, errText := command(t, "wait", "sidecar/imports", "-n", "shop"); code != exitFailed || !strings.Contains(errText, "proxies are not counted for sidecar.networking.istio.io/shop/imports") {
+	if code, _, errText := command(t, "wait", "sidecar/imports", "-n", "shop"); code != cmdutil.ExitFailed || !strings.Contains(errText, "proxies are not counted for sidecar.networking.istio.io/shop/imports") {
 		t.Errorf("exit %d: %s", code, errText)
 	}
 	mustRun(t, "wait", "--revision", "last")

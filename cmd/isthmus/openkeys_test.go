@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 // TestBY6KeysThatOthersCanReadAreRefused, and those that belong to others: the hub's own ends the start, a
@@ -19,7 +20,7 @@ func TestBY6KeysThatOthersCanReadAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errText := command(t, append([]string{"serve", "--data-dir", filepath.Join(dir, "data")}, flags...)...)
-	if code != exitFailed || !strings.Contains(errText, "--tls-key") || !strings.Contains(errText, "0600") || strings.Contains(errText, "BEGIN") {
+	if code != cmdutil.ExitFailed || !strings.Contains(errText, "--tls-key") || !strings.Contains(errText, "0600") || strings.Contains(errText, "BEGIN") {
 		t.Errorf("exit %d with %q", code, errText)
 	}
 	write(t, filepath.Join(dir, "key"), "") // to be written anew
@@ -31,7 +32,7 @@ func TestBY6KeysThatOthersCanReadAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errText = command(t, append([]string{"serve", "--data-dir", filepath.Join(dir, "data")}, flags...)...)
-	if code != exitFailed || !strings.Contains(errText, "--tls-key") || !strings.Contains(errText, "belongs to another user (number 1000)") {
+	if code != cmdutil.ExitFailed || !strings.Contains(errText, "--tls-key") || !strings.Contains(errText, "belongs to another user (number 1000)") {
 		t.Errorf("of another user: exit %d with %q", code, errText)
 	}
 	secrets := filepath.Join(dir, "secrets")

@@ -11,13 +11,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 // program is a hub in a process of its own.
 type program struct {
 	*exec.Cmd
 	dir  string
-	log  text
+	log  Text
 	done chan error
 	up   time.Time // when it first answered
 }
@@ -106,7 +108,7 @@ func (p *program) wantExit(t *testing.T, within time.Duration, code int) {
 func TestF12FirstSignalDrains(t *testing.T) {
 	p := startProgram(t)
 	p.beginDrain(t)
-	p.wantExit(t, patience, exitDone)
+	p.wantExit(t, patience, cmdutil.ExitDone)
 }
 
 // TestF12SecondSignalEndsAtOnce: without waiting for the drain, which lasts for an hour here.
@@ -118,7 +120,7 @@ func TestF12SecondSignalEndsAtOnce(t *testing.T) {
 		t.Fatalf("it ended by the first signal\n%s", p.log.String())
 	}
 	p.signal(t)
-	p.wantExit(t, patience, exitFailed)
+	p.wantExit(t, patience, cmdutil.ExitFailed)
 }
 
 // beginDrain asks a hub that has a request to end.
@@ -146,5 +148,5 @@ func TestF01KilledHubStartsAgainOnItsData(t *testing.T) {
 	<-p.done
 	again := startProgramIn(t, p.dir)
 	again.signal(t)
-	again.wantExit(t, patience, exitDone)
+	again.wantExit(t, patience, cmdutil.ExitDone)
 }

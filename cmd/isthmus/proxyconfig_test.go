@@ -10,6 +10,8 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 // causesOf are the causes of the clusters that a proxy was sent, by name of the cluster.
@@ -77,7 +79,7 @@ func TestR36ProxiesOfTwoClustersAreToldApart(t *testing.T) {
 	for _, name := range []string{"web-1.shop", nodeOf("web-1")} {
 		for _, line := range []string{"proxy config", "proxy status", "describe proxy", "get proxy"} {
 			code, _, errText := command(t, append(strings.Fields(line), name)...)
-			if code == exitDone || !strings.Contains(errText, "use one of c1/"+nodeOf("web-1")+", c2/"+nodeOf("web-1")) {
+			if code == cmdutil.ExitDone || !strings.Contains(errText, "use one of c1/"+nodeOf("web-1")+", c2/"+nodeOf("web-1")) {
 				t.Errorf("%s %s: exit %d: %s", line, name, code, errText)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 // asked is an answer with the revision that it speaks of.
@@ -83,9 +84,9 @@ func (h *hubUnderTest) wantEntry(t *testing.T, n int, revision string) {
 	t.Helper()
 	name := fmt.Sprintf("entry-%d", n)
 	if n%3 == 2 {
-		o := outcome{out: new(text), errors: new(text)}
+		o := outcome{out: new(Text), errors: new(Text)}
 		line := []string{"get", "serviceentry", name, "-n", "shop", "--min-revision", revision, "--server", "unix:" + filepath.Join(h.dir, "graphql")}
-		if code := run(context.Background(), line, streams{out: o.out, err: o.errors}); code != exitDone {
+		if code := run(context.Background(), line, cmdutil.Streams{Out: o.out, Err: o.errors}); code != cmdutil.ExitDone {
 			t.Errorf("%v exits with %d: %s", line, code, o.errors.String())
 		}
 		return

@@ -23,12 +23,14 @@ import (
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
 	gatewaynames "isthmus.dev/isthmus/internal/resolve"
 	"isthmus.dev/isthmus/internal/seal"
 	"isthmus.dev/isthmus/internal/server"
 	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/internal/version"
 	"isthmus.dev/isthmus/registries"
 	"isthmus.dev/isthmus/xds"
 )
@@ -38,12 +40,10 @@ var drain = 5 * time.Second
 
 // serve opens what the hub needs, joins the rooms and runs until the context
 // ends. A context that ends during the start is no error.
-func serve(ctx context.Context, s settings, io streams) (err error) {
-	log := openLog(io.err, s.log)
+func serve(ctx context.Context, s settings, io cmdutil.Streams, adopt func(*slog.Logger)) (err error) {
+	log := openLog(io.Err, s.log)
 	logger := log.logger
-	if io.adopt != nil {
-		io.adopt(logger)
-	}
+	adopt(logger)
 	limitMemory(memlimit.FromCgroup, logger)
 	dir, err := openDataDir(s.dataDir)
 	if err != nil {
@@ -83,7 +83,7 @@ func serve(ctx context.Context, s settings, io streams) (err error) {
 	logStart(logger, s, doors)
 	defer logger.Info("the hub stopped")
 	if s.dev && s.log.Format == textFormat {
-		if err := greet(io.err, s.facts()); err != nil {
+		if err := greet(io.Err, s.facts()); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ type hub struct {
 //nolint:funlen // one list, in the order in which rooms need each other
 func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	counts := metrics.New()
-	counts.Build(version, sourceRevision(), runtime.Version())
+	counts.Build(version.Version, version.Revision(), runtime.Version())
 	callers := source.NewLog(p.logger)
 	p.doors = p.doors.limited(s.connections, counts.Server, callers)
 	aggregate := federation.NewAggregate(snapshotMetrics{counts})
@@ -189,7 +189,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 
 	schema := graph.New(graph.Options{
 		Snapshots: aggregate, Counters: counters{attachment.supervisor, with.usages}, Fleet: proxyFleet, Explainer: discovery, Inspector: discovery, Config: configuration.graph(delivery{discovery, proxyFleet}, statusOf{federation.ClusterID(s.clusterID), discovery}, here),
-		Hub: model.Hub{Version: version, ClusterID: s.clusterID}, Clusters: attaching, Authority: who,
+		Hub: model.Hub{Version: version.Version, ClusterID: s.clusterID}, Clusters: attaching, Authority: who,
 	})
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{}), warnings: who.warnings}
 	faults := quarantine{hub: federation.ClusterID(s.clusterID), snapshots: aggregate, proxies: discovery, kinds: configuration.kinds, counts: counts.Snapshots}

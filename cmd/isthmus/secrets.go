@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/internal/identity"
 	"isthmus.dev/isthmus/xds"
 	"isthmus.dev/isthmus/xds/envoy/transport"
@@ -43,7 +44,7 @@ func joinSecrets(s settings, who *identities, snapshots *federation.Aggregate, l
 	}
 	var err error
 	if p.folder, err = identity.OpenFolder(s.secretDir, p.kept, identity.FolderOptions{Logger: logger}); err != nil {
-		return p, usagef("--secret-dir: %v", err)
+		return p, cmdutil.Usagef("--secret-dir: %v", err)
 	}
 	return p, nil
 }

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"log/slog"
+
 	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
-func serveCommand(io streams) *cobra.Command {
+// serveCommand has libraries use the log of the hub by adopt.
+func serveCommand(io cmdutil.Streams, adopt func(*slog.Logger)) *cobra.Command {
 	var given flags
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Run the hub", Args: noArguments,
+		Use: "serve", Short: "Run the hub", Args: cmdutil.NoArguments,
 		Long: `Run the hub until SIGTERM or SIGINT.
 
 Without --dev, GraphQL and xDS need mutual TLS: --tls-cert, --tls-key and
@@ -19,7 +24,7 @@ Flags take precedence over the config file.`,
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), s, io)
+			return serve(cmd.Context(), s, io, adopt)
 		},
 	}
 	f := cmd.Flags()
@@ -44,6 +49,6 @@ Flags take precedence over the config file.`,
 	for _, name := range []string{"etcd-endpoints", "etcd-quota-bytes"} {
 		f.Lookup(name).DefValue = "" // the list's own way of saying nothing, and the default is in the text
 	}
-	onceOnly(f)
+	cmdutil.OnceOnly(f)
 	return cmd
 }

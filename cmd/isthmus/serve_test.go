@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 func TestSampleFederatesTwoClusters(t *testing.T) {
@@ -99,7 +101,7 @@ func TestSeed19UnknownProviderStopsTheStart(t *testing.T) {
 	for provider, want := range map[string]string{"Foo": `"Foo"`, "kubernetes": `"kubernetes"`, "External": "is always there", "MCP": "comes with"} {
 		config := write(t, filepath.Join(t.TempDir(), "x.yaml"), "clusters:\n- {id: c1, provider: "+provider+"}\n")
 		code, _, errText := command(t, append(sockets(shortDir(t)), "--config", config)...)
-		if code != exitFailed || !strings.Contains(errText, want) || !strings.Contains(errText, "clusters[0].provider") {
+		if code != cmdutil.ExitFailed || !strings.Contains(errText, want) || !strings.Contains(errText, "clusters[0].provider") {
 			t.Errorf("%s: exit %d with %q", provider, code, errText)
 		}
 	}
@@ -207,12 +209,12 @@ func TestF12EndDuringTheStartIsClean(t *testing.T) {
 	dir := shortDir(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	var e text
-	if code := run(ctx, sockets(dir), streams{out: io.Discard, err: &e}); code != exitDone {
+	var e Text
+	if code := run(ctx, sockets(dir), cmdutil.Streams{Out: io.Discard, Err: &e}); code != cmdutil.ExitDone {
 		t.Errorf("exit %d: %s", code, e.String())
 	}
 	h := startHub(t)
-	if code := h.stop(); code != exitDone {
+	if code := h.stop(); code != cmdutil.ExitDone {
 		t.Errorf("the drained hub exits %d: %s", code, h.log.String())
 	}
 	if left, err := os.ReadDir(h.dir); err != nil || len(left) != 1 {

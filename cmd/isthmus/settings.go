@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/server"
 )
@@ -135,7 +136,7 @@ func dataDirOf(given string) (string, error) {
 	if !filepath.IsAbs(state) {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", usagef("--data-dir: this user has no home directory; name a folder")
+			return "", cmdutil.Usagef("--data-dir: this user has no home directory; name a folder")
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
@@ -152,11 +153,11 @@ func (s *settings) checkTLS(f flags) error {
 	}
 	switch {
 	case s.dev && f.tlsCert+f.tlsKey+f.tlsClientCA != "":
-		return usagef("--dev uses plaintext and excludes --tls-cert, --tls-key and --tls-client-ca; remove one or the other")
+		return cmdutil.Usagef("--dev uses plaintext and excludes --tls-cert, --tls-key and --tls-client-ca; remove one or the other")
 	case s.dev:
 		s.tls = server.CertificateFiles{}
 	case len(missing) > 0:
-		return usagef("mutual TLS needs %s; set all three, or use --dev for plaintext on loopback addresses", strings.Join(missing, ", "))
+		return cmdutil.Usagef("mutual TLS needs %s; set all three, or use --dev for plaintext on loopback addresses", strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -166,7 +167,7 @@ func (s *settings) checkAddresses() error {
 	var wrong []error
 	for _, l := range s.listeners() {
 		if other, taken := used[l.addr]; taken {
-			wrong = append(wrong, usagef("%s and %s are both %q; use different addresses", other, l.flag, l.addr))
+			wrong = append(wrong, cmdutil.Usagef("%s and %s are both %q; use different addresses", other, l.flag, l.addr))
 		}
 		used[l.addr] = l.flag
 	}
@@ -190,22 +191,22 @@ func (s *settings) checkEtcd() error {
 	for _, endpoint := range s.etcd.Endpoints {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-			return usagef("--etcd-endpoints: each must be a URL such as https://etcd.example:2379, without a user")
+			return cmdutil.Usagef("--etcd-endpoints: each must be a URL such as https://etcd.example:2379, without a user")
 		}
 		ip, err := netip.ParseAddr(u.Hostname())
 		local := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 		if u.Scheme == "http" && !local {
-			return usagef("--etcd-endpoints: %s is plaintext to another machine; use https", u.Host)
+			return cmdutil.Usagef("--etcd-endpoints: %s is plaintext to another machine; use https", u.Host)
 		}
 	}
 	outside := len(s.etcd.Endpoints) > 0
 	switch quota := s.etcd.QuotaBytes; {
 	case outside && quota != 0:
-		return usagef("--etcd-quota-bytes: is for the embedded etcd; set the quota of an etcd outside with its own --quota-backend-bytes")
+		return cmdutil.Usagef("--etcd-quota-bytes: is for the embedded etcd; set the quota of an etcd outside with its own --quota-backend-bytes")
 	case outside && s.newStore:
-		return usagef("--new-store: is for the embedded etcd; leave it out, or leave out --etcd-endpoints")
+		return cmdutil.Usagef("--new-store: is for the embedded etcd; leave it out, or leave out --etcd-endpoints")
 	case quota != 0 && (quota < leastQuota || quota > mostQuota):
-		return usagef("--etcd-quota-bytes: must be from %d (16 MiB) to %d (64 GiB), not %d", leastQuota, mostQuota, quota)
+		return cmdutil.Usagef("--etcd-quota-bytes: must be from %d (16 MiB) to %d (64 GiB), not %d", leastQuota, mostQuota, quota)
 	}
 	if (s.etcd.TLS.Cert == "") != (s.etcd.TLS.Key == "") {
 		return fmt.Errorf("etcd.tls: cert and key belong together; give both or none")

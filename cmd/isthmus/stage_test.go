@@ -7,13 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -146,10 +145,10 @@ func (s *stage) begin(line string) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop, s.over = cancel, make(chan struct{})
-	s.running = outcome{out: new(text), errors: new(text)}
+	s.running = outcome{out: new(Text), errors: new(Text)}
 	go func() {
 		defer close(s.over)
-		s.running.code = run(ctx, slices.Clone(words(line)), streams{out: s.running.out, err: s.running.errors})
+		s.running.code = run(ctx, slices.Clone(words(line)), cmdutil.Streams{Out: s.running.out, Err: s.running.errors})
 	}()
 	s.t.Cleanup(func() { cancel(); <-s.over })
 }
@@ -172,7 +171,7 @@ func TestProxiesThatComeAreShown(t *testing.T) {
 	s.do("shows SYNCED")
 	s.do("web-1 leaves")
 	s.do("shows gone")
-	if o := s.end(); o.code != exitDone || o.errors.String() != "" {
+	if o := s.end(); o.code != cmdutil.ExitDone || o.errors.String() != "" {
 		t.Errorf("exit %d with %q", o.code, o.errors.String())
 	}
 }
@@ -192,22 +191,7 @@ func TestWatchOutlivesItsHub(t *testing.T) {
 	startProgramIn(t, dir)
 	s.do("web-1 connects")
 	s.do("shows " + nodeOf("web-1"))
-	if o := s.end(); o.code != exitDone {
+	if o := s.end(); o.code != cmdutil.ExitDone {
 		t.Errorf("exit %d with %q", o.code, o.errors.String())
 	}
-}
-
-func TestProgressOnATerminalIsOneLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var e text
-		p := &progress{to: &e, live: true, began: time.Now()}
-		p.tell("1 of 2")
-		p.tell("1 of 2")
-		if err := p.last("2 of 2"); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := e.String(), "\r\x1b[K1 of 2 (0s)\r\x1b[K1 of 2 (0s)\r\x1b[K2 of 2\n"; got != want {
-			t.Errorf("it writes %q, want %q", got, want)
-		}
-	})
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -49,7 +50,7 @@ func TestMutualTLSForGraphQLAndXDS(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &hubUnderTest{client: socketClient(filepath.Join(dir, "health"))}
 	done := make(chan int, 1)
-	go func() { done <- run(ctx, args, streams{out: io.Discard, err: &h.log}) }()
+	go func() { done <- run(ctx, args, cmdutil.Streams{Out: io.Discard, Err: &h.log}) }()
 	defer func() { cancel(); <-done }()
 	h.await(t, "the hub to be ready", func() error {
 		status, body, err := h.get("/readyz")
@@ -142,7 +143,7 @@ func TestBF7BadTLSFiles(t *testing.T) {
 			}
 			args = append(args[:1], args[2:]...) // not --dev
 			code, _, errText := command(t, args...)
-			if code != exitFailed || !strings.Contains(errText, filepath.Join(dir, c.want)) {
+			if code != cmdutil.ExitFailed || !strings.Contains(errText, filepath.Join(dir, c.want)) {
 				t.Errorf("exit %d with %q", code, errText)
 			}
 		})

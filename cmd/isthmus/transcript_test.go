@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts of testdata/cli")
@@ -143,7 +144,7 @@ func transcript(t *testing.T, h *hubUnderTest, old string) string {
 // outcome is what a command line printed.
 type outcome struct {
 	code        int
-	out, errors *text
+	out, errors *Text
 }
 
 func printed(to *strings.Builder, o outcome) {
@@ -151,7 +152,7 @@ func printed(to *strings.Builder, o outcome) {
 	for one := range strings.Lines(ended(o.errors.String())) {
 		to.WriteString("2> " + steady(one))
 	}
-	if o.code != exitDone {
+	if o.code != cmdutil.ExitDone {
 		fmt.Fprintf(to, "=> %d\n", o.code)
 	}
 }
@@ -210,15 +211,15 @@ func shell(ctx context.Context, t *testing.T, line string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	o := outcome{out: new(text), errors: new(text)}
-	io := streams{out: o.out, err: o.errors}
+	o := outcome{out: new(Text), errors: new(Text)}
+	io := cmdutil.Streams{Out: o.out, Err: o.errors}
 	if before, file, ok := strings.Cut(line, " < "); ok {
 		f, err := os.Open(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		line, io.in = before, f
+		line, io.In = before, f
 	}
 	o.code = run(ctx, words(line), io)
 	return o

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
+	"isthmus.dev/isthmus/internal/version"
 )
 
 func TestVersion(t *testing.T) {
 	code, out, errText := command(t, "version")
-	if code != exitDone || !strings.HasPrefix(out, "isthmus "+version) || errText != "" {
+	if code != cmdutil.ExitDone || !strings.HasPrefix(out, "isthmus "+version.Version) || errText != "" {
 		t.Errorf("exit %d with %q and %q", code, out, errText)
 	}
 }
@@ -38,7 +40,7 @@ func TestBF1WrongUsageIsOneLineAndExit2(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errText := command(t, c.args...)
-			if code != exitUsage || out != "" {
+			if code != cmdutil.ExitUsage || out != "" {
 				t.Errorf("exit %d, out %q", code, out)
 			}
 			if !strings.Contains(errText, c.want) || strings.Count(errText, "\n") != 1 || strings.Contains(errText, "hidden-word") {
@@ -72,7 +74,7 @@ func TestBF2BadAddressesNameTheirFlag(t *testing.T) {
 					}
 				}
 				code, _, errText := command(t, args...)
-				if code == exitDone || !strings.Contains(errText, flag) {
+				if code == cmdutil.ExitDone || !strings.Contains(errText, flag) {
 					t.Errorf("exit %d with %q, want one that names %s", code, errText, flag)
 				}
 			}
@@ -116,7 +118,7 @@ func TestBF5BadDataFolders(t *testing.T) {
 				args[3] = filepath.Join(dir, "x", "data")
 			}
 			code, _, errText := command(t, args...)
-			if code != exitFailed || !strings.Contains(errText, "--data-dir") || !strings.Contains(errText, c.want) {
+			if code != cmdutil.ExitFailed || !strings.Contains(errText, "--data-dir") || !strings.Contains(errText, c.want) {
 				t.Errorf("exit %d with %q, want %q", code, errText, c.want)
 			}
 		})
@@ -130,7 +132,7 @@ func TestF30SecondHubOnOneFolderEndsSoon(t *testing.T) {
 	testbed.Within(t, 2*time.Second, func() time.Duration {
 		began := time.Now()
 		code, _, errText := command(t, args...)
-		if code != exitFailed || !strings.Contains(errText, "another isthmus") || !strings.Contains(errText, args[3]) {
+		if code != cmdutil.ExitFailed || !strings.Contains(errText, "another isthmus") || !strings.Contains(errText, args[3]) {
 			t.Errorf("exit %d with %q", code, errText)
 		}
 		return time.Since(began)
@@ -139,7 +141,7 @@ func TestF30SecondHubOnOneFolderEndsSoon(t *testing.T) {
 
 func TestUnreachableEtcdIsNamed(t *testing.T) {
 	code, _, errText := command(t, append(sockets(shortDir(t)), "--etcd-endpoints", "http://127.0.0.1:1")...)
-	if code != exitFailed || !strings.Contains(errText, "127.0.0.1:1: no answer within 5s; check the endpoints") {
+	if code != cmdutil.ExitFailed || !strings.Contains(errText, "127.0.0.1:1: no answer within 5s; check the endpoints") {
 		t.Errorf("exit %d with %q", code, errText)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 // between stands between a command and its hub: it notes what is asked, and can cut the
@@ -167,7 +169,7 @@ func TestR44WatchAsksForChangesAlone(t *testing.T) {
 		s.begin(c.line + " --server " + b.URL)
 		b.awaitSubscription(t, s.hub)
 		c.steps()
-		if o := s.end(); o.code != exitDone {
+		if o := s.end(); o.code != cmdutil.ExitDone {
 			t.Errorf("%s: exit %d with %q", c.line, o.code, o.errors.String())
 		}
 		if got, want := fmt.Sprint(b.operations()), fmt.Sprint(map[string]int{"Kinds": 1, c.list: 1, "Changes": 1}); got != want {
@@ -199,7 +201,7 @@ func TestR44WatchGoesOnWhereItWasCut(t *testing.T) {
 			s.do(`shows "type":"DELETED"`)
 			s.do(`shows "name":"three"`)
 			o := s.end()
-			if n := strings.Count(o.out.String(), "\n"); o.code != exitDone || n != 4 || strings.Contains(o.out.String(), "MODIFIED") {
+			if n := strings.Count(o.out.String(), "\n"); o.code != cmdutil.ExitDone || n != 4 || strings.Contains(o.out.String(), "MODIFIED") {
 				t.Errorf("exit %d, %d lines: %s", o.code, n, o.out.String())
 			}
 			if cursors := b.cursors(); len(cursors) == 0 || cursors[len(cursors)-1] == "" {

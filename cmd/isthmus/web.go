@@ -9,6 +9,7 @@ import (
 	texttemplate "text/template"
 
 	"isthmus.dev/isthmus/graph/graphiql"
+	"isthmus.dev/isthmus/internal/version"
 )
 
 // firstQuery is what a newcomer asks first.
@@ -78,7 +79,7 @@ type pageFacts struct {
 }
 
 func (s *settings) facts() pageFacts {
-	f := pageFacts{Version: version, XDS: s.xdsAddr, Health: s.healthAddr, Sample: s.sample}
+	f := pageFacts{Version: version.Version, XDS: s.xdsAddr, Health: s.healthAddr, Sample: s.sample}
 	f.Curl = "curl -s "
 	scheme := "https://"
 	if s.dev {

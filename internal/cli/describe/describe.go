@@ -1,0 +1,140 @@
+// Package describe has the commands that explain one thing, or the state of the whole.
+package describe
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/client"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
+	"isthmus.dev/isthmus/internal/cli/output"
+	"isthmus.dev/isthmus/internal/cli/resource"
+	"isthmus.dev/isthmus/internal/cli/session"
+)
+
+// Commands explain one thing, or the whole.
+func Commands(io cmdutil.Streams) []*cobra.Command {
+	return []*cobra.Command{describeCommand(io), explainCommand(io), historyCommand(io), statusCommand(io)}
+}
+
+func describeCommand(io cmdutil.Streams) *cobra.Command {
+	var r session.Flags
+	var in resource.Scope
+	cmd := &cobra.Command{
+		Use: "describe KIND NAME… | KIND/NAME…", Short: "Show the details of objects, services, clusters or proxies",
+		Long: `Show the details of objects of the configuration: the object itself, its status at
+proxies with the messages of those that rejected it, unsupported fields, findings
+and history. Also shows services, clusters and proxies.`,
+		Example:           "  isthmus describe vs web -n shop\n  isthmus describe service hello.default.svc.cluster.local\n  isthmus describe cluster c1",
+		Args:              cmdutil.AtLeastOne("a kind and a name, or KIND/NAME"),
+		ValidArgsFunction: resource.Complete(&r, io),
+	}
+	f := cmd.Flags()
+	r.Bind(f)
+	in.Bind(f)
+	cmd.RunE = session.WithHub(&r, io, func(ctx context.Context, s *session.Session, args []string) error {
+		in.Given = f.Changed("namespace")
+		words, err := resource.Load(ctx, s)
+		if err != nil {
+			return err
+		}
+		targets, err := words.Targets(args, *in.In(s))
+		if err != nil {
+			return err
+		}
+		first := true
+		for _, t := range targets {
+			if len(t.Names) == 0 {
+				return cmdutil.Usagef("the name is missing; \"isthmus get %s\" lists the %s", t.Word, t.Plural())
+			}
+			for _, n := range t.Names {
+				if !first {
+					_, _ = fmt.Fprintln(s.IO.Out) // the next line's error tells
+				}
+				first = false
+				if err := describeOne(ctx, s, t, n); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return cmdutil.Finish(cmd)
+}
+
+func describeOne(ctx context.Context, s *session.Session, t resource.Target, n resource.Name) error {
+	switch t.Hub {
+	case resource.Services:
+		return describeService(ctx, s, t, n)
+	case resource.Clusters:
+		return describeCluster(ctx, s, t, n)
+	case resource.Networks:
+		return describeNetwork(ctx, s, t, n)
+	case resource.Proxies:
+		return Proxy(ctx, s, t, n)
+	}
+	answer, err := client.ObjectDetails(ctx, s, t.Kind.Group, t.Kind.Kind, &n.Namespace, n.Name)
+	if err != nil {
+		return err
+	}
+	if answer.ConfigObject == nil {
+		return resource.Elsewhere(ctx, s, t, n)
+	}
+	return describeObject(s.IO.Out, *answer.ConfigObject)
+}
+
+func describeObject(to io.Writer, o client.ObjectDetail) error {
+	var hidden []string
+	for _, h := range o.Hidden {
+		hidden = append(hidden, h.SourceName)
+	}
+	progress := output.Progress(o.Status.Acked, o.Status.Rejected, o.Status.Pending)
+	if progress == "-" {
+		progress = "unknown"
+	}
+	err := output.PrintLines(to,
+		output.Line{"Kind", o.Kind + " (" + o.ApiVersion + ")"}, output.Line{"Namespace", o.Namespace}, output.Line{"Name", o.Name},
+		output.Line{"Revision", o.Revision}, output.Line{"Created", output.Moment(o.CreatedAt)}, output.Line{"Expires", output.Moment(o.ExpiresAt)},
+		output.Line{"Set", output.OrEmpty(o.Set)}, output.Line{"Source", o.SourceName}, output.Line{"Hides", strings.Join(hidden, ", ")}, output.Line{"Proxies", progress},
+	)
+	var refusals, ignored, findings, steps, manifest []string
+	for _, p := range o.Status.Proxies.Nodes {
+		if p.State == client.RolloutStateRejected {
+			refusals = append(refusals, p.NodeID+": "+output.OrEmpty(p.Error))
+		}
+	}
+	for _, h := range o.Status.NotHonoured {
+		ignored = append(ignored, h.Field+": "+h.Reason)
+	}
+	for _, f := range o.Status.Findings {
+		findings = append(findings, output.FindingText(f))
+	}
+	if o.History != nil {
+		for _, step := range o.History.Nodes {
+			steps = append(steps, stepText(step))
+		}
+		if o.History.Compacted && len(steps) < 10 {
+			steps = append(steps, "older revisions were compacted")
+		}
+	}
+	manifest = strings.Split(strings.TrimRight(o.Yaml, "\n"), "\n")
+	sections := []output.Part{{Head: "Rejected by", Lines: refusals}, {Head: "Not supported", Lines: ignored}, {Head: "Findings", Lines: findings}, {Head: "History", Lines: steps}, {Head: "Object", Lines: manifest}}
+	if err != nil {
+		return err
+	}
+	return output.PrintParts(to, sections)
+}
+
+func stepText(step client.ObjectStep) string {
+	text := fmt.Sprintf("%s  revision %s  %s", output.OrDash(output.Moment(step.CreatedAt)), step.Revision, didStep(step))
+	for _, word := range []string{output.OrEmpty(step.Author), output.OrEmpty(step.Manager), output.OrEmpty(step.Message)} {
+		if word != "" {
+			text += "  " + word
+		}
+	}
+	return text
+}

@@ -1,0 +1,168 @@
+package describe
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"isthmus.dev/isthmus/client"
+	"isthmus.dev/isthmus/internal/cli/cmdutil"
+	"isthmus.dev/isthmus/internal/cli/output"
+	"isthmus.dev/isthmus/internal/cli/session"
+)
+
+func statusCommand(io cmdutil.Streams) *cobra.Command {
+	var r session.Flags
+	var format string
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show the status of the hub, its clusters and its proxies", Args: cmdutil.NoArguments,
+		Long: `Show the status of the hub: its version, the sources of its configuration, its
+clusters and networks, and whether proxies have the current resources. Everything
+that needs attention is listed at the end.`,
+		Example: "  isthmus status\n  isthmus status -o json",
+	}
+	r.Bind(cmd.Flags())
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "`FORMAT`: text, json or yaml")
+	cmd.RunE = session.WithHub(&r, io, func(ctx context.Context, s *session.Session, _ []string) error {
+		o, err := output.ParseFormat(format, "text", "json", "yaml")
+		if err != nil {
+			return err
+		}
+		of, err := readStatus(ctx, s)
+		if err != nil {
+			return err
+		}
+		if o.Name == "text" {
+			return of.print(io)
+		}
+		value, err := output.ShownAs("Status", of)
+		if err != nil {
+			return err
+		}
+		return o.Print(io.Out, value)
+	})
+	return cmdutil.Finish(cmd)
+}
+
+// hubStatus is what status tells.
+type hubStatus struct {
+	Version   string         `json:"version"`
+	ClusterID string         `json:"clusterID"`
+	Sources   []string       `json:"sources"`
+	Clusters  map[string]int `json:"clusters"` // by phase
+	Networks  []string       `json:"networks"`
+	Proxies   map[string]int `json:"proxies"` // by state
+	Attention []string       `json:"attention"`
+}
+
+func readStatus(ctx context.Context, s *session.Session) (hubStatus, error) {
+	of := hubStatus{Clusters: map[string]int{}, Proxies: map[string]int{}, Attention: []string{}}
+	hub, err := client.Hub(ctx, s)
+	if err != nil {
+		return of, err
+	}
+	of.Version, of.ClusterID = hub.Hub.Version, hub.Hub.ClusterID
+	for _, add := range []func(context.Context, *session.Session) error{of.addSources, of.addClusters, of.addNetworks, of.addProxies} {
+		if err := add(ctx, s); err != nil {
+			return of, err
+		}
+	}
+	return of, nil
+}
+
+func (of *hubStatus) addSources(ctx context.Context, s *session.Session) error {
+	answer, err := client.Sources(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, source := range answer.ConfigSources {
+		of.Sources = append(of.Sources, source.Name+" at revision "+output.OrDash(output.OrEmpty(source.Revision)))
+		for _, t := range source.Trouble {
+			p := output.Problem{Object: t.Object, Field: output.OrEmpty(t.Field), Code: t.Code, Message: t.Message}
+			of.Attention = append(of.Attention, "source "+source.Name+": "+p.String())
+		}
+	}
+	return nil
+}
+
+func (of *hubStatus) addClusters(ctx context.Context, s *session.Session) error {
+	for c, err := range s.Clusters(ctx) {
+		if err != nil {
+			return err
+		}
+		of.Clusters[string(c.Status.Phase)]++
+		if c.Status.Phase != client.ClusterPhaseReady {
+			of.Attention = append(of.Attention, fmt.Sprintf("cluster %s is %s: %s", c.ClusterID, c.Status.Phase, output.OrDash(output.OrEmpty(c.Status.Message))))
+		}
+		if c.Problems.TotalCount > 0 {
+			of.Attention = append(of.Attention, fmt.Sprintf("cluster %s has %s: isthmus describe cluster %s", c.ClusterID, output.Counted(c.Problems.TotalCount, "problem"), c.ClusterID))
+		}
+	}
+	return nil
+}
+
+func (of *hubStatus) addNetworks(ctx context.Context, s *session.Session) error {
+	for n, err := range s.Networks(ctx) {
+		if err != nil {
+			return err
+		}
+		of.Networks = append(of.Networks, n.NetworkID)
+		if n.Gated && len(n.Gateways) == 0 {
+			of.Attention = append(of.Attention, fmt.Sprintf("network %s has no gateway that is used: isthmus get networks -o wide", n.NetworkID))
+		}
+	}
+	return nil
+}
+
+// addProxies has the hub count, and lists only the proxies that need attention.
+func (of *hubStatus) addProxies(ctx context.Context, s *session.Session) error {
+	answer, err := client.ProxyStates(ctx, s)
+	if err != nil || answer.Overview == nil {
+		return err
+	}
+	for _, n := range answer.Overview.Proxies.ByState {
+		state := n.State
+		if state == client.SyncStateNotRequested {
+			state = client.SyncStateSynced // it has all that it asked for
+		}
+		of.Proxies[string(state)] += n.Count
+	}
+	refuses := client.SyncStateNacked
+	if of.Proxies[string(refuses)] == 0 {
+		return nil
+	}
+	for p, err := range s.Proxies(ctx, &client.ProxyFilter{SyncState: &refuses}) {
+		if err != nil {
+			return err
+		}
+		of.Attention = append(of.Attention, fmt.Sprintf("proxy %s refuses what it was sent: isthmus proxy status %s", p.NodeID, p.NodeID))
+	}
+	return nil
+}
+
+func (of hubStatus) print(io cmdutil.Streams) error {
+	err := output.PrintLines(io.Out,
+		output.Line{"Hub", of.ClusterID + ", version " + of.Version}, output.Line{"Sources", strings.Join(of.Sources, ", ")},
+		output.Line{"Clusters", countsText(of.Clusters)}, output.Line{"Networks", strings.Join(of.Networks, ", ")}, output.Line{"Proxies", countsText(of.Proxies)},
+	)
+	if err != nil || len(of.Attention) == 0 {
+		return err
+	}
+	return output.PrintParts(io.Out, []output.Part{{Head: "Needs attention", Lines: of.Attention}})
+}
+
+// countsText is how many there are of each, as "3 READY, 1 STALE".
+func countsText(counts map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,102 @@
+package get
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
+
+	"isthmus.dev/isthmus/client"
+	"isthmus.dev/isthmus/internal/cli/output"
+	"isthmus.dev/isthmus/internal/cli/session"
+)
+
+// item is one thing that get shows.
+type item struct {
+	key      string         // tells it from all others
+	id       string         // as -o name writes it
+	revision string         // of an object
+	value    map[string]any // as -o json writes it
+	cells    []string       // of the table, in the order of heads
+}
+
+// heads are the columns of a table. Wide are how many at the end are for -o wide.
+type heads struct {
+	names []string
+	wide  int
+}
+
+func objectItem(o client.ObjectSummary) (item, error) {
+	var value map[string]any
+	if err := kubejson.Unmarshal([]byte(o.Json), &value); err != nil {
+		return item{}, fmt.Errorf("reading what the hub says of %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+	}
+	if metadata, ok := value["metadata"].(map[string]any); ok {
+		delete(metadata, "managedFields")
+	}
+	cells := []string{o.Namespace, o.Name}
+	for _, c := range columnsOf(o.Group, o.Kind) {
+		cells = append(cells, cellOf(value, c.path))
+	}
+	cells = append(cells, o.Revision, output.Age(o.CreatedAt), output.Progress(o.Status.Acked, o.Status.Rejected, o.Status.Pending))
+	name := output.RefName(client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
+	return item{
+		key: name, id: name,
+		revision: o.Revision, value: value,
+		cells: append(cells, strings.ToLower(string(o.Source)), output.OrDash(output.OrEmpty(o.Set)),
+			fmt.Sprint(len(o.Status.NotHonoured)), fmt.Sprint(len(o.Status.Findings))),
+	}, nil
+}
+
+func objectHeads(k client.Kind) heads {
+	names := []string{"NAMESPACE", "NAME"}
+	for _, c := range columnsOf(k.Group, k.Kind) {
+		names = append(names, c.head)
+	}
+	return heads{names: append(names, "REVISION", "AGE", "STATUS", "SOURCE", "SET", "NOT-HONOURED", "FINDINGS"), wide: 3}
+}
+
+// selection says which things to get.
+type selection struct {
+	namespace *string // nil: all
+	labels    labels.Selector
+	name      *string // of an object; nil: all
+}
+
+// objectItems yields the objects of a kind that are selected.
+func objectItems(ctx context.Context, s *session.Session, kind client.Kind, which selection) iter.Seq2[item, error] {
+	filter := &client.ConfigObjectFilter{Group: &kind.Group, Kind: &kind.Kind, Name: which.name}
+	if kind.Namespaced {
+		filter.Namespace = which.namespace
+	}
+	return func(yield func(item, error) bool) {
+		for o, err := range s.Objects(ctx, filter) {
+			var shown item
+			if err == nil {
+				shown, err = objectItem(o)
+			}
+			if err == nil && !which.fits(shown) {
+				continue
+			}
+			if !yield(shown, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (w selection) fits(i item) bool {
+	if w.labels == nil || w.labels.Empty() {
+		return true
+	}
+	metadata, _ := i.value["metadata"].(map[string]any)
+	has, _ := metadata["labels"].(map[string]any)
+	set := labels.Set{}
+	for name, value := range has {
+		set[name], _ = value.(string)
+	}
+	return w.labels.Matches(set)
+}

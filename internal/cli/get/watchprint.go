@@ -1,0 +1,93 @@
+package get
+
+import (
+	"fmt"
+	"slices"
+
+	"isthmus.dev/isthmus/internal/cli/output"
+)
+
+// The types of events of a watch, as in Kubernetes.
+const (
+	added    = "ADDED"
+	modified = "MODIFIED"
+	deleted  = "DELETED"
+)
+
+// same tells that there is nothing new to show.
+func (w *watcher) same(before, one item) bool {
+	if w.asked.isTable() {
+		return w.sameRow(before, one)
+	}
+	if w.of.Hub == "" {
+		return before.revision == one.revision
+	}
+	return output.JSON(before.value, "") == output.JSON(one.value, "")
+}
+
+// sameRow compares what a table shows, apart from ages.
+func (w *watcher) sameRow(before, one item) bool {
+	h := w.heads()
+	visible := func(of item) []string {
+		cells := slices.Clone(of.cells)
+		for i, name := range h.names {
+			if name == "AGE" || name == "LAST-EVENT" {
+				cells[i] = ""
+			}
+		}
+		return w.asked.cells(w.of, h, cells)
+	}
+	return slices.Equal(visible(before), visible(one))
+}
+
+// heads are the columns of what is watched.
+func (w *watcher) heads() heads {
+	if w.of.Hub != "" {
+		return hubHeads(w.of.Hub)
+	}
+	return objectHeads(w.of.Kind)
+}
+
+func (w *watcher) gone(one item) error {
+	delete(w.shown, one.key)
+	switch w.asked.output.Name {
+	case "json", "yaml":
+		return w.print(deleted, one)
+	case "table", "wide":
+	default:
+		_, err := fmt.Fprintf(w.io.Err, "%s is gone\n", one.id)
+		return err
+	}
+	cells := append([]string(nil), one.cells...)
+	for i := 2; i < len(cells); i++ {
+		cells[i] = "-"
+	}
+	cells[2] = "gone"
+	return w.row(cells)
+}
+
+// print shows a thing. As JSON and YAML it is an event, as kubectl get -w
+// --output-watch-events writes them.
+func (w *watcher) print(became string, one item) error {
+	switch w.asked.output.Name {
+	case "table", "wide":
+		return w.row(one.cells)
+	case "name":
+		_, err := fmt.Fprintln(w.io.Out, one.id)
+		return err
+	case "json":
+		_, err := fmt.Fprintln(w.io.Out, output.JSON(map[string]any{"type": became, "object": one.value}, ""))
+		return err
+	case "yaml":
+		if _, err := fmt.Fprintln(w.io.Out, "---"); err != nil {
+			return err
+		}
+		return w.asked.output.Print(w.io.Out, map[string]any{"type": became, "object": one.value})
+	}
+	return w.asked.output.Print(w.io.Out, one.value)
+}
+
+func (w *watcher) row(cells []string) error {
+	w.asked.table.Add(w.asked.cells(w.of, w.heads(), cells)...)
+	return w.asked.table.Flush()
+}
