@@ -4,10 +4,13 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 BIN   := bin/isthmus
 TOOL  := go tool -modfile=deploy/tools/go.mod
-# Real programs run beside the tests: few packages at once keep them honest.
+# Real programs run beside the tests: few packages at once keep them honest. Tests that
+# wait most of their time are parallel within a package.
 JOBS  ?= 2
+PARALLEL ?= 4
 AUDIT := graph/transport/audit
-TESTS ?= ./...
+# The packages that take longest come first, so that none of them runs alone at the end.
+TESTS ?= $(addprefix ./,$(wildcard internal/hub cmd/isthmus e2e registries/consul federation/config/etcd docs)) ./...
 SOAK_CASES ?= 3000
 SOAK_FUZZ  ?= 60s
 SOAK_KILLS ?= 100
@@ -54,17 +57,19 @@ test: tools ## Install what the tests need and run every test once, real program
 	@command -v chromium >/dev/null || echo "chromium is missing: GraphiQL is not opened in a browser"
 	@command -v npm >/dev/null || echo "npm is missing: the audit suite of GraphQL over HTTP does not run"
 	@! command -v npm >/dev/null || [ $(AUDIT)/node_modules -nt $(AUDIT)/package-lock.json ] || (cd $(AUDIT) && npm ci --silent && touch node_modules)
-	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -race -p $(JOBS) -timeout 20m \
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -race -p $(JOBS) -parallel $(PARALLEL) -timeout 20m \
 	  -tags "$$(command -v chromium >/dev/null && echo browser),$$(command -v npm >/dev/null && echo audit)" $(TESTS)
 
+# Packages whose tests need a real program, a store or a network throughout.
+REAL := cmd|deploy|docs|e2e|federation/config/etcd|internal/hub|registries/consul|registries/kubernetes|xds
 .PHONY: test-unit
 test-unit: ## Run the tests that need no real program, in under a minute once compiled.
-	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -short -timeout 5m \
-	  . ./federation/... ./xds/envoy/... ./graph ./graph/transport ./registries ./registries/mock ./internal/...
+	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -short -parallel $(PARALLEL) -timeout 5m \
+	  $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vE '/($(REAL))$$|/(cmd|deploy|e2e)/')
 
 .PHONY: race
 race: tools ## Run every test three times with the race detector.
-	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -race -count 3 -p $(JOBS) -timeout 60m $(TESTS)
+	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -race -count 3 -p $(JOBS) -parallel $(PARALLEL) -timeout 60m $(TESTS)
 
 .PHONY: e2e
 e2e: tools ## Run the end-to-end tests: real clusters, real Envoys, network namespaces.

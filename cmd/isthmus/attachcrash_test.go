@@ -65,6 +65,7 @@ func TestF03F04AttachAndDetachOutliveAKill(t *testing.T) {
 // were sealed the cluster is STALE with what was known of it, and says why; with
 // the right one it is back. Without any the hub does not start.
 func TestBE3CredentialsThatDoNotOpen(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	kube.Apply(strings.Split(attachedService, "---\n")...)

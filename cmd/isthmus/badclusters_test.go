@@ -105,6 +105,7 @@ func TestBK18WhatIsNoAPIServer(t *testing.T) {
 // attached; where it begins to later, or an API group comes and goes, the cluster is
 // frozen as it was, in GraphQL and in the metrics, until it is steady.
 func TestBK19ServerThatIsAnotherEachTime(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	kube.Apply(strings.Split(attachedService, "---\n")...)

@@ -40,6 +40,7 @@ func TestTheAuthorityIsShownAndRotated(t *testing.T) {
 // TestBE3AHubWhoseAuthorityDoesNotOpen starts and serves, signs nothing, says so
 // wherever one looks, and signs again with the right key file.
 func TestBE3AHubWhoseAuthorityDoesNotOpen(t *testing.T) {
+	t.Parallel()
 	p := startProgram(t)
 	p.signal(t)
 	p.wantExit(t, patience, cmdutil.ExitDone)

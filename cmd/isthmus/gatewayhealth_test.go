@@ -68,6 +68,7 @@ func (h *hubUnderTest) standings(t *testing.T, want string) {
 // TestHubsOfOneStoreShareVerdicts: what the gateways of one hub found is in force at
 // every hub, until one knows better or its lease ends.
 func TestHubsOfOneStoreShareVerdicts(t *testing.T) {
+	t.Parallel()
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
 	key := filepath.Join(shortDir(t), "seal.key") // hubs of one store have one
 	hubs := []*hubUnderTest{startHub(t, "--etcd-endpoints", store.URL, "--seal-key", key), startHub(t, "--etcd-endpoints", store.URL, "--seal-key", key)}

@@ -146,6 +146,7 @@ func TestF83HubCertificateRotated(t *testing.T) {
 // TestF84TrustBundleChanged: who was believed because of a root that is trusted no
 // more loses the stream within a minute, and does not come back.
 func TestF84TrustBundleChanged(t *testing.T) {
+	t.Parallel()
 	h := startSecureHub(t)
 	open := h.stream(t)
 	clock, changed := testbed.StartClock(t), time.Now()

@@ -17,6 +17,7 @@ import (
 // and another one answers at its address: it is held. After an operator confirmed
 // it, it is the known one, with and without the cache.
 func TestR08WhoAClusterIsSurvivesTheCache(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	kube.Apply(strings.Split(attachedService, "---\n")...)
@@ -61,8 +62,10 @@ func TestR08WhoAClusterIsSurvivesTheCache(t *testing.T) {
 // TestR08TheStoreKnowsTheClustersOfFiles: the same with a kubeconfig of the watched
 // folder and of the config file, whose identity is in the store of record, too.
 func TestR08TheStoreKnowsTheClustersOfFiles(t *testing.T) {
+	t.Parallel()
 	for _, place := range []string{"folder", "config file"} {
 		t.Run(place, func(t *testing.T) {
+			t.Parallel()
 			kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 			kube.GrantRead("reader")
 			dir := shortDir(t)

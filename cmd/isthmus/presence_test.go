@@ -34,6 +34,7 @@ func (h *hubUnderTest) applyAndWait(t *testing.T, name string) (w waited) {
 // proxies have a change. One beside another does not, and says how many it did not
 // count, until the other has gone.
 func TestR73AHubWithoutProxiesDoesNotAnswerForOthers(t *testing.T) {
+	t.Parallel()
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
 	key := filepath.Join(shortDir(t), "seal.key")
 	start := func() *program {

@@ -106,6 +106,7 @@ func (p *program) wantExit(t *testing.T, within time.Duration, code int) {
 }
 
 func TestF12FirstSignalDrains(t *testing.T) {
+	t.Parallel()
 	p := startProgram(t)
 	p.beginDrain(t)
 	p.wantExit(t, patience, cmdutil.ExitDone)
@@ -141,6 +142,7 @@ func (p *program) beginDrain(t *testing.T) {
 }
 
 func TestF01KilledHubStartsAgainOnItsData(t *testing.T) {
+	t.Parallel()
 	p := startProgram(t)
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)

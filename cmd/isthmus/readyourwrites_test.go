@@ -50,6 +50,7 @@ func (h *hubUnderTest) askFrom(t *testing.T, query, least string) asked {
 // TestR72RevisionOfOneHubHoldsAtTheOther: what a hub has just answered can be
 // expected, and read, at another one at once.
 func TestR72RevisionOfOneHubHoldsAtTheOther(t *testing.T) {
+	t.Parallel()
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
 	key := filepath.Join(shortDir(t), "seal.key")
 	var hubs [2]*hubUnderTest

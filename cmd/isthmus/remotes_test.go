@@ -201,6 +201,7 @@ func TestRemoteSecretsOutliveTheirCluster(t *testing.T) {
 // TestR12RemoteSecretsAreOffByDefault, and on for the clusters that the config file
 // names: others are not asked, whatever their account may do.
 func TestR12RemoteSecretsAreOffByDefault(t *testing.T) {
+	t.Parallel()
 	home, access := startHome(t, "remote-secrets.yaml")
 	away := startAway(t)
 	home.Apply(remoteSecret("remote-west", "west", away.User("first").Kubeconfig()))
@@ -210,6 +211,7 @@ func TestR12RemoteSecretsAreOffByDefault(t *testing.T) {
 	}
 	for name, args := range map[string][]string{"Default": nil, "OfAnotherCluster": {"--config", other}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			gate := startTollgate(t, access)
 			h := startHub(t, args...)
 			if got := h.ask(t, "attachCluster", kubernetesInput("home", gate.access)); got.refusals() != "" {

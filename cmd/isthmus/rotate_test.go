@@ -66,6 +66,7 @@ func TestF49RotationsMissNoEndpoint(t *testing.T) {
 // TestF47AnotherClusterIsConfirmed: another API server behind the same address is
 // held, with what was known served, until it is confirmed.
 func TestF47AnotherClusterIsConfirmed(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{})
 	kube.Apply(strings.Split(attachedService, "---\n")...)
 	h := startHub(t)

@@ -178,6 +178,7 @@ func TestKubeconfigFolderAttachesReplacesAndDetaches(t *testing.T) {
 }
 
 func TestKubeconfigOfTheConfigFileMayBeRotated(t *testing.T) {
+	t.Parallel()
 	dir := shortDir(t)
 	file := filepath.Join(dir, "kubeconfig")
 	old := fmt.Sprintf(kubeconfig, "token: abc")

@@ -140,6 +140,7 @@ func TestF30SecondHubOnOneFolderEndsSoon(t *testing.T) {
 }
 
 func TestUnreachableEtcdIsNamed(t *testing.T) {
+	t.Parallel()
 	code, _, errText := command(t, append(sockets(shortDir(t)), "--etcd-endpoints", "http://127.0.0.1:1")...)
 	if code != cmdutil.ExitFailed || !strings.Contains(errText, "127.0.0.1:1: no answer within 5s; check the endpoints") {
 		t.Errorf("exit %d with %q", code, errText)

@@ -34,6 +34,7 @@ func (b *Binary) Main(m *testing.M) int {
 // Path builds the binary, or ends the test if it cannot be built.
 func (b *Binary) Path(t testing.TB) string {
 	t.Helper()
+	Needs(t, "the hub as a program")
 	b.once.Do(b.build)
 	if b.err != nil {
 		t.Fatal(b.err)

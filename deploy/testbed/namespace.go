@@ -30,6 +30,7 @@ type Namespace struct {
 // test if the right to do so is missing.
 func NewNamespace(t testing.TB, name string) *Namespace {
 	t.Helper()
+	Needs(t, "a network namespace")
 	file, err := unshareNetwork()
 	if err != nil {
 		t.Fatalf("making the network namespace %s: %v; this needs CAP_SYS_ADMIN and CAP_NET_ADMIN: run the tests as root", name, err)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	readyLimit = 60 * time.Second
+	readyLimit = 3 * time.Minute // several start beside each other
 	stopLimit  = 15 * time.Second
 )
 

@@ -31,8 +31,18 @@ func Tools(t testing.TB) Programs {
 	}
 }
 
+// Needs skips a test that needs something real, such as a program, when tests run
+// with -short, as make test-unit runs them.
+func Needs(t testing.TB, what string) {
+	t.Helper()
+	if testing.Testing() && testing.Short() {
+		t.Skipf("it needs %s", what)
+	}
+}
+
 func locate(t testing.TB, name string) string {
 	t.Helper()
+	Needs(t, name)
 	path, installed, err := toolset.Locate(name)
 	if err != nil {
 		t.Fatalf("locating %s: %v", name, err)

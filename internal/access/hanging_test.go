@@ -43,6 +43,7 @@ func (w *world) identifyFrom(t *testing.T, from string, cluster string, token To
 // TestR09HangingCluster: the API server of c1 takes requests and never answers, and a hundred of its pods show tokens.
 // Pods of c2 are proven meanwhile, and soon nobody waits for c1 any more.
 func TestR09HangingCluster(t *testing.T) {
+	t.Parallel()
 	end := make(chan struct{})
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -70,6 +70,7 @@ func (c cluster) uidOf(path string) string {
 
 // TestS02TokensAreReviewedInTheirOwnCluster shows tokens to two real API servers.
 func TestS02TokensAreReviewedInTheirOwnCluster(t *testing.T) {
+	t.Parallel()
 	one, two := startCluster(t, "one"), startCluster(t, "two")
 	w := newWorld(map[federation.ClusterID]Standing{
 		"c1": {Attached: true, UID: one.uid}, "c2": {Attached: true, UID: two.uid}, "other": {Attached: true, UID: "another"},
@@ -142,6 +143,7 @@ func swapped(a, b Token) Token {
 // A hub without the right to review says so, and that it cannot tell is not
 // remembered.
 func TestS02TheRightToReview(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, "one")
 	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true, UID: c.uid}})
 	defer w.tokens.Attach("c1", c.client)()

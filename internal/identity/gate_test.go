@@ -72,6 +72,7 @@ func (g *gate) prove(context.Context) error {
 // TestR08SecretsOfAnotherClusterAreNotUsed: what answers at a cluster's address and
 // does not prove to be it neither gives nor takes away a key.
 func TestR08SecretsOfAnotherClusterAreNotUsed(t *testing.T) {
+	t.Parallel()
 	d := newDrawer(t)
 	long := testbed.Subject{Name: "web", NotAfter: d.now.Add(30 * 24 * time.Hour)}
 	tls := func() (*corev1.Secret, string) {

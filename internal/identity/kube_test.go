@@ -91,6 +91,7 @@ func (d *drawer) well() bool {
 // TestX23SecretsOfARealCluster: the account of the hub has the rights that
 // secrets.yaml gives, and no others; without them the problem says what to grant.
 func TestX23SecretsOfARealCluster(t *testing.T) {
+	t.Parallel()
 	kube, client := gatewayCluster(t)
 	d := newDrawer(t)
 	long := testbed.Subject{Name: "web", NotAfter: d.now.Add(30 * 24 * time.Hour)}
@@ -142,6 +143,7 @@ func TestX23SecretsOfARealCluster(t *testing.T) {
 // came meanwhile is read when the right is back. A watch outlives its right in an
 // API server, but not that server.
 func TestS31LostRightsToSecretsTakeNothingAway(t *testing.T) {
+	t.Parallel()
 	kube, client := gatewayCluster(t)
 	d := newDrawer(t)
 	long := testbed.Subject{Name: "web", NotAfter: d.now.Add(30 * 24 * time.Hour)}
@@ -169,6 +171,7 @@ func TestS31LostRightsToSecretsTakeNothingAway(t *testing.T) {
 // TestSecretsManifestGrantsNoMore: list and watch of Secrets in its namespace, and
 // with resourceNames only by those names.
 func TestSecretsManifestGrantsNoMore(t *testing.T) {
+	t.Parallel()
 	kube, client := gatewayCluster(t)
 	kube.Apply(secretsManifest(t))
 	list := func(namespace, name string) error {

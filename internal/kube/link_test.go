@@ -16,30 +16,39 @@ import (
 // TestF40BrokenConnectionIsUnreachable breaks the connection to a server in the
 // ways that a restart of it does: each is the link's fault and passes.
 func TestF40BrokenConnectionIsUnreachable(t *testing.T) {
-	var server *httptest.Server
-	cut := func(w http.ResponseWriter, half bool) {
-		if half {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, kubeSystem[:20])
-			w.(http.Flusher).Flush()
+	t.Parallel()
+	cut := func(half bool) func(*httptest.Server, http.ResponseWriter) {
+		return func(server *httptest.Server, w http.ResponseWriter) {
+			if half {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, kubeSystem[:20])
+				w.(http.Flusher).Flush()
+			}
+			server.CloseClientConnections()
 		}
-		server.CloseClientConnections()
+	}
+	abort := func(*httptest.Server, http.ResponseWriter) { panic(http.ErrAbortHandler) }
+	abortInBody := func(_ *httptest.Server, w http.ResponseWriter) {
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
 	}
 	for name, c := range map[string]struct {
 		http1  bool
-		handle http.HandlerFunc
+		handle func(*httptest.Server, http.ResponseWriter)
 	}{
-		"HTTP/2 stream reset":         {handle: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
-		"HTTP/2 connection closed":    {handle: func(w http.ResponseWriter, _ *http.Request) { cut(w, false) }},
-		"HTTP/2 closed in the body":   {handle: func(w http.ResponseWriter, _ *http.Request) { cut(w, true) }},
-		"HTTP/1 connection closed":    {http1: true, handle: func(w http.ResponseWriter, _ *http.Request) { cut(w, false) }},
-		"HTTP/1 closed in the body":   {http1: true, handle: func(w http.ResponseWriter, _ *http.Request) { cut(w, true) }},
-		"HTTP/1 handler gives up":     {http1: true, handle: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
-		"HTTP/2 body reset":           {handle: func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); panic(http.ErrAbortHandler) }},
-		"HTTP/1 chunk without an end": {http1: true, handle: func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); panic(http.ErrAbortHandler) }},
+		"HTTP/2 stream reset":         {handle: abort},
+		"HTTP/2 connection closed":    {handle: cut(false)},
+		"HTTP/2 closed in the body":   {handle: cut(true)},
+		"HTTP/1 connection closed":    {http1: true, handle: cut(false)},
+		"HTTP/1 closed in the body":   {http1: true, handle: cut(true)},
+		"HTTP/1 handler gives up":     {http1: true, handle: abort},
+		"HTTP/2 body reset":           {handle: abortInBody},
+		"HTTP/1 chunk without an end": {http1: true, handle: abortInBody},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server = httptest.NewUnstartedServer(c.handle)
+			t.Parallel() // client-go tries some of them for 10 s
+			var server *httptest.Server
+			server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.handle(server, w) }))
 			server.EnableHTTP2 = !c.http1
 			server.StartTLS()
 			defer server.Close()

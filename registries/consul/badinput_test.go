@@ -66,6 +66,7 @@ func registerBad(r *rig) {
 }
 
 func TestBC01ToBC14InARealConsul(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	registerBad(r)
 	heard, _ := registrytest.Start(t, r)
@@ -117,6 +118,7 @@ func TestBC01ToBC14InARealConsul(t *testing.T) {
 }
 
 func TestVirtualAddressesOfARealConsul(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.register("native", "native", "10.0.0.1", 80, map[string]any{"Connect": map[string]any{"Native": true}})
 	r.register("tagged", "tagged", "10.0.0.2", 80, map[string]any{"TaggedAddresses": map[string]any{
@@ -143,6 +145,7 @@ func TestVirtualAddressesOfARealConsul(t *testing.T) {
 }
 
 func TestBC13ServicesBeyondTheLimit(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{MaxServices: 5})
 	r.fill("web", 8)
 	heard, _ := registrytest.Start(t, r)

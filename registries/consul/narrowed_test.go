@@ -39,6 +39,7 @@ func (s staleSink) Status(status federation.RegistryStatus) {
 // shows within 10 s, however long the polls wait: at the first proof that begins after
 // the change. Everything that was known stays.
 func TestR84ANarrowedPolicyNamesWhatIsHidden(t *testing.T) {
+	t.Parallel()
 	if 2*beatEvery > 10*time.Second {
 		t.Errorf("a proof every %s: one after a change may end later than 10 s", beatEvery)
 	}

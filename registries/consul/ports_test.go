@@ -151,6 +151,7 @@ func TestR84NamesOfConsulsDNS(t *testing.T) {
 // TestR84OnePortOfARealService: instances on dynamic ports are one service port, and
 // a tag of some of them is a name.
 func TestR84OnePortOfARealService(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{InstancePort: FirstPort})
 	for i := range 4 {
 		tags := []string{"live"}

@@ -15,6 +15,7 @@ import (
 // TestR12PoisonServices: a service over which the hub panics is set aside alone; what was known of it stays, a problem names it, and it
 // heals when it changes.
 func TestR12PoisonServices(t *testing.T) {
+	t.Parallel()
 	var on atomic.Bool
 	on.Store(true)
 	var log bytes.Buffer

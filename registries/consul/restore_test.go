@@ -21,6 +21,7 @@ func (r *rig) healthIs(service, id, status string) {
 // TestR83ASnapshotRestoreIsFollowed: a long poll with an index from before waits in
 // vain, here for ten minutes.
 func TestR83ASnapshotRestoreIsFollowed(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{Wait: 10 * time.Minute})
 	r.register("db", "db-1", "10.0.0.1", 5432)
 	r.register("db", "db-2", "10.0.0.2", 5432)

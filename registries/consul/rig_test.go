@@ -153,5 +153,6 @@ func isSilence(s federation.RegistryStatus) bool {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	registrytest.Suite(t, startRig(t, testbed.ConsulOptions{Persistent: true}, Options{}))
 }

@@ -45,6 +45,7 @@ func never(r *rig, names ...string) func(registrytest.View, federation.Edit) str
 func withTags(tags ...string) map[string]any { return map[string]any{"Tags": tags} }
 
 func TestSeed54AnUnchangedCatalogueCostsOneLongPollEach(t *testing.T) {
+	t.Parallel()
 	const services, wait, rounds = 20, time.Second, 6
 	r := startRig(t, testbed.ConsulOptions{}, Options{Wait: wait})
 	r.fill("web", services)
@@ -67,6 +68,7 @@ func TestSeed54AnUnchangedCatalogueCostsOneLongPollEach(t *testing.T) {
 }
 
 func TestSeed55OneOfAHundredChanges(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.fill("web", 100)
 	heard, _ := registrytest.Start(t, r)
@@ -112,6 +114,7 @@ func TestSeed56ConsulDown(t *testing.T) {
 }
 
 func TestSeed57TagsReordered(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.register("web", "web", "10.0.0.1", 80, withTags("version|v1", "zone=z", "canary"))
 	heard, _ := registrytest.Start(t, r)
@@ -157,6 +160,7 @@ func TestRequestBudgetOfAHundredChanges(t *testing.T) {
 }
 
 func TestF58SnapshotRestored(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{Persistent: true}, Options{Wait: 2 * time.Second})
 	r.fill("old", 3)
 	saved := r.Do(http.MethodGet, "/v1/snapshot", nil)

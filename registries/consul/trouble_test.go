@@ -92,6 +92,7 @@ func TestF63BC11LostRightsDeleteNothing(t *testing.T) {
 }
 
 func TestWrongTokenAtTheStartIsARefusal(t *testing.T) {
+	t.Parallel()
 	f := &tokenFile{}
 	r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read})
 	_, good, _ := r.newPolicy(t, "hub", readAllRules)
@@ -113,6 +114,7 @@ func TestWrongTokenAtTheStartIsARefusal(t *testing.T) {
 }
 
 func TestP21TokenRotation(t *testing.T) {
+	t.Parallel()
 	f := &tokenFile{}
 	r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read, Wait: time.Second})
 	_, token, accessor := r.newPolicy(t, "a", readAllRules)
@@ -136,6 +138,7 @@ func TestP21TokenRotation(t *testing.T) {
 }
 
 func TestF66AnotherConsulIsHeld(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.fill("web", 3)
 	heard, stop := registrytest.Start(t, r)
@@ -220,6 +223,7 @@ func (c *metered) Close() error {
 }
 
 func TestF67ThreeHundredServicesOverHTTP(t *testing.T) {
+	t.Parallel()
 	m := &meter{}
 	r := startRig(t, testbed.ConsulOptions{}, Options{SweepEvery: 2 * time.Second, Wait: 5 * time.Second, Dial: m.dial})
 	r.fill("web", 300)
@@ -242,6 +246,7 @@ func TestF67ThreeHundredServicesOverHTTP(t *testing.T) {
 }
 
 func TestTLSAndHTTP2ShareConnections(t *testing.T) {
+	t.Parallel()
 	m, f := &meter{}, &tokenFile{}
 	r := startRig(t, testbed.ConsulOptions{ACL: true, TLS: true}, Options{Token: f.read, Dial: m.dial})
 	_, token, _ := r.newPolicy(t, "hub", readAllRules)
@@ -268,6 +273,7 @@ func TestTLSAndHTTP2ShareConnections(t *testing.T) {
 }
 
 func TestConsulWithFewerConnections(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{Config: map[string]any{"limits": map[string]any{"http_max_conns_per_client": 30}}}, Options{SweepEvery: 2 * time.Second})
 	r.fill("web", 60)
 	heard, _ := registrytest.Start(t, r)
@@ -289,6 +295,7 @@ func TestConsulWithFewerConnections(t *testing.T) {
 }
 
 func TestPanicReachesWhoRunsTheRegistry(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.fill("web", 2)
 	var armed atomic.Bool

@@ -168,6 +168,7 @@ func TestR80AMissingPodBecomesAProblem(t *testing.T) {
 // their slice still has them, and new slices come before their pods. No endpoint
 // is ever offered in plain text.
 func TestR80RealPodsGoBeforeTheirSlice(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{})
 	const pods = 12
 	pod := func(i int) string {

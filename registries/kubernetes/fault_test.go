@@ -47,6 +47,7 @@ func neverLoses(heard *registrytest.Recorder, services ...registrytest.Service) 
 // TestF40FrozenServerAndHalfOpenLink: nothing breaks, and still the registry
 // notices. Within which time is TestF40StaleWithin15s's matter.
 func TestF40FrozenServerAndHalfOpenLink(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{})
 	a := shop("web", 1)
 	r.Apply(t, a)
@@ -81,6 +82,7 @@ func TestF40FrozenServerAndHalfOpenLink(t *testing.T) {
 // TestF41ExpiredVersionInsideAWatch: after a compaction the server answers a
 // watch with 200 and an ERROR event 410.
 func TestF41ExpiredVersionInsideAWatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{ExtraArgs: []string{"--watch-cache=false", "--etcd-compaction-interval=5s"}})
 	a, b := shop("stays", 1), shop("goes", 2)
 	r.Apply(t, a)
@@ -154,6 +156,7 @@ func (c *cutter) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // TestF43PartialList: a list that breaks off on its third page is no list.
 func TestF43PartialList(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{})
 	var all []registrytest.Service
 	for i := range byte(9) {
@@ -198,6 +201,7 @@ func TestF43PartialList(t *testing.T) {
 // TestF45HistoryThatWentBack: the cluster's etcd is restored from a backup; a
 // watch of the old history would stay silent.
 func TestF45HistoryThatWentBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{})
 	a, b, c := shop("old", 1), shop("new", 2), shop("newest", 3)
 	r.Apply(t, a)
@@ -223,6 +227,7 @@ func TestF45HistoryThatWentBack(t *testing.T) {
 // TestF47OtherClusterAtTheSameAddress: same address, same credentials, and
 // another kube-system.
 func TestF47OtherClusterAtTheSameAddress(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{})
 	a := shop("web", 1)
 	r.Apply(t, a)
@@ -263,6 +268,7 @@ subjects:
 
 // TestF48MissingRights names what is missing, keeps what it has and heals.
 func TestF48MissingRights(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	a := shop("web", 1)
 	r.Apply(t, a)

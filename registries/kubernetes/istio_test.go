@@ -67,6 +67,7 @@ func TestR85TrafficDistributionOfTheNamespace(t *testing.T) {
 
 // TestR85RealNamespacesSayTheDistribution asks a real API server.
 func TestR85RealNamespacesSayTheDistribution(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{})
 	space := func(annotations string) {
 		r.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: near, annotations: {" + annotations + "}}\n")
@@ -143,6 +144,7 @@ const (
 // TestR85NetworkOfIstiosNamespace asks a real API server: kube-system's label comes
 // first, and an account that may not see istio-system reads the rest.
 func TestR85NetworkOfIstiosNamespace(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "narrow"}}})
 	namespace := func(name, network string) {
 		r.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + ", labels: {topology.istio.io/network: " + network + "}}\n")

@@ -46,6 +46,7 @@ func faults(v registrytest.View) []string {
 // TestR12PoisonObjects: an object of any kind over which the hub panics is set aside alone. The cluster is served, a problem names the
 // object, what was known of it stays, and it heals when it changes or is deleted.
 func TestR12PoisonObjects(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{})
 	var later atomic.Bool
 	var log testLog

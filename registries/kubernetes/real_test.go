@@ -20,6 +20,7 @@ func suiteSlice(name, service, rest string) string {
 // TestRealObjects asks a real API server for services of every type and for
 // what it accepts of the strangest slices (B-O1 to B-O9).
 func TestRealObjects(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{ServiceCIDR: "10.96.0.0/16,fd00:96::/112"})
 	r.kube.Apply(
 		"apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1, topology.istio.io/subzone: rack}}\n",

@@ -116,5 +116,6 @@ func (r *rig) Cut(testing.TB) {
 func (r *rig) Mend(testing.TB) { r.proxy.Pass() }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	registrytest.Suite(t, newRig(t, testbed.KubeOptions{}))
 }
