@@ -122,11 +122,12 @@ func (c *Client) History(ctx context.Context, filter *HistoryFilter) iter.Seq2[C
 
 // Networks yields the networks that the hub knows.
 func (c *Client) Networks(ctx context.Context) iter.Seq2[NetworkSummary, error] {
-	return all(func(*string) (page[NetworkSummary], error) {
-		answer, err := Networks(ctx, c)
+	return all(func(after *string) (page[NetworkSummary], error) {
+		answer, err := Networks(ctx, c, pageSize, after)
 		if err != nil {
 			return page[NetworkSummary]{}, err
 		}
-		return page[NetworkSummary]{items: answer.Networks}, nil
+		found := orZero(answer.Networks)
+		return page[NetworkSummary]{found.Nodes, found.PageInfo}, nil
 	})
 }

@@ -1950,6 +1950,23 @@ func (v *NetworkNumber) GetNetworkID() string { return v.NetworkID }
 // GetCount returns NetworkNumber.Count, and is useful for accessing the field via an interface.
 func (v *NetworkNumber) GetCount() int { return v.Count }
 
+// NetworkPage includes the requested fields of the GraphQL type NetworkConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of networks.
+type NetworkPage struct {
+	// The position of the page.
+	PageInfo PageEnd `json:"pageInfo"`
+	// The networks of this page.
+	Nodes []NetworkSummary `json:"nodes"`
+}
+
+// GetPageInfo returns NetworkPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *NetworkPage) GetPageInfo() PageEnd { return v.PageInfo }
+
+// GetNodes returns NetworkPage.Nodes, and is useful for accessing the field via an interface.
+func (v *NetworkPage) GetNodes() []NetworkSummary { return v.Nodes }
+
 // NetworkSummary includes the GraphQL fields of Network requested by the fragment NetworkSummary.
 // The GraphQL type's documentation follows.
 //
@@ -1989,12 +2006,12 @@ func (v *NetworkSummary) GetRefusedGateways() []RefusedEntry { return v.RefusedG
 
 // NetworksResponse is returned by Networks on success.
 type NetworksResponse struct {
-	// All networks, sorted by ID.
-	Networks []NetworkSummary `json:"networks"`
+	// The networks, sorted by ID. The default page size is 50.
+	Networks *NetworkPage `json:"networks"`
 }
 
 // GetNetworks returns NetworksResponse.Networks, and is useful for accessing the field via an interface.
-func (v *NetworksResponse) GetNetworks() []NetworkSummary { return v.Networks }
+func (v *NetworksResponse) GetNetworks() *NetworkPage { return v.Networks }
 
 // NotHonoured includes the requested fields of the GraphQL type NotHonoured.
 // The GraphQL type's documentation follows.
@@ -4265,6 +4282,18 @@ type __NetworkByIDInput struct {
 // GetNetworkID returns __NetworkByIDInput.NetworkID, and is useful for accessing the field via an interface.
 func (v *__NetworkByIDInput) GetNetworkID() string { return v.NetworkID }
 
+// __NetworksInput is used internally by genqlient
+type __NetworksInput struct {
+	First int     `json:"first"`
+	After *string `json:"after"`
+}
+
+// GetFirst returns __NetworksInput.First, and is useful for accessing the field via an interface.
+func (v *__NetworksInput) GetFirst() int { return v.First }
+
+// GetAfter returns __NetworksInput.After, and is useful for accessing the field via an interface.
+func (v *__NetworksInput) GetAfter() *string { return v.After }
+
 // __ObjectDetailsInput is used internally by genqlient
 type __ObjectDetailsInput struct {
 	Group     string  `json:"group"`
@@ -5681,9 +5710,15 @@ func NetworkByID(
 
 // The query executed by Networks.
 const Networks_Operation = `
-query Networks {
-	networks {
-		... NetworkSummary
+query Networks ($first: Int!, $after: String) {
+	networks(first: $first, after: $after) {
+		pageInfo {
+			hasNextPage
+			endCursor
+		}
+		nodes {
+			... NetworkSummary
+		}
 	}
 }
 fragment NetworkSummary on Network {
@@ -5716,10 +5751,16 @@ fragment NetworkSummary on Network {
 func Networks(
 	ctx_ context.Context,
 	client_ graphql.Client,
+	first int,
+	after *string,
 ) (data_ *NetworksResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "Networks",
 		Query:  Networks_Operation,
+		Variables: &__NetworksInput{
+			First: first,
+			After: after,
+		},
 	}
 
 	data_ = &NetworksResponse{}

@@ -3,10 +3,11 @@ package graph_test
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"isthmus.dev/isthmus/graph/model"
 )
 
 // TestErrorCodesAreListed: those of every room that refuses requests, each with a place
@@ -20,16 +21,6 @@ func TestErrorCodesAreListed(t *testing.T) {
 	}
 	if !slices.IsSorted(order) || len(slices.Compact(slices.Clone(order))) != len(order) {
 		t.Errorf("the codes are %v", order)
-	}
-	for _, room := range []string{"federation/config/apply", "federation/config/schema", "federation/config/manifest", "graph/transport", "internal/attach", "internal/kube"} {
-		for _, code := range declaredCodes(t, room) {
-			if room == "internal/kube" {
-				code = "KUBECONFIG_" + strings.ToUpper(strings.ReplaceAll(code, "-", "_"))
-			}
-			if listed[code] == "" {
-				t.Errorf("%s of %s is not listed", code, room)
-			}
-		}
 	}
 	errorsPage, clustersPage := docsPage(t, "errors.md"), docsPage(t, "clusters.md")
 	for code, url := range listed {
@@ -52,22 +43,56 @@ func docsPage(t *testing.T, name string) string {
 	return string(text)
 }
 
-// declaredCodes are the constants of a type Code in the room.
-func declaredCodes(t *testing.T, room string) (found []string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(room), "*.go"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%s has no files: %v", room, err)
-	}
-	declared := regexp.MustCompile(`(?m)\bCode += +"([A-Za-z0-9_-]+)"`)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+// TestFindingCodesAreListed each with a place in the documentation that has it in a table.
+func TestFindingCodesAreListed(t *testing.T) {
+	before := ""
+	for _, one := range at(newHub(t).answer("{findingCodes{code docUrl}}", nil), "findingCodes").([]any) {
+		code := at(one, "code").(string)
+		if code <= before {
+			t.Errorf("%s comes after %s", code, before)
 		}
-		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
-			found = append(found, m[1])
+		before = code
+		_, place, _ := strings.Cut(at(one, "docUrl").(string), "docs/")
+		page, heading, _ := strings.Cut(place, "#")
+		if strings.HasSuffix(page, "/") {
+			page += "README"
+		}
+		if !strings.Contains(partOf(docsPage(t, page+".md"), heading), "| `"+code+"` |") {
+			t.Errorf("%s says nothing of %s", place, code)
 		}
 	}
-	return found
+}
+
+// partOf is the part of a page below the heading of that anchor.
+func partOf(page, anchor string) string {
+	for part := range strings.SplitSeq("\n"+page, "\n## ") {
+		title, _, _ := strings.Cut(part, "\n")
+		if strings.ReplaceAll(strings.ToLower(title), " ", "-") == anchor {
+			return part
+		}
+	}
+	return ""
+}
+
+// TestAllCodesAreListed: every code that the program gives is in one of the lists, and
+// every listed code is given.
+func TestAllCodesAreListed(t *testing.T) {
+	listed := map[string]bool{}
+	for _, of := range model.ErrorCodes() {
+		listed[of.Code] = true
+	}
+	for _, of := range model.FindingCodes() {
+		listed[of.Code] = true
+	}
+	given := readProgram(t).codes()
+	for code, where := range given {
+		if !listed[code] {
+			t.Errorf("%s of %s is neither among errorCodes nor among findingCodes: list it in graph/model, and document it", code, where)
+		}
+	}
+	for code := range listed {
+		if given[code] == "" {
+			t.Errorf("%s is listed, and nothing gives it", code)
+		}
+	}
 }

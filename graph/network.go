@@ -8,12 +8,19 @@ import (
 )
 
 // Networks are those of the snapshot of the request.
-func (q query) Networks(ctx context.Context) ([]model.Network, error) {
-	all := []model.Network{}
-	for n := range snapshot(ctx).Networks() {
-		all = append(all, model.Network{Of: n})
+func (q query) Networks(ctx context.Context, first *int, after *string, last *int, before *string) (*model.NetworkConnection, error) {
+	window, err := window("networks", first, after, last, before)
+	if err != nil {
+		return nil, err
 	}
-	return all, nil
+	list := model.List[model.Network]{Name: "networks", Key: model.Network.Key, Items: func(yield func(model.Network) bool) {
+		for n := range snapshot(ctx).Networks() {
+			if !yield(model.Network{Of: n}) {
+				return
+			}
+		}
+	}}
+	return &model.NetworkConnection{Page: model.NewPage(list, window)}, nil
 }
 
 // Network is one network, or nil.

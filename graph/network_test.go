@@ -40,13 +40,13 @@ const shownNetwork = `{ networkID cidrs clusterIDs gated gateways { address loca
 func TestNetworksAreShown(t *testing.T) {
 	h := hubOver(t, bridged(t), proxies())
 	h.source.next(probed(false))
-	all := h.answer("{ networks "+shownNetwork+" }", nil)
-	h.want(all, "n1", "networks", 0, "networkID")
-	h.want(all, false, "networks", 0, "gated")
-	h.want(all, "n2", "networks", 1, "networkID")
+	all := h.answer("{ networks { totalCount nodes "+shownNetwork+" } }", nil)
+	h.want(all, "n1", "networks", "nodes", 0, "networkID")
+	h.want(all, false, "networks", "nodes", 0, "gated")
+	h.want(all, "n2", "networks", "nodes", 1, "networkID")
 	one := h.answer(`{ network(networkID: "n2") `+shownNetwork+" }", nil)
-	if fmt.Sprint(at(one, "network")) != fmt.Sprint(at(all, "networks", 1)) {
-		t.Errorf("alone n2 is %v, among others %v", at(one, "network"), at(all, "networks", 1))
+	if fmt.Sprint(at(one, "network")) != fmt.Sprint(at(all, "networks", "nodes", 1)) {
+		t.Errorf("alone n2 is %v, among others %v", at(one, "network"), at(all, "networks", "nodes", 1))
 	}
 	h.want(one, []any{"10.2.0.0/16"}, "network", "cidrs")
 	h.want(one, []any{"c2"}, "network", "clusterIDs")

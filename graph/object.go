@@ -128,6 +128,11 @@ func (q query) ConfigSources(ctx context.Context) ([]model.ConfigSource, error) 
 // ErrorCodes lists the codes of errors.
 func (query) ErrorCodes(context.Context) ([]model.ErrorCode, error) { return model.ErrorCodes(), nil }
 
+// FindingCodes lists the codes of what is said of objects.
+func (query) FindingCodes(context.Context) ([]model.FindingCode, error) {
+	return model.FindingCodes(), nil
+}
+
 // Kinds lists the kinds of objects that are taken.
 func (q query) Kinds(context.Context) ([]model.ConfigKind, error) {
 	all := make([]model.ConfigKind, len(q.Config.Kinds))

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph"
@@ -188,44 +187,45 @@ func TestListsAreOrdered(t *testing.T) {
 	}
 }
 
-// counting counts how often a snapshot and the fleet are read.
-type counting struct {
-	*source
-	*fleet.Fleet
-	snapshots, fleets int
-}
-
-type countedSnapshots struct{ *counting }
-
-func (c countedSnapshots) Latest() *federation.Snapshot {
-	c.snapshots++
-	return c.source.Latest()
-}
-
-type countedFleets struct{ *counting }
-
-func (c countedFleets) Latest() *fleet.Value {
-	c.fleets++
-	return c.Fleet.Latest()
-}
-
-// TestOperationReadsOneSnapshot however many nodes and relations it has.
-func TestOperationReadsOneSnapshot(t *testing.T) {
-	read := &counting{source: &source{bridged(t)}, Fleet: proxies()}
-	h := hubWith(t, graph.Options{Snapshots: countedSnapshots{read}, Fleet: countedFleets{read}, Explainer: explainer{}, Inspector: inspector{10}})
-	operations := contract(t)
-	operations["relations"] = `{services(first:100){nodes{clusterVIPs{cluster{network{networkID}}} endpoints(first:5){nodes{cluster{clusterID} network{networkID} service{hostname}}}}}
-	  proxies{nodes{cluster{clusterID} network{networkID} services{totalCount}}}}`
-	for name, text := range operations {
-		if strings.HasPrefix(text, "mutation") || strings.HasPrefix(text, "subscription") || name == "ConfigObjects" || name == "History" {
-			continue
+// TestSchemaIsWalkedInBothDirections: the fields that lead from one kind of node to
+// another, and back.
+func TestSchemaIsWalkedInBothDirections(t *testing.T) {
+	schema := publicSchema(t)
+	for path, want := range map[string]string{
+		"Endpoint cluster":                                         "Cluster",
+		"Cluster endpoints nodes":                                  "Endpoint",
+		"Endpoint network":                                         "Network",
+		"Network clusters nodes endpoints nodes":                   "Endpoint",
+		"Endpoint gateways":                                        "NetworkGateway",
+		"NetworkGateway network":                                   "Network",
+		"Network gateways":                                         "NetworkGateway",
+		"Endpoint service":                                         "Service",
+		"Service endpoints nodes":                                  "Endpoint",
+		"Network clusters nodes":                                   "Cluster",
+		"Cluster network":                                          "Network",
+		"Cluster services nodes":                                   "Service",
+		"Service shards cluster":                                   "Cluster",
+		"Proxy services nodes":                                     "Service",
+		"Proxy cluster":                                            "Cluster",
+		"Proxy network":                                            "Network",
+		"ConfigObject status proxies nodes proxy":                  "Proxy",
+		"Proxy config resources nodes causes current":              "ConfigObject",
+		"ConfigRevision changes object current":                    "ConfigObject",
+		"ApplyPayload rollout proxies nodes proxy":                 "Proxy",
+		"Explanation endpoints cause current":                      "ConfigObject",
+		"Change configObjects object current status proxies nodes": "ProxyRollout",
+	} {
+		steps := strings.Fields(path)
+		at := schema.Types[steps[0]]
+		for _, name := range steps[1:] {
+			field := at.Fields.ForName(name)
+			if field == nil {
+				t.Fatalf("%s: %s has no field %s", path, at.Name, name)
+			}
+			at = schema.Types[field.Type.Name()]
 		}
-		read.snapshots, read.fleets = 0, 0
-		if _, errs := h.ask(text, map[string]any{"hostname": web.Hostname, "namespace": web.Namespace, "nodeID": sidecarID, "proxy": sidecarID, "port": 80}); errs != "" {
-			t.Errorf("%s: %s", name, errs)
-		}
-		if read.snapshots != 1 || read.fleets > 1 {
-			t.Errorf("%s reads %d snapshots and %d fleets", name, read.snapshots, read.fleets)
+		if at.Name != want {
+			t.Errorf("%s is a %s, want a %s", path, at.Name, want)
 		}
 	}
 }

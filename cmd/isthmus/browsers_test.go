@@ -113,3 +113,18 @@ func TestR45SettingsOfHostsAndOriginsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestIntrospectionIsASetting: it is on unless the config file says otherwise.
+func TestIntrospectionIsASetting(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("graphql: {introspection: false}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const query = "{__schema{queryType{name}}}"
+	if err := startHub(t).query(query, new(any)); err != nil {
+		t.Errorf("by default it is refused: %v", err)
+	}
+	if err := startHub(t, "--config", file).query(query, new(any)); err == nil || !strings.Contains(err.Error(), "graphql.introspection") {
+		t.Errorf("switched off, it gets %v", err)
+	}
+}

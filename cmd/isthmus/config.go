@@ -49,6 +49,7 @@ type graphqlConfig struct {
 	Addr                    string   `yaml:"addr"`
 	AllowedHosts            []string `yaml:"allowedHosts"`
 	AllowedOrigins          []string `yaml:"allowedOrigins"`
+	Introspection           *bool    `yaml:"introspection"` // nil: true
 	MaxConnections          int      `yaml:"maxConnections"`
 	MaxConnectionsPerSource int      `yaml:"maxConnectionsPerSource"`
 }

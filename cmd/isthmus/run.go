@@ -194,7 +194,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{}), warnings: who.warnings}
 	faults := quarantine{hub: federation.ClusterID(s.clusterID), snapshots: aggregate, proxies: discovery, kinds: configuration.kinds, counts: counts.Snapshots}
 	health := server.Health(ready.check, counts.Handler(faults.measure))
-	api := transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL, Origins: s.allowedOrigins})
+	api := transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL, Origins: s.allowedOrigins, HideSchema: s.hideSchema})
 	web, err := webOf(s, withCaller(api), withCaller(p.log), health)
 	if err != nil {
 		return nil, err

@@ -64,6 +64,7 @@ type settings struct {
 	remoteHolders   map[federation.ClusterID]bool
 	allowedHosts    []string                          // by which the GraphQL address may be reached, beside the certificate's
 	allowedOrigins  []string                          // of pages elsewhere that may use it
+	hideSchema      bool                              // refuse introspection
 	limits          federation.Limits                 // of clusters that name none themselves
 	clusterAliases  map[federation.ClusterID][]string // of the clusters of the watched folder
 }
@@ -92,6 +93,7 @@ func resolve(f flags) (settings, error) {
 		log:  logConfig{Format: cmp.Or(f.log.Format, c.Log.Format, textFormat), Level: cmp.Or(f.log.Level, c.Log.Level, "info")},
 		etcd: c.Etcd, newStore: f.newStore, clusters: c.Clusters,
 		allowedHosts: c.GraphQL.AllowedHosts, allowedOrigins: c.GraphQL.AllowedOrigins,
+		hideSchema:      c.GraphQL.Introspection != nil && !*c.GraphQL.Introspection,
 		remoteNamespace: cmp.Or(c.RemoteSecrets.Namespace, defaultRemoteNamespace),
 	}
 	err := c.GraphQL.checkHosts()

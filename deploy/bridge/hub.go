@@ -70,18 +70,20 @@ func (h *Hub) Phase(cluster string) (string, error) {
 // Standing is what gateways are to the proxies of a network, by address and port.
 func (h *Hub) Standing(observer string) (map[string]string, error) {
 	var a struct {
-		Networks []struct {
-			Gateways []struct {
-				Address string
-				Health  []struct{ Observer, Standing string }
+		Networks struct {
+			Nodes []struct {
+				Gateways []struct {
+					Address string
+					Health  []struct{ Observer, Standing string }
+				}
 			}
 		}
 	}
-	if err := h.Query(`{ networks { gateways { address health { observer standing } } } }`, nil, &a); err != nil {
+	if err := h.Query(`{ networks(first: 500) { nodes { gateways { address health { observer standing } } } } }`, nil, &a); err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
-	for _, n := range a.Networks {
+	for _, n := range a.Networks.Nodes {
 		for _, g := range n.Gateways {
 			for _, of := range g.Health {
 				if of.Observer == observer {

@@ -369,6 +369,11 @@ type ComplexityRoot struct {
 		Severity func(childComplexity int) int
 	}
 
+	FindingCode struct {
+		Code   func(childComplexity int) int
+		DocURL func(childComplexity int) int
+	}
+
 	GatewayHealth struct {
 		Observer        func(childComplexity int) int
 		ObserverNetwork func(childComplexity int) int
@@ -441,10 +446,22 @@ type ComplexityRoot struct {
 		Network func(childComplexity int) int
 	}
 
+	NetworkConnection struct {
+		Edges      func(childComplexity int) int
+		Nodes      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
 	NetworkCount struct {
 		Count     func(childComplexity int) int
 		Network   func(childComplexity int) int
 		NetworkID func(childComplexity int) int
+	}
+
+	NetworkEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
 	}
 
 	NetworkGateway struct {
@@ -658,11 +675,12 @@ type ComplexityRoot struct {
 		ConfigSources        func(childComplexity int) int
 		ErrorCodes           func(childComplexity int) int
 		Explain              func(childComplexity int, proxy string, hostname string, port int, minRevision *string) int
+		FindingCodes         func(childComplexity int) int
 		History              func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, minRevision *string) int
 		Hub                  func(childComplexity int) int
 		Kinds                func(childComplexity int) int
 		Network              func(childComplexity int, networkID string) int
-		Networks             func(childComplexity int) int
+		Networks             func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Node                 func(childComplexity int, id string) int
 		Nodes                func(childComplexity int, ids []string) int
 		Overview             func(childComplexity int) int
@@ -2092,6 +2110,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Finding.Severity(childComplexity), true
 
+	case "FindingCode.code":
+		if e.ComplexityRoot.FindingCode.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FindingCode.Code(childComplexity), true
+	case "FindingCode.docUrl":
+		if e.ComplexityRoot.FindingCode.DocURL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FindingCode.DocURL(childComplexity), true
+
 	case "GatewayHealth.observer":
 		if e.ComplexityRoot.GatewayHealth.Observer == nil {
 			break
@@ -2414,6 +2445,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NetworkChange.Network(childComplexity), true
 
+	case "NetworkConnection.edges":
+		if e.ComplexityRoot.NetworkConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkConnection.Edges(childComplexity), true
+	case "NetworkConnection.nodes":
+		if e.ComplexityRoot.NetworkConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkConnection.Nodes(childComplexity), true
+	case "NetworkConnection.pageInfo":
+		if e.ComplexityRoot.NetworkConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkConnection.PageInfo(childComplexity), true
+	case "NetworkConnection.totalCount":
+		if e.ComplexityRoot.NetworkConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkConnection.TotalCount(childComplexity), true
+
 	case "NetworkCount.count":
 		if e.ComplexityRoot.NetworkCount.Count == nil {
 			break
@@ -2432,6 +2488,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NetworkCount.NetworkID(childComplexity), true
+
+	case "NetworkEdge.cursor":
+		if e.ComplexityRoot.NetworkEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkEdge.Cursor(childComplexity), true
+	case "NetworkEdge.node":
+		if e.ComplexityRoot.NetworkEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkEdge.Node(childComplexity), true
 
 	case "NetworkGateway.address":
 		if e.ComplexityRoot.NetworkGateway.Address == nil {
@@ -3274,6 +3343,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Explain(childComplexity, args["proxy"].(string), args["hostname"].(string), args["port"].(int), args["minRevision"].(*string)), true
+	case "Query.findingCodes":
+		if e.ComplexityRoot.Query.FindingCodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.FindingCodes(childComplexity), true
 	case "Query.history":
 		if e.ComplexityRoot.Query.History == nil {
 			break
@@ -3314,7 +3389,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			break
 		}
 
-		return e.ComplexityRoot.Query.Networks(childComplexity), true
+		args, err := ec.field_Query_networks_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Networks(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Query.node":
 		if e.ComplexityRoot.Query.Node == nil {
 			break
@@ -4204,8 +4284,17 @@ type Query {
     minRevision: String
   ): Service
 
-  "All networks, sorted by ID."
-  networks: [Network!]!
+  "The networks, sorted by ID. The default page size is 50."
+  networks(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+  ): NetworkConnection
 
   "Who signs workload certificates, and which roots are trusted."
   certificateAuthority: CertificateAuthority!
@@ -4306,6 +4395,9 @@ type Query {
 
   "The codes of errors and of ` + "`" + `userErrors` + "`" + `, sorted, with their documentation."
   errorCodes: [ErrorCode!]!
+
+  "The codes of findings, problems, conflicts and reasons, sorted, with their documentation."
+  findingCodes: [FindingCode!]!
 }
 
 "The root of mutations. The fields of one operation are executed one after the other."
@@ -5639,6 +5731,14 @@ type ErrorCode {
   docUrl: String!
 }
 
+"A code of findings, problems, conflicts and reasons."
+type FindingCode {
+  "The code. Its meaning never changes."
+  code: String!
+  "The documentation of the code."
+  docUrl: String!
+}
+
 "What a dry run would change for proxies."
 type Preview {
   "The proxies that would receive something else."
@@ -6250,6 +6350,26 @@ type DetachClusterPayload {
   clusterID: String
   "The reasons why the request was rejected. If there are any, nothing was changed."
   userErrors: [UserError!]!
+}
+
+"A page of networks."
+type NetworkConnection {
+  "The networks of this page with their cursors."
+  edges: [NetworkEdge!]!
+  "The networks of this page."
+  nodes: [Network!]!
+  "The position of the page."
+  pageInfo: PageInfo!
+  "The number of networks on all pages."
+  totalCount: Int!
+}
+
+"A network in a list."
+type NetworkEdge {
+  "The cursor of this item."
+  cursor: String!
+  "The network."
+  node: Network!
 }
 
 "A network: addresses that can reach each other directly."
@@ -7064,6 +7184,16 @@ func (ec *executionContext) childFields_Finding(ctx context.Context, field graph
 	return nil, fmt.Errorf("no field named %q was found under type Finding", field.Name)
 }
 
+func (ec *executionContext) childFields_FindingCode(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_FindingCode_code(ctx, field)
+	case "docUrl":
+		return ec.fieldContext_FindingCode_docUrl(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FindingCode", field.Name)
+}
+
 func (ec *executionContext) childFields_GatewayHealth(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "observer":
@@ -7180,6 +7310,20 @@ func (ec *executionContext) childFields_NetworkChange(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type NetworkChange", field.Name)
 }
 
+func (ec *executionContext) childFields_NetworkConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_NetworkConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_NetworkConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_NetworkConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_NetworkConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NetworkConnection", field.Name)
+}
+
 func (ec *executionContext) childFields_NetworkCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "networkID":
@@ -7190,6 +7334,16 @@ func (ec *executionContext) childFields_NetworkCount(ctx context.Context, field 
 		return ec.fieldContext_NetworkCount_count(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NetworkCount", field.Name)
+}
+
+func (ec *executionContext) childFields_NetworkEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_NetworkEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_NetworkEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NetworkEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_NetworkGateway(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

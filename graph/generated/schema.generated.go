@@ -117,7 +117,7 @@ type QueryResolver interface {
 	Cluster(ctx context.Context, clusterID string) (*model.Cluster, error)
 	Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, orderBy *model.ServiceOrder, minRevision *string) (*model.ServiceConnection, error)
 	Service(ctx context.Context, hostname string, namespace *string, minRevision *string) (*model.Service, error)
-	Networks(ctx context.Context) ([]model.Network, error)
+	Networks(ctx context.Context, first *int, after *string, last *int, before *string) (*model.NetworkConnection, error)
 	CertificateAuthority(ctx context.Context) (model.CertificateAuthority, error)
 	Network(ctx context.Context, networkID string) (*model.Network, error)
 	Proxies(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ProxyFilter, orderBy *model.ProxyOrder) (*model.ProxyConnection, error)
@@ -129,6 +129,7 @@ type QueryResolver interface {
 	ConfigSources(ctx context.Context) ([]model.ConfigSource, error)
 	Kinds(ctx context.Context) ([]model.ConfigKind, error)
 	ErrorCodes(ctx context.Context) ([]model.ErrorCode, error)
+	FindingCodes(ctx context.Context) ([]model.FindingCode, error)
 }
 type RolloutResolver interface {
 	Proxies(ctx context.Context, obj *model.Rollout, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error)
@@ -928,6 +929,44 @@ func (ec *executionContext) field_Query_network_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["networkID"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_networks_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
 	return args, nil
 }
 
@@ -6499,6 +6538,52 @@ func (ec *executionContext) fieldContext_Finding_related(_ context.Context, fiel
 	return fc, nil
 }
 
+func (ec *executionContext) _FindingCode_code(ctx context.Context, field graphql.CollectedField, obj *model.FindingCode) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FindingCode_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FindingCode_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FindingCode", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _FindingCode_docUrl(ctx context.Context, field graphql.CollectedField, obj *model.FindingCode) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FindingCode_docUrl(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DocURL, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FindingCode_docUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FindingCode", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _GatewayHealth_observer(ctx context.Context, field graphql.CollectedField, obj *model.GatewayHealth) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7762,6 +7847,125 @@ func (ec *executionContext) fieldContext_NetworkChange_network(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _NetworkConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.NetworkConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.NetworkEdge) graphql.Marshaler {
+			return ec.marshalNNetworkEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkConnection",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NetworkEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NetworkConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.NetworkConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.Network) graphql.Marshaler {
+			return ec.marshalNNetwork2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkConnection",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Network(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NetworkConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.NetworkConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkConnection",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NetworkConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.NetworkConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NetworkConnection", field, true, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _NetworkCount_networkID(ctx context.Context, field graphql.CollectedField, obj *model.NetworkCount) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7838,6 +8042,61 @@ func (ec *executionContext) _NetworkCount_count(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_NetworkCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("NetworkCount", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _NetworkEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.NetworkEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NetworkEdge", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NetworkEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.NetworkEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Network) graphql.Marshaler {
+			return ec.marshalNNetwork2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetwork(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Network(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _NetworkGateway_id(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
@@ -11410,25 +11669,37 @@ func (ec *executionContext) _Query_networks(ctx context.Context, field graphql.C
 			return ec.fieldContext_Query_networks(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.Query().Networks(ctx)
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Networks(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []model.Network) graphql.Marshaler {
-			return ec.marshalNNetwork2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkᚄ(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.NetworkConnection) graphql.Marshaler {
+			return ec.marshalONetworkConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkConnection(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
-func (ec *executionContext) fieldContext_Query_networks(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Query_networks(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "Query",
 		Field:      field,
 		IsMethod:   true,
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Network(ctx, field)
+			return ec.childFields_NetworkConnection(ctx, field)
 		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_networks_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -11864,6 +12135,38 @@ func (ec *executionContext) fieldContext_Query_errorCodes(_ context.Context, fie
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_ErrorCode(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_findingCodes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_findingCodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Query().FindingCodes(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.FindingCode) graphql.Marshaler {
+			return ec.marshalNFindingCode2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCodeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_findingCodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_FindingCode(ctx, field)
 		},
 	}
 	return fc, nil
@@ -18925,6 +19228,49 @@ func (ec *executionContext) _Finding(ctx context.Context, sel ast.SelectionSet, 
 	return out
 }
 
+var findingCodeImplementors = []string{"FindingCode"}
+
+func (ec *executionContext) _FindingCode(ctx context.Context, sel ast.SelectionSet, obj *model.FindingCode) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, findingCodeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("FindingCode")
+		case "code":
+			out.Values[i] = ec._FindingCode_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "docUrl":
+			out.Values[i] = ec._FindingCode_docUrl(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var gatewayHealthImplementors = []string{"GatewayHealth"}
 
 func (ec *executionContext) _GatewayHealth(ctx context.Context, sel ast.SelectionSet, obj *model.GatewayHealth) graphql.Marshaler {
@@ -19594,6 +19940,59 @@ func (ec *executionContext) _NetworkChange(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var networkConnectionImplementors = []string{"NetworkConnection"}
+
+func (ec *executionContext) _NetworkConnection(ctx context.Context, sel ast.SelectionSet, obj *model.NetworkConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, networkConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NetworkConnection")
+		case "edges":
+			out.Values[i] = ec._NetworkConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._NetworkConnection_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._NetworkConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._NetworkConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var networkCountImplementors = []string{"NetworkCount"}
 
 func (ec *executionContext) _NetworkCount(ctx context.Context, sel ast.SelectionSet, obj *model.NetworkCount) graphql.Marshaler {
@@ -19653,6 +20052,49 @@ func (ec *executionContext) _NetworkCount(ctx context.Context, sel ast.Selection
 			out.Values[i] = ec._NetworkCount_count(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var networkEdgeImplementors = []string{"NetworkEdge"}
+
+func (ec *executionContext) _NetworkEdge(ctx context.Context, sel ast.SelectionSet, obj *model.NetworkEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, networkEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NetworkEdge")
+		case "cursor":
+			out.Values[i] = ec._NetworkEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._NetworkEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -21806,7 +22248,7 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_networks(ctx, field)
-				if res == graphql.Null {
+				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -22048,6 +22490,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_errorCodes(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "findingCodes":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_findingCodes(ctx, field)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
@@ -23970,6 +24434,26 @@ func (ec *executionContext) marshalNFinding2ᚕisthmusᚗdevᚋisthmusᚋgraph�
 	return ret
 }
 
+func (ec *executionContext) marshalNFindingCode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCode(ctx context.Context, sel ast.SelectionSet, v model.FindingCode) graphql.Marshaler {
+	return ec._FindingCode(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNFindingCode2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCodeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.FindingCode) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNFindingCode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCode(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNGatewayHealth2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayHealth(ctx context.Context, sel ast.SelectionSet, v model.GatewayHealth) graphql.Marshaler {
 	return ec._GatewayHealth(ctx, sel, &v)
 }
@@ -24141,6 +24625,26 @@ func (ec *executionContext) marshalNNetworkCount2ᚕisthmusᚗdevᚋisthmusᚋgr
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNNetworkCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNNetworkEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkEdge(ctx context.Context, sel ast.SelectionSet, v model.NetworkEdge) graphql.Marshaler {
+	return ec._NetworkEdge(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNNetworkEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.NetworkEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNetworkEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkEdge(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -25330,6 +25834,13 @@ func (ec *executionContext) marshalONetwork2ᚖisthmusᚗdevᚋisthmusᚋgraph�
 		return graphql.Null
 	}
 	return ec._Network(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalONetworkConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkConnection(ctx context.Context, sel ast.SelectionSet, v *model.NetworkConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._NetworkConnection(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalONode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNode(ctx context.Context, sel ast.SelectionSet, v model.Node) graphql.Marshaler {

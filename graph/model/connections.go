@@ -8,6 +8,14 @@ func (c ClusterConnection) Edges() []ClusterEdge {
 	return edges(c.Page, func(cursor string, node Cluster) ClusterEdge { return ClusterEdge{Cursor: cursor, Node: node} })
 }
 
+// NetworkConnection is a page of networks.
+type NetworkConnection struct{ Page[Network] }
+
+// Edges returns the networks of the page with their cursors.
+func (c NetworkConnection) Edges() []NetworkEdge {
+	return edges(c.Page, func(cursor string, node Network) NetworkEdge { return NetworkEdge{Cursor: cursor, Node: node} })
+}
+
 // ServiceConnection is a page of services.
 type ServiceConnection struct{ Page[Service] }
 

@@ -7,9 +7,10 @@ import (
 
 // Pages of the documentation that explain codes. In docs/errors.md each has a section.
 const (
-	errorPage      = "https://isthmus.dev/docs/errors#"
-	clusterPage    = "https://isthmus.dev/docs/clusters#attaching-and-detaching"
-	kubeconfigPage = "https://isthmus.dev/docs/clusters#kubeconfigs-what-is-refused"
+	docPages       = "https://isthmus.dev/docs/"
+	errorPage      = docPages + "errors#"
+	clusterPage    = docPages + "clusters#attaching-and-detaching"
+	kubeconfigPage = docPages + "clusters#kubeconfigs-what-is-refused"
 
 	ofKubeconfigs = "KUBECONFIG_"
 )
@@ -19,12 +20,12 @@ var errorCodes = []string{
 	"AMBIGUOUS", "ANCHOR", "ATTACHED_ELSEWHERE", "BAD_USER_INPUT", "BUSY", "CONFLICT", "DIRECTIVE", "DUPLICATE_KEY",
 	"DUPLICATE_OBJECT", "DUPLICATE_VALUE", "EMPTY", "FORBIDDEN", "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED",
 	"IDEMPOTENCY_KEY_REUSED", "INTERNAL", "INVALID", "INVALID_CLUSTER_ID", "INVALID_REQUEST", "INVALID_TTL", "KEY",
-	"MERGE_KEY", "NOTHING_HELD", "NOTHING_TO_DO", "NOT_AN_OBJECT", "NOT_ATTACHED", "NOT_CHECKED", "NOT_FOUND",
-	"NOT_SUPPORTED", "NOT_UTF8", "NUL", "NUMBER", "OTHER_PROVIDER", "PERSISTED_QUERY_NOT_SUPPORTED",
-	"PRECONDITION_FAILED", "PROTECTED", "RATE_LIMITED", "READ_ONLY", "REQUIRED", "STORAGE_FULL", "STORE_REFUSED",
-	"SUBSTITUTION", "SYNTAX", "TAB", "TAG", "TOO_COMPLEX", "TOO_DEEP", "TOO_LARGE", "TOO_LONG", "TOO_MANY",
-	"TOO_MANY_DOCUMENTS", "TOO_MANY_PROBLEMS", "TYPE", "UNAUTHENTICATED", "UNAVAILABLE", "UNKNOWN_FIELD", "UNKNOWN_KIND",
-	"UNKNOWN_REVISION", "UNKNOWN_VERSION",
+	"MERGE_KEY", "NAMESPACE_MISMATCH", "NOTHING_HELD", "NOTHING_TO_DO", "NOT_AN_OBJECT", "NOT_ATTACHED", "NOT_CHECKED",
+	"NOT_FOUND", "NOT_SUPPORTED", "NOT_UTF8", "NUL", "NUMBER", "OTHER_PROVIDER", "PERSISTED_QUERY_NOT_SUPPORTED",
+	"PRECONDITION_FAILED", "PROTECTED", "RATE_LIMITED", "READ_ONLY", "REQUIRED", "SIGNER_FROM_OUTSIDE",
+	"SIGNER_ROTATING", "SIGNER_UNUSABLE", "STORAGE_FULL", "STORE_REFUSED", "SUBSTITUTION", "SYNTAX", "TAB", "TAG",
+	"TOO_COMPLEX", "TOO_DEEP", "TOO_LARGE", "TOO_LONG", "TOO_MANY", "TOO_MANY_DOCUMENTS", "TOO_MANY_PROBLEMS", "TYPE",
+	"UNAUTHENTICATED", "UNAVAILABLE", "UNKNOWN_FIELD", "UNKNOWN_KIND", "UNKNOWN_REVISION", "UNKNOWN_VERSION",
 }
 
 // clusterCodes are those of checks of clusters.

@@ -507,6 +507,14 @@ type Finding struct {
 	Related []ObjectRef `json:"related"`
 }
 
+// A code of findings, problems, conflicts and reasons.
+type FindingCode struct {
+	// The code. Its meaning never changes.
+	Code string `json:"code"`
+	// The documentation of the code.
+	DocURL string `json:"docUrl"`
+}
+
 // The reachability of a gateway from a network, as reported by probes of the data path. The hub's own connections are shown in the status of clusters.
 type GatewayHealth struct {
 	// The network from which it is probed.
@@ -639,6 +647,14 @@ type NetworkCount struct {
 	NetworkID string `json:"networkID"`
 	// The number of items.
 	Count int `json:"count"`
+}
+
+// A network in a list.
+type NetworkEdge struct {
+	// The cursor of this item.
+	Cursor string `json:"cursor"`
+	// The network.
+	Node Network `json:"node"`
 }
 
 // A field or value of an object that has no effect.

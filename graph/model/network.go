@@ -16,6 +16,9 @@ func (Network) IsNode() {}
 // ID makes the opaque ID.
 func (n Network) ID() string { return ID(KindNetwork, n.NetworkID()) }
 
+// Key is the key of the network in lists.
+func (n Network) Key() string { return n.NetworkID() }
+
 // NetworkID is what it is called.
 func (n Network) NetworkID() string { return string(n.Of.ID) }
 

@@ -3,7 +3,12 @@ package transport_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
+
+	"isthmus.dev/isthmus/graph/transport"
 )
 
 // TestRefusalsNameTheirPlace: the path of the field, the argument, and where that is
@@ -46,5 +51,29 @@ func TestRefusalsNameTheirPlace(t *testing.T) {
 				t.Errorf("got %s, want %q at %s %q %s", got.body, row.message, row.path, row.argument, row.at)
 			}
 		})
+	}
+}
+
+// TestHiddenSchemaIsNotTold: without introspection, errors do not suggest names either.
+// Operations, also those that ask for __typename, are answered.
+func TestHiddenSchemaIsNotTold(t *testing.T) {
+	handler := transport.New(newFakeSchema(t), transport.Options{Log: slog.New(slog.DiscardHandler), HideSchema: true})
+	for query, want := range map[string]struct {
+		status int
+		code   string
+	}{
+		"{hello}":                       {http.StatusOK, ""},
+		"{hello __typename}":            {http.StatusOK, ""},
+		"{__schema{types{name}}}":       {http.StatusForbidden, "FORBIDDEN"},
+		`{t:__type(name:"Item"){name}}`: {http.StatusForbidden, "FORBIDDEN"},
+		"{...f} fragment f on Query{__schema{queryType{name}}}": {http.StatusForbidden, "FORBIDDEN"},
+		"{helo}":                           {http.StatusUnprocessableEntity, "GRAPHQL_VALIDATION_FAILED"},
+		"{...f} fragment f on Quer{hello}": {http.StatusUnprocessableEntity, "GRAPHQL_VALIDATION_FAILED"},
+		"{items(frist: 1) { totalCount }}": {http.StatusUnprocessableEntity, "GRAPHQL_VALIDATION_FAILED"},
+	} {
+		got := send(t, handler, post(query))
+		if got.status != want.status || got.code() != want.code || strings.Contains(got.body, "Did you mean") {
+			t.Errorf("%s gets %d %s", query, got.status, got.body)
+		}
 	}
 }

@@ -15,8 +15,9 @@ import (
 // gate refuses documents that are too large in any measure before they are
 // validated, since validation itself takes more than linear time.
 type gate struct {
-	limits Limits
-	known  *documents
+	limits     Limits
+	known      *documents
+	hideSchema bool
 }
 
 func (gate) ExtensionName() string                   { return "IsthmusGate" }
@@ -33,7 +34,7 @@ func (g gate) MutateOperationParameters(ctx context.Context, params *graphql.Raw
 	if graphql.HasOperationContext(ctx) {
 		graphql.GetOperationContext(ctx).Stats.SetExtension(documentKey, document)
 	}
-	return g.limits.check(document)
+	return g.check(document)
 }
 
 func parseError(err error) *gqlerror.Error {
@@ -53,8 +54,8 @@ func coded(code Code, text string) *gqlerror.Error {
 }
 
 // check measures document, which need not be valid, in time linear in its size.
-func (l Limits) check(document *ast.QueryDocument) *gqlerror.Error {
-	literal := &tally{}
+func (g gate) check(document *ast.QueryDocument) *gqlerror.Error {
+	l, literal := g.limits, &tally{}
 	literal.document(document)
 	shapes := shapes{fragments: document.Fragments, known: make(map[string]shape)}
 	whole := shapes.whole(document)
@@ -63,6 +64,8 @@ func (l Limits) check(document *ast.QueryDocument) *gqlerror.Error {
 		return coded(ValidationFailed, literal.fault)
 	case shapes.cycle != "":
 		return coded(ValidationFailed, fmt.Sprintf("fragment %q contains itself", shapes.cycle))
+	case g.hideSchema && whole.introspection > 0:
+		return coded(Forbidden, "this hub does not answer introspection: graphql.introspection is false; take the schema from schema.graphql of the hub's version")
 	}
 	for _, measure := range []struct {
 		what      string

@@ -31,6 +31,8 @@ type Options struct {
 	// 294 where the client takes application/graphql-response+json, instead of 200.
 	PartialSuccess bool
 	Observer       Observer // nil: nobody counts.
+	// HideSchema refuses introspection. Errors then suggest no names of the schema either.
+	HideSchema bool
 	// Origins are those of pages elsewhere that may send operations, such as
 	// https://dashboard.example.com.
 	Origins []string
@@ -76,12 +78,15 @@ func New(schema graphql.ExecutableSchema, options Options) *Handler {
 	known := newDocuments(options.Limits)
 	exec := executor.New(schema)
 	exec.SetParserTokenLimit(options.Limits.Tokens)
-	exec.SetDisableSuggestion(false) // introspection, which says all names, is allowed
 	exec.SetQueryCache(known)
 	exec.SetErrorPresenter(presenter(options.Log))
 	exec.SetRecoverFunc(recovered)
-	exec.Use(extension.Introspection{})
-	exec.Use(gate{limits: options.Limits, known: known})
+	if options.HideSchema {
+		hideSchema(exec)
+	} else {
+		exec.Use(extension.Introspection{})
+	}
+	exec.Use(gate{limits: options.Limits, known: known, hideSchema: options.HideSchema})
 	exec.Use(&costGate{limits: options.Limits})
 	return &Handler{
 		exec: exec, options: options, callers: newCallers(options.Streams),
