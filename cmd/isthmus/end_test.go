@@ -14,7 +14,7 @@ func TestR10HubEndsWithABrokenStore(t *testing.T) {
 	never := make(chan struct{})
 	defer close(never)
 	stuck := func(context.Context) error { <-never; return nil }
-	h := &hub{
+	h := &assembly{
 		core: map[string]func(context.Context) error{
 			"store":  func(context.Context) error { return errors.New("no space left on device") },
 			"config": stuck,

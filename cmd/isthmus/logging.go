@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/internal/version"
 )
 
@@ -58,10 +57,10 @@ func logLevelName(level slog.Level) string {
 
 func (c logConfig) check() error {
 	if c.Format != textFormat && c.Format != jsonFormat {
-		return cmdutil.Usagef("--log-format or log.format: %q is not a format; use %s or %s", c.Format, textFormat, jsonFormat)
+		return usagef("--log-format or log.format: %q is not a format; use %s or %s", c.Format, textFormat, jsonFormat)
 	}
 	if _, known := logLevelOf(c.Level); !known {
-		return cmdutil.Usagef("--log-level or log.level: %q is not a level; use one of %s", c.Level, logLevelNames())
+		return usagef("--log-level or log.level: %q is not a level; use one of %s", c.Level, logLevelNames())
 	}
 	return nil
 }
@@ -71,6 +70,9 @@ type logging struct {
 	level  *slog.LevelVar
 	logger *slog.Logger
 }
+
+// newLogger is the log of a program that has no settings yet.
+func newLogger(to io.Writer) *slog.Logger { return openLog(to, logConfig{}).logger }
 
 // openLog makes the log that the settings ask for; they were checked.
 func openLog(to io.Writer, c logConfig) logging {

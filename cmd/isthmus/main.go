@@ -15,9 +15,14 @@ import (
 )
 
 func main() {
-	adoptLogs(openLog(os.Stderr, logConfig{}).logger)
+	os.Exit(runProgram(func(s *settings) { s.AdoptLog = adoptLogs }))
+}
+
+// runProgram executes the command line of this process.
+func runProgram(with func(*settings)) int {
+	adoptLogs(newLogger(os.Stderr))
 	io := cmdutil.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-	os.Exit(cli.Run(untilSignal(), os.Args[1:], io, serveCommand(io, adoptLogs)))
+	return cli.Run(untilSignal(), os.Args[1:], io, serveCommand(io, with))
 }
 
 // adoptLogs has libraries that log on their own do it by the logger: client-go
@@ -44,5 +49,5 @@ func untilSignal() context.Context {
 
 // run executes one command line, without effect on the process, and returns its exit code.
 func run(ctx context.Context, args []string, io cmdutil.Streams) int {
-	return cli.Run(ctx, args, io, serveCommand(io, func(*slog.Logger) {}))
+	return cli.Run(ctx, args, io, serveCommand(io, func(*settings) {}))
 }

@@ -33,10 +33,12 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		if os.Getenv(endlessDrain) != "" {
-			drain = time.Hour
-		}
-		main()
+		os.Exit(runProgram(func(s *settings) {
+			s.AdoptLog = adoptLogs
+			if os.Getenv(endlessDrain) != "" {
+				s.Drain = time.Hour
+			}
+		}))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -257,7 +259,7 @@ func TestLibrariesLogAsTheHubDoes(t *testing.T) {
 		log.SetFlags(flags)
 		klog.ClearLogger()
 	})
-	adoptLogs(openLog(&written, logConfig{}).logger)
+	adoptLogs(newLogger(&written))
 	log.Print("of net/http")
 	klog.Errorf("of client-go")
 	klog.V(4).Info("noise")

@@ -3,17 +3,13 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"runtime"
-	"sync"
 	"time"
 
-	"github.com/KimMachineGun/automemlimit/memlimit"
 	"google.golang.org/grpc"
 
 	"isthmus.dev/isthmus/federation"
@@ -23,7 +19,6 @@ import (
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 	"isthmus.dev/isthmus/internal/attach"
-	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
 	gatewaynames "isthmus.dev/isthmus/internal/resolve"
@@ -34,71 +29,6 @@ import (
 	"isthmus.dev/isthmus/registries"
 	"isthmus.dev/isthmus/xds"
 )
-
-// drain is how long requests and streams may go on after the end was asked for. Only tests change it.
-var drain = 5 * time.Second
-
-// serve opens what the hub needs, joins the rooms and runs until the context
-// ends. A context that ends during the start is no error.
-func serve(ctx context.Context, s settings, io cmdutil.Streams, adopt func(*slog.Logger)) (err error) {
-	log := openLog(io.Err, s.log)
-	logger := log.logger
-	adopt(logger)
-	limitMemory(memlimit.FromCgroup, logger)
-	dir, err := openDataDir(s.dataDir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dir.close()) }()
-	doors, err := openListeners(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer doors.close()
-	var certificates *server.Certificates
-	if !s.dev {
-		if certificates, err = server.OpenCertificates(s.tls, server.CertificateOptions{Logger: logger}); err != nil {
-			return err
-		}
-	}
-	store, err := openStore(ctx, s, dir, logger)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	keys, err := openKeys(ctx, s, dir, store)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	h, err := join(ctx, s, parts{dir: dir, doors: doors, certificates: certificates, store: store, keys: keys, logger: logger, log: log})
-	if err != nil {
-		return err
-	}
-	logStart(logger, s, doors)
-	defer logger.Info("the hub stopped")
-	if s.dev && s.log.Format == textFormat {
-		if err := greet(io.Err, s.facts()); err != nil {
-			return err
-		}
-	}
-	return h.run(ctx)
-}
-
-func openStore(ctx context.Context, s settings, dir *dataDir, logger *slog.Logger) (*etcd.Store, error) {
-	secure, err := clientTLS(s.etcd.TLS)
-	if err != nil {
-		return nil, fmt.Errorf("etcd.tls: %w", err)
-	}
-	return etcd.Open(ctx, etcd.Options{
-		DataDir: dir.etcd(), Endpoints: s.etcd.Endpoints, TLS: secure, Logger: logger, Quota: s.etcd.QuotaBytes, New: s.newStore,
-	})
-}
 
 // parts are what was opened and may have failed.
 type parts struct {
@@ -120,17 +50,10 @@ func (p parts) tls() *tls.Config {
 	return p.certificates.TLS()
 }
 
-// hub is everything, joined; what is in core goes on until the edge has drained.
-type hub struct {
-	core, edge map[string]func(context.Context) error
-	ready      *readiness
-	endWithin  time.Duration // from when the end was asked for
-}
-
 // join is the only place that knows every room.
 //
 //nolint:funlen // one list, in the order in which rooms need each other
-func join(ctx context.Context, s settings, p parts) (*hub, error) {
+func join(ctx context.Context, s settings, p parts) (*assembly, error) {
 	counts := metrics.New()
 	counts.Build(version.Version, version.Revision(), runtime.Version())
 	callers := source.NewLog(p.logger)
@@ -200,7 +123,7 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		return nil, err
 	}
 
-	h := &hub{ready: ready, endWithin: 3 * drain, core: map[string]func(context.Context) error{
+	h := &assembly{ready: ready, endWithin: 3 * s.Drain, core: map[string]func(context.Context) error{
 		"store":         p.store.Run,
 		"registries":    attachment.supervisor.Run,
 		"configuration": configuration.run,
@@ -213,12 +136,12 @@ func join(ctx context.Context, s settings, p parts) (*hub, error) {
 		"readiness":     all.run,
 		"memory":        releaseMemory,
 		"gatewaynames":  gatewaynames.New(gatewaynames.Options{Snapshots: aggregate, To: aggregate.Open(federation.ShardKey{Provider: "Resolver"}), Logger: p.logger}).Run,
-		"health":        func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, health) },
+		"health":        func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, s.Drain, health) },
 	}, edge: map[string]func(context.Context) error{
 		"xds":     discovery.Run,
 		"streams": api.Run,
-		"grpc":    func(ctx context.Context) error { return server.RunGRPC(ctx, grpcServer, p.doors.xds, drain) },
-		"graphql": func(ctx context.Context) error { return serveHTTP(ctx, p, graphqlDoor, web) },
+		"grpc":    func(ctx context.Context) error { return server.RunGRPC(ctx, grpcServer, p.doors.xds, s.Drain) },
+		"graphql": func(ctx context.Context) error { return serveHTTP(ctx, p, graphqlDoor, s.Drain, web) },
 	}}
 	if p.certificates != nil {
 		h.core["certificates"] = p.certificates.Run
@@ -354,7 +277,7 @@ const (
 )
 
 // serveHTTP serves behind one of the doors; health is plain HTTP.
-func serveHTTP(ctx context.Context, p parts, d door, handler http.Handler) error {
+func serveHTTP(ctx context.Context, p parts, d door, drain time.Duration, handler http.Handler) error {
 	if d == healthDoor {
 		return server.NewHTTP(handler, server.HTTPOptions{Drain: time.Second, Logger: p.logger}).Run(ctx, p.doors.health)
 	}
@@ -368,56 +291,4 @@ func (s *settings) hosts() ([]string, error) {
 		return nil, nil
 	}
 	return certificateNames(s.tls.Cert)
-}
-
-// run runs everything until the context ends or a part fails; then the edge
-// drains, and what it needs ends after it.
-func (h *hub) run(ctx context.Context) error {
-	ctx, stopEdge := context.WithCancel(ctx)
-	defer stopEdge()
-	coreCtx, stopCore := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopCore()
-	var core, edge sync.WaitGroup
-	failed := make(chan error, len(h.core)+len(h.edge)) // as they come: some parts may never end
-	start := func(group *sync.WaitGroup, ctx context.Context, parts map[string]func(context.Context) error) {
-		for name, run := range parts {
-			group.Go(func() {
-				if err := run(ctx); err != nil {
-					failed <- fmt.Errorf("%s: %w", name, err)
-					stopEdge()
-				}
-			})
-		}
-	}
-	start(&core, coreCtx, h.core)
-	start(&edge, ctx, h.edge)
-	<-ctx.Done()
-	h.ready.drain()
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		edge.Wait()
-		stopCore()
-		core.Wait()
-	}()
-	err := h.awaitEnd(over)
-	select {
-	case first := <-failed:
-		return errors.Join(first, err)
-	default:
-		return err
-	}
-}
-
-// awaitEnd waits for all parts, but not for ever: what asks an embedded etcd that has failed, because the disk is full, never
-// gets an answer, whatever its context. A hub that serves nobody must end, so that it is started again.
-func (h *hub) awaitEnd(over <-chan struct{}) error {
-	timer := time.NewTimer(h.endWithin)
-	defer timer.Stop()
-	select {
-	case <-over:
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("not all of the hub ended within %s", h.endWithin)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/internal/identity"
 	"isthmus.dev/isthmus/xds"
 	"isthmus.dev/isthmus/xds/envoy/transport"
@@ -44,7 +43,7 @@ func joinSecrets(s settings, who *identities, snapshots *federation.Aggregate, l
 	}
 	var err error
 	if p.folder, err = identity.OpenFolder(s.secretDir, p.kept, identity.FolderOptions{Logger: logger}); err != nil {
-		return p, cmdutil.Usagef("--secret-dir: %v", err)
+		return p, usagef("--secret-dir: %v", err)
 	}
 	return p, nil
 }

@@ -1,15 +1,15 @@
 package main
 
 import (
-	"log/slog"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
-// serveCommand has libraries use the log of the hub by adopt.
-func serveCommand(io cmdutil.Streams, adopt func(*slog.Logger)) *cobra.Command {
+// serveCommand runs a hub; with may change its settings.
+func serveCommand(io cmdutil.Streams, with func(*settings)) *cobra.Command {
 	var given flags
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run the hub", Args: cmdutil.NoArguments,
@@ -22,9 +22,15 @@ Flags take precedence over the config file.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := resolve(given)
 			if err != nil {
-				return err
+				return asUsage(err)
 			}
-			return serve(cmd.Context(), s, io, adopt)
+			s.Output = io.Err
+			with(&s)
+			h, err := newHub(s)
+			if err != nil {
+				return asUsage(err)
+			}
+			return asUsage(h.Run(cmd.Context()))
 		},
 	}
 	f := cmd.Flags()
@@ -51,4 +57,13 @@ Flags take precedence over the config file.`,
 	}
 	cmdutil.OnceOnly(f)
 	return cmd
+}
+
+// asUsage has the command line tell a mistake in flags as it tells its own.
+func asUsage(err error) error {
+	var usage usageError
+	if errors.As(err, &usage) {
+		return cmdutil.Usagef("%w", err)
+	}
+	return err
 }

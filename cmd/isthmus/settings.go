@@ -4,14 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/server"
 )
@@ -24,6 +26,11 @@ const (
 	// defaultRemoteNamespace is where Istio has such Secrets.
 	defaultRemoteNamespace = "istio-system"
 )
+
+// usageError is a mistake in flags or settings.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // flags are those of serve, as given.
 type flags struct {
@@ -38,8 +45,15 @@ type flags struct {
 	log                              logConfig
 }
 
-// settings are what serve runs with: flags, then the config file, then defaults.
+// settings are what a hub runs with: flags, then the config file, then defaults.
 type settings struct {
+	// Output takes the log, and with dev what a newcomer may do.
+	Output io.Writer
+	// AdoptLog has libraries use the hub's log; nil: they do not.
+	AdoptLog func(*slog.Logger)
+	// Drain is how long requests and streams may go on after the end was asked for.
+	Drain time.Duration
+
 	dev           bool
 	configFile    string
 	dataDir       string
@@ -79,7 +93,7 @@ func resolve(f flags) (settings, error) {
 		}
 	}
 	s := settings{
-		dev: f.dev, configFile: f.config, kubeconfigDir: f.kubeconfigDir,
+		Output: io.Discard, Drain: 5 * time.Second, dev: f.dev, configFile: f.config, kubeconfigDir: f.kubeconfigDir,
 		configDir:   cmp.Or(f.configDir, c.ConfigDir),
 		secretDir:   cmp.Or(f.secretDir, c.SecretDir),
 		sealKey:     cmp.Or(f.sealKey, os.Getenv("ISTHMUS_SEAL_KEY"), c.SealKey),
@@ -138,7 +152,7 @@ func dataDirOf(given string) (string, error) {
 	if !filepath.IsAbs(state) {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", cmdutil.Usagef("--data-dir: this user has no home directory; name a folder")
+			return "", usagef("--data-dir: this user has no home directory; name a folder")
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
@@ -155,11 +169,11 @@ func (s *settings) checkTLS(f flags) error {
 	}
 	switch {
 	case s.dev && f.tlsCert+f.tlsKey+f.tlsClientCA != "":
-		return cmdutil.Usagef("--dev uses plaintext and excludes --tls-cert, --tls-key and --tls-client-ca; remove one or the other")
+		return usagef("--dev uses plaintext and excludes --tls-cert, --tls-key and --tls-client-ca; remove one or the other")
 	case s.dev:
 		s.tls = server.CertificateFiles{}
 	case len(missing) > 0:
-		return cmdutil.Usagef("mutual TLS needs %s; set all three, or use --dev for plaintext on loopback addresses", strings.Join(missing, ", "))
+		return usagef("mutual TLS needs %s; set all three, or use --dev for plaintext on loopback addresses", strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -169,7 +183,7 @@ func (s *settings) checkAddresses() error {
 	var wrong []error
 	for _, l := range s.listeners() {
 		if other, taken := used[l.addr]; taken {
-			wrong = append(wrong, cmdutil.Usagef("%s and %s are both %q; use different addresses", other, l.flag, l.addr))
+			wrong = append(wrong, usagef("%s and %s are both %q; use different addresses", other, l.flag, l.addr))
 		}
 		used[l.addr] = l.flag
 	}
@@ -193,22 +207,22 @@ func (s *settings) checkEtcd() error {
 	for _, endpoint := range s.etcd.Endpoints {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-			return cmdutil.Usagef("--etcd-endpoints: each must be a URL such as https://etcd.example:2379, without a user")
+			return usagef("--etcd-endpoints: each must be a URL such as https://etcd.example:2379, without a user")
 		}
 		ip, err := netip.ParseAddr(u.Hostname())
 		local := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 		if u.Scheme == "http" && !local {
-			return cmdutil.Usagef("--etcd-endpoints: %s is plaintext to another machine; use https", u.Host)
+			return usagef("--etcd-endpoints: %s is plaintext to another machine; use https", u.Host)
 		}
 	}
 	outside := len(s.etcd.Endpoints) > 0
 	switch quota := s.etcd.QuotaBytes; {
 	case outside && quota != 0:
-		return cmdutil.Usagef("--etcd-quota-bytes: is for the embedded etcd; set the quota of an etcd outside with its own --quota-backend-bytes")
+		return usagef("--etcd-quota-bytes: is for the embedded etcd; set the quota of an etcd outside with its own --quota-backend-bytes")
 	case outside && s.newStore:
-		return cmdutil.Usagef("--new-store: is for the embedded etcd; leave it out, or leave out --etcd-endpoints")
+		return usagef("--new-store: is for the embedded etcd; leave it out, or leave out --etcd-endpoints")
 	case quota != 0 && (quota < leastQuota || quota > mostQuota):
-		return cmdutil.Usagef("--etcd-quota-bytes: must be from %d (16 MiB) to %d (64 GiB), not %d", leastQuota, mostQuota, quota)
+		return usagef("--etcd-quota-bytes: must be from %d (16 MiB) to %d (64 GiB), not %d", leastQuota, mostQuota, quota)
 	}
 	if (s.etcd.TLS.Cert == "") != (s.etcd.TLS.Key == "") {
 		return fmt.Errorf("etcd.tls: cert and key belong together; give both or none")
