@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
@@ -17,8 +16,6 @@ func (d *savedStates) forget(owner string, stays func(federation.ShardKey) bool)
 	if d.dir == "" || owner == "" {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	files, err := os.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -26,11 +23,10 @@ func (d *savedStates) forget(owner string, stays func(federation.ShardKey) bool)
 	var wrong error
 	for _, f := range files {
 		shard, ours := shardOfFile(f.Name())
-		path := filepath.Join(d.dir, f.Name())
-		if !ours || !f.Type().IsRegular() || stays(shard) || ownerOf(path) != owner {
+		if !ours || !f.Type().IsRegular() || stays(shard) || d.ownerOf(shard) != owner {
 			continue
 		}
-		if err := os.Remove(path); err != nil {
+		if err := d.remove(shard); err != nil {
 			wrong = errors.Join(wrong, err)
 		}
 	}
@@ -52,15 +48,13 @@ func (d *savedStates) all() (all []Saved, err error) {
 	if d.dir == "" {
 		return nil, nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	files, err := os.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, f := range files {
 		if shard, ours := shardOfFile(f.Name()); ours && f.Type().IsRegular() {
-			all = append(all, Saved{Shard: shard, Owner: ownerOf(filepath.Join(d.dir, f.Name()))})
+			all = append(all, Saved{Shard: shard, Owner: d.ownerOf(shard)})
 		}
 	}
 	return all, nil

@@ -40,6 +40,7 @@ var errPanicked = errors.New("the registry's code panicked; the log has the stac
 func (i *instance) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	i.member.load()
 	i.member.mu.Lock()
 	i.cancel = cancel
 	stopped := i.stopped

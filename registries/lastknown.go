@@ -93,7 +93,15 @@ func workloadOf(key []byte) (federation.WorkloadKey, error) {
 // savedStates are the files of one folder, one per cluster.
 type savedStates struct {
 	dir string // empty: nothing is kept
-	mu  sync.Mutex
+	// files has a lock for each file, so that a slow one keeps nobody else waiting.
+	files sync.Map
+}
+
+// lock has the file of the shard to itself until unlock is called.
+func (d *savedStates) lock(shard federation.ShardKey) (unlock func()) {
+	mu, _ := d.files.LoadOrStore(shard, &sync.Mutex{})
+	mu.(*sync.Mutex).Lock()
+	return mu.(*sync.Mutex).Unlock
 }
 
 // savedSuffix ends the name of every file.
@@ -108,8 +116,7 @@ func (d *savedStates) load(shard federation.ShardKey) (*saved, error) {
 	if d.dir == "" {
 		return nil, nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.lock(shard)()
 	s, err := readSaved(d.path(shard), shard)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -138,8 +145,7 @@ func (d *savedStates) remove(shard federation.ShardKey) error {
 	if d.dir == "" {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.lock(shard)()
 	if err := os.Remove(d.path(shard)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

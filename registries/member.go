@@ -16,6 +16,7 @@ type member struct {
 	operator *federation.Writer // what operators say of this cluster
 	settled  atomic.Bool        // the start need not wait for it
 	gone     atomic.Bool        // detached: it is not saved any more
+	load     func()             // reads the last known good state, the first time it is called; not with mu held
 
 	mu        sync.Mutex
 	current   *instance // nil: none was usable yet
@@ -37,19 +38,27 @@ type member struct {
 }
 
 func newMember(s *Supervisor, shard federation.ShardKey) *member {
-	return &member{Supervisor: s, shard: shard, reported: federation.RegistryStatus{Phase: federation.Pending}}
+	m := &member{Supervisor: s, shard: shard, reported: federation.RegistryStatus{Phase: federation.Pending}}
+	m.load = sync.OnceFunc(m.restore)
+	return m
 }
 
-// open shows the cluster and loads its last known good state. The caller holds
-// mu.
+// open shows the cluster.
 func (m *member) open(spec federation.ClusterSpec) {
 	m.operator = m.options.Aggregate.Open(federation.ShardKey{Cluster: m.shard.Cluster, Provider: federation.Operator})
 	m.setSpec(spec)
+}
+
+// restore reads the last known good state: every registry, and whoever serves the
+// state, waits for that.
+func (m *member) restore() {
 	state, err := m.saved.load(m.shard)
 	if err != nil {
 		m.options.Logger.Warn("the last known good state is not used", "cluster", m.shard.Cluster, "err", err)
 		return
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.restored = state
 }
 
@@ -116,6 +125,7 @@ func (m *member) newInstance(c Cluster) *instance {
 }
 
 func (m *member) refuse(message string) {
+	m.load()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.detached {
@@ -154,6 +164,7 @@ func (m *member) awaitGrace(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
+	m.load()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.detached {
@@ -186,6 +197,15 @@ func (m *member) update(e federation.Edit) {
 }
 
 func (m *member) detach() {
+	m.end()
+	m.options.Logger.Info("cluster detached", "cluster", m.shard.Cluster, "provider", m.shard.Provider)
+	if err := m.saved.remove(m.shard); err != nil {
+		m.options.Logger.Warn("the saved state of a detached cluster stays on disk", "cluster", m.shard.Cluster, "err", err)
+	}
+}
+
+// end removes what the cluster said. Nothing that it says later counts.
+func (m *member) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.detached = true
@@ -199,10 +219,6 @@ func (m *member) detach() {
 		Gone: []federation.ClusterID{m.shard.Cluster},
 	}})
 	m.operator.Close()
-	m.options.Logger.Info("cluster detached", "cluster", m.shard.Cluster, "provider", m.shard.Provider)
-	if err := m.saved.remove(m.shard); err != nil {
-		m.options.Logger.Warn("the saved state of a detached cluster stays on disk", "cluster", m.shard.Cluster, "err", err)
-	}
 }
 
 // confirm believes what is held, and tells whether anything was.

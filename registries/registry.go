@@ -43,7 +43,9 @@ type Cluster struct {
 	Fingerprint string
 	// Believe: whoever attaches it says who it is, and not what was known of the ID.
 	Believe bool
-	rank    int // of the source that names it
+	// Rank is that of the source that names it: of several IDs that lead to one cluster
+	// the one of the lowest rank is served.
+	Rank int
 	// Open makes a new, not yet running registry; it does not block. The identity
 	// is that of the cluster as it was known before, zero if it never was: a
 	// registry that finds another cluster applies nothing and says so. An error

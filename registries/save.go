@@ -93,8 +93,7 @@ func (m *member) writeState(what *unsaved, owner string) error {
 		return err
 	}
 	c := savedChange{whole: what.whole, header: m.savedHeader(snapshot, owner), records: records}
-	m.saved.mu.Lock()
-	defer m.saved.mu.Unlock()
+	defer m.saved.lock(m.shard)()
 	if m.gone.Load() {
 		return nil
 	}

@@ -238,9 +238,10 @@ func (d *digest) put(b *bbolt.Bucket, r savedRecord) error {
 	return b.Put(r.key, r.value)
 }
 
-// ownerOf reads the owner of a file; "" where there is none to be read.
-func ownerOf(path string) (owner string) {
-	_ = inSaved(path, true, func(tx *bbolt.Tx) error {
+// ownerOf reads the owner of a shard's file; "" where there is none to be read.
+func (d *savedStates) ownerOf(shard federation.ShardKey) (owner string) {
+	defer d.lock(shard)()
+	_ = inSaved(d.path(shard), true, func(tx *bbolt.Tx) error {
 		h, err := readHeader(tx)
 		owner = h.Owner
 		return err

@@ -10,8 +10,9 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Supervisor keeps a registry running for each attached cluster. All methods
-// are safe for concurrent use; clusters come and go before and during Run.
+// Supervisor keeps a registry running for each attached cluster; clusters come and
+// go before and during Run. One goroutine attaches, refuses, detaches, forgets and
+// shows problems. All other methods are safe for concurrent use.
 type Supervisor struct {
 	options Options
 	saved   *savedStates
@@ -20,7 +21,6 @@ type Supervisor struct {
 	dirty   chan struct{} // something to save
 	ready   chan struct{}
 
-	changing sync.Mutex // held by who attaches, refuses or detaches, and taken before any member's mu
 	mu       sync.Mutex
 	members  map[federation.ClusterID]*member
 	pending  []func(context.Context) // what Run starts in goroutines of their own
@@ -123,10 +123,8 @@ func (s *Supervisor) checkReady() {
 // another Fingerprint runs a new registry beside the old one and swaps the two
 // once the new one has read everything; another provider detaches first.
 func (s *Supervisor) Attach(c Cluster) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
 	if m := s.member(c.ID); m != nil && m.shard.Provider != c.Spec.Provider {
-		s.remove(c.ID)
+		s.Detach(c.ID)
 	}
 	s.memberFor(c.ID, c.Spec).attach(c)
 }
@@ -134,16 +132,12 @@ func (s *Supervisor) Attach(c Cluster) {
 // Refuse shows a cluster that cannot be attached, or whose new configuration
 // cannot be used; what runs already goes on. The message holds no secret.
 func (s *Supervisor) Refuse(id federation.ClusterID, spec federation.ClusterSpec, message string) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
 	s.memberFor(id, spec).refuse(message)
 }
 
 // Problem shows a problem at an attached cluster under a name of the caller's;
 // nil takes it away.
 func (s *Supervisor) Problem(id federation.ClusterID, name string, p *federation.Problem) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
 	m := s.member(id)
 	if m == nil {
 		return
@@ -158,13 +152,6 @@ func (s *Supervisor) Problem(id federation.ClusterID, name string, p *federation
 // Detach removes the cluster with everything that it said, its saved state
 // included, and stops its registry. It does not wait for the registry's end.
 func (s *Supervisor) Detach(id federation.ClusterID) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	s.remove(id)
-}
-
-// remove is Detach; the caller holds changing.
-func (s *Supervisor) remove(id federation.ClusterID) {
 	s.mu.Lock()
 	m := s.members[id]
 	delete(s.members, id)
@@ -190,8 +177,6 @@ func (s *Supervisor) Leaving(id federation.ClusterID, leaving bool) {
 // Forget removes the saved states of clusters of the owner that are not attached:
 // of those that were detached while nobody ran, or when the process ended.
 func (s *Supervisor) Forget(owner string) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
 	stays := func(shard federation.ShardKey) bool {
 		m := s.member(shard.Cluster)
 		return m != nil && m.shard == shard
@@ -230,18 +215,16 @@ func (s *Supervisor) member(id federation.ClusterID) *member {
 	return s.members[id]
 }
 
-// memberFor finds or makes the member; the caller holds changing.
+// memberFor finds or makes the member.
 func (s *Supervisor) memberFor(id federation.ClusterID, spec federation.ClusterSpec) *member {
 	if m := s.member(id); m != nil {
 		return m
 	}
 	m := newMember(s, federation.ShardKey{Cluster: id, Provider: spec.Provider})
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.open(spec)
 	s.mu.Lock()
 	s.members[id] = m
 	s.mu.Unlock()
-	m.open(spec)
 	s.start(m.awaitGrace)
 	return m
 }

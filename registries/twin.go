@@ -97,7 +97,7 @@ func (r *attempt) isTwin(e federation.Edit) (is bool, behind []*member) {
 	if m.shard.Provider != federation.Kubernetes || !e.Services.Full || e.Identity == nil || e.Identity.UID == "" {
 		return false, nil
 	}
-	first, behind := m.twins.join(m, e.Identity.UID, r.instance.cluster.rank)
+	first, behind := m.twins.join(m, e.Identity.UID, r.instance.cluster.Rank)
 	if first == m {
 		m.showTwin("")
 		return false, behind

@@ -14,9 +14,9 @@ import (
 	"isthmus.dev/isthmus/registries"
 )
 
-func kubernetes(id string, n byte) registries.Cluster {
+func kubernetes(id string, n byte, rank int) registries.Cluster {
 	c := cluster(id, id, says(full(n, 5)))
-	c.Spec.Provider = federation.Kubernetes
+	c.Spec.Provider, c.Rank = federation.Kubernetes, rank
 	return c
 }
 
@@ -36,13 +36,12 @@ func TestBK16OneClusterUnderSeveralIDs(t *testing.T) {
 			dir := t.TempDir()
 			h := start(t, dir)
 			defer h.stop()
-			claims := registries.NewClaims(h.Supervisor)
-			operator, secret := claims.Source(0, "the folder", "folder"), claims.Yielding(3, "a Secret", "Secrets of a")
+			operator, secret := 0, 3
 			attach := []func(){
-				func() { operator.Attach(kubernetes("m", 1)) },
-				func() { operator.Attach(kubernetes("n", 1)) },
-				func() { secret.Attach(kubernetes("a", 1)) },
-				func() { secret.Attach(kubernetes("b", 2)) },
+				func() { h.Attach(kubernetes("m", 1, operator)) },
+				func() { h.Attach(kubernetes("n", 1, operator)) },
+				func() { h.Attach(kubernetes("a", 1, secret)) },
+				func() { h.Attach(kubernetes("b", 2, secret)) },
 			}
 			for _, i := range rand.New(rand.NewPCG(seed, 0)).Perm(len(attach)) {
 				attach[i]()
@@ -65,7 +64,7 @@ func TestBK16OneClusterUnderSeveralIDs(t *testing.T) {
 			if data, err := os.ReadFile(filepath.Join(dir, "n.Kubernetes.db")); err != nil || bytes.Contains(data, []byte("s0.shop")) {
 				t.Error("what is not served is on disk")
 			}
-			operator.Detach("m")
+			h.Detach("m")
 			after(time.Minute)
 			h.wantPhase(t, "n", federation.Ready)
 			h.wantServed(t, "n", 10)
@@ -75,33 +74,4 @@ func TestBK16OneClusterUnderSeveralIDs(t *testing.T) {
 			h.wantPhase(t, "a", federation.Failed)
 		})
 	}
-}
-
-// TestSecretsYieldToOperators: an operator who takes an ID from a Secret is
-// believed, whatever cluster is behind it; the other way round nothing changes.
-func TestSecretsYieldToOperators(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := start(t, "")
-		defer h.stop()
-		claims := registries.NewClaims(h.Supervisor)
-		operator, secret := claims.Source(0, "objects", "object"), claims.Yielding(3, "a Secret", "Secrets of c0")
-		numbers, services := [2]byte{1, 2}, 5
-		named := func(i int) registries.Cluster {
-			return registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Fingerprint: string(rune('a' + i)), Open: identified(&numbers[i], &services)}
-		}
-		secret.Attach(named(0))
-		synctest.Wait()
-		h.wantIdentity(t, "c1", "uid-1")
-		operator.Attach(named(1))
-		synctest.Wait()
-		h.wantIdentity(t, "c1", "uid-2")
-		if name, yields, ok := claims.Holder("c1"); !ok || yields || name != "objects" {
-			t.Errorf("%q (%v, %v) has the ID", name, yields, ok)
-		}
-		secret.Detach("c1")
-		secret.Attach(named(0))
-		after(time.Minute)
-		h.wantIdentity(t, "c1", "uid-2")
-		h.wantPhase(t, "c1", federation.Ready)
-	})
 }

@@ -18,6 +18,7 @@ import (
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/reconcile"
 )
 
 // surroundings are what every kind of registry may use of the hub.
@@ -107,30 +108,40 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// attachConfigured attaches the clusters of the config file. The second and any
-// further one of an ID is skipped with a warning and shown at the first.
-func attachConfigured(to clusterSources, with surroundings, clusters []clusterConfig) error {
-	first := map[federation.ClusterID]int{}
-	for i, c := range clusters {
-		if at, taken := first[c.ID]; taken {
-			field := fmt.Sprintf("clusters[%d].id", i)
-			with.logger.Warn("a cluster is skipped: its ID is taken", "cluster", c.ID, "field", field, "holder", fmt.Sprintf("clusters[%d]", at))
-			to.supervisor.Problem(c.ID, field, duplicateID(c.ID, field, fmt.Sprintf("clusters[%d]", at)))
-			continue
+// configuredClaims are the clusters of the config file, and the kubeconfigs that they
+// name.
+func configuredClaims(with surroundings, clusters []clusterConfig) (claims []reconcile.Claim, files []*reconcile.Kubeconfig, err error) {
+	taken := map[federation.ClusterID]bool{}
+	for _, c := range clusters {
+		if c.Provider == federation.Kubernetes && !taken[c.ID] {
+			files = append(files, &reconcile.Kubeconfig{ID: c.ID, Path: c.Kubernetes.Kubeconfig, Claim: func(digest string) (reconcile.Claim, error) {
+				cluster, err := c.registry(with, digest)
+				return reconcile.Claim{Cluster: cluster}, err
+			}})
 		}
-		first[c.ID] = i
+		taken[c.ID] = true
 		cluster, err := c.registry(with, "")
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		to.config.Attach(cluster)
+		claims = append(claims, reconcile.Claim{Cluster: cluster})
 	}
-	return nil
+	return claims, reconcile.Kubeconfigs(files), nil
 }
 
-func duplicateID(id federation.ClusterID, field, by string) *federation.Problem {
-	return &federation.Problem{
-		Code: "DUPLICATE_CLUSTER_ID", Object: "cluster " + string(id), Field: field,
-		Message: fmt.Sprintf("the ID %s is taken by %s; this cluster is skipped, give it another ID", id, by),
+// folderCluster is a cluster of the watched folder.
+func (s surroundings) folderCluster(id federation.ClusterID, credentials *kube.Credentials) registries.Cluster {
+	c := s.kubeconfigCluster(id, credentials)
+	c.Open = s.remember(id, c.Open)
+	return c
+}
+
+// kubeconfigCluster is a cluster of which only the kubeconfig is given.
+func (s surroundings) kubeconfigCluster(id federation.ClusterID, credentials *kube.Credentials) registries.Cluster {
+	return registries.Cluster{
+		ID: id, Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Fingerprint: credentials.Fingerprint(),
+		Open: func(known federation.Identity) (registries.Registry, error) {
+			return s.followKubernetes(clusterConfig{ID: id, Provider: federation.Kubernetes}, credentials, known)
+		},
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -10,100 +9,27 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/reconcile"
 )
 
-// objectClusters keeps the registries in step with the Cluster objects of the
-// configuration.
+// objectClusters makes clusters of Cluster objects.
 type objectClusters struct {
-	sources clusterSources
-	with    surroundings
-	vault   *attach.Vault
-	views   *config.Aggregate
-	hub     federation.ClusterID
-	sample  []clusterConfig // attached until there is an object
-	first   func()          // called after the first look
+	with  surroundings
+	vault *attach.Vault
 }
 
-// run follows the configuration until the context ends.
-func (o objectClusters) run(ctx context.Context) error {
-	view, err := o.views.WaitSynced(ctx)
-	if err != nil {
-		return nil // the hub ends
-	}
-	said := map[federation.ClusterID]*config.Object{}
-	o.follow(view, said)
-	if len(said) == 0 {
-		for _, c := range o.sample {
-			cluster, err := c.registry(o.with, "")
-			if err != nil {
-				return err
-			}
-			o.sources.sample.Attach(cluster)
-		}
-	}
-	o.sources.supervisor.Forget("object")
-	o.first()
-	for {
-		select {
-		case <-view.Superseded():
-		case <-ctx.Done():
-			return nil
-		}
-		view = o.views.Latest()
-		if o.follow(view, said) && len(said) > 0 {
-			for _, c := range o.sample {
-				o.sources.sample.Detach(c.ID)
-			}
-		}
-	}
-}
-
-// follow takes up what is new about Cluster objects and tells whether anything
-// was.
-func (o objectClusters) follow(view *config.View, said map[federation.ClusterID]*config.Object) (changed bool) {
-	there := map[federation.ClusterID]bool{}
-	for object := range view.State.ObjectsOf(federation.ClusterKind) {
-		id := federation.ClusterID(object.Key.Name)
-		there[id] = true
-		if said[id] == object {
-			continue
-		}
-		changed = true
-		said[id] = object
-		o.take(view, object)
-	}
-	for id := range said {
-		if !there[id] {
-			changed = true
-			delete(said, id)
-			o.with.logger.Info("detaching a cluster: its object is gone", "cluster", id)
-			o.sources.objects.Detach(id)
-		}
-	}
-	return changed
-}
-
-func (o objectClusters) take(view *config.View, object *config.Object) {
-	id := federation.ClusterID(object.Key.Name)
-	decoded, ok := view.State.Decoded(object.Key)
-	if !ok {
-		return // it is set aside, and shown so; what runs goes on
-	}
-	if id == o.hub {
-		o.with.logger.Warn("a Cluster object is skipped: the hub itself has this ID", "cluster", id)
-		return
-	}
-	c := configOf(id, decoded.Spec.(*federation.ClusterObject))
+// claim is what a Cluster object says.
+func (o objectClusters) claim(object *config.Object, spec *federation.ClusterObject) reconcile.Claim {
+	c := configOf(federation.ClusterID(object.Key.Name), spec)
 	version := attach.VersionOf(object)
 	cluster, err := o.registry(c, version)
 	switch {
 	case err != nil:
-		o.sources.objects.Refuse(id, c.spec(), err.Error())
+		return reconcile.Refuse(c.ID, c.spec(), err.Error())
 	case c.Provider == federation.Kubernetes && version == "":
-		o.sources.objects.Refuse(id, c.spec(), fmt.Sprintf("it has no credentials: isthmus cluster rotate %s --kubeconfig FILE gives it some", id))
-	default:
-		o.sources.objects.Attach(cluster)
+		return reconcile.Refuse(c.ID, c.spec(), fmt.Sprintf("it has no credentials: isthmus cluster rotate %s --kubeconfig FILE gives it some", c.ID))
 	}
+	return reconcile.Claim{Cluster: cluster}
 }
 
 // configOf is what the object says in the words of the config file.

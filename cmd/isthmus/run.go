@@ -27,6 +27,7 @@ import (
 	"isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/internal/version"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/reconcile"
 	"isthmus.dev/isthmus/xds"
 )
 
@@ -78,10 +79,7 @@ func join(ctx context.Context, s settings, p parts) (*assembly, error) {
 	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, who: who, limits: s.limits, logger: p.logger, usages: &usages{metrics: counts.Registries}}
 	with.known = func(id federation.ClusterID) record { return p.store.Shared(sharedKnown + string(id)) }
 	setPolicy(aggregate, with.policy)
-	named := newRemoteClusters(s, with, aggregate)
-	with.remotes, with.holders = named.reader(), s.remoteHolders
-	registering := registryParts{with, aggregate, named}
-	attachment, err := joinRegistries(s, p, registering)
+	attachment, err := joinRegistries(s, p, with, aggregate)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +87,7 @@ func join(ctx context.Context, s settings, p parts) (*assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	attaching := attachment.joinObjects(s, p, registering, configuration)
+	attaching := attachment.joinObjects(s, p, configuration)
 	all := whenBoth{clusters: attachment.supervisor.Ready(), mesh: configuration, ready: make(chan struct{})}
 
 	proxyFleet := fleet.New()
@@ -154,95 +152,74 @@ func setPolicy(aggregate *federation.Aggregate, policy federation.AddressPolicy)
 	aggregate.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Settings: &federation.Settings{Addresses: policy}})
 }
 
-// registryParts are what the registries work with.
-type registryParts struct {
-	with      surroundings
-	aggregate *federation.Aggregate
-	named     *remoteClusters // by Secrets of attached clusters
-}
-
 // attachment is the registries, and what follows the places that name them.
 type attachment struct {
 	supervisor *registries.Supervisor
-	sources    clusterSources
-	starting   *firstLooks
+	reconciler *reconcile.Reconciler
+	with       surroundings
+	aggregate  *federation.Aggregate
 	follow     map[string]func(context.Context) error
 }
 
-func joinRegistries(s settings, p parts, r registryParts) (attachment, error) {
-	starting := newFirstLooks(lookAtObjects, lookAtFolder)
-	supervisor := registries.New(registries.Options{
-		Aggregate: r.aggregate, Dir: p.dir.lastKnownGood(), Attached: r.named.looked, Logger: p.logger, Metrics: r.with.metrics.Registries,
+// joinRegistries attaches the clusters of the config file, and has the others
+// followed.
+func joinRegistries(s settings, p parts, with surroundings, aggregate *federation.Aggregate) (attachment, error) {
+	remote, attached := with, make(chan struct{}) // clusters that Secrets name themselves name none
+	reconciler := reconcile.New(reconcile.Options{
+		Hub: federation.ClusterID(s.clusterID), Snapshots: aggregate, Attached: attached, Holders: s.remoteHolders, Namespace: s.remoteNamespace,
+		Remote: remote.kubeconfigCluster, Rules: with.kubeconfigRules(""), Metrics: with.metrics.Clusters, Logger: p.logger,
 	})
-	a := attachment{supervisor: supervisor, sources: newClusterSources(supervisor), starting: starting, follow: map[string]func(context.Context) error{}}
-	if err := r.named.join(a.sources, starting.done); err != nil {
+	if len(s.remoteHolders) > 0 {
+		with.holders = s.remoteHolders
+		with.remotes = attach.NewRemotes(attach.RemoteOptions{Namespace: s.remoteNamespace, Snapshots: aggregate, To: reconciler, Logger: p.logger})
+	}
+	a := attachment{reconciler: reconciler, with: with, aggregate: aggregate, follow: map[string]func(context.Context) error{"clusters": reconciler.Run}}
+	a.supervisor = registries.New(registries.Options{
+		Aggregate: aggregate, Dir: p.dir.lastKnownGood(), Attached: attached, Logger: p.logger, Metrics: with.metrics.Registries,
+	})
+	claims, files, err := configuredClaims(with, s.clusters)
+	if err != nil {
 		return a, err
 	}
-	a.follow["remotes"] = r.named.run
-	if !s.sample {
-		kubeconfigs := newRotation(a.sources.config, r.with, s.clusters)
-		if err := attachConfigured(a.sources, r.with, s.clusters); err != nil {
-			return a, err
-		}
-		if len(kubeconfigs.files) > 0 {
-			a.follow["rotation"] = kubeconfigs.run
-		}
-		supervisor.Forget("config")
+	first := reconcile.Start{Config: claims, Folder: s.kubeconfigDir != ""}
+	if s.sample {
+		first.Config, first.Sample = nil, claims
 	}
-	if s.kubeconfigDir == "" {
-		r.named.know()
-		starting.looked(lookAtFolder)
-		return a, nil
+	if err := reconciler.Start(a.supervisor, first); err != nil {
+		return a, err
 	}
-	a.follow["kubeconfigs"] = watchFolder(s.kubeconfigDir, folderClusters{
-		to: a.sources.folder, with: r.with, hub: federation.ClusterID(s.clusterID), first: a.folderLooked(r.named),
-		aliases: s.clusterAliases,
-	})
+	if len(files) > 0 {
+		a.follow["kubeconfig files"] = reconciler.FollowKubeconfigs(files)
+	}
+	if first.Folder {
+		a.follow["kubeconfigs"] = reconciler.FollowFolder(reconcile.Folder{
+			Dir: s.kubeconfigDir, Rules: with.kubeconfigRules(""), Aliases: s.clusterAliases, Cluster: with.folderCluster, Forget: with.known.forget,
+		})
+	}
 	return a, nil
-}
-
-// The names of those who look for clusters at the start.
-const (
-	lookAtObjects = "objects"
-	lookAtFolder  = "folder"
-)
-
-// folderLooked takes the looks at the folder of kubeconfigs: what was saved of
-// clusters whose file went while nobody ran is forgotten after the first good one.
-func (a attachment) folderLooked(named *remoteClusters) func(readable bool) {
-	forgotten := false
-	return func(readable bool) {
-		if readable && !forgotten {
-			forgotten = true
-			a.supervisor.Forget("folder")
-			named.know()
-		}
-		a.starting.looked(lookAtFolder)
-	}
 }
 
 // joinObjects has the registries follow Cluster objects, and returns what makes
 // such objects.
-func (a attachment) joinObjects(s settings, p parts, r registryParts, m *mesh) attaching {
+func (a attachment) joinObjects(s settings, p parts, m *mesh) attaching {
 	vault := attach.NewVault(m.stored, p.keys, m.epoch)
-	objects := objectClusters{
-		sources: a.sources, with: r.with, vault: vault, views: m.views, hub: federation.ClusterID(s.clusterID),
-		first: func() { a.starting.looked(lookAtObjects) },
-	}
-	if s.sample {
-		objects.sample = s.clusters
-	}
-	a.follow["objects"] = objects.run
+	a.follow["objects"] = a.reconciler.FollowObjects(reconcile.Objects{Views: m.views, Claim: objectClusters{a.with, vault}.claim})
 	a.follow["sealing"] = sealing{keys: p.keys, vault: vault, logger: p.logger}.run
 	clusters := attach.New(attach.Options{
-		Engine: m.engine, Views: m.views, Snapshots: r.aggregate, Registries: a.supervisor, Holder: a.sources.claims.Holder, AliasHolder: a.sources.claims.AliasHolder, Vault: vault, Forget: r.with.known.forget, Hub: federation.ClusterID(s.clusterID),
+		Engine: m.engine, Views: m.views, Snapshots: a.aggregate, Registries: a.supervisor, Plans: plans{a.reconciler}, Vault: vault, Forget: a.with.known.forget, Hub: federation.ClusterID(s.clusterID),
 		Look: map[federation.Provider]attach.Looker{
-			federation.Kubernetes: attach.LookAtKubernetes(attach.KubernetesOptions{Allow: r.with.allow, AllowLoopback: r.with.policy.AllowLoopback, Trusted: r.with.who.trust}),
-			federation.Consul:     lookAtConsul(r.with),
+			federation.Kubernetes: attach.LookAtKubernetes(attach.KubernetesOptions{Allow: a.with.allow, AllowLoopback: a.with.policy.AllowLoopback, Trusted: a.with.who.trust}),
+			federation.Consul:     lookAtConsul(a.with),
 		},
 	})
-	return attaching{clusters, r.with.metrics.Clusters}
+	return attaching{clusters, a.with.metrics.Clusters}
 }
+
+// plans are those of the reconciler, as attach.Clusters reads them.
+type plans struct{ of *reconcile.Reconciler }
+
+// Latest is part of attach.Options.
+func (p plans) Latest() attach.Plan { return p.of.Latest() }
 
 // webOf is everything behind the GraphQL address.
 func webOf(s settings, api, logging, health http.Handler) (http.Handler, error) {

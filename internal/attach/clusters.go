@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -33,12 +34,8 @@ type Options struct {
 	Views      interface{ Latest() *config.View }
 	Snapshots  interface{ Latest() *federation.Snapshot }
 	Registries Registries
-	// Holder names the source that has an ID: ObjectSource where it is a Cluster
-	// object. One that yields lets a Cluster object have it.
-	Holder func(federation.ClusterID) (source string, yields, found bool)
-	// AliasHolder is the cluster that has the name as its ID or as an alias.
-	AliasHolder func(name string) (federation.ClusterID, bool)
-	Vault       *Vault
+	Plans      interface{ Latest() Plan }
+	Vault      *Vault
 	// Forget has a cluster that is not an object learnt anew; nil: nothing is kept of such.
 	Forget   func(context.Context, federation.ClusterID) error
 	Look     map[federation.Provider]Looker
@@ -47,15 +44,27 @@ type Options struct {
 	Now      func() time.Time
 }
 
+// Plan is which clusters are attached.
+type Plan interface {
+	// Holder names the source that has an ID: ObjectSource where it is a Cluster
+	// object. One that yields lets a Cluster object have it.
+	Holder(federation.ClusterID) (source string, yields, found bool)
+	// AliasHolder is the cluster that has the name as its ID or as an alias.
+	AliasHolder(name string) (federation.ClusterID, bool)
+	// Superseded is closed once there is a newer plan.
+	Superseded() <-chan struct{}
+}
+
 // ObjectSource is the name of the source of clusters that are Cluster objects.
 const ObjectSource = "a Cluster object"
 
-// Clusters attaches and detaches. Its methods are safe for concurrent use; one of
-// them works at a time.
+// Clusters attaches and detaches. Its methods are safe for concurrent use; of those for
+// one cluster, one works at a time.
 type Clusters struct {
 	o     Options
-	turn  chan struct{}
-	given map[federation.ClusterID]string // UIDs that were found when credentials were given; guarded by turn
+	turns turns
+	mu    sync.Mutex
+	given map[federation.ClusterID]string // UIDs that were found when credentials were given
 }
 
 // New makes Clusters.
@@ -66,7 +75,7 @@ func New(o Options) *Clusters {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Clusters{o: o, turn: make(chan struct{}, 1), given: map[federation.ClusterID]string{}}
+	return &Clusters{o: o, turns: turns{taken: map[string]chan struct{}{}}, given: map[federation.ClusterID]string{}}
 }
 
 // Result is what became of a request. With Errors nothing was changed.
@@ -79,12 +88,12 @@ func refuse(code apply.Code, field, format string, args ...any) Result {
 	return Result{Errors: []apply.Error{{Code: code, Field: field, Message: fmt.Sprintf(format, args...)}}}
 }
 
-func (c *Clusters) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case c.turn <- struct{}{}:
-		return func() { <-c.turn }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for other requests: %w", ctx.Err())
+// give notes the UID of a cluster whose credentials were given; empty: it has none.
+func (c *Clusters) give(id federation.ClusterID, uid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.given[id] = uid; uid == "" {
+		delete(c.given, id)
 	}
 }
 
@@ -97,13 +106,17 @@ func (c *Clusters) object(id federation.ClusterID) (*config.Object, bool) {
 // against it, applies its object together with its credentials. It returns when
 // the hub shows the cluster.
 func (c *Clusters) Attach(ctx context.Context, r Request) (Result, error) {
-	leave, err := c.enter(ctx)
+	leave, err := c.turns.take(ctx, append([]string{string(r.ID)}, r.Aliases...)...)
 	if err != nil {
 		return Result{}, err
 	}
 	defer leave()
 	wrong := append(r.check(), c.takenAliases(r)...)
-	report := c.look(ctx, r, false)
+	report, leave, err := c.look(ctx, r, false)
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
 	report.judgeID(c.taken(r.ID))
 	result := Result{Findings: report.shown(r.DryRun), Errors: append(wrong, report.refusals()...)}
 	if len(result.Errors) > 0 || r.DryRun {
@@ -120,7 +133,7 @@ func (c *Clusters) takenAliases(r Request) []apply.Error {
 		if problem := federation.AliasProblem(alias); problem != "" {
 			wrong = append(wrong, apply.Error{Code: InvalidClusterID, Field: field, Message: fmt.Sprintf("%q: %s", alias, problem)})
 		}
-		holder, taken := c.o.AliasHolder(alias)
+		holder, taken := c.o.Plans.Latest().AliasHolder(alias)
 		if alias == string(c.o.Hub) {
 			holder, taken = c.o.Hub, true
 		}
@@ -136,7 +149,7 @@ func (c *Clusters) taken(id federation.ClusterID) string {
 		return fmt.Sprintf("%s is the hub's own ID, under which external services stand: give the cluster another one", id)
 	}
 	_, exists := c.object(id)
-	holder, yields, found := c.o.Holder(id)
+	holder, yields, found := c.o.Plans.Latest().Holder(id)
 	switch {
 	case exists:
 		return fmt.Sprintf("the ID %s is taken by %s: give this cluster another one, or rotate the credentials of that one", id, ObjectSource)
@@ -149,7 +162,7 @@ func (c *Clusters) taken(id federation.ClusterID) string {
 // Rotate gives an attached cluster other credentials: they take over once the
 // cluster was read with them. It returns when the hub has taken them up.
 func (c *Clusters) Rotate(ctx context.Context, r Request) (Result, error) {
-	leave, err := c.enter(ctx)
+	leave, err := c.turns.take(ctx, string(r.ID))
 	if err != nil {
 		return Result{}, err
 	}
@@ -160,7 +173,11 @@ func (c *Clusters) Rotate(ctx context.Context, r Request) (Result, error) {
 			wrong = append(wrong, apply.Error{Code: OtherProvider, Field: "clusterID", Message: fmt.Sprintf("%s is of provider %s: detach it, and attach the other one", r.ID, now)})
 		}
 	}
-	report := c.look(ctx, r, true)
+	report, leave, err := c.look(ctx, r, true)
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
 	result := Result{Findings: report.shown(r.DryRun), Errors: append(wrong, report.refusals()...)}
 	if len(result.Errors) > 0 || r.DryRun {
 		return result, nil
@@ -177,7 +194,7 @@ func (c *Clusters) notOurs(id federation.ClusterID) []apply.Error {
 	if _, exists := c.object(id); exists {
 		return nil
 	}
-	if holder, _, found := c.o.Holder(id); found {
+	if holder, _, found := c.o.Plans.Latest().Holder(id); found {
 		return []apply.Error{{Code: AttachedElsewhere, Field: "clusterID", Message: fmt.Sprintf("%s comes from %s: change it there", id, holder)}}
 	}
 	return []apply.Error{{Code: NotAttached, Field: "clusterID", Message: fmt.Sprintf("no cluster %s is attached", id)}}
@@ -193,36 +210,50 @@ func providerOf(o *config.Object) federation.Provider {
 	return m.Spec.Provider
 }
 
-// look is the pre-flight of a request that can be looked at.
-func (c *Clusters) look(ctx context.Context, r Request, rotating bool) *Report {
-	report := &Report{}
+// look is the pre-flight of a request that can be looked at. Until leave is called, no
+// other request works with the cluster that it found.
+func (c *Clusters) look(asking context.Context, r Request, rotating bool) (report *Report, leave func(), err error) {
+	report, leave = &Report{}, func() {}
 	looker := c.o.Look[r.Provider()]
 	if looker == nil || (r.Kubernetes == nil) == (r.Consul == nil) {
-		return report
+		return report, leave, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+	ctx, cancel := context.WithTimeout(asking, c.o.Patience)
 	defer cancel()
 	*report = looker(ctx, r)
 	if len(report.refusals()) > 0 && report.UID == "" {
-		return report // it did not come so far that it could be compared
+		return report, leave, nil // it did not come so far that it could be compared
 	}
-	known := othersIn(c.o.Snapshots.Latest())
-	for id, uid := range c.given {
-		if _, still := c.object(id); still && known.uids[id] == "" {
-			known.uids[id] = uid
+	if report.UID != "" {
+		if leave, err = c.turns.take(asking, "UID "+report.UID); err != nil {
+			return report, leave, err
 		}
 	}
+	known := c.known()
 	if !rotating {
 		delete(known.uids, r.ID) // whose ID it is, is judged by itself
 	}
 	if rotating {
-		c.rotates(ctx, &r, known)
+		c.rotates(asking, &r, known)
 	}
 	report.judge(r, known, c.o.Now())
 	if !slices.ContainsFunc(report.Findings, func(f apply.Finding) bool { return f.Code == string(TrustDomain) }) {
 		report.Add(TrustDomain, apply.Info, "trust domains are not compared")
 	}
-	return report
+	return report, leave, nil
+}
+
+// known are the clusters that are attached, also those that were not read yet.
+func (c *Clusters) known() others {
+	known := othersIn(c.o.Snapshots.Latest())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, uid := range c.given {
+		if _, still := c.object(id); still && known.uids[id] == "" {
+			known.uids[id] = uid
+		}
+	}
+	return known
 }
 
 // rotates adds what is known of a cluster that is to have other credentials. Who it
@@ -283,7 +314,7 @@ func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result,
 		result.Errors = duplicates(id, applied.Errors)
 		return result, nil
 	}
-	c.given[id] = w.uid
+	c.give(id, w.uid)
 	c.await(ctx, func(s *federation.Snapshot) bool { return c.isThere(s, w.request) })
 	return result, nil
 }
@@ -304,12 +335,13 @@ func (c *Clusters) await(ctx context.Context, holds func(*federation.Snapshot) b
 	limit := time.NewTimer(c.o.Patience)
 	defer limit.Stop()
 	for {
-		s := c.o.Snapshots.Latest()
+		plan, s := c.o.Plans.Latest(), c.o.Snapshots.Latest()
 		if holds(s) {
 			return true
 		}
 		select {
 		case <-s.Superseded():
+		case <-plan.Superseded():
 		case <-limit.C:
 			return false
 		case <-ctx.Done():
@@ -338,7 +370,7 @@ func (c *Clusters) Confirm(ctx context.Context, id federation.ClusterID) (Result
 // unlearn has the registry of the cluster find out anew who it is, and keep that.
 func (c *Clusters) unlearn(ctx context.Context, id federation.ClusterID) error {
 	if _, exists := c.object(id); exists {
-		delete(c.given, id)
+		c.give(id, "")
 		return c.o.Vault.Unlearn(ctx, id)
 	}
 	if c.o.Forget == nil {
@@ -350,7 +382,7 @@ func (c *Clusters) unlearn(ctx context.Context, id federation.ClusterID) error {
 // Detach removes the object of a cluster and with it, in the same transaction, its
 // credentials. It returns when nothing of the cluster is left in the hub.
 func (c *Clusters) Detach(ctx context.Context, id federation.ClusterID, author string) (Result, error) {
-	leave, err := c.enter(ctx)
+	leave, err := c.turns.take(ctx, string(id))
 	if err != nil {
 		return Result{}, err
 	}
@@ -366,7 +398,7 @@ func (c *Clusters) Detach(ctx context.Context, id federation.ClusterID, author s
 		c.o.Registries.Leaving(id, false)
 		return Result{Errors: deleted.Errors}, err
 	}
-	delete(c.given, id)
+	c.give(id, "")
 	if !c.await(ctx, func(s *federation.Snapshot) bool { return !c.shows(s, id) }) {
 		err = errors.New("the cluster is detached, and the hub has not let go of all of it yet")
 	}
@@ -377,7 +409,7 @@ func (c *Clusters) Detach(ctx context.Context, id federation.ClusterID, author s
 // another source had it before.
 func (c *Clusters) isThere(s *federation.Snapshot, r Request) bool {
 	of, shown := s.Cluster(r.ID)
-	holder, _, found := c.o.Holder(r.ID)
+	holder, _, found := c.o.Plans.Latest().Holder(r.ID)
 	return shown && found && holder == ObjectSource && (r.Network == "" || of.Spec.Network == r.Network)
 }
 
@@ -386,6 +418,6 @@ func (c *Clusters) shows(s *federation.Snapshot, id federation.ClusterID) bool {
 	if _, shown := s.Cluster(id); !shown {
 		return false
 	}
-	holder, _, found := c.o.Holder(id)
+	holder, _, found := c.o.Plans.Latest().Holder(id)
 	return !found || holder == ObjectSource
 }

@@ -1,0 +1,219 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/registries"
+)
+
+// Metrics counts what the Secrets of clusters name; metrics.Clusters does.
+type Metrics interface {
+	// Remotes is how many clusters the Secrets of the holder name; less than 0: it names
+	// none any more.
+	Remotes(holder federation.ClusterID, n int)
+	RemotesUnreadable(holder federation.ClusterID)
+}
+
+// Options are what a Reconciler works with.
+type Options struct {
+	Hub       federation.ClusterID
+	Snapshots interface{ Latest() *federation.Snapshot }
+	// Attached is closed once every cluster of the start was attached.
+	Attached chan<- struct{}
+	// Holders are the clusters whose Secrets, in Namespace, may name further ones.
+	Holders   map[federation.ClusterID]bool
+	Namespace string
+	// Remote makes a cluster of a kubeconfig that a Secret has; Rules are those by which
+	// it is read.
+	Remote  func(federation.ClusterID, *kube.Credentials) registries.Cluster
+	Rules   kube.ParseOptions
+	Metrics Metrics
+	Logger  *slog.Logger
+}
+
+// Reconciler keeps the registries in step with what the sources say. Sources post
+// changes from goroutines of their own; nothing else attaches clusters.
+type Reconciler struct {
+	o    Options
+	to   Registries
+	in   Inputs // of the goroutine that runs
+	plan atomic.Pointer[Plan]
+	wake chan struct{}
+
+	keep []string // owners whose saved states were not compared yet with what is attached
+	open bool     // Attached is not closed yet
+
+	mu     sync.Mutex
+	posted []posted
+}
+
+type posted struct {
+	change func(*Inputs)
+	done   chan struct{}
+}
+
+// New makes a Reconciler, which Start and then Run set going. Sources may post to it
+// from the beginning.
+func New(o Options) *Reconciler {
+	r := &Reconciler{o: o, wake: make(chan struct{}, 1), open: true}
+	r.in = Inputs{Hub: o.Hub, Namespace: o.Namespace, Folder: map[federation.ClusterID]Claim{}, Objects: map[federation.ClusterID]Claim{}, Secrets: map[federation.ClusterID]Secrets{}}
+	r.plan.Store(Wanted(r.in))
+	return r
+}
+
+// Start is what is known before anything is followed.
+type Start struct {
+	Config []Claim // in the order of the file
+	Sample []Claim // attached where there is no Cluster object
+	Folder bool    // a folder will be followed
+}
+
+// Start attaches the clusters of the config file, and shows those that Secrets named
+// before the start.
+func (r *Reconciler) Start(to Registries, first Start) error {
+	r.to = to
+	r.in.Config, r.in.Sample = first.Config, first.Sample
+	r.in.FolderLooked, r.in.FolderRead = !first.Folder, !first.Folder
+	r.keep = []string{objectSource().Owner}
+	if first.Folder {
+		r.keep = append(r.keep, folderSource().Owner)
+	}
+	if len(first.Sample) == 0 {
+		r.keep = append(r.keep, configSource().Owner)
+	}
+	for _, d := range r.in.duplicates() {
+		r.o.Logger.Warn("a cluster is skipped: its ID is taken", "cluster", d.id, "field", d.field, "holder", d.holder)
+	}
+	saved, err := to.Saved()
+	if err != nil {
+		return fmt.Errorf("looking for saved states: %w", err)
+	}
+	for _, s := range saved {
+		name, named := strings.CutPrefix(s.Owner, secretOwner)
+		holder := federation.ClusterID(name)
+		if named && s.Shard.Provider == federation.Kubernetes && r.o.Holders[holder] {
+			of := r.in.Secrets[holder]
+			of.Waiting = append(of.Waiting, s.Shard.Cluster)
+			r.in.Secrets[holder] = of
+		}
+	}
+	r.carryOut(nil)
+	return nil
+}
+
+// Run follows what the sources post until the context ends.
+func (r *Reconciler) Run(ctx context.Context) error {
+	for {
+		if all := r.take(); len(all) > 0 {
+			r.carryOut(all)
+		}
+		s := r.o.Snapshots.Latest()
+		if r.open && r.complete(s) {
+			r.open = false
+			close(r.o.Attached)
+		}
+		published := s.Superseded()
+		if !r.open {
+			published = nil // only whether the start is complete depends on it
+		}
+		select {
+		case <-r.wake:
+		case <-published:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Latest is the plan that was carried out last.
+func (r *Reconciler) Latest() *Plan { return r.plan.Load() }
+
+// post has the Reconciler take up a change. What it returns is closed once that was
+// carried out.
+func (r *Reconciler) post(change func(*Inputs)) <-chan struct{} {
+	done := make(chan struct{})
+	r.mu.Lock()
+	r.posted = append(r.posted, posted{change, done})
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+	return done
+}
+
+func (r *Reconciler) take() []posted {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.posted
+	r.posted = nil
+	return all
+}
+
+// carryOut takes up what was posted, and does what follows from it.
+func (r *Reconciler) carryOut(all []posted) {
+	before := r.plan.Load()
+	for _, p := range all {
+		p.change(&r.in)
+	}
+	for _, holder := range r.in.ended() {
+		r.end(holder)
+	}
+	next := Wanted(r.in)
+	next.apply(before, r.to)
+	r.plan.Store(next)
+	close(before.superseded)
+	r.forget()
+	for _, p := range all {
+		close(p.done)
+	}
+}
+
+// end lets go of what the Secrets of a cluster named.
+func (r *Reconciler) end(holder federation.ClusterID) {
+	entries, _ := r.in.entries(r.in.Secrets[holder])
+	for _, e := range entries {
+		r.o.Logger.Info("detaching a cluster: the cluster whose Secret names it is detached", "cluster", e.Claim.ID, "holder", holder)
+	}
+	delete(r.in.Secrets, holder)
+	r.o.Metrics.Remotes(holder, -1)
+}
+
+// forget removes once, for each source that was read, the saved states of clusters
+// that it names no more: they were detached while no hub ran.
+func (r *Reconciler) forget() {
+	read := map[string]bool{configSource().Owner: true, folderSource().Owner: r.in.FolderRead, objectSource().Owner: r.in.ObjectsLooked}
+	r.keep = slices.DeleteFunc(r.keep, func(owner string) bool {
+		if read[owner] {
+			r.to.Forget(owner)
+		}
+		return read[owner]
+	})
+}
+
+// complete tells whether all clusters of the start are attached: the sources of
+// operators were looked at, and so were the Secrets of every cluster that answers.
+func (r *Reconciler) complete(s *federation.Snapshot) bool {
+	if !r.in.started() {
+		return false
+	}
+	operators := r.in.operators()
+	for c := range s.Clusters() {
+		if c.Spec.Provider != federation.Kubernetes || !r.o.Holders[c.ID] || !operators[c.ID] {
+			continue
+		}
+		answers := c.Status.Phase == federation.Pending || c.Status.Phase == federation.Syncing || c.Status.Phase == federation.Ready
+		if answers && !r.in.Secrets[c.ID].Asked {
+			return false
+		}
+	}
+	return true
+}
