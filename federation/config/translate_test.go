@@ -1,22 +1,17 @@
 package config_test
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
+	"sigs.k8s.io/yaml"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"sigs.k8s.io/yaml"
+	"isthmus.dev/isthmus/federation/federationtest"
 )
-
-var update = flag.Bool("update", false, "rewrite what the translations should give")
 
 // editText is an Edit as a person would want to compare it.
 type editText struct {
@@ -61,36 +56,9 @@ func renderEdit(t testing.TB, e federation.Edit, missing []config.Change) []byte
 	return data
 }
 
-// TestTranslations reads testdata/*.txtar: manifests.yaml in, want/edit.yaml out.
+// TestTranslations compares the edits that follow from the configuration of scenarios.
 func TestTranslations(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) < 4 {
-		t.Fatalf("found %v, %v", files, err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { translate(t, file) })
-	}
-}
-
-func translate(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil || len(archive.Files) != 2 || archive.Files[0].Name != "manifests.yaml" || archive.Files[1].Name != "want/edit.yaml" {
-		t.Fatalf("%s: %v; it needs manifests.yaml and want/edit.yaml", file, err)
-	}
-	var events []config.Event
-	for m := range strings.SplitSeq(string(archive.Files[0].Data), "---\n") {
-		events = append(events, config.Event{New: object(t, 1, m)})
-	}
-	state, edit := config.NewState(config.Options{Hub: "hub"}).Next(events, 1)
-	got := renderEdit(t, edit, state.MissingAllocations())
-	if *update {
-		archive.Files[1].Data = got
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if want := archive.Files[1].Data; !bytes.Equal(bytes.TrimSpace(want), bytes.TrimSpace(got)) {
-		t.Errorf("run with -update to accept\n--- want\n%s--- got\n%s", want, got)
-	}
+	federationtest.Each(t, func(t *testing.T, s *federationtest.Scenario) {
+		s.Compare(t, "want/translation.yaml", renderEdit(t, s.Edit, s.Config.MissingAllocations()))
+	})
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/tools/txtar"
+
 	"isthmus.dev/isthmus/federation"
 )
 
@@ -56,7 +58,7 @@ type boundFile struct {
 
 type endpointFile struct {
 	Address        federation.Address   `json:"address"`
-	Ports          map[string]uint16    `json:"ports"`
+	Ports          map[string]uint16    `json:"ports"` // absent: the numbers of the service's ports
 	Network        federation.NetworkID `json:"network"`
 	Locality       string               `json:"locality"` // REGION/ZONE/SUBZONE
 	Weight         uint32               `json:"weight"`
@@ -84,35 +86,34 @@ type workloadFile struct {
 	ServiceAccount  string               `json:"serviceAccount"`
 }
 
-type configFile struct {
-	AllowLoopback bool `json:"allowLoopback"`
-}
-
-func (s *Scenario) applyConfig(t testing.TB) {
-	data, ok := s.Section("config.yaml")
-	if !ok {
-		return
-	}
-	var c configFile
-	decode(t, "config.yaml", data, &c)
-	s.operator(federation.Edit{Settings: &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: c.AllowLoopback}}})
-}
-
 func (s *Scenario) operator(e federation.Edit) {
 	w := s.Aggregate.Open(federation.ShardKey{Provider: federation.Operator})
 	defer w.Close()
 	w.Update(e)
 }
 
-func (s *Scenario) applyCluster(t testing.TB, id federation.ClusterID, data []byte) {
+// registry is what a cluster was attached with, and the writer of its registry.
+type registry struct {
+	spec   federation.ClusterSpec
+	writer *federation.Writer
+}
+
+// applyCluster attaches a cluster, or has its registry say what it has now.
+func (s *Scenario) applyCluster(t testing.TB, id string, f txtar.File) {
 	t.Helper()
 	var c clusterFile
-	decode(t, "clusters/"+string(id)+".yaml", data, &c)
-	spec := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, Precedence: c.Precedence, TrustDomain: c.Trust}
-	s.operator(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
-		Set: map[federation.ClusterID]federation.ClusterSpec{id: spec},
-	}})
-	s.Aggregate.Open(federation.ShardKey{Cluster: id, Provider: c.Provider}).Update(c.edit(t))
+	decode(t, f.Name, f.Data, &c)
+	r := registry{spec: federation.ClusterSpec{Provider: c.Provider, Network: c.Network, Precedence: c.Precedence, TrustDomain: c.Trust}}
+	if known, ok := s.clients[id]; ok && known.spec == r.spec {
+		r = known
+	} else {
+		s.operator(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+			Set: map[federation.ClusterID]federation.ClusterSpec{federation.ClusterID(id): r.spec},
+		}})
+		r.writer = s.Aggregate.Open(federation.ShardKey{Cluster: federation.ClusterID(id), Provider: c.Provider})
+		s.clients[id] = r
+	}
+	r.writer.Update(c.edit(t))
 }
 
 func (c clusterFile) edit(t testing.TB) federation.Edit {
@@ -161,7 +162,11 @@ func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 			TLSMode: e.TLSMode, Workload: e.Workload, Hostname: e.Hostname,
 		}
 		for _, p := range svc.Ports {
-			if number, ok := e.Ports[p.Name]; ok {
+			number, ok := e.Ports[p.Name]
+			if e.Ports == nil {
+				number, ok = p.Number, true
+			}
+			if ok {
 				out.Ports = append(out.Ports, federation.EndpointPort{Name: p.Name, Number: number})
 			}
 		}

@@ -1,25 +1,12 @@
-// Package federationtest loads scenario files: one story each, told once and
-// looked at by every room. A scenario is a txtar archive of
-//
-//	config.yaml                settings of the hub (may be absent)
-//	clusters/ID.yaml           what the registry of that cluster says: services,
-//	                           which may have a selector or bound services, and workloads
-//	networks/ID.yaml           the spec of a Network
-//	mesh.yaml                  the MeshSettings
-//	names.yaml                 what names of gateways are resolved to
-//	proxies.yaml               the proxies that connect
-//	want/snapshot.yaml         the merged view                (federation)
-//	want/xds/PROXY/TYPE.yaml   clusters, endpoints, listeners, routes (xds/envoy)
-//	want/query.graphql         a question …                   (graph)
-//	want/answer.json           … and its answer               (graph)
-//
-// A section with any other name is an error, so that none is silently ignored.
-// With -update the tests rewrite the sections that they own.
+// Package federationtest loads scenarios: files that say what clusters have, how
+// the mesh is configured and which proxies are connected, and what each part of the
+// hub makes of it. README.md in this folder documents the format.
 package federationtest
 
 import (
 	"bytes"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,79 +15,147 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+	"sigs.k8s.io/yaml"
+
 	"isthmus.dev/isthmus/deploy/testbed/toolset"
 	"isthmus.dev/isthmus/federation"
-	"sigs.k8s.io/yaml"
+	"isthmus.dev/isthmus/federation/config"
 )
 
 var update = flag.Bool("update", false, "rewrite the wanted sections of the scenarios")
 
 // Proxy is a proxy of a scenario as its first xDS request names it.
 type Proxy struct {
-	Name     string              `json:"name"`
-	ID       string              `json:"id"` // TYPE~IP~ID~DOMAIN
-	Metadata map[string]any      `json:"metadata"`
-	Locality federation.Locality `json:"locality"`
+	Name     string         `json:"name"`
+	ID       string         `json:"id"` // TYPE~IP~ID~DOMAIN
+	Metadata map[string]any `json:"metadata"`
+	Place    string         `json:"locality"` // REGION/ZONE/SUBZONE
 }
 
-// Scenario is a loaded story.
+// Locality is where the proxy says that it is.
+func (p Proxy) Locality() federation.Locality { return locality(p.Place) }
+
+// Scenario is a loaded scenario, at its beginning or after one of its steps.
 type Scenario struct {
 	Name      string
-	Aggregate *federation.Aggregate // holds all that the registries said
+	Aggregate *federation.Aggregate // has all that registries and configuration say
+	Config    *config.State
+	Edit      federation.Edit // what followed from the latest change of the configuration
 	Proxies   []Proxy
-	path      string
-	archive   *txtar.Archive
+
+	path    string
+	archive *txtar.Archive
+	at      string              // prefix of the sections of the present step
+	steps   []string            // those that are to come
+	objects *federation.Writer  // of the configuration
+	clients map[string]registry // by cluster
 }
 
 // Files returns the paths of all scenarios.
 func Files(t testing.TB) []string {
 	t.Helper()
-	root, err := toolset.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(root, "federation", "testdata", "scenarios", "*.txtar"))
+	var files []string
+	err := filepath.WalkDir(folder(t), func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".txtar" {
+			files = append(files, path)
+		}
+		return err
+	})
 	if err != nil || len(files) == 0 {
 		t.Fatalf("finding the scenarios: %v, %d files", err, len(files))
 	}
 	return files
 }
 
-// Each runs look on every scenario as a subtest.
+func folder(t testing.TB) string {
+	t.Helper()
+	root, err := toolset.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(root, "federation", "testdata", "scenarios")
+}
+
+// Each runs look as a subtest for every scenario, at its beginning and after each step.
 func Each(t *testing.T, look func(t *testing.T, s *Scenario)) {
+	t.Helper()
+	EachFile(t, func(t *testing.T, s *Scenario) {
+		look(t, s)
+		for s.Next(t) {
+			t.Run(s.Step(), func(t *testing.T) { look(t, s) })
+		}
+	})
+}
+
+// EachFile runs look as a subtest for every scenario, at its beginning.
+func EachFile(t *testing.T, look func(t *testing.T, s *Scenario)) {
+	t.Helper()
+	dir := folder(t)
 	for _, file := range Files(t) {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { look(t, Load(t, file)) })
+		name, err := filepath.Rel(dir, strings.TrimSuffix(file, ".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) { look(t, Load(t, file)) })
 	}
 }
 
-// Load reads a scenario into a real Aggregate.
+// Load reads a scenario and brings it to its beginning.
 func Load(t testing.TB, file string) *Scenario {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
 	if err != nil {
-		t.Fatalf("reading scenario: %v", err)
+		t.Fatalf("reading a scenario: %v", err)
 	}
-	s := &Scenario{Name: filepath.Base(file), path: file, archive: archive, Aggregate: federation.NewAggregate(nil)}
+	s := &Scenario{
+		Name: filepath.Base(file), path: file, archive: archive, Aggregate: federation.NewAggregate(nil),
+		Config: config.NewState(config.Options{Hub: "hub"}), clients: map[string]registry{},
+	}
 	s.checkSections(t)
-	s.applyConfig(t)
-	s.applyNetworks(t)
-	for _, f := range archive.Files {
-		if id, ok := strings.CutPrefix(f.Name, "clusters/"); ok {
-			s.applyCluster(t, federation.ClusterID(strings.TrimSuffix(id, ".yaml")), f.Data)
-		}
-	}
 	if data, ok := s.Section("proxies.yaml"); ok {
 		decode(t, "proxies.yaml", data, &s.Proxies)
 	}
+	s.apply(t)
 	return s
 }
 
+var sections = regexp.MustCompile(`^(proxies\.yaml$|(steps/[^/]+/)?(names\.yaml|config\.yaml|delete\.yaml|clusters/[^/]+\.yaml|` +
+	`want/(snapshot\.yaml|translation\.yaml|status\.yaml|sent\.yaml|query\.graphql|answer\.json|xds/[^/]+/((clusters|endpoints|listeners|routes)\.yaml|reasons\.txt)))$)`)
+
 func (s *Scenario) checkSections(t testing.TB) {
 	t.Helper()
-	known := regexp.MustCompile(`^(config\.yaml|mesh\.yaml|names\.yaml|networks/[^/]+\.yaml|clusters/[^/]+\.yaml|proxies\.yaml|want/snapshot\.yaml|want/xds/[^/]+/(clusters|endpoints|listeners|routes)\.yaml|want/query\.graphql|want/answer\.json)$`)
 	for _, f := range s.archive.Files {
-		if !known.MatchString(f.Name) {
-			t.Errorf("%s: nobody reads section %q", s.Name, f.Name)
+		if !sections.MatchString(f.Name) {
+			t.Errorf("%s: no room reads the section %q", s.Name, f.Name)
+		}
+		if parts := strings.Split(f.Name, "/"); parts[0] == "steps" && !slices.Contains(s.steps, parts[1]) {
+			s.steps = append(s.steps, parts[1])
+		}
+	}
+}
+
+// Next brings the scenario to its next step, if there is one.
+func (s *Scenario) Next(t testing.TB) bool {
+	t.Helper()
+	if len(s.steps) == 0 {
+		return false
+	}
+	s.at, s.steps = "steps/"+s.steps[0]+"/", s.steps[1:]
+	s.apply(t)
+	return true
+}
+
+// Step is the name of the present step, empty at the beginning.
+func (s *Scenario) Step() string { return strings.TrimSuffix(strings.TrimPrefix(s.at, "steps/"), "/") }
+
+// apply has the hub hear of what is new at the present step.
+func (s *Scenario) apply(t testing.TB) {
+	t.Helper()
+	s.applyNames(t)
+	s.applyConfig(t)
+	for _, f := range s.archive.Files {
+		if id, ok := strings.CutPrefix(f.Name, s.at+"clusters/"); ok {
+			s.applyCluster(t, strings.TrimSuffix(id, ".yaml"), f)
 		}
 	}
 }
@@ -108,9 +163,9 @@ func (s *Scenario) checkSections(t testing.TB) {
 // Snapshot is the view that follows from what the registries said.
 func (s *Scenario) Snapshot() *federation.Snapshot { return s.Aggregate.Latest() }
 
-// Section returns a section's contents.
+// Section returns the contents of a section of the present step.
 func (s *Scenario) Section(name string) ([]byte, bool) {
-	i := slices.IndexFunc(s.archive.Files, func(f txtar.File) bool { return f.Name == name })
+	i := slices.IndexFunc(s.archive.Files, func(f txtar.File) bool { return f.Name == s.at+name })
 	if i < 0 {
 		return nil, false
 	}
@@ -131,19 +186,20 @@ func (s *Scenario) Compare(t testing.TB, section string, got []byte) {
 		return
 	}
 	if want = append(bytes.TrimSpace(want), '\n'); !bytes.Equal(got, want) {
-		t.Errorf("%s: %s differs (run with -update to accept)\n--- want\n%s--- got\n%s", s.Name, section, want, got)
+		t.Errorf("%s: %s%s differs (run with -update to accept)\n--- want\n%s--- got\n%s", s.Name, s.at, section, want, got)
 	}
 }
 
 // rewrite reads the file anew, so that rooms that update one after the other
 // keep each other's sections.
 func (s *Scenario) rewrite(t testing.TB, section string, data []byte) {
+	t.Helper()
 	archive, err := txtar.ParseFile(s.path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range archive.Files {
-		if archive.Files[i].Name == section {
+		if archive.Files[i].Name == s.at+section {
 			archive.Files[i].Data = data
 		}
 	}

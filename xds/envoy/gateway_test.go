@@ -4,37 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-
-	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
-
-// What Gateways become is what the stories tell, and a real Envoy takes it.
-func TestGatewayStories(t *testing.T) {
-	all := map[envoy.Type][]builtResource{}
-	for _, s := range stories(t, "gateway") {
-		t.Run(s.name, func(t *testing.T) {
-			built := s.check(t)
-			for _, r := range built[envoy.ListenerType] {
-				l := r.message.(*listenerv3.Listener)
-				l.Name, r.name = s.name+" "+r.name, s.name+" "+r.name
-				l.Address.GetSocketAddress().PortSpecifier = &corev3.SocketAddress_PortValue{PortValue: uint32(10000 + len(all[envoy.ListenerType]))}
-				all[envoy.ListenerType] = append(all[envoy.ListenerType], r)
-			}
-			for _, r := range built[envoy.RouteType] {
-				r.message.(*routev3.RouteConfiguration).Name, r.name = s.name+" "+r.name, s.name+" "+r.name
-				all[envoy.RouteType] = append(all[envoy.RouteType], r)
-			}
-		})
-	}
-	if err := testbed.ValidateEnvoy(t, withProxyFiles(t, bootstrap(t, all))); err != nil {
-		t.Error(err)
-	}
-}
 
 const oneGateway = `
 kind: Gateway

@@ -16,29 +16,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// What gRPC clients get is what the stories tell. That gRPC takes it is tested
-// with its own client, beside the server.
-func TestGRPCStories(t *testing.T) {
-	for _, s := range stories(t, "grpc") {
-		t.Run(s.name, func(t *testing.T) {
-			built := buildAll(t, s.proxy, s.world.snapshot)
-			checkReferences(t, s.proxy, built)
-			var reasons []string
-			for _, typ := range allTypes {
-				for _, r := range built[typ] {
-					for _, reason := range r.reasons {
-						reasons = append(reasons, r.name+": "+reason.Code+" "+reason.Message)
-					}
-				}
-			}
-			for section, typ := range sectionTypes {
-				s.compare(t, section, render(t, ofServices(built[typ])))
-			}
-			s.compare(t, "want/reasons.txt", []byte(strings.Join(reasons, "\n")))
-		})
-	}
-}
-
 // grpcClient is a gRPC client in cluster c1 without a proxy.
 func grpcClient(t fataler) envoy.Node {
 	return parse(t, "sidecar~10.0.0.9~client.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop", "GENERATOR": "grpc"})

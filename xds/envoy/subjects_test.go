@@ -2,10 +2,10 @@ package envoy_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/federationtest"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -25,27 +25,18 @@ func TestR24EveryReasonIsAboutSomething(t *testing.T) {
 			}
 		}
 	}
-	for _, folder := range []string{"grpc", "virtualservice", "gateway"} {
-		for _, s := range stories(t, folder) {
-			check(s.name, buildAll(t, s.proxy, s.world.snapshot))
+	federationtest.Each(t, func(t *testing.T, s *federationtest.Scenario) {
+		for _, proxy := range s.Proxies {
+			check(t.Name()+" "+proxy.Name, buildAll(t, nodeOf(t, proxy), s.Snapshot()))
 		}
-	}
-	for _, file := range storyFiles(t, "destinationrule") {
-		check(file, buildAll(t, client(t), readRuleStory(t, file).world.snapshot))
-	}
-	for _, file := range storyFiles(t, "mesh") {
-		s := readMeshStory(t, file)
-		for name, proxy := range s.proxies {
-			check(file+" "+name, buildAll(t, proxy, s.world.snapshot))
-		}
-	}
+	})
 	check("names that are taken", buildAll(t, client(t), taken().snapshot))
 	for _, code := range []string{
 		resource.ReasonProxyless, resource.ReasonTLS, resource.ReasonRuleIgnored, resource.ReasonInvalidRule, resource.ReasonGatewayConflict,
 		resource.ReasonNoDestination, resource.ReasonHostnameTaken, resource.ReasonDomainTaken, resource.ReasonVIPTaken,
 	} {
 		if codes[code] == 0 {
-			t.Errorf("no story has a %s", code)
+			t.Errorf("no scenario has a %s", code)
 		}
 	}
 }
@@ -64,13 +55,4 @@ func taken() *world {
 		w.say("c1", key(host), db)
 	}
 	return w
-}
-
-func storyFiles(t *testing.T, folder string) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.txtar"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("finding the stories: %v, %d files", err, len(files))
-	}
-	return files
 }

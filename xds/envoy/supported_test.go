@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/federationtest"
 	"isthmus.dev/isthmus/internal/prototest"
 	"isthmus.dev/isthmus/xds/envoy"
 )
@@ -21,10 +22,14 @@ import (
 // TestSupportedFieldsHaveAnEffect takes each field that is said to be supported out of
 // a valid object, one at a time, and expects that some proxy gets other bytes.
 func TestSupportedFieldsHaveAnEffect(t *testing.T) {
-	story := readMeshStory(t, "testdata/supported/world.txtar")
+	s := federationtest.Load(t, "testdata/supported/mesh.txtar")
+	proxies := map[string]envoy.Node{}
+	for _, proxy := range s.Proxies {
+		proxies[proxy.Name] = nodeOf(t, proxy)
+	}
 	for _, kind := range []string{"VirtualService", "DestinationRule", "Sidecar", "Gateway"} {
 		t.Run(kind, func(t *testing.T) {
-			f := fieldTrial{t: t, story: story, set: map[string]bool{}, works: map[string]bool{}}
+			f := fieldTrial{t: t, mesh: s.Snapshot(), proxies: proxies, set: map[string]bool{}, works: map[string]bool{}}
 			for _, o := range triedObjects(t, kind) {
 				for _, field := range envoy.NotHonoured(o) {
 					t.Errorf("%s: %s: %s", o.Key.Name, field.Path, field.Reason)
@@ -87,15 +92,16 @@ func readFile(t *testing.T, path string) []byte {
 	return data
 }
 
-// fieldTrial finds out which fields have an effect on the proxies of a story.
+// fieldTrial finds out which fields have an effect on proxies of a mesh.
 type fieldTrial struct {
-	t     *testing.T
-	story *meshStory
-	set   map[string]bool // paths that some object has
-	works map[string]bool // paths without which some proxy gets other bytes
+	t       *testing.T
+	mesh    *federation.Snapshot
+	proxies map[string]envoy.Node
+	set     map[string]bool // paths that some object has
+	works   map[string]bool // paths without which some proxy gets other bytes
 }
 
-// object tries the fields of one object, beside nothing but the story.
+// object tries the fields of one object, beside nothing but the mesh.
 func (f *fieldTrial) object(o *federation.Object) {
 	spec, ok := o.Spec.(proto.Message)
 	if !ok {
@@ -124,12 +130,12 @@ func (f *fieldTrial) resources(o *federation.Object, spec proto.Message) iter.Se
 	tried.Spec = proto.Clone(spec)
 	tried.Names, tried.ProxyLabels = indexOf(proto.Clone(spec))
 	tried.Digest = fmt.Sprint(spec)
-	w := world{snapshot: f.story.world.snapshot}
+	w := world{snapshot: f.mesh}
 	w.configure(&tried)
 	return func(yield func(string, string) bool) {
-		for _, proxy := range slices.Sorted(maps.Keys(f.story.proxies)) {
+		for _, proxy := range slices.Sorted(maps.Keys(f.proxies)) {
 			for _, typ := range allTypes {
-				for _, facet := range envoy.Facets(typ, f.story.proxies[proxy], w.snapshot) {
+				for _, facet := range envoy.Facets(typ, f.proxies[proxy], w.snapshot) {
 					for _, name := range envoy.Names(typ, facet, w.snapshot) {
 						m, _, err := envoy.Build(typ, name, facet, w.snapshot.Read())
 						if err != nil {

@@ -1,0 +1,87 @@
+package federationtest
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+)
+
+// applyConfig translates the manifests of the present step as the hub does.
+func (s *Scenario) applyConfig(t testing.TB) {
+	t.Helper()
+	var events []config.Event
+	for _, o := range s.manifests(t, "config.yaml") {
+		old, _ := s.Config.Object(o.Key)
+		events = append(events, config.Event{Old: old, New: o})
+	}
+	for _, o := range s.manifests(t, "delete.yaml") {
+		old, known := s.Config.Object(o.Key)
+		if !known {
+			t.Fatalf("%s: section %sdelete.yaml: there is no %s", s.Name, s.at, o.Key)
+		}
+		events = append(events, config.Event{Old: old})
+	}
+	if len(events) == 0 {
+		return
+	}
+	if s.objects == nil {
+		s.objects = s.Aggregate.Open(s.Config.Source())
+	}
+	s.Config, s.Edit = s.Config.Next(events, s.Config.Revision()+1)
+	s.objects.Update(s.Edit)
+}
+
+func (s *Scenario) manifests(t testing.TB, section string) []*config.Object {
+	t.Helper()
+	data, ok := s.Section(section)
+	if !ok {
+		return nil
+	}
+	var all []*config.Object
+	for text := range strings.SplitSeq(string(data), "---\n") {
+		all = append(all, s.manifest(t, text))
+	}
+	return all
+}
+
+func (s *Scenario) manifest(t testing.TB, text string) *config.Object {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v in\n%s", s.Name, err, text)
+	}
+	var head struct {
+		APIVersion, Kind string
+		Metadata         struct{ Name, Namespace string }
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		t.Fatalf("%s: %v in\n%s", s.Name, err, text)
+	}
+	group, _, versioned := strings.Cut(head.APIVersion, "/")
+	if !versioned || head.Kind == "" || head.Metadata.Name == "" {
+		t.Fatalf("%s: a manifest needs apiVersion, kind and metadata.name:\n%s", s.Name, text)
+	}
+	return &config.Object{
+		Key:        federation.ObjectKey{Group: group, Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name},
+		APIVersion: head.APIVersion, Revision: s.Config.Revision() + 1, Manifest: data,
+	}
+}
+
+// applyNames takes what names of gateways are resolved to.
+func (s *Scenario) applyNames(t testing.TB) {
+	t.Helper()
+	data, ok := s.Section("names.yaml")
+	if !ok {
+		return
+	}
+	e := federation.Edit{}
+	e.Resolved.Set = map[federation.Hostname][]netip.Addr{}
+	decode(t, "names.yaml", data, &e.Resolved.Set)
+	s.operator(e)
+}
