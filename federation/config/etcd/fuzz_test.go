@@ -20,7 +20,7 @@ func FuzzRecord(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(seal(data), 0, len(manifest))
-	f.Add(seal(d.parts[0]), 0, len(manifest))
+	f.Add(seal(bytes.Join(d.parts[0].manifests, nil)), 0, len(manifest))
 	f.Add([]byte(""), 1, 2)
 	f.Add([]byte("isthmus/0002 "), -1, 1<<40)
 	f.Add(seal([]byte(strings.Repeat("[", 10_000))), 1<<62, 1<<62)

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -23,20 +24,29 @@ const (
 // the parts.
 type draft struct {
 	index
-	parts   [][]byte
+	parts   []part
 	secrets []config.Secret // not staged: they are written with the head
 }
 
-// add appends an entry, and the object's manifest to the parts.
+// part is a value part, not yet put together: the manifests belong to the objects, and
+// a copy of all of them would be as large as the commit.
+type part struct {
+	manifests [][]byte
+	size      int // bytes
+}
+
+// add appends an entry, and the object's manifest to the parts. The manifest stays the
+// caller's, and must not change until the draft is staged.
 func (d *draft) add(e entry, manifest []byte) {
 	if manifest != nil {
 		last := len(d.parts) - 1
-		if last < 0 || len(d.parts[last])+len(manifest) > partSize && len(d.parts[last]) > 0 {
-			d.parts = append(d.parts, make([]byte, 0, min(partSize, 4*len(manifest))))
+		if last < 0 || d.parts[last].size+len(manifest) > partSize && d.parts[last].size > 0 {
+			d.parts = append(d.parts, part{})
 			last++
 		}
-		e.Part, e.Offset, e.Length, e.Digest = last, len(d.parts[last]), len(manifest), digest(manifest)
-		d.parts[last] = append(d.parts[last], manifest...)
+		p := &d.parts[last]
+		e.Part, e.Offset, e.Length, e.Digest = last, p.size, len(manifest), digest(manifest)
+		p.manifests, p.size = append(p.manifests, manifest), p.size+len(manifest)
 	}
 	d.Entries = append(d.Entries, e)
 }
@@ -66,11 +76,10 @@ func (c *Config) stage(ctx context.Context, d *draft) (staged, error) {
 	b := batch{c: c, t: &t}
 	b.put(rootKey(t.id), root)
 	for i, part := range d.parts {
-		if err := b.add(ctx, partKey(valueFolder(t.id), i), part); err != nil {
+		if err := b.add(ctx, partKey(valueFolder(t.id), i), bytes.Join(part.manifests, nil)); err != nil {
 			return t, err
 		}
-		d.parts[i] = nil
-		t.size += len(part)
+		t.size += part.size
 	}
 	t.size += len(data)
 	for i := 0; len(data) > 0; i++ {
