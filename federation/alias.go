@@ -61,9 +61,9 @@ func (r *Reader) AliasTarget(s *Service, match func(*Service) bool) (Hostname, b
 }
 
 // AliasesOf returns the services that match and stand for the hostname, directly
-// or over others, those of fewer steps first and in the order of keys. It notes as
-// Select does: a service that becomes an alias changes what has read its target.
+// or over others, those of fewer steps first and in the order of keys.
 func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service {
+	note(&r.deps.Hostnames, host)
 	if r.snapshot.aliases.Len() == 0 {
 		return nil
 	}
@@ -72,9 +72,11 @@ func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service 
 	for step, from := 0, []Hostname{host}; step < maxAliasSteps && len(from) > 0; step++ {
 		var next []Hostname
 		for _, target := range from {
+			note(&r.deps.Hostnames, target)
 			r.snapshot.aliases.WalkPrefix(string(target)+nul, func(_ string, key ServiceKey) bool {
 				svc, _ := r.snapshot.Service(key)
-				if r.deps.Services[key] |= ReasonSpec; match(svc) && !seen[key.Hostname] {
+				r.noteService(key, ReasonSpec)
+				if match(svc) && !seen[key.Hostname] {
 					seen[key.Hostname] = true
 					found, next = append(found, svc), append(next, key.Hostname)
 				}
@@ -97,13 +99,4 @@ func (s *Snapshot) Aliases(of *Service) []Hostname {
 		}
 	}
 	return names
-}
-
-// AliasTargets are the services of the hostname for which the service stands
-// directly: what has read them may be another now that the service changed.
-func (s *Snapshot) AliasTargets(of *Service) []*Service {
-	if of.ExternalName == "" {
-		return nil
-	}
-	return s.ByHostname(of.ExternalName)
 }

@@ -110,11 +110,11 @@ func (s *Snapshot) GatewayNames() iter.Seq[Hostname] {
 // Networks is Snapshot.Networks, noted: those too that may come with a cluster or
 // an object.
 func (r *Reader) Networks() iter.Seq[*Network] {
-	r.deps.Clusters[AnyCluster] = true
-	r.deps.Sets[ObjectSet{NetworkKind, AllNamespaces}] = true
+	note(&r.deps.Clusters, AnyCluster)
+	note(&r.deps.Sets, ObjectSet{NetworkKind, AllNamespaces})
 	return func(yield func(*Network) bool) {
 		for n := range r.snapshot.Networks() {
-			r.deps.Networks[n.ID] = true
+			note(&r.deps.Networks, n.ID)
 			if !yield(n) {
 				return
 			}
@@ -124,6 +124,6 @@ func (r *Reader) Networks() iter.Seq[*Network] {
 
 // Network is Snapshot.Network, noted.
 func (r *Reader) Network(id NetworkID) (*Network, bool) {
-	r.deps.Networks[id] = true
+	note(&r.deps.Networks, id)
 	return r.snapshot.Network(id)
 }

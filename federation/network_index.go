@@ -121,7 +121,7 @@ func (x *networksTxn) noteObject(key ObjectKey) {
 // noteService takes up that the service changed.
 func (x *networksTxn) noteService(key ServiceKey, old, now *Service) {
 	x.used(useOfService, string(key.Hostname))
-	before, after := old.singleVIPs(), now.singleVIPs()
+	before, after := old.SingleVIPs(), now.SingleVIPs()
 	for _, list := range [...][]netip.Addr{before, after} {
 		for _, vip := range list {
 			x.used(useOfAddress, vip.String())

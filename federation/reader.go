@@ -10,14 +10,16 @@ import (
 type Deps struct {
 	Services  map[ServiceKey]Reason // with the reasons that matter
 	Ports     map[uint16]bool       // the set of services on that port
-	Hostnames map[Hostname]bool     // the set of services of that hostname
+	VIPs      map[netip.Addr]bool   // the set of services at that VIP
+	Hostnames map[Hostname]bool     // the set of services of that hostname, and of its other names
 	Addresses map[AddressKey]bool
 	Anywhere  map[netip.Addr]bool // addresses in whatever network
 	Clusters  map[ClusterID]bool
 	Objects   map[ObjectKey]bool
-	// Names and Sets stand for objects that may come: of a kind under a name, and
-	// of a kind in a namespace.
+	// Names, Hosts and Sets stand for objects that may come: of a kind under a name,
+	// of a kind about a hostname, and of a kind in a namespace.
 	Names    map[ObjectName]bool
+	Hosts    map[ObjectName]bool
 	Sets     map[ObjectSet]bool
 	Networks map[NetworkID]bool
 	Settings bool
@@ -33,12 +35,20 @@ type Reader struct {
 }
 
 // Read begins a noted reading of the snapshot.
-func (s *Snapshot) Read() *Reader {
-	return &Reader{snapshot: s, deps: Deps{
-		Services: map[ServiceKey]Reason{}, Ports: map[uint16]bool{}, Hostnames: map[Hostname]bool{},
-		Addresses: map[AddressKey]bool{}, Anywhere: map[netip.Addr]bool{}, Clusters: map[ClusterID]bool{},
-		Objects: map[ObjectKey]bool{}, Names: map[ObjectName]bool{}, Sets: map[ObjectSet]bool{}, Networks: map[NetworkID]bool{},
-	}}
+func (s *Snapshot) Read() *Reader { return &Reader{snapshot: s} }
+
+func note[K comparable](set *map[K]bool, key K) {
+	if *set == nil {
+		*set = map[K]bool{}
+	}
+	(*set)[key] = true
+}
+
+func (r *Reader) noteService(key ServiceKey, reasons Reason) {
+	if r.deps.Services == nil {
+		r.deps.Services = map[ServiceKey]Reason{}
+	}
+	r.deps.Services[key] |= reasons
 }
 
 // Deps returns what was read. The reading is over with it.
@@ -59,17 +69,17 @@ func (r *Reader) Accounts(key ServiceKey) (*Service, bool) {
 }
 
 func (r *Reader) service(key ServiceKey, reasons Reason) (*Service, bool) {
-	r.deps.Services[key] |= reasons
+	r.noteService(key, reasons)
 	return r.snapshot.Service(key)
 }
 
 // SpecsOnPort yields the services that have a TCP-based port of that number,
 // for a look at their specs.
 func (r *Reader) SpecsOnPort(number uint16) iter.Seq[*Service] {
-	r.deps.Ports[number] = true
+	note(&r.deps.Ports, number)
 	return func(yield func(*Service) bool) {
 		for svc := range r.snapshot.ServicesOnPort(number) {
-			r.deps.Services[svc.Key] |= ReasonSpec
+			r.noteService(svc.Key, ReasonSpec)
 			if !yield(svc) {
 				return
 			}
@@ -86,10 +96,10 @@ func (r *Reader) Specs() iter.Seq[*Service] {
 
 // ByHostname returns the services of that hostname, for a look at their specs.
 func (r *Reader) ByHostname(host Hostname) []*Service {
-	r.deps.Hostnames[host] = true
+	note(&r.deps.Hostnames, host)
 	found := r.snapshot.ByHostname(host)
 	for _, svc := range found {
-		r.deps.Services[svc.Key] |= ReasonSpec
+		r.noteService(svc.Key, ReasonSpec)
 	}
 	return found
 }
@@ -99,23 +109,23 @@ func (r *Reader) InstancesAt(p Place) []Instance {
 	r.noteAddresses(p)
 	found := r.snapshot.InstancesAt(p)
 	for _, i := range found {
-		r.deps.Services[i.Service.Key] |= ReasonSpec
+		r.noteService(i.Service.Key, ReasonSpec)
 	}
 	return found
 }
 
 func (r *Reader) noteAddresses(p Place) {
 	if p.Network == "" {
-		r.deps.Clusters[p.Cluster] = true
+		r.notePlacement(p)
 	}
 	for _, addr := range p.Addresses {
-		r.deps.Addresses[AddressKey{Network: r.snapshot.NetworkOf(p), Addr: addr}] = true
+		note(&r.deps.Addresses, AddressKey{Network: r.snapshot.NetworkOf(p), Addr: addr})
 	}
 }
 
 // Cluster is Snapshot.Cluster, noted.
 func (r *Reader) Cluster(id ClusterID) (*Cluster, bool) {
-	r.deps.Clusters[id] = true
+	note(&r.deps.Clusters, id)
 	return r.snapshot.Cluster(id)
 }
 
@@ -127,7 +137,7 @@ func (r *Reader) Settings() Settings {
 
 // Object is Snapshot.Object, noted.
 func (r *Reader) Object(key ObjectKey) (*Object, bool) {
-	r.deps.Objects[key] = true
+	note(&r.deps.Objects, key)
 	if r.hidden[key] {
 		return nil, false
 	}
@@ -136,34 +146,35 @@ func (r *Reader) Object(key ObjectKey) (*Object, bool) {
 
 // ObjectsNamed is Snapshot.ObjectsNamed, noted.
 func (r *Reader) ObjectsNamed(kind Kind, name string) iter.Seq[*Object] {
-	r.deps.Names[ObjectName{kind, name}] = true
+	note(&r.deps.Names, ObjectName{kind, name})
 	return r.noted(r.snapshot.ObjectsNamed(kind, name))
 }
 
 // ObjectsFor yields the objects of a kind that speak of the hostname, by name or
 // by wildcard, the most specific first.
 func (r *Reader) ObjectsFor(kind Kind, host Hostname) iter.Seq[*Object] {
-	return func(yield func(*Object) bool) {
+	note(&r.deps.Hosts, ObjectName{kind, string(host)})
+	return r.noted(func(yield func(*Object) bool) {
 		for _, name := range Wildcards(host) {
-			for o := range r.ObjectsNamed(kind, name) {
+			for o := range r.snapshot.ObjectsNamed(kind, name) {
 				if !yield(o) {
 					return
 				}
 			}
 		}
-	}
+	})
 }
 
 // ObjectsIn is Snapshot.ObjectsIn, noted.
 func (r *Reader) ObjectsIn(kind Kind, namespace string) iter.Seq[*Object] {
-	r.deps.Sets[ObjectSet{kind, namespace}] = true
+	note(&r.deps.Sets, ObjectSet{kind, namespace})
 	return r.noted(r.snapshot.ObjectsIn(kind, namespace))
 }
 
 // ObjectsOf is Snapshot.ObjectsOf, noted. Whoever reads a whole kind is made
 // anew with every object that comes.
 func (r *Reader) ObjectsOf(kind Kind) iter.Seq[*Object] {
-	r.deps.Sets[ObjectSet{kind, AllNamespaces}] = true
+	note(&r.deps.Sets, ObjectSet{kind, AllNamespaces})
 	return r.noted(r.snapshot.ObjectsOf(kind))
 }
 
@@ -173,7 +184,7 @@ func (r *Reader) noted(objects iter.Seq[*Object]) iter.Seq[*Object] {
 			if r.hidden[o.Key] {
 				continue
 			}
-			r.deps.Objects[o.Key] = true
+			note(&r.deps.Objects, o.Key)
 			if !yield(o) {
 				return
 			}

@@ -13,11 +13,11 @@ func (s *Snapshot) ReadWithout(hidden map[ObjectKey]bool) *Reader {
 // SelectObjects returns the objects of a kind that match, in the order of their
 // keys. Those that match are noted, and that another may come.
 func (r *Reader) SelectObjects(kind Kind, match func(*Object) bool) []*Object {
-	r.deps.Sets[ObjectSet{kind, AllNamespaces}] = true
+	note(&r.deps.Sets, ObjectSet{kind, AllNamespaces})
 	var found []*Object
 	for o := range r.snapshot.ObjectsOf(kind) {
 		if !r.hidden[o.Key] && match(o) {
-			r.deps.Objects[o.Key] = true
+			note(&r.deps.Objects, o.Key)
 			found = append(found, o)
 		}
 	}

@@ -6,9 +6,9 @@ package federation
 // Registered is Snapshot.Registered, noted: a workload may come to one of the
 // addresses in any network.
 func (r *Reader) Registered(p Place, name WorkloadKey) (Registration, bool) {
-	r.deps.Clusters[p.Cluster] = true
+	note(&r.deps.Clusters, p.Cluster)
 	for _, addr := range p.Addresses {
-		r.deps.Anywhere[addr.Unmap()] = true
+		note(&r.deps.Anywhere, addr.Unmap())
 	}
 	return r.snapshot.Registered(p, name)
 }
@@ -28,7 +28,7 @@ func (r *Reader) Placed(p Place) (NetworkID, bool) {
 // notePlacement notes what decides in which network a place is: its cluster, and
 // all Network objects.
 func (r *Reader) notePlacement(p Place) {
-	r.deps.Clusters[p.Cluster] = true
+	note(&r.deps.Clusters, p.Cluster)
 	_ = r.SelectObjects(NetworkKind, func(*Object) bool { return true })
 }
 

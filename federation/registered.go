@@ -1,6 +1,10 @@
 package federation
 
-import "net/netip"
+import (
+	"iter"
+	"net/netip"
+	"strings"
+)
 
 // Registration is what a registry knows of a workload that is in its cluster.
 type Registration struct {
@@ -37,11 +41,12 @@ func (s *Snapshot) registeredAt(c *Cluster, addresses []netip.Addr) (found Regis
 }
 
 // WorkloadsAnywhere are those of the cluster at the address in every network, since
-// it is not known in which the address is.
+// it is not known in which the address is. A network of which only workloads speak
+// counts, too.
 func (s *Snapshot) WorkloadsAnywhere(id ClusterID, addr netip.Addr) []*Workload {
 	var found []*Workload
-	for n := range s.Networks() {
-		for _, r := range s.residents(AddressKey{Network: n.ID, Addr: addr.Unmap()}) {
+	for network := range s.inhabited() {
+		for _, r := range s.residents(AddressKey{Network: network, Addr: addr.Unmap()}) {
 			if r.isPod && r.shard.Cluster == id {
 				w, _ := s.workloads.Get(workloadSortKey(r.shard, r.workload))
 				found = append(found, w)
@@ -50,6 +55,27 @@ func (s *Snapshot) WorkloadsAnywhere(id ClusterID, addr netip.Addr) []*Workload 
 	}
 	return found
 }
+
+// inhabited yields the networks in which anything lives. It looks at one address of
+// each.
+func (s *Snapshot) inhabited() iter.Seq[NetworkID] {
+	return func(yield func(NetworkID) bool) {
+		for last, more := "", true; more; {
+			more = false
+			for k := range s.addresses.From(last) {
+				network, _, _ := strings.Cut(k, nul)
+				if !yield(NetworkID(network)) {
+					return
+				}
+				last, more = network+afterNul, true
+				break
+			}
+		}
+	}
+}
+
+// afterNul comes after all keys that begin with the same text and nul.
+const afterNul = "\x01"
 
 func (s *Snapshot) workloadNetwork(c *Cluster, w *Workload) NetworkID {
 	var at Address

@@ -1,13 +1,13 @@
 package federation
 
-// Select returns the services that match, in the order of their keys. Only those
-// are noted: match must look at specs only, and a reader that must learn of
-// services that match later has to know of them in another way.
-func (r *Reader) Select(match func(*Service) bool) []*Service {
+// SelectOnPort returns the services that have a TCP-based port of that number and
+// match, in the order of their keys. match must look at specs only.
+func (r *Reader) SelectOnPort(number uint16, match func(*Service) bool) []*Service {
+	note(&r.deps.Ports, number)
 	var found []*Service
-	for svc := range r.snapshot.Services() {
+	for svc := range r.snapshot.ServicesOnPort(number) {
 		if match(svc) {
-			r.deps.Services[svc.Key] |= ReasonSpec
+			r.noteService(svc.Key, ReasonSpec)
 			found = append(found, svc)
 		}
 	}

@@ -31,7 +31,7 @@ func (r *Reader) TrustDomain(id ClusterID) string {
 
 // TrustDomains are those of the mesh and of all its clusters, sorted.
 func (r *Reader) TrustDomains() []string {
-	r.deps.Clusters[AnyCluster] = true
+	note(&r.deps.Clusters, AnyCluster)
 	domains := []string{r.Mesh().Trust()}
 	for c := range r.snapshot.Clusters() {
 		if c.Spec.TrustDomain != "" {

@@ -7,7 +7,7 @@ import (
 
 // indexVIPs moves the index by VIP from the old service to the new one.
 func (x *servicesTxn) indexVIPs(key ServiceKey, old, now *Service) {
-	before, after := old.singleVIPs(), now.singleVIPs()
+	before, after := old.SingleVIPs(), now.SingleVIPs()
 	for _, vip := range before {
 		if !slices.Contains(after, vip) {
 			x.vips.Delete(vipKey(vip, key))
@@ -20,9 +20,9 @@ func (x *servicesTxn) indexVIPs(key ServiceKey, old, now *Service) {
 	}
 }
 
-// singleVIPs are the VIPs of all clusters that are one address, and the automatic
+// SingleVIPs are the VIPs of all clusters that are one address, and the automatic
 // ones, in no order.
-func (s *Service) singleVIPs() []netip.Addr {
+func (s *Service) SingleVIPs() []netip.Addr {
 	if s == nil {
 		return nil
 	}
@@ -43,14 +43,15 @@ func (s *Service) singleVIPs() []netip.Addr {
 
 // SelectAtVIP returns the services that have the VIP in any cluster, or as an
 // automatic one, and match,
-// in the order of their keys. Ranges are not looked into. It notes as
-// Select does.
+// in the order of their keys. Ranges are not looked into. match must look at specs
+// only.
 func (r *Reader) SelectAtVIP(vip netip.Addr, match func(*Service) bool) []*Service {
+	note(&r.deps.VIPs, vip)
 	var found []*Service
 	r.snapshot.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
 		key := serviceKeyOf(k[vipBytes:])
 		if svc, ok := r.snapshot.Service(key); ok && match(svc) {
-			r.deps.Services[key] |= ReasonSpec
+			r.noteService(key, ReasonSpec)
 			found = append(found, svc)
 		}
 		return false

@@ -59,10 +59,10 @@ func (g *group) take(name string, b built) {
 	absent := c.absent
 	defer func() {
 		if c.absent = c.resource == nil; c.absent != absent {
-			g.index.objects.setAbsent(name, c.absent)
+			g.absent.set(name, c.absent)
 		}
 	}()
-	g.index.replace(name, c.deps, b.deps)
+	g.index.Replace(name, c.deps, b.deps)
 	c.deps, c.dirty, c.err = b.deps, false, b.err
 	g.fault(name, b.faults)
 	if b.err != nil {
@@ -108,7 +108,7 @@ func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, r
 // assembleOne builds a resource of parts, of which it builds those that are not
 // as they were.
 func (g *group) assembleOne(name string, reader *federation.Reader) (*resource, []envoy.Reason, error) {
-	parts := partBuild{g.parts.of(name), name, &g.index}
+	parts := partBuild{g.parts.of(name), name, g.index}
 	a, reasons, err := g.make.assemble(name, g.facet, reader, parts)
 	if err != nil {
 		return nil, nil, err

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -25,7 +26,7 @@ func causesIn(latest *federation.Snapshot) func(of *group, name string) []federa
 		defer mu.Unlock()
 		from, known := read[of]
 		if !known {
-			from = madeFrom{of.index.objects.byResource(), of.index.services.byResource()}
+			from = madeFromIn(of.index)
 			read[of] = from
 		}
 		return from.causes(of, name, latest)
@@ -50,30 +51,14 @@ func (m madeFrom) causes(of *group, name string, latest *federation.Snapshot) []
 	return slices.Compact(found)
 }
 
-// byResource returns the objects that each resource was built from.
-func (o *objectIndex) byResource() map[string][]federation.ObjectKey {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	found := map[string][]federation.ObjectKey{}
-	for key, names := range o.names {
-		for name := range names { // a resource and its parts
-			found[resourceOf(name)] = append(found[resourceOf(name)], key)
-		}
-	}
-	return found
-}
-
-// byResource returns the services that each resource was built from.
-func (x *serviceIndex) byResource() map[string][]federation.ServiceKey {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	found := map[string][]federation.ServiceKey{}
-	for key, names := range x.names {
-		for name := range names {
-			found[name] = append(found[name], key)
-		}
-	}
-	return found
+// madeFromIn reads the index of a group.
+func madeFromIn(index *derive.Index[string]) madeFrom {
+	m := madeFrom{map[string][]federation.ObjectKey{}, map[string][]federation.ServiceKey{}}
+	index.Objects(func(key federation.ObjectKey, name string) { // a resource and its parts
+		m.objects[resourceOf(name)] = append(m.objects[resourceOf(name)], key)
+	})
+	index.Services(func(key federation.ServiceKey, name string) { m.services[name] = append(m.services[name], key) })
+	return m
 }
 
 // madeBy is the group that built the resource; nil: none did.

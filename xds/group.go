@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/envoy/check"
@@ -53,7 +54,8 @@ type group struct {
 	speakers      map[federation.ObjectKey][]string // hostnames to whose services an object contributes
 	names         map[string]int                    // how many contributions give the name
 	cells         map[string]*cell
-	index         dependents
+	index         *derive.Index[string]
+	absent        absences
 	parts         partShelf
 	log           changeLog
 	blame         *blame
@@ -74,7 +76,7 @@ func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	return &group{
 		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {},
 		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{}, speakers: map[federation.ObjectKey][]string{},
-		cells: map[string]*cell{}, index: newDependents(), parts: partShelf{}, blame: newBlame(), faults: map[string][]envoy.Reason{},
+		cells: map[string]*cell{}, index: derive.NewIndex[string](nil), absent: absences{names: map[string]struct{}{}}, parts: partShelf{}, blame: newBlame(), faults: map[string][]envoy.Reason{},
 	}
 }
 
@@ -108,7 +110,9 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 	for _, change := range changes.Objects {
 		g.hear(change.Key)
 	}
-	g.index.visit(changes, s, g.touch)
+	for _, name := range g.index.Affected(changes, s) {
+		g.touch(name)
+	}
 	return s.Version()
 }
 
@@ -215,7 +219,7 @@ func (g *group) refix() {
 	r := g.snapshot.Read()
 	now := g.fixedOf(r)
 	deps := r.Deps()
-	g.index.replace(fixedNames, g.fixedDeps, deps)
+	g.index.Replace(fixedNames, g.fixedDeps, deps)
 	g.fixedDeps = deps
 	before := g.fixed
 	g.fixed = now
@@ -294,7 +298,7 @@ func (g *group) close() {
 	for of := range g.faults {
 		g.fault(of, nil)
 	}
-	g.index.objects.close()
+	g.index.Close()
 	g.releaseNames(slices.Collect(maps.Keys(g.names))...)
 	g.table = nil
 }
@@ -323,12 +327,12 @@ func (g *group) renumber(before map[string]int) {
 
 func (g *group) forget(name string) {
 	if c := g.cells[name]; c != nil {
-		g.index.replace(name, c.deps, federation.Deps{})
-		g.parts.forget(name, &g.index)
+		g.index.Replace(name, c.deps, federation.Deps{})
+		g.parts.forget(name, g.index)
 		g.reasoned(c.reasons, nil)
 		g.fault(name, nil)
 		if c.absent {
-			g.index.objects.setAbsent(name, false)
+			g.absent.set(name, false)
 		}
 		delete(g.cells, name)
 		g.blame.forget(name)

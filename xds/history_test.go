@@ -157,7 +157,7 @@ func TestR32StreamsHaveWhatNewStreamsGet(t *testing.T) {
 		for _, f := range open {
 			f.close()
 		}
-		if n := len(s.views.deps) + len(s.groups); n > 0 {
+		if n := s.views.Len() + len(s.groups); n > 0 {
 			t.Fatalf("%d views and groups of streams that have ended are kept", n)
 		}
 	})

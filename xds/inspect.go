@@ -28,7 +28,7 @@ func (s *Server) Object(of *fleet.Value, key federation.ObjectKey) fleet.Affecte
 
 // numbersOf are the resources that exist and were built from the object.
 func (g *group) numbersOf(key federation.ObjectKey, names *nameTable) []uint32 {
-	return names.held(slices.Collect(maps.Keys(g.index.objects.existing(key))))
+	return names.held(g.absent.existing(g.index.OfObject(key)))
 }
 
 // objectGroups finds the groups that built something from an object.
@@ -59,82 +59,33 @@ func (o *objectGroups) note(g *group, key federation.ObjectKey, built bool) {
 	}
 }
 
-// objectIndex finds the resources that were built from an object. It has a lock of
-// its own, so that nobody who asks what became of an object waits for a build.
-type objectIndex struct {
-	mu     sync.Mutex
-	names  nameSets[federation.ObjectKey]
-	absent map[string]struct{} // resources that were asked for and do not exist, or cannot be built
-	noted  func(key federation.ObjectKey, built bool)
+// absences are the resources that were asked for and do not exist, or cannot be built.
+// They have a lock of their own, so that nobody who asks what became of an object waits
+// for a build.
+type absences struct {
+	mu    sync.Mutex
+	names map[string]struct{}
 }
 
-func newObjectIndex() *objectIndex {
-	return &objectIndex{names: nameSets[federation.ObjectKey]{}, absent: map[string]struct{}{}, noted: func(federation.ObjectKey, bool) {}}
-}
-
-func (o *objectIndex) replace(name string, old, now map[federation.ObjectKey]bool) {
-	if len(old)+len(now) == 0 {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for key := range now {
-		if len(o.names[key]) == 0 {
-			o.noted(key, true)
-		}
-	}
-	o.names.replace(name, old, now)
-	for key := range old {
-		if len(o.names[key]) == 0 {
-			o.noted(key, false)
-		}
+// set notes whether the resource does not exist.
+func (a *absences) set(name string, absent bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if delete(a.names, name); absent {
+		a.names[name] = struct{}{}
 	}
 }
 
-// built returns the names, also those of parts, that were built from the object.
-func (o *objectIndex) built(key federation.ObjectKey) []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Collect(maps.Keys(o.names[key]))
-}
-
-// existing are the resources that exist and were built from the object.
-func (o *objectIndex) existing(key federation.ObjectKey) map[string]struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	found := make(map[string]struct{}, len(o.names[key]))
-	for name := range o.names[key] {
-		resource := resourceOf(name)
-		if _, absent := o.absent[resource]; !absent {
-			found[resource] = struct{}{}
-		}
+// existing are the resources that exist of those that the names of an index stand for,
+// each once.
+func (a *absences) existing(names []string) []string {
+	for i, name := range names {
+		names[i] = resourceOf(name)
 	}
-	return found
-}
-
-// present returns those of the resources that exist.
-func (o *objectIndex) present(resources []string) []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.DeleteFunc(resources, func(name string) bool { _, absent := o.absent[name]; return absent })
-}
-
-// setAbsent notes whether the resource does not exist.
-func (o *objectIndex) setAbsent(name string, absent bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if delete(o.absent, name); absent {
-		o.absent[name] = struct{}{}
-	}
-}
-
-// close takes back what was noted.
-func (o *objectIndex) close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for key := range o.names {
-		o.noted(key, false)
-	}
+	slices.Sort(names)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { _, absent := a.names[name]; return absent })
 }
 
 // objectChanges tells which objects changed between snapshots, once for all that

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -76,7 +77,7 @@ func (s partShelf) of(resource string) *resourceParts {
 type partBuild struct {
 	*resourceParts
 	resource string
-	index    *dependents
+	index    *derive.Index[string]
 }
 
 // Part returns the part unless something that it read has changed.
@@ -96,7 +97,7 @@ func (b partBuild) Keep(name string, p *envoy.Part) {
 	if kept := b.parts[name]; kept != nil {
 		before = kept.own
 	}
-	b.index.replace(b.resource+partSeparator+name, before, own)
+	b.index.Replace(b.resource+partSeparator+name, before, own)
 	p.Deps = federation.Deps{} // the index has them
 	b.parts[name] = &keptPart{Part: p, own: own, used: true}
 	b.addCommon(common)
@@ -120,7 +121,7 @@ func (b partBuild) addCommon(more federation.Deps) {
 	if size(now) == size(b.common) && now.Settings == b.common.Settings {
 		return
 	}
-	b.index.replace(b.resource+partSeparator, b.common, now)
+	b.index.Replace(b.resource+partSeparator, b.common, now)
 	b.common = now
 }
 
@@ -128,22 +129,22 @@ func (b partBuild) addCommon(more federation.Deps) {
 func (b partBuild) sweep() {
 	for name, kept := range b.parts {
 		if !kept.used {
-			b.index.replace(b.resource+partSeparator+name, kept.own, federation.Deps{})
+			b.index.Replace(b.resource+partSeparator+name, kept.own, federation.Deps{})
 			delete(b.parts, name)
 		}
 	}
 }
 
 // forget drops all parts of a resource.
-func (s partShelf) forget(resource string, index *dependents) {
+func (s partShelf) forget(resource string, index *derive.Index[string]) {
 	all := s[resource]
 	if all == nil {
 		return
 	}
 	for name, kept := range all.parts {
-		index.replace(resource+partSeparator+name, kept.own, federation.Deps{})
+		index.Replace(resource+partSeparator+name, kept.own, federation.Deps{})
 	}
-	index.replace(resource+partSeparator, all.common, federation.Deps{})
+	index.Replace(resource+partSeparator, all.common, federation.Deps{})
 	delete(s, resource)
 }
 

@@ -140,8 +140,9 @@ func (g *group) foresee(before, after *federation.Snapshot) []string {
 		return nil
 	}
 	names := []string{}
-	note := func(name string) { names = append(names, resourceOf(name)) }
-	g.index.visit(changes, after, note)
+	for _, name := range g.index.Affected(changes, after) {
+		names = append(names, resourceOf(name))
+	}
 	services := map[federation.ServiceKey]bool{}
 	for _, c := range changes.Services {
 		services[c.Key] = true

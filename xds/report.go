@@ -53,8 +53,8 @@ func (st *stream) close() {
 	if st.secrets != nil {
 		st.secrets.close()
 	}
+	st.server.views.Forget(&st.node)
 	if st.session != nil {
-		st.server.views.forget(st.session.name())
 		st.session.close()
 	}
 	if st.variant != nil {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/federation/fleet"
 	origin "isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/xds/envoy"
@@ -19,8 +20,8 @@ import (
 type Server struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	options Options
-	views   *views
-	drain   chan struct{} // closed when Run ends
+	views   *derive.Table[*envoy.Node, *envoy.View] // of the nodes of streams
+	drain   chan struct{}                           // closed when Run ends
 	once    sync.Once
 	callers callers
 	// strangers is the log of callers before it is known who they are.
@@ -59,7 +60,7 @@ type sharedGroup struct {
 func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
-		options: o, views: newViews(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
+		options: o, views: viewsOf(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
 		callers: callers{open: map[string]*account{}, stored: o.UnknownNames}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), crowd: origin.NewCrowd(o.Logger), fallbacks: newFallbacks(), names: newNameTable(), builtFrom: objectGroups{of: map[federation.ObjectKey]map[*group]struct{}{}}, reasons: newReasons(o.Findings),
 	}
 }
@@ -103,9 +104,9 @@ func (s *Server) acquire(key groupKey) *sharedGroup {
 	g := s.groups[key]
 	if g == nil {
 		g = &sharedGroup{group: newGroup(key.kind, key.facet, *s.options.builder)}
+		g.index = derive.NewIndex[string](func(o federation.ObjectKey, built bool) { s.builtFrom.note(g.group, o, built) })
 		s.opened++
 		g.id, g.table = s.opened, s.names
-		g.index.objects.noted = func(o federation.ObjectKey, built bool) { s.builtFrom.note(g.group, o, built) }
 		g.blame, g.reasoned = s.retired.take(key), s.reasons.replace
 		g.failed, g.built = s.buildFailed, func() { s.options.Metrics.Count(Built, key.kind) }
 		s.groups[key] = g
@@ -131,4 +132,13 @@ func (s *Server) release(key groupKey) {
 func (s *Server) buildFailed(t envoy.Type, name string, err error) {
 	s.options.Metrics.Count(BuildFailed, t)
 	s.options.Logger.Error("leaving a resource as it was: it cannot be built", slog.String("type", string(t)), slog.String("name", name), slog.Any("err", err))
+}
+
+// viewsOf keeps the views of nodes: one is made again when something changed that it
+// was derived from.
+func viewsOf(view func(envoy.Node, *federation.Reader) envoy.View) *derive.Table[*envoy.Node, *envoy.View] {
+	return derive.NewTable(func(r *federation.Reader, n *envoy.Node) *envoy.View {
+		v := view(*n, r)
+		return &v
+	})
 }

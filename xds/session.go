@@ -2,7 +2,6 @@ package xds
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -36,9 +35,6 @@ type session struct {
 	account *account            // of the caller; nil: it has no limits
 	warming map[string]struct{} // endpoints of the clusters that were sent before anybody asked for endpoints
 }
-
-// name is the session's own, in the hub.
-func (s *session) name() string { return strings.TrimSuffix(s.prefix, "-") }
 
 func (s *session) nonce() string {
 	s.sent++

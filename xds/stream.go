@@ -42,7 +42,7 @@ type stream struct {
 	log     *slog.Logger
 	node    envoy.Node
 	claimed federation.ClusterID // as the node says it: an ID or an alias
-	view    envoy.View           // of the node, as the session's snapshot has it
+	view    *envoy.View          // of the node, as the session's snapshot has it
 	session *session
 	report  *fleet.Stream
 	held    map[envoy.Type][]groupKey
@@ -239,7 +239,7 @@ func (st *stream) newSession() *session {
 	var random [5]byte
 	rand.Read(random[:])
 	name := hex.EncodeToString(random[:])
-	st.view = st.server.views.derive(name, st.node, st.server.options.Snapshots.Latest())
+	st.view = st.server.views.Get(st.server.options.Snapshots.Latest(), &st.node)
 	st.vary()
 	return &session{
 		moved: st.moved, nacked: st.logNack,
@@ -247,12 +247,6 @@ func (st *stream) newSession() *session {
 		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: name + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
 		shared: st.server.fallbacks, names: st.server.names, account: st.account,
 	}
-}
-
-// moved makes the view of the node anew where what it was derived from changed.
-func (st *stream) moved(s *federation.Snapshot) bool {
-	name := st.session.name()
-	return st.server.views.changed(name, s) && st.viewAgain(name, s)
 }
 
 // open returns the groups of the node for the type.

@@ -68,16 +68,20 @@ func (g *group) contain(of func() string, fallBack func() []envoy.Reason) {
 	g.fault(what, reasons)
 }
 
-// viewAgain derives the view of the stream's node anew. After a panic the stream keeps the view that it has, and tries
-// again with the next version. The first view of a stream is not derived here: it has nothing to fall back on, and ends.
-func (st *stream) viewAgain(name string, s *federation.Snapshot) (moved bool) {
+// moved takes up the view of the stream's node, where it is another one. After a panic the stream keeps the view that it
+// has, and tries again with the next version. The first view of a stream is not taken here: it has nothing to fall back
+// on, and ends.
+func (st *stream) moved(s *federation.Snapshot) (moved bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			st.server.buildFailed("", "view of "+st.node.ID, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 			moved = false
 		}
 	}()
-	st.view = st.server.views.derive(name, st.node, s)
+	before := st.view
+	if st.view = st.server.views.Get(s, &st.node); st.view == before {
+		return false
+	}
 	st.vary()
 	return true
 }

@@ -58,8 +58,7 @@ func servers(v *facet.View, number uint16) []route.NamedConnections {
 			all = append(all, route.NamedConnections{Servers: servers, Filter: f})
 		}
 	}
-	v.Reader.SpecsOnPort(number) // such a service may come
-	services := v.Reader.Select(func(s *federation.Service) bool {
+	services := v.Reader.SelectOnPort(number, func(s *federation.Service) bool {
 		p, ok := service.TCPPort(s, number)
 		return ok && v.Sees(s) && service.ByServerName(service.ServedPort{Service: s, Port: p}, v.Facet)
 	})

@@ -66,10 +66,14 @@ func elsewhere(v *facet.View) *routev3.VirtualHost {
 // would have gone without the proxy is not known here, so that unknown hosts
 // cannot be reached through it.
 func planProxy(v *facet.View) *Plan {
-	services := v.Reader.Select(func(s *federation.Service) bool {
-		return v.Facet.Covers(s) && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP })
-	})
-	hosts := slices.DeleteFunc(httpHosts(v, slices.Values(services), service.PortNumbers), func(h *Host) bool { return needsDestination(v, h) })
+	services := func(yield func(*federation.Service) bool) {
+		for s := range v.Reader.Specs() {
+			if v.Facet.Covers(s) && !yield(s) {
+				return
+			}
+		}
+	}
+	hosts := slices.DeleteFunc(httpHosts(v, services, service.PortNumbers), func(h *Host) bool { return needsDestination(v, h) })
 	hosts = withRuledHosts(v, hosts, RuledPort)
 	claimDomains(v, hosts, func(domain string, port uint16) []string {
 		withPort := fmt.Sprintf("%s:%d", domain, port)

@@ -110,8 +110,7 @@ func destinationsOf(v *facet.View, p service.ServedPort, name string) []destinat
 // shortenedTo looks through the services for those whose names are replaced by
 // digests.
 func shortenedTo(v *facet.View, port uint16, name string) []destination.Destination {
-	v.Reader.SpecsOnPort(port) // such a service may come
-	services := v.Reader.Select(func(s *federation.Service) bool {
+	services := v.Reader.SelectOnPort(port, func(s *federation.Service) bool {
 		_, has := service.TCPPort(s, port)
 		return has && resource.MayBeShortened(s.Key.Hostname) && v.Facet.Covers(s)
 	})

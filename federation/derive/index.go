@@ -1,0 +1,150 @@
+package derive
+
+import (
+	"net/netip"
+	"strings"
+	"sync"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Index finds what was computed from a thing of the snapshot, by name. It is safe for
+// concurrent use; Affected waits for nobody but for who replaces an entry.
+type Index[N comparable] struct {
+	mu sync.RWMutex
+	// objectRead is told of the first and after the last that was computed from an
+	// object. It must not call the index.
+	objectRead func(o federation.ObjectKey, read bool)
+	readers[N]
+}
+
+// readers are the names by what they read.
+type readers[N comparable] struct {
+	services  map[federation.ServiceKey]map[N]federation.Reason
+	ports     sets[uint16, N]
+	vips      sets[netip.Addr, N]
+	hostnames sets[federation.Hostname, N]
+	addresses sets[federation.AddressKey, N]
+	anywhere  sets[netip.Addr, N]
+	clusters  sets[federation.ClusterID, N]
+	objects   sets[federation.ObjectKey, N]
+	named     sets[federation.ObjectName, N]
+	hosts     sets[federation.ObjectName, N]
+	sets      sets[federation.ObjectSet, N]
+	networks  sets[federation.NetworkID, N]
+	settings  map[N]struct{}
+	labels    map[N]struct{}
+	specs     map[N]struct{} // of all services
+}
+
+// NewIndex returns an empty index. Nil for objectRead: nobody is told.
+func NewIndex[N comparable](objectRead func(o federation.ObjectKey, read bool)) *Index[N] {
+	return &Index[N]{objectRead: objectRead, readers: readers[N]{
+		services: map[federation.ServiceKey]map[N]federation.Reason{}, ports: sets[uint16, N]{}, vips: sets[netip.Addr, N]{},
+		hostnames: sets[federation.Hostname, N]{}, addresses: sets[federation.AddressKey, N]{}, anywhere: sets[netip.Addr, N]{},
+		clusters: sets[federation.ClusterID, N]{}, objects: sets[federation.ObjectKey, N]{}, named: sets[federation.ObjectName, N]{},
+		hosts: sets[federation.ObjectName, N]{}, sets: sets[federation.ObjectSet, N]{}, networks: sets[federation.NetworkID, N]{},
+		settings: map[N]struct{}{}, labels: map[N]struct{}{}, specs: map[N]struct{}{},
+	}}
+}
+
+// sets are the names by a thing that they read.
+type sets[K, N comparable] map[K]map[N]struct{}
+
+func (s sets[K, N]) replace(name N, old, now map[K]bool) {
+	for key := range old {
+		if !now[key] {
+			if delete(s[key], name); len(s[key]) == 0 {
+				delete(s, key)
+			}
+		}
+	}
+	for key := range now {
+		if !old[key] {
+			if s[key] == nil {
+				s[key] = map[N]struct{}{}
+			}
+			s[key][name] = struct{}{}
+		}
+	}
+}
+
+// Replace notes that the name was computed from what now has, and no longer from old.
+func (x *Index[N]) Replace(name N, old, now federation.Deps) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.replaceServices(name, old.Services, now.Services)
+	x.ports.replace(name, old.Ports, now.Ports)
+	x.vips.replace(name, old.VIPs, now.VIPs)
+	x.hostnames.replace(name, old.Hostnames, now.Hostnames)
+	x.addresses.replace(name, old.Addresses, now.Addresses)
+	x.anywhere.replace(name, old.Anywhere, now.Anywhere)
+	x.clusters.replace(name, old.Clusters, now.Clusters)
+	x.replaceObjects(name, old.Objects, now.Objects)
+	x.named.replace(name, old.Names, now.Names)
+	x.hosts.replace(name, old.Hosts, now.Hosts)
+	x.sets.replace(name, old.Sets, now.Sets)
+	x.networks.replace(name, old.Networks, now.Networks)
+	replaceFlag(x.settings, name, now.Settings)
+	replaceFlag(x.labels, name, now.Labels)
+	replaceFlag(x.specs, name, now.AllSpecs)
+}
+
+func replaceFlag[N comparable](names map[N]struct{}, name N, now bool) {
+	if delete(names, name); now {
+		names[name] = struct{}{}
+	}
+}
+
+func (x *Index[N]) replaceServices(name N, old, now map[federation.ServiceKey]federation.Reason) {
+	for key := range old {
+		if _, stays := now[key]; !stays {
+			if delete(x.services[key], name); len(x.services[key]) == 0 {
+				delete(x.services, key)
+			}
+		}
+	}
+	for key, reasons := range now {
+		if old[key] == reasons {
+			continue
+		}
+		if x.services[key] == nil {
+			x.services[key] = map[N]federation.Reason{}
+		}
+		x.services[key][name] = reasons
+	}
+}
+
+func (x *Index[N]) replaceObjects(name N, old, now map[federation.ObjectKey]bool) {
+	if x.objectRead == nil {
+		x.objects.replace(name, old, now)
+		return
+	}
+	for key := range now {
+		if len(x.objects[key]) == 0 {
+			x.objectRead(key, true)
+		}
+	}
+	x.objects.replace(name, old, now)
+	for key := range old {
+		if len(x.objects[key]) == 0 {
+			x.objectRead(key, false)
+		}
+	}
+}
+
+// Close takes back what objectRead was told.
+func (x *Index[N]) Close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key := range x.objects {
+		if x.objectRead != nil {
+			x.objectRead(key, false)
+		}
+	}
+}
+
+// covers tells that an object of that name speaks of the hostname.
+func covers(name, host string) bool {
+	return name == "*" || name == host || strings.HasPrefix(name, "*.") && strings.HasSuffix(host, name[1:])
+}
