@@ -57,20 +57,29 @@ func printHub(ctx context.Context, o options) error {
 }
 
 func measureWhole(ctx context.Context, s *stage, services int, o options) (result, string, error) {
-	program, err := filepath.Abs(o.program)
+	h, err := startWhole(s, services, o)
 	if err != nil {
 		return result{}, "", err
 	}
+	return measureSubject(ctx, h, h.XDS, services, true, o)
+}
+
+// startWhole runs the hub with a cluster of so many services until the stage ends.
+func startWhole(s *stage, services int, o options) (*wholeHub, error) {
+	program, err := filepath.Abs(o.program)
+	if err != nil {
+		return nil, err
+	}
 	h := &wholeHub{services: services, server: testbed.StartKube(s, testbed.KubeOptions{Name: "whole", ServiceCIDR: "10.96.0.0/12"})}
 	if err := h.fill(); err != nil {
-		return result{}, "", err
+		return nil, err
 	}
 	dir := s.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, string(benchCluster)+".yaml"), h.server.Kubeconfig(), 0o600); err != nil {
-		return result{}, "", err
+		return nil, err
 	}
 	h.Hub = testbed.StartHub(s, testbed.HubOptions{Program: program, Args: []string{"--kubeconfig-dir", dir}})
-	return measureSubject(ctx, h, h.XDS, services, true, o)
+	return h, nil
 }
 
 // fill makes services of ten endpoints each.
