@@ -10,7 +10,7 @@ import (
 
 // The operation is a page of services with their endpoints, about 56 KiB as in R64.
 const (
-	pageQuery    = `query Page($first: Int!) { services(first: $first) { nodes { hostname namespace endpoints(first: 100) { totalCount nodes { address health } } } } }`
+	pageQuery    = `query Page($first: Int!) { services(first: $first) { nodes { hostname namespace endpoints(first: 50) { totalCount nodes { address health } } } } }`
 	pageServices = 100
 	pageRounds   = 300
 )
