@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -40,64 +39,65 @@ type Client struct {
 	options  Options
 	endpoint string
 	http     *http.Client
-	least    atomic.Int64 // revision that answers must include
+	least    leastRevision
 }
 
 // New returns a client. It reads the files of TLS and opens no connection.
 func New(o Options) (*Client, error) {
-	c := &Client{options: o}
-	c.least.Store(o.MinRevision)
 	transport := &http.Transport{ // HTTP/1.1: with HTTP/2 the hub's reason for refusing a certificate is lost.
 		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 30 * time.Second,
 	}
+	var endpoint string
+	var err error
 	if path, ok := strings.CutPrefix(o.URL, "unix:"); ok {
-		if err := c.useSocket(path, transport); err != nil {
-			return nil, err
-		}
-	} else if err := c.useURL(transport); err != nil {
+		endpoint, err = useSocket(transport, o, path)
+	} else {
+		endpoint, err = useURL(transport, o)
+	}
+	if err != nil {
 		return nil, err
 	}
+	c := &Client{options: o, endpoint: endpoint}
 	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c.least.raise(o.MinRevision)
 	return c, nil
 }
 
-func (c *Client) useSocket(path string, transport *http.Transport) error {
+// useSocket has the transport connect to a unix socket, and returns the URL for it.
+func useSocket(transport *http.Transport, o Options, path string) (string, error) {
 	if path == "" {
-		return fmt.Errorf("the server %q names no path; write unix:/run/isthmus/graphql, say", c.options.URL)
+		return "", fmt.Errorf("the server %q names no path; write unix:/run/isthmus/graphql, say", o.URL)
 	}
-	if c.options.TLS != (TLS{}) {
-		return fmt.Errorf("the server %s is a unix socket, which has no TLS; leave out the files of TLS", c.options.URL)
+	if o.TLS != (TLS{}) {
+		return "", fmt.Errorf("the server %s is a unix socket, which has no TLS; leave out the files of TLS", o.URL)
 	}
 	path = filepath.Clean(path)
-	c.endpoint = "http://localhost/graphql"
 	transport.Proxy = nil
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
-	return nil
+	return "http://localhost/graphql", nil
 }
 
-func (c *Client) useURL(transport *http.Transport) error {
-	u, err := url.Parse(c.options.URL)
+// useURL gives the transport its TLS, and returns the URL of GraphQL.
+func useURL(transport *http.Transport, o Options) (string, error) {
+	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%q is not the address of a hub; use http://HOST:PORT, https://HOST:PORT or unix:PATH", withoutUser(c.options.URL))
+		return "", fmt.Errorf("%q is not the address of a hub; use http://HOST:PORT, https://HOST:PORT or unix:PATH", withoutUser(o.URL))
 	case u.User != nil:
-		return fmt.Errorf("the server %s has a user in it; leave it out, a hub knows its callers by certificates", u.Host)
+		return "", fmt.Errorf("the server %s has a user in it; leave it out, a hub knows its callers by certificates", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("the server %s has more than an address; write %s://%s", u.Host, u.Scheme, u.Host)
-	case u.Scheme == "http" && c.options.TLS != (TLS{}):
-		return fmt.Errorf("http://%s is plaintext, but TLS files are given; use https, or remove the files", u.Host)
+		return "", fmt.Errorf("the server %s has more than an address; write %s://%s", u.Host, u.Scheme, u.Host)
+	case u.Scheme == "http" && o.TLS != (TLS{}):
+		return "", fmt.Errorf("http://%s is plaintext, but TLS files are given; use https, or remove the files", u.Host)
 	}
-	c.endpoint = u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/graphql") + "/graphql"
 	if u.Scheme == "https" {
-		config, err := c.options.TLS.config()
-		if err != nil {
-			return err
+		if transport.TLSClientConfig, err = o.TLS.config(); err != nil {
+			return "", err
 		}
-		transport.TLSClientConfig = config
 	}
-	return nil
+	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/graphql") + "/graphql", nil
 }
 
 // withoutUser takes a password out of what is no URL.

@@ -41,7 +41,7 @@ func (c *Client) Stream(ctx context.Context, request Request, take func([]byte) 
 	}
 	defer func() { _ = answer.Body.Close() }() // It was only read.
 	if is, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); is != eventsType {
-		return c.refused(answer)
+		return refused(c.options.URL, answer)
 	}
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxEvent)
@@ -62,22 +62,22 @@ func (c *Client) Stream(ctx context.Context, request Request, take func([]byte) 
 		next = event{}
 	}
 	if err := lines.Err(); err != nil {
-		return c.unreachable(ctx, err)
+		return unreachable(ctx, c.options.URL, err)
 	}
-	return c.unreachable(ctx, errEnded)
+	return unreachable(ctx, c.options.URL, errEnded)
 }
 
 // refused reads an answer that is no stream.
-func (c *Client) refused(answer *http.Response) error {
+func refused(server string, answer *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if err != nil {
-		return &UnreachableError{Server: c.options.URL, Err: err}
+		return &UnreachableError{Server: server, Err: err}
 	}
 	var said Answer
 	if isJSON(answer) && json.Unmarshal(text, &said) == nil && said.err() != nil {
 		return said.err()
 	}
-	return c.strange(answer.StatusCode, text)
+	return strange(server, answer.StatusCode, text)
 }
 
 // event is a server-sent event that is being read.

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/Khan/genqlient/graphql"
 )
@@ -64,11 +65,11 @@ func (c *Client) Do(ctx context.Context, request Request) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, c.unreachable(ctx, err)
+		return nil, unreachable(ctx, c.options.URL, err)
 	case len(text) > maxAnswer:
 		return nil, fmt.Errorf("the answer of %s is larger than %d MiB; ask for less at once", c.options.URL, maxAnswer>>20)
 	case !isJSON(answer) || !json.Valid(text):
-		return nil, c.strange(answer.StatusCode, text)
+		return nil, strange(c.options.URL, answer.StatusCode, text)
 	}
 	return text, nil
 }
@@ -89,32 +90,33 @@ func (c *Client) post(ctx context.Context, request Request, accept string) (*htt
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", accept)
 	r.Header.Set("User-Agent", cmp.Or(c.options.UserAgent, "isthmus-client"))
-	if least := c.least.Load(); least > 0 {
+	if least := c.least.at.Load(); least > 0 {
 		r.Header.Set("Isthmus-Min-Revision", strconv.FormatInt(least, 10))
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return nil, unreachable(ctx, c.options.URL, err)
 	}
 	if strings.HasPrefix(strings.TrimSpace(request.Query), "mutation") {
-		c.made(answer.Header.Get("Isthmus-Revision"))
+		if made, err := strconv.ParseInt(answer.Header.Get("Isthmus-Revision"), 10, 64); err == nil { // else the hub has no configuration
+			c.least.raise(made)
+		}
 	}
 	return answer, nil
 }
 
-// made notes the revision of a change, so that the client reads what it wrote: the
-// next request may reach another hub.
-func (c *Client) made(revision string) {
-	n, err := strconv.ParseInt(revision, 10, 64)
-	if err != nil {
-		return // the hub has no configuration
-	}
-	for least := c.least.Load(); n > least && !c.least.CompareAndSwap(least, n); least = c.least.Load() {
+// leastRevision is the revision of the configuration that answers must include. It
+// rises with the changes that the client makes, so that the client reads what it wrote:
+// the next request may reach another hub.
+type leastRevision struct{ at atomic.Int64 }
+
+func (r *leastRevision) raise(to int64) {
+	for least := r.at.Load(); to > least && !r.at.CompareAndSwap(least, to); least = r.at.Load() {
 	}
 }
 
 // unreachable says why nothing came, without the URL that net/http puts before.
-func (c *Client) unreachable(ctx context.Context, err error) error {
+func unreachable(ctx context.Context, server string, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
@@ -122,13 +124,14 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return &UnreachableError{Server: c.options.URL, Err: err}
+	return &UnreachableError{Server: server, Err: err}
 }
 
-func (c *Client) strange(status int, text []byte) error {
+// strange is an answer that is not GraphQL.
+func strange(server string, status int, text []byte) error {
 	const most = 200
 	shown := strings.Join(strings.Fields(strings.ToValidUTF8(string(text[:min(len(text), most)]), "")), " ")
-	return &StatusError{Server: c.options.URL, Status: status, Text: shown}
+	return &StatusError{Server: server, Status: status, Text: shown}
 }
 
 func isJSON(answer *http.Response) bool {

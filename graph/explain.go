@@ -9,6 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 )
@@ -35,7 +36,7 @@ func (q query) Explain(ctx context.Context, proxy, hostname string, port int, _ 
 	for i, e := range all {
 		out.Endpoints[i] = model.NewEndpointExplanation(services[model.Endpoint{Source: e.Shard, Of: e.Endpoint}.Key()], e)
 	}
-	out.Findings = model.Findings(q.about(ctx, host, all))
+	out.Findings = model.Findings(about(ctx, q.Config, host, all))
 	return out, nil
 }
 
@@ -57,22 +58,22 @@ const notSupported = "NOT_HONOURED"
 
 // about are the findings of the services of a hostname, of the objects that name it,
 // and of those that decide about its endpoints.
-func (q query) about(ctx context.Context, host federation.Hostname, all []federation.Explanation) []apply.Finding {
+func about(ctx context.Context, of Config, host federation.Hostname, all []federation.Explanation) []apply.Finding {
 	from := snapshot(ctx)
 	var found []apply.Finding
-	if q.Config.ServiceFindings != nil {
+	if of.ServiceFindings != nil {
 		for _, s := range from.ByHostname(host) {
-			found = append(found, q.Config.ServiceFindings(from, s.Key)...)
+			found = append(found, of.ServiceFindings(from, s.Key)...)
 		}
 	}
-	for _, o := range q.objectsAbout(from, host, all) {
-		if q.Config.Findings != nil {
-			found = append(found, q.Config.Findings(from, connected(ctx), o.Key)...)
+	for _, o := range objectsAbout(from, of.Kinds, host, all) {
+		if of.Findings != nil {
+			found = append(found, of.Findings(from, connected(ctx), o.Key)...)
 		}
-		if q.Config.NotHonoured == nil {
+		if of.NotHonoured == nil {
 			continue
 		}
-		for _, n := range q.Config.NotHonoured(from, o) {
+		for _, n := range of.NotHonoured(from, o) {
 			found = append(found, apply.Finding{Code: notSupported, Severity: apply.Warning, Message: n.Reason, Key: o.Key, Field: n.Field})
 		}
 	}
@@ -81,7 +82,7 @@ func (q query) about(ctx context.Context, host federation.Hostname, all []federa
 
 // objectsAbout are the objects that name the host, by wildcards too, the Gateways to
 // which they are bound, and the causes of what is said of endpoints; each once.
-func (q query) objectsAbout(from *federation.Snapshot, host federation.Hostname, all []federation.Explanation) []*federation.Object {
+func objectsAbout(from *federation.Snapshot, kinds []schema.Kind, host federation.Hostname, all []federation.Explanation) []*federation.Object {
 	var found []*federation.Object
 	known := map[federation.ObjectKey]bool{}
 	add := func(o *federation.Object) {
@@ -90,7 +91,7 @@ func (q query) objectsAbout(from *federation.Snapshot, host federation.Hostname,
 		}
 	}
 	for _, name := range federation.Wildcards(host) {
-		for _, kind := range q.Config.Kinds {
+		for _, kind := range kinds {
 			for o := range from.ObjectsNamed(kind.Kind, name) {
 				add(o)
 			}

@@ -116,16 +116,16 @@ func (r objectResolver) History(ctx context.Context, of *model.ConfigObject, fir
 }
 
 // objectAt finds an object of the store of record as of a revision.
-func (q query) objectAt(ctx context.Context, key federation.ObjectKey, at string) (*model.ConfigObject, error) {
+func objectAt(ctx context.Context, from History, key federation.ObjectKey, at string) (*model.ConfigObject, error) {
 	var read reader
 	revision := read.revision("at", at)
 	if len(read.errs) > 0 {
 		return nil, transport.BadArgument("at", "%s", read.errs[0].Message)
 	}
-	if q.Config.History == nil {
+	if from == nil {
 		return nil, errNoConfig
 	}
-	all, err := q.Config.History.At(ctx, revision)
+	all, err := from.At(ctx, revision)
 	if err != nil {
 		return nil, shown(err)
 	}

@@ -55,11 +55,11 @@ func (m mutation) Rollback(ctx context.Context, in model.RollbackInput) (model.R
 	return model.RollbackPayload{Outcome: out}, err
 }
 
-func (r *resolver) author(ctx context.Context) string {
-	if r.Config.Author == nil {
+func (m mutation) author(ctx context.Context) string {
+	if m.Config.Author == nil {
 		return ""
 	}
-	return r.Config.Author(ctx)
+	return m.Config.Author(ctx)
 }
 
 // changing is a request that was read.

@@ -61,15 +61,15 @@ func endpointNamed(from *federation.Snapshot, id string) model.Node {
 }
 
 // revisionNamed finds a revision of the configuration, which the store knows.
-func (q query) revisionNamed(ctx context.Context, name string) (model.Node, error) {
+func revisionNamed(ctx context.Context, from History, name string) (model.Node, error) {
 	revision, err := strconv.ParseInt(name, 10, 64)
 	if err != nil || revision < 1 || model.Revision(revision) != name {
 		return nil, nil
 	}
-	if q.Config.History == nil {
+	if from == nil {
 		return nil, errNoConfig
 	}
-	records, err := q.Config.History.Records(ctx, revision+1, 1)
+	records, err := from.Records(ctx, revision+1, 1)
 	if err != nil || len(records) == 0 || records[0].Revision != revision {
 		return nil, shown(err)
 	}

@@ -80,12 +80,12 @@ func fitsObject(o model.ConfigObject, filter *model.ConfigObjectFilter) bool {
 func (q query) ConfigObject(ctx context.Context, group, kind string, namespace *string, name string, at *string, _ *string) (*model.ConfigObject, error) {
 	key := federation.ObjectKey{Group: group, Kind: kind, Namespace: value(namespace), Name: name}
 	if at != nil {
-		return q.objectAt(ctx, key, *at)
+		return objectAt(ctx, q.Config.History, key, *at)
 	}
 	if _, err := configured(ctx); err != nil {
 		return nil, err
 	}
-	if found, ok := q.objectNamed(ctx, key); ok {
+	if found, ok := objectNamed(ctx, key); ok {
 		return &found, nil
 	}
 	return nil, nil
@@ -93,7 +93,7 @@ func (q query) ConfigObject(ctx context.Context, group, kind string, namespace *
 
 // objectNamed finds the object in force of that key. What is the hub's alone is
 // nobody's.
-func (q query) objectNamed(ctx context.Context, key federation.ObjectKey) (found model.ConfigObject, ok bool) {
+func objectNamed(ctx context.Context, key federation.ObjectKey) (found model.ConfigObject, ok bool) {
 	view, err := configured(ctx)
 	if err != nil || key.Of().Internal() {
 		return found, false

@@ -39,7 +39,7 @@ func (q query) Node(ctx context.Context, id string) (model.Node, error) {
 			return found, nil
 		}
 	case model.KindConfigObject:
-		if found, ok := q.objectNamed(ctx, model.ObjectKey(name)); ok && found.ID() == id {
+		if found, ok := objectNamed(ctx, model.ObjectKey(name)); ok && found.ID() == id {
 			return found, nil
 		}
 	case model.KindNetwork:
@@ -51,7 +51,7 @@ func (q query) Node(ctx context.Context, id string) (model.Node, error) {
 	case model.KindEndpoint:
 		return endpointNamed(snapshot(ctx), id), nil
 	case model.KindRevision:
-		return q.revisionNamed(ctx, name)
+		return revisionNamed(ctx, q.Config.History, name)
 	case model.KindProxy:
 		if found, ok := stream(ctx, model.ProxyKey(name)); ok {
 			return found, nil

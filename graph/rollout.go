@@ -64,14 +64,14 @@ type span struct{ after, upTo uint64 }
 // rollout says how far the versions are with the proxies, once what is waited
 // for came to pass or the time is over. Where no version came of a request, as
 // when it was repeated, what counts is that proxies have what is in force.
-func (r *resolver) rollout(ctx context.Context, wait *waiting, of span) *model.Rollout {
-	if r.Config.Rollouts == nil {
+func (m mutation) rollout(ctx context.Context, wait *waiting, of span) *model.Rollout {
+	if m.Config.Rollouts == nil {
 		return nil
 	}
 	if of.after == of.upTo {
 		of.after = 0
 	}
-	states, changed := r.Config.Rollouts.Rollout(of.after, of.upTo)
+	states, changed := m.Config.Rollouts.Rollout(of.after, of.upTo)
 	now := model.NewRollout(proxyRollouts(states))
 	if wait == nil {
 		return &now
@@ -83,7 +83,7 @@ func (r *resolver) rollout(ctx context.Context, wait *waiting, of span) *model.R
 			now.Reached = new(bool)
 			return &now
 		}
-		states, changed = r.Config.Rollouts.Rollout(of.after, of.upTo)
+		states, changed = m.Config.Rollouts.Rollout(of.after, of.upTo)
 		now = model.NewRollout(proxyRollouts(states))
 	}
 	reached := wait.reached(now)
@@ -93,11 +93,11 @@ func (r *resolver) rollout(ctx context.Context, wait *waiting, of span) *model.R
 
 // uncounted says of an answer to a wait that it does not speak of the proxies of
 // other hubs: that all of this hub's have a change does not tell that all have it.
-func (r *resolver) uncounted(of *model.Rollout) []model.Finding {
-	if of == nil || !value(of.Reached) || r.Config.OtherHubs == nil {
+func (m mutation) uncounted(of *model.Rollout) []model.Finding {
+	if of == nil || !value(of.Reached) || m.Config.OtherHubs == nil {
 		return nil
 	}
-	others := r.Config.OtherHubs()
+	others := m.Config.OtherHubs()
 	if others == 0 {
 		return nil
 	}

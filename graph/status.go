@@ -52,8 +52,8 @@ func (r objectResolver) findings(ctx context.Context, key federation.ObjectKey) 
 type refResolver struct{ *resolver }
 
 // Current finds the object as it is now.
-func (r refResolver) Current(ctx context.Context, of *model.ObjectRef) (*model.ConfigObject, error) {
-	found, ok := query(r).objectNamed(ctx, federation.ObjectKey{Group: of.Group, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name})
+func (refResolver) Current(ctx context.Context, of *model.ObjectRef) (*model.ConfigObject, error) {
+	found, ok := objectNamed(ctx, federation.ObjectKey{Group: of.Group, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name})
 	if !ok {
 		return nil, nil
 	}
