@@ -23,6 +23,7 @@ type follower struct {
 	*stream
 	now   time.Time
 	asked map[envoy.Type][]string
+	heard func(*response) // each response that comes; nil: nobody looks
 }
 
 func newFollower(s *Server, n envoy.Node) *follower {
@@ -54,7 +55,11 @@ func (f *follower) follow() {
 		more = f.subscribe()
 		for range 3 { // past what waits for an answer or for its time
 			for r, _ := f.session.next(f.now); r != nil; r, _ = f.session.next(f.now) {
+				if f.heard != nil {
+					f.heard(r)
+				}
 				f.session.handle(request{kind: r.kind, nonce: r.nonce}, f.now)
+				f.subscribe()
 				more = true
 			}
 			f.now = f.now.Add(time.Minute)
