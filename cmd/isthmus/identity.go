@@ -18,6 +18,7 @@ import (
 	callers "isthmus.dev/isthmus/internal/access"
 	"isthmus.dev/isthmus/internal/identity/authority"
 	"isthmus.dev/isthmus/internal/identity/csr"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/seal"
 )
@@ -86,12 +87,12 @@ func openIdentities(ctx context.Context, p identityParts) (*identities, error) {
 }
 
 // attach lets the cluster be asked for what concerns identities.
-func (i *identities) attach(cluster federation.ClusterID, client, reviewer kubernetes.Interface, gate authority.Gate) (detach func()) {
-	done := i.tokens.Attach(cluster, reviewer)
-	if i.secret == nil || cluster != i.home {
+func (i *identities) attach(id federation.ClusterID, reviewer kubernetes.Interface, cluster *listwatch.Cluster) (detach func()) {
+	done := i.tokens.Attach(id, reviewer)
+	if i.secret == nil || id != i.home {
 		return done
 	}
-	let := i.secret.Attach(client, gate)
+	let := i.secret.Attach(cluster)
 	return func() { let(); done() }
 }
 

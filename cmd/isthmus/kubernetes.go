@@ -56,13 +56,13 @@ func (s surroundings) followKubernetes(c clusterConfig, credentials *kube.Creden
 	return running{activity: r.Activity, run: func(ctx context.Context, to registries.Sink) error {
 		defer client.Close()
 		defer s.usages.forget(c.ID)
-		defer s.who.attach(c.ID, client, reviewer, r)()
+		defer s.who.attach(c.ID, reviewer, r.Cluster())()
 		if c.Kubernetes != nil && c.Kubernetes.Secrets {
-			defer s.secrets.Attach(c.ID, client, r)()
+			defer s.secrets.Attach(c.ID, r.Cluster())()
 		}
 		return s.beside(ctx, func(ctx context.Context) {
 			if s.remotes != nil && s.holders[c.ID] {
-				s.remotes.Follow(ctx, c.ID, client)
+				s.remotes.Follow(ctx, c.ID, r.Cluster())
 			}
 		}, func(ctx context.Context) error { return r.Run(ctx, to) })
 	}}, nil

@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 // RemoteLabel marks the Secrets that name clusters, as Istio has them.
@@ -55,13 +56,14 @@ func NewRemotes(o RemoteOptions) *Remotes {
 	return &Remotes{o: o, speaks: map[federation.ClusterID]uint64{}, read: map[federation.ClusterID]bool{}}
 }
 
-// Follow reads the Secrets of a cluster until the context ends. On trouble what
+// Follow reads the Secrets of a cluster, while it proves that it is the known one, until
+// the context ends. On trouble what
 // was read stays. Several may follow one cluster while its credentials are
 // rotated.
-func (r *Remotes) Follow(ctx context.Context, holder federation.ClusterID, client *kube.Client) {
+func (r *Remotes) Follow(ctx context.Context, holder federation.ClusterID, cluster *listwatch.Cluster) {
 	r.mu.Lock()
 	r.last++
-	f := &remoteReader{Remotes: r, holder: holder, client: client, turn: r.last}
+	f := &remoteReader{Remotes: r, holder: holder, cluster: cluster, turn: r.last}
 	r.mu.Unlock()
 	f.run(ctx)
 	r.mu.Lock()
@@ -80,9 +82,9 @@ func (f *remoteReader) say() {
 	}
 	f.speaks[f.holder], f.read[f.holder] = f.turn, true
 	var all []Remote
-	for name, data := range f.known {
-		for key, value := range data {
-			all = append(all, Remote{Secret: f.o.Namespace + "/" + name, Key: key, Kubeconfig: value})
+	for name, s := range f.known {
+		for key, value := range s.data {
+			all = append(all, Remote{Secret: name.String(), Key: key, Kubeconfig: value})
 		}
 	}
 	slices.SortFunc(all, func(a, b Remote) int { return cmp.Or(cmp.Compare(a.Secret, b.Secret), cmp.Compare(a.Key, b.Key)) })

@@ -2,17 +2,17 @@ package identity
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
-	kubetesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
 func kubeSecret(name string, typ corev1.SecretType, data map[string][]byte) *corev1.Secret {
@@ -37,19 +37,30 @@ func (d *drawer) await(what string, ok func() bool) {
 	})
 }
 
-// watches tells whether the object of that name is watched.
-func watches(client *fake.Clientset, name string) bool {
-	return slices.ContainsFunc(client.Actions(), func(a kubetesting.Action) bool {
-		w, ok := a.(kubetesting.WatchAction)
-		return ok && w.GetWatchRestrictions().Fields.String() == "metadata.name="+name
-	})
+// proving is the cluster at the client, which proves itself until the test ends.
+func (d *drawer) proving(client kubernetes.Interface) *listwatch.Cluster {
+	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Probe: time.Second})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); cluster.Run(ctx, func(string, error) {}) }()
+	d.t.Cleanup(func() { cancel(); <-ended })
+	return cluster
+}
+
+// serving is a cluster with these Secrets.
+func serving(secrets ...*corev1.Secret) *listwatchtest.Server {
+	server := listwatchtest.New("u1")
+	for _, s := range secrets {
+		server.Put(s)
+	}
+	return server
 }
 
 func TestX23SecretsOfAClusterAreFollowedByName(t *testing.T) {
 	d := newDrawer(t)
 	long := testbed.Subject{Name: "web", NotAfter: d.now.Add(30 * 24 * time.Hour)}
 	cert, key := d.ca.Issue(long)
-	client := fake.NewClientset(
+	server := serving(
 		kubeSecret("web", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": cert, "tls.key": key}),
 		kubeSecret("web-cacert", corev1.SecretTypeOpaque, map[string][]byte{"cacert": d.ca.PEM}),
 		kubeSecret("other", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": cert, "tls.key": key}),
@@ -61,7 +72,7 @@ func TestX23SecretsOfAClusterAreFollowedByName(t *testing.T) {
 	if !strings.Contains(d.problems(), ProblemMissing+" secret c1/edge/web") {
 		t.Errorf("before a cluster is attached: %q", d.problems())
 	}
-	detach := d.secrets.Attach("c1", client, newProven())
+	detach := d.secrets.Attach("c1", d.proving(server.Client(t)))
 	d.await("the secret", func() bool { return d.secret("web", false) == string(cert)+string(key) })
 	d.await("the authorities", func() bool { return d.secret("web", true) == string(d.ca.PEM) })
 	if d.secret("other", false) != "" || d.secret("token", false) != "" {
@@ -70,13 +81,8 @@ func TestX23SecretsOfAClusterAreFollowedByName(t *testing.T) {
 	if _, ok := d.secrets.Secret(Ref{Cluster: "c1", Namespace: "shop", Name: "web"}); ok {
 		t.Error("it is there for another namespace")
 	}
-	d.await("the watch", func() bool { return watches(client, "web") }) // this client tells a watch nothing of what was before
 	newCert, newKey := d.ca.Issue(long)
-	put := func(data map[string][]byte) {
-		if _, err := client.CoreV1().Secrets("edge").Update(t.Context(), kubeSecret("web", corev1.SecretTypeTLS, data), metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	put := func(data map[string][]byte) { server.Put(kubeSecret("web", corev1.SecretTypeTLS, data)) }
 	put(map[string][]byte{"tls.crt": newCert, "tls.key": newKey})
 	d.await("the rotation", func() bool { return d.secret("web", false) == string(newCert)+string(newKey) })
 	put(map[string][]byte{"tls.crt": newCert, "tls.key": key})
@@ -102,7 +108,8 @@ func TestFilesComeBeforeClusters(t *testing.T) {
 	d.run()
 	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "web"})()
 	changed := d.secrets.Changed()
-	defer d.secrets.Attach("c1", fake.NewClientset(kubeSecret("web", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": other, "tls.key": otherKey})), newProven())()
+	server := serving(kubeSecret("web", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": other, "tls.key": otherKey}))
+	defer d.secrets.Attach("c1", d.proving(server.Client(t)))()
 	await(t, changed)
 	if d.secret("web", false) != string(cert)+string(key) {
 		t.Error("the cluster's came first")

@@ -23,7 +23,12 @@ const edgeNamespaces = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name"
 // secretsManifest is what an operator applies to let the hub read Secrets.
 func secretsManifest(t *testing.T) string {
 	t.Helper()
-	manifest, err := os.ReadFile("../../deploy/kubernetes/secrets.yaml")
+	return manifest(t, "secrets.yaml")
+}
+
+func manifest(t *testing.T, name string) string {
+	t.Helper()
+	manifest, err := os.ReadFile("../../deploy/kubernetes/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,14 +36,14 @@ func secretsManifest(t *testing.T) string {
 }
 
 // gatewayCluster is a real API server with the account that secrets.yaml names,
-// which has no rights, and a client of it.
+// which has the rights that reader.yaml gives, and a client of it.
 func gatewayCluster(t *testing.T) (*testbed.Kube, kubernetes.Interface) {
 	t.Helper()
 	kube := testbed.StartKube(t, testbed.KubeOptions{})
-	for _, name := range []string{"isthmus", "edge", "shop"} {
+	kube.Apply(manifest(t, "reader.yaml"))
+	for _, name := range []string{"edge", "shop"} {
 		kube.Apply(fmt.Sprintf(edgeNamespaces, name))
 	}
-	kube.Apply(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"isthmus-reader","namespace":"isthmus"}}`)
 	made := kube.Do(http.MethodPost, "/api/v1/namespaces/isthmus/serviceaccounts/isthmus-reader/token", []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`))
 	var request struct{ Status struct{ Token string } }
 	if err := json.Unmarshal(made.Body, &request); err != nil || request.Status.Token == "" {
@@ -102,7 +107,7 @@ func TestX23SecretsOfARealCluster(t *testing.T) {
 	d.run()
 	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "web"})()
 	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "web", Authorities: true})()
-	defer d.secrets.Attach("c1", client, newProven())()
+	defer d.secrets.Attach("c1", d.proving(client))()
 
 	kube.Apply(tls(cert, key))
 	d.await("the missing right to be told", func() bool {
@@ -151,7 +156,7 @@ func TestS31LostRightsToSecretsTakeNothingAway(t *testing.T) {
 	kube.Apply(secretsManifest(t), secretOf("web", "kubernetes.io/tls", map[string][]byte{"tls.crt": cert, "tls.key": key}))
 	d.run()
 	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "web"})()
-	defer d.secrets.Attach("c1", client, newProven())()
+	defer d.secrets.Attach("c1", d.proving(client))()
 	d.await("the secret", func() bool { return d.secret("web", false) == string(cert)+string(key) })
 
 	kube.Delete("apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: isthmus-gateway-secrets, namespace: edge}\n")

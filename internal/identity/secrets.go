@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 // Options are rarely set. Zero values have the defaults named here.
@@ -23,10 +24,10 @@ type Secrets struct {
 	shelf   *shelf
 	own     *own
 
-	mu      sync.Mutex
-	clients map[federation.ClusterID]*attached
-	wanted  map[object]int
-	changed chan struct{} // clients or wanted are others; has room for one notice
+	mu       sync.Mutex
+	clusters map[federation.ClusterID]*listwatch.Cluster
+	wanted   map[object]int
+	changed  chan struct{} // clusters or wanted are others; has room for one notice
 }
 
 // New makes secrets without a source.
@@ -40,7 +41,7 @@ func New(o Options) *Secrets {
 	shelf := newShelf(o.Now)
 	return &Secrets{
 		options: o, shelf: shelf, own: newOwn(o, shelf.tell),
-		clients: map[federation.ClusterID]*attached{}, wanted: map[object]int{}, changed: make(chan struct{}, 1),
+		clusters: map[federation.ClusterID]*listwatch.Cluster{}, wanted: map[object]int{}, changed: make(chan struct{}, 1),
 	}
 }
 

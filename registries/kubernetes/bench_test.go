@@ -1,12 +1,23 @@
 package kubernetes
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -66,5 +77,157 @@ func BenchmarkSliceEvent(b *testing.B) {
 func BenchmarkFull(b *testing.B) {
 	for b.Loop() {
 		filled(5000)
+	}
+}
+
+// crowded is an API server with many services and slices. Its lists come in pages, and a watch of slices
+// sends what it is told.
+type crowded struct {
+	pages map[string][]byte // by path and continue token
+	watch chan []byte
+}
+
+func newCrowded(b *testing.B, slices int) *crowded {
+	b.Helper()
+	c := &crowded{pages: map[string][]byte{}, watch: make(chan []byte)}
+	const page = 500
+	for from := 0; from < slices; from += page {
+		var list discoveryv1.EndpointSliceList
+		var services corev1.ServiceList
+		list.ResourceVersion, services.ResourceVersion = "10", "10"
+		for i := from; i < min(from+page, slices); i++ {
+			name := fmt.Sprintf("s%d", i)
+			list.Items = append(list.Items, *versioned(name, i, 0))
+			services.Items = append(services.Items, corev1.Service{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", ResourceVersion: "11"},
+				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+			})
+		}
+		token := ""
+		if from > 0 {
+			token = fmt.Sprint(from)
+		}
+		if from+page < slices {
+			list.Continue = fmt.Sprint(from + page)
+			services.Continue = list.Continue
+		}
+		c.pages["endpointslices "+token], c.pages["services "+token] = encoded(b, list), encoded(b, services)
+	}
+	return c
+}
+
+func encoded(b *testing.B, v any) []byte {
+	b.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return text
+}
+
+func versioned(name string, i, round int) *discoveryv1.EndpointSlice {
+	s := benchSlice(name, i, round)
+	s.APIVersion, s.Kind, s.ResourceVersion = "discovery.k8s.io/v1", "EndpointSlice", fmt.Sprint(11+round)
+	return s
+}
+
+func (c *crowded) RoundTrip(request *http.Request) (*http.Response, error) {
+	query, path := request.URL.Query(), request.URL.Path
+	text := []byte(`{"metadata":{"resourceVersion":"10"},"items":[]}`)
+	switch {
+	case query.Get("watch") != "" && strings.HasSuffix(path, "/endpointslices"):
+		return answer(http.StatusOK, &spoken{from: c.watch, done: request.Context().Done()}), nil
+	case query.Get("watch") != "":
+		return answer(http.StatusOK, quiet{done: request.Context().Done()}), nil
+	case strings.HasSuffix(path, "/endpointslices"):
+		text = c.pages["endpointslices "+query.Get("continue")]
+	case strings.HasSuffix(path, "/services"):
+		text = c.pages["services "+query.Get("continue")]
+	case strings.HasSuffix(path, "/namespaces"):
+		text = []byte(`{"metadata":{"resourceVersion":"10"},"items":[` + pacedItem + `]}`)
+	}
+	return answer(http.StatusOK, io.NopCloser(bytes.NewReader(text))), nil
+}
+
+// spoken is the body of a watch.
+type spoken struct {
+	from <-chan []byte
+	done <-chan struct{}
+	rest []byte
+}
+
+func (t *spoken) Read(p []byte) (int, error) {
+	for len(t.rest) == 0 {
+		select {
+		case t.rest = <-t.from:
+		case <-t.done:
+			return 0, context.Canceled
+		}
+	}
+	n := copy(p, t.rest)
+	t.rest = t.rest[n:]
+	return n, nil
+}
+
+func (t *spoken) Close() error { return nil }
+
+// counted tells of each edit and of READY.
+type counted struct {
+	edits chan struct{}
+	ready chan struct{}
+}
+
+func (c counted) Update(federation.Edit) { c.edits <- struct{}{} }
+
+func (c counted) Status(s federation.RegistryStatus) {
+	if s.Phase == federation.Ready {
+		close(c.ready)
+	}
+}
+
+// read runs a registry against the server and returns after its first edit.
+func read(b *testing.B, server *crowded) (heard counted, stop func()) {
+	b.Helper()
+	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	heard = counted{edits: make(chan struct{}, 100), ready: make(chan struct{})}
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = New(Options{Cluster: "c1", Client: client, Canary: time.Hour, Logger: slog.New(slog.DiscardHandler)}).Run(ctx, heard)
+	}()
+	<-heard.edits
+	return heard, func() { cancel(); <-ended }
+}
+
+// BenchmarkRead is from the start of a registry to its first edit.
+func BenchmarkRead(b *testing.B) {
+	server := newCrowded(b, 5000)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, stop := read(b, server)
+		stop()
+	}
+}
+
+// BenchmarkWatchEvent is from an event of a watch to its edit.
+func BenchmarkWatchEvent(b *testing.B) {
+	server := newCrowded(b, 1000)
+	var events [][]byte
+	for round := range 100 {
+		events = append(events, append(encoded(b, map[string]any{"type": "MODIFIED", "object": versioned("s7", 7, round+1)}), '\n'))
+	}
+	heard, stop := read(b, server)
+	defer stop()
+	<-heard.ready
+	b.ReportAllocs()
+	round := 0
+	for b.Loop() {
+		server.watch <- events[round%len(events)]
+		<-heard.edits
+		round++
 	}
 }

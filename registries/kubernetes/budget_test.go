@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -167,7 +166,7 @@ func TestR06UsageShowsTheProgressOfAList(t *testing.T) {
 		heard := startHostile(t, server, federation.Limits{Objects: 1000}, func(used federation.Usage) {
 			mu.Lock()
 			defer mu.Unlock()
-			most, last = larger(most, used), used
+			most, last = federation.Usage{Objects: max(most.Objects, used.Objects), Bytes: max(most.Bytes, used.Bytes)}, used
 		})
 		heard.Wait(t, "the list to be refused", func(v registrytest.View) bool { return v.Status.Phase == federation.Failed })
 		synctest.Wait()
@@ -192,7 +191,7 @@ func TestR06EndlessWatch(t *testing.T) {
 		heard := startHostile(t, server, federation.Limits{Objects: 100}, func(used federation.Usage) {
 			mu.Lock()
 			defer mu.Unlock()
-			most = larger(most, used)
+			most = federation.Usage{Objects: max(most.Objects, used.Objects), Bytes: max(most.Bytes, used.Bytes)}
 		})
 		heard.WaitPhase(t, federation.Ready)
 		close(server.begin)
@@ -208,24 +207,4 @@ func TestR06EndlessWatch(t *testing.T) {
 			t.Errorf("it kept %+v", most)
 		}
 	})
-}
-
-// TestR06TheBudgetIsOneForAllKinds, and what went makes room.
-func TestR06TheBudgetIsOneForAllKinds(t *testing.T) {
-	b, one := newBudget(federation.Limits{Objects: 2}, func(federation.Usage) {}), &node{}
-	var limit federation.LimitError
-	if b.list(one, kindPods) != nil || b.list(one, kindNodes) != nil || !errors.As(b.list(one, kindNodes), &limit) {
-		t.Fatal("three objects of two kinds are not too many")
-	}
-	b.unlist(kindNodes)
-	if err := b.queue(one, kindNodes); err != nil {
-		t.Errorf("after the list was dropped: %v", err)
-	}
-	if b.queue(one, kindServices) == nil {
-		t.Error("what waits for the follower does not count")
-	}
-	b.unqueue(one, kindNodes)
-	if err := b.queue(one, kindServices); err != nil {
-		t.Errorf("what the follower dropped counts on: %v", err)
-	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// event is what reflectors and gate tell the follower: listed, changed,
+// event is what the mechanism and the gate of listwatch tell the follower: listed, changed,
 // followed or probed.
 type event any
 
@@ -98,8 +98,7 @@ func (f *follower) take(e event) {
 		if f.model.replace(e.kind, e.items, afresh) {
 			f.relist = true
 		}
-		f.budget.hold(e.kind, f.model.used[e.kind])
-		f.budget.unlist(e.kind)
+		f.shares[e.kind].Replaced(f.model.used[e.kind])
 		f.epochs[e.kind] = e.epoch
 		f.link.trouble[e.kind] = nil
 		f.log.Debug("listed", "kind", int(e.kind), "objects", len(e.items))
@@ -107,11 +106,11 @@ func (f *follower) take(e event) {
 		f.lastEvent.Store(time.Now().UnixNano())
 		if e.set != nil {
 			f.model.set(e.set)
-			f.budget.unqueue(e.set, e.kind)
+			f.shares[e.kind].Took(e.set.size(), f.model.used[e.kind])
 		} else {
 			f.model.remove(e.kind, e.gone)
+			f.shares[e.kind].Holds(f.model.used[e.kind])
 		}
-		f.budget.hold(e.kind, f.model.used[e.kind])
 	case followed:
 		f.link.follow(e)
 	case probed:
@@ -139,7 +138,7 @@ func (f *follower) flush() {
 			f.lastSync.Store(time.Now().UnixNano())
 		}
 	}
-	f.budget.show()
+	f.budget.Show()
 	if status, ok := f.link.status(); ok {
 		f.to.Status(status)
 	}

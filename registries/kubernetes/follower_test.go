@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/registries/registrytest"
 )
 
@@ -92,7 +92,7 @@ func TestBK19NothingIsUsedWhileAGroupIsMissing(t *testing.T) {
 	heard := &registrytest.Recorder{}
 	f := newFollower(New(Options{}), heard)
 	told(f, heard, append(lists(1), probed{uid: "u1"})...)
-	missing := accessError{verb: "list", resource: "endpointslices", err: apierrors.NewNotFound(schema.GroupResource{}, "")}
+	missing := listwatch.AccessError{Verb: "list", Resource: "endpointslices", Err: apierrors.NewNotFound(schema.GroupResource{}, "")}
 	told(f, heard, followed{kind: kindSlices, err: missing})
 	later := parse(t, serviceYAML)
 	if n := told(f, heard, changed{kind: kindServices, set: later}); n != 0 || heard.View().Status.Phase != federation.Held {
@@ -100,56 +100,6 @@ func TestBK19NothingIsUsedWhileAGroupIsMissing(t *testing.T) {
 	}
 	if n := told(f, heard, listed{kind: kindSlices, epoch: 1}, followed{kind: kindSlices}); n != 1 || len(heard.View().Services) != 1 {
 		t.Errorf("once the group is back there are %d edits and %d services", n, len(heard.View().Services))
-	}
-}
-
-// TestBK19VersionsOfAServer: one after the other is an upgrade, three within a
-// minute are none; until it is steady, losing the link does not make it better.
-func TestBK19VersionsOfAServer(t *testing.T) {
-	g := newGate(nil, "", time.Second)
-	ask := func(times int, versions ...string) (err error) {
-		for i := range times {
-			_, err = g.end(round{uid: "u1", server: versions[i%len(versions)]})
-		}
-		return err
-	}
-	if err := ask(40, "1.34", "1.35"); err != nil {
-		t.Errorf("an upgrade: %v", err)
-	}
-	if err := ask(40, ""); err != nil {
-		t.Errorf("it does not say: %v", err)
-	}
-	err := ask(3, "1.34", "1.35", "1.36")
-	if err == nil || !strings.Contains(err.Error(), `"1.34", "1.35", "1.36"`) {
-		t.Fatalf("another one each time: %v", err)
-	}
-	if again := ask(3, "1.37", "1.38"); !errors.Is(again, err) {
-		t.Errorf("and on: %v", again)
-	}
-	if _, cut := g.end(round{err: errors.New("the link is cut")}); !errors.Is(cut, err) {
-		t.Errorf("without a link: %v", cut)
-	}
-	if err := ask(12, "1.36"); err != nil {
-		t.Errorf("it is steady: %v", err)
-	}
-}
-
-// TestF47AnotherClusterStaysHeld while it does not answer; the known one heals.
-func TestF47AnotherClusterStaysHeld(t *testing.T) {
-	g := newGate(nil, "u1", time.Second)
-	for _, step := range []struct {
-		round round
-		want  string
-	}{
-		{round{uid: "u1"}, ""},
-		{round{err: errors.New("the link is cut")}, "the link is cut"},
-		{round{uid: "u2"}, "another cluster"},
-		{round{err: errors.New("the link is cut")}, "another cluster"},
-		{round{uid: "u1"}, ""},
-	} {
-		if _, err := g.end(step.round); err == nil && step.want != "" || err != nil && (step.want == "" || !strings.Contains(err.Error(), step.want)) {
-			t.Errorf("after %+v: %v", step.round, err)
-		}
 	}
 }
 
@@ -164,7 +114,7 @@ func TestStatusOfTheLink(t *testing.T) {
 		return out
 	}
 	cut := errors.New("the link is cut")
-	missing := accessError{verb: "list", resource: "endpointslices", err: apierrors.NewNotFound(schema.GroupResource{}, "")}
+	missing := listwatch.AccessError{Verb: "list", Resource: "endpointslices", Err: apierrors.NewNotFound(schema.GroupResource{}, "")}
 	for _, step := range []struct {
 		name    string
 		events  []event
@@ -175,16 +125,16 @@ func TestStatusOfTheLink(t *testing.T) {
 		{"an answer", []event{probed{uid: "u1"}}, federation.Syncing, ""},
 		{"lists, and one kind is not watched yet", append(lists(1), all(nil)[1:]...), federation.Syncing, ""},
 		{"all watched", all(nil), federation.Ready, ""},
-		{"one watch broke", []event{followed{kind: kindPods, err: accessError{verb: "watch", resource: "pods", err: ownError("it broke")}}}, federation.Stale, "watch pods: it broke"},
+		{"one watch broke", []event{followed{kind: kindPods, err: listwatch.AccessError{Verb: "watch", Resource: "pods", Err: errors.New("it broke")}}}, federation.Stale, "watch pods: it broke"},
 		{"it is back", []event{followed{kind: kindPods}}, federation.Ready, ""},
-		{"the probe fails, sessions end", append(all(errAsked), probed{err: cut}), federation.Stale, "the link is cut"},
+		{"the probe fails, sessions end", append(all(listwatch.ErrRelist), probed{err: cut}), federation.Stale, "the link is cut"},
 		{"the probe is back, watches are not", []event{probed{uid: "u1"}}, federation.Stale, "the link is cut"},
 		{"all are back", all(nil), federation.Ready, ""},
 		{"a group is missing", []event{followed{kind: kindSlices, err: missing}}, federation.Held, "does not offer endpointslices"},
 		{"it is back", []event{followed{kind: kindSlices}}, federation.Ready, ""},
-		{"another version each time", append(all(errAsked), probed{err: unsteadyError{"1, 2, 3"}}), federation.Held, "another version each time it is asked (1, 2, 3)"},
+		{"another version each time", append(all(listwatch.ErrRelist), probed{err: listwatch.UnsteadyError{Versions: "1, 2, 3"}}), federation.Held, "another version each time it is asked (1, 2, 3)"},
 		{"it is steady", append([]event{probed{uid: "u1"}}, all(nil)...), federation.Ready, ""},
-		{"another cluster", []event{probed{err: foreignError{want: "u1", have: "u2"}}}, federation.Held, "another cluster"},
+		{"another cluster", []event{probed{err: listwatch.ForeignError{Want: "u1", Have: "u2"}}}, federation.Held, "another cluster"},
 	} {
 		told(f, heard, step.events...)
 		if s := heard.View().Status; s.Phase != step.phase || !strings.Contains(s.Message, step.message) || step.message == "" && s.Message != "" {

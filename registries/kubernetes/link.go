@@ -1,9 +1,10 @@
 package kubernetes
 
 import (
-	"errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 // link is what the registry knows of its connection, and makes its status.
@@ -16,22 +17,30 @@ type link struct {
 	said      federation.RegistryStatus
 }
 
-// follow takes what a reflector said of itself. Trouble stays known until the
-// reflector follows again.
+// follow takes how far one kind is followed. Trouble stays known until it is followed again.
 func (l *link) follow(e followed) {
 	l.following[e.kind] = e.err == nil
-	if e.err == nil || !errors.Is(e.err, errAsked) {
+	if e.err == nil || !listwatch.Interrupted(e.err) {
 		l.trouble[e.kind] = e.err
 	}
 }
 
-// probed takes the end of a probe. Its trouble explains that of the reflectors.
+// probed takes the end of a probe. Its trouble explains that of the kinds.
 func (l *link) probed(err error) {
 	l.probe = err
 	if err != nil {
 		clear(l.trouble[:])
 	}
 }
+
+// strange tells whether what answers is not, or not any more, what was followed:
+// nothing of it is trusted, and an operator must know.
+func (l *link) strange(err error) bool {
+	return listwatch.Untrusted(err) || l.synced && apierrors.IsNotFound(err)
+}
+
+// frozen tells whether nothing that comes is passed on.
+func (l *link) frozen() bool { return l.strange(l.worst()) }
 
 func (l *link) follows() bool {
 	for _, f := range l.following {
@@ -48,14 +57,14 @@ func (l *link) status() (federation.RegistryStatus, bool) {
 	now := l.said
 	err := l.worst()
 	switch {
-	case lasting(err):
+	case listwatch.Untrusted(err):
 		now = federation.RegistryStatus{Phase: federation.Held, Message: err.Error()}
 	case err != nil && l.strange(err):
-		now = federation.RegistryStatus{Phase: federation.Held, Message: message(err, l.explain) + "; it did before: nothing of it is used until it does again, or an operator confirms the cluster"}
-	case err != nil && !l.synced && (definite(err) || limited(err)):
-		now = federation.RegistryStatus{Phase: federation.Failed, Message: message(err, l.explain)}
+		now = federation.RegistryStatus{Phase: federation.Held, Message: listwatch.Message(err, l.explain) + "; it did before: nothing of it is used until it does again, or an operator confirms the cluster"}
+	case err != nil && !l.synced && (listwatch.Definite(err) || listwatch.Limited(err)):
+		now = federation.RegistryStatus{Phase: federation.Failed, Message: listwatch.Message(err, l.explain)}
 	case err != nil:
-		now = federation.RegistryStatus{Phase: federation.Stale, Message: message(err, l.explain)}
+		now = federation.RegistryStatus{Phase: federation.Stale, Message: listwatch.Message(err, l.explain)}
 	case !l.synced:
 		now = federation.RegistryStatus{Phase: federation.Syncing}
 	case l.follows():
@@ -76,7 +85,7 @@ func (l *link) worst() error {
 	}
 	var first error
 	for _, err := range l.trouble {
-		if definite(err) || limited(err) {
+		if listwatch.Definite(err) || listwatch.Limited(err) {
 			return err
 		}
 		if first == nil {

@@ -5,9 +5,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"isthmus.dev/isthmus/federation"
 )
 
@@ -36,22 +33,6 @@ func (p subject) String() string {
 		return names[p.kind] + " " + p.k.Name
 	}
 	return names[p.kind] + " " + p.k.String()
-}
-
-// contained reads an object; a panic gives one that is faulty.
-func contained(k kind, read func(runtime.Object) object) func(runtime.Object) object {
-	return func(in runtime.Object) (out object) {
-		defer func() {
-			if cause := recover(); cause != nil {
-				f := &faulty{kind: k, cause: cause, stack: debug.Stack()}
-				if about, err := meta.Accessor(in); err == nil {
-					f.k = key{Namespace: about.GetNamespace(), Name: about.GetName()}
-				}
-				out = f
-			}
-		}()
-		return read(in)
-	}
 }
 
 // set takes a new or changed object.

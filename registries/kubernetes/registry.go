@@ -1,7 +1,7 @@
 // Package kubernetes is the registry of one Kubernetes cluster: it follows the
 // API server and says, in the federation's values, what the cluster offers.
 // What an object says itself (parse…) and how objects are joined (join) are
-// pure functions; model keeps their results; reflector and gate speak to the
+// pure functions; model keeps their results; internal/kube/listwatch speaks to the
 // server.
 package kubernetes
 
@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 const usualReconcile = 5 * time.Minute
@@ -54,8 +54,9 @@ type Options struct {
 // Registry follows one cluster. It is made by New and used for one Run.
 type Registry struct {
 	options Options
-	gate    *gate
-	budget  *budget
+	cluster *listwatch.Cluster
+	budget  *listwatch.Budget
+	shares  [kinds]*listwatch.Share
 	tries   flowcontrol.RateLimiter
 	log     *slog.Logger
 
@@ -65,23 +66,26 @@ type Registry struct {
 // New makes a registry that does nothing before Run.
 func New(o Options) *Registry {
 	o.DomainSuffix = cmp.Or(o.DomainSuffix, "cluster.local")
-	o.PageSize = cmp.Or(o.PageSize, 500)
-	o.Canary = cmp.Or(o.Canary, 5*time.Second)
 	o.Reconcile = cmp.Or(o.Reconcile, usualReconcile)
 	if o.Explain == nil {
 		o.Explain = error.Error
 	}
-	if o.Used == nil {
-		o.Used = func(federation.Usage) {}
-	}
 	log := cmp.Or(o.Logger, slog.Default()).With("cluster", string(o.Cluster), "provider", string(federation.Kubernetes))
-	return &Registry{
+	r := &Registry{
 		options: o, log: log,
-		gate:   newGate(o.Client, o.Expect, o.Canary),
-		budget: newBudget(o.Limits, o.Used),
-		tries:  flowcontrol.NewTokenBucketRateLimiter(1, 2*int(kinds)), // F42
+		cluster: listwatch.NewCluster(o.Client, listwatch.ClusterOptions{UID: o.Expect, Probe: o.Canary, Logger: log}),
+		budget:  listwatch.NewBudget(o.Limits, o.Used),
+		tries:   flowcontrol.NewTokenBucketRateLimiter(1, 2*int(kinds)), // F42
 	}
+	for k := range r.shares {
+		r.shares[k] = r.budget.Share()
+	}
+	return r
 }
+
+// Cluster is for others that read the cluster while Run does: what they read is proven as
+// what the registry reads.
+func (r *Registry) Cluster() *listwatch.Cluster { return r.cluster }
 
 // Run follows the cluster until the context ends, and then returns nil: there
 // is no trouble that a retry may not heal, so trouble is said by Status. The
@@ -101,19 +105,17 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 		}
 	}
 	all.start(func() {
-		r.gate.run(ctx, func(uid string, trouble error) { say(ctx, probed{uid: uid, err: trouble}) })
+		r.cluster.Run(ctx, func(uid string, trouble error) { say(ctx, probed{uid: uid, err: trouble}) })
 	})
 	for _, res := range resources(r.options.Client, r.options.DomainSuffix) {
-		res.read = contained(res.kind, r.poisoned(res.kind, res.read))
-		f := &reflector{
-			resource: res, log: r.log, gate: r.gate, budget: r.budget, tries: r.tries, page: r.options.PageSize, say: say,
-			renew: r.options.Reconcile, check: r.options.Reconcile > 0,
-			pauses: retry.Backoff{First: time.Second, Longest: longestPause},
+		res.Read, res.Tries, res.PageSize = r.poisoned(res.kind, res.Read), r.tries, r.options.PageSize
+		res.Renew, res.Reconcile = r.options.Reconcile, r.options.Reconcile > 0
+		if !res.Reconcile {
+			res.Renew = 2 * usualReconcile
 		}
-		if !f.check {
-			f.renew = 2 * usualReconcile
-		}
-		all.start(func() { f.run(ctx) })
+		all.start(func() {
+			listwatch.Follow(ctx, r.cluster, res.Resource, r.shares[res.kind], changes{kind: res.kind, say: say})
+		})
 	}
 	newFollower(r, to).run(ctx, events)
 	return nil
@@ -126,11 +128,11 @@ func (r *Registry) newModel() *model {
 }
 
 // poisoned is the reading of objects with what a test adds to it.
-func (r *Registry) poisoned(k kind, read func(runtime.Object) object) func(runtime.Object) object {
+func (r *Registry) poisoned(k kind, read func(runtime.Object) (object, bool)) func(runtime.Object) (object, bool) {
 	if r.options.poison == nil {
 		return read
 	}
-	return func(in runtime.Object) object {
+	return func(in runtime.Object) (object, bool) {
 		if about, err := meta.Accessor(in); err == nil {
 			r.options.poison(subject{k, key{Namespace: about.GetNamespace(), Name: about.GetName()}})
 		}
@@ -140,7 +142,7 @@ func (r *Registry) poisoned(k kind, read func(runtime.Object) object) func(runti
 
 // Relist reads every list again; a full edit follows even if nothing changed.
 // It is how a suspicious list is asked for a second time.
-func (r *Registry) Relist() { r.gate.relist() }
+func (r *Registry) Relist() { r.cluster.Relist() }
 
 // Activity returns when the last event came and when the registry last knew
 // that it had seen everything; zero times are never.

@@ -6,10 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clientset "k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 // kind is one of the API types that the registry follows.
@@ -32,16 +33,10 @@ const (
 	istioSystem = "istio-system"
 )
 
-// resource is how one kind is listed, watched and read.
+// resource is one kind as the mechanism of listwatch knows it.
 type resource struct {
+	listwatch.Resource[object]
 	kind kind
-	name string // for messages
-	// optional: a server that forbids it is read without.
-	optional bool
-	fields   string // field selector
-	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	read     func(runtime.Object) object // keeps only what is used; nil for another type
 }
 
 // resources are all kinds, in the order of kind.
@@ -49,18 +44,37 @@ func resources(c clientset.Interface, domain string) []resource {
 	all := metav1.NamespaceAll
 	core, discovery := c.CoreV1(), c.DiscoveryV1()
 	return []resource{
-		define(kindServices, "services", "", core.Services(all), func(in *corev1.Service) object { return parseService(in, domain) }),
-		define(kindSlices, "endpointslices.discovery.k8s.io", "", discovery.EndpointSlices(all), func(in *discoveryv1.EndpointSlice) object { return parseSlice(in) }),
-		define(kindPods, "pods", alive(), core.Pods(all), func(in *corev1.Pod) object { return parsePod(in) }),
-		define(kindNodes, "nodes", "", core.Nodes(), func(in *corev1.Node) object { return parseNode(in) }),
-		optional(define(kindNamespaces, "namespaces", "", core.Namespaces(), func(in *corev1.Namespace) object { return parseDefaults(in) })),
-		define(kindNamespace, "namespaces", only(system), core.Namespaces(), func(in *corev1.Namespace) object { return parseNamespace(in) }),
-		optional(define(kindIstioNamespace, "namespaces", only(istioSystem), core.Namespaces(), func(in *corev1.Namespace) object { return parseNamespace(in) })),
+		define(kindServices, "services", core.Services(all), func(in *corev1.Service) object { return parseService(in, domain) }),
+		define(kindSlices, "endpointslices.discovery.k8s.io", discovery.EndpointSlices(all), func(in *discoveryv1.EndpointSlice) object { return parseSlice(in) }),
+		define(kindPods, "pods", core.Pods(all), func(in *corev1.Pod) object { return parsePod(in) }).only(alive()),
+		define(kindNodes, "nodes", core.Nodes(), func(in *corev1.Node) object { return parseNode(in) }),
+		define(kindNamespaces, "namespaces", core.Namespaces(), func(in *corev1.Namespace) object { return parseDefaults(in) }).optional(),
+		define(kindNamespace, "namespaces", core.Namespaces(), func(in *corev1.Namespace) object { return parseNamespace(in) }).only(listwatch.Named(system)),
+		define(kindIstioNamespace, "namespaces", core.Namespaces(), func(in *corev1.Namespace) object { return parseNamespace(in) }).only(listwatch.Named(istioSystem)).optional(),
 	}
 }
 
-func optional(r resource) resource {
-	r.optional = true
+// define is a resource whose objects, when reading one makes the hub panic, are set aside alone.
+func define[L, T runtime.Object](k kind, name string, client interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}, read func(T) object,
+) resource {
+	r := resource{listwatch.Of(name, client, read, object.size), k}
+	r.Fault = func(at key, cause any, stack []byte) object {
+		return &faulty{record: record{k: at}, kind: k, cause: cause, stack: stack}
+	}
+	return r
+}
+
+func (r resource) only(fields string) resource {
+	r.Fields = fields
+	return r
+}
+
+// optional: a server that forbids it is read without.
+func (r resource) optional() resource {
+	r.Optional = true
 	return r
 }
 
@@ -68,32 +82,28 @@ func alive() string {
 	return "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
 }
 
-func only(name string) string {
-	return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+// changes passes what the mechanism reads of one kind on to the follower.
+type changes struct {
+	kind kind
+	say  func(context.Context, event) bool
 }
 
-// typedClient is what every typed client of client-go can do.
-type typedClient[L runtime.Object] interface {
-	List(context.Context, metav1.ListOptions) (L, error)
-	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+// Listed is part of listwatch.Sink.
+func (c changes) Listed(ctx context.Context, items []object, epoch uint64) bool {
+	return c.say(ctx, listed{kind: c.kind, items: items, epoch: epoch})
 }
 
-func define[L, T runtime.Object](k kind, name, selector string, client typedClient[L], read func(T) object) resource {
-	return resource{
-		kind: k, name: name, fields: selector,
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := client.List(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			return list, nil
-		},
-		watch: client.Watch,
-		read: func(in runtime.Object) object {
-			if typed, ok := in.(T); ok {
-				return read(typed)
-			}
-			return nil
-		},
-	}
+// Set is part of listwatch.Sink.
+func (c changes) Set(ctx context.Context, o object) bool {
+	return c.say(ctx, changed{kind: c.kind, set: o})
+}
+
+// Deleted is part of listwatch.Sink.
+func (c changes) Deleted(ctx context.Context, k key) bool {
+	return c.say(ctx, changed{kind: c.kind, gone: k})
+}
+
+// Following is part of listwatch.Sink.
+func (c changes) Following(ctx context.Context, err error) {
+	c.say(ctx, followed{kind: c.kind, err: err})
 }

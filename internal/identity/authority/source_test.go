@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
+
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
 // outer is someone else's root with an intermediate.
@@ -184,19 +187,36 @@ func TestAnIntermediateOfAFolder(t *testing.T) {
 	newRig(t, func(o *Options) { o.Source = Folder(dir) }).issue(Order{})
 }
 
+// caSecret is the Secret with an intermediate.
+func caSecret(files Files) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "cacerts"},
+		Data:       map[string][]byte{certificatePart: files.Certificate, keyPart: files.Key, rootPart: files.Root, chainPart: files.Chain},
+	}
+}
+
+// proving is the cluster at the server, which proves itself until the test ends.
+func proving(t *testing.T, server *listwatchtest.Server) *listwatch.Cluster {
+	t.Helper()
+	cluster := listwatch.NewCluster(server.Client(t), listwatch.ClusterOptions{})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); cluster.Run(ctx, func(string, error) {}) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return cluster
+}
+
 // The cluster with the Secret may come after the start, and go.
 func TestAnIntermediateOfASecret(t *testing.T) {
-	files := newOuter(t, time.Now()).files(t, nil)
 	source := NewSecret("istio-system", "cacerts")
 	r := newRig(t, func(o *Options) { o.Source, o.Late = source, true })
 	if _, err := r.Sign(Order{Workload: web, Key: newKey(t).Public()}); !errors.Is(err, ErrNoSigner) {
 		t.Errorf("before the cluster is attached: %v", err)
 	}
-	known := gate{}
-	detach := source.Attach(fake.NewClientset(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "cacerts"},
-		Data:       map[string][]byte{certificatePart: files.Certificate, keyPart: files.Key, rootPart: files.Root, chainPart: files.Chain},
-	}), known)
+	server := listwatchtest.New("u1")
+	server.Put(caSecret(newOuter(t, time.Now()).files(t, nil)))
+	cluster := proving(t, server)
+	detach := source.Attach(cluster)
 	r.pass(time.Second)
 	r.issue(Order{})
 	detach()
@@ -204,40 +224,40 @@ func TestAnIntermediateOfASecret(t *testing.T) {
 		t.Error("nothing is wrong when the cluster is gone")
 	}
 	r.issue(Order{})
-	source.Attach(fake.NewClientset(), known)
+	server.Delete("istio-system", "cacerts")
+	source.Attach(cluster)
 	if err := r.look(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no Secret istio-system/cacerts") {
 		t.Errorf("a Secret that is not there: %v", err)
 	}
-}
-
-// gate is what a registry knows of its cluster.
-type gate struct{ closed, lying error }
-
-func (g gate) Enter(context.Context) (<-chan struct{}, func(context.Context) error, error) {
-	return nil, func(context.Context) error { return g.lying }, g.closed
 }
 
 // TestR08AnotherClusterBringsNoIntermediate: another cluster answers at the address
 // of the one with the Secret, before or while it is read. Its intermediate signs
 // nothing, and the known one stays in use.
 func TestR08AnotherClusterBringsNoIntermediate(t *testing.T) {
-	secret := func(files Files) *fake.Clientset {
-		return fake.NewClientset(&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "cacerts"},
-			Data:       map[string][]byte{certificatePart: files.Certificate, keyPart: files.Key, rootPart: files.Root, chainPart: files.Chain},
-		})
-	}
 	known, strange := newOuter(t, time.Now()), newOuter(t, time.Now())
+	server := listwatchtest.New("u1")
+	server.Put(caSecret(known.files(t, nil)))
 	source := NewSecret("istio-system", "cacerts")
-	source.Attach(secret(known.files(t, nil)), gate{})
+	source.Attach(proving(t, server))
 	r := newRig(t, func(o *Options) { o.Source, o.Late = source, true })
 	before := r.issue(Order{})
-	other := errors.New("another cluster answers at this address")
-	for name, by := range map[string]gate{"closed": {closed: other}, "lying": {lying: other}} {
-		source.Attach(secret(strange.files(t, nil)), by)
-		if err := r.look(t.Context()); err == nil || !strings.Contains(err.Error(), "did not prove that it is the known one: "+other.Error()) {
+	server.Put(caSecret(strange.files(t, nil)))
+	server.Wrong(func(request *http.Request) (*http.Response, error) {
+		if strings.HasSuffix(request.URL.Path, "/secrets/cacerts") {
+			server.Become("u2") // after the proof, and before the next one
+		}
+		return nil, nil
+	})
+	for _, name := range []string{"while it is read", "before it is read"} {
+		ctx, cancel := context.WithTimeout(t.Context(), proofWithin)
+		if name != "while it is read" {
+			cancel() // the gate stays closed, however long one waits
+		}
+		if err := r.look(ctx); err == nil || !strings.Contains(err.Error(), "did not prove that it is the known one: another cluster answers at this address") {
 			t.Errorf("%s: %v", name, err)
 		}
+		cancel()
 		if now := r.issue(Order{}); string(now.AuthorityKeyId) != string(before.AuthorityKeyId) {
 			t.Errorf("%s: the intermediate of the other cluster signs", name)
 		}

@@ -10,11 +10,13 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/internal/keyfile"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 // The names of an intermediate's parts, as Istio's cacerts has them.
@@ -64,13 +66,6 @@ func (f Folder) part(name string) ([]byte, error) {
 	return text, err
 }
 
-// Gate proves that the cluster that answers is the one that is known; the
-// cluster's registry does. Enter blocks until it is. What is read from then on
-// counts if prove returns nil afterwards.
-type Gate interface {
-	Enter(ctx context.Context) (lost <-chan struct{}, prove func(context.Context) error, err error)
-}
-
 // proofWithin is how long a cluster may take to prove that it is the known one.
 const proofWithin = 10 * time.Second
 
@@ -79,25 +74,24 @@ const proofWithin = 10 * time.Second
 type Secret struct {
 	namespace, name string
 
-	mu     sync.Mutex
-	client kubernetes.Interface // nil: the cluster is not attached
-	gate   Gate
+	mu      sync.Mutex
+	cluster *listwatch.Cluster // nil: it is not attached
 }
 
 // NewSecret is without a cluster yet.
 func NewSecret(namespace, name string) *Secret { return &Secret{namespace: namespace, name: name} }
 
-// Attach lets the Secret be read by the client until detach is called, or by a
-// later one, while the gate says that the cluster is the known one.
-func (s *Secret) Attach(client kubernetes.Interface, gate Gate) (detach func()) {
+// Attach lets the Secret be read from the cluster, while that proves to be the known
+// one, until detach is called or a later one is attached.
+func (s *Secret) Attach(cluster *listwatch.Cluster) (detach func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.client, s.gate = client, gate
+	s.cluster = cluster
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.client == client {
-			s.client = nil
+		if s.cluster == cluster {
+			s.cluster = nil
 		}
 	}
 }
@@ -105,22 +99,22 @@ func (s *Secret) Attach(client kubernetes.Interface, gate Gate) (detach func()) 
 // Read is part of Source.
 func (s *Secret) Read(ctx context.Context) (Files, error) {
 	s.mu.Lock()
-	client, gate := s.client, s.gate
+	cluster := s.cluster
 	s.mu.Unlock()
-	if client == nil {
+	if cluster == nil {
 		return Files{}, fmt.Errorf("the cluster with the Secret %s/%s is not attached", s.namespace, s.name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, proofWithin)
 	defer cancel()
-	_, prove, err := gate.Enter(ctx)
-	if err != nil {
-		return Files{}, fmt.Errorf("the cluster with the Secret %s/%s did not prove that it is the known one: %w", s.namespace, s.name, err)
-	}
-	found, err := client.CoreV1().Secrets(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
-	if unproven := prove(ctx); unproven != nil {
-		return Files{}, fmt.Errorf("the cluster with the Secret %s/%s did not prove that it is the known one: %w", s.namespace, s.name, unproven)
-	}
+	var found *corev1.Secret
+	err := cluster.Read(ctx, func(ctx context.Context, client kubernetes.Interface) (err error) {
+		found, err = client.CoreV1().Secrets(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
+		return err
+	})
+	var unproven listwatch.UnprovenError
 	switch {
+	case errors.As(err, &unproven):
+		return Files{}, fmt.Errorf("the cluster with the Secret %s/%s did not prove that it is the known one: %w", s.namespace, s.name, unproven.Why)
 	case apierrors.IsNotFound(err):
 		return Files{}, fmt.Errorf("there is no Secret %s/%s", s.namespace, s.name)
 	case err != nil:

@@ -1,0 +1,165 @@
+package listwatch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Run probes until the context ends and reports the end of every round: the UID of the
+// known cluster, and why it did not prove itself.
+func (c *Cluster) Run(ctx context.Context, report func(uid string, trouble error)) {
+	for ctx.Err() == nil {
+		c.begin()
+		round := c.probe(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		report(c.end(round))
+		pause := time.NewTimer(c.pause())
+		select {
+		case <-ctx.Done():
+		case <-c.wake:
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// pause is 10 % around the interval, so that many hubs do not probe at once;
+// while the gate is closed it is shorter.
+func (c *Cluster) pause() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pause := c.every
+	if c.trouble != nil {
+		pause /= 3
+	}
+	return pause*9/10 + rand.N(pause/5+1)
+}
+
+// round is what a probe found.
+type round struct {
+	uid     string
+	version uint64 // of the server's objects
+	server  string // version of the server itself; empty: it does not say
+	err     error
+}
+
+func (c *Cluster) probe(ctx context.Context) (found round) {
+	ctx, cancel := context.WithTimeout(ctx, c.every)
+	defer cancel()
+	list, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: Named(metav1.NamespaceSystem), Limit: 1})
+	switch {
+	case err != nil:
+		return round{err: AccessError{Verb: "list", Resource: "namespaces", Err: err}}
+	case len(list.Items) == 0 || list.Items[0].Name != metav1.NamespaceSystem || list.Items[0].UID == "":
+		return round{err: errors.New("the server answers and does not show the namespace kube-system, by which a cluster is known")}
+	}
+	found.version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64)
+	found.uid = string(list.Items[0].UID)
+	found.server, found.err = c.version(ctx)
+	return found
+}
+
+// version is what the server says, or empty: not every server tells everyone. It is an
+// error if the server does not answer in time: such a server proves nothing.
+func (c *Cluster) version(ctx context.Context) (string, error) {
+	v, err := discovery.ToServerVersionInterfaceWithContext(c.client.Discovery()).ServerVersionWithContext(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return "", AccessError{Verb: "get", Resource: "/version", Err: err}
+	case err != nil:
+		return "", nil
+	}
+	return v.GitVersion + " " + v.Major + "." + v.Minor, nil
+}
+
+func (c *Cluster) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.started++
+}
+
+// end judges a round.
+func (c *Cluster) end(found round) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.judge(found)
+	switch {
+	case err != nil && overloaded(err) && c.trouble == nil:
+		// The server lives and asks for patience; what is open stays open.
+	case err != nil:
+		if c.trouble == nil {
+			close(c.lost)
+		}
+		c.trouble = err
+	default:
+		if c.trouble != nil {
+			c.lost = make(chan struct{})
+		}
+		c.uid, c.trouble = found.uid, nil
+		if found.version < c.highest {
+			c.nextEpoch()
+		}
+		c.highest = found.version
+	}
+	if err == nil {
+		c.proved = c.started
+	}
+	close(c.changed)
+	c.changed = make(chan struct{})
+	return c.uid, err
+}
+
+// judge says what is wrong with the round. The caller holds the lock.
+func (c *Cluster) judge(found round) error {
+	switch {
+	case found.err != nil && Untrusted(c.trouble):
+		return c.trouble
+	case found.err != nil:
+		return found.err
+	case c.uid != "" && c.uid != found.uid:
+		return ForeignError{Want: c.uid, Have: found.uid}
+	}
+	err := c.steady.observe(found.server)
+	if said := (UnsteadyError{}); err != nil && errors.As(c.trouble, &said) {
+		return said
+	}
+	return err
+}
+
+// steadiness is what the server said of its version in the latest rounds.
+type steadiness struct {
+	rounds [12]string // a ring; empty: nothing was said
+	next   int
+}
+
+// mostVersions is what servers show that are upgraded one after the other.
+const mostVersions = 2
+
+// observe takes the version of a round and judges the latest ones.
+func (s *steadiness) observe(version string) error {
+	s.rounds[s.next%len(s.rounds)] = version
+	s.next++
+	var distinct []string
+	for _, v := range s.rounds {
+		if v != "" && !slices.Contains(distinct, federation.Quote(v)) {
+			distinct = append(distinct, federation.Quote(v))
+		}
+	}
+	if len(distinct) <= mostVersions {
+		return nil
+	}
+	slices.Sort(distinct)
+	return UnsteadyError{strings.Join(distinct, ", ")}
+}
