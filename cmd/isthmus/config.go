@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	_ "embed" // the sample
 	"errors"
 	"fmt"
@@ -9,9 +8,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/yamlfile"
 )
 
 //go:embed sample.yaml
@@ -160,16 +158,8 @@ func parseConfig(name string, data []byte) (c configFile, err error) {
 			err = fmt.Errorf("reading %s: it is not YAML that can be read", name)
 		}
 	}()
-	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
-	if err := decoder.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		var unknown *yaml.UnknownFieldError
-		if errors.As(err, &unknown) {
-			return configFile{}, fmt.Errorf("reading %s: %s", name, unknownKey(data, unknown))
-		}
-		return configFile{}, fmt.Errorf("reading %s: %s", name, oneLine(yaml.FormatError(err, false, false)))
-	}
-	if err := decoder.Decode(new(configFile)); !errors.Is(err, io.EOF) {
-		return configFile{}, fmt.Errorf("reading %s: it holds more than one document", name)
+	if err := yamlfile.Read(data, &c); err != nil {
+		return configFile{}, fmt.Errorf("reading %s: %w", name, err)
 	}
 	_, err = c.ClusterLimits.limits("clusterLimits")
 	wrong := []error{err}
@@ -181,9 +171,4 @@ func parseConfig(name string, data []byte) (c configFile, err error) {
 		return configFile{}, fmt.Errorf("reading %s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return c, nil
-}
-
-func oneLine(text string) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return first
 }

@@ -60,6 +60,12 @@ func TestRefusedConfigs(t *testing.T) {
 		"repeated key":              {"dataDir: a\ndataDir: b\n", "[2:1]"},
 		"wrong type":                {"clusters: 3\n", "[1:11]"},
 		"wrong type of a number":    {cluster + "  precedence: high\n", "[4:15]"},
+		"fraction of a number":      {"xds: {maxConnections: 5.5}\n", "[1:23] xds.maxConnections must be a whole number"},
+		"text for true":             {"clusters:\n- kubernetes: {secrets: s3cr3t}\n", "[2:25] clusters[0].kubernetes.secrets must be true or false"},
+		"no list":                   {"graphql: {allowedHosts: s3cr3t}\n", "[1:25] graphql.allowedHosts must be a list"},
+		"repeated key of a map":     {"clusterAliases: {c2: [a], c2: [b]}\n", `[1:27] the key "clusterAliases.c2" is repeated`},
+		"an alias of itself":        {"clusters: &all [*all]\n", "[1:11] clusters[0] must be a mapping"},
+		"an endless text":           {"dataDir: \"s3cr3t\n", "this is not valid YAML"},
 		"no YAML":                   {"\t: [", "["},
 		"two documents":             {"dataDir: a\n---\ndataDir: b\n", "more than one document"},
 		"ID missing":                {"clusters:\n- provider: Mock\n", "clusters[0].id"},
@@ -90,7 +96,7 @@ func TestRefusedConfigs(t *testing.T) {
 }
 
 func TestEmptyConfigIsOne(t *testing.T) {
-	for _, content := range []string{"", "\n", "# nothing\n", "---\n", "{}\n"} {
+	for _, content := range []string{"", "\n", "# nothing\n", "---\n", "{}\n", "etcd:\n", "clusters: ~\n", "dataDir: &a x\nconfigDir: *a\n"} {
 		if _, err := parseConfig("x.yaml", []byte(content)); err != nil {
 			t.Errorf("%q is refused: %v", content, err)
 		}

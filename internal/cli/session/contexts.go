@@ -1,19 +1,16 @@
 package session
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"isthmus.dev/isthmus/client"
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
+	"isthmus.dev/isthmus/internal/yamlfile"
 )
 
 // contextsFile is the config file of the command line: hubs by name.
@@ -34,11 +31,6 @@ type hubContext struct {
 
 // maxContexts is the largest config file in bytes.
 const maxContexts = 1 << 20
-
-func firstLine(text string) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return first
-}
 
 // contextsPath is the file's path and whether somebody named it.
 func contextsPath() (path string, named bool) {
@@ -91,9 +83,8 @@ func parseContexts(path string, data []byte) (file contextsFile, err error) {
 			err = fmt.Errorf("reading the contexts: %s is not YAML that can be read", path)
 		}
 	}()
-	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
-	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return contextsFile{}, fmt.Errorf("reading the contexts of %s: %s; correct the file", path, firstLine(yaml.FormatError(err, false, false)))
+	if err := yamlfile.Read(data, &file); err != nil {
+		return contextsFile{}, fmt.Errorf("reading the contexts of %s: %w; correct the file", path, err)
 	}
 	file.path = path
 	dir := filepath.Dir(path)
