@@ -24,7 +24,6 @@ var largeTypes = map[string]int{
 	"federation.Snapshot":            55,
 	"federation.draft":               55,
 	"federation/config/apply.Engine": 36,
-	"federation/config/etcd.Config":  75,
 	"registries.member":              53,
 	"registries/consul.watch":        30,
 	"registries/kubernetes.model":    32,

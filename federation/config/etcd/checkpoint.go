@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,15 +17,24 @@ type mark struct {
 	pasts            bool
 }
 
+// checkpointer makes checkpoints.
+type checkpointer struct {
+	client *clientv3.Client
+	o      *ConfigOptions
+	write  writer
+	mark   *atomic.Pointer[mark] // nil: nothing read yet
+	asked  chan wanted
+}
+
 // due tells that a checkpoint is worth its bytes. While a stored value is not
 // usable none is made: the value stays where it can be repaired.
-func (c *Config) due(s *state) bool {
+func (p *checkpointer) due(s *state) bool {
 	const small = 4 << 20
-	m := c.mark.Load()
+	m := p.mark.Load()
 	if m == nil || s.suspects.Len() > 0 || s.revision <= m.revision {
 		return false
 	}
-	return !m.pasts || s.revision-m.revision >= c.o.CheckpointRecords || s.weight-m.weight > max(small, 2*s.live)
+	return !m.pasts || s.revision-m.revision >= p.o.CheckpointRecords || s.weight-m.weight > max(small, 2*s.live)
 }
 
 // wanted is a checkpoint that the follower asks for.
@@ -35,32 +45,32 @@ type wanted struct {
 
 // wantCheckpoint asks for a checkpoint without waiting for it. While one is asked
 // for already it does nothing: the follower asks again.
-func (c *Config) wantCheckpoint(w wanted) {
+func (p *checkpointer) want(w wanted) {
 	select {
-	case c.checkpoint <- w:
+	case p.asked <- w:
 	default:
 	}
 }
 
-func (c *Config) needed(w wanted) bool {
-	m := c.mark.Load()
-	return w.gap && m != nil && m.revision < w.state.revision || c.due(w.state)
+func (p *checkpointer) needed(w wanted) bool {
+	m := p.mark.Load()
+	return w.gap && m != nil && m.revision < w.state.revision || p.due(w.state)
 }
 
 // makeCheckpoints makes the checkpoints that are asked for until the context ends.
 // It runs beside the follower, which a slow store would hold up. After a failure it
 // waits, twice as long each time, and allows the next one twice the time.
-func (c *Config) makeCheckpoints(ctx context.Context) {
+func (p *checkpointer) run(ctx context.Context) {
 	failures, notBefore := 0, time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case w := <-c.checkpoint:
-			if c.o.Now().Before(notBefore) || !c.needed(w) {
+		case w := <-p.asked:
+			if p.o.Now().Before(notBefore) || !p.needed(w) {
 				continue
 			}
-			err := c.makeCheckpoint(ctx, w.state, failures)
+			err := p.make(ctx, w.state, failures)
 			if ctx.Err() != nil {
 				return
 			}
@@ -68,9 +78,9 @@ func (c *Config) makeCheckpoints(ctx context.Context) {
 				failures = 0
 				continue
 			}
-			pause := c.o.Sweep << failures
-			notBefore, failures = c.o.Now().Add(pause), min(failures+1, maxBackoff)
-			c.o.Logger.Warn("a checkpoint of the configuration could not be made", "revision", w.state.revision, "err", err, "retryIn", pause)
+			pause := p.o.Sweep << failures
+			notBefore, failures = p.o.Now().Add(pause), min(failures+1, maxBackoff)
+			p.o.Logger.Warn("a checkpoint of the configuration could not be made", "revision", w.state.revision, "err", err, "retryIn", pause)
 		}
 	}
 }
@@ -81,19 +91,19 @@ const maxBackoff = 6
 
 // makeCheckpoint writes every object of the state and makes that known. When
 // another replica was quicker it is left at that.
-func (c *Config) makeCheckpoint(ctx context.Context, s *state, failures int) error {
-	limit := (2*c.o.Patience + time.Duration(s.live>>20)*time.Second) << failures
-	limited, cancel := context.WithTimeout(ctx, min(limit, c.o.OrphanAge/2)) // before it counts as an orphan
+func (p *checkpointer) make(ctx context.Context, s *state, failures int) error {
+	limit := (2*p.o.Patience + time.Duration(s.live>>20)*time.Second) << failures
+	limited, cancel := context.WithTimeout(ctx, min(limit, p.o.OrphanAge/2)) // before it counts as an orphan
 	defer cancel()
-	if err := c.writeCheckpoint(limited, s); err != nil {
+	if err := p.save(limited, s); err != nil {
 		return err
 	}
-	c.mark.Store(&mark{revision: s.revision, weight: s.weight, pasts: true})
+	p.mark.Store(&mark{revision: s.revision, weight: s.weight, pasts: true})
 	return nil
 }
 
-func (c *Config) writeCheckpoint(ctx context.Context, s *state) error {
-	known, err := c.client.Get(ctx, checkpointKey(s.revision), clientv3.WithCountOnly())
+func (p *checkpointer) save(ctx context.Context, s *state) error {
+	known, err := p.client.Get(ctx, checkpointKey(s.revision), clientv3.WithCountOnly())
 	if err != nil || known.Count > 0 {
 		return err
 	}
@@ -103,25 +113,25 @@ func (c *Config) writeCheckpoint(ctx context.Context, s *state) error {
 		return false
 	})
 	d.addPasts(s)
-	t, err := c.stage(ctx, d)
+	t, err := p.write.stage(ctx, d)
 	if err == nil {
 		var made bool
-		if made, err = c.publishCheckpoint(ctx, t, s); made {
-			c.o.Meter.Count(CountCheckpoints, 1)
+		if made, err = p.publish(ctx, t, s); made {
+			p.o.Meter.Count(CountCheckpoints, 1)
 			return nil
 		}
 	}
-	c.discard(ctx, t) // unless it became known after all
+	p.write.discard(ctx, t) // unless it became known after all
 	return err
 }
 
-func (c *Config) publishCheckpoint(ctx context.Context, t staged, s *state) (bool, error) {
+func (p *checkpointer) publish(ctx context.Context, t staged, s *state) (bool, error) {
 	value, err := sealed(checkpoint{Revision: s.revision, Tx: t.id, Hash: t.hash, Record: s.hash, Pasts: true})
 	if err != nil {
 		return false, err
 	}
 	key := checkpointKey(s.revision)
-	answer, err := c.publish(ctx, t, publication{
+	answer, err := p.write.publish(ctx, t, publication{
 		revision: s.revision,
 		// The record that it stands for is still the one of that revision.
 		ifs:  []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(logKey(s.revision)), ">", 0)},

@@ -50,7 +50,7 @@ func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error
 	if err := c.store.onDisk(); err != nil {
 		return 0, err
 	}
-	s, err := c.advance(ctx, p)
+	s, err := c.states.advance(ctx, p)
 	if err != nil {
 		return 0, err
 	}
@@ -58,31 +58,31 @@ func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error
 		return 0, &config.Moved{Base: commit.Base, Now: s.revision}
 	}
 	d, outcomes := drafted(s, commit)
-	t, err := c.stage(ctx, d)
+	t, err := c.write.stage(ctx, d)
 	if err != nil {
 		if errors.Is(err, rpctypes.ErrNoSpace) {
-			c.discard(ctx, t)
+			c.write.discard(ctx, t)
 		}
 		return 0, err
 	}
-	if err := c.step("staged"); err != nil {
+	if err := c.step.reach("staged"); err != nil {
 		return 0, err
 	}
 	next := s.after(&d.index, t.hash, outcomes)
 	made := &transition{from: s, to: next}
-	c.making.Store(made)
+	c.states.making.Store(made)
 	now, earlier, err := c.moveHead(ctx, t, d, p)
 	if err != nil || !now.taken {
-		c.making.CompareAndSwap(made, nil)
+		c.states.making.CompareAndSwap(made, nil)
 	}
 	if err != nil {
 		if errors.Is(err, rpctypes.ErrNoSpace) {
-			c.discard(ctx, t)
+			c.write.discard(ctx, t)
 		}
 		return 0, err
 	}
 	if !now.taken {
-		c.discard(ctx, t)
+		c.write.discard(ctx, t)
 		if earlier != 0 {
 			return earlier, nil
 		}
@@ -92,7 +92,7 @@ func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error
 		return 0, &config.Moved{Base: commit.Base, Now: now.Revision}
 	}
 	c.o.Meter.Count(CountCommits, 1)
-	c.append(s, next, now.mod)
+	c.states.append(s, next, now.mod)
 	return d.Revision, nil
 }
 
@@ -108,7 +108,7 @@ func (c *Config) begin(ctx context.Context, commit config.Commit) (place, int64,
 	if err != nil {
 		return place{}, 0, err
 	}
-	p, err := c.readPlace(answer)
+	p, err := c.read.readPlace(answer)
 	if err != nil {
 		return p, 0, err
 	}
@@ -190,11 +190,11 @@ func (c *Config) moveHead(ctx context.Context, t staged, d *draft, p place) (ver
 		return verdict{}, 0, err
 	}
 	puts = append(puts, beside...)
-	answer, err := c.publish(ctx, t, publication{
+	answer, err := c.write.publish(ctx, t, publication{
 		revision: d.Revision, ifs: ifs, puts: puts,
 		orElse: append(headOps(), clientv3.OpGet(once), clientv3.OpGet(logKey(d.Revision))),
 	})
-	if errors.Is(err, rpctypes.ErrNoSpace) && c.isRecordOf(ctx, d.Revision, t.id) {
+	if errors.Is(err, rpctypes.ErrNoSpace) && c.read.isRecordOf(ctx, d.Revision, t.id) {
 		return verdict{place{mod: p.mod}, true}, 0, nil // etcd says so of the write that filled it, too
 	}
 	if err != nil {
@@ -206,7 +206,7 @@ func (c *Config) moveHead(ctx context.Context, t staged, d *draft, p place) (ver
 	if at := loggedAt(answer, t.id); at != 0 {
 		return verdict{place{mod: at}, true}, 0, nil // by an earlier try, whose answer was lost
 	}
-	now, err := c.readPlace(answer)
+	now, err := c.read.readPlace(answer)
 	if err != nil {
 		return verdict{}, 0, err
 	}
@@ -226,8 +226,8 @@ func loggedAt(answer *clientv3.TxnResponse, id string) int64 {
 }
 
 // isRecordOf tells whether the transaction is the record of that revision.
-func (c *Config) isRecordOf(ctx context.Context, revision int64, id string) bool {
-	entries, err := c.entries(ctx, revision, revision)
+func (r records) isRecordOf(ctx context.Context, revision int64, id string) bool {
+	entries, err := r.entries(ctx, revision, revision)
 	return err == nil && entries[0].Tx == id
 }
 
@@ -249,7 +249,7 @@ func sealedPuts(documents map[string]any) ([]clientv3.Op, error) {
 
 // append makes next the newest state, if from still is, and tells the follower. Mod
 // is etcd's revision of the head.
-func (c *Config) append(from, next *state, mod int64) {
+func (c *cache) append(from, next *state, mod int64) {
 	defer func() {
 		select {
 		case c.made <- struct{}{}:

@@ -11,7 +11,7 @@ import (
 // process had ended there. It returns a channel that is closed then.
 func (c *Config) StopAt(name string, n int, err error) <-chan struct{} {
 	stopped := make(chan struct{})
-	c.step = func(step string) error {
+	c.step.reach = func(step string) error {
 		if step != name {
 			return nil
 		}
@@ -26,7 +26,7 @@ func (c *Config) StopAt(name string, n int, err error) <-chan struct{} {
 
 // Steps calls f at each step.
 func (c *Config) Steps(f func(name string)) {
-	c.step = func(name string) error { f(name); return nil }
+	c.step.reach = func(name string) error { f(name); return nil }
 }
 
 // Seal makes a value that isthmus may have written.
@@ -37,7 +37,7 @@ func Payload(value []byte) ([]byte, error) { return payload(value) }
 
 // FailAt has each step of that name fail with the error that f gives, if any.
 func (c *Config) FailAt(name string, f func() error) {
-	c.step = func(step string) error {
+	c.step.reach = func(step string) error {
 		if step != name {
 			return nil
 		}
@@ -47,12 +47,12 @@ func (c *Config) FailAt(name string, f func() error) {
 
 // AskMembers asks each member once how it is.
 func (c *Config) AskMembers(ctx context.Context) error {
-	members, err := c.members()
+	members, err := c.health.members()
 	if err != nil {
 		return err
 	}
 	defer closeAll(members)
-	c.ask(ctx, members)
+	c.health.ask(ctx, members)
 	return ctx.Err()
 }
 

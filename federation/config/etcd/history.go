@@ -17,7 +17,7 @@ func (c *Config) Records(ctx context.Context, before int64, limit int) ([]config
 	if limit <= 0 {
 		return nil, nil
 	}
-	ctx, cancel, err := c.reading(ctx)
+	ctx, cancel, err := c.health.reading(ctx)
 	if err != nil {
 		return nil, fault("reading the history", err)
 	}
@@ -45,7 +45,7 @@ func (c *Config) Records(ctx context.Context, before int64, limit int) ([]config
 			return nil, &damage{fmt.Sprintf("the record of revision %d", e.Revision), errHash}
 		}
 		previous = e.Previous
-		r, err := c.record(ctx, e)
+		r, err := c.read.record(ctx, e)
 		if gone(err) {
 			break // collected meanwhile, and so is what is below it
 		}
@@ -57,39 +57,39 @@ func (c *Config) Records(ctx context.Context, before int64, limit int) ([]config
 	return records, nil
 }
 
-func (c *Config) record(ctx context.Context, e logEntry) (*config.Record, error) {
+func (r records) record(ctx context.Context, e logEntry) (*config.Record, error) {
 	name := fmt.Sprintf("the record of revision %d", e.Revision)
-	x, outcomes, err := c.contents(ctx, name, e.Tx, e.Hash)
+	x, outcomes, err := r.contents(ctx, name, e.Tx, e.Hash)
 	if err != nil {
 		return nil, err
 	}
 	if x.Revision != e.Revision || x.Previous != e.Previous {
 		return nil, &damage{name, errHash}
 	}
-	r := &config.Record{Revision: x.Revision, Note: x.Note, Changes: make([]config.RecordedChange, len(outcomes))}
+	found := &config.Record{Revision: x.Revision, Note: x.Note, Changes: make([]config.RecordedChange, len(outcomes))}
 	for i, o := range outcomes {
-		r.Changes[i] = config.RecordedChange{Key: o.Key, Action: o.Action, Object: o.object}
+		found.Changes[i] = config.RecordedChange{Key: o.Key, Action: o.Action, Object: o.object}
 	}
-	return r, nil
+	return found, nil
 }
 
 // At is part of config.Log.
 func (c *Config) At(ctx context.Context, revision int64) ([]config.Object, error) {
-	ctx, cancel, err := c.reading(ctx)
+	ctx, cancel, err := c.health.reading(ctx)
 	if err != nil {
 		return nil, fault("reading the history", err)
 	}
 	defer cancel()
-	p, err := c.look(ctx)
+	p, err := c.read.look(ctx)
 	if err != nil {
 		return nil, fault("reading the history", err)
 	}
 	if revision < 0 || revision > p.Revision {
 		return nil, config.ErrUnknownRevision
 	}
-	s := c.newest.Load()
+	s := c.states.newest.Load()
 	if s == nil || s.revision != revision || revision == p.Revision && s.hash != p.Hash {
-		if s, err = c.loadAgain(ctx, revision); err != nil {
+		if s, err = c.states.loadAgain(ctx, revision); err != nil {
 			if errors.Is(err, config.ErrUnknownRevision) {
 				return nil, config.ErrUnknownRevision
 			}
@@ -106,7 +106,7 @@ func (c *Config) At(ctx context.Context, revision int64) ([]config.Object, error
 
 // Find is part of config.Log.
 func (c *Config) Find(ctx context.Context, idempotencyKey string) (*config.Record, error) {
-	ctx, cancel := c.within(ctx)
+	ctx, cancel := c.o.within(ctx)
 	defer cancel()
 	if idempotencyKey == "" {
 		return nil, nil
@@ -119,10 +119,10 @@ func (c *Config) Find(ctx context.Context, idempotencyKey string) (*config.Recor
 	if err != nil || revision == 0 {
 		return nil, err
 	}
-	entries, err := c.entries(ctx, revision, revision)
+	entries, err := c.read.entries(ctx, revision, revision)
 	if err != nil {
 		return nil, fault("looking for the commit", err)
 	}
-	r, err := c.record(ctx, entries[0])
+	r, err := c.read.record(ctx, entries[0])
 	return r, fault("looking for the commit", err)
 }

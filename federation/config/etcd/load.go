@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -26,10 +27,10 @@ type place struct {
 func headOps() []clientv3.Op { return []clientv3.Op{clientv3.OpGet(headKey), clientv3.OpGet(epochKey)} }
 
 // readPlace reads the answers to headOps.
-func (c *Config) readPlace(answer *clientv3.TxnResponse) (place, error) {
+func (r records) readPlace(answer *clientv3.TxnResponse) (place, error) {
 	p := place{at: answer.Header.Revision}
 	heads, epochs := answer.Responses[0].GetResponseRange().Kvs, answer.Responses[1].GetResponseRange().Kvs
-	if len(epochs) != 1 || string(epochs[0].Value) != c.store.epoch {
+	if len(epochs) != 1 || string(epochs[0].Value) != r.epoch {
 		return p, fmt.Errorf("%w: its epoch changed; restart isthmus to use it", errOtherStore)
 	}
 	if len(heads) == 0 {
@@ -39,23 +40,34 @@ func (c *Config) readPlace(answer *clientv3.TxnResponse) (place, error) {
 	if err := unseal(heads[0].Value, &p.head); err != nil {
 		return p, &damage{"key " + headKey, err}
 	}
-	if p.Epoch != c.store.epoch {
+	if p.Epoch != r.epoch {
 		return p, &damage{"key " + headKey, errOtherStore}
 	}
 	return p, nil
 }
 
-func (c *Config) look(ctx context.Context) (place, error) {
-	answer, err := c.client.Txn(ctx).Then(headOps()...).Commit()
+func (r records) look(ctx context.Context) (place, error) {
+	answer, err := r.client.Txn(ctx).Then(headOps()...).Commit()
 	if err != nil {
 		return place{}, err
 	}
-	return c.readPlace(answer)
+	return r.readPlace(answer)
+}
+
+// cache is the newest state that was read, and how the next one is read.
+type cache struct {
+	o      *ConfigOptions
+	read   records
+	turn   chan struct{}              // taken while newest moves
+	newest atomic.Pointer[state]      // nil: nothing read yet
+	mark   *atomic.Pointer[mark]      // of the checkpoint that newest began with
+	made   chan struct{}              // something was committed here that the follower may not know of
+	making atomic.Pointer[transition] // the commit that is being made here; nil: none
 }
 
 // advance moves the newest state to the place and returns it; it is a newer one
 // when the place is old. On an error it stays where it was, or on the way.
-func (c *Config) advance(ctx context.Context, to place) (*state, error) {
+func (c *cache) advance(ctx context.Context, to place) (*state, error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -66,7 +78,7 @@ func (c *Config) advance(ctx context.Context, to place) (*state, error) {
 	if from != nil && from.mod > to.mod {
 		// The place was read before from was, or the store was put back.
 		var err error
-		if to, err = c.look(ctx); err != nil {
+		if to, err = c.read.look(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +88,7 @@ func (c *Config) advance(ctx context.Context, to place) (*state, error) {
 	if from == nil || from.revision >= to.Revision {
 		return c.reload(ctx, from, to)
 	}
-	entries, err := c.entries(ctx, from.revision+1, to.Revision)
+	entries, err := c.read.entries(ctx, from.revision+1, to.Revision)
 	if gone(err) {
 		return c.reload(ctx, from, to)
 	}
@@ -103,7 +115,7 @@ func (c *Config) advance(ctx context.Context, to place) (*state, error) {
 	return from, nil
 }
 
-func (c *Config) moveTo(from, next *state) {
+func (c *cache) moveTo(from, next *state) {
 	if n := next.suspects.Len(); n > 0 {
 		c.o.Meter.Count(CountQuarantined, max(0, n-from.suspects.Len()))
 	}
@@ -115,7 +127,7 @@ func (c *Config) moveTo(from, next *state) {
 }
 
 // reload reads the state anew, and keeps what is equal to old's.
-func (c *Config) reload(ctx context.Context, old *state, to place) (*state, error) {
+func (c *cache) reload(ctx context.Context, old *state, to place) (*state, error) {
 	s, err := c.loadAgain(ctx, to.Revision)
 	if err != nil {
 		return nil, err
@@ -125,7 +137,7 @@ func (c *Config) reload(ctx context.Context, old *state, to place) (*state, erro
 	}
 	stored := s.pasts.complete
 	if !stored {
-		if s.pasts, err = c.recall(ctx, s); err != nil {
+		if s.pasts, err = c.read.recall(ctx, s); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +152,7 @@ func (c *Config) reload(ctx context.Context, old *state, to place) (*state, erro
 }
 
 // loadAgain is load, begun anew when something was collected under its reading.
-func (c *Config) loadAgain(ctx context.Context, revision int64) (*state, error) {
+func (c *cache) loadAgain(ctx context.Context, revision int64) (*state, error) {
 	s, err := c.load(ctx, revision)
 	for range 2 {
 		if !gone(err) {
@@ -153,17 +165,17 @@ func (c *Config) loadAgain(ctx context.Context, revision int64) (*state, error) 
 
 // load reads the state as of a revision: the newest good checkpoint, and the
 // records after it.
-func (c *Config) load(ctx context.Context, revision int64) (*state, error) {
-	checkpoints, err := c.checkpoints(ctx, revision)
+func (c *cache) load(ctx context.Context, revision int64) (*state, error) {
+	checkpoints, err := c.read.checkpoints(ctx, revision)
 	if err != nil {
 		return nil, err
 	}
 	var bad *damage
 	for i := len(checkpoints) - 1; i >= -1; i-- {
 		s := emptyState()
-		s.pasts = noPasts(c.window())
+		s.pasts = noPasts(c.read.window())
 		if i >= 0 {
-			if s, err = c.fromCheckpoint(ctx, checkpoints[i]); err != nil {
+			if s, err = c.read.fromCheckpoint(ctx, checkpoints[i]); err != nil {
 				if !errors.As(err, &bad) {
 					return nil, err
 				}
@@ -171,7 +183,7 @@ func (c *Config) load(ctx context.Context, revision int64) (*state, error) {
 				continue
 			}
 		}
-		entries, err := c.entries(ctx, s.revision+1, revision)
+		entries, err := c.read.entries(ctx, s.revision+1, revision)
 		if err != nil {
 			if errors.Is(err, config.ErrUnknownRevision) && bad != nil {
 				return nil, bad
@@ -189,12 +201,12 @@ func (c *Config) load(ctx context.Context, revision int64) (*state, error) {
 }
 
 // follow reads the record that follows on s.
-func (c *Config) follow(ctx context.Context, s *state, e logEntry) (*state, error) {
+func (c *cache) follow(ctx context.Context, s *state, e logEntry) (*state, error) {
 	if made := c.making.Load(); made != nil && made.from == s && made.to.hash == e.Hash {
 		return made.to, nil
 	}
 	name := fmt.Sprintf("the record of revision %d", e.Revision)
-	x, outcomes, err := c.contents(ctx, name, e.Tx, e.Hash)
+	x, outcomes, err := c.read.contents(ctx, name, e.Tx, e.Hash)
 	if err != nil {
 		return nil, err
 	}
@@ -205,9 +217,9 @@ func (c *Config) follow(ctx context.Context, s *state, e logEntry) (*state, erro
 	return s.after(x, e.Hash, outcomes), nil
 }
 
-func (c *Config) fromCheckpoint(ctx context.Context, p checkpoint) (*state, error) {
+func (r records) fromCheckpoint(ctx context.Context, p checkpoint) (*state, error) {
 	name := fmt.Sprintf("the checkpoint of revision %d", p.Revision)
-	x, outcomes, err := c.contents(ctx, name, p.Tx, p.Hash)
+	x, outcomes, err := r.contents(ctx, name, p.Tx, p.Hash)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +228,7 @@ func (c *Config) fromCheckpoint(ctx context.Context, p checkpoint) (*state, erro
 	}
 	misdated(outcomes, func(revision int64) bool { return 0 < revision && revision <= x.Revision })
 	s := emptyState().with(x, p.Record, outcomes)
-	s.pasts = x.readPasts(c.window())
+	s.pasts = x.readPasts(r.window())
 	s.base, s.weight, s.whole = p.Revision, 0, true
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -28,6 +29,18 @@ type member struct {
 	since    time.Time     // when the first of them was asked
 }
 
+// health is how the members of etcd are, and whether the store takes writes.
+type health struct {
+	store     *Store
+	client    *clientv3.Client
+	o         *ConfigOptions
+	step      *steps
+	quiet     quiet
+	roundTrip atomic.Int64 // to the member that answered last of all when they were last asked, in ns
+	roomMade  atomic.Int64 // etcd's revision when room was last made
+	diskFull  atomic.Bool  // as it was logged
+}
+
 // missedWhenDown is how many questions a member leaves unanswered before it is
 // called down: a machine may stop for a moment.
 const missedWhenDown = 2
@@ -38,7 +51,7 @@ func (m *member) down() bool { return m.missed >= missedWhenDown }
 // context ends. It runs beside the follower: a member that does not answer holds
 // nobody up.
 func (f *follower) watchMembers(ctx context.Context) {
-	members, err := f.c.members()
+	members, err := f.c.health.members()
 	if err != nil {
 		f.c.o.Logger.Warn("the members of etcd cannot be watched", "err", err)
 		return
@@ -47,12 +60,12 @@ func (f *follower) watchMembers(ctx context.Context) {
 	tick := time.NewTicker(f.c.o.Probe)
 	defer tick.Stop()
 	for {
-		f.c.ask(ctx, members)
+		f.c.health.ask(ctx, members)
 		if ctx.Err() != nil {
 			return
 		}
 		f.found(byMember, membersDown(members))
-		f.found(byStorage, f.c.storage(ctx, members))
+		f.found(byStorage, f.c.health.storage(ctx, members))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -63,13 +76,13 @@ func (f *follower) watchMembers(ctx context.Context) {
 
 // members are the servers with a connection of their own each, so that a question
 // reaches the one that is asked.
-func (c *Config) members() ([]*member, error) {
-	if c.store.server != nil {
+func (h *health) members() ([]*member, error) {
+	if h.store.server != nil {
 		return []*member{{}}, nil
 	}
 	var all []*member
-	for _, endpoint := range c.client.Endpoints() {
-		conn, err := c.client.Dial(endpoint)
+	for _, endpoint := range h.client.Endpoints() {
+		conn, err := h.client.Dial(endpoint)
 		if err != nil {
 			closeAll(all)
 			return nil, err
@@ -88,17 +101,17 @@ func closeAll(members []*member) {
 }
 
 // ask asks all members at the same time.
-func (c *Config) ask(ctx context.Context, members []*member) {
-	limited, cancel := context.WithTimeout(ctx, min(c.o.Patience, 2*tryFor))
+func (h *health) ask(ctx context.Context, members []*member) {
+	limited, cancel := context.WithTimeout(ctx, min(h.o.Patience, 2*tryFor))
 	defer cancel()
 	var asking sync.WaitGroup
 	for _, m := range members {
 		asking.Go(func() {
 			began := time.Now()
-			m.status, m.err = c.statusOf(limited, m)
+			m.status, m.err = h.statusOf(limited, m)
 			m.took = time.Since(began)
 			if m.err != nil && m.conn != nil && ctx.Err() == nil { // not because the hub stops
-				c.store.tries.hangUp(hostOf(m.endpoint), began)
+				h.store.tries.hangUp(hostOf(m.endpoint), began)
 			}
 		})
 	}
@@ -107,13 +120,13 @@ func (c *Config) ask(ctx context.Context, members []*member) {
 		return
 	}
 	for _, m := range members {
-		c.noteMember(m)
+		h.noteMember(m)
 	}
-	c.noteSilence(members)
+	h.noteSilence(members)
 }
 
 // noteSilence notes how far the members are, or that none answers.
-func (c *Config) noteSilence(members []*member) {
+func (h *health) noteSilence(members []*member) {
 	farthest := time.Duration(0)
 	for _, m := range members {
 		if m.err == nil {
@@ -121,28 +134,28 @@ func (c *Config) noteSilence(members []*member) {
 		}
 	}
 	if farthest > 0 {
-		c.roundTrip.Store(int64(farthest))
+		h.roundTrip.Store(int64(farthest))
 	}
 	if slices.ContainsFunc(members, func(m *member) bool { return m.err == nil }) {
-		c.quiet.end()
+		h.quiet.end()
 	} else {
-		c.quiet.begin(c.o.Now().Add(quietFor))
+		h.quiet.begin(h.o.Now().Add(quietFor))
 	}
 }
 
-func (c *Config) statusOf(ctx context.Context, m *member) (*clientv3.StatusResponse, error) {
+func (h *health) statusOf(ctx context.Context, m *member) (*clientv3.StatusResponse, error) {
 	if m.conn == nil {
-		return c.ownStatus(ctx)
+		return h.ownStatus(ctx)
 	}
 	answer, err := etcdserverpb.NewMaintenanceClient(m.conn).Status(ctx, &etcdserverpb.StatusRequest{}, grpc.WaitForReady(true))
 	return (*clientv3.StatusResponse)(answer), err
 }
 
 // ownStatus asks the embedded etcd.
-func (c *Config) ownStatus(ctx context.Context) (*clientv3.StatusResponse, error) {
+func (h *health) ownStatus(ctx context.Context) (*clientv3.StatusResponse, error) {
 	var answer *clientv3.StatusResponse
-	err := c.store.inside.ask(ctx, func() (err error) {
-		answer, err = c.client.Status(ctx, "")
+	err := h.store.inside.ask(ctx, func() (err error) {
+		answer, err = h.client.Status(ctx, "")
 		return err
 	})
 	if err != nil {
@@ -160,19 +173,19 @@ func hostOf(endpoint string) string {
 }
 
 // noteMember notes, and logs, that a member began or ceased to answer.
-func (c *Config) noteMember(m *member) {
+func (h *health) noteMember(m *member) {
 	if m.err == nil {
 		if m.down() {
-			c.o.Logger.Info("an etcd member answers again", "member", m.endpoint, "duration", c.o.Now().Sub(m.since).Round(time.Second))
+			h.o.Logger.Info("an etcd member answers again", "member", m.endpoint, "duration", h.o.Now().Sub(m.since).Round(time.Second))
 		}
 		m.missed = 0
 		return
 	}
 	if m.missed == 0 {
-		m.since = c.o.Now()
+		m.since = h.o.Now()
 	}
 	if m.missed++; m.missed == missedWhenDown {
-		c.o.Logger.Warn("an etcd member does not answer", "member", m.endpoint, "err", m.err)
+		h.o.Logger.Warn("an etcd member does not answer", "member", m.endpoint, "err", m.err)
 	}
 }
 
@@ -196,14 +209,14 @@ func membersDown(members []*member) []config.Problem {
 // storage says when the store takes no writes, or soon will not. An embedded
 // store that is full is compacted and defragmented here, and takes writes again
 // when that made room: nobody else can do it, and nobody else uses it.
-func (c *Config) storage(ctx context.Context, members []*member) []config.Problem {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+func (h *health) storage(ctx context.Context, members []*member) []config.Problem {
+	ctx, cancel := context.WithTimeout(ctx, h.o.Patience)
 	defer cancel()
-	why := c.store.diskFull()
-	if was := c.diskFull.Swap(why != ""); why != "" && !was {
-		c.o.Logger.Warn("changes are refused: the disk of the store is full", "reason", why)
+	why := h.store.diskFull()
+	if was := h.diskFull.Swap(why != ""); why != "" && !was {
+		h.o.Logger.Warn("changes are refused: the disk of the store is full", "reason", why)
 	} else if why == "" && was {
-		c.o.Logger.Info("the disk of the store has room again")
+		h.o.Logger.Info("the disk of the store has room again")
 	}
 	if why != "" {
 		return []config.Problem{{Code: codeStorageFull, Message: why}}
@@ -215,19 +228,19 @@ func (c *Config) storage(ctx context.Context, members []*member) []config.Proble
 			continue
 		}
 		full := slices.ContainsFunc(s.Errors, func(e string) bool { return strings.Contains(e, etcdserverpb.AlarmType_NOSPACE.String()) })
-		if full && c.store.server != nil {
+		if full && h.store.server != nil {
 			var err error
-			if full, err = c.makeRoom(ctx); err != nil && !errors.Is(err, context.Canceled) {
-				c.o.Logger.Warn("making room in the store failed", "err", err)
+			if full, err = h.makeRoom(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				h.o.Logger.Warn("making room in the store failed", "err", err)
 			}
 		}
 		switch {
 		case full:
 			return []config.Problem{{Code: codeStorageFull, Message: fmt.Sprintf(
-				"etcd holds %d of %d bytes and takes no writes; %s", s.DbSizeInUse, s.DbSizeQuota, c.cure())}}
+				"etcd holds %d of %d bytes and takes no writes; %s", s.DbSizeInUse, s.DbSizeQuota, h.cure())}}
 		case s.DbSizeQuota > 0 && s.DbSizeInUse > s.DbSizeQuota/10*8:
 			problems = []config.Problem{{Code: codeStorageTight, Message: fmt.Sprintf(
-				"etcd holds more than 80 %% of its %d bytes; %s", s.DbSizeQuota, c.cure())}}
+				"etcd holds more than 80 %% of its %d bytes; %s", s.DbSizeQuota, h.cure())}}
 		}
 	}
 	return problems

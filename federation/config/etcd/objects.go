@@ -75,35 +75,40 @@ func or[N int64 | time.Duration](n, otherwise N) N {
 // Config is the configuration in the store: a config.Source, config.Log and
 // config.Leases. Its methods may be called at the same time, Run included.
 type Config struct {
-	store      *Store
-	client     *clientv3.Client
-	o          ConfigOptions
-	turn       chan struct{}              // taken while newest moves
-	newest     atomic.Pointer[state]      // nil: nothing read yet
-	mark       atomic.Pointer[mark]       // nil: nothing read yet
-	roomMade   atomic.Int64               // etcd's revision when room was last made
-	diskFull   atomic.Bool                // as it was logged
-	made       chan struct{}              // something was committed here that the follower may not know of
-	making     atomic.Pointer[transition] // the commit that is being made here; nil: none
-	checkpoint chan wanted
-	quiet      quiet
-	roundTrip  atomic.Int64 // to the member that answered last of all when they were last asked, in ns
-	// step is called between the steps of a write with the name of the next one, and
-	// before a read for people; for tests. An error stops the write there, as a crash
-	// would.
-	step func(name string) error
+	store  *Store
+	client *clientv3.Client
+	o      *ConfigOptions
+	step   *steps
+	read   records
+	write  writer
+	states *cache
+	points *checkpointer
+	health *health
 }
+
+// steps is told of each step of a write before it is made, and of reads for people;
+// for tests. An error stops the write there, as a crash would.
+type steps struct{ reach func(name string) error }
 
 // Config returns the configuration in the store. It lives as long as the store.
 func (s *Store) Config(o ConfigOptions) *Config {
 	o.fill()
-	return &Config{store: s, client: s.client, o: o, turn: make(chan struct{}, 1), made: make(chan struct{}, 1), checkpoint: make(chan wanted, 1), step: func(string) error { return nil }}
+	step := &steps{reach: func(string) error { return nil }}
+	read := records{client: s.client, epoch: s.epoch, o: &o}
+	write := writer{store: s, client: s.client, o: &o, step: step, read: read}
+	newest := &atomic.Pointer[mark]{}
+	return &Config{
+		store: s, client: s.client, o: &o, step: step, read: read, write: write,
+		states: &cache{o: &o, read: read, mark: newest, turn: make(chan struct{}, 1), made: make(chan struct{}, 1)},
+		points: &checkpointer{client: s.client, o: &o, write: write, mark: newest, asked: make(chan wanted, 1)},
+		health: &health{store: s, client: s.client, o: &o, step: step},
+	}
 }
 
 // Kinds is part of config.Source.
 func (c *Config) Kinds() []federation.Kind { return c.o.Kinds }
 
 // within limits a read of the history.
-func (c *Config) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, 2*c.o.Patience)
+func (o *ConfigOptions) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, 2*o.Patience)
 }

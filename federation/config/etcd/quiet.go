@@ -61,18 +61,18 @@ func (q *quiet) reading(ctx context.Context, now time.Time) (context.Context, fu
 
 // reading limits a read for people. While the store is silent it is an error, and
 // nothing is sent. A read that is under way ends when the store turns out to be silent.
-func (c *Config) reading(ctx context.Context) (context.Context, context.CancelFunc, error) {
-	ctx, done, err := c.quiet.reading(ctx, c.o.Now())
+func (h *health) reading(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	ctx, done, err := h.quiet.reading(ctx, h.o.Now())
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := c.within(ctx)
+	ctx, cancel := h.o.within(ctx)
 	end := func() { cancel(); done() }
-	if err := c.step("read"); err != nil {
+	if err := h.step.reach("read"); err != nil {
 		end()
 		return nil, nil, err
 	}
-	c.listen(ctx, time.Now(), looks)
+	h.listen(ctx, time.Now(), looks)
 	return ctx, end, nil
 }
 
@@ -93,15 +93,15 @@ func lookAfter(roundTrip time.Duration) time.Duration {
 // listen says that the store is silent if nothing came from any member since the read
 // began. A member that runs confirms what it receives at once, however long it takes
 // to answer.
-func (c *Config) listen(read context.Context, began time.Time, left int) {
-	time.AfterFunc(lookAfter(time.Duration(c.roundTrip.Load())), func() {
-		t := c.store.tries
+func (h *health) listen(read context.Context, began time.Time, left int) {
+	time.AfterFunc(lookAfter(time.Duration(h.roundTrip.Load())), func() {
+		t := h.store.tries
 		switch {
 		case t == nil || read.Err() != nil || !t.silentSince(began):
 		case left > 1:
-			c.listen(read, began, left-1)
+			h.listen(read, began, left-1)
 		default:
-			c.quiet.begin(c.o.Now().Add(quietFor))
+			h.quiet.begin(h.o.Now().Add(quietFor))
 		}
 	})
 }

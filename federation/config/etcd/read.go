@@ -12,14 +12,21 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 )
 
+// records reads what is in etcd, and remembers nothing of it.
+type records struct {
+	client *clientv3.Client
+	epoch  string // of the store that was opened
+	o      *ConfigOptions
+}
+
 // scan calls visit with every key from begin to before end, a page at a time,
 // all as of one moment. Options say more, such as that only keys are wanted.
-func (c *Config) scan(ctx context.Context, begin, end string, visit func(*mvccpb.KeyValue) error, o ...clientv3.OpOption) error {
+func (r records) scan(ctx context.Context, begin, end string, visit func(*mvccpb.KeyValue) error, o ...clientv3.OpOption) error {
 	page, at := int64(pageOfParts), int64(0)
 	for {
 		options := append(slices.Clone(o), clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(at),
 			clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
-		answer, err := c.get(ctx, begin, options...)
+		answer, err := r.get(ctx, begin, options...)
 		if err != nil {
 			return err
 		}
@@ -44,16 +51,16 @@ func (c *Config) scan(ctx context.Context, begin, end string, visit func(*mvccpb
 }
 
 // get is one read, which may take as long as a small write.
-func (c *Config) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+func (r records) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Patience)
 	defer cancel()
-	return c.client.Get(ctx, key, o...)
+	return r.client.Get(ctx, key, o...)
 }
 
 // folder returns what lies below a prefix.
-func (c *Config) folder(ctx context.Context, prefix string) ([]*mvccpb.KeyValue, error) {
+func (r records) folder(ctx context.Context, prefix string) ([]*mvccpb.KeyValue, error) {
 	var kvs []*mvccpb.KeyValue
-	err := c.scan(ctx, prefix, clientv3.GetPrefixRangeEnd(prefix), func(kv *mvccpb.KeyValue) error {
+	err := r.scan(ctx, prefix, clientv3.GetPrefixRangeEnd(prefix), func(kv *mvccpb.KeyValue) error {
 		kvs = append(kvs, kv)
 		return nil
 	})
@@ -62,12 +69,12 @@ func (c *Config) folder(ctx context.Context, prefix string) ([]*mvccpb.KeyValue,
 
 // entries returns the log's entries of these revisions, the ends included, or
 // ErrUnknownRevision when the first is not there.
-func (c *Config) entries(ctx context.Context, first, last int64) ([]logEntry, error) {
+func (r records) entries(ctx context.Context, first, last int64) ([]logEntry, error) {
 	if first > last {
 		return nil, nil
 	}
 	var found []logEntry
-	err := c.scan(ctx, logKey(first), logKey(last+1), func(kv *mvccpb.KeyValue) error {
+	err := r.scan(ctx, logKey(first), logKey(last+1), func(kv *mvccpb.KeyValue) error {
 		if !known(string(kv.Key)) {
 			return nil
 		}
@@ -105,15 +112,15 @@ func readEntry(kv *mvccpb.KeyValue) (logEntry, error) {
 
 // checkpoints returns those up to the revision, the oldest first. A damaged
 // entry is left out.
-func (c *Config) checkpoints(ctx context.Context, revision int64) ([]checkpoint, error) {
+func (r records) checkpoints(ctx context.Context, revision int64) ([]checkpoint, error) {
 	var found []checkpoint
-	err := c.scan(ctx, checkpointsRoot, checkpointKey(revision+1), func(kv *mvccpb.KeyValue) error {
+	err := r.scan(ctx, checkpointsRoot, checkpointKey(revision+1), func(kv *mvccpb.KeyValue) error {
 		var p checkpoint
 		if !known(string(kv.Key)) {
 			return nil
 		}
 		if err := unseal(kv.Value, &p); err != nil || string(kv.Key) != checkpointKey(p.Revision) {
-			c.o.Logger.Warn("a checkpoint's entry is damaged and not used", "key", string(kv.Key), "err", err)
+			r.o.Logger.Warn("a checkpoint's entry is damaged and not used", "key", string(kv.Key), "err", err)
 			return nil
 		}
 		found = append(found, p)
@@ -123,18 +130,18 @@ func (c *Config) checkpoints(ctx context.Context, revision int64) ([]checkpoint,
 }
 
 // contents reads a transaction whose index has the hash.
-func (c *Config) contents(ctx context.Context, name, id, hash string) (*index, []outcome, error) {
-	x, err := c.index(ctx, name, id, hash)
+func (r records) contents(ctx context.Context, name, id, hash string) (*index, []outcome, error) {
+	x, err := r.index(ctx, name, id, hash)
 	if err != nil {
 		return nil, nil, err
 	}
-	outcomes, err := c.outcomes(ctx, id, x)
+	outcomes, err := r.outcomes(ctx, id, x)
 	return x, outcomes, err
 }
 
 // index reads the index of a transaction.
-func (c *Config) index(ctx context.Context, name, id, hash string) (*index, error) {
-	kvs, err := c.folder(ctx, indexFolder(id))
+func (r records) index(ctx context.Context, name, id, hash string) (*index, error) {
+	kvs, err := r.folder(ctx, indexFolder(id))
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +160,7 @@ func (c *Config) index(ctx context.Context, name, id, hash string) (*index, erro
 }
 
 // outcomes reads the objects of an index, a part at a time.
-func (c *Config) outcomes(ctx context.Context, id string, x *index) ([]outcome, error) {
+func (r records) outcomes(ctx context.Context, id string, x *index) ([]outcome, error) {
 	outcomes := make([]outcome, len(x.Entries))
 	parts := map[string][]int{}
 	for i, e := range x.Entries {
@@ -168,7 +175,7 @@ func (c *Config) outcomes(ctx context.Context, id string, x *index) ([]outcome, 
 		return outcomes, nil
 	}
 	prefix := valueFolder(id)
-	err := c.scan(ctx, prefix, clientv3.GetPrefixRangeEnd(prefix), func(kv *mvccpb.KeyValue) error {
+	err := r.scan(ctx, prefix, clientv3.GetPrefixRangeEnd(prefix), func(kv *mvccpb.KeyValue) error {
 		here := parts[string(kv.Key)]
 		if len(here) == 0 {
 			return nil

@@ -13,12 +13,12 @@ import (
 
 // window is how many revisions keep every step of every object. The log keeps
 // about as many records.
-func (c *Config) window() int64 { return c.o.Retain + c.o.CheckpointRecords }
+func (r records) window() int64 { return r.o.Retain + r.o.CheckpointRecords }
 
 // History is part of config.Log. It is answered from the newest state: nothing is
 // read, unless nothing was read before.
 func (c *Config) History(ctx context.Context, key federation.ObjectKey) (config.ObjectHistory, error) {
-	s := c.newest.Load()
+	s := c.states.newest.Load()
 	if s == nil {
 		var err error
 		if s, err = c.firstRead(ctx); err != nil {
@@ -29,32 +29,32 @@ func (c *Config) History(ctx context.Context, key federation.ObjectKey) (config.
 }
 
 func (c *Config) firstRead(ctx context.Context) (*state, error) {
-	ctx, cancel, err := c.reading(ctx)
+	ctx, cancel, err := c.health.reading(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	p, err := c.look(ctx)
+	p, err := c.read.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.advance(ctx, p)
+	return c.states.advance(ctx, p)
 }
 
 // recall reads what was done to the objects of s: upon the newest checkpoint that
 // has it, which those of an earlier version do not, from all records that are
 // left. The objects of a record that cannot be read have a gap.
-func (c *Config) recall(ctx context.Context, s *state) (pasts, error) {
-	known, from, err := c.recallCheckpoint(ctx, s.revision)
+func (r records) recall(ctx context.Context, s *state) (pasts, error) {
+	known, from, err := r.recallCheckpoint(ctx, s.revision)
 	if err != nil {
 		return known, err
 	}
-	err = c.scan(ctx, logKey(from+1), logKey(s.revision+1), func(kv *mvccpb.KeyValue) error {
+	err = r.scan(ctx, logKey(from+1), logKey(s.revision+1), func(kv *mvccpb.KeyValue) error {
 		e, err := readEntry(kv)
 		if err != nil {
 			return gap(err)
 		}
-		x, err := c.index(ctx, fmt.Sprintf("the record of revision %d", e.Revision), e.Tx, e.Hash)
+		x, err := r.index(ctx, fmt.Sprintf("the record of revision %d", e.Revision), e.Tx, e.Hash)
 		if err != nil {
 			return gap(err)
 		}
@@ -66,19 +66,19 @@ func (c *Config) recall(ctx context.Context, s *state) (pasts, error) {
 
 // recallCheckpoint returns the pasts of the newest good checkpoint that has them,
 // and its revision.
-func (c *Config) recallCheckpoint(ctx context.Context, revision int64) (pasts, int64, error) {
-	points, err := c.checkpoints(ctx, revision)
+func (r records) recallCheckpoint(ctx context.Context, revision int64) (pasts, int64, error) {
+	points, err := r.checkpoints(ctx, revision)
 	for i := len(points) - 1; i >= 0 && err == nil; i-- {
 		if !points[i].Pasts {
 			continue
 		}
-		base, bad := c.fromCheckpoint(ctx, points[i])
+		base, bad := r.fromCheckpoint(ctx, points[i])
 		if bad == nil {
 			return base.pasts, points[i].Revision, nil
 		}
 		err = gap(bad)
 	}
-	return noPasts(c.window()), 0, err
+	return noPasts(r.window()), 0, err
 }
 
 // gap returns an error only if it is not about what is stored.

@@ -21,7 +21,7 @@ func (f *follower) missing(ctx context.Context, entries []logEntry, indexed map[
 		if indexed[e.Tx] {
 			continue
 		}
-		gone, err := f.c.isMissing(ctx, e)
+		gone, err := f.c.read.isMissing(ctx, e)
 		if err != nil {
 			return nil, err
 		}
@@ -38,20 +38,20 @@ func (f *follower) missing(ctx context.Context, entries []logEntry, indexed map[
 				"the record of revision %d is missing: nobody can look at it or go back beyond it; restore a backup of the store if that is needed", last)})
 		}
 	}
-	m := f.c.mark.Load()
+	m := f.c.points.mark.Load()
 	if last == 0 || m == nil || m.revision >= last || f.shown.revision < last || f.shown.suspects.Len() > 0 {
 		return problems, nil
 	}
-	f.c.wantCheckpoint(wanted{state: f.shown.state, gap: true})
+	f.c.points.want(wanted{state: f.shown.state, gap: true})
 	return problems, nil
 }
 
 // isMissing tells whether the log has the entry and the record is not there, as
 // of one moment.
-func (c *Config) isMissing(ctx context.Context, e logEntry) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+func (r records) isMissing(ctx context.Context, e logEntry) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Patience)
 	defer cancel()
-	answer, err := c.client.Txn(ctx).Then(clientv3.OpGet(logKey(e.Revision), clientv3.WithCountOnly()),
+	answer, err := r.client.Txn(ctx).Then(clientv3.OpGet(logKey(e.Revision), clientv3.WithCountOnly()),
 		clientv3.OpGet(indexFolder(e.Tx), clientv3.WithPrefix(), clientv3.WithCountOnly())).Commit()
 	if err != nil {
 		return false, err

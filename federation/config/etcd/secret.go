@@ -51,7 +51,7 @@ func (c *Config) Secret(ctx context.Context, of federation.ObjectKey) ([]byte, e
 func (c *Config) secretAt(ctx context.Context, of federation.ObjectKey) (*mvccpb.KeyValue, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
-	answer, err := c.get(ctx, secretKey(of))
+	answer, err := c.read.get(ctx, secretKey(of))
 	if err != nil {
 		return nil, fault("reading a secret", err)
 	}
@@ -81,7 +81,7 @@ func (c *Config) SecretsOf(ctx context.Context) ([]federation.ObjectKey, error) 
 	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
 	var all []federation.ObjectKey
-	err := c.scan(ctx, secretRoot, clientv3.GetPrefixRangeEnd(secretRoot), func(kv *mvccpb.KeyValue) error {
+	err := c.read.scan(ctx, secretRoot, clientv3.GetPrefixRangeEnd(secretRoot), func(kv *mvccpb.KeyValue) error {
 		if k, err := readPath(string(kv.Key), secretRoot); err == nil {
 			all = append(all, k)
 		}

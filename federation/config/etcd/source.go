@@ -37,7 +37,7 @@ func (c *Config) Run(ctx context.Context, to config.Sink) error {
 	defer beside.Wait()
 	defer cancel()
 	beside.Go(func() { f.watchMembers(ctx) })
-	beside.Go(func() { f.c.makeCheckpoints(ctx) })
+	beside.Go(func() { f.c.points.run(ctx) })
 	pauses := retry.Backoff{First: retryAfter, Longest: c.o.Probe}
 	for ctx.Err() == nil {
 		err := f.follow(ctx)
@@ -155,11 +155,11 @@ func (f *follower) follow(ctx context.Context) error {
 		return err
 	}
 	watching := clientv3.WithRequireLeader(ctx)
-	heads, err := f.c.watch(watching, headKey, clientv3.WithRev(p.at+1))
+	heads, err := f.c.read.watch(watching, headKey, clientv3.WithRev(p.at+1))
 	if err != nil {
 		return err
 	}
-	leases, err := f.c.watch(watching, leasedRoot, clientv3.WithPrefix(), clientv3.WithRev(p.at+1))
+	leases, err := f.c.read.watch(watching, leasedRoot, clientv3.WithPrefix(), clientv3.WithRev(p.at+1))
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (f *follower) follow(ctx context.Context) error {
 			if err = broken(answer, open); err == nil {
 				f.leasedMoved(answer.Events)
 			}
-		case <-f.c.made:
+		case <-f.c.states.made:
 			err = f.showMade(ctx)
 		case <-probe.C:
 			err = f.probe(ctx)
@@ -197,9 +197,9 @@ func (f *follower) follow(ctx context.Context) error {
 
 // watch begins a watch. A member that accepts it and stays silent does not hold
 // the follower up: it tries again, at another one.
-func (c *Config) watch(ctx context.Context, key string, o ...clientv3.OpOption) (clientv3.WatchChan, error) {
+func (r records) watch(ctx context.Context, key string, o ...clientv3.OpOption) (clientv3.WatchChan, error) {
 	begun := make(chan clientv3.WatchChan, 1)
-	go func() { begun <- c.client.Watch(ctx, key, o...) }()
+	go func() { begun <- r.client.Watch(ctx, key, o...) }()
 	limit := time.NewTimer(2 * tryFor)
 	defer limit.Stop()
 	select {
@@ -225,14 +225,14 @@ func (f *follower) list(ctx context.Context) (place, []*mvccpb.KeyValue, error) 
 	if err != nil {
 		return place{}, nil, err
 	}
-	p, err := f.c.readPlace(answer)
+	p, err := f.c.read.readPlace(answer)
 	return p, answer.Responses[2].GetResponseRange().Kvs, err
 }
 
 func (f *follower) headMoved(ctx context.Context) error {
 	looking, cancel := context.WithTimeout(ctx, f.c.o.Patience)
 	defer cancel()
-	p, err := f.c.look(looking)
+	p, err := f.c.read.look(looking)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (f *follower) headMoved(ctx context.Context) error {
 func (f *follower) catchUp(ctx context.Context, p place) error {
 	reading, cancel := context.WithTimeout(ctx, max(time.Minute, 2*f.c.o.Patience))
 	defer cancel()
-	newest, err := f.c.advance(reading, p)
+	newest, err := f.c.states.advance(reading, p)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (f *follower) catchUp(ctx context.Context, p place) error {
 // showMade gives what was committed here, without waiting for the watch, which
 // may go to a member that is gone.
 func (f *follower) showMade(ctx context.Context) error {
-	if newest := f.c.newest.Load(); newest.revision > f.shown.revision {
+	if newest := f.c.states.newest.Load(); newest.revision > f.shown.revision {
 		f.show(newest)
 		return nil
 	}
@@ -270,8 +270,8 @@ func (f *follower) show(newest *state) {
 	f.giveTo(newest)
 	f.found(byState, suspectsOf(newest))
 	f.found(byShadow, shadowed(f.shown))
-	if f.c.due(newest) {
-		f.c.wantCheckpoint(wanted{state: newest})
+	if f.c.points.due(newest) {
+		f.c.points.want(wanted{state: newest})
 	}
 }
 

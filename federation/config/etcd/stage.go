@@ -60,20 +60,29 @@ type staged struct {
 
 var errCollected = errors.New("what was staged took too long and was collected")
 
+// writer stages transactions, makes them known, and removes what nobody needs any more.
+type writer struct {
+	store  *Store
+	client *clientv3.Client
+	o      *ConfigOptions
+	step   *steps
+	read   records
+}
+
 // stage writes the draft where nobody looks yet. What it has written when it
 // fails is collected later.
-func (c *Config) stage(ctx context.Context, d *draft) (staged, error) {
+func (w writer) stage(ctx context.Context, d *draft) (staged, error) {
 	t := staged{id: rand.Text()}
 	data, hash, err := d.encode()
 	if err != nil {
 		return t, err
 	}
 	t.hash = hash
-	root, err := sealed(txRoot{Time: c.o.Now()})
+	root, err := sealed(txRoot{Time: w.o.Now()})
 	if err != nil {
 		return t, err
 	}
-	b := batch{c: c, t: &t}
+	b := batch{w: w, t: &t}
 	b.put(rootKey(t.id), root)
 	for i, part := range d.parts {
 		if err := b.add(ctx, partKey(valueFolder(t.id), i), bytes.Join(part.manifests, nil)); err != nil {
@@ -95,7 +104,7 @@ func (c *Config) stage(ctx context.Context, d *draft) (staged, error) {
 // batch gathers puts of one transaction into as few of etcd's as its limits
 // allow.
 type batch struct {
-	c    *Config
+	w    writer
 	t    *staged
 	ops  []clientv3.Op
 	size int
@@ -122,11 +131,11 @@ func (b *batch) flush(ctx context.Context) error {
 	if len(b.ops) == 0 {
 		return nil
 	}
-	if err := b.c.step("stage"); err != nil {
+	if err := b.w.step.reach("stage"); err != nil {
 		return err
 	}
 	root := rootKey(b.t.id)
-	answer, err := b.c.client.Txn(repeatably(ctx)).If(clientv3.Compare(clientv3.ModRevision(root), "=", b.t.root)).
+	answer, err := b.w.client.Txn(repeatably(ctx)).If(clientv3.Compare(clientv3.ModRevision(root), "=", b.t.root)).
 		Then(b.ops...).Else(clientv3.OpGet(root)).Commit()
 	if err != nil {
 		return err
@@ -146,7 +155,7 @@ func (b *batch) flush(ctx context.Context) error {
 	}
 	b.kept, b.ops, b.size = b.kept+b.size, nil, 0
 	if b.kept >= dropEvery {
-		b.c.store.wrote(ctx, b.kept, dropMeanwhile)
+		b.w.store.wrote(ctx, b.kept, dropMeanwhile)
 		b.kept = 0
 	}
 	return nil
@@ -161,40 +170,40 @@ type publication struct {
 	orElse   []clientv3.Op
 }
 
-func (c *Config) publish(ctx context.Context, t staged, p publication) (*clientv3.TxnResponse, error) {
-	if err := c.step("publish"); err != nil {
+func (w writer) publish(ctx context.Context, t staged, p publication) (*clientv3.TxnResponse, error) {
+	if err := w.step.reach("publish"); err != nil {
 		return nil, err
 	}
-	root, err := sealed(txRoot{Known: p.revision, Time: c.o.Now()})
+	root, err := sealed(txRoot{Known: p.revision, Time: w.o.Now()})
 	if err != nil {
 		return nil, err
 	}
 	ifs := append(p.ifs, clientv3.Compare(clientv3.ModRevision(rootKey(t.id)), "=", t.root),
-		clientv3.Compare(clientv3.Value(epochKey), "=", c.store.epoch))
-	answer, err := c.client.Txn(repeatably(ctx)).If(ifs...).Then(append(p.puts, clientv3.OpPut(rootKey(t.id), root))...).Else(p.orElse...).Commit()
+		clientv3.Compare(clientv3.Value(epochKey), "=", w.store.epoch))
+	answer, err := w.client.Txn(repeatably(ctx)).If(ifs...).Then(append(p.puts, clientv3.OpPut(rootKey(t.id), root))...).Else(p.orElse...).Commit()
 	if err != nil {
 		return nil, err
 	}
-	c.store.wrote(ctx, t.size, dropFor)
-	return answer, c.step("published")
+	w.store.wrote(ctx, t.size, dropFor)
+	return answer, w.step.reach("published")
 }
 
 // discard removes what was staged and never will be known. What it does not
 // reach is collected later.
-func (c *Config) discard(ctx context.Context, t staged) {
+func (w writer) discard(ctx context.Context, t staged) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if _, err := c.removeStaged(ctx, t.id, t.root); err != nil {
-		c.o.Logger.Debug("what was staged in vain is left to the collector", "tx", t.id, "err", err)
+	if _, err := w.removeStaged(ctx, t.id, t.root); err != nil {
+		w.o.Logger.Debug("what was staged in vain is left to the collector", "tx", t.id, "err", err)
 	}
 }
 
 // removeStaged removes a transaction whose root is of etcd's revision still:
 // nothing has made it known, and nothing can from then on.
-func (c *Config) removeStaged(ctx context.Context, id string, root int64) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+func (w writer) removeStaged(ctx context.Context, id string, root int64) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.o.Patience)
 	defer cancel()
-	answer, err := c.client.Txn(repeatably(ctx)).If(clientv3.Compare(clientv3.ModRevision(rootKey(id)), "=", root)).
+	answer, err := w.client.Txn(repeatably(ctx)).If(clientv3.Compare(clientv3.ModRevision(rootKey(id)), "=", root)).
 		Then(clientv3.OpDelete(txFolder(id), clientv3.WithPrefix())).Commit()
 	return err == nil && answer.Succeeded, err
 }

@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-func (c *Config) cure() string {
-	if c.store.server != nil {
+func (h *health) cure() string {
+	if h.store.server != nil {
 		return "raise its quota (etcd.quotaBytes or --etcd-quota-bytes) and restart isthmus"
 	}
 	return "compact and defragment it, and disarm its alarm (etcdctl alarm disarm), or give it a larger quota"
@@ -20,28 +20,28 @@ func (c *Config) cure() string {
 // makeRoom frees what etcd keeps of overwritten and deleted values, and disarms
 // the alarm if a twentieth of the quota is free then. It tells whether the
 // store is still full.
-func (c *Config) makeRoom(ctx context.Context) (full bool, err error) {
-	now, err := c.client.Get(ctx, headKey, clientv3.WithCountOnly())
+func (h *health) makeRoom(ctx context.Context) (full bool, err error) {
+	now, err := h.client.Get(ctx, headKey, clientv3.WithCountOnly())
 	if err != nil {
 		return true, err
 	}
-	if now.Header.Revision != c.roomMade.Load() {
+	if now.Header.Revision != h.roomMade.Load() {
 		// Compacting twice at one revision is an error.
-		if _, err := c.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		if _, err := h.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 			return true, err
 		}
-		c.roomMade.Store(now.Header.Revision)
-		if err := c.store.server.Server.Backend().Defrag(); err != nil {
+		h.roomMade.Store(now.Header.Revision)
+		if err := h.store.server.Server.Backend().Defrag(); err != nil {
 			return true, err
 		}
 	}
-	s, err := c.ownStatus(ctx)
+	s, err := h.ownStatus(ctx)
 	if err != nil || s.DbSize > s.DbSizeQuota/20*19 {
 		return true, err
 	}
-	_, err = c.client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: s.Header.MemberId, Alarm: etcdserverpb.AlarmType_NOSPACE})
+	_, err = h.client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: s.Header.MemberId, Alarm: etcdserverpb.AlarmType_NOSPACE})
 	if err == nil {
-		c.o.Logger.Info("the store has room again", "bytes", s.DbSize, "quota", s.DbSizeQuota)
+		h.o.Logger.Info("the store has room again", "bytes", s.DbSize, "quota", s.DbSizeQuota)
 	}
 	return err != nil, err
 }

@@ -32,7 +32,7 @@ func (f *follower) sweep(ctx context.Context) ([]config.Problem, error) {
 		return nil, err
 	}
 	problems = append(problems, f.twins()...)
-	entries, err := f.c.checkChain(ctx)
+	entries, err := f.c.read.checkChain(ctx)
 	if err != nil {
 		var broken *damage
 		if !errors.As(err, &broken) {
@@ -46,7 +46,7 @@ func (f *follower) sweep(ctx context.Context) ([]config.Problem, error) {
 		return append(problems, missing...), err
 	}
 	problems = append(problems, missing...)
-	return problems, f.c.retire(ctx, f.shown.revision)
+	return problems, f.c.write.retire(ctx, f.shown.revision)
 }
 
 // sweepStaged removes transactions that stayed unknown for too long, and names
@@ -58,7 +58,7 @@ func (f *follower) sweepStaged(ctx context.Context) ([]config.Problem, map[strin
 	unknown := 0
 	present := map[string]int64{} // root of each transaction
 	indexed := map[string]bool{}
-	err := f.c.scan(ctx, configRoot, clientv3.GetPrefixRangeEnd(configRoot), func(kv *mvccpb.KeyValue) error {
+	err := f.c.read.scan(ctx, configRoot, clientv3.GetPrefixRangeEnd(configRoot), func(kv *mvccpb.KeyValue) error {
 		key := string(kv.Key)
 		if !known(key) {
 			if unknown++; unknown <= shownUnknown {
@@ -103,7 +103,7 @@ func (f *follower) collect(ctx context.Context, present map[string]int64) error 
 		if s.since.IsZero() || now.Sub(s.since) < f.c.o.OrphanAge {
 			continue
 		}
-		staged, err := f.c.isStaged(ctx, id)
+		staged, err := f.c.write.isStaged(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (f *follower) collect(ctx context.Context, present map[string]int64) error 
 			f.seen[id] = sighting{root: root} // known, and that for ever
 			continue
 		}
-		removed, err := f.c.removeStaged(ctx, id, root)
+		removed, err := f.c.write.removeStaged(ctx, id, root)
 		if err != nil {
 			return err
 		}
@@ -125,8 +125,8 @@ func (f *follower) collect(ctx context.Context, present map[string]int64) error 
 
 // isStaged tells whether the transaction says of itself that it is not known. One
 // whose root cannot be read is left to people.
-func (c *Config) isStaged(ctx context.Context, id string) (bool, error) {
-	answer, err := c.get(ctx, rootKey(id))
+func (w writer) isStaged(ctx context.Context, id string) (bool, error) {
+	answer, err := w.read.get(ctx, rootKey(id))
 	if err != nil {
 		return false, err
 	}
@@ -142,9 +142,9 @@ func (c *Config) isStaged(ctx context.Context, id string) (bool, error) {
 
 // checkChain looks whether each entry of the log follows on the one before, and
 // returns them.
-func (c *Config) checkChain(ctx context.Context) ([]logEntry, error) {
+func (r records) checkChain(ctx context.Context) ([]logEntry, error) {
 	var entries []logEntry
-	err := c.scan(ctx, logPrefix, clientv3.GetPrefixRangeEnd(logPrefix), func(kv *mvccpb.KeyValue) error {
+	err := r.scan(ctx, logPrefix, clientv3.GetPrefixRangeEnd(logPrefix), func(kv *mvccpb.KeyValue) error {
 		if !known(string(kv.Key)) {
 			return nil
 		}
@@ -164,8 +164,8 @@ func (c *Config) checkChain(ctx context.Context) ([]logEntry, error) {
 // retire removes the records that are older than what is to be kept, and older
 // than a checkpoint from which the rest can be read, the history of the objects
 // included.
-func (c *Config) retire(ctx context.Context, newest int64) error {
-	points, err := c.checkpoints(ctx, newest-c.o.Retain)
+func (w writer) retire(ctx context.Context, newest int64) error {
+	points, err := w.read.checkpoints(ctx, newest-w.o.Retain)
 	for err == nil && len(points) > 0 && !points[len(points)-1].Pasts {
 		points = points[:len(points)-1] // an earlier version made it
 	}
@@ -173,33 +173,33 @@ func (c *Config) retire(ctx context.Context, newest int64) error {
 		return err
 	}
 	base := points[len(points)-1]
-	if _, err := c.fromCheckpoint(ctx, base); err != nil {
+	if _, err := w.read.fromCheckpoint(ctx, base); err != nil {
 		var broken *damage
 		if errors.As(err, &broken) {
-			c.o.Logger.Warn("a checkpoint is damaged: what is older is kept", "err", err)
+			w.o.Logger.Warn("a checkpoint is damaged: what is older is kept", "err", err)
 			return nil
 		}
 		return err
 	}
 	for _, p := range points[:len(points)-1] {
-		if err := c.remove(ctx, []clientv3.Op{clientv3.OpDelete(checkpointKey(p.Revision)), clientv3.OpDelete(txFolder(p.Tx), clientv3.WithPrefix())}); err != nil {
+		if err := w.remove(ctx, []clientv3.Op{clientv3.OpDelete(checkpointKey(p.Revision)), clientv3.OpDelete(txFolder(p.Tx), clientv3.WithPrefix())}); err != nil {
 			return err
 		}
-		c.o.Meter.Count(CountRetired, 1)
+		w.o.Meter.Count(CountRetired, 1)
 	}
-	return c.retireLog(ctx, base.Revision)
+	return w.retireLog(ctx, base.Revision)
 }
 
-func (c *Config) remove(ctx context.Context, ops []clientv3.Op) error {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+func (w writer) remove(ctx context.Context, ops []clientv3.Op) error {
+	ctx, cancel := context.WithTimeout(ctx, w.o.Patience)
 	defer cancel()
-	_, err := c.client.Txn(repeatably(ctx)).Then(ops...).Commit()
+	_, err := w.client.Txn(repeatably(ctx)).Then(ops...).Commit()
 	return err
 }
 
 // retireLog removes the records up to the revision, the oldest first, so that
 // the rest is a chain at any time.
-func (c *Config) retireLog(ctx context.Context, last int64) error {
+func (w writer) retireLog(ctx context.Context, last int64) error {
 	const perTxn = 30
 	var ops []clientv3.Op
 	records := 0
@@ -207,14 +207,14 @@ func (c *Config) retireLog(ctx context.Context, last int64) error {
 		if records == 0 {
 			return nil
 		}
-		err := c.remove(ctx, ops)
+		err := w.remove(ctx, ops)
 		if err == nil {
-			c.o.Meter.Count(CountRetired, records)
+			w.o.Meter.Count(CountRetired, records)
 		}
 		ops, records = nil, 0
 		return err
 	}
-	err := c.scan(ctx, logPrefix, logKey(last+1), func(kv *mvccpb.KeyValue) error {
+	err := w.read.scan(ctx, logPrefix, logKey(last+1), func(kv *mvccpb.KeyValue) error {
 		if !known(string(kv.Key)) {
 			return nil
 		}
