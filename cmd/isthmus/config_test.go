@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -109,7 +110,7 @@ func TestConfigFilesThatAreNone(t *testing.T) {
 		"missing":   filepath.Join(dir, "missing"),
 		"a folder":  dir,
 		"endless":   "/dev/zero",
-		"too large": write(t, filepath.Join(dir, "large"), "dataDir: "+strings.Repeat("x", maxConfig)),
+		"too large": writeConfig(t, filepath.Join(dir, "large"), "dataDir: "+strings.Repeat("x", maxConfig)),
 	} {
 		if _, err := readConfig(path); err == nil || !strings.Contains(err.Error(), "--config") {
 			t.Errorf("%s: the error is %v", name, err)
@@ -118,7 +119,7 @@ func TestConfigFilesThatAreNone(t *testing.T) {
 }
 
 func TestFlagsWinOverTheFileAndTheFileOverDefaults(t *testing.T) {
-	file := write(t, filepath.Join(t.TempDir(), "x.yaml"), "graphql: {addr: unix:/file/g}\nxds: {addr: unix:/file/x}\ndataDir: /file/data\nclusterID: mine\n")
+	file := writeConfig(t, filepath.Join(t.TempDir(), "x.yaml"), "graphql: {addr: unix:/file/g}\nxds: {addr: unix:/file/x}\ndataDir: /file/data\nclusterID: mine\n")
 	s, err := resolve(flags{dev: true, config: file, xdsAddr: "unix:/flag/x"})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +137,7 @@ func TestFlagsWinOverTheFileAndTheFileOverDefaults(t *testing.T) {
 
 // TestR12QuotaOfTheStore: it is a setting within bounds, for the embedded etcd alone.
 func TestR12QuotaOfTheStore(t *testing.T) {
-	file := write(t, filepath.Join(t.TempDir(), "x.yaml"), "etcd: {quotaBytes: 33554432}\n")
+	file := writeConfig(t, filepath.Join(t.TempDir(), "x.yaml"), "etcd: {quotaBytes: 33554432}\n")
 	for _, c := range []struct {
 		given flags
 		quota int64
@@ -186,9 +187,17 @@ func FuzzParseConfig(f *testing.F) {
 
 func TestIDOfTheHubIsTaken(t *testing.T) {
 	for _, content := range []string{"clusters:\n- {id: hub, provider: Mock}\n", "clusterID: east\nclusters:\n- {id: east, provider: Mock}\n"} {
-		file := write(t, filepath.Join(t.TempDir(), "x.yaml"), content)
+		file := writeConfig(t, filepath.Join(t.TempDir(), "x.yaml"), content)
 		if _, err := resolve(flags{dev: true, config: file}); err == nil || !strings.Contains(err.Error(), "clusters[0].id") {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
+}
+
+func writeConfig(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

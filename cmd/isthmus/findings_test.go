@@ -128,7 +128,7 @@ func TestR05ARejectionIsAFindingOfItsObject(t *testing.T) {
 		t.Helper()
 		s.hub.await(t, what, func() error {
 			out := mustRun(t, strings.Fields("describe dr rule -n default")...)
-			if is := strings.Contains(out, rejectedByProxy) && strings.Contains(out, nodeOf("web-1")+" rejected") && strings.Contains(out, "no such cipher"); is != want {
+			if is := strings.Contains(out, "REJECTED_BY_PROXY") && strings.Contains(out, nodeOf("web-1")+" rejected") && strings.Contains(out, "no such cipher"); is != want {
 				return fmt.Errorf("%s", out)
 			}
 			return nil

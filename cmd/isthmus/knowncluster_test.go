@@ -80,7 +80,7 @@ func TestR08TheStoreKnowsTheClustersOfFiles(t *testing.T) {
 			}
 			p := startProgramIn(t, dir, args...)
 			p.at().awaitPhase(t, "east", "READY")
-			p.at().await(t, "the store to know the cluster", func() error { return holds(filepath.Join(dir, "data", "etcd"), sharedKnown+"east") })
+			p.at().await(t, "the store to know the cluster", func() error { return holds(filepath.Join(dir, "data", "etcd"), "known-clusters/east") })
 			again := func() {
 				_ = p.Process.Kill()
 				<-p.done
