@@ -14,22 +14,22 @@ import (
 // sheets keeps what this hub finds of gateways in the store of record, from where
 // every hub reads it.
 type sheets struct {
-	hub    string // of several over one store
-	leases config.Leases
+	Hub    string // of several over one store
+	Leases config.Leases
 }
 
 // Put is part of probe.Store.
 func (s sheets) Put(ctx context.Context, sheet probe.Sheet, ttl time.Duration) error {
-	o, err := config.NewGatewayHealth(s.hub, federation.GatewayHealth{Observer: sheet.Observer, Reachable: sheet.Reachable, Since: sheet.Since})
+	o, err := config.NewGatewayHealth(s.Hub, federation.GatewayHealth{Observer: sheet.Observer, Reachable: sheet.Reachable, Since: sheet.Since})
 	if err == nil {
-		_, err = s.leases.Register(ctx, *o, ttl)
+		_, err = s.Leases.Register(ctx, *o, ttl)
 	}
 	return err
 }
 
 // Renew is part of probe.Store.
 func (s sheets) Renew(ctx context.Context, key probe.SheetKey) error {
-	_, err := s.leases.Renew(ctx, config.GatewayHealthKey(s.hub, key.Observer, key.Reachable))
+	_, err := s.Leases.Renew(ctx, config.GatewayHealthKey(s.Hub, key.Observer, key.Reachable))
 	if errors.Is(err, config.ErrNoLease) {
 		return probe.ErrNoSheet
 	}
@@ -38,7 +38,7 @@ func (s sheets) Renew(ctx context.Context, key probe.SheetKey) error {
 
 // Remove is part of probe.Store.
 func (s sheets) Remove(ctx context.Context, key probe.SheetKey) error {
-	return s.leases.Release(ctx, config.GatewayHealthKey(s.hub, key.Observer, key.Reachable))
+	return s.Leases.Release(ctx, config.GatewayHealthKey(s.Hub, key.Observer, key.Reachable))
 }
 
 // probers is how gateways that probe are heard.

@@ -32,7 +32,7 @@ func sheetsIn(t *testing.T, hub, url string) sheets {
 			t.Error(err)
 		}
 	})
-	return sheets{hub, store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind}, Patience: 4 * time.Second, Logger: slog.New(slog.DiscardHandler)})}
+	return sheets{Hub: hub, Leases: store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind}, Patience: 4 * time.Second, Logger: slog.New(slog.DiscardHandler)})}
 }
 
 const twoGateways = `apiVersion: isthmus.dev/v1

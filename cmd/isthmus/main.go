@@ -46,8 +46,3 @@ func untilSignal() context.Context {
 	}()
 	return ctx
 }
-
-// run executes one command line, without effect on the process, and returns its exit code.
-func run(ctx context.Context, args []string, io cmdutil.Streams) int {
-	return cli.Run(ctx, args, io, serveCommand(io, func(*settings) {}))
-}

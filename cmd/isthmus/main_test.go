@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
 
+	"isthmus.dev/isthmus/internal/cli"
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
@@ -59,6 +60,11 @@ func (t *Text) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.b.String()
+}
+
+// run executes one command line, without effect on the process, and returns its exit code.
+func run(ctx context.Context, args []string, io cmdutil.Streams) int {
+	return cli.Run(ctx, args, io, serveCommand(io, func(*settings) {}))
 }
 
 // command runs a command line to its end.

@@ -96,7 +96,7 @@ func join(ctx context.Context, s settings, p parts) (*assembly, error) {
 		return nil, err
 	}
 	here := presence{hub: replica, leases: configuration.stored, views: configuration.views.Latest, shared: len(s.etcd.Endpoints) > 0, logger: p.logger}
-	found := probe.New(probe.Options{Snapshots: aggregate, Store: sheets{replica, configuration.stored}, Logger: p.logger})
+	found := probe.New(probe.Options{Snapshots: aggregate, Store: sheets{Hub: replica, Leases: configuration.stored}, Logger: p.logger})
 	discovery := xds.New(xds.Options{
 		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready, Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS},
 		Logger: p.logger, Secrets: secrets, SecretsOnSocket: s.dev, Access: proxyAccessOf(s, who, aggregate),
