@@ -78,7 +78,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 func configKeys(t *testing.T) []string {
 	t.Helper()
 	types := map[string]*ast.StructType{}
-	walk(t, "../cmd/isthmus", func(n ast.Node) {
+	walk(t, "../internal/hub", func(n ast.Node) {
 		if spec, ok := n.(*ast.TypeSpec); ok {
 			if s, ok := spec.Type.(*ast.StructType); ok {
 				types[spec.Name.Name] = s

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
+	"isthmus.dev/isthmus/internal/hub"
 )
 
 const h2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // with empty SETTINGS
@@ -77,7 +78,7 @@ func TestR01IdleConnections(t *testing.T) {
 	must(t, p.applyHost("before"))
 	p.receives(t, open, before)
 	p.idle(t, 700)
-	if n := p.files(t); n > 600*forConnections/100 {
+	if n := p.files(t); n > 600*hub.ForConnections/100 {
 		t.Errorf("the hub has %d files open of 600", n)
 	}
 	if err := p.isReady(); err != nil {
@@ -129,15 +130,5 @@ func TestR01ConnectionSettings(t *testing.T) {
 		if code != cmdutil.ExitFailed || !strings.Contains(said, want) {
 			t.Errorf("%s: exit %d: %s", text, code, said)
 		}
-	}
-}
-
-func TestR01SharesOfConnections(t *testing.T) {
-	s, err := configFile{XDS: xdsConfig{MaxConnections: 8}, GraphQL: graphqlConfig{MaxConnectionsPerSource: 7}}.connections(1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.xds.Total != 8 || s.xds.PerSource != 2 || s.graphql.Total != 200 || s.graphql.PerSource != 7 || s.graphql.Descriptor != 800 {
-		t.Errorf("got %+v", s)
 	}
 }

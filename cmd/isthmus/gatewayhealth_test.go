@@ -14,10 +14,11 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/etcd"
 	"isthmus.dev/isthmus/internal/probe"
+	"isthmus.dev/isthmus/internal/probe/sheets"
 )
 
 // sheetsIn are those of a hub in the store at the URL.
-func sheetsIn(t *testing.T, hub, url string) sheets {
+func sheetsIn(t *testing.T, hub, url string) sheets.Store {
 	t.Helper()
 	store, err := etcd.Open(t.Context(), etcd.Options{DataDir: filepath.Join(shortDir(t), "etcd"), Endpoints: []string{url}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -32,7 +33,7 @@ func sheetsIn(t *testing.T, hub, url string) sheets {
 			t.Error(err)
 		}
 	})
-	return sheets{Hub: hub, Leases: store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind}, Patience: 4 * time.Second, Logger: slog.New(slog.DiscardHandler)})}
+	return sheets.Store{Hub: hub, Leases: store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind}, Patience: 4 * time.Second, Logger: slog.New(slog.DiscardHandler)})}
 }
 
 const twoGateways = `apiVersion: isthmus.dev/v1
@@ -93,7 +94,7 @@ func TestHubsOfOneStoreShareVerdicts(t *testing.T) {
 		}
 		return s
 	}
-	put := func(to sheets, s probe.Sheet, ttl time.Duration) {
+	put := func(to sheets.Store, s probe.Sheet, ttl time.Duration) {
 		t.Helper()
 		if err := to.Put(t.Context(), s, ttl); err != nil {
 			t.Fatal(err)

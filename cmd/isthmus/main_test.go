@@ -23,6 +23,7 @@ import (
 
 	"isthmus.dev/isthmus/internal/cli"
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
+	"isthmus.dev/isthmus/internal/hub"
 )
 
 // asProgram makes the test binary behave as the program itself, endlessDrain as one
@@ -34,7 +35,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(runProgram(func(s *settings) {
+		os.Exit(runProgram(func(s *hub.Settings) {
 			s.AdoptLog = adoptLogs
 			if os.Getenv(endlessDrain) != "" {
 				s.Drain = time.Hour
@@ -64,7 +65,7 @@ func (t *Text) String() string {
 
 // run executes one command line, without effect on the process, and returns its exit code.
 func run(ctx context.Context, args []string, io cmdutil.Streams) int {
-	return cli.Run(ctx, args, io, serveCommand(io, func(*settings) {}))
+	return cli.Run(ctx, args, io, serveCommand(io, func(*hub.Settings) {}))
 }
 
 // command runs a command line to its end.
@@ -265,7 +266,7 @@ func TestLibrariesLogAsTheHubDoes(t *testing.T) {
 		log.SetFlags(flags)
 		klog.ClearLogger()
 	})
-	adoptLogs(newLogger(&written))
+	adoptLogs(hub.NewLogger(&written))
 	log.Print("of net/http")
 	klog.Errorf("of client-go")
 	klog.V(4).Info("noise")

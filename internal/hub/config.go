@@ -1,0 +1,174 @@
+package hub
+
+import (
+	_ "embed" // the sample
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/yamlfile"
+)
+
+//go:embed sample.yaml
+var sampleConfig []byte
+
+// config is the config file. What it does not name is a mistake in the file.
+type configFile struct {
+	GraphQL   graphqlConfig   `yaml:"graphql"`
+	XDS       xdsConfig       `yaml:"xds"`
+	TLS       serverTLSConfig `yaml:"tls"`
+	DataDir   string          `yaml:"dataDir"`
+	ConfigDir string          `yaml:"configDir"`
+	SecretDir string          `yaml:"secretDir"`
+	SealKey   string          `yaml:"sealKey"`
+	ClusterID string          `yaml:"clusterID"`
+	Log       LogConfig       `yaml:"log"`
+	Identity  identityConfig  `yaml:"identity"`
+	Etcd      etcdConfig      `yaml:"etcd"`
+	Clusters  []clusterConfig `yaml:"clusters"`
+	// ClusterLimits are those of clusters that name none themselves.
+	ClusterLimits limitsConfig `yaml:"clusterLimits"`
+	// ClusterAliases are those of the clusters of the watched folder, by ID.
+	ClusterAliases map[federation.ClusterID][]string `yaml:"clusterAliases"`
+	// RemoteSecrets are those of attached clusters that name further clusters.
+	RemoteSecrets remoteSecretsConfig `yaml:"remoteSecrets"`
+}
+
+type remoteSecretsConfig struct {
+	Namespace string `yaml:"namespace"`
+	// Clusters are those whose Secrets are read; none by default.
+	Clusters []federation.ClusterID `yaml:"clusters"`
+}
+
+type graphqlConfig struct {
+	Addr                    string   `yaml:"addr"`
+	AllowedHosts            []string `yaml:"allowedHosts"`
+	AllowedOrigins          []string `yaml:"allowedOrigins"`
+	Introspection           *bool    `yaml:"introspection"` // nil: true
+	MaxConnections          int      `yaml:"maxConnections"`
+	MaxConnectionsPerSource int      `yaml:"maxConnectionsPerSource"`
+}
+
+type xdsConfig struct {
+	Addr                           string `yaml:"addr"`
+	MaxConnections                 int    `yaml:"maxConnections"`
+	MaxConnectionsPerSource        int    `yaml:"maxConnectionsPerSource"`
+	IdleTimeout                    string `yaml:"idleTimeout"`
+	MaxStreamsPerIdentity          int    `yaml:"maxStreamsPerIdentity"`
+	MaxNamesPerType                int    `yaml:"maxNamesPerType"`
+	MaxVariantsPerIdentity         int    `yaml:"maxVariantsPerIdentity"`
+	MaxUnknownNameBytesPerIdentity int    `yaml:"maxUnknownNameBytesPerIdentity"`
+	MaxNodeBytesPerIdentity        int    `yaml:"maxNodeBytesPerIdentity"`
+	MaxPartialMessageBytes         int    `yaml:"maxPartialMessageBytes"`
+}
+
+type serverTLSConfig struct {
+	Cert     string `yaml:"cert"`
+	Key      string `yaml:"key"`
+	ClientCA string `yaml:"clientCA"`
+}
+
+type clientTLSConfig struct {
+	CA   string `yaml:"ca"`
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+}
+
+type etcdConfig struct {
+	Endpoints  []string        `yaml:"endpoints"`
+	TLS        clientTLSConfig `yaml:"tls"`
+	QuotaBytes int64           `yaml:"quotaBytes"` // of the embedded one; 0: the default
+}
+
+// clusterConfig is one cluster of the file, with the section of its provider.
+type clusterConfig struct {
+	ID         federation.ClusterID `yaml:"id"`
+	Provider   federation.Provider  `yaml:"provider"`
+	Network    federation.NetworkID `yaml:"network"`
+	Precedence *int                 `yaml:"precedence"`
+	// TrustDomain is that of the identities of the cluster's workloads.
+	TrustDomain string `yaml:"trustDomain"`
+	// Aliases are further names by which its proxies and tokens may name it.
+	Aliases    []string          `yaml:"aliases"`
+	Limits     limitsConfig      `yaml:"limits"`
+	Kubernetes *kubernetesConfig `yaml:"kubernetes"`
+	Consul     *consulConfig     `yaml:"consul"`
+}
+
+type kubernetesConfig struct {
+	Kubeconfig string `yaml:"kubeconfig"`
+	Context    string `yaml:"context"`
+	Secrets    bool   `yaml:"secrets"`
+}
+
+type consulConfig struct {
+	Address    string          `yaml:"address"`
+	Datacenter string          `yaml:"datacenter"`
+	TokenFile  string          `yaml:"tokenFile"`
+	TLS        clientTLSConfig `yaml:"tls"`
+	Hostname   string          `yaml:"hostname"`
+	Namespace  string          `yaml:"namespace"`
+	// InstancePort and ServicePort are those of consul.Options.
+	InstancePort string `yaml:"instancePort"`
+	ServicePort  uint16 `yaml:"servicePort"`
+}
+
+// spec is what the merge law needs to know of the cluster.
+func (c clusterConfig) spec() federation.ClusterSpec {
+	s := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, TrustDomain: c.TrustDomain, Aliases: federation.NewAliases(c.Aliases)}
+	if c.Precedence != nil {
+		s.Precedence = *c.Precedence
+	}
+	return s
+}
+
+// maxConfig is the largest config file in bytes.
+const maxConfig = 1 << 20
+
+func readConfig(path string) (configFile, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return configFile{}, fmt.Errorf("--config: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return configFile{}, fmt.Errorf("--config %s: is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return configFile{}, fmt.Errorf("--config: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return configFile{}, fmt.Errorf("--config: %w", err)
+	}
+	if len(data) > maxConfig {
+		return configFile{}, fmt.Errorf("--config %s: is larger than 1 MiB", path)
+	}
+	return parseConfig(path, data)
+}
+
+// parseConfig reads one YAML document and refuses unknown and repeated keys with
+// line and column. No content of the file is repeated in its errors but keys.
+func parseConfig(name string, data []byte) (c configFile, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("reading %s: it is not YAML that can be read", name)
+		}
+	}()
+	if err := yamlfile.Read(data, &c); err != nil {
+		return configFile{}, fmt.Errorf("reading %s: %w", name, err)
+	}
+	_, err = c.ClusterLimits.limits("clusterLimits")
+	wrong := []error{err}
+	for i, cluster := range c.Clusters {
+		wrong = append(wrong, cluster.check(fmt.Sprintf("clusters[%d]", i)))
+	}
+	wrong = append(wrong, c.checkAliases())
+	if err := errors.Join(wrong...); err != nil {
+		return configFile{}, fmt.Errorf("reading %s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return c, nil
+}

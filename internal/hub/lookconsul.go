@@ -1,0 +1,102 @@
+package hub
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/metrics"
+)
+
+// lookAtConsul reads a Consul once as a registry does: what it says of itself and
+// of its first list is what there is to know before. What it sees is neither
+// logged nor counted: the cluster is not attached.
+func lookAtConsul(with surroundings) attach.Looker {
+	with.logger, with.metrics = slog.New(slog.DiscardHandler), metrics.New()
+	return func(ctx context.Context, r attach.Request) attach.Report {
+		var report attach.Report
+		access, err := accessOf(attach.Credentials{Token: r.Consul.Token, CA: r.Consul.CA, Cert: r.Consul.Cert, Key: r.Consul.Key})
+		if err != nil {
+			report.Add(attach.InvalidConsul, apply.Refusal, err.Error())
+			return report
+		}
+		c := clusterConfig{ID: r.ID, Provider: federation.Consul, Consul: &consulConfig{Address: r.Consul.Address, Datacenter: r.Consul.Datacenter}}
+		registry, err := with.followConsul(c, access, federation.Identity{})
+		if err != nil {
+			report.Add(attach.InvalidConsul, apply.Refusal, err.Error())
+			return report
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		first := &firstWord{end: cancel}
+		if err := registry.Run(ctx, first); err != nil && first.status.Message == "" {
+			first.status.Message = err.Error()
+		}
+		return first.report()
+	}
+}
+
+// firstWord hears a registry until it has said its first list, or that it cannot.
+type firstWord struct {
+	end    func()
+	mu     sync.Mutex
+	status federation.RegistryStatus
+	list   *federation.Edit
+}
+
+// Update is part of registries.Sink.
+func (f *firstWord) Update(e federation.Edit) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.list == nil && e.Services.Full {
+		f.list = &e
+		f.end()
+	}
+}
+
+// Status is part of registries.Sink.
+func (f *firstWord) Status(s federation.RegistryStatus) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.list != nil {
+		return
+	}
+	f.status = s
+	if s.Phase == federation.Failed || s.Phase == federation.Stale {
+		f.end()
+	}
+}
+
+func (f *firstWord) report() attach.Report {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var r attach.Report
+	switch {
+	case f.list == nil && f.status.Phase == federation.Failed:
+		r.Add(attach.Rights, apply.Refusal, f.status.Message)
+		return r
+	case f.list == nil:
+		message := f.status.Message
+		if f.status.Phase != federation.Stale {
+			message = "it was not read within the time of a look: " + message
+		}
+		r.Add(attach.Reachability, apply.Refusal, message)
+		return r
+	}
+	r.Add(attach.Reachability, apply.Info, "Consul answers")
+	r.Add(attach.Rights, apply.Info, "the token may read all that is needed")
+	if f.list.Identity != nil {
+		r.UID = f.list.Identity.UID
+	}
+	for _, shard := range f.list.Services.Set {
+		for i := range shard.Endpoints {
+			if ip, ok := shard.Endpoints[i].Address.IP(); ok {
+				r.Addresses = append(r.Addresses, ip)
+			}
+		}
+	}
+	return r
+}

@@ -1,0 +1,148 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/registries"
+)
+
+// opensWith makes a registry of the credentials that were kept for a cluster.
+type opensWith func(surroundings, clusterConfig, attach.Credentials, federation.Identity) (registries.Registry, error)
+
+// storedRegistry opens the kept credentials of a cluster when it runs.
+type storedRegistry struct {
+	objectClusters
+	cluster clusterConfig
+	version string
+	known   federation.Identity
+	open    opensWith
+	inner   atomic.Pointer[registries.Registry]
+}
+
+// Run is part of registries.Registry. While the credentials cannot be had, what
+// was known of the cluster stays.
+func (s *storedRegistry) Run(ctx context.Context, to registries.Sink) error {
+	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}
+	for {
+		credentials, err := s.vault.Open(ctx, s.cluster.ID, s.version)
+		if err == nil {
+			return s.follow(ctx, credentials, to)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.with.logger.Error("the credentials of a cluster cannot be used", "cluster", s.cluster.ID, "err", err)
+		s.with.metrics.Clusters.Unusable(s.cluster.ID)
+		to.Status(federation.RegistryStatus{Phase: federation.Stale, Message: fmt.Sprintf("%v; or give it others: isthmus cluster rotate %s", err, s.cluster.ID)})
+		if !pauses.Wait(ctx) {
+			return nil
+		}
+	}
+}
+
+func (s *storedRegistry) follow(ctx context.Context, credentials attach.Credentials, to registries.Sink) error {
+	known := s.known
+	if credentials.UID != "" {
+		known.UID = credentials.UID // the record of it; the other one is a cache
+	}
+	inner, err := s.open(s.with, s.cluster, credentials, known)
+	if err != nil {
+		return err
+	}
+	s.inner.Store(&inner)
+	if credentials.UID != "" || s.cluster.Provider != federation.Kubernetes {
+		return inner.Run(ctx, to)
+	}
+	learn := &learningSink{Sink: to, learnt: make(chan string, 1)}
+	return s.with.beside(ctx, func(ctx context.Context) { s.learn(ctx, learn.learnt) }, func(ctx context.Context) error { return inner.Run(ctx, learn) })
+}
+
+// learningSink tells who the cluster is once its registry knows.
+type learningSink struct {
+	registries.Sink
+	learnt chan string
+	once   sync.Once
+}
+
+// Update is part of registries.Sink.
+func (s *learningSink) Update(e federation.Edit) {
+	s.Sink.Update(e)
+	if e.Identity != nil && e.Identity.UID != "" {
+		s.once.Do(func() { s.learnt <- e.Identity.UID })
+	}
+}
+
+// learn has it kept with the credentials who the cluster is: of credentials of an
+// earlier version of the hub, and after an operator confirmed another cluster.
+func (s *storedRegistry) learn(ctx context.Context, learnt <-chan string) {
+	uid := ""
+	select {
+	case uid = <-learnt:
+	case <-ctx.Done():
+		return
+	}
+	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}
+	pauses.Until(ctx, func() error { return s.vault.Learn(ctx, s.cluster.ID, uid) }, func(err error, _ time.Duration) {
+		s.with.logger.Warn("who a cluster is cannot be kept with its credentials", "cluster", s.cluster.ID, "err", err)
+	})
+}
+
+// Activity is part of registries.Active.
+func (s *storedRegistry) Activity() (lastEvent, lastSync time.Time) {
+	return activityOf(&s.inner)
+}
+
+// kubernetesWith follows a cluster by a kubeconfig that was kept.
+func kubernetesWith(with surroundings, c clusterConfig, kept attach.Credentials, known federation.Identity) (registries.Registry, error) {
+	credentials, err := kube.Parse([]byte(kept.Kubeconfig.Reveal()), with.kubeconfigRules(c.Kubernetes.Context))
+	if err != nil {
+		return nil, fmt.Errorf("its kept %w", err)
+	}
+	with.metrics.Clusters.Expires(c.ID, credentials.Expires)
+	return with.followKubernetes(c, credentials, known)
+}
+
+// consulWith follows a Consul by a token and certificates that were kept.
+func consulWith(with surroundings, c clusterConfig, kept attach.Credentials, known federation.Identity) (registries.Registry, error) {
+	access, err := accessOf(kept)
+	if err != nil {
+		return nil, err
+	}
+	return with.followConsul(c, access, known)
+}
+
+func accessOf(kept attach.Credentials) (consulAccess, error) {
+	var a consulAccess
+	if !kept.Token.Empty() {
+		a.token = func() (string, error) { return kept.Token.Reveal(), nil }
+	}
+	if kept.CA == "" && kept.Cert == "" && kept.Key.Empty() {
+		return a, nil
+	}
+	a.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	if kept.CA != "" {
+		a.tls.RootCAs = x509.NewCertPool()
+		if !a.tls.RootCAs.AppendCertsFromPEM([]byte(kept.CA)) {
+			return a, errors.New("consul.tls.ca holds no certificate in PEM")
+		}
+	}
+	if kept.Cert != "" || !kept.Key.Empty() {
+		pair, err := tls.X509KeyPair([]byte(kept.Cert), []byte(kept.Key.Reveal()))
+		if err != nil {
+			return a, errors.New("consul.tls.cert and consul.tls.key are no certificate and its key in PEM")
+		}
+		a.tls.Certificates = []tls.Certificate{pair}
+	}
+	return a, nil
+}
