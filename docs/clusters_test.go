@@ -38,7 +38,7 @@ func TestEveryProblemIsDocumented(t *testing.T) {
 	if len(of) != 3 {
 		t.Fatalf("there are %d tables", len(of))
 	}
-	sameSet(t, "problems of any cluster", firstColumn(of[0]), slices.Concat(problemLiterals(t, "../federation"), problemLiterals(t, "../registries"), problemLiterals(t, "../internal/hub")))
+	sameSet(t, "problems of any cluster", firstColumn(of[0]), slices.Concat(problemLiterals(t, "../federation"), problemLiterals(t, "../registries"), problemLiterals(t, "../registries/reconcile")))
 	codes := func(name, _ string) bool { return strings.HasPrefix(name, "code") }
 	sameSet(t, "problems of Kubernetes", firstColumn(of[1]), slices.Concat(problemLiterals(t, "../registries/kubernetes"), constants(t, "../registries/kubernetes", codes)))
 	found := map[string]bool{}
@@ -72,7 +72,7 @@ var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*(\.[0-9]+)?[a-zA-Z]`)
 // piece, among the texts of the code.
 func TestMessagesAreThoseOfTheCode(t *testing.T) {
 	var said []string
-	for _, dir := range []string{"../registries", "../registries/kubernetes", "../registries/consul", "../internal/kube", "../internal/hub"} {
+	for _, dir := range []string{"../registries", "../registries/reconcile", "../registries/kubernetes", "../registries/consul", "../internal/kube", "../internal/hub"} {
 		walk(t, dir, func(n ast.Node) {
 			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 				if value, err := strconv.Unquote(literal.Value); err == nil {
