@@ -93,6 +93,7 @@ func TestGRPCClientIsSentOnlyWhatItNames(t *testing.T) {
 
 // Weights are kept whatever gRPC thinks of those of endpoints.
 func TestGRPCClientKeepsWeights(t *testing.T) {
+	t.Parallel()
 	for name, policy := range map[string]string{
 		"round robin": "{}", "least request": "{loadBalancer: {simple: LEAST_REQUEST}}",
 		"ring": "{loadBalancer: {consistentHash: {httpHeaderName: x-none, ringHash: {minimumRingSize: 4096}}}}",
@@ -183,6 +184,7 @@ http:
 }
 
 func TestGRPCClientSplitsByWeight(t *testing.T) {
+	t.Parallel()
 	p, all := newProxyless(t), newBackends(t, 2)
 	p.set(backedBy("web", all))
 	p.configure("DestinationRule", "web", subsets)
@@ -264,6 +266,7 @@ func TestGRPCClientIsNotSentToPlaintextWhereTLSIsDemanded(t *testing.T) {
 // A host of which only a VirtualService speaks can be dialled, and so can a
 // service that comes back.
 func TestGRPCClientFollowsConfigurationAndServices(t *testing.T) {
+	t.Parallel()
 	p, all := newProxyless(t), newBackends(t, 2)
 	p.set(backedBy("web", all[:1]), backedBy("next", all[1:]))
 	p.configure("VirtualService", "front", "{hosts: [front.example], http: [{route: [{destination: {host: web, port: {number: 80}}}]}]}")

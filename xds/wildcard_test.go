@@ -59,6 +59,7 @@ func TestX15DroppedNameStaysThroughTheWildcard(t *testing.T) {
 }
 
 func TestX16DroppedWildcardLeavesTheNames(t *testing.T) {
+	t.Parallel()
 	t.Run("sotw", func(t *testing.T) {
 		_, c := wildcardClient(t, false)
 		r := c.get(xdstest.Request{Type: xdstest.CDS, Names: []string{"*", cluster("a")}})

@@ -111,10 +111,10 @@ func Load(t testing.TB, file string) *Scenario {
 		Name: filepath.Base(file), path: file, archive: archive, Aggregate: federation.NewAggregate(nil),
 		Config: config.NewState(config.Options{Hub: "hub"}), clients: map[string]registry{},
 	}
-	s.checkSections(t)
 	if data, ok := s.Section("proxies.yaml"); ok {
 		decode(t, "proxies.yaml", data, &s.Proxies)
 	}
+	s.checkSections(t)
 	s.apply(t)
 	return s
 }
@@ -128,10 +128,18 @@ func (s *Scenario) checkSections(t testing.TB) {
 		if !sections.MatchString(f.Name) {
 			t.Errorf("%s: no room reads the section %q", s.Name, f.Name)
 		}
-		if parts := strings.Split(f.Name, "/"); parts[0] == "steps" && !slices.Contains(s.steps, parts[1]) {
+		parts := strings.Split(f.Name, "/")
+		if parts[0] == "steps" && !slices.Contains(s.steps, parts[1]) {
 			s.steps = append(s.steps, parts[1])
 		}
+		if i := slices.Index(parts, "xds"); i > 0 && !s.hasProxy(parts[i+1]) {
+			t.Errorf("%s: the proxy of the section %q is not in proxies.yaml", s.Name, f.Name)
+		}
 	}
+}
+
+func (s *Scenario) hasProxy(name string) bool {
+	return slices.ContainsFunc(s.Proxies, func(p Proxy) bool { return p.Name == name })
 }
 
 // Next brings the scenario to its next step, if there is one.
