@@ -18,6 +18,7 @@ import (
 	"isthmus.dev/isthmus/internal/server"
 )
 
+// What settings are where nobody says otherwise.
 const (
 	DefaultGraphQL   = "127.0.0.1:8080"
 	DefaultXDS       = "127.0.0.1:15010"

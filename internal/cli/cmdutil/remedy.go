@@ -1,7 +1,5 @@
 package cmdutil
 
-import ()
-
 // codesRemedy is what to do about a refusal that has one of the codes.
 type codesRemedy struct {
 	codes []string

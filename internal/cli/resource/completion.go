@@ -18,11 +18,9 @@ const completionTime = time.Second
 
 const maxCompletions = 500
 
-type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
-
 // Complete completes a kind and then names, from the hub. A hub that does
 // not answer in time completes nothing.
-func Complete(r *session.Flags, io cmdutil.Streams) completer {
+func Complete(r *session.Flags, io cmdutil.Streams) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		s, err := r.Open(io)
 		if err != nil {
