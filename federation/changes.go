@@ -71,19 +71,11 @@ func (c ChangeSet) Reasons() Reason {
 		all |= s.Reasons
 	}
 	for _, o := range c.Objects {
-		if !o.Key.Of().translated() {
+		if _, translated := o.Key.Of().contributor(); !translated {
 			all |= ReasonConfig
 		}
 	}
 	return all
-}
-
-func (k Kind) translated() bool {
-	switch k {
-	case Kind{"networking.istio.io", "ServiceEntry"}, Kind{"networking.istio.io", "WorkloadEntry"}, ServiceBindingKind:
-		return true
-	}
-	return false
 }
 
 // ChangesSince returns what changed after the version. Its cost is that of the

@@ -1,17 +1,40 @@
 package federation
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
+
+// contributor is a kind of objects that are translated into services or workloads.
+type contributor struct {
+	kind  Kind
+	finds func(*Snapshot, *Object) []*Service
+	// behind yields objects that may contribute to the service.
+	behind func(*Snapshot, Kind, *Service) iter.Seq[*Object]
+}
+
+var contributors = []contributor{
+	{Kind{"networking.istio.io", "ServiceEntry"}, (*Snapshot).declaredBy, declaring},
+	{ServiceBindingKind, (*Snapshot).declaredBy, declaring},
+	{Kind{"networking.istio.io", "WorkloadEntry"}, (*Snapshot).selecting, selected},
+}
+
+func (k Kind) contributor() (contributor, bool) {
+	i := slices.IndexFunc(contributors, func(c contributor) bool { return c.kind == k })
+	if i < 0 {
+		return contributor{}, false
+	}
+	return contributors[i], true
+}
 
 // ServicesFrom returns the services to which the object contributes: of a ServiceEntry
 // and a ServiceBinding those of its hosts, of a WorkloadEntry those that select it.
 func (s *Snapshot) ServicesFrom(o *Object) []*Service {
-	switch o.Key.Kind {
-	case "ServiceEntry", "ServiceBinding":
-		return s.declaredBy(o)
-	case "WorkloadEntry":
-		return s.selecting(WorkloadKey{Namespace: o.Key.Namespace, Name: o.Key.Name})
+	c, contributes := o.Key.Of().contributor()
+	if !contributes {
+		return nil
 	}
-	return nil
+	return c.finds(s, o)
 }
 
 func (s *Snapshot) declaredBy(o *Object) []*Service {
@@ -25,8 +48,22 @@ func (s *Snapshot) declaredBy(o *Object) []*Service {
 	return found
 }
 
-// selecting returns the services that select a workload of the configuration.
-func (s *Snapshot) selecting(key WorkloadKey) []*Service {
+// declaring yields the objects that name the service.
+func declaring(s *Snapshot, kind Kind, svc *Service) iter.Seq[*Object] {
+	return s.ObjectsNamed(kind, string(svc.Key.Hostname))
+}
+
+// selected yields the objects of the service's namespace, if it selects any.
+func selected(s *Snapshot, kind Kind, svc *Service) iter.Seq[*Object] {
+	if !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Shard.Selector.active() }) {
+		return func(func(*Object) bool) {}
+	}
+	return s.ObjectsIn(kind, svc.Key.Namespace)
+}
+
+// selecting returns the services that select the workload of the object.
+func (s *Snapshot) selecting(o *Object) []*Service {
+	key := WorkloadKey{Namespace: o.Key.Namespace, Name: o.Key.Name}
 	var found []*Service
 	w := s.registeredWorkload(key)
 	if w == nil {
@@ -66,19 +103,11 @@ func (s *Snapshot) ObjectsBehind(svc *Service) []ObjectKey {
 	if !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Key.Provider == External }) {
 		return nil
 	}
-	for _, kind := range []Kind{{Group: "networking.istio.io", Name: "ServiceEntry"}, ServiceBindingKind} {
-		for o := range s.ObjectsNamed(kind, string(svc.Key.Hostname)) {
-			if slices.Contains(s.ServicesFrom(o), svc) {
+	for _, c := range contributors {
+		for o := range c.behind(s, c.kind, svc) {
+			if slices.Contains(c.finds(s, o), svc) {
 				found = append(found, o.Key)
 			}
-		}
-	}
-	if !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Shard.Selector.active() }) {
-		return found
-	}
-	for o := range s.ObjectsIn(Kind{Group: "networking.istio.io", Name: "WorkloadEntry"}, svc.Key.Namespace) {
-		if slices.Contains(s.ServicesFrom(o), svc) {
-			found = append(found, o.Key)
 		}
 	}
 	return found

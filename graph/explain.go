@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
@@ -99,7 +99,7 @@ func objectsAbout(from *federation.Snapshot, kinds []schema.Kind, host federatio
 	}
 	for _, o := range found {
 		for _, name := range o.Names {
-			if key, is := config.ParseGatewayName(name); is {
+			if key, is := kind.ParseGatewayName(name); is {
 				bound, _ := from.Object(key)
 				add(bound)
 			}

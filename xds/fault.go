@@ -38,15 +38,11 @@ func (g *group) fault(of string, now []envoy.Reason) {
 	}
 }
 
-var plurals = map[envoy.Type]string{
-	envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints", envoy.ListenerType: "listeners", envoy.RouteType: "routes",
-}
-
 // faulty is the reason with what it says.
 func (g *group) faulty(r envoy.Reason) envoy.Reason {
 	r.Code = HubFault
 	r.Message = fmt.Sprintf("the hub cannot build %s from this object, which is a fault of the hub: proxies keep what they have; report it with the stack in the hub's log",
-		plurals[g.kind])
+		g.kind.Row().Plural)
 	return r
 }
 

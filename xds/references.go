@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // references are the names of other resources that a resource needs, sorted.
@@ -170,7 +171,17 @@ func nameOf(m proto.Message) string {
 
 // pushOrder is the order in which changes of the types that are built from
 // snapshots are pushed.
-var pushOrder = [...]envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType}
+var pushOrder = typesThat(func(r resource.TypeRow) bool { return r.Built })
 
 // servedTypes are all types, in the order in which changes are pushed.
-var servedTypes = [...]envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType, envoy.SecretType}
+var servedTypes = typesThat(func(resource.TypeRow) bool { return true })
+
+func typesThat(hold func(resource.TypeRow) bool) []envoy.Type {
+	var types []envoy.Type
+	for _, r := range resource.Types {
+		if hold(r) {
+			types = append(types, r.Type)
+		}
+	}
+	return types
+}

@@ -133,7 +133,7 @@ func (h *held) allocation() []netip.Addr {
 	if h == nil {
 		return nil
 	}
-	return h.vips
+	return h.Addresses
 }
 
 // Foresight is what changes come to before anybody has made them.

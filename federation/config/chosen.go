@@ -12,13 +12,13 @@ import (
 // choose notes which addresses of the range the entry of that name names itself.
 func (d *draft) choose(name string, old, now *held) {
 	for _, key := range old.services() {
-		for _, ip := range allocatable(old.entry) {
+		for _, ip := range allocatable(old.Entry) {
 			d.chosen.Delete(takenSortKey(ip, key) + nul + name)
 			d.touchAllocated(ip)
 		}
 	}
 	for _, key := range now.services() {
-		for _, ip := range allocatable(now.entry) {
+		for _, ip := range allocatable(now.Entry) {
 			d.chosen.Set(takenSortKey(ip, key)+nul+name, struct{}{})
 			d.touchAllocated(ip)
 		}

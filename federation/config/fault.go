@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/external"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 // derivationFault names the objects from which the service is derived: which of them the
@@ -16,11 +17,11 @@ func (d *draft) derivationFault(key federation.ServiceKey, cause any) []federati
 	service := key.Title()
 	var from []string
 	d.entries.WalkPrefix(memberSortKey(key, ""), func(at string, _ *external.Reading) bool {
-		from = append(from, title(federation.ObjectKey{Kind: ServiceEntryKind.Name, Namespace: key.Namespace, Name: at[strings.LastIndex(at, nul)+1:]}))
+		from = append(from, title(federation.ObjectKey{Kind: kind.ServiceEntry.Name, Namespace: key.Namespace, Name: at[strings.LastIndex(at, nul)+1:]}))
 		return false
 	})
 	for _, b := range members(&d.bindings, key) {
-		from = append(from, title(b.object.Key))
+		from = append(from, title(b.Object.Key))
 	}
 	if len(from) == 0 {
 		from = []string{service}

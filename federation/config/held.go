@@ -7,34 +7,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"runtime/debug"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config/external"
-	networking "istio.io/api/networking/v1"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 const (
 	codeUndecodable = "UNDECODABLE" // an object that is set aside as a whole
 	codeFault       = federation.CodeHubFault
-	codeNotHonoured = "NOT_HONOURED" // a field that the hub does not act on
 )
 
 // held is an object as the State has it: decoded once and never changed. What a
 // ServiceEntry or WorkloadEntry was decoded to is not kept beside what it means.
 type held struct {
-	object   *Object
-	shown    *federation.Object // as readers of a snapshot see it; nil when it is set aside
-	entry    *external.Reading
-	key      federation.WorkloadKey
-	workload *federation.Workload
-	binding  *binding
-	vips     []netip.Addr // of an Allocation
-	problems []federation.Problem
+	object *Object
+	shown  *federation.Object // as readers of a snapshot see it; nil when it is set aside
+	kind.Meaning
 }
 
 // document is what the hub reads of a manifest.
@@ -52,7 +42,7 @@ func (s *State) holdContained(o *Object, labels *labelSets) (h *held) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.options.fault(o.Key, cause)
-			h = &held{object: o, problems: []federation.Problem{fault(o.Key, cause)}}
+			h = &held{object: o, Meaning: kind.Meaning{Problems: []federation.Problem{fault(o.Key, cause)}}}
 		}
 	}()
 	if s.options.Poison != nil {
@@ -81,38 +71,20 @@ func hold(o *Object, domain string, labels *labelSets) *held {
 	h := &held{object: o}
 	shown, err := decode(o)
 	if err != nil {
-		h.problems = []federation.Problem{{
+		h.Problems = []federation.Problem{{
 			Code: codeUndecodable, Object: title(o.Key), Message: fmt.Sprintf("%v; the object is set aside: apply it anew", err),
 		}}
 		return h
 	}
-	h.shown = shown
 	shown.Labels = labels.shared(shown.Labels)
-	h.shown.Names, h.shown.ProxyLabels = names{shown.Key, domain}.of(shown.Spec), proxyLabels(shown.Spec)
-	switch spec := shown.Spec.(type) {
-	case *networking.ServiceEntry:
-		for _, e := range spec.GetEndpoints() {
-			if e != nil {
-				e.Labels = labels.shared(e.GetLabels())
-			}
-		}
-		h.entry, h.problems = external.Read(external.Entry{Key: o.Key, Created: shown.Created, Labels: shown.Labels, Spec: spec})
+	d := kind.Decoded{Object: shown, Manifest: o.Manifest, Domain: domain, Share: labels.shared}
+	kind.Index(d)
+	h.Meaning = kind.Translate(d)
+	if h.WithoutSpec {
 		shown.Spec, shown.Decode = nil, specOf(o)
-	case *networking.WorkloadEntry:
-		h.key, h.workload, h.problems = external.Workload(external.Instance{Key: o.Key, Labels: shown.Labels, Spec: spec})
-		shown.Spec, shown.Decode = nil, specOf(o)
-	case *networking.WorkloadGroup:
-		if spec.GetProbe() != nil {
-			h.problems = []federation.Problem{{
-				Code: codeNotHonoured, Object: title(o.Key), Field: "spec.probe", Message: "the hub sends no probes to workloads that register themselves; the field has no effect",
-			}}
-		}
-	case *federation.Allocation:
-		h.vips, h.shown = spec.Addresses, nil
-	case *federation.NetworkObject, *federation.MeshSettings:
-		h.problems = unused(o)
-	case *federation.ServiceBinding:
-		h.binding, h.problems = readBinding(shown, spec, domain)
+	}
+	if !h.Hidden {
+		h.shown = shown
 	}
 	return h
 }
@@ -127,12 +99,9 @@ func decode(o *Object) (*federation.Object, error) {
 	if err := json.Unmarshal(o.Manifest, &d); err != nil {
 		return nil, fmt.Errorf("its manifest cannot be read: %w", err)
 	}
-	spec := newSpec(o.Key.Of())
-	if spec == nil {
-		return nil, fmt.Errorf("kind %s is none that this hub knows", o.Key.Of())
-	}
-	if err := decodeSpec(d.Spec, spec); err != nil {
-		return nil, fmt.Errorf("its spec cannot be read: %w", err)
+	spec, err := kind.Decode(o.Key.Of(), d.Spec)
+	if err != nil {
+		return nil, err
 	}
 	digest := sha256.Sum256(d.Spec)
 	shown := &federation.Object{
@@ -142,22 +111,6 @@ func decode(o *Object) (*federation.Object, error) {
 		shown.Created = d.Metadata.CreationTimestamp.UTC()
 	}
 	return shown, nil
-}
-
-// decodeSpec reads a spec as the kind's own module does: Istio's take durations
-// such as 3m, and fields that nobody knows. What is in protobuf's own JSON is
-// read by protobuf, at a fraction of the cost.
-func decodeSpec(raw json.RawMessage, into any) error {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	if m, ok := into.(proto.Message); ok {
-		if protojson.Unmarshal(raw, m) == nil {
-			return nil
-		}
-		proto.Reset(m)
-	}
-	return json.Unmarshal(raw, into)
 }
 
 // at is what was decoded of the same bytes, for an object that is stored anew.
@@ -171,10 +124,10 @@ func (h *held) at(o *Object) *held {
 			shown.Decode = specOf(o) // not of the object that is replaced
 		}
 		same.shown = &shown
-		if h.binding != nil {
-			bound := *h.binding
-			bound.object = same.shown
-			same.binding = &bound
+		if h.Binding != nil {
+			bound := *h.Binding
+			bound.Object = same.shown
+			same.Binding = &bound
 		}
 	}
 	return &same

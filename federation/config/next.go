@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/external"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/internal/btree"
 	"isthmus.dev/isthmus/internal/parallel"
 )
@@ -82,7 +83,7 @@ type draft struct {
 	base      *State
 	objects   btree.Txn[*held]
 	entries   btree.Txn[*external.Reading]
-	bindings  btree.Txn[*binding]
+	bindings  btree.Txn[*kind.Binding]
 	shards    btree.Txn[*federation.Shard]
 	found     btree.Txn[[]federation.Problem]
 	taken     btree.Txn[struct{}]
@@ -173,7 +174,7 @@ func (d *draft) set(key federation.ObjectKey, next *held) {
 		d.objects.Delete(at)
 	}
 	d.show(key, old, next)
-	d.complain("object"+nul+at, old.problems, next.problems)
+	d.complain("object"+nul+at, old.Problems, next.Problems)
 	d.index(key, old, next)
 }
 
@@ -186,11 +187,11 @@ func (d *draft) show(key federation.ObjectKey, old, now *held) {
 			d.shown.put(key, now.shown)
 		}
 	}
-	if old.workload != nil && now.workload == nil {
-		d.workloads.drop(old.key)
+	if old.Workload != nil && now.Workload == nil {
+		d.workloads.drop(old.WorkloadKey)
 	}
-	if now.workload != nil && (old.workload == nil || !old.workload.Equal(now.workload)) {
-		d.workloads.put(now.key, now.workload)
+	if now.Workload != nil && (old.Workload == nil || !old.Workload.Equal(now.Workload)) {
+		d.workloads.put(now.WorkloadKey, now.Workload)
 	}
 }
 
@@ -201,16 +202,16 @@ func (d *draft) index(key federation.ObjectKey, old, now *held) {
 		d.touched[k] = true
 	}
 	for _, k := range now.services() {
-		d.entries.Set(memberSortKey(k, key.Name), now.entry)
+		d.entries.Set(memberSortKey(k, key.Name), now.Entry)
 		d.touched[k] = true
 	}
-	if b := old.binding; b != nil {
-		d.bindings.Delete(memberSortKey(b.key, key.Name))
-		d.touched[b.key] = true
+	if b := old.Binding; b != nil {
+		d.bindings.Delete(memberSortKey(b.Key, key.Name))
+		d.touched[b.Key] = true
 	}
-	if b := now.binding; b != nil {
-		d.bindings.Set(memberSortKey(b.key, key.Name), b)
-		d.touched[b.key] = true
+	if b := now.Binding; b != nil {
+		d.bindings.Set(memberSortKey(b.Key, key.Name), b)
+		d.touched[b.Key] = true
 	}
 	d.choose(key.Name, old, now)
 	if key.Of() == federation.AllocationKind {
@@ -220,10 +221,10 @@ func (d *draft) index(key federation.ObjectKey, old, now *held) {
 }
 
 func (h *held) services() []federation.ServiceKey {
-	if h.entry == nil {
+	if h.Entry == nil {
 		return nil
 	}
-	return h.entry.Services()
+	return h.Entry.Services()
 }
 
 // settle makes the service anew from all that contributes to it. After a panic it stays
@@ -284,12 +285,12 @@ func (d *draft) bound(key federation.ServiceKey, shard *federation.Shard, proble
 	if shard != nil {
 		by = "ServiceEntry " + shard.UID
 	}
-	for _, b := range slices.SortedFunc(slices.Values(members(&d.bindings, key)), (*binding).compare) {
+	for _, b := range slices.SortedFunc(slices.Values(members(&d.bindings, key)), (*kind.Binding).Compare) {
 		if shard != nil {
-			problems = append(problems, b.shadowed(by))
+			problems = append(problems, b.Shadowed(by))
 			continue
 		}
-		shard, by = b.shard, title(b.object.Key)
+		shard, by = b.Shard, title(b.Object.Key)
 	}
 	return shard, problems
 }

@@ -6,6 +6,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 // and last: another registry decides about a service that both have.
 func TestSeed20(t *testing.T) {
 	mesh := federation.NewAggregate(nil)
-	source := &fakeSource{kinds: []federation.Kind{config.ServiceEntryKind}}
+	source := &fakeSource{kinds: []federation.Kind{kind.ServiceEntry}}
 	a, stop := run(t, mesh, config.Named{Name: "etcd", Source: source})
 	defer stop()
 	source.update(config.Update{Revision: 1, Full: true, Events: []config.Event{{New: object(t, 1, entry("a", `{hosts: [web.shop.svc.cluster.local], location: MESH_EXTERNAL, resolution: STATIC, ports: [{number: 80, name: se, protocol: TCP}]}`))}}})
@@ -184,7 +185,7 @@ func TestSeed51(t *testing.T) {
 
 // TestSeed52 counts what one change publishes.
 func TestSeed52(t *testing.T) {
-	source := &fakeSource{kinds: []federation.Kind{config.ServiceEntryKind}}
+	source := &fakeSource{kinds: []federation.Kind{kind.ServiceEntry}}
 	edits := &recorder{}
 	a, stop := run(t, edits, config.Named{Name: "etcd", Source: source})
 	defer stop()

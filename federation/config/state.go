@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/external"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/internal/btree"
 	networking "istio.io/api/networking/v1"
 )
@@ -35,7 +36,7 @@ type State struct {
 	begun     bool                             // an edit was made
 	objects   btree.Map[*held]                 // group, kind, namespace, name
 	entries   btree.Map[*external.Reading]     // host, namespace, name
-	bindings  btree.Map[*binding]              // host, namespace, name
+	bindings  btree.Map[*kind.Binding]         // host, namespace, name
 	shards    btree.Map[*federation.Shard]     // host, namespace
 	found     btree.Map[[]federation.Problem]  // what is wrong with a service: host, namespace
 	taken     btree.Map[struct{}]              // allocated address, service
@@ -98,14 +99,14 @@ func (s *State) under(prefix string) iter.Seq[*Object] {
 // ServiceEntries yields the ServiceEntries that could be decoded, in the order
 // of their keys.
 func (s *State) ServiceEntries() iter.Seq2[federation.ObjectKey, *networking.ServiceEntry] {
-	return decoded[*networking.ServiceEntry](s, ServiceEntryKind)
+	return decoded[*networking.ServiceEntry](s, kind.ServiceEntry)
 }
 
 // Gateways yields the Gateways that select a workload with those labels, in the
 // order of their keys. One without a selector selects every workload.
 func (s *State) Gateways(labels map[string]string) iter.Seq2[federation.ObjectKey, *networking.Gateway] {
 	return func(yield func(federation.ObjectKey, *networking.Gateway) bool) {
-		for key, g := range decoded[*networking.Gateway](s, gatewayKind) {
+		for key, g := range decoded[*networking.Gateway](s, kind.Gateway) {
 			if carries(labels, g.GetSelector()) && !yield(key, g) {
 				return
 			}

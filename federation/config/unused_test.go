@@ -17,8 +17,8 @@ func TestFieldsWithoutEffectAreSaid(t *testing.T) {
 		key := federation.ObjectKey{Group: federation.MeshGroup, Kind: c.kind, Name: "default"}
 		h := hold(&Object{Key: key, Manifest: []byte(`{"metadata":{"name":"default"},"spec":` + c.spec + `}`)}, "cluster.local", newLabelSets())
 		fields := []string{}
-		for _, p := range h.problems {
-			if p.Code == codeNotHonoured {
+		for _, p := range h.Problems {
+			if p.Code == "NOT_HONOURED" {
 				fields = append(fields, p.Field)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/xds"
+	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
 // delivery tells graph what the fleet and xds know of proxies.
@@ -49,7 +50,7 @@ func (d delivery) caughtUp(version uint64) *fleet.Value {
 
 // Delivery is part of graph.Deliveries.
 func (d delivery) Delivery(of *fleet.Value, key federation.ObjectKey) (graph.Delivery, bool) {
-	if isNotCounted(key) {
+	if supported.Selects(key.Of()) {
 		return graph.Delivery{}, false
 	}
 	a := d.server.Object(of, key)
@@ -57,16 +58,6 @@ func (d delivery) Delivery(of *fleet.Value, key federation.ObjectKey) (graph.Del
 		Acked: a.Accepted, Unanswered: a.Delivered, Rejected: a.Refused, Pending: a.Waiting,
 		Proxies: func() []graph.ProxyState { return states(slices.Collect(a.Proxies())) },
 	}, true
-}
-
-// isNotCounted is true for objects that decide which resources a proxy gets, and are
-// not part of a resource: the hub cannot tell which proxies have them.
-func isNotCounted(key federation.ObjectKey) bool {
-	switch key.Group + "/" + key.Kind {
-	case "networking.istio.io/Sidecar", "isthmus.dev/Network", "isthmus.dev/Cluster":
-		return true
-	}
-	return false
 }
 
 // rolloutStates are the states in the words of the API.

@@ -11,8 +11,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/config/etcd"
 	"isthmus.dev/isthmus/federation/config/file"
+	configkind "isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
-	"isthmus.dev/isthmus/federation/config/validation"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/internal/metrics"
 )
@@ -49,7 +49,7 @@ func configSources(p meshParts, set *schema.Set) []config.Named {
 		for _, k := range set.Kinds() {
 			kinds = append(kinds, k.Kind)
 		}
-		folder := file.New(file.Options{Dir: p.configDir, Kinds: kinds, Schema: validation.Schema{Set: set}, Logger: p.logger})
+		folder := file.New(file.Options{Dir: p.configDir, Kinds: kinds, Schema: configkind.Schema{Set: set}, Logger: p.logger})
 		all = append(all, config.Named{Name: "FILE", Source: folder})
 	}
 	return all
@@ -60,8 +60,8 @@ func joinMesh(p meshParts) (*mesh, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the schemas of configuration: %w", err)
 	}
-	kinds := []federation.Kind{federation.AllocationKind, federation.GatewayHealthKind, federation.HubPresenceKind}
-	for _, k := range set.Kinds() {
+	var kinds []federation.Kind
+	for _, k := range configkind.All() {
 		kinds = append(kinds, k.Kind)
 	}
 	stored := p.store.Config(etcd.ConfigOptions{Kinds: kinds, Logger: p.logger, Meter: p.counts, Patience: storePatience})

@@ -64,43 +64,27 @@ func (m xdsMetrics) Count(e xds.Event, t envoy.Type) {
 	switch e {
 	case xds.Sent: // Pushed says more of it
 	case xds.Acked:
-		m.to.Acked(shortType(t))
+		m.to.Acked(t.Row().Service)
 	case xds.Nacked:
-		m.to.Nacked(shortType(t))
+		m.to.Nacked(t.Row().Service)
 	case xds.Built:
-		m.to.Built(shortType(t))
+		m.to.Built(t.Row().Service)
 	case xds.TooMuch, xds.Malformed, xds.TooSlow, xds.Denied:
 		m.to.StreamEnded(string(e))
 	default:
-		m.to.Event(string(e), shortType(t))
+		m.to.Event(string(e), t.Row().Service)
 	}
 }
 
 // Answered is part of xds.Metrics.
-func (m xdsMetrics) Answered(t envoy.Type, after time.Duration) { m.to.Answered(shortType(t), after) }
+func (m xdsMetrics) Answered(t envoy.Type, after time.Duration) {
+	m.to.Answered(t.Row().Service, after)
+}
 
 // Streams is part of xds.Traffic.
 func (m xdsMetrics) Streams(p fleet.Protocol, change int) { m.to.Streams(string(p), change) }
 
 // Pushed is part of xds.Traffic.
 func (m xdsMetrics) Pushed(t envoy.Type, bytes int, waited time.Duration) {
-	m.to.Pushed(shortType(t), bytes, waited)
-}
-
-// shortType is what proxies call the type's discovery service; empty for no
-// type that is served.
-func shortType(t envoy.Type) string {
-	switch t {
-	case envoy.ClusterType:
-		return "CDS"
-	case envoy.EndpointType:
-		return "EDS"
-	case envoy.ListenerType:
-		return "LDS"
-	case envoy.RouteType:
-		return "RDS"
-	case envoy.SecretType:
-		return "SDS"
-	}
-	return ""
+	m.to.Pushed(t.Row().Service, bytes, waited)
 }

@@ -4,26 +4,21 @@ import (
 	"log/slog"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config/apply"
+	configkind "isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/internal/metrics"
 )
-
-// policyKinds are the kinds of which objects may restrict traffic by their own
-// words and are not enforced.
-var policyKinds = []federation.Kind{
-	{Group: "security.istio.io", Name: "AuthorizationPolicy"},
-	{Group: "security.istio.io", Name: "PeerAuthentication"},
-	{Group: "security.istio.io", Name: "RequestAuthentication"},
-}
 
 // countUnenforced shows how many policies are stored that nothing enforces, and
 // returns the number.
 func countUnenforced(s *federation.Snapshot, to *metrics.Config) int {
 	all := 0
-	for _, kind := range policyKinds {
+	for _, kind := range configkind.All() {
+		if !kind.Restricts() {
+			continue
+		}
 		n := 0
-		for o := range s.ObjectsOf(kind) {
-			if apply.Unenforced(o) != "" {
+		for o := range s.ObjectsOf(kind.Kind) {
+			if configkind.Unenforced(o) != "" {
 				n++
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	configkind "isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/xds/envoy"
@@ -73,7 +73,7 @@ func (s statusOf) serviceFindings(snapshot *federation.Snapshot, key federation.
 func (s statusOf) reasons(snapshot *federation.Snapshot, key federation.ObjectKey) []envoy.Reason {
 	found := s.proxies.Reasons(key)
 	if o, ok := snapshot.Object(key); ok {
-		if key.Of() == config.ServiceEntryKind {
+		if key.Of() == configkind.ServiceEntry {
 			for _, host := range o.Names {
 				of := federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: key.Namespace}
 				found = append(found, s.proxies.ServiceReasons(of)...)

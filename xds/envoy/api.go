@@ -6,6 +6,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
 // Type is the type URL of a kind of resource.
@@ -52,6 +53,14 @@ const (
 	Standard = node.Standard
 	SNIDNAT  = node.SNIDNAT
 )
+
+// Field is a part of an object's spec that has no effect, or not the one that it
+// says.
+type Field = supported.Field
+
+// NotHonoured tells what of the object has no effect on proxies. What it does not
+// name is compiled.
+func NotHonoured(o *federation.Object) []Field { return supported.NotHonoured(o) }
 
 // ParseNode reads a node as Istio's proxies and plain Envoys send it. Errors name
 // the field.

@@ -12,7 +12,7 @@ import (
 
 // PartTitle names a part of a resource for people. The empty part is the resource.
 func PartTitle(t resource.Type, name, part string) string {
-	whole := fmt.Sprintf("%s %q", kindTitles[t], name)
+	whole := fmt.Sprintf("%s %q", t.Row().Title, name)
 	switch {
 	case part == "":
 		return whole
@@ -22,11 +22,6 @@ func PartTitle(t resource.Type, name, part string) string {
 		return "the default filter chain of " + whole
 	}
 	return chainTitle(part) + " of " + whole
-}
-
-var kindTitles = map[resource.Type]string{
-	resource.ClusterType: "cluster", resource.EndpointType: "endpoints of cluster", resource.ListenerType: "listener",
-	resource.RouteType: "route configuration", resource.SecretType: "secret",
 }
 
 // shownNames bounds the names of servers in the title of a filter chain.

@@ -17,17 +17,24 @@ import (
 	"isthmus.dev/isthmus/federation/federationtest"
 	"isthmus.dev/isthmus/internal/prototest"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
 // TestSupportedFieldsHaveAnEffect takes each field that is said to be supported out of
-// a valid object, one at a time, and expects that some proxy gets other bytes.
+// a valid object, one at a time, and expects that some proxy gets other bytes. Every
+// other field of a kind must be listed with the reason why it has no effect.
 func TestSupportedFieldsHaveAnEffect(t *testing.T) {
 	s := federationtest.Load(t, "testdata/supported/mesh.txtar")
 	proxies := map[string]envoy.Node{}
 	for _, proxy := range s.Proxies {
 		proxies[proxy.Name] = nodeOf(t, proxy)
 	}
-	for _, kind := range []string{"VirtualService", "DestinationRule", "Sidecar", "Gateway"} {
+	for _, k := range supported.Kinds() {
+		fields, refused := supported.Fields(k)
+		if len(fields) == 0 {
+			continue // no part of a resource is made of its fields
+		}
+		kind := k.Name
 		t.Run(kind, func(t *testing.T) {
 			f := fieldTrial{t: t, mesh: s.Snapshot(), proxies: proxies, set: map[string]bool{}, works: map[string]bool{}}
 			for _, o := range triedObjects(t, kind) {
@@ -36,9 +43,11 @@ func TestSupportedFieldsHaveAnEffect(t *testing.T) {
 				}
 				f.object(o)
 			}
-			honoured := envoy.HonouredFields(federation.Kind{Group: "networking.istio.io", Name: kind})
-			for _, path := range leavesBelow(specOf(t, kind).ProtoReflect().Descriptor(), honoured) {
+			for _, path := range leavesOf(specOf(t, kind).ProtoReflect().Descriptor(), "", 0) {
 				switch {
+				case isBelow(path, refused): // users are told why
+				case !isBelow(path, fields):
+					t.Errorf("%s is neither supported nor listed as not supported", path)
 				case !f.set[path]:
 					t.Errorf("no object of testdata/supported has %s", path)
 				case !f.works[path]:
@@ -151,27 +160,25 @@ func (f *fieldTrial) resources(o *federation.Object, spec proto.Message) iter.Se
 	}
 }
 
-// leavesBelow are the paths of all values at and below the honoured paths.
-func leavesBelow(d protoreflect.MessageDescriptor, honoured []string) []string {
+// leavesOf are the paths of all values of a message, as deep as specs go.
+func leavesOf(d protoreflect.MessageDescriptor, path string, depth int) []string {
 	var leaves []string
-	var walk func(d protoreflect.MessageDescriptor, path string, in bool)
-	walk = func(d protoreflect.MessageDescriptor, path string, in bool) {
-		for i := range d.Fields().Len() {
-			field := d.Fields().Get(i)
-			below := strings.TrimPrefix(path+"."+field.JSONName(), ".")
-			here := in || slices.Contains(honoured, below)
-			leads := slices.ContainsFunc(honoured, func(h string) bool { return strings.HasPrefix(h, below+".") })
-			switch {
-			case !here && !leads:
-			case prototest.IsLeaf(field):
-				leaves = append(leaves, below)
-			case field.IsMap():
-				walk(field.MapValue().Message(), below, here)
-			default:
-				walk(field.Message(), below, here)
-			}
+	for i := range d.Fields().Len() {
+		field := d.Fields().Get(i)
+		below := strings.TrimPrefix(path+"."+field.JSONName(), ".")
+		switch {
+		case prototest.IsLeaf(field) || depth > 8:
+			leaves = append(leaves, below)
+		case field.IsMap():
+			leaves = append(leaves, leavesOf(field.MapValue().Message(), below, depth+1)...)
+		default:
+			leaves = append(leaves, leavesOf(field.Message(), below, depth+1)...)
 		}
 	}
-	walk(d, "", false)
 	return leaves
+}
+
+// isBelow tells that the path is one of the paths or below one.
+func isBelow(path string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+".") })
 }

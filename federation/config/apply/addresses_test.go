@@ -10,6 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/memory"
 )
 
@@ -18,7 +19,7 @@ var entryOfFile = federation.ServiceKey{Hostname: "a.example.com", Namespace: "s
 // entriesOnly gives nothing but ServiceEntries, as a folder of them does.
 type entriesOnly struct{ *memory.Store }
 
-func (entriesOnly) Kinds() []federation.Kind { return []federation.Kind{config.ServiceEntryKind} }
+func (entriesOnly) Kinds() []federation.Kind { return []federation.Kind{kind.ServiceEntry} }
 
 // addresses waits until the hub's service has automatic VIPs.
 func (w *world) addresses(key federation.ServiceKey) []netip.Prefix {

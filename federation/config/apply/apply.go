@@ -6,6 +6,7 @@ package apply
 import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/federation/config/manifest"
 	"isthmus.dev/isthmus/federation/config/schema"
 )
@@ -106,25 +107,18 @@ func (c Change) Diff() string {
 	return schema.Diff(before, after)
 }
 
-// Severity says how bad a finding is.
-type Severity string
+// Finding is something that does not keep a request from being carried out.
+type Finding = analysis.Finding
+
+// Severity says how much a finding matters.
+type Severity = analysis.Severity
 
 // The severities.
 const (
-	Refusal Severity = "ERROR" // for which a request is refused
-	Warning Severity = "WARNING"
-	Info    Severity = "INFO"
+	Refusal = analysis.Refusal
+	Warning = analysis.Warning
+	Info    = analysis.Info
 )
-
-// Finding is something that does not keep a request from being carried out.
-type Finding struct {
-	Code     string
-	Severity Severity
-	Message  string
-	Key      federation.ObjectKey
-	Field    string
-	Related  []federation.ObjectKey // other objects that it involves
-}
 
 // Error is why a request is refused.
 type Error struct {

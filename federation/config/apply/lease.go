@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 // The bounds of the time for which a workload may be registered.
@@ -85,7 +86,7 @@ func (e *Engine) readWorkload(text []byte, ttl time.Duration) (wanted, []Error) 
 	switch {
 	case len(errs) > 0:
 		return wanted{}, errs
-	case len(all) != 1 || all[0].key.Of() != config.WorkloadEntryKind:
+	case len(all) != 1 || all[0].key.Of() != kind.WorkloadEntry:
 		return wanted{}, []Error{{Code: InvalidRequest, Message: "a registration is one WorkloadEntry"}}
 	case ttl < MinTTL || ttl > MaxTTL:
 		return wanted{}, []Error{{Code: InvalidTTL, Field: "ttl", Message: fmt.Sprintf("%s is not between %s and %s", ttl, MinTTL, MaxTTL)}}

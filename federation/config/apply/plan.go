@@ -13,8 +13,8 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
-	"isthmus.dev/isthmus/federation/config/validation"
 	"isthmus.dev/isthmus/internal/parallel"
 )
 
@@ -127,10 +127,10 @@ func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
 // valid, as rules may be newer than it: its status has the findings.
 func broken(key federation.ObjectKey, live, now map[string]any) []schema.Problem {
 	if live == nil || !reflect.DeepEqual(live["spec"], now["spec"]) {
-		return validation.Refuse(key, now)
+		return kind.Refuse(key, now)
 	}
-	stored := validation.Metadata(key, live)
-	return slices.DeleteFunc(validation.Metadata(key, now), func(p schema.Problem) bool { return slices.Contains(stored, p) })
+	stored := kind.CheckMetadata(key, live)
+	return slices.DeleteFunc(kind.CheckMetadata(key, now), func(p schema.Problem) bool { return slices.Contains(stored, p) })
 }
 
 // rewriting is the change that is written though nothing differs, because the

@@ -1,21 +1,22 @@
 package apply
 
 import (
-	"fmt"
-	"strings"
-
-	networking "istio.io/api/networking/v1"
-
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config/validation"
+	"isthmus.dev/isthmus/federation/config/analysis"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 // The codes of findings about references are those of Istio's analysers, so that
 // what people know of them holds here.
 const (
-	NotFoundReference = "IST0101" // a host, subset or gateway that does not exist
-	ConflictingHosts  = "IST0109" // two VirtualServices speak of one host
+	NotFoundReference = analysis.NotFoundReference
+	ConflictingHosts  = analysis.ConflictingHosts
+	PortNotHTTP       = analysis.PortNotHTTP
 )
+
+// NotEnforced is the code of a finding about a policy that restricts traffic
+// according to its own words, and that nothing enforces.
+const NotEnforced = "NOT_ENFORCED"
 
 // References finds what an object refers to and a snapshot does not have, what it
 // says without effect on the services of the snapshot, and that it is a policy
@@ -26,141 +27,13 @@ func References(s *federation.Snapshot, key federation.ObjectKey) []Finding {
 	if !ok {
 		return nil
 	}
-	r := references{snapshot: s, object: o}
-	for _, p := range validation.Spec(key, o.Decoded()) {
-		r.add(string(p.Code), p.Field, "%s", p.Message)
+	r := analysis.Of(o, s)
+	for _, p := range kind.CheckSpec(key, o.Decoded()) {
+		r.Add(string(p.Code), p.Field, "%s", p.Message)
 	}
-	if why := Unenforced(o); why != "" {
-		r.add(NotEnforced, "spec", "%s", why)
+	if why := kind.Unenforced(o); why != "" {
+		r.Add(NotEnforced, "spec", "%s", why)
 	}
-	switch spec := o.Spec.(type) {
-	case *networking.VirtualService:
-		r.virtualService(spec)
-	case *networking.DestinationRule:
-		r.host("spec.host", spec.GetHost())
-	}
-	return r.found
-}
-
-type references struct {
-	snapshot *federation.Snapshot
-	object   *federation.Object
-	found    []Finding
-}
-
-func (r *references) add(code, field, format string, args ...any) {
-	r.find(Warning, code, field, format, args...)
-}
-
-func (r *references) find(severity Severity, code, field, format string, args ...any) {
-	r.found = append(r.found, Finding{Code: code, Severity: severity, Key: r.object.Key, Field: field, Message: fmt.Sprintf(format, args...)})
-}
-
-func (r *references) virtualService(spec *networking.VirtualService) {
-	for i, route := range spec.GetHttp() {
-		at := fmt.Sprintf("spec.http[%d]", i)
-		for j, to := range route.GetRoute() {
-			r.destination(fmt.Sprintf("%s.route[%d].destination", at, j), to.GetDestination())
-		}
-		r.destination(at+".mirror", route.GetMirror())
-		for j, mirror := range route.GetMirrors() {
-			r.destination(fmt.Sprintf("%s.mirrors[%d].destination", at, j), mirror.GetDestination())
-		}
-	}
-	for i, route := range spec.GetTls() {
-		for j, to := range route.GetRoute() {
-			r.destination(fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j), to.GetDestination())
-		}
-	}
-	for i, route := range spec.GetTcp() {
-		for j, to := range route.GetRoute() {
-			r.destination(fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j), to.GetDestination())
-		}
-	}
-	mesh := len(spec.GetGateways()) == 0
-	for i, name := range spec.GetGateways() {
-		if name == "mesh" {
-			mesh = true
-			continue
-		}
-		r.gateway(fmt.Sprintf("spec.gateways[%d]", i), name)
-	}
-	if mesh {
-		r.rivals()
-		r.httpRoutes(spec)
-		r.connectionRoutes(spec)
-	}
-}
-
-func (r *references) destination(field string, to *networking.Destination) {
-	if to == nil || !r.host(field+".host", to.GetHost()) || to.GetSubset() == "" {
-		return
-	}
-	host := federation.ResolveHost(to.GetHost(), r.object.Key.Namespace)
-	for _, name := range federation.Wildcards(host) {
-		for o := range r.snapshot.ObjectsNamed(federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, name) {
-			rule, _ := o.Spec.(*networking.DestinationRule)
-			for _, subset := range rule.GetSubsets() {
-				if subset.GetName() == to.GetSubset() {
-					return
-				}
-			}
-		}
-	}
-	r.add(NotFoundReference, field+".subset", "no DestinationRule has the subset %q of %s: requests to it get an error", to.GetSubset(), host)
-}
-
-// host tells that a service of that name exists, and finds it missing if not.
-func (r *references) host(field, name string) bool {
-	host := federation.ResolveHost(name, r.object.Key.Namespace)
-	if suffix, wild := strings.CutPrefix(string(host), "*"); wild {
-		for svc := range r.snapshot.Services() {
-			if strings.HasSuffix(string(svc.Key.Hostname), suffix) {
-				return true
-			}
-		}
-	} else if len(r.snapshot.ByHostname(host)) > 0 {
-		return true
-	}
-	r.add(NotFoundReference, field, "there is no service %s", host)
-	return false
-}
-
-func (r *references) gateway(field, name string) {
-	namespace, short, qualified := strings.Cut(name, "/")
-	if !qualified {
-		namespace, short = r.object.Key.Namespace, name
-	}
-	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: namespace, Name: short}
-	if _, ok := r.snapshot.Object(key); !ok {
-		r.add(NotFoundReference, field, "there is no %s", key.Title())
-	}
-}
-
-// rivals are other VirtualServices that sidecars use for one of the hosts: only
-// the oldest counts.
-func (r *references) rivals() {
-	for i, name := range r.object.Names {
-		if strings.Contains(name, ":") {
-			continue
-		}
-		for o := range r.snapshot.ObjectsNamed(r.object.Key.Of(), name) {
-			if o.Key != r.object.Key && usedBySidecars(o) && o.Older(r.object) {
-				r.add(ConflictingHosts, fmt.Sprintf("spec.hosts[%d]", i), "%s has the host %s, too, and is older: sidecars use that one", o.Key.Title(), name)
-			}
-		}
-	}
-}
-
-func usedBySidecars(o *federation.Object) bool {
-	spec, _ := o.Spec.(*networking.VirtualService)
-	if len(spec.GetGateways()) == 0 {
-		return true
-	}
-	for _, name := range spec.GetGateways() {
-		if name == "mesh" {
-			return true
-		}
-	}
-	return false
+	kind.References(r, o)
+	return r.Findings()
 }

@@ -23,7 +23,8 @@ var authorizationRules = []rule[*api.AuthorizationPolicy]{
 	}},
 }
 
-func authorizationPolicy(_ string, p *api.AuthorizationPolicy) []Problem {
+// AuthorizationPolicy checks a spec of the kind.
+func AuthorizationPolicy(_ string, p *api.AuthorizationPolicy) []Problem {
 	const at = path("spec")
 	found := append(apply(at, p, authorizationRules), attachment(at, p)...)
 	if p.GetAction() == api.AuthorizationPolicy_CUSTOM {

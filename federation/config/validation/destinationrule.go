@@ -7,7 +7,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-func destinationRule(namespace string, d *api.DestinationRule) []Problem {
+// DestinationRule checks a spec of the kind.
+func DestinationRule(namespace string, d *api.DestinationRule) []Problem {
 	const at = path("spec")
 	found := invalid(at.field("host"), wildcardHostname(d.GetHost()))
 	found = append(found, exportTo(namespace, at.field("exportTo"), d.GetExportTo())...)

@@ -6,7 +6,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-func envoyFilter(_ string, f *api.EnvoyFilter) []Problem {
+// EnvoyFilter checks a spec of the kind.
+func EnvoyFilter(_ string, f *api.EnvoyFilter) []Problem {
 	const at = path("spec")
 	found := problem(at.field("targetRefs"), schema.Forbidden, when(f.GetWorkloadSelector() != nil && len(f.GetTargetRefs()) > 0,
 		"workloadSelector chooses the proxies: remove one of the two"))

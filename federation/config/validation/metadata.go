@@ -3,7 +3,6 @@ package validation
 import (
 	"strconv"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
@@ -11,11 +10,9 @@ import (
 // refuse, and refuse nothing.
 const dryRun = "istio.io/dry-run"
 
-// Metadata checks the metadata of an object whose spec has rules.
-func Metadata(key federation.ObjectKey, object map[string]any) []Problem {
-	if _, ok := checks[key.Of()]; !ok {
-		return nil
-	}
+// DryRun checks the annotation istio.io/dry-run of an object whose kind allows it or
+// not.
+func DryRun(object map[string]any, allowed bool) []Problem {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	value, is := annotations[dryRun].(string)
@@ -23,7 +20,7 @@ func Metadata(key federation.ObjectKey, object map[string]any) []Problem {
 		return nil
 	}
 	at := path("metadata.annotations").entry(dryRun)
-	if key.Of() != security("AuthorizationPolicy") {
+	if !allowed {
 		return problem(at, schema.Forbidden, when(true, "only an AuthorizationPolicy can be tried out: remove it, or apply with --dry-run=server"))
 	}
 	spec, _ := object["spec"].(map[string]any)
@@ -35,9 +32,11 @@ func Metadata(key federation.ObjectKey, object map[string]any) []Problem {
 	return invalid(at, when(err != nil, "%q is no boolean: write \"true\" or \"false\"", value))
 }
 
-// objectName checks names for which a kind has a narrower rule than Kubernetes.
-// NAME.NAMESPACE was how a Gateway was named once.
-func objectName(key federation.ObjectKey) []Problem {
-	narrow := key.Of() == networking("Gateway") && key.Name != ""
-	return invalid("metadata.name", when(narrow && !isLabel(key.Name), "%q is not a DNS label: the name of a Gateway has letters, digits and hyphens, no dots, and at most 63 characters", key.Name))
+// GatewayName reports what is wrong with the name of a Gateway: NAME.NAMESPACE was how
+// a Gateway was named once.
+func GatewayName(name string) string {
+	return when(!isLabel(name), "%q is not a DNS label: the name of a Gateway has letters, digits and hyphens, no dots, and at most 63 characters", name)
 }
+
+// Name is the problem that a message about an object's name reports; none without one.
+func Name(message string) []Problem { return invalid("metadata.name", message) }

@@ -16,7 +16,8 @@ var peerAuthenticationRules = []rule[*api.PeerAuthentication]{
 	}},
 }
 
-func peerAuthentication(_ string, p *api.PeerAuthentication) []Problem {
+// PeerAuthentication checks a spec of the kind.
+func PeerAuthentication(_ string, p *api.PeerAuthentication) []Problem {
 	const at = path("spec")
 	found := apply(at, p, peerAuthenticationRules)
 	found = append(found, optional(at.field("selector"), p.GetSelector(), selector)...)

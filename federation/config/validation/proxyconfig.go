@@ -17,7 +17,8 @@ var proxyConfigRules = []rule[*api.ProxyConfig]{
 	}},
 }
 
-func proxyConfig(_ string, c *api.ProxyConfig) []Problem {
+// ProxyConfig checks a spec of the kind.
+func ProxyConfig(_ string, c *api.ProxyConfig) []Problem {
 	const at = path("spec")
 	found := apply(at, c, proxyConfigRules)
 	found = append(found, optional(at.field("selector"), c.GetSelector(), selector)...)

@@ -9,7 +9,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-func requestAuthentication(_ string, r *api.RequestAuthentication) []Problem {
+// RequestAuthentication checks a spec of the kind.
+func RequestAuthentication(_ string, r *api.RequestAuthentication) []Problem {
 	const at = path("spec")
 	found := attachment(at, r)
 	return append(found, each(at.field("jwtRules"), r.GetJwtRules(), jwtRule)...)

@@ -55,7 +55,8 @@ func byName(e *api.ServiceEntry) bool {
 	return e.GetResolution() == api.ServiceEntry_DNS || e.GetResolution() == api.ServiceEntry_DNS_ROUND_ROBIN
 }
 
-func serviceEntry(namespace string, e *api.ServiceEntry) []Problem {
+// ServiceEntry checks a spec of the kind.
+func ServiceEntry(namespace string, e *api.ServiceEntry) []Problem {
 	const at = path("spec")
 	found := apply(at, e, serviceEntryRules)
 	found = append(found, texts(at.field("hosts"), e.GetHosts(), func(host string) string { return entryHost(e, host) })...)

@@ -10,7 +10,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-func sidecar(namespace string, s *api.Sidecar) []Problem {
+// Sidecar checks a spec of the kind.
+func Sidecar(namespace string, s *api.Sidecar) []Problem {
 	const at = path("spec")
 	empty := len(s.GetIngress()) == 0 && len(s.GetEgress()) == 0 && s.GetOutboundTrafficPolicy() == nil && s.GetInboundConnectionPool() == nil
 	found := problem(at, schema.Required, when(empty, "the object says nothing: write ingress, egress, outboundTrafficPolicy or inboundConnectionPool"))

@@ -6,7 +6,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-func telemetry(_ string, t *api.Telemetry) []Problem {
+// Telemetry checks a spec of the kind.
+func Telemetry(_ string, t *api.Telemetry) []Problem {
 	const at = path("spec")
 	found := attachment(at, t)
 	found = append(found, problem(at.field("tracing"), NoEffect, when(len(t.GetTracing()) > 1, "one item says how requests are traced: keep one"))...)

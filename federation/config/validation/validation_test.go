@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/manifest"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/federation/config/validation"
@@ -30,7 +31,7 @@ func TestR27EachRuleRefusesWhatBreaksIt(t *testing.T) {
 		}
 		object, problems := set.Admit(documents[0].Value, nil)
 		if len(problems) == 0 {
-			problems = validation.Check(validation.KeyOf(object), object)
+			problems = kind.Check(kind.KeyOf(object), object)
 		}
 		var refused, idle []string
 		for _, p := range problems {

@@ -37,7 +37,8 @@ func forSidecars(v *api.VirtualService) bool {
 	return len(v.GetGateways()) == 0 || slices.Contains(v.GetGateways(), mesh)
 }
 
-func virtualService(namespace string, v *api.VirtualService) []Problem {
+// VirtualService checks a spec of the kind.
+func VirtualService(namespace string, v *api.VirtualService) []Problem {
 	const at = path("spec")
 	found := apply(at, v, virtualServiceRules)
 	found = append(found, texts(at.field("hosts"), v.GetHosts(), virtualHost)...)

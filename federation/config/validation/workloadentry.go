@@ -6,7 +6,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-func workloadEntry(_ string, w *api.WorkloadEntry) []Problem { return workload("spec", w) }
+// WorkloadEntry checks a spec of the kind.
+func WorkloadEntry(_ string, w *api.WorkloadEntry) []Problem { return workload("spec", w) }
 
 var workloadRules = []rule[*api.WorkloadEntry]{
 	{"address", schema.Required, func(w *api.WorkloadEntry) string {

@@ -9,7 +9,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-func workloadGroup(_ string, g *api.WorkloadGroup) []Problem {
+// WorkloadGroup checks a spec of the kind.
+func WorkloadGroup(_ string, g *api.WorkloadGroup) []Problem {
 	const at = path("spec")
 	found := problem(at.field("template"), schema.Required, when(g.GetTemplate() == nil, "write what the workloads have in common; {} is nothing"))
 	found = append(found, optional(at.field("template"), g.GetTemplate(), groupTemplate)...)

@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/client"
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/manifest"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/federation/config/validation"
@@ -62,7 +63,7 @@ func inspect(files []client.ManifestInput) (manifestReport, error) {
 	for _, object := range seen.objects {
 		admitted, problems := set.Admit(object.document.Value, nil)
 		if len(problems) == 0 {
-			problems = validation.Check(object.key(), admitted)
+			problems = kind.Check(object.key(), admitted)
 		}
 		for _, p := range problems {
 			told := object.problem(p.Field, string(p.Code), p.Message)

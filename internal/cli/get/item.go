@@ -10,6 +10,8 @@ import (
 	kubejson "k8s.io/apimachinery/pkg/util/json"
 
 	"isthmus.dev/isthmus/client"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/internal/cli/output"
 	"isthmus.dev/isthmus/internal/cli/session"
 )
@@ -38,8 +40,8 @@ func objectItem(o client.ObjectSummary) (item, error) {
 		delete(metadata, "managedFields")
 	}
 	cells := []string{o.Namespace, o.Name}
-	for _, c := range columnsOf(o.Group, o.Kind) {
-		cells = append(cells, cellOf(value, c.path))
+	for _, c := range kind.Of(federation.Kind{Group: o.Group, Name: o.Kind}).Columns {
+		cells = append(cells, cellOf(value, c.Path))
 	}
 	cells = append(cells, o.Revision, output.Age(o.CreatedAt), output.Progress(o.Status.Acked, o.Status.Rejected, o.Status.Pending))
 	name := output.RefName(client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
@@ -53,8 +55,8 @@ func objectItem(o client.ObjectSummary) (item, error) {
 
 func objectHeads(k client.Kind) heads {
 	names := []string{"NAMESPACE", "NAME"}
-	for _, c := range columnsOf(k.Group, k.Kind) {
-		names = append(names, c.head)
+	for _, c := range kind.Of(federation.Kind{Group: k.Group, Name: k.Kind}).Columns {
+		names = append(names, c.Head)
 	}
 	return heads{names: append(names, "REVISION", "AGE", "STATUS", "SOURCE", "SET", "NOT-HONOURED", "FINDINGS"), wide: 3}
 }

@@ -3,8 +3,8 @@ package proxy
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,11 +13,18 @@ import (
 	"isthmus.dev/isthmus/internal/cli/output"
 	"isthmus.dev/isthmus/internal/cli/resource"
 	"isthmus.dev/isthmus/internal/cli/session"
+	xds "isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// sentTypes are the words for types of resources, with the last part of their type URLs.
-var sentTypes = map[string]string{
-	"clusters": "Cluster", "endpoints": "ClusterLoadAssignment", "listeners": "Listener", "routes": "RouteConfiguration", "secrets": "Secret",
+// sentTypes are the words for types of resources, in the order of pushes, and the last
+// part of their type URLs.
+func sentTypes() (words []string, names map[string]string) {
+	names = map[string]string{}
+	for _, r := range xds.Types {
+		words = append(words, r.Plural)
+		names[r.Plural] = output.TypeName(string(r.Type))
+	}
+	return words, names
 }
 
 // sentItem is one resource as -o json shows it.
@@ -40,8 +47,9 @@ type sentQuestion struct {
 func proxyConfigCommand(io cmdutil.Streams) *cobra.Command {
 	var r session.Flags
 	var format, name string
+	words, types := sentTypes()
 	cmd := &cobra.Command{
-		Use: "config PROXY [clusters|endpoints|listeners|routes|secrets]", Short: "Show the resources that a proxy was sent",
+		Use: "config PROXY [" + strings.Join(words, "|") + "]", Short: "Show the resources that a proxy was sent",
 		Long: `Show the resources that a proxy was sent, with the version that was sent last and the
 version that the proxy accepted last. PROXY is a node ID from "isthmus get proxies",
 or its third part, such as web-1.shop. If proxies in several clusters have that name,
@@ -65,8 +73,8 @@ configuration objects that each was built from. The content of secrets is never 
 		}
 		asked := sentQuestion{proxy: args[0]}
 		if len(args) > 1 {
-			if asked.kind = sentTypes[args[1]]; asked.kind == "" {
-				return cmdutil.Usagef("%q is not a type of resources; write one of %s", args[1], cmdutil.QuotedList(slices.Sorted(maps.Keys(sentTypes))))
+			if asked.kind = types[args[1]]; asked.kind == "" {
+				return cmdutil.Usagef("%q is not a type of resources; write one of %s", args[1], cmdutil.QuotedList(slices.Sorted(slices.Values(words))))
 			}
 		}
 		if name != "" {

@@ -28,8 +28,10 @@ func Resource(m proto.Message) error {
 		name, err = m.GetName(), validateListener(m)
 	case *routev3.RouteConfiguration:
 		name, err = m.GetName(), validateRoutes(m)
+	case interface{ GetName() string }:
+		name = m.GetName() // of a type without rules beside its schema
 	default:
-		return fmt.Errorf("validating a resource: %T is of no known type", m)
+		return fmt.Errorf("validating a resource: %T has no name", m)
 	}
 	if err == nil {
 		err = resource.ValidateName(name)

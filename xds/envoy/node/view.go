@@ -52,27 +52,6 @@ func (v View) HasCredentials() bool {
 	return v.node.Type != Sidecar && (v.known || !v.node.Proven)
 }
 
-// Facets returns the facets of the node for resources of that type. The node's
-// resources are the union of what Build makes for its facets; where Build makes
-// a name in several of them, the first facet has it.
-func (v View) Facets(t resource.Type) []Facet {
-	n, c := v.node, v.bearing
-	if n.GRPC {
-		return n.grpcFacets(t, c)
-	}
-	switch t {
-	case resource.ClusterType:
-		return n.clusterFacets(c)
-	case resource.EndpointType:
-		return n.endpointFacets(c)
-	case resource.ListenerType:
-		return n.listenerFacets(c)
-	case resource.RouteType:
-		return n.routeFacets(c)
-	}
-	return nil
-}
-
 // Facets are those of the node's view of the snapshot.
 func Facets(t resource.Type, n Node, s *federation.Snapshot) []Facet {
 	return ViewOf(n, s.Read()).Facets(t)

@@ -13,3 +13,31 @@ const (
 	RouteType    Type = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	SecretType   Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" // see NewSecret: not built from a snapshot
 )
+
+// TypeRow is what is known of a type beside the functions that build its resources.
+type TypeRow struct {
+	Type
+	Service string // what proxies call its discovery service
+	Plural  string // how people name its resources
+	Title   string // of one resource, before its name
+	Built   bool   // from a snapshot
+}
+
+// Types are all types, in the order in which changes are pushed.
+var Types = []TypeRow{
+	{ClusterType, "CDS", "clusters", "cluster", true},
+	{EndpointType, "EDS", "endpoints", "endpoints of cluster", true},
+	{ListenerType, "LDS", "listeners", "listener", true},
+	{RouteType, "RDS", "routes", "route configuration", true},
+	{SecretType, "SDS", "secrets", "secret", false},
+}
+
+// Row returns the row of the type. A type that is not served has an empty one.
+func (t Type) Row() TypeRow {
+	for _, r := range Types {
+		if r.Type == t {
+			return r
+		}
+	}
+	return TypeRow{Type: t}
+}

@@ -1,4 +1,4 @@
-package apply
+package analysis
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ const PortNotHTTP = "PORT_NOT_HTTP"
 // httpRoutes finds ports of the VirtualService's own hosts to which its HTTP
 // routes do not apply: the protocol of the port is not HTTP, mostly because
 // neither its name nor its appProtocol says which one it is.
-func (r *references) httpRoutes(spec *networking.VirtualService) {
+func (r *References) httpRoutes(spec *networking.VirtualService) {
 	if len(spec.GetHttp()) == 0 {
 		return
 	}
@@ -42,7 +42,7 @@ func (r *references) httpRoutes(spec *networking.VirtualService) {
 }
 
 // services are those of a host of the object, or of those that a wildcard stands for.
-func (r *references) services(name string) []*federation.Service {
+func (r *References) services(name string) []*federation.Service {
 	host := federation.ResolveHost(name, r.object.Key.Namespace)
 	suffix, wild := strings.CutPrefix(string(host), "*")
 	if !wild {

@@ -1,4 +1,4 @@
-package envoy
+package supported
 
 import (
 	"fmt"
@@ -15,9 +15,10 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
-func virtualServiceFields() fieldTable {
-	return fieldTable{
-		honoured: []string{
+var _ = add(row{
+	kind: virtualservice.Kind,
+	table: &table{
+		fields: []string{
 			"hosts", "gateways", "exportTo",
 			"http.name", "http.timeout", "http.retries", "http.rewrite", "http.redirect", "http.directResponse",
 			"http.match", "http.headers", "http.corsPolicy",
@@ -39,10 +40,10 @@ func virtualServiceFields() fieldTable {
 			spec, _ := m.(*networking.VirtualService)
 			return virtualServiceValues(spec)
 		},
-	}
-}
+	},
+})
 
-// valueNotes collects values that are not honoured.
+// valueNotes collects values that are not supported.
 type valueNotes struct{ found []Field }
 
 func (n *valueNotes) add(path, reason string) { n.found = append(n.found, Field{path, reason}) }

@@ -1,4 +1,4 @@
-package envoy
+package supported
 
 import (
 	"fmt"
@@ -12,9 +12,11 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-func gatewayFields() fieldTable {
-	t := fieldTable{
-		honoured: []string{"selector", "servers.port.number", "servers.port.protocol", "servers.port.name", "servers.bind", "servers.hosts"},
+var _ = add(row{kind: gateway.Kind, table: gatewayFields()})
+
+func gatewayFields() *table {
+	t := &table{
+		fields: []string{"selector", "servers.port.number", "servers.port.protocol", "servers.port.name", "servers.bind", "servers.hosts"},
 		refused: map[string]string{
 			"servers.port.targetPort":                    "the gateway listens at port.number itself",
 			"servers.name":                               "servers are told apart by their port and hosts; statistics do not have this name",
@@ -29,7 +31,7 @@ func gatewayFields() fieldTable {
 		"caCertCredentialName", "tlsCertificates.serverCertificate", "tlsCertificates.privateKey", "subjectAltNames",
 		"verifyCertificateSpki", "verifyCertificateHash", "minProtocolVersion", "maxProtocolVersion", "cipherSuites",
 	} {
-		t.honoured = append(t.honoured, "servers.tls."+field)
+		t.fields = append(t.fields, "servers.tls."+field)
 	}
 	return t
 }

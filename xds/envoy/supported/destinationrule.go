@@ -1,15 +1,26 @@
-package envoy
+package supported
 
-import "maps"
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+)
+
+var _ = add(row{kind: destinationrule.Kind, table: destinationRuleFields()})
 
 // destinationRuleFields says the same of every place where a policy may stand.
-func destinationRuleFields() fieldTable {
-	t := fieldTable{honoured: []string{"host", "exportTo", "workloadSelector", "subsets.name", "subsets.labels"}, refused: map[string]string{}, values: refusedPolicies}
+func destinationRuleFields() *table {
+	t := &table{fields: []string{"host", "exportTo", "workloadSelector", "subsets.name", "subsets.labels"}, refused: map[string]string{}, values: refusedPolicies}
 	for _, policy := range []string{"trafficPolicy", "subsets.trafficPolicy"} {
-		t.honoured = append(t.honoured, policy+".retryBudget.percent", policy+".retryBudget.minRetryConcurrency", policy+".portLevelSettings.port")
+		t.fields = append(t.fields, policy+".retryBudget.percent", policy+".retryBudget.minRetryConcurrency", policy+".portLevelSettings.port")
 		for _, at := range []string{policy, policy + ".portLevelSettings"} {
 			for _, field := range policyFields {
-				t.honoured = append(t.honoured, at+"."+field)
+				t.fields = append(t.fields, at+"."+field)
 			}
 			for field, why := range refusedPolicyFields {
 				t.refused[at+"."+field] = why
@@ -44,4 +55,40 @@ var refusedPolicyFields = map[string]string{
 	"connectionPool.http.http2KeepAlive":              "connections of HTTP/2 are not probed; use connectionPool.tcp.tcpKeepalive",
 	"outlierDetection.outlierDetectionHttpErrorCodes": "endpoints are ejected for 5xx and gateway errors only",
 	"tls.credentialName":                              "secrets are not sent for outbound connections yet, and nothing is sent to the host; name files on the proxy",
+}
+
+// refusedPolicies are the TLS settings of a DestinationRule that cannot be had:
+// where they hold, nothing is sent. What else is in vain is in the table.
+func refusedPolicies(spec proto.Message) []Field {
+	rule, ok := spec.(*networking.DestinationRule)
+	if !ok {
+		return nil
+	}
+	found := refusedPolicy("trafficPolicy", rule.GetTrafficPolicy())
+	for i, subset := range rule.GetSubsets() {
+		for _, earlier := range rule.GetSubsets()[:i] {
+			if a, b := earlier.GetName(), subset.GetName(); a != b && strings.EqualFold(a, b) {
+				found = append(found, Field{fmt.Sprintf("subsets[%d].name", i), fmt.Sprintf("%q differs from the subset %q by case alone, and mutual TLS cannot tell them apart: proxies with an identity send nothing to it; give it another name", b, a)})
+				break
+			}
+		}
+		found = append(found, refusedPolicy(fmt.Sprintf("subsets[%d].trafficPolicy", i), subset.GetTrafficPolicy())...)
+	}
+	return found
+}
+
+func refusedPolicy(at string, policy *networking.TrafficPolicy) []Field {
+	found := refusedField(at, policy.GetTls())
+	for i, port := range policy.GetPortLevelSettings() {
+		found = append(found, refusedField(fmt.Sprintf("%s.portLevelSettings[%d]", at, i), port.GetTls())...)
+	}
+	return found
+}
+
+func refusedField(at string, tls *networking.ClientTLSSettings) []Field {
+	why := destinationrule.RefusedTLS(tls)
+	if why == "" || tls.GetCredentialName() != "" { // the table has that name
+		return nil
+	}
+	return []Field{{at + ".tls.mode", why + "; until then nothing is sent there"}}
 }

@@ -1,4 +1,4 @@
-package apply
+package analysis
 
 import (
 	"slices"
@@ -16,21 +16,21 @@ const (
 
 // connectionRoutes finds tls routes where no port of the VirtualService's own hosts
 // speaks TLS, and tcp routes where every port is for http or tls routes.
-func (r *references) connectionRoutes(spec *networking.VirtualService) {
+func (r *References) connectionRoutes(spec *networking.VirtualService) {
 	ports := r.ownPorts(spec)
 	if len(ports) == 0 {
 		return
 	}
 	if len(spec.GetTls()) > 0 && !slices.ContainsFunc(ports, speaksTLS) {
-		r.add(PortNotTLS, "spec.tls", "no port of the hosts speaks TLS, so that the tls routes have no effect: let the name of the port begin with tls- or https-, or set its protocol, or write tcp routes")
+		r.Add(PortNotTLS, "spec.tls", "no port of the hosts speaks TLS, so that the tls routes have no effect: let the name of the port begin with tls- or https-, or set its protocol, or write tcp routes")
 	}
 	if len(spec.GetTcp()) > 0 && !slices.ContainsFunc(ports, speaksTCP) {
-		r.add(PortNotTCP, "spec.tcp", "every port of the hosts speaks HTTP or TLS, so that the tcp routes have no effect: write http or tls routes")
+		r.Add(PortNotTCP, "spec.tcp", "every port of the hosts speaks HTTP or TLS, so that the tcp routes have no effect: write http or tls routes")
 	}
 }
 
 // ownPorts are the TCP-based ports of the services that the hosts name.
-func (r *references) ownPorts(spec *networking.VirtualService) []federation.ServicePort {
+func (r *References) ownPorts(spec *networking.VirtualService) []federation.ServicePort {
 	var ports []federation.ServicePort
 	for _, name := range spec.GetHosts() {
 		for _, svc := range r.services(name) {

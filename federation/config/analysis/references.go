@@ -1,0 +1,174 @@
+// Package analysis reports what objects refer to and a snapshot does not have, and what
+// they say without effect on its services.
+package analysis
+
+import (
+	"fmt"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// The codes of findings about references are those of Istio's analysers, so that
+// what people know of them holds here.
+const (
+	NotFoundReference = "IST0101" // a host, subset or gateway that does not exist
+	ConflictingHosts  = "IST0109" // two VirtualServices speak of one host
+)
+
+// Severity says how much a finding matters.
+type Severity string
+
+// The severities.
+const (
+	Refusal Severity = "ERROR" // for which a request is refused
+	Warning Severity = "WARNING"
+	Info    Severity = "INFO"
+)
+
+// Finding is something that does not keep a request from being carried out.
+type Finding struct {
+	Code     string
+	Severity Severity
+	Message  string
+	Key      federation.ObjectKey
+	Field    string
+	Related  []federation.ObjectKey // other objects that it involves
+}
+
+// References collects findings about one object.
+type References struct {
+	snapshot *federation.Snapshot
+	object   *federation.Object
+	found    []Finding
+}
+
+// Of begins to look at an object of the snapshot.
+func Of(o *federation.Object, in *federation.Snapshot) *References {
+	return &References{snapshot: in, object: o}
+}
+
+// Findings are those that were added.
+func (r *References) Findings() []Finding { return r.found }
+
+// Add adds a warning.
+func (r *References) Add(code, field, format string, args ...any) {
+	r.find(Warning, code, field, format, args...)
+}
+
+func (r *References) find(severity Severity, code, field, format string, args ...any) {
+	r.found = append(r.found, Finding{Code: code, Severity: severity, Key: r.object.Key, Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// VirtualService reports destinations and gateways that do not exist, other
+// VirtualServices of the same hosts, and routes that apply to no port.
+func VirtualService(r *References, spec *networking.VirtualService) {
+	for i, route := range spec.GetHttp() {
+		at := fmt.Sprintf("spec.http[%d]", i)
+		for j, to := range route.GetRoute() {
+			r.destination(fmt.Sprintf("%s.route[%d].destination", at, j), to.GetDestination())
+		}
+		r.destination(at+".mirror", route.GetMirror())
+		for j, mirror := range route.GetMirrors() {
+			r.destination(fmt.Sprintf("%s.mirrors[%d].destination", at, j), mirror.GetDestination())
+		}
+	}
+	for i, route := range spec.GetTls() {
+		for j, to := range route.GetRoute() {
+			r.destination(fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j), to.GetDestination())
+		}
+	}
+	for i, route := range spec.GetTcp() {
+		for j, to := range route.GetRoute() {
+			r.destination(fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j), to.GetDestination())
+		}
+	}
+	mesh := len(spec.GetGateways()) == 0
+	for i, name := range spec.GetGateways() {
+		if name == "mesh" {
+			mesh = true
+			continue
+		}
+		r.gateway(fmt.Sprintf("spec.gateways[%d]", i), name)
+	}
+	if mesh {
+		r.rivals()
+		r.httpRoutes(spec)
+		r.connectionRoutes(spec)
+	}
+}
+
+func (r *References) destination(field string, to *networking.Destination) {
+	if to == nil || !r.Host(field+".host", to.GetHost()) || to.GetSubset() == "" {
+		return
+	}
+	host := federation.ResolveHost(to.GetHost(), r.object.Key.Namespace)
+	for _, name := range federation.Wildcards(host) {
+		for o := range r.snapshot.ObjectsNamed(federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, name) {
+			rule, _ := o.Spec.(*networking.DestinationRule)
+			for _, subset := range rule.GetSubsets() {
+				if subset.GetName() == to.GetSubset() {
+					return
+				}
+			}
+		}
+	}
+	r.Add(NotFoundReference, field+".subset", "no DestinationRule has the subset %q of %s: requests to it get an error", to.GetSubset(), host)
+}
+
+// Host tells that a service of that name exists, and finds it missing if not.
+func (r *References) Host(field, name string) bool {
+	host := federation.ResolveHost(name, r.object.Key.Namespace)
+	if suffix, wild := strings.CutPrefix(string(host), "*"); wild {
+		for svc := range r.snapshot.Services() {
+			if strings.HasSuffix(string(svc.Key.Hostname), suffix) {
+				return true
+			}
+		}
+	} else if len(r.snapshot.ByHostname(host)) > 0 {
+		return true
+	}
+	r.Add(NotFoundReference, field, "there is no service %s", host)
+	return false
+}
+
+func (r *References) gateway(field, name string) {
+	namespace, short, qualified := strings.Cut(name, "/")
+	if !qualified {
+		namespace, short = r.object.Key.Namespace, name
+	}
+	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: namespace, Name: short}
+	if _, ok := r.snapshot.Object(key); !ok {
+		r.Add(NotFoundReference, field, "there is no %s", key.Title())
+	}
+}
+
+// rivals are other VirtualServices that sidecars use for one of the hosts: only
+// the oldest counts.
+func (r *References) rivals() {
+	for i, name := range r.object.Names {
+		if strings.Contains(name, ":") {
+			continue
+		}
+		for o := range r.snapshot.ObjectsNamed(r.object.Key.Of(), name) {
+			if o.Key != r.object.Key && usedBySidecars(o) && o.Older(r.object) {
+				r.Add(ConflictingHosts, fmt.Sprintf("spec.hosts[%d]", i), "%s has the host %s, too, and is older: sidecars use that one", o.Key.Title(), name)
+			}
+		}
+	}
+}
+
+func usedBySidecars(o *federation.Object) bool {
+	spec, _ := o.Spec.(*networking.VirtualService)
+	if len(spec.GetGateways()) == 0 {
+		return true
+	}
+	for _, name := range spec.GetGateways() {
+		if name == "mesh" {
+			return true
+		}
+	}
+	return false
+}

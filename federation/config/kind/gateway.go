@@ -1,0 +1,19 @@
+package kind
+
+import (
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/validation"
+)
+
+// Gateway is the Gateway of Istio.
+var Gateway = federation.Kind{Group: networkingGroup, Name: "Gateway"}
+
+var _ = add(of[networking.Gateway]{
+	kind:        Gateway,
+	proxyLabels: func(s *networking.Gateway, add func(map[string]string)) { add(s.GetSelector()) },
+	check:       validation.Gateway,
+	objectName:  validation.GatewayName,
+	columns:     []Column{{"HOSTS", "spec.servers[].hosts"}},
+})

@@ -1,0 +1,86 @@
+package kind
+
+import (
+	"strings"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+	multicluster "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// The kinds of Kubernetes SIGs: Gateway API and Multi-Cluster Services API.
+
+func ofGatewayAPI(name string) federation.Kind {
+	return federation.Kind{Group: gatewayGroup, Name: name}
+}
+
+func ofMultiCluster(name string) federation.Kind {
+	return federation.Kind{Group: multiclusterGroup, Name: name}
+}
+
+var routeColumns = []Column{{"HOSTNAMES", "spec.hostnames"}, {"PARENTS", "spec.parentRefs[].name"}}
+
+var _ = add(of[gateway.HTTPRouteSpec]{
+	kind:    ofGatewayAPI("HTTPRoute"),
+	names:   func(d Decoded, s *gateway.HTTPRouteSpec) []string { return d.route(s.Hostnames, s.ParentRefs) },
+	columns: routeColumns,
+})
+
+var _ = add(of[gateway.GRPCRouteSpec]{
+	kind:    ofGatewayAPI("GRPCRoute"),
+	names:   func(d Decoded, s *gateway.GRPCRouteSpec) []string { return d.route(s.Hostnames, s.ParentRefs) },
+	columns: routeColumns,
+})
+
+var _ = add(of[gateway.TLSRouteSpec]{
+	kind:    ofGatewayAPI("TLSRoute"),
+	names:   func(d Decoded, s *gateway.TLSRouteSpec) []string { return d.route(s.Hostnames, s.ParentRefs) },
+	columns: routeColumns,
+})
+
+var _ = add(of[gateway.TCPRouteSpec]{
+	kind:  ofGatewayAPI("TCPRoute"),
+	names: func(d Decoded, s *gateway.TCPRouteSpec) []string { return d.route(nil, s.ParentRefs) },
+})
+
+var _ = add(of[gateway.UDPRouteSpec]{
+	kind:  ofGatewayAPI("UDPRoute"),
+	names: func(d Decoded, s *gateway.UDPRouteSpec) []string { return d.route(nil, s.ParentRefs) },
+})
+
+var _ = add(of[gateway.GatewaySpec]{
+	kind:    ofGatewayAPI("Gateway"),
+	columns: []Column{{"CLASS", "spec.gatewayClassName"}, {"LISTENERS", "spec.listeners[].name"}},
+})
+
+var (
+	_ = add(of[gateway.GatewayClassSpec]{kind: ofGatewayAPI("GatewayClass")})
+	_ = add(of[gateway.ReferenceGrantSpec]{kind: ofGatewayAPI("ReferenceGrant")})
+	_ = add(of[gateway.BackendTLSPolicySpec]{kind: ofGatewayAPI("BackendTLSPolicy")})
+	_ = add(of[gateway.ListenerSetSpec]{kind: ofGatewayAPI("ListenerSet")})
+	_ = add(of[multicluster.ServiceExportSpec]{kind: ofMultiCluster("ServiceExport")})
+	_ = add(of[multicluster.ServiceImportSpec]{kind: ofMultiCluster("ServiceImport")})
+)
+
+// route names the hosts of a route, the gateways that it attaches to, and the
+// services for which it speaks.
+func (d Decoded) route(hosts []gateway.Hostname, parents []gateway.ParentReference) []string {
+	var out []string
+	for _, host := range hosts {
+		out = append(out, strings.ToLower(string(host)))
+	}
+	for _, p := range parents {
+		namespace := d.Key.Namespace
+		if p.Namespace != nil {
+			namespace = string(*p.Namespace)
+		}
+		switch {
+		case p.Kind == nil || *p.Kind == "Gateway":
+			out = append(out, GatewayName(namespace, string(p.Name)))
+		case *p.Kind == "Service":
+			out = append(out, string(federation.ResolveHostIn(d.Domain, string(p.Name), namespace)))
+		}
+	}
+	return out
+}

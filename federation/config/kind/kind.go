@@ -1,0 +1,118 @@
+// Package kind has a row for each kind of configuration object: its Go type, the
+// names and labels by which readers find its objects, what they mean to the mesh,
+// and the rules that its schema cannot express. A kind is one value in one file;
+// everything else that depends on the kind reads its row.
+//
+// A kind has two more places: its schema in federation/config/schema, and the row in
+// xds/envoy/supported that says which of its fields proxies get.
+package kind
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/analysis"
+	"isthmus.dev/isthmus/federation/config/validation"
+)
+
+// The API groups of the kinds that are not the hub's own.
+const (
+	networkingGroup   = "networking.istio.io"
+	securityGroup     = "security.istio.io"
+	telemetryGroup    = "telemetry.istio.io"
+	gatewayGroup      = "gateway.networking.k8s.io"
+	multiclusterGroup = "multicluster.x-k8s.io"
+)
+
+// Row is what the hub knows of a kind. Specs are pointers to the kind's own Go type:
+// a protobuf message for the kinds of Istio, the type of the kind's module for those
+// of Kubernetes SIGs, and a value of the federation for the hub's own.
+type Row struct {
+	federation.Kind
+	Columns []Column // in which "isthmus get" shows its objects
+
+	empty       func() any
+	names       func(Decoded, any) []string
+	proxyLabels func(any, func(map[string]string))
+	translate   func(Decoded, any) Meaning
+	check       func(namespace string, spec any) []validation.Problem
+	objectName  func(name string) string
+	references  func(*analysis.References, any)
+	unenforced  func(any) string
+	dryRun      bool
+}
+
+// Column is a column of a kind: a head and the path of the value within the
+// object, where [] stands for every item of a list.
+type Column struct{ Head, Path string }
+
+// of is a Row in the kind's own type. Every field but the kind may be left out.
+type of[T any] struct {
+	kind federation.Kind
+	// names are those under which readers look for an object, in any order.
+	names func(Decoded, *T) []string
+	// proxyLabels adds the labels of proxies that decide whether and how the object
+	// concerns them.
+	proxyLabels func(spec *T, add func(map[string]string))
+	// translate says what the object means beside its spec.
+	translate func(Decoded, *T) Meaning
+	// check reports what is wrong with a spec that its schema admits.
+	check func(namespace string, spec *T) []validation.Problem
+	// objectName reports what is wrong with a name that Kubernetes admits.
+	objectName func(name string) string
+	// references reports what the object refers to and a snapshot does not have.
+	references func(*analysis.References, *T)
+	// unenforced says which restriction the object asks for and nothing enforces.
+	unenforced func(*T) string
+	// dryRun lets objects have the annotation istio.io/dry-run.
+	dryRun  bool
+	columns []Column
+}
+
+var rows = map[federation.Kind]*Row{}
+
+// add makes a kind known. Each kind's file calls it once, for a variable without a
+// name, so that there is no list of kinds beside the files.
+func add[T any](k of[T]) *Row {
+	r := &Row{Kind: k.kind, Columns: k.columns, objectName: k.objectName, dryRun: k.dryRun, empty: func() any { return new(T) }}
+	if k.names != nil {
+		r.names = func(d Decoded, spec any) []string { return k.names(d, spec.(*T)) }
+	}
+	if k.proxyLabels != nil {
+		r.proxyLabels = func(spec any, add func(map[string]string)) { k.proxyLabels(spec.(*T), add) }
+	}
+	if k.translate != nil {
+		r.translate = func(d Decoded, spec any) Meaning { return k.translate(d, spec.(*T)) }
+	}
+	if k.check != nil {
+		r.check = func(namespace string, spec any) []validation.Problem { return k.check(namespace, spec.(*T)) }
+	}
+	if k.references != nil {
+		r.references = func(to *analysis.References, spec any) { k.references(to, spec.(*T)) }
+	}
+	if k.unenforced != nil {
+		r.unenforced = func(spec any) string { return k.unenforced(spec.(*T)) }
+	}
+	if _, twice := rows[k.kind]; twice {
+		panic(fmt.Sprintf("the kind %s has two rows", k.kind))
+	}
+	rows[k.kind] = r
+	return r
+}
+
+// Of returns the row of a kind. A kind that nobody knows has an empty one.
+func Of(kind federation.Kind) *Row {
+	if r, known := rows[kind]; known {
+		return r
+	}
+	return &Row{Kind: kind}
+}
+
+// All returns every row by group and name of the kind.
+func All() []*Row {
+	return slices.SortedFunc(maps.Values(rows), func(a, b *Row) int {
+		return federation.ObjectKey{Group: a.Group, Kind: a.Name}.Compare(federation.ObjectKey{Group: b.Group, Kind: b.Name})
+	})
+}

@@ -1,0 +1,67 @@
+package kind
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/external"
+)
+
+// codeNotHonoured is the code of a field that the hub does not support.
+const codeNotHonoured = "NOT_HONOURED"
+
+// Decoded is an object with its spec, as a row reads it.
+type Decoded struct {
+	*federation.Object
+	Manifest []byte
+	Domain   string // ends names of services
+	// Share returns the labels that stand for all equal ones.
+	Share func(map[string]string) map[string]string
+}
+
+// Meaning is what an object says to the mesh beside its spec.
+type Meaning struct {
+	Entry       *external.Reading
+	WorkloadKey federation.WorkloadKey
+	Workload    *federation.Workload
+	Binding     *Binding
+	Addresses   []netip.Addr // of an Allocation
+	Problems    []federation.Problem
+	// WithoutSpec has the object decoded anew for the rare reader of its spec: the
+	// meaning stands for it.
+	WithoutSpec bool
+	Hidden      bool // no reader of a snapshot sees the object
+}
+
+// Index sets the names and the labels of proxies by which readers find the object.
+func Index(d Decoded) {
+	r := Of(d.Key.Of())
+	d.Names = nil
+	if r.names != nil {
+		for _, name := range r.names(d, d.Spec) {
+			if name != "" && !slices.Contains(d.Names, name) {
+				d.Names = append(d.Names, name)
+			}
+		}
+	}
+	keys := map[string]bool{}
+	if r.proxyLabels != nil {
+		r.proxyLabels(d.Spec, func(labels map[string]string) {
+			for key := range labels {
+				keys[key] = true
+			}
+		})
+	}
+	d.ProxyLabels = slices.Sorted(maps.Keys(keys))
+}
+
+// Translate says what the object means to the mesh beside its spec.
+func Translate(d Decoded) Meaning {
+	r := Of(d.Key.Of())
+	if r.translate == nil {
+		return Meaning{}
+	}
+	return r.translate(d, d.Spec)
+}

@@ -1,0 +1,31 @@
+package kind
+
+import "isthmus.dev/isthmus/federation"
+
+var _ = add(of[federation.ClusterObject]{
+	kind:    federation.ClusterKind,
+	columns: []Column{{"PROVIDER", "spec.provider"}, {"NETWORK", "spec.network"}, {"PRECEDENCE", "spec.precedence"}},
+})
+
+var _ = add(of[federation.NetworkObject]{
+	kind: federation.NetworkKind,
+	translate: func(d Decoded, _ *federation.NetworkObject) Meaning {
+		return Meaning{Problems: unused(d, NetworkFields, "this field has no effect yet")}
+	},
+})
+
+// NetworkFields are the fields of a Network that the hub supports.
+var NetworkFields = []string{"cidrs", "clusters", "gateways"}
+
+var _ = add(of[federation.MeshSettings]{
+	kind: federation.MeshSettingsKind,
+	translate: func(d Decoded, _ *federation.MeshSettings) Meaning {
+		return Meaning{Problems: unused(d, MeshSettingsFields, "this setting has no effect yet")}
+	},
+})
+
+// MeshSettingsFields are the fields of MeshSettings that the hub supports.
+var MeshSettingsFields = []string{
+	"rootNamespace", "trustDomain", "outboundTrafficPolicy.mode", "pathNormalization.normalization", "gatewayNamespaces",
+	"clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover",
+}

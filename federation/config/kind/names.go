@@ -1,0 +1,50 @@
+package kind
+
+import (
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+	selection "istio.io/api/type/v1beta1"
+)
+
+// GatewayName is the name under which routes that attach to a gateway are
+// found.
+func GatewayName(namespace, name string) string { return "gateway:" + namespace + "/" + name }
+
+// ParseGatewayName reads what GatewayName writes; ok is false for other names.
+func ParseGatewayName(text string) (key federation.ObjectKey, ok bool) {
+	text, ok = strings.CutPrefix(text, "gateway:")
+	namespace, name, _ := strings.Cut(text, "/")
+	return federation.ObjectKey{Group: Gateway.Group, Kind: Gateway.Name, Namespace: namespace, Name: name}, ok
+}
+
+// ExportName is the name under which DestinationRules are found that are
+// exported to the namespace by its name.
+func ExportName(namespace string) string { return "export:" + namespace }
+
+// hosts are the names of hosts as the object's namespace means them.
+func (d Decoded) hosts(in ...string) []string {
+	out := make([]string, len(in))
+	for i, host := range in {
+		out[i] = string(federation.ResolveHostIn(d.Domain, host, d.Key.Namespace))
+	}
+	return out
+}
+
+func lowerCase(hosts []string) []string {
+	out := make([]string, len(hosts))
+	for i, host := range hosts {
+		out[i] = strings.ToLower(host)
+	}
+	return out
+}
+
+// selecting are specs that choose workloads by a selector.
+type selecting interface {
+	GetSelector() *selection.WorkloadSelector
+}
+
+// selector is the proxyLabels of a spec whose selector chooses workloads.
+func selector[T selecting](spec T, add func(map[string]string)) {
+	add(spec.GetSelector().GetMatchLabels())
+}

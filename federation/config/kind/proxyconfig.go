@@ -1,0 +1,14 @@
+package kind
+
+import (
+	networking "istio.io/api/networking/v1beta1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/validation"
+)
+
+var _ = add(of[networking.ProxyConfig]{
+	kind:        federation.Kind{Group: networkingGroup, Name: "ProxyConfig"},
+	proxyLabels: selector[*networking.ProxyConfig],
+	check:       validation.ProxyConfig,
+})

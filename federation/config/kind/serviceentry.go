@@ -1,0 +1,28 @@
+package kind
+
+import (
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/external"
+	"isthmus.dev/isthmus/federation/config/validation"
+)
+
+// ServiceEntry is the kind of services outside of every attached cluster.
+var ServiceEntry = federation.Kind{Group: networkingGroup, Name: "ServiceEntry"}
+
+var _ = add(of[networking.ServiceEntry]{
+	kind:  ServiceEntry,
+	names: func(_ Decoded, s *networking.ServiceEntry) []string { return lowerCase(s.GetHosts()) },
+	translate: func(d Decoded, s *networking.ServiceEntry) Meaning {
+		for _, e := range s.GetEndpoints() {
+			if e != nil {
+				e.Labels = d.Share(e.GetLabels())
+			}
+		}
+		entry, problems := external.Read(external.Entry{Key: d.Key, Created: d.Created, Labels: d.Labels, Spec: s})
+		return Meaning{Entry: entry, Problems: problems, WithoutSpec: true}
+	},
+	check:   validation.ServiceEntry,
+	columns: []Column{{"HOSTS", "spec.hosts"}, {"LOCATION", "spec.location"}, {"RESOLUTION", "spec.resolution"}},
+})

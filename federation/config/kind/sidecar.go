@@ -1,0 +1,16 @@
+package kind
+
+import (
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/validation"
+)
+
+var _ = add(of[networking.Sidecar]{
+	kind: federation.Kind{Group: networkingGroup, Name: "Sidecar"},
+	proxyLabels: func(s *networking.Sidecar, add func(map[string]string)) {
+		add(s.GetWorkloadSelector().GetLabels())
+	},
+	check: validation.Sidecar,
+})

@@ -1,0 +1,14 @@
+package kind
+
+import (
+	telemetry "istio.io/api/telemetry/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/validation"
+)
+
+var _ = add(of[telemetry.Telemetry]{
+	kind:        federation.Kind{Group: telemetryGroup, Name: "Telemetry"},
+	proxyLabels: selector[*telemetry.Telemetry],
+	check:       validation.Telemetry,
+})

@@ -1,0 +1,85 @@
+package kind
+
+import (
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/analysis"
+	"isthmus.dev/isthmus/federation/config/validation"
+)
+
+var _ = add(of[networking.VirtualService]{
+	kind: federation.Kind{Group: networkingGroup, Name: "VirtualService"},
+	names: func(d Decoded, s *networking.VirtualService) []string {
+		found := append(d.hosts(s.GetHosts()...), d.gateways(s.GetGateways())...)
+		if hasOwnConnections(s) {
+			found = append(found, OwnConnections)
+		}
+		return found
+	},
+	proxyLabels: sourceLabels,
+	check:       validation.VirtualService,
+	references:  analysis.VirtualService,
+	columns:     []Column{{"GATEWAYS", "spec.gateways"}, {"HOSTS", "spec.hosts"}},
+})
+
+// OwnConnections is the name under which VirtualServices are found with routes
+// for TLS or TCP that not every proxy has.
+const OwnConnections = "connections:own"
+
+// hasOwnConnections tells that routes for TLS or TCP are not exported to
+// everyone, or look at the source.
+func hasOwnConnections(s *networking.VirtualService) bool {
+	own := len(s.GetExportTo()) > 0 && !slices.Contains(s.GetExportTo(), "*")
+	for _, route := range s.GetTls() {
+		for _, m := range route.GetMatch() {
+			own = own || len(m.GetSourceLabels()) > 0 || m.GetSourceNamespace() != ""
+		}
+	}
+	for _, route := range s.GetTcp() {
+		for _, m := range route.GetMatch() {
+			own = own || len(m.GetSourceLabels()) > 0 || m.GetSourceNamespace() != ""
+		}
+	}
+	return own && len(s.GetTls())+len(s.GetTcp()) > 0
+}
+
+// gateways names gateways other than the mesh itself: NAMESPACE/NAME, or NAME of
+// the object's own namespace.
+func (d Decoded) gateways(in []string) []string {
+	var out []string
+	for _, ref := range in {
+		namespace, name, found := strings.Cut(ref, "/")
+		if !found {
+			namespace, name = d.Key.Namespace, ref
+		}
+		if namespace == "." {
+			namespace = d.Key.Namespace
+		}
+		if ref != "mesh" {
+			out = append(out, GatewayName(namespace, name))
+		}
+	}
+	return out
+}
+
+func sourceLabels(s *networking.VirtualService, add func(map[string]string)) {
+	for _, route := range s.GetHttp() {
+		for _, m := range route.GetMatch() {
+			add(m.GetSourceLabels())
+		}
+	}
+	for _, route := range s.GetTls() {
+		for _, m := range route.GetMatch() {
+			add(m.GetSourceLabels())
+		}
+	}
+	for _, route := range s.GetTcp() {
+		for _, m := range route.GetMatch() {
+			add(m.GetSourceLabels())
+		}
+	}
+}

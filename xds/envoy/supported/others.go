@@ -1,0 +1,61 @@
+package supported
+
+import "isthmus.dev/isthmus/federation"
+
+func ofNetworking(name string) federation.Kind {
+	return federation.Kind{Group: "networking.istio.io", Name: name}
+}
+
+func ofSecurity(name string) federation.Kind {
+	return federation.Kind{Group: "security.istio.io", Name: name}
+}
+
+func ofGatewayAPI(name string) federation.Kind {
+	return federation.Kind{Group: "gateway.networking.k8s.io", Name: name}
+}
+
+func ofMultiCluster(name string) federation.Kind {
+	return federation.Kind{Group: "multicluster.x-k8s.io", Name: name}
+}
+
+// Kinds that the registries and the hub read.
+var (
+	_ = add(row{kind: ofNetworking("ServiceEntry")})
+	_ = add(row{kind: ofNetworking("WorkloadEntry")})
+	_ = add(row{kind: ofNetworking("WorkloadGroup")})
+	_ = add(row{kind: federation.ServiceBindingKind})
+	_ = add(row{kind: federation.MeshSettingsKind})
+	_ = add(row{kind: federation.ClusterKind, selects: true})
+	_ = add(row{kind: federation.NetworkKind, selects: true})
+	_ = add(row{kind: federation.AllocationKind})
+	_ = add(row{kind: federation.GatewayHealthKind})
+	_ = add(row{kind: federation.HubPresenceKind})
+)
+
+const policy = "policies about who may call are not compiled yet: nothing is refused because of this object"
+
+// Kinds without an effect.
+var (
+	_ = add(row{kind: ofNetworking("EnvoyFilter"), idle: "patches of Envoy's own configuration are not applied"})
+	_ = add(row{kind: ofNetworking("ProxyConfig"), idle: "proxies take their own settings from where they are started"})
+	_ = add(row{kind: ofSecurity("AuthorizationPolicy"), idle: policy})
+	_ = add(row{kind: ofSecurity("PeerAuthentication"), idle: policy})
+	_ = add(row{kind: ofSecurity("RequestAuthentication"), idle: policy})
+	_ = add(row{kind: federation.Kind{Group: "telemetry.istio.io", Name: "Telemetry"}, idle: "telemetry is not compiled yet"})
+	_ = add(idle(ofGatewayAPI("Gateway")))
+	_ = add(idle(ofGatewayAPI("GatewayClass")))
+	_ = add(idle(ofGatewayAPI("HTTPRoute")))
+	_ = add(idle(ofGatewayAPI("GRPCRoute")))
+	_ = add(idle(ofGatewayAPI("TLSRoute")))
+	_ = add(idle(ofGatewayAPI("TCPRoute")))
+	_ = add(idle(ofGatewayAPI("UDPRoute")))
+	_ = add(idle(ofGatewayAPI("ListenerSet")))
+	_ = add(idle(ofGatewayAPI("BackendTLSPolicy")))
+	_ = add(idle(ofGatewayAPI("ReferenceGrant")))
+	_ = add(idle(ofMultiCluster("ServiceExport")))
+	_ = add(idle(ofMultiCluster("ServiceImport")))
+)
+
+func idle(kind federation.Kind) row {
+	return row{kind: kind, idle: "objects of the kind " + kind.String() + " have no effect yet"}
+}

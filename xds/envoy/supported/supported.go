@@ -1,0 +1,154 @@
+// Package supported has a row for each kind of configuration objects: which fields of
+// it proxies get, and why they do not get the others.
+package supported
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Field is a part of an object's spec that has no effect, or not the one that it
+// says.
+type Field struct {
+	Path   string // within the spec, as http[0].match[1].uri; "spec" is all of it
+	Reason string // why, and what to do instead
+}
+
+// table says of the fields of a kind whether they are supported. A path has no
+// indices; what it says holds for all that is below it, and a field that is in no path
+// is not supported.
+type table struct {
+	fields  []string
+	refused map[string]string           // path, and why
+	values  func(proto.Message) []Field // values that are not supported in fields that are
+}
+
+// row is what proxies get of the objects of a kind. A row with neither a table nor a
+// reason is of a kind that the registries and the hub read.
+type row struct {
+	kind  federation.Kind
+	table *table
+	idle  string // why objects of the kind have no effect
+	// selects marks objects that decide which resources a proxy gets, and are not part
+	// of a resource: the hub cannot tell which proxies have them.
+	selects bool
+}
+
+var rows = map[federation.Kind]row{}
+
+// add says what proxies get of a kind. As in the room federation/config/kind there is
+// no list of kinds beside the rows.
+func add(r row) struct{} {
+	if _, twice := rows[r.kind]; twice {
+		panic(fmt.Sprintf("the kind %s has two rows", r.kind))
+	}
+	rows[r.kind] = r
+	return struct{}{}
+}
+
+// Knows tells whether the kind has a row.
+func Knows(kind federation.Kind) bool {
+	_, known := rows[kind]
+	return known
+}
+
+// Kinds are the kinds that have a row, by group and name.
+func Kinds() []federation.Kind {
+	return slices.SortedFunc(maps.Keys(rows), func(a, b federation.Kind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Selects tells whether objects of the kind decide which resources a proxy gets, and
+// are not part of a resource.
+func Selects(kind federation.Kind) bool { return rows[kind].selects }
+
+// Fields are the fields of the kind that proxies get, and those that are listed as not
+// supported; a path stands for all fields below it.
+func Fields(kind federation.Kind) (supported, refused []string) {
+	if t := rows[kind].table; t != nil {
+		return t.fields, slices.Sorted(maps.Keys(t.refused))
+	}
+	return nil, nil
+}
+
+// NotHonoured tells what of the object has no effect on proxies. What it does not
+// name is compiled.
+func NotHonoured(o *federation.Object) []Field {
+	r, known := rows[o.Key.Of()]
+	if known && r.table == nil && r.idle == "" {
+		return nil
+	}
+	spec, ok := o.Spec.(proto.Message)
+	if !ok || r.table == nil {
+		return []Field{{"spec", cmp.Or(r.idle, "objects of the kind "+o.Key.Of().String()+" have no effect yet")}}
+	}
+	w := fieldWalk{table: *r.table}
+	w.message(spec.ProtoReflect(), "", "")
+	if r.table.values != nil {
+		w.found = append(w.found, r.table.values(spec)...)
+	}
+	slices.SortFunc(w.found, func(a, b Field) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason)) })
+	return slices.Compact(w.found)
+}
+
+// fieldWalk goes through all fields that are set.
+type fieldWalk struct {
+	table table
+	found []Field
+}
+
+// message looks at a message; at is its path with indices, path without.
+func (w *fieldWalk) message(m protoreflect.Message, at, path string) {
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		name := field.JSONName()
+		w.field(field, v, fieldPaths{join(at, name), join(path, name)})
+		return true
+	})
+}
+
+// fieldPaths are a path with indices and without.
+type fieldPaths struct{ at, path string }
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func (w *fieldWalk) field(field protoreflect.FieldDescriptor, v protoreflect.Value, p fieldPaths) {
+	why, refused := w.table.refused[p.path]
+	switch {
+	case refused:
+		w.found = append(w.found, Field{p.at, why})
+	case slices.Contains(w.table.fields, p.path):
+	case !w.table.goesBelow(p.path) || field.Message() == nil || field.IsMap():
+		w.found = append(w.found, Field{p.at, "this field is not compiled yet"})
+	case field.IsList():
+		for i := range v.List().Len() {
+			w.message(v.List().Get(i).Message(), fmt.Sprintf("%s[%d]", p.at, i), p.path)
+		}
+	default:
+		w.message(v.Message(), p.at, p.path)
+	}
+}
+
+// goesBelow tells that the table says something of fields below the path.
+func (t table) goesBelow(path string) bool {
+	below := func(other string) bool { return strings.HasPrefix(other, path+".") }
+	for other := range t.refused {
+		if below(other) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.fields, below)
+}
