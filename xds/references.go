@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"isthmus.dev/isthmus/xds/envoy"
-	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // references are the names of other resources that a resource needs, sorted.
@@ -171,14 +170,14 @@ func nameOf(m proto.Message) string {
 
 // pushOrder is the order in which changes of the types that are built from
 // snapshots are pushed.
-var pushOrder = typesThat(func(r resource.TypeRow) bool { return r.Built })
+var pushOrder = typesThat(func(r envoy.TypeRow) bool { return r.Built })
 
 // servedTypes are all types, in the order in which changes are pushed.
-var servedTypes = typesThat(func(resource.TypeRow) bool { return true })
+var servedTypes = typesThat(func(envoy.TypeRow) bool { return true })
 
-func typesThat(hold func(resource.TypeRow) bool) []envoy.Type {
+func typesThat(hold func(envoy.TypeRow) bool) []envoy.Type {
 	var types []envoy.Type
-	for _, r := range resource.Types {
+	for _, r := range envoy.Types() {
 		if hold(r) {
 			types = append(types, r.Type)
 		}

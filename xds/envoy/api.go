@@ -12,6 +12,12 @@ import (
 // Type is the type URL of a kind of resource.
 type Type = resource.Type
 
+// TypeRow is what is known of a type beside the functions that build its resources.
+type TypeRow = resource.TypeRow
+
+// Types are all types, in the order in which changes are pushed.
+func Types() []TypeRow { return resource.Types }
+
 // The types that are built.
 const (
 	ClusterType  = resource.ClusterType

@@ -18,7 +18,7 @@ func load(t testing.TB) *Set {
 }
 
 func TestEveryKindIsKnown(t *testing.T) {
-	set := load(t)
+	set, listed := load(t), 0
 	for group, kinds := range map[string]string{
 		"networking.istio.io":       "VirtualService DestinationRule Gateway ServiceEntry WorkloadEntry WorkloadGroup Sidecar EnvoyFilter ProxyConfig",
 		"security.istio.io":         "PeerAuthentication AuthorizationPolicy RequestAuthentication",
@@ -28,6 +28,7 @@ func TestEveryKindIsKnown(t *testing.T) {
 		"isthmus.dev":               "Cluster Network ServiceBinding MeshSettings",
 	} {
 		for _, name := range strings.Fields(kinds) {
+			listed++
 			k, ok := set.Kind(federation.Kind{Group: group, Name: name})
 			if !ok {
 				t.Errorf("%s of %s is not known", name, group)
@@ -39,8 +40,8 @@ func TestEveryKindIsKnown(t *testing.T) {
 			}
 		}
 	}
-	if got := len(set.Kinds()); got != 29 {
-		t.Errorf("%d kinds are known, want 29", got)
+	if got := len(set.Kinds()); got != listed {
+		t.Errorf("%d kinds are known, want the %d above", got, listed)
 	}
 }
 

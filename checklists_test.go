@@ -1,0 +1,179 @@
+package isthmus_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// checkLists are those of CONTRIBUTING.md, by their headings. Each has a folder below
+// testdata/checklists with what somebody writes who follows it: new files, and a patch
+// of existing ones.
+var checkLists = []struct {
+	heading, folder string
+	most            int // files, without tests, documents and what is generated
+}{
+	{"a new configuration kind", "kind", 3},
+	{"a new field", "field", 2},
+	{"a new xDS type", "xdstype", 4},
+}
+
+// afterLists generates what the lists generate, and runs the tests that they name. All
+// lists are followed in one copy of the tree, because compiling it is what costs time.
+var afterLists = [][]string{
+	{"generate", "./graph"},
+	{"test", "-vet=off", "./graph", "-run", "SchemaLock", "-update"},
+	{"test", "-vet=off", ".", "-run", "TestImportsFollowTheTable|TestTypesHaveFewMethods"},
+	{"test", "-vet=off", "./federation/config/schema", "./xds/envoy/runtime", "-run", "TestEveryKindIsKnown|TestSidecarsHaveALayer"},
+	{"test", "-vet=off", "./docs", "-run", "Kind|GraphQL|Type"},
+}
+
+// TestCheckListsAreComplete follows each list in a copy of the tree. Whoever follows it
+// touches the files that it names and no others, and the result compiles and passes
+// the tests of architecture and documents.
+func TestCheckListsAreComplete(t *testing.T) {
+	copied := copyTree(t)
+	for _, list := range checkLists {
+		t.Run(list.folder, func(t *testing.T) {
+			touched := follow(t, copied, filepath.Join("testdata/checklists", list.folder))
+			named := filesOf(t, list.heading)
+			for _, file := range touched {
+				if !slices.ContainsFunc(named, func(p *regexp.Regexp) bool { return p.MatchString(file) }) {
+					t.Errorf("%s must be touched, and the list in CONTRIBUTING.md does not name it", file)
+				}
+			}
+			for _, p := range named {
+				if !slices.ContainsFunc(touched, p.MatchString) {
+					t.Errorf("the list in CONTRIBUTING.md names %s, which need not be touched", p)
+				}
+			}
+			code := slices.DeleteFunc(touched, func(file string) bool {
+				return strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, ".md")
+			})
+			if len(code) > list.most {
+				t.Errorf("%d files must be touched, want at most %d: %s", len(code), list.most, strings.Join(code, ", "))
+			}
+		})
+	}
+	if t.Failed() {
+		return
+	}
+	for _, arguments := range afterLists {
+		run(t, copied, "go", arguments...)
+	}
+}
+
+// copyTree copies the files of the repository, those included that are not committed.
+func copyTree(t *testing.T) string {
+	t.Helper()
+	to := t.TempDir()
+	listed, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file := range strings.SplitSeq(strings.TrimRight(string(listed), "\x00"), "\x00") {
+		if strings.HasPrefix(file, "testdata/") {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			continue // deleted, and not yet committed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(to, file), data)
+	}
+	return to
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// follow adds the files of a folder to the copy and patches it. It returns the files
+// that are new or changed.
+func follow(t *testing.T, copied, folder string) []string {
+	t.Helper()
+	var touched []string
+	files := filepath.Join(folder, "files")
+	err := filepath.WalkDir(files, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		file, _ := filepath.Rel(files, path)
+		write(t, filepath.Join(copied, file), data)
+		touched = append(touched, file)
+		return nil
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	edits, err := filepath.Abs(filepath.Join(folder, "edits.patch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(edits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range regexp.MustCompile(`(?m)^\+\+\+ b/(.*)$`).FindAllStringSubmatch(string(text), -1) {
+		touched = append(touched, line[1])
+	}
+	run(t, copied, "git", "apply", "--whitespace=nowarn", edits)
+	return touched
+}
+
+// filesOf are the files that a list names before the colon of an item. A word in
+// capitals stands for any name.
+func filesOf(t *testing.T, heading string) []*regexp.Regexp {
+	t.Helper()
+	text, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, found := strings.Cut(string(text), "## Check list: "+heading+"\n")
+	if !found {
+		t.Fatalf("CONTRIBUTING.md has no check list for %s", heading)
+	}
+	list, _, _ = strings.Cut(list, "\n## ")
+	capitals := regexp.MustCompile(`[A-Z]{3,}`)
+	var named []*regexp.Regexp
+	for _, item := range regexp.MustCompile(`(?m)^\d+\. ([^:]*):`).FindAllStringSubmatch(list, -1) {
+		for _, span := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(item[1], -1) {
+			pattern := regexp.QuoteMeta(span[1])
+			if !isDocument(span[1]) {
+				pattern = capitals.ReplaceAllString(pattern, `[^/]+`)
+			}
+			named = append(named, regexp.MustCompile("^"+pattern+"$"))
+		}
+	}
+	return named
+}
+
+// isDocument tells that the capitals of a name are its own.
+func isDocument(file string) bool { return file == "ARCHITECTURE.md" || file == "docs/kinds/README.md" }
+
+func run(t *testing.T, dir, name string, arguments ...string) {
+	t.Helper()
+	cmd := exec.Command(name, arguments...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s %s: %v\n%s", name, strings.Join(arguments, " "), err, bytes.TrimSpace(out))
+	}
+}
