@@ -85,7 +85,7 @@ func documented(t *testing.T, manifest string) *config.Object {
 func TestEveryProblemOfConfigurationIsDocumented(t *testing.T) {
 	found := map[string]bool{}
 	code := func(name, _ string) bool { return strings.HasPrefix(name, "code") }
-	for _, dir := range []string{"../federation/config/external", "../federation/config"} {
+	for _, dir := range []string{"../federation/config/external", "../federation/config/kind", "../federation/config"} {
 		for _, c := range constants(t, dir, code) {
 			found[c] = true
 		}
