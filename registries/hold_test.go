@@ -52,6 +52,35 @@ func TestF44SuspiciousListIsHeldUntilASecondOneAgrees(t *testing.T) {
 	})
 }
 
+// TestF44HeldStatusNamesNoTroubleThatIsOver: the list that is held came over the link whose
+// trouble was reported before.
+func TestF44HeldStatusNamesNoTroubleThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mended := make(chan struct{})
+		h := start(t, "", cluster("c1", "", func(ctx context.Context, to registries.Sink) error {
+			to.Update(full(1, 30))
+			to.Status(federation.RegistryStatus{Phase: federation.Stale, Message: "connection refused"})
+			<-mended
+			to.Update(full(1, 14))
+			<-ctx.Done()
+			return nil
+		}, silent))
+		defer h.stop()
+		if s := h.wantPhase(t, "c1", federation.Stale); s.Message != "connection refused" {
+			t.Errorf("the message is %q", s.Message)
+		}
+		close(mended)
+		synctest.Wait()
+		if s := h.wantPhase(t, "c1", federation.Held); !strings.HasPrefix(s.Message, "the list lacks 16 of 30 services") || strings.Contains(s.Message, "refused") {
+			t.Errorf("the message is %q", s.Message)
+		}
+		after(time.Minute) // the next start hears nothing
+		if s := h.wantPhase(t, "c1", federation.Held); strings.Contains(s.Message, "refused") {
+			t.Errorf("later the message is %q", s.Message)
+		}
+	})
+}
+
 func TestF44WholeSecondListLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := make(chan federation.Edit)

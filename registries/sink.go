@@ -58,8 +58,20 @@ func (r *attempt) keepBack(e federation.Edit, why string) {
 	r.instance.hold = &hold{edit: e, why: why, since: m.options.Now()}
 	r.over = true
 	r.cancel()
+	m.answered(r.instance)
 	m.options.Logger.Warn("a list is held", "cluster", m.shard.Cluster, "provider", m.shard.Provider, "reason", why)
 	m.publishStatus()
+}
+
+// answered drops the trouble that was reported before the cluster sent a list: whatever
+// becomes of the list, the cluster can be read.
+func (m *member) answered(i *instance) {
+	switch {
+	case i == m.candidate:
+		m.notice = ""
+	case m.reported.Phase == federation.Stale || m.reported.Phase == federation.Failed:
+		m.reported = federation.RegistryStatus{Phase: federation.Syncing}
+	}
 }
 
 // baseline is what a full edit is compared with: what is published of the

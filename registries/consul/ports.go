@@ -54,7 +54,8 @@ func portsOf(e *entry, id string, report *report) ([]port, bool) {
 			return nil, false
 		}
 		name := strings.ToLower(p.Name)
-		if !isLabel(name) {
+		if name != "" && !isLabel(name) {
+			report.ofService("PORT_NAME_INVALID", "Ports", "the port name "+quote(p.Name)+" of instance "+plain(id)+" is no DNS label (letters, digits and hyphens, at most 63); the port is used without it")
 			name = ""
 		}
 		if number := uint16(p.Port); !slices.ContainsFunc(out, func(o port) bool { return o.number == number }) {

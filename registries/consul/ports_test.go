@@ -80,6 +80,15 @@ func TestR84PortsOfAService(t *testing.T) {
 			multi,
 			"port grpc-8080 8080 GRPC|port grpc-8081 8081 GRPC|port metrics 9090 HTTP|[{grpc-8080 8080} {metrics 9090}]|[{grpc-8081 8081} {metrics 9090}]",
 		},
+		{
+			"names that are no labels",
+			portChoice{},
+			[]entry{
+				at("a", "10.0.0.1", 0, named(api.ServicePort{Name: "grpc_api", Port: 8080}, api.ServicePort{Name: "metrics", Port: 9090})),
+				at("b", "10.0.0.2", 0, named(api.ServicePort{Name: "grpc_api", Port: 8080}, api.ServicePort{Name: "metrics", Port: 9090})),
+			},
+			"port http-8080 8080 HTTP|port metrics 9090 HTTP|[{http-8080 8080} {metrics 9090}]|[{http-8080 8080} {metrics 9090}]|! PORT_NAME_INVALID Service web Ports",
+		},
 		{"the default port", portChoice{instance: FirstPort}, multi, "port grpc-api 80 GRPC|[{grpc-api 8080}]|[{grpc-api 8081}]"},
 		{"a named port", portChoice{instance: "metrics"}, multi, "port metrics 9090 HTTP|[{metrics 9090}]|[{metrics 9090}]"},
 		{"a name that nobody has", portChoice{"admin", 80}, multi, "port grpc-api 80 GRPC|[{grpc-api 8080}]|[{grpc-api 8081}]"},
