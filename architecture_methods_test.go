@@ -26,13 +26,8 @@ var largeTypes = map[string]int{
 	"federation/config/apply.Engine": 36,
 	"registries.member":              53,
 	"registries/consul.watch":        30,
-	"registries/kubernetes.model":    32,
 	"xds.group":                      41,
-	"xds.healthService":              26,
-	"xds.healthStream":               47,
 	"xds.sharedGroup":                41,
-	"xds.slots":                      27,
-	"xds.stream":                     39,
 	"xds.subscription":               43,
 }
 

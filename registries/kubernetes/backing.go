@@ -101,7 +101,7 @@ func (m *model) indexAddresses(p *pod) {
 	}
 	for _, ip := range p.ips {
 		m.podsAt.add(ip, p.k)
-		m.touchSlices(m.ipSlices[ip])
+		m.touchSlices(m.slices.atAddress[ip])
 	}
 }
 
@@ -112,7 +112,7 @@ func (m *model) unindexAddresses(p *pod) {
 	}
 	for _, ip := range p.ips {
 		m.podsAt.remove(ip, p.k)
-		m.touchSlices(m.ipSlices[ip])
+		m.touchSlices(m.slices.atAddress[ip])
 	}
 }
 
@@ -120,67 +120,17 @@ func (m *model) unindexAddresses(p *pod) {
 // name replaces, for the endpoints that it is behind: they are used until their
 // slices drop them, and must not fall back to plain text meanwhile.
 func (m *model) remember(old *pod) {
-	m.rememberIn(m.podSlices[old.k], old)
-	if !old.addressable() {
-		return
+	for service, endpoint := range m.slices.behind(old) {
+		m.absences.of(service)[endpoint] = absence{last: old}
 	}
-	for _, ip := range old.ips {
-		m.rememberIn(m.ipSlices[ip], old)
-	}
-}
-
-func (m *model) rememberIn(of set[key], old *pod) {
-	for k := range of.all() {
-		sl := m.slices[k]
-		if sl.k.Namespace != old.k.Namespace {
-			continue
-		}
-		for i := range sl.endpoints {
-			e := &sl.endpoints[i]
-			if e.names(old) || old.addressable() && slices.Contains(old.ips, e.ip) {
-				m.missing(sl.owner())[e.id()] = absence{last: old}
-			}
-		}
-	}
-}
-
-// missing are the endpoints of the service whose pods the cluster does not show.
-func (m *model) missing(service key) map[endpointID]absence {
-	if m.absent[service] == nil {
-		m.absent[service] = map[endpointID]absence{}
-	}
-	return m.absent[service]
-}
-
-// keepAbsent replaces what is kept of the service's missing pods, and notes when
-// it is to be joined again because a pod is missing for too long.
-func (m *model) keepAbsent(service key, absent map[endpointID]absence, due time.Time) {
-	delete(m.absent, service)
-	if len(absent) > 0 {
-		m.absent[service] = absent
-	}
-	delete(m.due, service)
-	if !due.IsZero() {
-		m.due[service] = due
-	}
-}
-
-// nextDue is when the next service is to be joined again though nothing changed.
-func (m *model) nextDue() (at time.Time, ok bool) {
-	for _, d := range m.due {
-		if !ok || d.Before(at) {
-			at, ok = d, true
-		}
-	}
-	return at, ok
 }
 
 // overdue has those services joined again whose time has come.
 func (m *model) overdue() {
 	now := m.now()
-	for k, d := range m.due {
+	for k, d := range m.absences.due {
 		if !now.Before(d) {
-			delete(m.due, k)
+			delete(m.absences.due, k)
 			m.dirtyServices[k] = struct{}{}
 		}
 	}

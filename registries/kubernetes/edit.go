@@ -40,7 +40,7 @@ func (m *model) editService(k key, in surroundings, d *federation.Delta[federati
 	s := m.services[k]
 	if s == nil {
 		m.problems.set("endpoints of "+k.String(), nil)
-		m.keepAbsent(k, nil, time.Time{})
+		m.absences.keep(k, nil, time.Time{})
 		if name, ok := m.sent.names[k]; ok {
 			delete(m.sent.names, k)
 			delete(m.sent.services, name)
@@ -48,11 +48,11 @@ func (m *model) editService(k key, in surroundings, d *federation.Delta[federati
 		}
 		return
 	}
-	in.absent = m.absent[k]
-	made := join(s, m.slicesFor(k), in)
+	in.absent = m.absences.missing[k]
+	made := join(s, m.slices.of(k), in)
 	shard := made.shard
 	m.problems.set("endpoints of "+k.String(), made.problems)
-	m.keepAbsent(k, made.absent, made.due)
+	m.absences.keep(k, made.absent, made.due)
 	if old := m.sent.services[s.service]; old != nil && old.Equal(shard) {
 		return
 	}

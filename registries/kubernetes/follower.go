@@ -73,7 +73,7 @@ func (f *follower) run(ctx context.Context, events <-chan event) {
 			return
 		}
 		f.flush()
-		if at, ok := f.model.nextDue(); ok {
+		if at, ok := f.model.absences.nextDue(); ok {
 			due.Reset(time.Until(at))
 		} else {
 			due.Stop()

@@ -18,23 +18,18 @@ type model struct {
 	cluster    federation.Identity
 
 	services map[key]*service
-	slices   map[key]*slice
+	slices   sliceTable
 	pods     map[key]*pod
 	nodes    map[string]*node
 	defaults map[key]*defaults // of namespaces
 	vips     map[netip.Addr]key
 
-	slicesOf   references[key, key]        // service → slices
-	podSlices  references[key, key]        // pod → slices
-	nodePods   references[string, key]     // node → pods
-	nodeSlices references[string, key]     // node → slices
-	ipSlices   references[netip.Addr, key] // endpoint's address → slices
-	podsAt     references[netip.Addr, key] // pod's address → pods
+	nodePods references[string, key]     // node → pods
+	podsAt   references[netip.Addr, key] // pod's address → pods
 
-	absent map[key]map[endpointID]absence // service → its endpoints whose pods are missing
-	due    map[key]time.Time              // service → when a missing pod becomes a problem
-	now    func() time.Time
-	used   [kinds]federation.Usage
+	absences absences
+	now      func() time.Time
+	used     [kinds]federation.Usage
 
 	dirtyServices map[key]struct{}
 	dirtyPods     map[key]struct{}
@@ -55,10 +50,9 @@ type sent struct {
 func newModel(configured federation.NetworkID) *model {
 	return &model{
 		configured: configured, named: map[string]federation.NetworkID{},
-		services: map[key]*service{}, slices: map[key]*slice{}, pods: map[key]*pod{}, nodes: map[string]*node{}, defaults: map[key]*defaults{}, vips: map[netip.Addr]key{},
-		slicesOf: references[key, key]{}, podSlices: references[key, key]{}, nodePods: references[string, key]{},
-		nodeSlices: references[string, key]{}, ipSlices: references[netip.Addr, key]{}, podsAt: references[netip.Addr, key]{},
-		absent: map[key]map[endpointID]absence{}, due: map[key]time.Time{}, now: time.Now,
+		services: map[key]*service{}, slices: newSliceTable(), pods: map[key]*pod{}, nodes: map[string]*node{}, defaults: map[key]*defaults{}, vips: map[netip.Addr]key{},
+		nodePods: references[string, key]{}, podsAt: references[netip.Addr, key]{},
+		absences: absences{missing: map[key]map[endpointID]absence{}, due: map[key]time.Time{}}, now: time.Now,
 		dirtyServices: map[key]struct{}{}, dirtyPods: map[key]struct{}{},
 		problems: newLedger(), faulty: map[subject]struct{}{}, log: slog.Default(),
 		sent: sent{
@@ -133,7 +127,7 @@ func (m *model) putService(k key, s *service) {
 		for _, vip := range old.shard.VIPs {
 			if m.vips[vip.Addr()] == k {
 				delete(m.vips, vip.Addr())
-				m.touchSlices(m.ipSlices[vip.Addr()])
+				m.touchSlices(m.slices.atAddress[vip.Addr()])
 			}
 		}
 	}
@@ -141,7 +135,7 @@ func (m *model) putService(k key, s *service) {
 	if s != nil {
 		for _, vip := range s.shard.VIPs {
 			m.vips[vip.Addr()] = k
-			m.touchSlices(m.ipSlices[vip.Addr()])
+			m.touchSlices(m.slices.atAddress[vip.Addr()])
 		}
 	}
 	m.dirtyServices[k] = struct{}{}
@@ -151,20 +145,20 @@ func (m *model) putSlice(k key, s *slice) {
 	if s != nil && s.service == "" {
 		s = nil
 	}
-	old := m.slices[k]
+	old := m.slices.all[k]
 	swap(&m.used[kindSlices], old, s)
-	put(m.slices, k, s)
+	put(m.slices.all, k, s)
 	again := old != nil && s != nil && s.refersAs(old)
 	if old != nil {
 		m.dirtyServices[old.owner()] = struct{}{}
 		if !again {
-			m.unrefer(old)
+			m.slices.unrefer(old)
 		}
 	}
 	if s != nil {
 		m.dirtyServices[s.owner()] = struct{}{}
 		if !again {
-			m.refer(s)
+			m.slices.refer(s)
 		}
 	}
 }
@@ -185,7 +179,7 @@ func (m *model) putPod(k key, p *pod) {
 		m.nodePods.add(p.node, k)
 	}
 	m.dirtyPods[k] = struct{}{}
-	m.touchSlices(m.podSlices[k])
+	m.touchSlices(m.slices.ofPod[k])
 }
 
 // putNode ignores what changes nothing, such as a heartbeat.
@@ -198,9 +192,9 @@ func (m *model) putNode(name string, n *node) {
 	}
 	for k := range m.nodePods[name].all() {
 		m.dirtyPods[k] = struct{}{}
-		m.touchSlices(m.podSlices[k])
+		m.touchSlices(m.slices.ofPod[k])
 	}
-	m.touchSlices(m.nodeSlices[name])
+	m.touchSlices(m.slices.onNode[name])
 }
 
 // putDefaults ignores what changes nothing, such as other labels.
@@ -239,7 +233,7 @@ func (m *model) setNetwork(id federation.NetworkID) {
 
 func (m *model) touchSlices(of set[key]) {
 	for k := range of.all() {
-		m.dirtyServices[m.slices[k].owner()] = struct{}{}
+		m.dirtyServices[m.slices.all[k].owner()] = struct{}{}
 	}
 }
 
@@ -262,7 +256,7 @@ func (m *model) kept(kind kind) map[key]string {
 	case kindServices:
 		return versions(m.services)
 	case kindSlices:
-		return versions(m.slices)
+		return versions(m.slices.all)
 	case kindPods:
 		return versions(m.pods)
 	case kindNodes:
@@ -300,14 +294,6 @@ func (m *model) replace(kind kind, items []object, afresh bool) bool {
 		differs = differs || kind < kindNamespace
 	}
 	return differs
-}
-
-func (m *model) slicesFor(k key) []*slice {
-	var out []*slice
-	for name := range m.slicesOf[k].all() {
-		out = append(out, m.slices[name])
-	}
-	return out
 }
 
 func versions[T interface {

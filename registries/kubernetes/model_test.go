@@ -188,14 +188,14 @@ func sameAsFromNothing(t *testing.T, m *model) {
 	step := written(t, full(m))
 	again := newModel(m.configured)
 	again.setNetwork(m.cluster.Network)
-	again.absent = maps.Clone(m.absent)
+	again.absences.missing = maps.Clone(m.absences.missing)
 	for _, o := range m.nodes {
 		again.set(o)
 	}
 	for _, o := range m.defaults {
 		again.set(o)
 	}
-	for _, o := range m.slices {
+	for _, o := range m.slices.all {
 		again.set(o)
 	}
 	for _, o := range m.services {

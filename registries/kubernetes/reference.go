@@ -76,29 +76,3 @@ func (s *slice) refersAs(o *slice) bool {
 		return a.ip == b.ip && a.pod == b.pod && a.node == b.node
 	})
 }
-
-// refer notes what the slice refers to.
-func (m *model) refer(s *slice) {
-	m.slicesOf.add(s.owner(), s.k)
-	for i := range s.endpoints {
-		e := &s.endpoints[i]
-		m.ipSlices.add(e.ip, s.k)
-		if e.pod != "" {
-			m.podSlices.add(key{Namespace: s.k.Namespace, Name: e.pod}, s.k)
-		}
-		if e.node != "" {
-			m.nodeSlices.add(e.node, s.k)
-		}
-	}
-}
-
-// unrefer forgets what refer noted.
-func (m *model) unrefer(s *slice) {
-	m.slicesOf.remove(s.owner(), s.k)
-	for i := range s.endpoints {
-		e := &s.endpoints[i]
-		m.ipSlices.remove(e.ip, s.k)
-		m.podSlices.remove(key{Namespace: s.k.Namespace, Name: e.pod}, s.k)
-		m.nodeSlices.remove(e.node, s.k)
-	}
-}
