@@ -3,12 +3,16 @@ package xds
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"isthmus.dev/isthmus/federation"
 	origin "isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/xds/envoy"
 )
@@ -39,97 +43,136 @@ type Caller struct {
 	Admit func(envoy.Node) (workload string, err error)
 }
 
+// xdsClient is who opened a stream: what it has proven, and the node that it says it is.
+type xdsClient struct {
+	server  *Server
+	log     *slog.Logger
+	node    envoy.Node
+	claimed federation.ClusterID // as the node says it: an ID or an alias
+	from    netip.Prefix         // where the caller is
+	caller  Caller
+	// identified: the caller proved who it is.
+	identified bool
+	account    *account // of the caller; nil: it has no limits
+	nodeBytes  int      // counted in the account
+	rate       *rate.Limiter
+	workload   string    // its SPIFFE ID; empty: it is not known
+	proven     time.Time // when that was looked at last
+	trusted    bool      // with secrets
+}
+
 // identify tells who opened the stream, and counts it until the stream is left. Clusters must be known for that.
-func (st *stream) identify(ctx context.Context) error {
+func (c *xdsClient) identify(ctx context.Context) error {
 	if p, ok := peer.FromContext(ctx); ok {
-		st.from = origin.OfNet(p.Addr)
+		c.from = origin.OfNet(p.Addr)
 	}
-	if access := st.server.options.Access; access != nil {
+	if access := c.server.options.Access; access != nil {
 		select {
-		case <-st.server.options.Ready:
+		case <-c.server.options.Ready:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-st.server.drain:
+		case <-c.server.drain:
 			return errDraining
 		}
-		ctx, cancel := context.WithTimeout(ctx, st.server.options.Limits.FirstRequest)
+		ctx, cancel := context.WithTimeout(ctx, c.server.options.Limits.FirstRequest)
 		defer cancel()
 		var err error
-		if st.caller, err = access.Identify(ctx); err != nil {
+		if c.caller, err = access.Identify(ctx); err != nil {
 			return err
 		}
-		if st.account, err = st.server.callers.enter(st.caller.Identity, st.server.options.Limits); err != nil {
+		if c.account, err = c.server.callers.enter(c.caller.Identity, c.server.options.Limits); err != nil {
 			return err
 		}
-		st.identified = true
+		c.identified = true
 	}
-	st.trusted = st.server.mayHaveSecrets(ctx, st.caller)
+	c.trusted = c.server.mayHaveSecrets(ctx, c.caller)
+	return nil
+}
+
+// meet takes the node that the first request says. Its error is for the client.
+func (c *xdsClient) meet(said *corev3.Node) error {
+	node, err := envoy.ParseNode(said)
+	if err != nil {
+		return status.Error(codes.InvalidArgument, printable(err.Error()))
+	}
+	c.node, c.claimed = node, node.Cluster
+	c.node.Cluster = c.server.options.Snapshots.Latest().ClusterNamed(c.claimed)
+	c.node.Proven = c.caller.Proven
+	if err := c.admit(time.Now()); err != nil {
+		return err
+	}
+	if err := c.keepNode(); err != nil {
+		return err
+	}
+	limits := c.server.options.Limits
+	c.rate = rate.NewLimiter(rate.Limit(limits.Requests), limits.Burst)
+	c.log = c.log.With(slog.String("node", node.ID), slog.String("cluster", string(c.node.Cluster)))
 	return nil
 }
 
 // admit tells whether the caller may be the stream's node now.
-func (st *stream) admit(now time.Time) error {
-	st.proven = now
-	if ends := st.caller.Ends; !ends.IsZero() && !now.Before(ends) {
+func (c *xdsClient) admit(now time.Time) error {
+	c.proven = now
+	if ends := c.caller.Ends; !ends.IsZero() && !now.Before(ends) {
 		return status.Errorf(codes.Unauthenticated, "what you proved yourself with has ended at %s: connect again with what is newer", ends.UTC().Format(time.RFC3339))
 	}
-	if st.caller.Admit == nil {
+	if c.caller.Admit == nil {
 		return nil
 	}
-	workload, err := st.caller.Admit(st.node)
+	workload, err := c.caller.Admit(c.node)
 	if err != nil {
-		st.provoke("a caller may not be the node that it says it is", slog.Any("err", err))
+		c.provoke("a caller may not be the node that it says it is", slog.Any("err", err))
 		return status.Error(codes.PermissionDenied, printable(err.Error()))
 	}
-	st.workload = workload
+	c.workload = workload
 	return nil
 }
 
 // keepNode counts the node to the caller's account until the stream is left.
-func (st *stream) keepNode() error {
-	bytes := st.node.Bytes()
-	if err := st.account.addNode(bytes); err != nil {
+func (c *xdsClient) keepNode() error {
+	bytes := c.node.Bytes()
+	if err := c.account.addNode(bytes); err != nil {
 		return err
 	}
-	st.nodeBytes = bytes
+	c.nodeBytes = bytes
 	return nil
 }
 
 // warn writes why the hub ended a stream. Callers that did not prove who they are do not get to fill the log.
-func (st *stream) warn(message string, err error) {
-	if st.server.options.Access != nil && !st.identified {
-		st.server.strangers.Warn(st.from, message, slog.Any("err", err))
+func (c *xdsClient) warn(message string, err error) {
+	if c.server.options.Access != nil && !c.identified {
+		c.server.strangers.Warn(c.from, message, slog.Any("err", err))
 		return
 	}
-	st.provoke(message, slog.Any("err", err))
+	c.provoke(message, slog.Any("err", err))
 }
 
 // provoke writes what a caller made the hub say. Whoever it is, it does not get to fill the log.
-func (st *stream) provoke(message string, attrs ...any) {
-	st.server.provoked.Warn(st.from, message, append(attrs, slog.String("node", st.node.ID), slog.String("cluster", string(st.node.Cluster)))...)
+func (c *xdsClient) provoke(message string, attrs ...any) {
+	c.server.provoked.Warn(c.from, message, append(attrs, slog.String("node", c.node.ID), slog.String("cluster", string(c.node.Cluster)))...)
 }
 
 // end gives back the place of a stream that was identified.
-func (st *stream) end() {
-	st.account.removeNode(st.nodeBytes)
-	st.account.leave()
+func (c *xdsClient) end() {
+	c.account.removeNode(c.nodeBytes)
+	c.account.leave()
 }
 
 // stillAdmitted looks again when it is time.
-func (st *stream) stillAdmitted(now time.Time) error {
-	if at := st.nextProof(); at.IsZero() || now.Before(at) {
+func (c *xdsClient) stillAdmitted(now time.Time) error {
+	if at := c.nextProof(); at.IsZero() || now.Before(at) {
 		return nil
 	}
-	return st.admit(now)
+	return c.admit(now)
 }
 
 // nextProof is when to look again whether the stream may go on; zero: never.
-func (st *stream) nextProof() time.Time {
-	if st.caller.Admit == nil {
+func (c *xdsClient) nextProof() time.Time {
+	if c.caller.Admit == nil {
 		return time.Time{}
 	}
-	next := st.proven.Add(st.server.options.timing.access)
-	if ends := st.caller.Ends; !ends.IsZero() && ends.Before(next) {
+	next := c.proven.Add(c.server.options.timing.access)
+	if ends := c.caller.Ends; !ends.IsZero() && ends.Before(next) {
 		return ends
 	}
 	return next

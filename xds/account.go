@@ -90,7 +90,7 @@ func (a *account) vary(before *envoy.Variant, now envoy.Variant) error {
 // vary counts the stream as one of the variant that its view says.
 func (st *stream) vary() {
 	now := st.view.Variant()
-	if st.excess = st.account.vary(st.variant, now); st.excess != nil {
+	if st.excess = st.client.account.vary(st.variant, now); st.excess != nil {
 		st.variant = nil
 		return
 	}

@@ -3,14 +3,12 @@ package xds
 import (
 	"context"
 	"crypto/rand"
-	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	healthv3 "github.com/envoyproxy/go-control-plane/envoy/service/health/v3"
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -35,8 +33,8 @@ const probesPace = 500 * time.Millisecond
 // healthService serves Envoy's health discovery to gateways.
 type healthService struct {
 	healthv3.UnimplementedHealthDiscoveryServiceServer
-	*Server
-	names probeNames
+	server *Server
+	names  probeNames
 }
 
 // probeNames are computed once for a snapshot, whoever asks.
@@ -57,8 +55,10 @@ func (p *probeNames) of(s *federation.Snapshot) map[federation.NetworkID][]strin
 
 // healthStream is a gateway that probes. It is proven as the streams of ADS are.
 type healthStream struct {
-	*stream
+	server   *Server
+	client   xdsClient
 	service  *healthService
+	ended    chan error // of receiving
 	grpc     healthv3.HealthDiscoveryService_StreamHealthCheckServer
 	received chan *healthv3.HealthCheckRequestOrEndpointHealthResponse
 	prober   string
@@ -71,21 +71,21 @@ type healthStream struct {
 // StreamHealthCheck tells a gateway what to probe, again whenever that changes,
 // and takes its reports.
 func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_StreamHealthCheckServer) (err error) {
-	defer s.ended(&err)
-	if s.options.Probes == nil {
+	defer s.server.ended(&err)
+	if s.server.options.Probes == nil {
 		return status.Error(codes.Unimplemented, "this hub takes no reports of probes")
 	}
 	h := &healthStream{
-		stream:  &stream{server: s.Server, log: s.options.Logger, ended: make(chan error, 1)},
+		server: s.server, client: xdsClient{server: s.server, log: s.server.options.Logger}, ended: make(chan error, 1),
 		service: s, grpc: g, received: make(chan *healthv3.HealthCheckRequestOrEndpointHealthResponse), prober: rand.Text(),
 	}
 	ctx, cancel := context.WithCancel(g.Context())
 	defer cancel()
-	defer h.end()
+	defer h.client.end()
 	err = h.serve(ctx)
 	if e := refusal(err); e != "" {
-		s.options.Metrics.Count(e, "")
-		h.warn("closing a stream of health checks", err)
+		s.server.options.Metrics.Count(e, "")
+		h.client.warn("closing a stream of health checks", err)
 	}
 	if h.refused {
 		h.linger(ctx)
@@ -101,7 +101,7 @@ func (h *healthStream) linger(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		latest := h.server.options.Snapshots.Latest()
-		if envoy.Serves(h.node, latest) == nil {
+		if envoy.Serves(h.client.node, latest) == nil {
 			return
 		}
 		select {
@@ -117,7 +117,7 @@ func (h *healthStream) linger(ctx context.Context) {
 }
 
 func (h *healthStream) serve(ctx context.Context) error {
-	if err := h.identify(ctx); err != nil {
+	if err := h.client.identify(ctx); err != nil {
 		return err
 	}
 	go h.receive(ctx)
@@ -170,28 +170,15 @@ func (h *healthStream) greet(ctx context.Context) error {
 }
 
 func (h *healthStream) meet(said *corev3.Node) error {
-	limits := h.server.options.Limits
 	if said == nil {
 		return status.Error(codes.InvalidArgument, "the first message of a stream must be a request with a node")
 	}
-	node, err := envoy.ParseNode(said)
-	node.Cluster = h.server.options.Snapshots.Latest().ClusterNamed(node.Cluster)
-	if err != nil {
-		return status.Error(codes.InvalidArgument, printable(err.Error()))
-	}
-	h.node = node
-	h.node.Proven = h.caller.Proven
-	if err := h.admit(time.Now()); err != nil {
+	if err := h.client.meet(said); err != nil {
 		return err
 	}
-	if err := h.keepNode(); err != nil {
-		return err
-	}
-	if node.Type == envoy.Sidecar {
+	if h.client.node.Type == envoy.Sidecar {
 		return status.Error(codes.PermissionDenied, "health checks are for gateways: take hds_config out of the bootstrap of a sidecar")
 	}
-	h.rate = rate.NewLimiter(rate.Limit(limits.Requests), limits.Burst)
-	h.log = h.log.With(slog.String("node", node.ID), slog.String("cluster", string(node.Cluster)))
 	return nil
 }
 
@@ -201,7 +188,7 @@ func (h *healthStream) loop(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		snapshot, now := h.server.options.Snapshots.Latest(), time.Now()
-		if err := h.stillAdmitted(now); err != nil {
+		if err := h.client.stillAdmitted(now); err != nil {
 			return err
 		}
 		wake, err := h.tellProbes(snapshot, now)
@@ -212,7 +199,7 @@ func (h *healthStream) loop(ctx context.Context) error {
 		if !wake.IsZero() {
 			superseded = nil // the newest is looked at when it is time
 		}
-		if wake = earliest(wake, h.nextProof()); !wake.IsZero() {
+		if wake = earliest(wake, h.client.nextProof()); !wake.IsZero() {
 			timer.Reset(wake.Sub(now))
 		}
 		select {
@@ -243,12 +230,12 @@ func (h *healthStream) tellProbes(s *federation.Snapshot, now time.Time) (time.T
 		return h.paced, nil
 	}
 	h.seen, h.paced = s.Version(), now.Add(probesPace)
-	if err := envoy.Serves(h.node, s); err != nil {
+	if err := envoy.Serves(h.client.node, s); err != nil {
 		h.refused = true
 		h.server.options.Metrics.Count(ReportsRefused, "")
 		return time.Time{}, status.Errorf(codes.PermissionDenied, "health checks are for gateways of networks: %s", printable(err.Error()))
 	}
-	next := envoy.ProbesOf(h.node, s, h.service.names.of(s))
+	next := envoy.ProbesOf(h.client.node, s, h.service.names.of(s))
 	if h.probes.Specifier != nil && proto.Equal(next.Specifier, h.probes.Specifier) {
 		h.probes.Observer = next.Observer
 		return time.Time{}, nil
@@ -260,11 +247,11 @@ func (h *healthStream) tellProbes(s *federation.Snapshot, now time.Time) (time.T
 // take reads a report. Another request, of a node that was named already, is
 // answered with what there is to probe.
 func (h *healthStream) take(m *healthv3.HealthCheckRequestOrEndpointHealthResponse) error {
-	if !h.rate.Allow() {
+	if !h.client.rate.Allow() {
 		return status.Errorf(codes.ResourceExhausted, "more than %g reports in a second", h.server.options.Limits.Requests)
 	}
 	if m.GetHealthCheckRequest() != nil {
-		if id := m.GetHealthCheckRequest().GetNode().GetId(); id != "" && id != h.node.ID {
+		if id := m.GetHealthCheckRequest().GetNode().GetId(); id != "" && id != h.client.node.ID {
 			return status.Error(codes.InvalidArgument, "the node of a stream may not become another")
 		}
 		h.seen, h.probes, h.paced = 0, envoy.Probes{}, time.Time{}

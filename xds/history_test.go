@@ -29,7 +29,8 @@ type follower struct {
 func newFollower(s *Server, n envoy.Node) *follower {
 	f := &follower{
 		stream: &stream{
-			server: s, delta: true, node: n, held: map[envoy.Type][]groupKey{}, log: slog.New(slog.DiscardHandler), trusted: true,
+			server: s, client: xdsClient{server: s, node: n, log: slog.New(slog.DiscardHandler), trusted: true},
+			wire: wire{delta: true}, held: map[envoy.Type][]groupKey{},
 			refused: map[string]struct{}{},
 		},
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), asked: map[envoy.Type][]string{},

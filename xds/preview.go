@@ -83,7 +83,7 @@ func (s *Server) nodes() []envoy.Node {
 	defer s.mu.Unlock()
 	var nodes []envoy.Node
 	for st := range s.streams {
-		nodes = append(nodes, st.node)
+		nodes = append(nodes, st.client.node)
 	}
 	slices.SortFunc(nodes, func(a, b envoy.Node) int { return cmp.Compare(a.ID, b.ID) })
 	return nodes

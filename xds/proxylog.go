@@ -16,8 +16,8 @@ import (
 
 func (st *stream) logConnect() {
 	st.connected = time.Now()
-	st.server.crowd.Log(st.log, slog.LevelInfo, "proxy connected", slog.String("proxyType", string(st.node.Type)), slog.String("address", st.from.Addr().String()),
-		slog.String("workload", st.workload), slog.String("protocol", string(protocolOf(st.delta))), slog.String("version", st.node.Version))
+	st.server.crowd.Log(st.client.log, slog.LevelInfo, "proxy connected", slog.String("proxyType", string(st.client.node.Type)), slog.String("address", st.client.from.Addr().String()),
+		slog.String("workload", st.client.workload), slog.String("protocol", string(protocolOf(st.wire.delta))), slog.String("version", st.client.node.Version))
 }
 
 // logEnd writes why a proxy left. At the end of the hub all of them do, and one line of the hub says so.
@@ -29,7 +29,7 @@ func (st *stream) logEnd(err error) {
 	if code := status.FromContextError(err).Code(); err != nil && code != codes.Canceled && status.Code(err) != codes.Canceled {
 		attrs = append(attrs, slog.Any("err", err))
 	}
-	st.server.crowd.Log(st.log, slog.LevelInfo, "proxy disconnected", attrs...)
+	st.server.crowd.Log(st.client.log, slog.LevelInfo, "proxy disconnected", attrs...)
 }
 
 // noteUntraced tells of parts that the proxy refuses and that no object made: no status of
@@ -49,12 +49,12 @@ func (st *stream) noteUntraced(kind envoy.Type, now *fleet.Delivery) {
 			continue
 		}
 		st.server.options.Metrics.Count(UntracedRefusal, kind)
-		st.server.crowd.Log(st.log, slog.LevelWarn, "proxy rejected what no object made", slog.String("type", string(kind)), slog.String("name", title), slog.String("err", text))
+		st.server.crowd.Log(st.client.log, slog.LevelWarn, "proxy rejected what no object made", slog.String("type", string(kind)), slog.String("name", title), slog.String("err", text))
 	}
 }
 
 // logNack writes what a proxy refused, and why.
 func (st *stream) logNack(kind envoy.Type, f *flight, text string) {
-	st.server.crowd.Log(st.log, slog.LevelWarn, "proxy rejected configuration", slog.String("type", string(kind)), slog.Int("resources", len(f.resources)),
+	st.server.crowd.Log(st.client.log, slog.LevelWarn, "proxy rejected configuration", slog.String("type", string(kind)), slog.Int("resources", len(f.resources)),
 		slog.String("err", printable(text)))
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// proxy is the stream as the fleet shows it.
-func (st *stream) proxy() fleet.Proxy {
-	n := st.node
+// proxyOf is a stream of the node as the fleet shows it.
+func proxyOf(n envoy.Node, delta bool) fleet.Proxy {
 	p := fleet.Proxy{
 		NodeID: n.ID, Type: string(n.Type), RouterMode: string(n.RouterMode), Cluster: n.Cluster, Network: n.Network,
 		Locality: n.Locality, Addresses: n.Addresses, Namespace: n.Namespace, Workload: n.Workload(), Labels: n.Labels, Version: n.Version,
 		UserAgent: n.UserAgent, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture,
-		Protocol: protocolOf(st.delta), ConnectedAt: time.Now(), Sync: map[string]fleet.Sync{},
+		Protocol: protocolOf(delta), ConnectedAt: time.Now(), Sync: map[string]fleet.Sync{},
 	}
 	for _, kind := range pushOrder {
 		p.Sync[string(kind)] = fleet.Sync{State: fleet.NotRequested, Since: p.ConnectedAt}
@@ -53,12 +53,12 @@ func (st *stream) close() {
 	if st.secrets != nil {
 		st.secrets.close()
 	}
-	st.server.views.Forget(&st.node)
+	st.server.views.Forget(&st.client.node)
 	if st.session != nil {
 		st.session.close()
 	}
 	if st.variant != nil {
-		st.account.settle(*st.variant)
+		st.client.account.settle(*st.variant)
 	}
 	if st.report != nil {
 		st.report.Close()

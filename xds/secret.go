@@ -67,22 +67,22 @@ func (s *Server) mayHaveSecrets(ctx context.Context, c Caller) bool {
 // listeners that the latest configuration has for the node.
 func (st *stream) openSecrets() []source {
 	if st.secrets == nil {
-		st.secrets = newSecretSource(st.node, st.workload)
-		if last := st.caller.LastProof; last != nil {
-			st.secrets.proven = func() time.Time { return last(st.node) }
+		st.secrets = newSecretSource(st.client.node, st.client.workload)
+		if last := st.client.caller.LastProof; last != nil {
+			st.secrets.proven = func() time.Time { return last(st.client.node) }
 		}
-		if st.trusted {
+		if st.client.trusted {
 			st.secrets.secrets = st.server.options.Secrets
 		}
 	}
 	st.secrets.credentials = st.hasCredentials()
-	st.secrets.read(st.acquire(envoy.SecretType, st.groupsOf(envoy.SecretType)))
+	st.secrets.read(st.acquire(envoy.SecretType, groupKeysOf(st.view, envoy.SecretType)))
 	return []source{st.secrets}
 }
 
 // hasCredentials tells that the stream may have the key material of Gateways, not
 // only the names of files.
-func (st *stream) hasCredentials() bool { return st.trusted && st.view.HasCredentials() }
+func (st *stream) hasCredentials() bool { return st.client.trusted && st.view.HasCredentials() }
 
 // renew takes up that secrets changed.
 func (st *stream) renew(now time.Time) {
@@ -118,7 +118,7 @@ func (st *stream) reveal(r *response) *response {
 		}
 		full, err := newResource(r.kind, late.name, secret)
 		if err != nil {
-			st.log.Error("leaving a secret out: it cannot be serialised", slog.String("name", late.name)) // the error may quote it
+			st.client.log.Error("leaving a secret out: it cannot be serialised", slog.String("name", late.name)) // the error may quote it
 			continue
 		}
 		full.version = late.version
@@ -158,7 +158,7 @@ func (st *stream) noteRefused(names []string) {
 			continue
 		}
 		if st.refused[name] = struct{}{}; len(st.refused) == 1 {
-			st.provoke("a proxy asks for a secret that it may not have; it is answered as if there were none",
+			st.client.provoke("a proxy asks for a secret that it may not have; it is answered as if there were none",
 				slog.String("name", printable(name)), slog.Bool("trusted", st.secrets.secrets != nil))
 		}
 		st.server.options.Metrics.Count(SecretRefused, envoy.SecretType)

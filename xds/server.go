@@ -69,7 +69,7 @@ func New(o Options) *Server {
 // ServerOptions.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(r, s)
-	healthv3.RegisterHealthDiscoveryServiceServer(r, &healthService{Server: s})
+	healthv3.RegisterHealthDiscoveryServiceServer(r, &healthService{server: s})
 }
 
 // ServerOptions are the options that a gRPC server needs to serve xDS: a codec

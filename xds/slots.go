@@ -20,6 +20,30 @@ type page struct {
 	rewarm uint64              // the client may ask for it once more, since its parent was sent
 }
 
+// pages are by number / pageSize; nil: nothing is kept of these.
+type pages []*page
+
+// numbered yields the numbers whose bits are set in the word that of returns.
+func (all pages) numbered(of func(*page) uint64) iter.Seq2[uint32, *page] {
+	return func(yield func(uint32, *page) bool) {
+		for at, p := range all {
+			if p == nil {
+				continue
+			}
+			for left := of(p); left != 0; left &= left - 1 {
+				if !yield(uint32(at*pageSize+bits.TrailingZeros64(left)), p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// held yields the numbers that the stream holds in the table.
+func (all pages) held() iter.Seq2[uint32, *page] {
+	return all.numbered(func(p *page) uint64 { return p.held })
+}
+
 // slots are what one stream knows of the resources of a type: a pointer for each,
 // and more only for those that the client has not accepted as they were told
 // last. They are for one goroutine, but for shown.
@@ -29,8 +53,8 @@ type slots struct {
 	// mu is held while pages, what is sent of them, and open are changed: others look at
 	// these (see shown), and nobody but the stream's goroutine changes them.
 	mu     sync.Mutex
-	excess error            // why the account does not take what the client asks for
-	pages  []*page          // by number / pageSize; nil: nothing is kept of these
+	excess error // why the account does not take what the client asks for
+	pages  pages
 	open   map[uint32]entry // not accepted as they were told last
 	named  int              // names that are subscribed to
 	// published is the set of these as somebody else may read it; nil: it is to be made.
@@ -161,7 +185,7 @@ func (s *slots) put(name string, e entry) {
 // all yields everything of which something was told or accepted.
 func (s *slots) all() iter.Seq2[string, entry] {
 	return func(yield func(string, entry) bool) {
-		for number, p := range s.held() {
+		for number, p := range s.pages.held() {
 			if e := s.at(p, number); e != (entry{}) && !yield(s.names.name(number), e) {
 				return
 			}
@@ -169,29 +193,9 @@ func (s *slots) all() iter.Seq2[string, entry] {
 	}
 }
 
-func (s *slots) held() iter.Seq2[uint32, *page] {
-	return s.numbered(func(p *page) uint64 { return p.held })
-}
-
-// numbered yields the numbers whose bits are set in the word that of returns.
-func (s *slots) numbered(of func(*page) uint64) iter.Seq2[uint32, *page] {
-	return func(yield func(uint32, *page) bool) {
-		for at, p := range s.pages {
-			if p == nil {
-				continue
-			}
-			for left := of(p); left != 0; left &= left - 1 {
-				if !yield(uint32(at*pageSize+bits.TrailingZeros64(left)), p) {
-					return
-				}
-			}
-		}
-	}
-}
-
 func (s *slots) namesIn(of func(*page) uint64) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for number := range s.numbered(of) {
+		for number := range s.pages.numbered(of) {
 			if !yield(s.names.name(number)) {
 				return
 			}
@@ -264,7 +268,7 @@ func (s *slots) without(names []string) []string {
 		return nil
 	}
 	var gone []string
-	for number := range s.numbered(func(p *page) uint64 { return p.named }) {
+	for number := range s.pages.numbered(func(p *page) uint64 { return p.named }) {
 		if stay[number/pageSize]&bit(number) == 0 {
 			gone = append(gone, s.names.name(number))
 		}
@@ -301,7 +305,7 @@ func (s *slots) forgetRewarm(name string) {
 func (s *slots) forgetAllRewarm() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for number, p := range s.numbered(func(p *page) uint64 { return p.rewarm }) {
+	for number, p := range s.pages.numbered(func(p *page) uint64 { return p.rewarm }) {
 		p.rewarm &^= bit(number)
 		s.tidy(p, number)
 	}
@@ -311,7 +315,7 @@ func (s *slots) forgetAllRewarm() {
 func (s *slots) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for number, p := range s.held() {
+	for number, p := range s.pages.held() {
 		s.letGo(p, number)
 	}
 	s.pages, s.open, s.named = nil, nil, 0

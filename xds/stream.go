@@ -5,19 +5,16 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
@@ -28,25 +25,29 @@ type message struct {
 	node *corev3.Node
 }
 
-// stream joins a session with a gRPC stream: one goroutine receives, one sends,
-// and the handler's own drives the session.
-type stream struct {
-	server   *Server
+// wire is a stream's side of gRPC: one goroutine receives and one sends.
+type wire struct {
 	grpc     grpc.ServerStream
 	delta    bool
 	received chan message
 	ended    chan error // of receiving
 	out      chan frame
 	written  chan error // one for each frame
+}
 
-	log     *slog.Logger
-	node    envoy.Node
-	claimed federation.ClusterID // as the node says it: an ID or an alias
-	view    *envoy.View          // of the node, as the session's snapshot has it
+// stream joins a session with a gRPC stream. The handler's own goroutine drives the
+// session.
+type stream struct {
+	server *Server
+	client xdsClient
+	wire   wire
+
+	view    *envoy.View // of the node, as the session's snapshot has it
+	variant *envoy.Variant
+	excess  error // why the stream may not go on with the view that it has
 	session *session
 	report  *fleet.Stream
 	held    map[envoy.Type][]groupKey
-	rate    *rate.Limiter
 
 	looking sync.Mutex            // guards told
 	told    map[envoy.Type]*slots // of the session, for others to look at
@@ -59,20 +60,9 @@ type stream struct {
 
 	connected time.Time // zero: the first request has not come
 
-	from   netip.Prefix // where the caller is
-	caller Caller
-	// identified: the caller proved who it is.
-	identified bool
-	account    *account // of the caller; nil: it has no limits
-	nodeBytes  int      // counted in the account
-	variant    *envoy.Variant
-	excess     error     // why the stream may not go on with the view that it has
-	workload   string    // its SPIFFE ID; empty: it is not known
-	proven     time.Time // when that was looked at last
-	trusted    bool      // with secrets
-	secrets    *secretSource
-	renewed    <-chan struct{}     // closed when a secret changed
-	refused    map[string]struct{} // names of secrets
+	secrets *secretSource
+	renewed <-chan struct{}     // closed when a secret changed
+	refused map[string]struct{} // names of secrets
 }
 
 func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
@@ -80,24 +70,25 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 	s.options.Traffic.Streams(protocolOf(delta), 1)
 	defer s.options.Traffic.Streams(protocolOf(delta), -1)
 	st := &stream{
-		server: s, grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1),
-		out: make(chan frame), written: make(chan error, 1), published: map[envoy.Type]*fleet.Delivery{}, told: map[envoy.Type]*slots{}, untraced: map[envoy.Type]map[string]bool{}, held: map[envoy.Type][]groupKey{},
-		log: s.options.Logger, refused: map[string]struct{}{},
+		server: s, client: xdsClient{server: s, log: s.options.Logger},
+		wire:      wire{grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1), out: make(chan frame), written: make(chan error, 1)},
+		published: map[envoy.Type]*fleet.Delivery{}, told: map[envoy.Type]*slots{}, untraced: map[envoy.Type]map[string]bool{}, held: map[envoy.Type][]groupKey{},
+		refused: map[string]struct{}{},
 	}
 	// The handler's return ends the gRPC stream, and with it both goroutines.
 	ctx, cancel := context.WithCancel(g.Context())
 	defer cancel()
 	defer st.close()
-	defer st.end()
-	if err = st.identify(ctx); err == nil {
-		go st.receive(ctx)
-		go st.write(ctx)
+	defer st.client.end()
+	if err = st.client.identify(ctx); err == nil {
+		go st.wire.receive(ctx)
+		go st.wire.write(ctx)
 		err = st.run(ctx)
 	}
 	st.logEnd(err)
 	if e := refusal(err); e != "" {
 		s.options.Metrics.Count(e, "")
-		st.warn("closing an xDS stream", err)
+		st.client.warn("closing an xDS stream", err)
 	}
 	return err
 }
@@ -118,37 +109,37 @@ func refusal(err error) Event {
 	return ""
 }
 
-func (st *stream) receive(ctx context.Context) {
+func (w *wire) receive(ctx context.Context) {
 	for {
-		m, err := st.read()
+		m, err := w.read()
 		if err != nil {
-			st.ended <- err
+			w.ended <- err
 			return
 		}
 		select {
-		case st.received <- m:
+		case w.received <- m:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (st *stream) read() (message, error) {
-	if st.delta {
+func (w *wire) read() (message, error) {
+	if w.delta {
 		var r discoveryv3.DeltaDiscoveryRequest
-		err := st.grpc.RecvMsg(&r)
+		err := w.grpc.RecvMsg(&r)
 		return message{deltaRequest(&r), r.GetNode()}, err
 	}
 	var r discoveryv3.DiscoveryRequest
-	err := st.grpc.RecvMsg(&r)
+	err := w.grpc.RecvMsg(&r)
 	return message{sotwRequest(&r), r.GetNode()}, err
 }
 
-func (st *stream) write(ctx context.Context) {
+func (w *wire) write(ctx context.Context) {
 	for {
 		select {
-		case f := <-st.out:
-			st.written <- st.grpc.SendMsg(f)
+		case f := <-w.out:
+			w.written <- w.grpc.SendMsg(f)
 		case <-ctx.Done():
 			return
 		}
@@ -168,7 +159,7 @@ func (st *stream) run(ctx context.Context) error {
 	case <-st.server.drain:
 		return errDraining
 	}
-	if st.trusted {
+	if st.client.trusted {
 		st.renewed = st.server.options.Secrets.Changed()
 	}
 	st.noteMode()
@@ -181,12 +172,12 @@ func (st *stream) run(ctx context.Context) error {
 
 // noteMode says of a router in sni-dnat mode why it gets what a standard one does.
 func (st *stream) noteMode() {
-	if st.node.RouterMode != envoy.SNIDNAT {
+	if st.client.node.RouterMode != envoy.SNIDNAT {
 		return
 	}
-	if err := envoy.Serves(st.node, st.session.latest()); err != nil {
+	if err := envoy.Serves(st.client.node, st.session.latest()); err != nil {
 		st.server.options.Metrics.Count(NotServing, "")
-		st.provoke("a router in sni-dnat mode passes nothing on", slog.Any("err", err))
+		st.client.provoke("a router in sni-dnat mode passes nothing on", slog.Any("err", err))
 	}
 }
 
@@ -199,8 +190,8 @@ func (st *stream) greet(ctx context.Context) (message, error) {
 	defer timer.Stop()
 	var m message
 	select {
-	case m = <-st.received:
-	case err := <-st.ended:
+	case m = <-st.wire.received:
+	case err := <-st.wire.ended:
 		return m, clean(err)
 	case <-ctx.Done():
 		return m, ctx.Err()
@@ -212,25 +203,13 @@ func (st *stream) greet(ctx context.Context) (message, error) {
 	if m.node == nil {
 		return m, status.Error(codes.InvalidArgument, "the first request of a stream must have a node")
 	}
-	node, err := envoy.ParseNode(m.node)
-	if err != nil {
-		return m, status.Error(codes.InvalidArgument, printable(err.Error()))
-	}
-	st.node, st.claimed = node, node.Cluster
-	st.node.Cluster = st.server.options.Snapshots.Latest().ClusterNamed(st.claimed)
-	st.node.Proven = st.caller.Proven
-	if err := st.admit(time.Now()); err != nil {
+	if err := st.client.meet(m.node); err != nil {
 		return m, err
 	}
-	if err := st.keepNode(); err != nil {
-		return m, err
-	}
-	st.rate = rate.NewLimiter(rate.Limit(limits.Requests), limits.Burst)
-	st.log = st.log.With(slog.String("node", node.ID), slog.String("cluster", string(node.Cluster)))
 	if st.session = st.newSession(); st.excess != nil {
 		return m, st.excess
 	}
-	st.report = st.server.options.Fleet.Connect(st.proxy())
+	st.report = st.server.options.Fleet.Connect(proxyOf(st.client.node, st.wire.delta))
 	st.logConnect()
 	return m, nil
 }
@@ -239,13 +218,13 @@ func (st *stream) newSession() *session {
 	var random [5]byte
 	rand.Read(random[:])
 	name := hex.EncodeToString(random[:])
-	st.view = st.server.views.Get(st.server.options.Snapshots.Latest(), &st.node)
+	st.view = st.server.views.Get(st.server.options.Snapshots.Latest(), &st.client.node)
 	st.vary()
 	return &session{
 		moved: st.moved, nacked: st.logNack,
-		delta: st.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
+		delta: st.wire.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
 		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: name + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
-		shared: st.server.fallbacks, names: st.server.names, account: st.account,
+		shared: st.server.fallbacks, names: st.server.names, account: st.client.account,
 	}
 }
 
@@ -255,22 +234,22 @@ func (st *stream) open(t envoy.Type) []source {
 		return st.openSecrets()
 	}
 	if !slices.Contains(pushOrder[:], t) {
-		st.provoke("leaving a request alone: its type is not served", slog.String("type", printable(string(t))))
+		st.client.provoke("leaving a request alone: its type is not served", slog.String("type", printable(string(t))))
 		return nil
 	}
-	return st.acquire(t, st.groupsOf(t))
+	return st.acquire(t, groupKeysOf(st.view, t))
 }
 
-// groupsOf names the groups of the node's view.
-// Those of secrets are of the listeners that refer to them.
-func (st *stream) groupsOf(t envoy.Type) []groupKey {
+// groupKeysOf names the groups of the view for the type. Those of secrets are of the
+// listeners that refer to them.
+func groupKeysOf(of *envoy.View, t envoy.Type) []groupKey {
 	var keys []groupKey
 	if t == envoy.SecretType {
-		if t = envoy.ListenerType; st.node.Type == envoy.Sidecar {
+		if t = envoy.ListenerType; of.Node().Type == envoy.Sidecar {
 			return nil
 		}
 	}
-	for _, facet := range st.view.Facets(t) {
+	for _, facet := range of.Facets(t) {
 		keys = append(keys, groupKey{t, facet})
 	}
 	return keys
@@ -292,7 +271,7 @@ func (st *stream) acquire(t envoy.Type, keys []groupKey) []source {
 // reopen returns the groups of the node if they are others than those that the
 // stream has, else nil.
 func (st *stream) reopen(t envoy.Type) []source {
-	keys := st.groupsOf(t)
+	keys := groupKeysOf(st.view, t)
 	if slices.Equal(keys, st.held[t]) && (t != envoy.SecretType || st.secrets.credentials == st.hasCredentials()) {
 		return nil
 	}
@@ -304,8 +283,8 @@ func (st *stream) reopen(t envoy.Type) []source {
 
 // take handles one request.
 func (st *stream) take(m message) error {
-	if m.node != nil && m.node.GetId() != st.node.ID {
-		return status.Errorf(codes.InvalidArgument, "the node of a stream must not change: it was %q", st.node.ID)
+	if m.node != nil && m.node.GetId() != st.client.node.ID {
+		return status.Errorf(codes.InvalidArgument, "the node of a stream must not change: it was %q", st.client.node.ID)
 	}
 	if err := m.check(st.server.options.Limits); err != nil {
 		return err
@@ -314,7 +293,7 @@ func (st *stream) take(m message) error {
 	if sub != nil && sub.slots.excess != nil {
 		return sub.slots.excess
 	}
-	if asked && !st.rate.Allow() {
+	if asked && !st.client.rate.Allow() {
 		return status.Errorf(codes.ResourceExhausted, "more than %g requests in a second", st.server.options.Limits.Requests)
 	}
 	if sub == nil {
@@ -336,7 +315,7 @@ func (st *stream) push(ctx context.Context, r *response, now time.Time) error {
 		waited = now.Sub(r.since)
 	}
 	select {
-	case st.out <- f:
+	case st.wire.out <- f:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -352,12 +331,12 @@ func (st *stream) loop(ctx context.Context) error {
 	var sendLimit time.Time // zero: nothing is being sent
 	for {
 		snapshot, now := st.session.latest(), time.Now()
-		if err := st.stillAdmitted(now); err != nil {
+		if err := st.client.stillAdmitted(now); err != nil {
 			return err
 		}
 		st.session.collect(snapshot, now)
-		if snapshot.ClusterNamed(st.claimed) != st.node.Cluster {
-			return status.Errorf(codes.Unavailable, "the cluster that the node names, %s, is another one now: connect again", printable(string(st.claimed)))
+		if snapshot.ClusterNamed(st.client.claimed) != st.client.node.Cluster {
+			return status.Errorf(codes.Unavailable, "the cluster that the node names, %s, is another one now: connect again", printable(string(st.client.claimed)))
 		}
 		if st.excess != nil {
 			return st.excess
@@ -377,15 +356,15 @@ func (st *stream) loop(ctx context.Context) error {
 			}
 		}
 		st.publish()
-		if wake = earliest(wake, st.nextProof()); !wake.IsZero() {
+		if wake = earliest(wake, st.client.nextProof()); !wake.IsZero() {
 			timer.Reset(wake.Sub(now))
 		}
 		select {
-		case m := <-st.received:
+		case m := <-st.wire.received:
 			if err := st.take(m); err != nil {
 				return err
 			}
-		case err := <-st.written:
+		case err := <-st.wire.written:
 			if sendLimit = (time.Time{}); err != nil {
 				return err
 			}
@@ -396,7 +375,7 @@ func (st *stream) loop(ctx context.Context) error {
 			if !sendLimit.IsZero() && !time.Now().Before(sendLimit) {
 				return status.Errorf(codes.DeadlineExceeded, "the client took no response for %s", st.server.options.Limits.Send)
 			}
-		case err := <-st.ended:
+		case err := <-st.wire.ended:
 			return clean(err)
 		case <-ctx.Done():
 			return ctx.Err()

@@ -74,12 +74,12 @@ func (g *group) contain(of func() string, fallBack func() []envoy.Reason) {
 func (st *stream) moved(s *federation.Snapshot) (moved bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			st.server.buildFailed("", "view of "+st.node.ID, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			st.server.buildFailed("", "view of "+st.client.node.ID, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 			moved = false
 		}
 	}()
 	before := st.view
-	if st.view = st.server.views.Get(s, &st.node); st.view == before {
+	if st.view = st.server.views.Get(s, &st.client.node); st.view == before {
 		return false
 	}
 	st.vary()
