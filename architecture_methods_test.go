@@ -25,7 +25,6 @@ var largeTypes = map[string]int{
 	"federation.draft":               55,
 	"federation/config/apply.Engine": 36,
 	"registries.member":              53,
-	"registries/consul.watch":        30,
 	"xds.group":                      41,
 	"xds.sharedGroup":                41,
 	"xds.subscription":               43,

@@ -29,38 +29,44 @@ type news struct {
 	odd    *unreadable
 }
 
-// watch is one session's set of pollers. The goroutine of follow owns it; the
-// pollers only send.
+// pollers ask Consul, each in a goroutine of its own, and send what they find out.
+type pollers struct {
+	r         *Registry
+	guard     *guard
+	translate *translator
+	news      chan news
+	lists     chan listing
+	trouble   chan error    // ends the session
+	reset     chan struct{} // an index went back
+	crowded   chan struct{} // a 429
+	nudge     chan struct{} // an error that the next proof should explain at once
+	rota      rota
+	wg        sync.WaitGroup
+	failures  failures
+}
+
+// watch is what the goroutine of follow makes of what the pollers send.
 type watch struct {
 	*session
-	news    chan news
-	lists   chan listing
-	trouble chan error    // ends the session
-	reset   chan struct{} // an index went back
-	crowded chan struct{} // a 429
-	nudge   chan struct{} // an error that the next proof should explain at once
-	rota    rota
+	pollers *pollers
 	live    map[string]context.CancelFunc
-	wg      sync.WaitGroup
 	lowered time.Time
-
-	failures failures
 }
 
 // follow keeps the model current until something ends the session: errRelist,
 // or the trouble that the caller has to say. No goroutine is left behind.
 func (s *session) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{
-		session: s, news: make(chan news), lists: make(chan listing), trouble: make(chan error),
+	p := &pollers{
+		r: s.r, guard: s.guard, translate: s.translate, news: make(chan news), lists: make(chan listing), trouble: make(chan error),
 		reset: make(chan struct{}), crowded: make(chan struct{}), nudge: make(chan struct{}, 1),
-		live: map[string]context.CancelFunc{},
 	}
-	defer w.wg.Wait()
+	defer p.wg.Wait()
 	defer cancel()
-	w.spawn(ctx, func() { w.beat(ctx) })
-	w.spawn(ctx, func() { w.pollList(ctx, s.listIndex) })
-	w.spawn(ctx, func() { w.sweep(ctx) })
+	p.spawn(ctx, func() { p.beat(ctx) })
+	p.spawn(ctx, func() { p.pollList(ctx, s.listIndex) })
+	p.spawn(ctx, func() { p.sweep(ctx) })
+	w := &watch{session: s, pollers: p, live: map[string]context.CancelFunc{}}
 	w.arrange(ctx)
 	return w.loop(ctx)
 }
@@ -77,21 +83,21 @@ func (w *watch) loop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err = <-w.trouble:
+		case err = <-w.pollers.trouble:
 		case <-relist.C:
 			err = errRelist
-		case <-w.reset:
+		case <-w.pollers.reset:
 			if !asked {
 				asked = true
 				relist.Reset(max(0, relistAtMost-time.Since(w.relisted)))
 			}
-		case <-w.crowded:
+		case <-w.pollers.crowded:
 			w.lower(ctx)
 		case <-raise.C:
 			w.raise(ctx)
-		case n := <-w.news:
+		case n := <-w.pollers.news:
 			err = w.apply(ctx, w.gather(n))
-		case names := <-w.lists:
+		case names := <-w.pollers.lists:
 			err = w.applyList(ctx, names)
 		}
 		if err != nil {
@@ -105,7 +111,7 @@ func (w *watch) gather(first news) []news {
 	batch := []news{first}
 	for {
 		select {
-		case n := <-w.news:
+		case n := <-w.pollers.news:
 			batch = append(batch, n)
 		default:
 			return batch
@@ -215,7 +221,7 @@ func (w *watch) drop(name string) {
 		delete(w.live, name)
 	}
 	delete(w.services, name)
-	w.failures.end(name)
+	w.pollers.failures.end(name)
 }
 
 // capacity is how many services may have a long poll.
@@ -247,7 +253,7 @@ func (w *watch) arrange(ctx context.Context) {
 		}
 		w.start(ctx, name)
 	}
-	w.rota.set(rest)
+	w.pollers.rota.set(rest)
 	w.status(federation.Ready, w.followed(len(names), len(rest)))
 }
 
@@ -260,7 +266,7 @@ func (w *watch) start(ctx context.Context, name string) {
 	if from.offer != w.model.offers[name] {
 		from = reading{}
 	}
-	w.spawn(ctx, func() { w.poll(ctx, name, from) })
+	w.pollers.spawn(ctx, func() { w.pollers.poll(ctx, name, from) })
 }
 
 func (w *watch) followed(all, rest int) string {

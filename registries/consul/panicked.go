@@ -35,10 +35,10 @@ func rethrow(err error) {
 }
 
 // spawn starts one of the session's goroutines.
-func (w *watch) spawn(ctx context.Context, run func()) {
-	w.wg.Go(func() {
-		if p := caught(run); p != nil {
-			send(ctx, w.trouble, error(p))
+func (p *pollers) spawn(ctx context.Context, run func()) {
+	p.wg.Go(func() {
+		if caught := caught(run); caught != nil {
+			send(ctx, p.trouble, error(caught))
 		}
 	})
 }

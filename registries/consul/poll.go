@@ -42,24 +42,24 @@ func (p *pace) wait(changed bool) time.Duration {
 
 // poll follows one service until its context ends. An answer that lacks an
 // instance is read again from the servers themselves before it is sent.
-func (w *watch) poll(ctx context.Context, name string, last reading) {
+func (p *pollers) poll(ctx context.Context, name string, last reading) {
 	pauses := newBackoff()
-	var p pace
+	var speed pace
 	troubled := false
 	for ctx.Err() == nil {
-		p.ask()
+		speed.ask()
 		index := last.index
-		o, a, err := w.r.read(ctx, w.translate, name, index)
+		o, a, err := p.r.read(ctx, p.translate, name, index)
 		direct := !a.streamed
 		shrinks := err == nil && last.offer != nil && last.offer.shrinks(o)
 		if shrinks && !direct {
-			retry.Sleep(ctx, busyGap-time.Since(p.asked))
+			retry.Sleep(ctx, busyGap-time.Since(speed.asked))
 			var confirmed answer
-			o, confirmed, err = w.r.read(ctx, w.translate, name, 0)
+			o, confirmed, err = p.r.read(ctx, p.translate, name, 0)
 			a.index, direct = min(a.index, confirmed.index), true
 		}
 		if err != nil {
-			if !w.complain(ctx, name, err) {
+			if !p.complain(ctx, name, err) {
 				return
 			}
 			troubled = true
@@ -67,30 +67,30 @@ func (w *watch) poll(ctx context.Context, name string, last reading) {
 			continue
 		}
 		pauses.reset()
-		w.failures.end(name)
-		if (shrinks || a.streamed == last.streamed) && w.wentBack(ctx, index, a.index) {
+		p.failures.end(name)
+		if (shrinks || a.streamed == last.streamed) && p.wentBack(ctx, index, a.index) {
 			return
 		}
 		changed := troubled || last.offer == nil || !last.offer.equal(o)
 		troubled = false
 		last = reading{index: a.index, offer: o, streamed: a.streamed}
-		if changed && !send(ctx, w.news, news{name: name, offer: o, direct: direct}) {
+		if changed && !send(ctx, p.news, news{name: name, offer: o, direct: direct}) {
 			return
 		}
-		retry.Sleep(ctx, p.wait(changed))
+		retry.Sleep(ctx, speed.wait(changed))
 	}
 }
 
 // wentBack asks for a re-list when an index goes back (F58), which starts all
 // pollers anew; the answer is not used. Indexes of an agent's own view and of its servers
 // are compared only where an instance is missing.
-func (w *watch) wentBack(ctx context.Context, before, now uint64) bool {
-	return now != 0 && now < before && send(ctx, w.reset, struct{}{})
+func (p *pollers) wentBack(ctx context.Context, before, now uint64) bool {
+	return now != 0 && now < before && send(ctx, p.reset, struct{}{})
 }
 
 // complain sorts an error: what ends the session, what is a service's own
 // problem, and what the next proof explains. It tells whether to go on.
-func (w *watch) complain(ctx context.Context, name string, err error) bool {
+func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 	var r *refusal
 	var odd *unreadable
 	var full *busy
@@ -98,90 +98,90 @@ func (w *watch) complain(ctx context.Context, name string, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	w.r.log.Debug("a read failed", "name", name, "err", err)
+	p.r.log.Debug("a read failed", "name", name, "err", err)
 	switch {
 	case errors.As(err, &r), errors.As(err, &limit):
-		send(ctx, w.trouble, err)
+		send(ctx, p.trouble, err)
 		return false
 	case name != listed && errors.As(err, &odd):
-		return send(ctx, w.news, news{name: name, odd: odd})
+		return send(ctx, p.news, news{name: name, odd: odd})
 	case errors.As(err, &full):
-		return send(ctx, w.crowded, struct{}{})
+		return send(ctx, p.crowded, struct{}{})
 	}
 	select {
-	case w.nudge <- struct{}{}:
+	case p.nudge <- struct{}{}:
 	default:
 	}
 	switch {
-	case !w.failures.last(name):
+	case !p.failures.last(name):
 		return true
 	case name == listed:
-		send(ctx, w.trouble, err)
+		send(ctx, p.trouble, err)
 		return false
 	}
-	return send(ctx, w.news, news{name: name, odd: &unreadable{msg: err.Error()}})
+	return send(ctx, p.news, news{name: name, odd: &unreadable{msg: err.Error()}})
 }
 
 // pollList follows the names of the services.
-func (w *watch) pollList(ctx context.Context, index uint64) {
+func (p *pollers) pollList(ctx context.Context, index uint64) {
 	pauses := newBackoff()
-	var p pace
+	var speed pace
 	var last listing
 	for ctx.Err() == nil {
-		p.ask()
-		names, a, err := w.r.list(ctx, index)
+		speed.ask()
+		names, a, err := p.r.list(ctx, index)
 		if err != nil {
-			if !w.complain(ctx, listed, err) {
+			if !p.complain(ctx, listed, err) {
 				return
 			}
 			retry.Sleep(ctx, pauses.next(err)+hotGap/2)
 			continue
 		}
 		pauses.reset()
-		w.failures.end(listed)
-		if w.wentBack(ctx, index, a.index) {
+		p.failures.end(listed)
+		if p.wentBack(ctx, index, a.index) {
 			return
 		}
 		index = a.index
-		w.guard.sawIndex(servicesPath, index)
+		p.guard.sawIndex(servicesPath, index)
 		if !maps.EqualFunc(names, last, func(_, _ []string) bool { return true }) {
-			p.hot = 0
-			if !send(ctx, w.lists, names) {
+			speed.hot = 0
+			if !send(ctx, p.lists, names) {
 				return
 			}
 			last = names
 		}
-		retry.Sleep(ctx, p.wait(false))
+		retry.Sleep(ctx, speed.wait(false))
 	}
 }
 
 // beat proves the source again and again, so that a link that is dead, frozen or
 // without rights is seen soon, and so is a Consul that was restored from a snapshot.
 // Two proofs must fail before a passing trouble counts.
-func (w *watch) beat(ctx context.Context) {
+func (p *pollers) beat(ctx context.Context) {
 	for n := 1; ; n++ {
 		t := time.NewTimer(beatEvery)
 		select {
 		case <-ctx.Done():
 			t.Stop()
 			return
-		case <-w.nudge:
+		case <-p.nudge:
 			t.Stop()
 		case <-t.C:
 		}
-		err := w.guard.prove(ctx, n%8 == 0)
+		err := p.guard.prove(ctx, n%8 == 0)
 		if err == nil {
-			err = w.guard.compareIndexes(ctx)
+			err = p.guard.compareIndexes(ctx)
 		}
 		for tries := 1; again(err, tries) && retry.Sleep(ctx, time.Second); tries++ {
 			var full *busy
 			if errors.As(err, &full) {
-				send(ctx, w.crowded, struct{}{})
+				send(ctx, p.crowded, struct{}{})
 			}
-			err = w.guard.prove(ctx, false)
+			err = p.guard.prove(ctx, false)
 		}
 		if err != nil && ctx.Err() == nil {
-			send(ctx, w.trouble, err)
+			send(ctx, p.trouble, err)
 			return
 		}
 	}
@@ -223,31 +223,31 @@ func (r *rota) turn() (string, int) {
 }
 
 // sweep reads the services without a long poll, all of them once in SweepEvery.
-func (w *watch) sweep(ctx context.Context) {
+func (p *pollers) sweep(ctx context.Context) {
 	due := time.Now()
 	for ctx.Err() == nil {
-		name, n := w.rota.turn()
+		name, n := p.rota.turn()
 		if n == 0 {
 			retry.Sleep(ctx, hotGap)
 			due = time.Now()
 			continue
 		}
-		o, _, err := w.r.read(ctx, w.translate, name, 0)
+		o, _, err := p.r.read(ctx, p.translate, name, 0)
 		if err == nil {
-			w.failures.end(name)
+			p.failures.end(name)
 		}
 		switch {
 		case err != nil:
-			if !w.complain(ctx, name, err) {
+			if !p.complain(ctx, name, err) {
 				return
 			}
 			retry.Sleep(ctx, hotGap)
-		case !send(ctx, w.news, news{name: name, offer: o, direct: true}):
+		case !send(ctx, p.news, news{name: name, offer: o, direct: true}):
 			return
 		}
 		// A slow answer is made up for, so that the round keeps its length.
-		due = due.Add(max(w.r.o.SweepEvery*9/10/time.Duration(n), sweepGap))
-		if late := time.Since(due); late > w.r.o.SweepEvery {
+		due = due.Add(max(p.r.o.SweepEvery*9/10/time.Duration(n), sweepGap))
+		if late := time.Since(due); late > p.r.o.SweepEvery {
 			due = time.Now()
 		}
 		retry.Sleep(ctx, time.Until(due))
