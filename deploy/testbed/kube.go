@@ -65,20 +65,20 @@ func StartKube(t testing.TB, options KubeOptions) *Kube {
 	k.client = options.Namespace.Client(k.Admin.tls(t))
 	k.client.Transport.(*http.Transport).DisableKeepAlives = false
 	t.Cleanup(k.client.CloseIdleConnections)
-	args := append(k.files(options, at), k.args(options, address)...)
+	args := append(k.files(options, at), kubeArgs(options, etcd.URL, address)...)
 	k.Process = StartProgram(t, ProgramOptions{
 		Name: options.Name + "-apiserver", Path: program, Args: append(args, options.ExtraArgs...),
-		Namespace: options.Namespace, Ready: k.ready,
+		Namespace: options.Namespace, Ready: func(ctx context.Context) error { return kubeReady(ctx, k.client, k.URL) },
 	})
 	return k
 }
 
-func (k *Kube) args(options KubeOptions, address netip.AddrPort) []string {
+func kubeArgs(options KubeOptions, etcd string, address netip.AddrPort) []string {
 	if options.ServiceCIDR == "" {
 		options.ServiceCIDR = "10.96.0.0/16"
 	}
 	return []string{
-		"--etcd-servers=" + k.Etcd.URL,
+		"--etcd-servers=" + etcd,
 		"--bind-address=" + address.Addr().String(),
 		fmt.Sprintf("--secure-port=%d", address.Port()),
 		"--advertise-address=" + address.Addr().String(),
@@ -120,10 +120,10 @@ func (k *Kube) files(options KubeOptions, at netip.Addr) []string {
 	return args
 }
 
-func (k *Kube) ready(ctx context.Context) error {
-	k.client.CloseIdleConnections()
+func kubeReady(ctx context.Context, client *http.Client, server string) error {
+	client.CloseIdleConnections()
 	for _, path := range []string{"/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/kube-system"} {
-		if err := probe(k.client, k.URL+path)(ctx); err != nil {
+		if err := probe(client, server+path)(ctx); err != nil {
 			return fmt.Errorf("getting %s: %w", path, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -32,31 +33,28 @@ func (k *Kube) Do(method, path string, body []byte) Response {
 // yet is waited for. A Namespace must be applied before what lies in it.
 func (k *Kube) Apply(manifests ...string) {
 	k.t.Helper()
-	k.each(manifests, func(o object) {
-		k.t.Helper()
+	for _, o := range objectsIn(k.t, manifests) {
 		k.patch(o, "")
-	})
+	}
 }
 
 // ApplyStatus is Apply for the status of objects.
 func (k *Kube) ApplyStatus(manifests ...string) {
 	k.t.Helper()
-	k.each(manifests, func(o object) {
-		k.t.Helper()
+	for _, o := range objectsIn(k.t, manifests) {
 		k.patch(o, "/status")
-	})
+	}
 }
 
 // Delete removes the objects that the manifests name; one that does not exist
 // ends the test.
 func (k *Kube) Delete(manifests ...string) {
 	k.t.Helper()
-	k.each(manifests, func(o object) {
-		k.t.Helper()
-		if err := k.Do(http.MethodDelete, k.path(o), nil).failed(); err != nil {
+	for _, o := range objectsIn(k.t, manifests) {
+		if err := k.Do(http.MethodDelete, pathOf(k, o), nil).failed(); err != nil {
 			k.t.Fatalf("deleting %s %s/%s: %v", o.kind, o.namespace, o.name, err)
 		}
-	})
+	}
 }
 
 // GrantRead lets a user of the options read everything; Delete of the
@@ -71,29 +69,32 @@ func (k *Kube) GrantRead(user string) {
 		"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":%q}]}`, name, name, user))
 }
 
-func (k *Kube) each(manifests []string, do func(object)) {
-	k.t.Helper()
+// objectsIn are the objects of the manifests.
+func objectsIn(t testing.TB, manifests []string) []object {
+	t.Helper()
+	var all []object
 	for _, manifest := range manifests {
 		for _, text := range documents(manifest) {
 			parsed, err := parseObject(text)
 			if err != nil {
-				k.t.Fatalf("reading a manifest: %v: %.200s", err, text)
+				t.Fatalf("reading a manifest: %v: %.200s", err, text)
 			}
-			do(parsed)
+			all = append(all, parsed)
 		}
 	}
+	return all
 }
 
 func (k *Kube) patch(o object, subresource string) {
 	k.t.Helper()
-	path := k.path(o) + subresource + "?fieldManager=testbed&force=true"
+	path := pathOf(k, o) + subresource + "?fieldManager=testbed&force=true"
 	if err := k.Do(http.MethodPatch, path, []byte(o.text)).failed(); err != nil {
 		k.t.Fatalf("applying %s %s/%s: %v", o.kind, o.namespace, o.name, err)
 	}
 }
 
-// path asks the API server how the kind is named in paths.
-func (k *Kube) path(o object) string {
+// pathOf asks the API server how the kind is named in paths.
+func pathOf(k *Kube, o object) string {
 	k.t.Helper()
 	base := "/apis/" + o.version
 	if !strings.Contains(o.version, "/") {
