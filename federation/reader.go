@@ -2,30 +2,7 @@ package federation
 
 import (
 	"iter"
-	"net/netip"
 )
-
-// Deps are the things of a snapshot that a resource was made from: what must
-// change before it can.
-type Deps struct {
-	Services  map[ServiceKey]Reason // with the reasons that matter
-	Ports     map[uint16]bool       // the set of services on that port
-	VIPs      map[netip.Addr]bool   // the set of services at that VIP
-	Hostnames map[Hostname]bool     // the set of services of that hostname, and of its other names
-	Addresses map[AddressKey]bool
-	Anywhere  map[netip.Addr]bool // addresses in whatever network
-	Clusters  map[ClusterID]bool
-	Objects   map[ObjectKey]bool
-	// Names, Hosts and Sets stand for objects that may come: of a kind under a name,
-	// of a kind about a hostname, and of a kind in a namespace.
-	Names    map[ObjectName]bool
-	Hosts    map[ObjectName]bool
-	Sets     map[ObjectSet]bool
-	Networks map[NetworkID]bool
-	Settings bool
-	Labels   bool // the set of proxies' labels that decide about objects
-	AllSpecs bool // the specs of all services, of those that may come too
-}
 
 // Reader reads a snapshot and notes what was read. It is for one goroutine.
 type Reader struct {

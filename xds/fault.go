@@ -24,7 +24,6 @@ const faultOfNames = faultSeparator + "names of no service"
 func faultOfService(key federation.ServiceKey) string {
 	return faultSeparator + key.Title()
 }
-func faultOfObject(key federation.ObjectKey) string { return faultSeparator + key.Title() }
 
 // fault replaces the reasons why the hub cannot compute something. Without reasons, it can.
 func (g *group) fault(of string, now []envoy.Reason) {

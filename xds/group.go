@@ -3,7 +3,6 @@ package xds
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -19,18 +18,15 @@ import (
 type builder struct {
 	view        func(envoy.Node, *federation.Reader) envoy.View
 	fixed       func(envoy.Type, envoy.Facet, *federation.Reader) []string
-	contributes func(envoy.Type, envoy.Facet, *federation.Service, *federation.Snapshot) []string
-	// byEndpoint tells that what a service contributes depends on its endpoints.
-	byEndpoint func(envoy.Type, envoy.Facet, *federation.Service) bool
-	speaks     func(*federation.Object) []string
-	build      func(envoy.Type, string, envoy.Facet, *federation.Reader) (proto.Message, []envoy.Reason, error)
-	validate   func(proto.Message) error
+	contributes func(envoy.Type, envoy.Facet, *federation.Service, *federation.Reader) []string
+	build       func(envoy.Type, string, envoy.Facet, *federation.Reader) (proto.Message, []envoy.Reason, error)
+	validate    func(proto.Message) error
 	// assemble is build and validate for routes, out of parts.
 	assemble func(string, envoy.Facet, *federation.Reader, envoy.Parts) (*envoy.Assembled, []envoy.Reason, error)
 	causes   func(envoy.Type, string, envoy.Facet, *federation.Reader, []string) map[string][]federation.ObjectKey
 }
 
-var envoyBuilder = builder{envoy.ViewOf, envoy.Fixed, envoy.Contributes, envoy.ContributesByEndpoint, envoy.Speaks, envoy.Build, check.Resource, envoy.AssembleRoutes, envoy.Causes}
+var envoyBuilder = builder{envoy.ViewOf, envoy.Fixed, envoy.Contributes, envoy.Build, check.Resource, envoy.AssembleRoutes, envoy.Causes}
 
 // group holds the resources of one type for one facet, built once and shared by
 // all streams of that facet. It follows the snapshots when a stream asks it to
@@ -51,8 +47,8 @@ type group struct {
 	fixed         []string // contributed by no service
 	lastFixed     []string // as computed last
 	fixedDeps     federation.Deps
-	speakers      map[federation.ObjectKey][]string // hostnames to whose services an object contributes
-	names         map[string]int                    // how many contributions give the name
+	offers        *derive.ByHost // finds whose contributions change
+	names         map[string]int // how many contributions give the name
 	cells         map[string]*cell
 	index         *derive.Index[string]
 	absent        absences
@@ -75,7 +71,7 @@ type cell struct {
 func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	return &group{
 		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {},
-		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{}, speakers: map[federation.ObjectKey][]string{},
+		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{}, offers: derive.NewByHost(),
 		cells: map[string]*cell{}, index: derive.NewIndex[string](nil), absent: absences{names: map[string]struct{}{}}, parts: partShelf{}, blame: newBlame(), faults: map[string][]envoy.Reason{},
 	}
 }
@@ -88,27 +84,18 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 	if g.snapshot != nil && g.snapshot.Version() >= s.Version() {
 		return g.snapshot.Version()
 	}
-	var changes federation.ChangeSet
-	if g.snapshot == nil {
-		changes.All = true
-	} else {
-		changes = s.ChangesSince(g.snapshot.Version())
-	}
+	before := g.snapshot
 	g.snapshot = s
+	changes := federation.ChangeSet{All: true}
+	if before != nil {
+		changes = s.ChangesSince(before.Version())
+	}
 	if changes.All {
 		g.resync()
 		return s.Version()
 	}
-	for _, change := range changes.Services {
-		switch svc, exists := s.Service(change.Key); {
-		case change.Reasons&federation.ReasonSpec != 0:
-			g.respecify(change.Key)
-		case exists && change.Reasons&federation.ReasonEndpoints != 0 && g.make.byEndpoint(g.kind, g.facet, svc):
-			g.contributeEndpoints(svc)
-		}
-	}
-	for _, change := range changes.Objects {
-		g.hear(change.Key)
+	for _, host := range g.contributing(changes, before) {
+		g.contribute(host, before)
 	}
 	for _, name := range g.index.Affected(changes, s) {
 		g.touch(name)
@@ -122,20 +109,21 @@ func (g *group) resync() {
 	for of := range g.faults {
 		g.fault(of, nil)
 	}
-	contributed, spoken := g.contributions, g.speakers
-	g.names, g.contributions, g.speakers = map[string]int{}, map[federation.ServiceKey][]string{}, map[federation.ObjectKey][]string{}
+	contributed := g.contributions
+	g.names, g.contributions, g.offers = map[string]int{}, map[federation.ServiceKey][]string{}, derive.NewByHost()
 	g.fixed = nil
 	g.refix()
-	for o := range g.snapshot.Objects() {
-		g.listen(o.Key, g.spokenOf(o, spoken[o.Key]))
-	}
+	last := federation.Hostname("")
 	for svc := range g.snapshot.Services() {
-		names := g.contributionOf(svc, contributed[svc.Key])
-		if len(names) > 0 {
-			g.contributions[svc.Key] = names
+		if svc.Key.Hostname == last {
+			continue
 		}
-		for _, name := range names {
-			g.names[name]++
+		last = svc.Key.Hostname
+		for key, names := range g.contributionsOf(last, contributed) {
+			g.contributions[key] = names
+			for _, name := range names {
+				g.names[name]++
+			}
 		}
 	}
 	for name, c := range g.cells {
@@ -149,42 +137,52 @@ func (g *group) resync() {
 	g.log.reset(g.snapshot.Version())
 }
 
-// respecify takes up that the spec of a service changed. Services of one hostname
-// compete for it, so that the others contribute anew, too.
-func (g *group) respecify(key federation.ServiceKey) {
-	svc, _ := g.snapshot.Service(key)
-	g.contribute(key, svc)
-	for _, other := range g.snapshot.ByHostname(key.Hostname) {
-		if other.Key != key {
-			g.contribute(other.Key, other)
+// contributing are the hostnames whose services may contribute other names after the
+// changes, each once.
+func (g *group) contributing(c federation.ChangeSet, before *federation.Snapshot) []federation.Hostname {
+	hosts := g.offers.Affected(c, before, g.snapshot)
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// contributionsOf asks the services of the hostname anew what they contribute; only those
+// that contribute anything are in it.
+func (g *group) contributionsOf(host federation.Hostname, before map[federation.ServiceKey][]string) map[federation.ServiceKey][]string {
+	var now map[federation.ServiceKey][]string
+	r := g.snapshot.Read()
+	for _, svc := range g.snapshot.ByHostname(host) {
+		if names := g.contributionOf(svc, before[svc.Key], r); len(names) > 0 {
+			if now == nil {
+				now = map[federation.ServiceKey][]string{}
+			}
+			now[svc.Key] = names
 		}
 	}
+	g.offers.Note(host, g.snapshot, r.Deps())
+	return now
 }
 
-// contribute replaces what the service contributes; nil is gone.
-func (g *group) contribute(key federation.ServiceKey, svc *federation.Service) {
-	before, now := g.replaceContribution(key, svc)
-	g.exchange(before, now)
-}
-
-// contributeEndpoints is contribute after a change of endpoints alone: names that
-// stay are built again only if something that they read has changed.
-func (g *group) contributeEndpoints(svc *federation.Service) {
-	before, now := g.replaceContribution(svc.Key, svc)
-	g.exchange(without(before, now), without(now, before))
-}
-
-func (g *group) replaceContribution(key federation.ServiceKey, svc *federation.Service) (before, now []string) {
-	if svc == nil {
-		g.fault(faultOfService(key), nil)
-	} else {
-		now = g.contributionOf(svc, g.contributions[key])
+// contribute replaces what the services of the hostname contribute. Names that stay are
+// built again only if something that they read has changed.
+func (g *group) contribute(host federation.Hostname, before *federation.Snapshot) {
+	contributed := g.contributionsOf(host, g.contributions)
+	for _, svc := range before.ByHostname(host) {
+		if _, stays := g.snapshot.Service(svc.Key); !stays {
+			g.fault(faultOfService(svc.Key), nil)
+			g.replaceContribution(svc.Key, nil)
+		}
 	}
-	before = g.contributions[key]
+	for _, svc := range g.snapshot.ByHostname(host) {
+		g.replaceContribution(svc.Key, contributed[svc.Key])
+	}
+}
+
+func (g *group) replaceContribution(key federation.ServiceKey, now []string) {
+	before := g.contributions[key]
 	if delete(g.contributions, key); len(now) > 0 {
 		g.contributions[key] = now
 	}
-	return before, now
+	g.exchange(before, now)
 }
 
 // without returns the names that are not among the others; both are sorted.
@@ -195,21 +193,23 @@ func without(names, others []string) []string {
 	})
 }
 
-// exchange replaces names that a contribution gave by those that it gives now.
+// exchange replaces names that a contribution gave by those that it gives now; both are
+// sorted.
 func (g *group) exchange(before, now []string) {
-	for _, name := range now {
+	come, gone := without(now, before), without(before, now)
+	for _, name := range come {
 		if g.names[name]++; g.names[name] == 1 {
 			g.numberName(name)
 		}
 	}
-	for _, name := range before {
+	for _, name := range gone {
 		if g.names[name]--; g.names[name] == 0 {
 			delete(g.names, name)
 			g.releaseNames(name)
 			g.forget(name)
 		}
 	}
-	for _, name := range slices.Concat(before, now) {
+	for _, name := range slices.Concat(gone, come) {
 		g.touch(name)
 	}
 }
@@ -217,7 +217,7 @@ func (g *group) exchange(before, now []string) {
 // refix asks anew for the names that no service contributes.
 func (g *group) refix() {
 	r := g.snapshot.Read()
-	now := g.fixedOf(r)
+	now := slices.Sorted(slices.Values(g.fixedOf(r)))
 	deps := r.Deps()
 	g.index.Replace(fixedNames, g.fixedDeps, deps)
 	g.fixedDeps = deps
@@ -229,48 +229,6 @@ func (g *group) refix() {
 // fixedNames stands in the index for the set of fixed names; no resource has
 // that name.
 const fixedNames = "\x00"
-
-// hear takes up an object that changed: services of which it spoke or speaks
-// contribute anew.
-func (g *group) hear(key federation.ObjectKey) {
-	var now []string
-	if o, ok := g.snapshot.Object(key); ok {
-		now = g.spokenOf(o, g.speakers[key])
-	} else {
-		g.fault(faultOfObject(key), nil)
-	}
-	hosts := slices.Concat(g.speakers[key], now)
-	g.listen(key, now)
-	for _, svc := range servicesOf(g.snapshot, hosts) {
-		g.contribute(svc.Key, svc)
-	}
-}
-
-func (g *group) listen(key federation.ObjectKey, hosts []string) {
-	if delete(g.speakers, key); len(hosts) > 0 {
-		g.speakers[key] = hosts
-	}
-}
-
-// servicesOf finds the services of the hostnames; only wildcards are looked for
-// among all.
-func servicesOf(s *federation.Snapshot, hosts []string) []*federation.Service {
-	var found []*federation.Service
-	slices.Sort(hosts)
-	for _, host := range slices.Compact(hosts) {
-		suffix, wild := strings.CutPrefix(host, "*")
-		if !wild {
-			found = append(found, s.ByHostname(federation.Hostname(host))...)
-			continue
-		}
-		for svc := range s.Services() {
-			if strings.HasSuffix(string(svc.Key.Hostname), suffix) {
-				found = append(found, svc)
-			}
-		}
-	}
-	return found
-}
 
 func (g *group) touch(name string) {
 	if name == fixedNames {

@@ -44,6 +44,8 @@ type world struct {
 func (w *world) open() {
 	w.openFor("sidecar~10.0.0.1~a.n1~n1.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "n1", "HTTP_PROXY_PORT": "15080"})
 	w.openFor("sidecar~10.0.0.2~b.n1~svc", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "n1", "GENERATOR": "grpc"})
+	w.openFor("sidecar~10.0.0.3~d.n2~n2.svc.cluster.local", map[string]any{"CLUSTER_ID": "c2", "NAMESPACE": "n2", "DNS_CAPTURE": "true"})
+	w.openFor("router~10.0.0.4~gw.istio-system~istio-system.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "istio-system", "ROUTER_MODE": "sni-dnat"})
 }
 
 func (w *world) openFor(id string, fields map[string]any) {
@@ -137,6 +139,12 @@ func (w *world) edit() federation.Edit {
 		return drawRule(t)
 	case 4:
 		e.Objects = drawRules(t)
+	case 5:
+		if svc, exists := w.s.Service(key); exists && svc.Shards.Of(e.Source) != nil {
+			moved := *svc.Shards.Of(e.Source)
+			moved.Endpoints = drawEndpoints(t, moved.Ports[0].Name)
+			e.Services.Set = map[federation.ServiceKey]*federation.Shard{key: &moved}
+		}
 	default:
 		e.Services.Set = map[federation.ServiceKey]*federation.Shard{key: drawShard(t)}
 	}
@@ -156,14 +164,22 @@ func drawShard(t *rapid.T) *federation.Shard {
 	if rapid.Bool().Draw(t, "vip") {
 		s.VIPs = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 96, 0, byte(rapid.IntRange(1, 3).Draw(t, "vipByte"))}), 32)}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "another name") == 0 {
+		s.ExternalName = rapid.SampledFrom([]federation.Hostname{"a.svc", "b.svc", "c.svc"}).Draw(t, "of")
+	}
+	s.Endpoints = drawEndpoints(t, fmt.Sprint("p", ports[0]))
+	return s
+}
+
+func drawEndpoints(t *rapid.T, port string) (all []federation.Endpoint) {
 	for _, n := range rapid.SliceOfN(rapid.IntRange(1, 4), 0, 3).Draw(t, "endpoints") {
-		s.Endpoints = append(s.Endpoints, federation.Endpoint{
+		all = append(all, federation.Endpoint{
 			Address: federation.IPAddress(netip.AddrFrom4([4]byte{10, 0, 0, byte(n)})), Health: federation.Healthy,
-			Ports:  []federation.EndpointPort{{Name: fmt.Sprint("p", ports[0]), Number: 8080}},
+			Ports:  []federation.EndpointPort{{Name: port, Number: 8080}},
 			Labels: map[string]string{"version": fmt.Sprint("v", n%2)},
 		})
 	}
-	return s
+	return all
 }
 
 // breakable builds like xds/envoy until it is told not to.
@@ -236,9 +252,9 @@ func counting(built, contributed *int) builder {
 		*built++
 		return envoy.Build(t, name, f, r)
 	}
-	made.contributes = func(t envoy.Type, f envoy.Facet, svc *federation.Service, s *federation.Snapshot) []string {
+	made.contributes = func(t envoy.Type, f envoy.Facet, svc *federation.Service, r *federation.Reader) []string {
 		*contributed++
-		return envoy.Contributes(t, f, svc, s)
+		return envoy.Contributes(t, f, svc, r)
 	}
 	return made
 }

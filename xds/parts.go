@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"maps"
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
@@ -65,7 +64,7 @@ func (r *resourceParts) spoil() {
 // swept.
 func (s partShelf) of(resource string) *resourceParts {
 	if s[resource] == nil {
-		s[resource] = &resourceParts{parts: map[string]*keptPart{}, common: noDeps()}
+		s[resource] = &resourceParts{parts: map[string]*keptPart{}}
 	}
 	for _, kept := range s[resource].parts {
 		kept.used = false
@@ -92,7 +91,7 @@ func (b partBuild) Part(name string) *envoy.Part {
 
 // Keep puts the part in place of the one of that name.
 func (b partBuild) Keep(name string, p *envoy.Part) {
-	own, common := splitDeps(p.Deps)
+	own, common := derive.Split(p.Deps)
 	before := federation.Deps{}
 	if kept := b.parts[name]; kept != nil {
 		before = kept.own
@@ -100,29 +99,10 @@ func (b partBuild) Keep(name string, p *envoy.Part) {
 	b.index.Replace(b.resource+partSeparator+name, before, own)
 	p.Deps = federation.Deps{} // the index has them
 	b.parts[name] = &keptPart{Part: p, own: own, used: true}
-	b.addCommon(common)
-}
-
-func (b partBuild) addCommon(more federation.Deps) {
-	now := federation.Deps{
-		Objects: maps.Clone(b.common.Objects), Names: maps.Clone(b.common.Names), Sets: maps.Clone(b.common.Sets),
-		Clusters: maps.Clone(b.common.Clusters), Ports: maps.Clone(b.common.Ports),
-		Networks: maps.Clone(b.common.Networks), Settings: b.common.Settings || more.Settings,
+	if all, grown := b.common.With(common); grown {
+		b.index.Replace(b.resource+partSeparator, b.common, all)
+		b.common = all
 	}
-	size := func(d federation.Deps) int {
-		return len(d.Objects) + len(d.Names) + len(d.Sets) + len(d.Clusters) + len(d.Ports) + len(d.Networks)
-	}
-	maps.Copy(now.Objects, more.Objects)
-	maps.Copy(now.Names, more.Names)
-	maps.Copy(now.Sets, more.Sets)
-	maps.Copy(now.Clusters, more.Clusters)
-	maps.Copy(now.Ports, more.Ports)
-	maps.Copy(now.Networks, more.Networks)
-	if size(now) == size(b.common) && now.Settings == b.common.Settings {
-		return
-	}
-	b.index.Replace(b.resource+partSeparator, b.common, now)
-	b.common = now
 }
 
 // sweep drops the parts that the build did not ask for.
@@ -146,35 +126,4 @@ func (s partShelf) forget(resource string, index *derive.Index[string]) {
 	}
 	index.Replace(resource+partSeparator, all.common, federation.Deps{})
 	delete(s, resource)
-}
-
-func noDeps() federation.Deps {
-	return federation.Deps{
-		Objects: map[federation.ObjectKey]bool{}, Names: map[federation.ObjectName]bool{}, Sets: map[federation.ObjectSet]bool{},
-		Clusters: map[federation.ClusterID]bool{}, Ports: map[uint16]bool{}, Networks: map[federation.NetworkID]bool{},
-	}
-}
-
-// splitDeps parts what a part read of its own from what stands for many hosts:
-// the settings of the mesh, and what speaks by wildcard.
-func splitDeps(d federation.Deps) (own, common federation.Deps) {
-	own, common = d, noDeps()
-	common.Sets, common.Clusters, common.Ports, common.Networks, common.Settings = d.Sets, d.Clusters, d.Ports, d.Networks, d.Settings
-	own.Sets, own.Clusters, own.Ports, own.Networks, own.Settings = nil, nil, nil, nil, false
-	own.Names, own.Objects = map[federation.ObjectName]bool{}, map[federation.ObjectKey]bool{}
-	for name := range d.Names {
-		if strings.HasPrefix(name.Name, "*") {
-			common.Names[name] = true
-		} else {
-			own.Names[name] = true
-		}
-	}
-	for key := range d.Objects {
-		if key.Group == federation.MeshGroup {
-			common.Objects[key] = true
-		} else {
-			own.Objects[key] = true
-		}
-	}
-	return own, common
 }

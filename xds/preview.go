@@ -143,23 +143,12 @@ func (g *group) foresee(before, after *federation.Snapshot) []string {
 	for _, name := range g.index.Affected(changes, after) {
 		names = append(names, resourceOf(name))
 	}
-	services := map[federation.ServiceKey]bool{}
-	for _, c := range changes.Services {
-		services[c.Key] = true
-	}
-	for _, c := range changes.Objects {
-		hosts := slices.Clone(g.speakers[c.Key])
-		if o, ok := after.Object(c.Key); ok {
-			hosts = append(hosts, g.make.speaks(o)...)
+	for _, host := range g.offers.Affected(changes, before, after) {
+		for _, svc := range before.ByHostname(host) {
+			names = append(names, g.contributions[svc.Key]...)
 		}
-		for _, svc := range servicesOf(after, hosts) {
-			services[svc.Key] = true
-		}
-	}
-	for key := range services {
-		names = append(names, g.contributions[key]...)
-		if svc, ok := after.Service(key); ok {
-			names = append(names, g.make.contributes(g.kind, g.facet, svc, after)...)
+		for _, svc := range after.ByHostname(host) {
+			names = append(names, g.make.contributes(g.kind, g.facet, svc, after.Read())...)
 		}
 	}
 	if slices.Contains(names, fixedNames) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -19,21 +18,19 @@ import (
 // there after the next start.
 
 // contributionOf returns the names that the service contributes; after a panic, those that it contributed before.
-func (g *group) contributionOf(svc *federation.Service, before []string) (names []string) {
+func (g *group) contributionOf(svc *federation.Service, before []string, r *federation.Reader) (names []string) {
 	defer g.contain(func() string { return faultOfService(svc.Key) }, func() []envoy.Reason {
 		names = before
-		return []envoy.Reason{g.faulty(envoy.Reason{Service: svc.Key})}
+		faults, _ := g.suspects(faultOfService(svc.Key), func(r *federation.Reader) error {
+			g.make.contributes(g.kind, g.facet, svc, r)
+			return nil
+		})
+		if len(faults) == 0 {
+			faults = []envoy.Reason{g.faulty(envoy.Reason{Service: svc.Key})}
+		}
+		return faults
 	})
-	return g.make.contributes(g.kind, g.facet, svc, g.snapshot)
-}
-
-// spokenOf returns the hosts to whose services the object contributes; after a panic, those as before.
-func (g *group) spokenOf(o *federation.Object, before []string) (hosts []string) {
-	defer g.contain(func() string { return faultOfObject(o.Key) }, func() []envoy.Reason {
-		hosts = before
-		return []envoy.Reason{g.faulty(envoy.Reason{Cause: o.Key})}
-	})
-	return slices.Clone(g.make.speaks(o))
+	return g.make.contributes(g.kind, g.facet, svc, r)
 }
 
 // fixedOf returns the names that no service contributes; after a panic, those as before.

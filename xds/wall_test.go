@@ -33,17 +33,16 @@ func poisoned(where string, armed *atomic.Bool) *builder {
 		hurts("fixed")
 		return envoy.Fixed(t, f, r)
 	}
-	made.contributes = func(t envoy.Type, f envoy.Facet, svc *federation.Service, s *federation.Snapshot) []string {
+	made.contributes = func(t envoy.Type, f envoy.Facet, svc *federation.Service, r *federation.Reader) []string {
 		if svc.Key == key("poison") {
 			hurts("contributes")
+			if _, kind, _ := strings.Cut(where, "names by "); kind != "" {
+				if _, exists := r.Object(federation.ObjectKey{Group: "test", Kind: kind, Namespace: "shop", Name: "poison"}); exists {
+					hurts(where)
+				}
+			}
 		}
-		return envoy.Contributes(t, f, svc, s)
-	}
-	made.speaks = func(o *federation.Object) []string {
-		if o.Key.Name == "poison" {
-			hurts("speaks " + o.Key.Kind)
-		}
-		return envoy.Speaks(o)
+		return envoy.Contributes(t, f, svc, r)
 	}
 	made.build = func(t envoy.Type, name string, f envoy.Facet, r *federation.Reader) (proto.Message, []envoy.Reason, error) {
 		m, reasons, err := envoy.Build(t, name, f, r)
@@ -75,7 +74,7 @@ func goneObject(kind string) federation.Edit {
 func TestR12PoisonObjects(t *testing.T) {
 	places := []string{"view", "fixed", "contributes", "build"}
 	for _, kind := range poisonKinds {
-		places = append(places, "speaks "+kind)
+		places = append(places, "names by "+kind)
 	}
 	for _, place := range places {
 		t.Run(place, func(t *testing.T) {
@@ -93,7 +92,7 @@ func TestR12PoisonObjects(t *testing.T) {
 			h.set(changed, service("after", 1))
 			c.until(cluster("after"))
 			said := func() (found []envoy.Reason) {
-				switch kind, spoken := strings.CutPrefix(place, "speaks "); {
+				switch kind, spoken := strings.CutPrefix(place, "names by "); {
 				case spoken:
 					return h.server.Reasons(federation.ObjectKey{Group: "test", Kind: kind, Namespace: "shop", Name: "poison"})
 				case place == "contributes" || place == "build":
@@ -101,7 +100,7 @@ func TestR12PoisonObjects(t *testing.T) {
 				}
 				return nil
 			}
-			isSaid := strings.HasPrefix(place, "speaks ") || place == "contributes" || place == "build"
+			isSaid := strings.HasPrefix(place, "names by ") || place == "contributes" || place == "build"
 			if found := said(); isSaid != (len(found) == 1 && found[0].Code == HubFault) {
 				t.Errorf("of the poison is said: %v", found)
 			}

@@ -215,6 +215,54 @@ func TestPropertyDerivedValuesAreAsComputedFromNothing(t *testing.T) {
 	})
 }
 
+// TestPropertyValuesByHostAreAsComputedFromNothing: what is computed from the services of
+// a hostname and the objects about it is computed again when these change, or something
+// else that any of the values reads.
+func TestPropertyValuesByHostAreAsComputedFromNothing(t *testing.T) {
+	compute := func(r *reader, host federation.Hostname) (text string) {
+		for _, s := range r.ByHostname(host) {
+			text += spec(s)
+			if s.Resolution == federation.Passthrough {
+				s, _ = r.Endpoints(s.Key)
+				text += fmt.Sprint(s.Endpoints)
+			}
+		}
+		switch {
+		case text == "": // without a service there is no value
+		case host == "a.x":
+			text += objects(r.ObjectsFor(ruleKind, "a.x")) + digest(r.Object(federation.ObjectKey{Group: "test", Kind: "Rule", Namespace: "ns", Name: "r1"}))
+		case host == "b.x":
+			text += r.Mesh().Trust() + spec(r.ByHostname("c.y")...)
+		}
+		return text
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		kept, b := map[federation.Hostname]string{}, derive.NewByHost()
+		at, _ := federation.Next(federation.Empty(), federation.Edit{Settings: &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: true}}})
+		look := func(host federation.Hostname) {
+			r := at.Read()
+			kept[host] = compute(r, host)
+			b.Note(host, at, r.Deps())
+		}
+		for _, host := range hosts {
+			look(host)
+		}
+		for range rapid.IntRange(1, 12).Draw(t, "edits") {
+			before := at
+			var changes federation.ChangeSet
+			at, changes = federation.Next(at, drawEdit(t))
+			for _, host := range b.Affected(changes, before, at) {
+				look(host)
+			}
+			for _, host := range hosts {
+				if want := compute(at.Read(), host); kept[host] != want {
+					t.Fatalf("of %s is kept\n%s\nfrom nothing it is\n%s", host, kept[host], want)
+				}
+			}
+		}
+	})
+}
+
 // Readers ask at the same time, each at its own version.
 func TestReadersOfATableDoNotWaitForComputations(t *testing.T) {
 	a := federation.NewAggregate(nil)

@@ -20,11 +20,10 @@ import (
 )
 
 // Build makes the resource of that name for a facet. A nil message means that
-// the name does not exist (any more). What was read is in r.Deps() afterwards;
-// beside these, a name is to be built again when Contributes says so. The
-// message is new and not yet validated; it may hold one part in several places, so
-// that it is for reading only. An error
-// means that the name or the type is not one that Facets and Names give.
+// the name does not exist (any more). What was read is in r.Deps() afterwards.
+// The message is new and not yet validated; it may hold one part in several places, so
+// that it is for reading only. An error means that the name or the type is not one that
+// Facets and Names give.
 func Build(t resource.Type, name string, f node.Facet, r *federation.Reader) (proto.Message, []resource.Reason, error) {
 	of, ok := scopeOf(f).build[t]
 	if !ok {

@@ -36,7 +36,7 @@ type scope struct {
 }
 
 // namer lists the names that a service contributes, in any order (Contributes).
-type namer func(resource.Type, node.Facet, *federation.Service, *federation.Snapshot) []string
+type namer func(resource.Type, node.Facet, *federation.Service, *federation.Reader) []string
 
 type build func(v *facet.View, name string) proto.Message
 
@@ -94,8 +94,8 @@ var scopes = map[node.Scope]scope{
 	},
 	node.ScopePassed: {
 		fixed: snidnat.PodNames,
-		names: func(t resource.Type, _ node.Facet, s *federation.Service, in *federation.Snapshot) []string {
-			return snidnat.Names(t, s, destinationrule.SubsetNames(s.Key.Hostname, in))
+		names: func(t resource.Type, _ node.Facet, s *federation.Service, r *federation.Reader) []string {
+			return snidnat.Names(t, s, destinationrule.SubsetNames(s.Key.Hostname, r))
 		},
 		build: map[resource.Type]build{resource.ClusterType: snidnat.Cluster, resource.EndpointType: snidnat.Assignment},
 	},
@@ -157,7 +157,7 @@ func listeners(of func(v *facet.View, name string) *listenerv3.Listener) build {
 
 // perPort are the names that each TCP port of a service contributes.
 func perPort(add func([]string, resource.Type, node.Facet, service.ServedPort) []string) namer {
-	return func(t resource.Type, f node.Facet, s *federation.Service, _ *federation.Snapshot) []string {
+	return func(t resource.Type, f node.Facet, s *federation.Service, _ *federation.Reader) []string {
 		var names []string
 		for _, p := range s.Ports {
 			if p.Protocol.Transport() == federation.TransportTCP {
@@ -170,11 +170,11 @@ func perPort(add func([]string, resource.Type, node.Facet, service.ServedPort) [
 
 // withSubsets adds the names of the clusters' subsets, impossible ones excepted.
 func withSubsets(of namer) namer {
-	return func(t resource.Type, f node.Facet, s *federation.Service, in *federation.Snapshot) []string {
-		names := of(t, f, s, in)
+	return func(t resource.Type, f node.Facet, s *federation.Service, r *federation.Reader) []string {
+		names := of(t, f, s, r)
 		if t != resource.ClusterType && t != resource.EndpointType {
 			return names
 		}
-		return appendSubsets(names, s.Key.Hostname, destinationrule.SubsetNames(s.Key.Hostname, in))
+		return appendSubsets(names, s.Key.Hostname, destinationrule.SubsetNames(s.Key.Hostname, r))
 	}
 }

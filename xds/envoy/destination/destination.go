@@ -81,9 +81,9 @@ func (d Destination) Passthrough() bool {
 // CallersChoose tells that sidecars send to where the caller wanted, because the
 // service or a rule about it says so. Connections of a gateway were meant for the
 // gateway: it balances over the endpoints.
-func CallersChoose(s *federation.Service, in destinationrule.Objects) bool {
+func CallersChoose(s *federation.Service, r *federation.Reader) bool {
 	if s.Resolution == federation.Passthrough {
 		return true
 	}
-	return s.Resolution == federation.ClientSideLB && destinationrule.Any(s.Key.Hostname, in, destinationrule.LetsChoose)
+	return s.Resolution == federation.ClientSideLB && destinationrule.Any(s.Key.Hostname, r, destinationrule.LetsChoose)
 }

@@ -1,7 +1,6 @@
 package destinationrule
 
 import (
-	"iter"
 	"slices"
 
 	networking "istio.io/api/networking/v1"
@@ -9,19 +8,11 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Objects is a snapshot, or a noted reading of it.
-type Objects interface {
-	Mesh() *federation.MeshSettings
-	ObjectsNamed(kind federation.Kind, name string) iter.Seq[*federation.Object]
-}
-
 // Any tells that a rule about the host, whoever sees it, is as is says.
-func Any(host federation.Hostname, in Objects, is func(*networking.DestinationRule) bool) bool {
-	for _, name := range federation.Wildcards(host) {
-		for o := range in.ObjectsNamed(Kind, name) {
-			if rule, ok := Spec(o); ok && is(rule) {
-				return true
-			}
+func Any(host federation.Hostname, r *federation.Reader, is func(*networking.DestinationRule) bool) bool {
+	for o := range r.ObjectsFor(Kind, host) {
+		if rule, ok := Spec(o); ok && is(rule) {
+			return true
 		}
 	}
 	return false

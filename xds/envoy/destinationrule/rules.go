@@ -144,15 +144,13 @@ func sameSelector(o, p *federation.Object) bool {
 }
 
 // SubsetNames are those of which any rule speaks, whoever may see it.
-func SubsetNames(host federation.Hostname, s *federation.Snapshot) []string {
+func SubsetNames(host federation.Hostname, r *federation.Reader) []string {
 	var names []string
-	for _, name := range federation.Wildcards(host) {
-		for o := range s.ObjectsNamed(Kind, name) {
-			rule, _ := Spec(o)
-			for _, subset := range rule.GetSubsets() {
-				if subset.GetName() != "" {
-					names = append(names, subset.GetName())
-				}
+	for o := range r.ObjectsFor(Kind, host) {
+		rule, _ := Spec(o)
+		for _, subset := range rule.GetSubsets() {
+			if subset.GetName() != "" {
+				names = append(names, subset.GetName())
 			}
 		}
 	}

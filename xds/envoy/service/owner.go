@@ -98,8 +98,8 @@ func IsOwn(s *federation.Service, namespace string) bool {
 
 // MayDiffer tells that the hostname may have another owner for the facet's
 // namespace than for everyone.
-func MayDiffer(f node.Facet, host federation.Hostname, s *federation.Snapshot) bool {
-	services := s.ByHostname(host)
+func MayDiffer(f node.Facet, host federation.Hostname, r *federation.Reader) bool {
+	services := r.ByHostname(host)
 	return len(services) > 1 && slices.ContainsFunc(services, func(s *federation.Service) bool {
 		return IsOwn(s, f.Namespace) || !node.IsPublic(s) && s.VisibleFrom(f.Namespace)
 	})

@@ -29,12 +29,12 @@ func IsClusterLocal(host federation.Hostname, mesh *federation.MeshSettings) boo
 
 // dependsOnPlace tells whether the facets near have the service: not whether
 // anything is different for a proxy there, which takes a look at its rules.
-func dependsOnPlace(s *federation.Service, in destinationrule.Objects) bool {
-	mesh := in.Mesh()
+func dependsOnPlace(s *federation.Service, r *federation.Reader) bool {
+	mesh := r.Mesh()
 	if StaysClose(s) || IsClusterLocal(s.Key.Hostname, mesh) || mesh != nil && mesh.LocalityLoadBalancing.Enabled {
 		return true
 	}
-	return destinationrule.Any(s.Key.Hostname, in, destinationrule.Ejects)
+	return destinationrule.Any(s.Key.Hostname, r, destinationrule.Ejects)
 }
 
 // StaysClose tells that the service itself wants what is nearby to come first.
@@ -48,6 +48,6 @@ func StaysClose(s *federation.Service) bool {
 }
 
 // HasPlace tells that the facet is one of those that have the service's endpoints.
-func HasPlace(f node.Facet, s *federation.Service, in destinationrule.Objects) bool {
-	return f.Place == "" || (f.Place == node.Near) == dependsOnPlace(s, in)
+func HasPlace(f node.Facet, s *federation.Service, r *federation.Reader) bool {
+	return f.Place == "" || (f.Place == node.Near) == dependsOnPlace(s, r)
 }

@@ -1,0 +1,76 @@
+package federation
+
+import (
+	"maps"
+	"net/netip"
+)
+
+// Deps are the things of a snapshot that a resource was made from: what must
+// change before it can.
+type Deps struct {
+	Services  map[ServiceKey]Reason // with the reasons that matter
+	Ports     map[uint16]bool       // the set of services on that port
+	VIPs      map[netip.Addr]bool   // the set of services at that VIP
+	Hostnames map[Hostname]bool     // the set of services of that hostname, and of its other names
+	Addresses map[AddressKey]bool
+	Anywhere  map[netip.Addr]bool // addresses in whatever network
+	Clusters  map[ClusterID]bool
+	Objects   map[ObjectKey]bool
+	// Names, Hosts and Sets stand for objects that may come: of a kind under a name,
+	// of a kind about a hostname, and of a kind in a namespace.
+	Names    map[ObjectName]bool
+	Hosts    map[ObjectName]bool
+	Sets     map[ObjectSet]bool
+	Networks map[NetworkID]bool
+	Settings bool
+	Labels   bool // the set of proxies' labels that decide about objects
+	AllSpecs bool // the specs of all services, of those that may come too
+}
+
+// With is what either has. grown tells that it is more than d; else it is d itself.
+func (d Deps) With(more Deps) (all Deps, grown bool) {
+	for key, reasons := range more.Services {
+		if d.Services[key]|reasons != d.Services[key] {
+			if !grown {
+				d.Services, grown = cloned(d.Services), true
+			}
+			d.Services[key] |= reasons
+		}
+	}
+	grown = unite(&d.Ports, more.Ports) || grown
+	grown = unite(&d.VIPs, more.VIPs) || grown
+	grown = unite(&d.Hostnames, more.Hostnames) || grown
+	grown = unite(&d.Addresses, more.Addresses) || grown
+	grown = unite(&d.Anywhere, more.Anywhere) || grown
+	grown = unite(&d.Clusters, more.Clusters) || grown
+	grown = unite(&d.Objects, more.Objects) || grown
+	grown = unite(&d.Names, more.Names) || grown
+	grown = unite(&d.Hosts, more.Hosts) || grown
+	grown = unite(&d.Sets, more.Sets) || grown
+	grown = unite(&d.Networks, more.Networks) || grown
+	for had, has := range map[*bool]bool{&d.Settings: more.Settings, &d.Labels: more.Labels, &d.AllSpecs: more.AllSpecs} {
+		grown = grown || has && !*had
+		*had = *had || has
+	}
+	return d, grown
+}
+
+// unite puts what more has into a copy of the set, if that is anything.
+func unite[K comparable](set *map[K]bool, more map[K]bool) (grown bool) {
+	for key := range more {
+		if !(*set)[key] {
+			if !grown {
+				*set, grown = cloned(*set), true
+			}
+			(*set)[key] = true
+		}
+	}
+	return grown
+}
+
+func cloned[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		return map[K]V{}
+	}
+	return maps.Clone(m)
+}

@@ -1,0 +1,94 @@
+package derive
+
+import (
+	"slices"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// ByHost finds what a change affects of small values, each of which is computed from the
+// services of one hostname and the objects about it, such as names of resources. That a
+// value depends on these is not stored for each of them, so that many thousands take no
+// memory for it; only what is read beside them is, and a change of that affects all.
+type ByHost struct {
+	kinds   map[federation.Kind]bool                  // of objects about hostnames that any value read
+	reasons map[federation.Hostname]federation.Reason // for which services of the hostname were read, beside their specs
+	rest    federation.Deps                           // whatever else any value read
+	index   *Index[struct{}]                          // of rest
+}
+
+// NewByHost returns one that knows of no value.
+func NewByHost() *ByHost {
+	return &ByHost{kinds: map[federation.Kind]bool{}, reasons: map[federation.Hostname]federation.Reason{}, index: NewIndex[struct{}](nil)}
+}
+
+// Note notes what the value of the hostname was computed from, in place of what was
+// noted before. It takes the notes over.
+func (b *ByHost) Note(host federation.Hostname, s *federation.Snapshot, read federation.Deps) {
+	for o := range read.Hosts {
+		if o.Name == string(host) {
+			b.kinds[o.Kind] = true
+			delete(read.Hosts, o)
+		}
+	}
+	var reasons federation.Reason
+	for key, why := range read.Services {
+		if key.Hostname == host {
+			reasons |= why &^ federation.ReasonSpec
+			delete(read.Services, key)
+		}
+	}
+	if delete(b.reasons, host); reasons != 0 {
+		b.reasons[host] = reasons
+	}
+	delete(read.Hostnames, host)
+	for key := range read.Objects {
+		if o, exists := s.Object(key); exists && b.kinds[key.Of()] && slices.ContainsFunc(o.Names, func(name string) bool { return covers(name, string(host)) }) {
+			delete(read.Objects, key)
+		}
+	}
+	if all, grown := b.rest.With(read); grown {
+		b.index.Replace(struct{}{}, b.rest, all)
+		b.rest = all
+	}
+}
+
+// Affected returns the hostnames whose values may be others after the changes, which lead
+// from one snapshot to the other. A hostname may be in it several times.
+func (b *ByHost) Affected(c federation.ChangeSet, before, after *federation.Snapshot) []federation.Hostname {
+	var hosts []federation.Hostname
+	for _, change := range c.Services {
+		if host := change.Key.Hostname; change.Reasons&(federation.ReasonSpec|b.reasons[host]) != 0 {
+			hosts = append(hosts, host)
+		}
+	}
+	if len(b.index.Affected(c, after)) > 0 {
+		return appendHosts(hosts, "*", after)
+	}
+	for _, change := range c.Objects {
+		if !b.kinds[change.Key.Of()] {
+			continue
+		}
+		for _, s := range [...]*federation.Snapshot{before, after} {
+			o, exists := s.Object(change.Key)
+			for i := 0; exists && i < len(o.Names); i++ {
+				hosts = appendHosts(hosts, o.Names[i], after)
+			}
+		}
+	}
+	return hosts
+}
+
+// appendHosts adds the hostname, or those of services that the wildcard covers.
+func appendHosts(hosts []federation.Hostname, name string, s *federation.Snapshot) []federation.Hostname {
+	if !strings.HasPrefix(name, "*") {
+		return append(hosts, federation.Hostname(name))
+	}
+	for svc := range s.Services() {
+		if covers(name, string(svc.Key.Hostname)) {
+			hosts = append(hosts, svc.Key.Hostname)
+		}
+	}
+	return hosts
+}

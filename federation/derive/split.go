@@ -1,0 +1,34 @@
+package derive
+
+import (
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Split parts what a value read of its own, such as services, from what stands for many
+// hosts: settings, clusters, networks, whole kinds and what is named by a wildcard. Of
+// many values that are made together, the latter is noted once for all.
+func Split(d federation.Deps) (own, common federation.Deps) {
+	own = federation.Deps{Services: d.Services, VIPs: d.VIPs, Hostnames: d.Hostnames, Addresses: d.Addresses, Anywhere: d.Anywhere, Hosts: d.Hosts}
+	common = federation.Deps{
+		Ports: d.Ports, Clusters: d.Clusters, Sets: d.Sets, Networks: d.Networks, Settings: d.Settings, Labels: d.Labels, AllSpecs: d.AllSpecs,
+	}
+	own.Names, common.Names = parted(d.Names, func(n federation.ObjectName) bool { return strings.HasPrefix(n.Name, "*") })
+	own.Objects, common.Objects = parted(d.Objects, func(o federation.ObjectKey) bool { return o.Namespace == "" }) // of the whole mesh
+	return own, common
+}
+
+func parted[K comparable](all map[K]bool, isCommon func(K) bool) (own, common map[K]bool) {
+	for key := range all {
+		to := &own
+		if isCommon(key) {
+			to = &common
+		}
+		if *to == nil {
+			*to = map[K]bool{}
+		}
+		(*to)[key] = true
+	}
+	return own, common
+}
