@@ -36,8 +36,8 @@ func (r Request) check() []Error {
 }
 
 // checkSize says whether the files are too many bytes altogether.
-func (e *Engine) checkSize(files []File) []Error {
-	limit, size := e.Limits.OrDefault().Bytes, 0
+func checkSize(limits manifest.Limits, files []File) []Error {
+	limit, size := limits.OrDefault().Bytes, 0
 	for _, f := range files {
 		size += len(f.Data)
 	}

@@ -46,7 +46,8 @@ type Options struct {
 // at once; changes are made one after the other.
 type Engine struct {
 	Options
-	turn chan struct{} // holds one token: whoever has it changes
+	plans planning
+	turn  chan struct{} // holds one token: whoever has it changes
 
 	mu     sync.Mutex
 	silent chan struct{} // closed when the store does not answer who has the turn
@@ -63,7 +64,7 @@ func New(o Options) *Engine {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Engine{Options: o, turn: make(chan struct{}, 1), silent: make(chan struct{})}
+	e := &Engine{Options: o, plans: planning{schema: o.Schema, now: o.Now, newUID: o.NewUID}, turn: make(chan struct{}, 1), silent: make(chan struct{})}
 	e.turn <- struct{}{}
 	return e
 }
@@ -74,6 +75,13 @@ const maxAttempts = 10
 
 // planner computes what a request changes in a view.
 type planner func(base) (plan, []Error)
+
+// planning is what plans are computed with, beside what is stored.
+type planning struct {
+	schema *schema.Set
+	now    func() time.Time
+	newUID func() string
+}
 
 // plan is what a request would change.
 type plan struct {

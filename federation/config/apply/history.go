@@ -23,7 +23,7 @@ func (e *Engine) Delete(ctx context.Context, d Deletion) (Result, error) {
 		var p plan
 		errs := expected(v, d.ExpectedRevision, nil)
 		for _, key := range slices.Compact(slices.SortedFunc(slices.Values(d.Objects), federation.ObjectKey.Compare)) {
-			change, fault := e.planDelete(v, key)
+			change, fault := planDelete(v, key)
 			if fault != nil {
 				errs = append(errs, *fault)
 				continue
@@ -34,7 +34,7 @@ func (e *Engine) Delete(ctx context.Context, d Deletion) (Result, error) {
 	})
 }
 
-func (e *Engine) planDelete(v base, key federation.ObjectKey) (Change, *Error) {
+func planDelete(v base, key federation.ObjectKey) (Change, *Error) {
 	o, ok := v.stored(key)
 	if !ok && v.isUnusable(key) {
 		return removal(key, nil), nil
@@ -73,11 +73,12 @@ func (e *Engine) Rollback(ctx context.Context, r Rollback) (Result, error) {
 	if r.Message == "" {
 		r.Message = fmt.Sprintf("rollback to revision %d", r.To)
 	}
-	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) { return e.planRollback(v, then) })
+	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) { return e.plans.rollback(v, then) })
 }
 
-func (e *Engine) planRollback(v base, then []config.Object) (plan, []Error) {
-	var p plan
+// rollback computes what restores the objects.
+func (p planning) rollback(v base, then []config.Object) (plan, []Error) {
+	var out plan
 	var errs []Error
 	stays := map[federation.ObjectKey]bool{}
 	for i := range then {
@@ -86,22 +87,22 @@ func (e *Engine) planRollback(v base, then []config.Object) (plan, []Error) {
 		if old.Key.Of().Internal() {
 			continue
 		}
-		if _, known := e.Schema.Kind(old.Key.Of()); !known {
-			p.findings = append(p.findings, unknownKind(old.Key))
+		if _, known := p.schema.Kind(old.Key.Of()); !known {
+			out.findings = append(out.findings, unknownKind(old.Key))
 			continue
 		}
-		change, faults := e.planRestore(v, old)
-		p.changes, errs = append(p.changes, change), append(errs, faults...)
+		change, faults := p.restore(v, old)
+		out.changes, errs = append(out.changes, change), append(errs, faults...)
 	}
 	for o := range v.storedObjects() {
 		if stays[o.Key] {
 			continue
 		}
-		p.changes = append(p.changes, removal(o.Key, o))
+		out.changes = append(out.changes, removal(o.Key, o))
 	}
-	p.changes = slices.DeleteFunc(p.changes, func(c Change) bool { return c.Action == config.Unchanged })
-	slices.SortFunc(p.changes, func(a, b Change) int { return a.Key.Compare(b.Key) })
-	return p, errs
+	out.changes = slices.DeleteFunc(out.changes, func(c Change) bool { return c.Action == config.Unchanged })
+	slices.SortFunc(out.changes, func(a, b Change) int { return a.Key.Compare(b.Key) })
+	return out, errs
 }
 
 // unknownKind says of an object that it stays whatever it is.
@@ -110,20 +111,20 @@ func unknownKind(key federation.ObjectKey) Finding {
 		"%s is left as it is: this version does not know its kind", key)}
 }
 
-// planRestore makes an object what it was; its generation goes on. It must be
+// restore makes an object what it was; its generation goes on. It must be
 // valid as of now, and is written in the version that is stored now.
-func (e *Engine) planRestore(v base, old *config.Object) (Change, []Error) {
+func (p planning) restore(v base, old *config.Object) (Change, []Error) {
 	stored, _ := v.stored(old.Key)
 	unusable := v.isUnusable(old.Key)
 	if stored != nil && !unusable && stored.APIVersion == old.APIVersion && bytes.Equal(stored.Manifest, old.Manifest) {
 		return Change{Key: old.Key, Action: config.Unchanged, Before: stored, Object: stored}, nil
 	}
-	kind, _ := e.Schema.Kind(old.Key.Of())
+	kind, _ := p.schema.Kind(old.Key.Of())
 	was, err := decode(old)
 	if err != nil {
 		return Change{}, []Error{{Code: Code(schema.Internal), Key: old.Key, Message: err.Error()}}
 	}
-	value, problems := e.Schema.Admit(was, nil)
+	value, problems := p.schema.Admit(was, nil)
 	if len(problems) > 0 {
 		return Change{}, wanted{key: old.Key}.faults(problems)
 	}
@@ -137,7 +138,7 @@ func (e *Engine) planRestore(v base, old *config.Object) (Change, []Error) {
 		if same := sameBesideMetadata(value, live) && sameButGeneration(value, live); same && !unusable {
 			return Change{Key: old.Key, Action: config.Unchanged, Before: stored, Object: stored}, nil
 		}
-		stamp(value, live, e.NewUID, e.Now())
+		stamp(value, live, p.newUID, p.now())
 	}
 	c, errs := changeOf(old.Key, kind, stored, value)
 	return c.rewriting(unusable), errs

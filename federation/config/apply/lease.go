@@ -10,6 +10,8 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/manifest"
+	"isthmus.dev/isthmus/federation/config/schema"
 )
 
 // The bounds of the time for which a workload may be registered.
@@ -25,7 +27,7 @@ const InvalidTTL Code = "INVALID_TTL"
 // platforms that the hub has no registry for. One of that name is replaced and
 // stays who it is; one that was applied is not. With problems it was refused.
 func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (expires time.Time, problems []Error, err error) {
-	w, problems := e.readWorkload(text, ttl)
+	w, problems := readWorkload(e.Schema, e.Limits, text, ttl)
 	if len(problems) > 0 {
 		return time.Time{}, problems, nil
 	}
@@ -81,8 +83,8 @@ func (b base) registered(key federation.ObjectKey) map[string]any {
 	return live
 }
 
-func (e *Engine) readWorkload(text []byte, ttl time.Duration) (wanted, []Error) {
-	all, errs := e.readManifests([]File{{Data: text}}, defaultNamespace)
+func readWorkload(kinds *schema.Set, limits manifest.Limits, text []byte, ttl time.Duration) (wanted, []Error) {
+	all, errs := readManifests(kinds, limits, []File{{Data: text}}, defaultNamespace)
 	switch {
 	case len(errs) > 0:
 		return wanted{}, errs

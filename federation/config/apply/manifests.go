@@ -48,8 +48,8 @@ func (w wanted) again() wanted {
 
 // readManifests reads every document of every file; with an error nothing may be
 // used. Objects that name no namespace are of the given one.
-func (e *Engine) readManifests(files []File, namespace string) ([]wanted, []Error) {
-	r := reader{engine: e, namespace: namespace, seen: map[federation.ObjectKey]int{}}
+func readManifests(kinds *schema.Set, limits manifest.Limits, files []File, namespace string) ([]wanted, []Error) {
+	r := reader{kinds: kinds, limits: limits, namespace: namespace, seen: map[federation.ObjectKey]int{}}
 	for _, file := range files {
 		if fault := r.read(file); fault != nil {
 			return nil, append(r.errs, *fault)
@@ -63,7 +63,8 @@ func (e *Engine) readManifests(files []File, namespace string) ([]wanted, []Erro
 
 // reader gathers the manifests of a request.
 type reader struct {
-	engine    *Engine
+	kinds     *schema.Set
+	limits    manifest.Limits
 	namespace string
 	count     int // of documents
 	seen      map[federation.ObjectKey]int
@@ -73,9 +74,9 @@ type reader struct {
 
 // read reads a file. The error is that there are too many documents.
 func (r *reader) read(file File) *Error {
-	limit := r.engine.Limits.OrDefault().Documents
+	limit := r.limits.OrDefault().Documents
 	var errs []Error
-	problems := manifest.Each(file.Name, file.Data, r.engine.Limits, func(d manifest.Document) {
+	problems := manifest.Each(file.Name, file.Data, r.limits, func(d manifest.Document) {
 		if r.count++; r.count > limit {
 			return
 		}
@@ -98,7 +99,7 @@ func (r *reader) read(file File) *Error {
 }
 
 func (r *reader) take(d manifest.Document) *Error {
-	w, fault := r.engine.identify(d, r.namespace)
+	w, fault := identify(r.kinds, d, r.namespace)
 	if fault != nil {
 		return fault
 	}
@@ -127,11 +128,11 @@ func (p Place) String() string {
 }
 
 // identify finds out which object a document is of.
-func (e *Engine) identify(d manifest.Document, namespace string) (wanted, *Error) {
+func identify(kinds *schema.Set, d manifest.Document, namespace string) (wanted, *Error) {
 	apiVersion, _ := d.Value["apiVersion"].(string)
 	kindName, _ := d.Value["kind"].(string)
 	w := wanted{document: d, value: d.Value}
-	kind, problem := e.Schema.Lookup(apiVersion, kindName)
+	kind, problem := kinds.Lookup(apiVersion, kindName)
 	if problem != nil {
 		fault := w.fault(Code(problem.Code), problem.Field, problem.Message)
 		return w, &fault

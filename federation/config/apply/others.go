@@ -8,9 +8,9 @@ import (
 // withOthers adds to what is wrong with some manifests what is wrong with those
 // that could be read, so that all of it is said at once, in the order of the
 // input.
-func (e *Engine) withOthers(on base, r Request, read []wanted, errs []Error) []Error {
+func (p planning) withOthers(on base, r Request, read []wanted, errs []Error) []Error {
 	r.Prune = false // what could not be read may belong to the set
-	_, more := e.planApply(on, r, read)
+	_, more := p.apply(on, r, read)
 	errs = slices.Concat(errs, more)
 	place := make(map[string]int, len(r.Manifests))
 	for i, f := range r.Manifests {

@@ -25,45 +25,45 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 		r.Manager = DefaultManager
 	}
 	r.manager, r.Origin.digest = r.Manager, r.digest()
-	errs := append(r.check(), e.checkSize(r.Manifests)...)
+	errs := append(r.check(), checkSize(e.Limits, r.Manifests)...)
 	if len(errs) > 0 {
 		return Result{DryRun: r.DryRun, Revision: base{e.Views.Latest()}.Revision(), Errors: errs}, nil
 	}
-	all, errs := e.readManifests(r.Manifests, cmp.Or(r.Namespace, defaultNamespace))
+	all, errs := readManifests(e.Schema, e.Limits, r.Manifests, cmp.Or(r.Namespace, defaultNamespace))
 	if len(errs) > 0 {
 		on := base{e.Views.Latest()}
-		return bounded(Result{DryRun: r.DryRun, Revision: on.Revision(), Errors: e.withOthers(on, r, all, errs)}), nil
+		return bounded(Result{DryRun: r.DryRun, Revision: on.Revision(), Errors: e.plans.withOthers(on, r, all, errs)}), nil
 	}
 	r.expects = newest(r.ExpectedRevision, r.ExpectedRevisions)
 	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) {
 		if all == nil { // another hub was faster: everything is merged anew
-			all, _ = e.readManifests(r.Manifests, cmp.Or(r.Namespace, defaultNamespace))
+			all, _ = readManifests(e.Schema, e.Limits, r.Manifests, cmp.Or(r.Namespace, defaultNamespace))
 		}
-		p, errs := e.planApply(v, r, all)
+		p, errs := e.plans.apply(v, r, all)
 		all = nil
 		return p, errs
 	})
 }
 
-// planApply uses the manifests up: what was read of one takes many times its text,
+// apply uses the manifests up: what was read of one takes many times its text,
 // and goes once it is merged.
-func (e *Engine) planApply(v base, r Request, all []wanted) (plan, []Error) {
+func (p planning) apply(v base, r Request, all []wanted) (plan, []Error) {
 	errs := expected(v, r.ExpectedRevision, r.ExpectedRevisions)
-	p := plan{credentials: r.Credentials}
-	p.changes = make([]Change, len(all))
+	out := plan{credentials: r.Credentials}
+	out.changes = make([]Change, len(all))
 	faults := make([][]Error, len(all))
 	parallel.Each(len(all), func(i int) {
-		p.changes[i], faults[i] = e.planOne(v, r, all[i].again())
+		out.changes[i], faults[i] = p.one(v, r, all[i].again())
 		all[i] = wanted{key: all[i].key}
 	})
 	errs = append(errs, slices.Concat(faults...)...)
 	if r.Prune {
-		gone, faults := e.planPrune(v, r, all)
-		p.changes = append(p.changes, gone...)
+		gone, faults := planPrune(v, r, all)
+		out.changes = append(out.changes, gone...)
 		errs = append(errs, faults...)
 	}
-	slices.SortFunc(p.changes, func(a, b Change) int { return a.Key.Compare(b.Key) })
-	return p, errs
+	slices.SortFunc(out.changes, func(a, b Change) int { return a.Key.Compare(b.Key) })
+	return out, errs
 }
 
 // expected checks the revisions that the request was computed from.
@@ -90,8 +90,8 @@ func expected(v base, whole *int64, each map[federation.ObjectKey]int64) []Error
 	return errs
 }
 
-// planOne merges one manifest.
-func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
+// one merges one manifest.
+func (p planning) one(v base, r Request, w wanted) (Change, []Error) {
 	stored, _ := v.stored(w.key)
 	live, err := decode(stored)
 	if err != nil {
@@ -105,7 +105,7 @@ func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
 	if r.Set != "" {
 		setLabel(w.value, r.Set)
 	}
-	merged, err := e.Schema.Apply(live, w.value, schema.ApplyOptions{Manager: r.Manager, Force: r.Force, Now: e.Now()})
+	merged, err := p.schema.Apply(live, w.value, schema.ApplyOptions{Manager: r.Manager, Force: r.Force, Now: p.now()})
 	switch {
 	case err != nil:
 		return Change{}, []Error{w.fault(Code(schema.Invalid), "", err.Error())}
@@ -118,7 +118,7 @@ func (e *Engine) planOne(v base, r Request, w wanted) (Change, []Error) {
 	if fault := stampCredentials(r.Credentials, w, live, merged.Object); fault != nil {
 		return Change{}, []Error{*fault}
 	}
-	stamp(merged.Object, live, e.NewUID, e.Now())
+	stamp(merged.Object, live, p.newUID, p.now())
 	c, errs := changeOf(w.key, w.kind, stored, merged.Object)
 	return c.rewriting(v.isUnusable(w.key)), errs
 }

@@ -11,7 +11,7 @@ import (
 // planPrune finds the stored objects of the set that are not among the
 // manifests. A protected one refuses the whole request: whoever removes its
 // manifest says one thing, its annotation another.
-func (e *Engine) planPrune(v base, r Request, all []wanted) ([]Change, []Error) {
+func planPrune(v base, r Request, all []wanted) ([]Change, []Error) {
 	stays := map[federation.ObjectKey]bool{}
 	for _, w := range all {
 		stays[w.key] = true
