@@ -23,8 +23,8 @@ var largeTypes = map[string]int{
 	"federation.Snapshot": 55,
 	"federation.draft":    55,
 	"registries.member":   53,
-	"xds.group":           41,
-	"xds.sharedGroup":     41,
+	"xds.group":           38,
+	"xds.sharedGroup":     38,
 	"xds.subscription":    43,
 }
 
