@@ -78,13 +78,17 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 func configKeys(t *testing.T) []string {
 	t.Helper()
 	types := map[string]*ast.StructType{}
-	walk(t, "../internal/hub", func(n ast.Node) {
-		if spec, ok := n.(*ast.TypeSpec); ok {
-			if s, ok := spec.Type.(*ast.StructType); ok {
-				types[spec.Name.Name] = s
+	for _, of := range []struct{ prefix, dir string }{
+		{"", "../internal/hub"}, {"kubernetes.", "../registries/kubernetes"}, {"consul.", "../registries/consul"}, {"keyfile.", "../internal/keyfile"},
+	} {
+		walk(t, of.dir, func(n ast.Node) {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				if s, ok := spec.Type.(*ast.StructType); ok {
+					types[of.prefix+spec.Name.Name] = s
+				}
 			}
-		}
-	})
+		})
+	}
 	var keys []string
 	var add func(prefix, name string)
 	add = func(prefix, name string) {
@@ -103,8 +107,8 @@ func configKeys(t *testing.T) []string {
 			if pointer, ok := typ.(*ast.StarExpr); ok {
 				typ = pointer.X
 			}
-			if id, ok := typ.(*ast.Ident); ok && types[id.Name] != nil {
-				add(key+".", id.Name)
+			if name := typeName(typ); types[name] != nil {
+				add(key+".", name)
 				continue
 			}
 			keys = append(keys, key)
@@ -113,6 +117,17 @@ func configKeys(t *testing.T) []string {
 	add("", "configFile")
 	slices.Sort(keys)
 	return keys
+}
+
+// typeName is the name of a type, with that of its package if it is of another one.
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return typeName(e.X) + "." + e.Sel.Name
+	}
+	return ""
 }
 
 // TestConfigFilesLoad gives every config file of the guide to the hub, with a

@@ -32,7 +32,7 @@ var MeshSettingsKey = ObjectKey{Group: MeshGroup, Kind: "MeshSettings", Name: "d
 const CredentialsAnnotation = MeshGroup + "/credentials"
 
 // ClusterObject is an attached cluster as its object declares it. It never holds
-// a credential.
+// a credential. The section of its provider is read by the room of that provider.
 type ClusterObject struct {
 	Provider   Provider  `json:"provider,omitempty"`
 	Network    NetworkID `json:"network,omitempty"`
@@ -45,19 +45,6 @@ type ClusterObject struct {
 		Pages   int    `json:"pages,omitempty"`
 		Bytes   string `json:"bytes,omitempty"` // a quantity
 	} `json:"limits,omitzero"`
-	Kubernetes struct {
-		Context string `json:"context,omitempty"`
-	} `json:"kubernetes,omitzero"`
-	Consul struct {
-		Address    string `json:"address,omitempty"`
-		Datacenter string `json:"datacenter,omitempty"`
-		Hostname   string `json:"hostname,omitempty"`
-		Namespace  string `json:"namespace,omitempty"`
-		// InstancePort says which ports of its instances a service has, ServicePort is
-		// the number of the one.
-		InstancePort string `json:"instancePort,omitempty"`
-		ServicePort  uint16 `json:"servicePort,omitempty"`
-	} `json:"consul,omitzero"`
 }
 
 // NetworkObject declares a network and how it is entered from others.

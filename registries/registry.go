@@ -43,6 +43,9 @@ type Cluster struct {
 	Fingerprint string
 	// Believe: whoever attaches it says who it is, and not what was known of the ID.
 	Believe bool
+	// Identified: the UID tells the cluster from all others, so that it is served under
+	// one ID only.
+	Identified bool
 	// Rank is that of the source that names it: of several IDs that lead to one cluster
 	// the one of the lowest rank is served.
 	Rank int

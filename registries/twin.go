@@ -94,7 +94,7 @@ const twinPause = 5 * time.Minute
 // holds member.mu.
 func (r *attempt) isTwin(e federation.Edit) (is bool, behind []*member) {
 	m := r.instance.member
-	if m.shard.Provider != federation.Kubernetes || !e.Services.Full || e.Identity == nil || e.Identity.UID == "" {
+	if !r.instance.cluster.Identified || !e.Services.Full || e.Identity == nil || e.Identity.UID == "" {
 		return false, nil
 	}
 	first, behind := m.twins.join(m, e.Identity.UID, r.instance.cluster.Rank)

@@ -16,7 +16,7 @@ import (
 
 func kubernetes(id string, n byte, rank int) registries.Cluster {
 	c := cluster(id, id, says(full(n, 5)))
-	c.Spec.Provider, c.Rank = federation.Kubernetes, rank
+	c.Spec.Provider, c.Identified, c.Rank = federation.Kubernetes, true, rank
 	return c
 }
 

@@ -1,16 +1,15 @@
 package hub
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"time"
 	"unicode"
+
+	"go.yaml.in/yaml/v3"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/attach"
@@ -18,6 +17,7 @@ import (
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/provider"
 	"isthmus.dev/isthmus/registries/reconcile"
 )
 
@@ -35,20 +35,30 @@ type surroundings struct {
 	logger  *slog.Logger
 }
 
+// host is what the hub offers to registries of all kinds.
+func (s surroundings) host() provider.Host {
+	return provider.Host{Policy: s.policy, Limits: s.limits, Logger: s.logger, Used: s.usages.of, Ended: s.usages.forget}
+}
+
+func (s surroundings) countConsul(id federation.ClusterID, request string) {
+	s.metrics.Consul.Request(id, request)
+}
+
 // opener makes a registry; see registries.Cluster.
 type opener func(known federation.Identity) (registries.Registry, error)
 
-// running makes what a kind offers a registries.Registry.
-type running struct {
-	run      func(ctx context.Context, to registries.Sink) error
-	activity func() (lastEvent, lastSync time.Time)
+// open is the opener of a cluster whose config names its credentials, if it needs any.
+func (s surroundings) open(k provider.Kind, c clusterConfig) opener {
+	open := opener(func(known federation.Identity) (registries.Registry, error) { return k.Open(s.cluster(c, known)) })
+	if k.Identified {
+		return s.remember(c.ID, open)
+	}
+	return open
 }
 
-// Run is part of registries.Registry.
-func (r running) Run(ctx context.Context, to registries.Sink) error { return r.run(ctx, to) }
-
-// Activity is part of registries.Active.
-func (r running) Activity() (lastEvent, lastSync time.Time) { return r.activity() }
+func (s surroundings) cluster(c clusterConfig, known federation.Identity) provider.Cluster {
+	return provider.Cluster{ID: c.ID, Network: c.Network, Limits: s.limitsOf(c), Section: c.section(c.Provider), Known: known}
+}
 
 // check returns what is wrong with the cluster's lines in the config file.
 func (c clusterConfig) check(field string) error {
@@ -71,18 +81,18 @@ func (c clusterConfig) check(field string) error {
 	if _, err := c.Limits.limits(field + ".limits"); err != nil {
 		wrong = append(wrong, err)
 	}
-	k, err := kindOf(c.Provider)
+	k, err := surroundings{}.kindOf(c.Provider)
 	if err != nil {
 		add("provider", "%w", err)
 		return errors.Join(wrong...)
 	}
-	for _, p := range c.sections() {
-		if p != c.Provider {
-			add(strings.ToLower(string(p)), "does not belong to a cluster of provider %s", c.Provider)
+	for _, p := range attachable() {
+		if p != c.Provider && c.section(p) != nil {
+			add(sectionName(p), "does not belong to a cluster of provider %s", c.Provider)
 		}
 	}
-	if k.section != nil && !k.section(c) {
-		add(strings.ToLower(string(c.Provider)), "is missing; provider %s needs it", c.Provider)
+	if k.HasSection && c.section(c.Provider) == nil {
+		add(sectionName(c.Provider), "is missing; provider %s needs it", c.Provider)
 	}
 	return errors.Join(wrong...)
 }
@@ -90,22 +100,21 @@ func (c clusterConfig) check(field string) error {
 // registry is the cluster as the supervisor takes it. The digest is that of the
 // file with its credentials, if it has one.
 func (c clusterConfig) registry(with surroundings, digest string) (registries.Cluster, error) {
-	k, err := kindOf(c.Provider)
+	k, err := with.kindOf(c.Provider)
 	if err != nil {
 		return registries.Cluster{}, err
 	}
-	depends := c
-	depends.Precedence, depends.TrustDomain, depends.Aliases = nil, "", nil
-	data, err := json.Marshal(depends)
-	if err != nil {
-		return registries.Cluster{}, err
-	}
-	return registries.Cluster{ID: c.ID, Spec: c.spec(), Fingerprint: digestOf(append(data, digest...)), Open: k.open(with, c)}, nil
+	fingerprint, err := c.fingerprint(digest)
+	return registries.Cluster{ID: c.ID, Spec: c.spec(), Identified: k.Identified, Fingerprint: fingerprint, Open: with.open(k, c)}, err
 }
 
-func digestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+// fingerprint is a digest of all that a registry depends on: the config, and what says
+// which credentials it uses.
+func (c clusterConfig) fingerprint(credentials string) (string, error) {
+	c.Precedence, c.TrustDomain, c.Aliases = nil, "", nil
+	data, err := yaml.Marshal(c)
+	sum := sha256.Sum256(append(data, credentials...))
+	return hex.EncodeToString(sum[:]), err
 }
 
 // configuredClaims are the clusters of the config file, and the kubeconfigs that they
@@ -113,8 +122,8 @@ func digestOf(data []byte) string {
 func configuredClaims(with surroundings, clusters []clusterConfig) (claims []reconcile.Claim, files []*reconcile.Kubeconfig, err error) {
 	taken := map[federation.ClusterID]bool{}
 	for _, c := range clusters {
-		if c.Provider == federation.Kubernetes && !taken[c.ID] {
-			files = append(files, &reconcile.Kubeconfig{ID: c.ID, Path: c.Kubernetes.Kubeconfig, Claim: func(digest string) (reconcile.Claim, error) {
+		if k, err := with.kindOf(c.Provider); err == nil && k.File != nil && !taken[c.ID] {
+			files = append(files, &reconcile.Kubeconfig{ID: c.ID, Path: k.File(c.section(c.Provider)), Claim: func(digest string) (reconcile.Claim, error) {
 				cluster, err := c.registry(with, digest)
 				return reconcile.Claim{Cluster: cluster}, err
 			}})
@@ -139,9 +148,9 @@ func (s surroundings) folderCluster(id federation.ClusterID, credentials *kube.C
 // kubeconfigCluster is a cluster of which only the kubeconfig is given.
 func (s surroundings) kubeconfigCluster(id federation.ClusterID, credentials *kube.Credentials) registries.Cluster {
 	return registries.Cluster{
-		ID: id, Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Fingerprint: credentials.Fingerprint(),
+		ID: id, Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Identified: true, Fingerprint: credentials.Fingerprint(),
 		Open: func(known federation.Identity) (registries.Registry, error) {
-			return s.followKubernetes(clusterConfig{ID: id, Provider: federation.Kubernetes}, credentials, known)
+			return s.kubernetes().Open(s.cluster(clusterConfig{ID: id}, known), credentials)
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/keyfile"
 	"isthmus.dev/isthmus/internal/yamlfile"
 )
 
@@ -71,49 +72,10 @@ type serverTLSConfig struct {
 	ClientCA string `yaml:"clientCA"`
 }
 
-type clientTLSConfig struct {
-	CA   string `yaml:"ca"`
-	Cert string `yaml:"cert"`
-	Key  string `yaml:"key"`
-}
-
 type etcdConfig struct {
-	Endpoints  []string        `yaml:"endpoints"`
-	TLS        clientTLSConfig `yaml:"tls"`
-	QuotaBytes int64           `yaml:"quotaBytes"` // of the embedded one; 0: the default
-}
-
-// clusterConfig is one cluster of the file, with the section of its provider.
-type clusterConfig struct {
-	ID         federation.ClusterID `yaml:"id"`
-	Provider   federation.Provider  `yaml:"provider"`
-	Network    federation.NetworkID `yaml:"network"`
-	Precedence *int                 `yaml:"precedence"`
-	// TrustDomain is that of the identities of the cluster's workloads.
-	TrustDomain string `yaml:"trustDomain"`
-	// Aliases are further names by which its proxies and tokens may name it.
-	Aliases    []string          `yaml:"aliases"`
-	Limits     limitsConfig      `yaml:"limits"`
-	Kubernetes *kubernetesConfig `yaml:"kubernetes"`
-	Consul     *consulConfig     `yaml:"consul"`
-}
-
-type kubernetesConfig struct {
-	Kubeconfig string `yaml:"kubeconfig"`
-	Context    string `yaml:"context"`
-	Secrets    bool   `yaml:"secrets"`
-}
-
-type consulConfig struct {
-	Address    string          `yaml:"address"`
-	Datacenter string          `yaml:"datacenter"`
-	TokenFile  string          `yaml:"tokenFile"`
-	TLS        clientTLSConfig `yaml:"tls"`
-	Hostname   string          `yaml:"hostname"`
-	Namespace  string          `yaml:"namespace"`
-	// InstancePort and ServicePort are those of consul.Options.
-	InstancePort string `yaml:"instancePort"`
-	ServicePort  uint16 `yaml:"servicePort"`
+	Endpoints  []string          `yaml:"endpoints"`
+	TLS        keyfile.ClientTLS `yaml:"tls"`
+	QuotaBytes int64             `yaml:"quotaBytes"` // of the embedded one; 0: the default
 }
 
 // spec is what the merge law needs to know of the cluster.

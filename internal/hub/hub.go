@@ -86,7 +86,7 @@ func unlessEnded(ctx context.Context, err error) error {
 }
 
 func openStore(ctx context.Context, s Settings, dir *dataDir, logger *slog.Logger) (*etcd.Store, error) {
-	secure, err := clientTLS(s.etcd.TLS)
+	secure, err := s.etcd.TLS.Config()
 	if err != nil {
 		return nil, fmt.Errorf("etcd.tls: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/retry"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/provider"
 )
 
 // sharedKnown is where the store has who the clusters of files are, by ID.
@@ -93,7 +94,7 @@ func (k *knownRegistry) Run(ctx context.Context, to registries.Sink) error {
 		return inner.Run(ctx, to)
 	}
 	learn := &learningSink{Sink: to, learnt: make(chan string, 1)}
-	return k.with.beside(ctx, func(ctx context.Context) { k.learn(ctx, learn.learnt) }, func(ctx context.Context) error { return inner.Run(ctx, learn) })
+	return provider.Beside(ctx, func(ctx context.Context) { k.learn(ctx, learn.learnt) }, func(ctx context.Context) error { return inner.Run(ctx, learn) })
 }
 
 // learn keeps who the cluster is.

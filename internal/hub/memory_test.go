@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
 )
 
 // TestR06MemoryLimitOfTheContainer: the Go runtime aims at nine tenths of it, but
@@ -78,19 +80,30 @@ func TestR06LimitsOfClusters(t *testing.T) {
 // TestR06ClusterObjectsSetLimits as the file does: what one does not set, all clusters
 // have. Other limits are another registry.
 func TestR06ClusterObjectsSetLimits(t *testing.T) {
-	spec := &federation.ClusterObject{Provider: federation.Mock}
-	spec.Limits.Objects, spec.Limits.Bytes = 9, "64Mi"
-	c, with := configOf("a", spec), surroundings{limits: federation.Limits{Objects: 7, Pages: 5}, logger: slog.New(slog.DiscardHandler)}
+	object := func(objects int) clusterConfig {
+		c, err := configOf(&config.Object{
+			Key:      federation.ObjectKey{Name: "a"},
+			Manifest: fmt.Appendf(nil, `{"spec": {"provider": "Mock", "limits": {"objects": %d, "bytes": "64Mi"}}}`, objects),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c, with := object(9), surroundings{limits: federation.Limits{Objects: 7, Pages: 5}, logger: slog.New(slog.DiscardHandler)}
 	if got, want := with.limitsOf(c), (federation.Limits{Objects: 9, Pages: 5, Bytes: 64 << 20}); got != want {
 		t.Errorf("it has %+v, want %+v", got, want)
 	}
 	o := objectClusters{with: with}
-	before, err := o.registry(c, "")
+	k, err := with.kindOf(c.Provider)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Limits.Objects = 10
-	if after, err := o.registry(configOf("a", spec), ""); err != nil || after.Fingerprint == before.Fingerprint {
+	before, err := o.registry(k, c, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := o.registry(k, object(10), ""); err != nil || after.Fingerprint == before.Fingerprint {
 		t.Errorf("with other limits it is the same registry, %v", err)
 	}
 }

@@ -168,7 +168,7 @@ func joinRegistries(s Settings, p parts, with surroundings, aggregate *federatio
 	remote, attached := with, make(chan struct{}) // clusters that Secrets name themselves name none
 	reconciler := reconcile.New(reconcile.Options{
 		Hub: federation.ClusterID(s.clusterID), Snapshots: aggregate, Attached: attached, Holders: s.remoteHolders, Namespace: s.remoteNamespace,
-		Remote: remote.kubeconfigCluster, Rules: with.kubeconfigRules(""), Metrics: with.metrics.Clusters, Logger: p.logger,
+		Remote: remote.kubeconfigCluster, Rules: with.kubernetes().Rules(""), Metrics: with.metrics.Clusters, Logger: p.logger,
 	})
 	if len(s.remoteHolders) > 0 {
 		with.holders = s.remoteHolders
@@ -194,7 +194,7 @@ func joinRegistries(s Settings, p parts, with surroundings, aggregate *federatio
 	}
 	if first.Folder {
 		a.follow["kubeconfigs"] = reconciler.FollowFolder(reconcile.Folder{
-			Dir: s.kubeconfigDir, Rules: with.kubeconfigRules(""), Aliases: s.clusterAliases, Cluster: with.folderCluster, Forget: with.known.forget,
+			Dir: s.kubeconfigDir, Rules: with.kubernetes().Rules(""), Aliases: s.clusterAliases, Cluster: with.folderCluster, Forget: with.known.forget,
 		})
 	}
 	return a, nil
@@ -208,10 +208,7 @@ func (a attachment) joinObjects(s Settings, p parts, m *mesh) attaching {
 	a.follow["sealing"] = sealing{keys: p.keys, vault: vault, logger: p.logger}.run
 	clusters := attach.New(attach.Options{
 		Engine: m.engine, Views: m.views, Snapshots: a.aggregate, Registries: a.supervisor, Plans: plans{a.reconciler}, Vault: vault, Forget: a.with.known.forget, Hub: federation.ClusterID(s.clusterID),
-		Look: map[federation.Provider]attach.Looker{
-			federation.Kubernetes: attach.LookAtKubernetes(attach.KubernetesOptions{Allow: a.with.allow, AllowLoopback: a.with.policy.AllowLoopback, Trusted: a.with.who.trust}),
-			federation.Consul:     lookAtConsul(a.with),
-		},
+		Look: looks(a.with),
 	})
 	return attaching{clusters, a.with.metrics.Clusters}
 }

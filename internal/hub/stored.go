@@ -2,9 +2,6 @@ package hub
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -12,21 +9,18 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/attach"
-	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/retry"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/provider"
 )
-
-// opensWith makes a registry of the credentials that were kept for a cluster.
-type opensWith func(surroundings, clusterConfig, attach.Credentials, federation.Identity) (registries.Registry, error)
 
 // storedRegistry opens the kept credentials of a cluster when it runs.
 type storedRegistry struct {
 	objectClusters
+	kind    provider.Kind
 	cluster clusterConfig
 	version string
 	known   federation.Identity
-	open    opensWith
 	inner   atomic.Pointer[registries.Registry]
 }
 
@@ -56,16 +50,18 @@ func (s *storedRegistry) follow(ctx context.Context, credentials attach.Credenti
 	if credentials.UID != "" {
 		known.UID = credentials.UID // the record of it; the other one is a cache
 	}
-	inner, err := s.open(s.with, s.cluster, credentials, known)
+	of := s.with.cluster(s.cluster, known)
+	of.Kept = &credentials
+	inner, err := s.kind.Open(of)
 	if err != nil {
 		return err
 	}
 	s.inner.Store(&inner)
-	if credentials.UID != "" || s.cluster.Provider != federation.Kubernetes {
+	if credentials.UID != "" || !s.kind.Identified {
 		return inner.Run(ctx, to)
 	}
 	learn := &learningSink{Sink: to, learnt: make(chan string, 1)}
-	return s.with.beside(ctx, func(ctx context.Context) { s.learn(ctx, learn.learnt) }, func(ctx context.Context) error { return inner.Run(ctx, learn) })
+	return provider.Beside(ctx, func(ctx context.Context) { s.learn(ctx, learn.learnt) }, func(ctx context.Context) error { return inner.Run(ctx, learn) })
 }
 
 // learningSink tells who the cluster is once its registry knows.
@@ -101,48 +97,4 @@ func (s *storedRegistry) learn(ctx context.Context, learnt <-chan string) {
 // Activity is part of registries.Active.
 func (s *storedRegistry) Activity() (lastEvent, lastSync time.Time) {
 	return activityOf(&s.inner)
-}
-
-// kubernetesWith follows a cluster by a kubeconfig that was kept.
-func kubernetesWith(with surroundings, c clusterConfig, kept attach.Credentials, known federation.Identity) (registries.Registry, error) {
-	credentials, err := kube.Parse([]byte(kept.Kubeconfig.Reveal()), with.kubeconfigRules(c.Kubernetes.Context))
-	if err != nil {
-		return nil, fmt.Errorf("its kept %w", err)
-	}
-	with.metrics.Clusters.Expires(c.ID, credentials.Expires)
-	return with.followKubernetes(c, credentials, known)
-}
-
-// consulWith follows a Consul by a token and certificates that were kept.
-func consulWith(with surroundings, c clusterConfig, kept attach.Credentials, known federation.Identity) (registries.Registry, error) {
-	access, err := accessOf(kept)
-	if err != nil {
-		return nil, err
-	}
-	return with.followConsul(c, access, known)
-}
-
-func accessOf(kept attach.Credentials) (consulAccess, error) {
-	var a consulAccess
-	if !kept.Token.Empty() {
-		a.token = func() (string, error) { return kept.Token.Reveal(), nil }
-	}
-	if kept.CA == "" && kept.Cert == "" && kept.Key.Empty() {
-		return a, nil
-	}
-	a.tls = &tls.Config{MinVersion: tls.VersionTLS12}
-	if kept.CA != "" {
-		a.tls.RootCAs = x509.NewCertPool()
-		if !a.tls.RootCAs.AppendCertsFromPEM([]byte(kept.CA)) {
-			return a, errors.New("consul.tls.ca holds no certificate in PEM")
-		}
-	}
-	if kept.Cert != "" || !kept.Key.Empty() {
-		pair, err := tls.X509KeyPair([]byte(kept.Cert), []byte(kept.Key.Reveal()))
-		if err != nil {
-			return a, errors.New("consul.tls.cert and consul.tls.key are no certificate and its key in PEM")
-		}
-		a.tls.Certificates = []tls.Certificate{pair}
-	}
-	return a, nil
 }

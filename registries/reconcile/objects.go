@@ -14,7 +14,7 @@ type Objects struct {
 		WaitSynced(context.Context) (*config.View, error)
 	}
 	// Claim is what an object says.
-	Claim func(object *config.Object, spec *federation.ClusterObject) Claim
+	Claim func(object *config.Object) Claim
 }
 
 // FollowObjects follows the configuration until the context ends.
@@ -50,8 +50,8 @@ func (o Objects) since(view *config.View, said map[federation.ClusterID]*config.
 			continue
 		}
 		said[id], set[id] = object, nil
-		if decoded, ok := view.State.Decoded(object.Key); ok {
-			c := o.Claim(object, decoded.Spec.(*federation.ClusterObject))
+		if _, ok := view.State.Decoded(object.Key); ok {
+			c := o.Claim(object)
 			set[id] = &c
 		}
 	}

@@ -1,4 +1,4 @@
-package hub
+package consul
 
 import (
 	"context"
@@ -8,35 +8,32 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/internal/attach"
-	"isthmus.dev/isthmus/internal/metrics"
+	"isthmus.dev/isthmus/registries/provider"
 )
 
-// lookAtConsul reads a Consul once as a registry does: what it says of itself and
-// of its first list is what there is to know before. What it sees is neither
-// logged nor counted: the cluster is not attached.
-func lookAtConsul(with surroundings) attach.Looker {
-	with.logger, with.metrics = slog.New(slog.DiscardHandler), metrics.New()
-	return func(ctx context.Context, r attach.Request) attach.Report {
-		var report attach.Report
-		access, err := accessOf(attach.Credentials{Token: r.Consul.Token, CA: r.Consul.CA, Cert: r.Consul.Cert, Key: r.Consul.Key})
-		if err != nil {
-			report.Add(attach.InvalidConsul, apply.Refusal, err.Error())
-			return report
-		}
-		c := clusterConfig{ID: r.ID, Provider: federation.Consul, Consul: &consulConfig{Address: r.Consul.Address, Datacenter: r.Consul.Datacenter}}
-		registry, err := with.followConsul(c, access, federation.Identity{})
-		if err != nil {
-			report.Add(attach.InvalidConsul, apply.Refusal, err.Error())
-			return report
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		first := &firstWord{end: cancel}
-		if err := registry.Run(ctx, first); err != nil && first.status.Message == "" {
-			first.status.Message = err.Error()
-		}
-		return first.report()
+// look reads a Consul once as a registry does: what it says of itself and of its first
+// list is what there is to know before. What it sees is neither logged nor counted: the
+// cluster is not attached.
+func (o Opener) look(ctx context.Context, r attach.Request) attach.Report {
+	o.Logger, o.Count = slog.New(slog.DiscardHandler), func(federation.ClusterID, string) {}
+	o.Used = func(federation.ClusterID, federation.Limits) func(federation.Usage) { return func(federation.Usage) {} }
+	o.Ended = func(federation.ClusterID) {}
+	var report attach.Report
+	registry, err := o.open(provider.Cluster{
+		ID: r.ID, Limits: o.Limits.WithDefaults(), Section: &Section{Address: r.Consul.Address, Datacenter: r.Consul.Datacenter},
+		Kept: &attach.Credentials{Token: r.Consul.Token, CA: r.Consul.CA, Cert: r.Consul.Cert, Key: r.Consul.Key},
+	})
+	if err != nil {
+		report.Add(attach.InvalidConsul, apply.Refusal, err.Error())
+		return report
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := &firstWord{end: cancel}
+	if err := registry.Run(ctx, first); err != nil && first.status.Message == "" {
+		first.status.Message = err.Error()
+	}
+	return first.report()
 }
 
 // firstWord hears a registry until it has said its first list, or that it cannot.

@@ -1,0 +1,112 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+
+	clientset "k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/provider"
+)
+
+// Section is what the config file and Cluster objects say of a Kubernetes cluster. An
+// object names no file of the hub's machine.
+type Section struct {
+	Kubeconfig string `yaml:"kubeconfig" json:"-"`
+	Context    string `yaml:"context"`
+	Secrets    bool   `yaml:"secrets" json:"-"`
+}
+
+// Following is what else follows a cluster while its registry runs.
+type Following interface {
+	// Attach has tokens of the cluster reviewed and, with secrets, its Secrets read for
+	// gateways, until detach is called.
+	Attach(id federation.ClusterID, reviewer clientset.Interface, cluster *listwatch.Cluster, secrets bool) (detach func())
+	// Follow reads what else the cluster has, until the context ends.
+	Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
+	// Expires is told when the credentials that were kept end.
+	Expires(federation.ClusterID, *kube.Credentials)
+}
+
+// Opener makes registries of Kubernetes clusters.
+type Opener struct {
+	provider.Host
+	Following Following
+	LookAt    attach.Looker
+}
+
+// Kind is that of Kubernetes clusters.
+func (o Opener) Kind() provider.Kind {
+	return provider.Kind{
+		Provider: federation.Kubernetes, HasSection: true, Identified: true, NeedsCredentials: true,
+		File: func(section any) string { return section.(*Section).Kubeconfig },
+		Open: o.open, Look: o.LookAt,
+	}
+}
+
+// open reads the kubeconfig whenever a registry is made: rotation makes a new one when
+// the file has changed.
+func (o Opener) open(c provider.Cluster) (registries.Registry, error) {
+	section, _ := c.Section.(*Section)
+	if section == nil {
+		section = &Section{}
+	}
+	if c.Kept != nil {
+		credentials, err := kube.Parse([]byte(c.Kept.Kubeconfig.Reveal()), o.Rules(section.Context))
+		if err != nil {
+			return nil, fmt.Errorf("its kept %w", err)
+		}
+		o.Following.Expires(c.ID, credentials)
+		return o.Open(c, credentials)
+	}
+	data, err := kube.ReadFile(section.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes.kubeconfig: %w", err)
+	}
+	credentials, err := kube.Parse(data, o.Rules(section.Context))
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes.kubeconfig: %s: %w", section.Kubeconfig, err)
+	}
+	return o.Open(c, credentials)
+}
+
+// Rules are those by which kubeconfigs are read.
+func (o Opener) Rules(context string) kube.ParseOptions {
+	return kube.ParseOptions{Context: context, AllowLoopback: o.Policy.AllowLoopback}
+}
+
+// A review of a token takes two requests. These limits let 1,000 pods that start at once prove themselves within seconds,
+// and a flood of tokens cost an API server little.
+const (
+	reviewQPS   = 400
+	reviewBurst = 400
+)
+
+// Open makes a registry of the cluster that the credentials lead to.
+func (o Opener) Open(c provider.Cluster, credentials *kube.Credentials) (registries.Registry, error) {
+	client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: o.Allow})
+	if err != nil {
+		return nil, err
+	}
+	reviewer, err := client.Apart(kube.ConnectOptions{QPS: reviewQPS, Burst: reviewBurst})
+	if err != nil {
+		return nil, err
+	}
+	r := New(Options{
+		Cluster: c.ID, Network: c.Network, Client: client, Expect: c.Known.UID, Logger: o.Logger,
+		Limits: c.Limits, Used: o.Used(c.ID, c.Limits),
+		Explain: func(err error) string { return fmt.Sprintf("%s: %s", credentials.Server, kube.Explain(err)) },
+	})
+	section, _ := c.Section.(*Section)
+	return provider.Running{Active: r.Activity, Do: func(ctx context.Context, to registries.Sink) error {
+		defer client.Close()
+		defer o.Ended(c.ID)
+		defer o.Following.Attach(c.ID, reviewer, r.Cluster(), section != nil && section.Secrets)()
+		return provider.Beside(ctx, func(ctx context.Context) { o.Following.Follow(ctx, c.ID, r.Cluster()) }, func(ctx context.Context) error { return r.Run(ctx, to) })
+	}}, nil
+}
