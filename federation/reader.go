@@ -124,14 +124,14 @@ func (r *Reader) Object(key ObjectKey) (*Object, bool) {
 // ObjectsNamed is Snapshot.ObjectsNamed, noted.
 func (r *Reader) ObjectsNamed(kind Kind, name string) iter.Seq[*Object] {
 	note(&r.deps.Names, ObjectName{kind, name})
-	return r.noted(r.snapshot.ObjectsNamed(kind, name))
+	return noted(r, r.snapshot.ObjectsNamed(kind, name))
 }
 
 // ObjectsFor yields the objects of a kind that speak of the hostname, by name or
 // by wildcard, the most specific first.
 func (r *Reader) ObjectsFor(kind Kind, host Hostname) iter.Seq[*Object] {
 	note(&r.deps.Hosts, ObjectName{kind, string(host)})
-	return r.noted(func(yield func(*Object) bool) {
+	return noted(r, func(yield func(*Object) bool) {
 		for _, name := range Wildcards(host) {
 			for o := range r.snapshot.ObjectsNamed(kind, name) {
 				if !yield(o) {
@@ -145,17 +145,17 @@ func (r *Reader) ObjectsFor(kind Kind, host Hostname) iter.Seq[*Object] {
 // ObjectsIn is Snapshot.ObjectsIn, noted.
 func (r *Reader) ObjectsIn(kind Kind, namespace string) iter.Seq[*Object] {
 	note(&r.deps.Sets, ObjectSet{kind, namespace})
-	return r.noted(r.snapshot.ObjectsIn(kind, namespace))
+	return noted(r, r.snapshot.ObjectsIn(kind, namespace))
 }
 
 // ObjectsOf is Snapshot.ObjectsOf, noted. Whoever reads a whole kind is made
 // anew with every object that comes.
 func (r *Reader) ObjectsOf(kind Kind) iter.Seq[*Object] {
 	note(&r.deps.Sets, ObjectSet{kind, AllNamespaces})
-	return r.noted(r.snapshot.ObjectsOf(kind))
+	return noted(r, r.snapshot.ObjectsOf(kind))
 }
 
-func (r *Reader) noted(objects iter.Seq[*Object]) iter.Seq[*Object] {
+func noted(r *Reader, objects iter.Seq[*Object]) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		for o := range objects {
 			if r.hidden[o.Key] {

@@ -11,12 +11,13 @@ import (
 
 // member is one attached cluster.
 type member struct {
-	*Supervisor
-	shard    federation.ShardKey
-	operator *federation.Writer // what operators say of this cluster
-	settled  atomic.Bool        // the start need not wait for it
-	gone     atomic.Bool        // detached: it is not saved any more
-	load     func()             // reads the last known good state, the first time it is called; not with mu held
+	supervisor *Supervisor
+	options    Options // the supervisor's
+	shard      federation.ShardKey
+	operator   *federation.Writer // what operators say of this cluster
+	settled    atomic.Bool        // the start need not wait for it
+	gone       atomic.Bool        // detached: it is not saved any more
+	load       func()             // reads the last known good state, the first time it is called; not with mu held
 
 	mu        sync.Mutex
 	current   *instance // nil: none was usable yet
@@ -38,7 +39,7 @@ type member struct {
 }
 
 func newMember(s *Supervisor, shard federation.ShardKey) *member {
-	m := &member{Supervisor: s, shard: shard, reported: federation.RegistryStatus{Phase: federation.Pending}}
+	m := &member{supervisor: s, options: s.options, shard: shard, reported: federation.RegistryStatus{Phase: federation.Pending}}
 	m.load = sync.OnceFunc(m.restore)
 	return m
 }
@@ -52,7 +53,7 @@ func (m *member) open(spec federation.ClusterSpec) {
 // restore reads the last known good state: every registry, and whoever serves the
 // state, waits for that.
 func (m *member) restore() {
-	state, err := m.saved.load(m.shard)
+	state, err := m.supervisor.saved.load(m.shard)
 	if err != nil {
 		m.options.Logger.Warn("the last known good state is not used", "cluster", m.shard.Cluster, "err", err)
 		return
@@ -120,7 +121,7 @@ func (m *member) startInstead(c Cluster) {
 
 func (m *member) newInstance(c Cluster) *instance {
 	i := &instance{member: m, cluster: c, writer: m.options.Aggregate.Open(m.shard), kick: make(chan struct{}, 1), confirmed: c.Believe}
-	m.start(i.run)
+	m.supervisor.start(i.run)
 	return i
 }
 
@@ -150,7 +151,7 @@ func (m *member) settle() {
 	m.serveRestored()
 	m.publishStatus()
 	if !m.settled.Swap(true) {
-		m.checkReady()
+		m.supervisor.checkReady()
 	}
 }
 
@@ -199,7 +200,7 @@ func (m *member) update(e federation.Edit) {
 func (m *member) detach() {
 	m.end()
 	m.options.Logger.Info("cluster detached", "cluster", m.shard.Cluster, "provider", m.shard.Provider)
-	if err := m.saved.remove(m.shard); err != nil {
+	if err := m.supervisor.saved.remove(m.shard); err != nil {
 		m.options.Logger.Warn("the saved state of a detached cluster stays on disk", "cluster", m.shard.Cluster, "err", err)
 	}
 }

@@ -83,7 +83,7 @@ func (m *member) saveState() error {
 func (m *member) mark(note func(*unsaved)) {
 	m.unsaved.whole = m.unsaved.whole || !m.written // first: what is written as a whole needs no notes
 	note(&m.unsaved)
-	signal(m.dirty)
+	signal(m.supervisor.dirty)
 }
 
 func (m *member) writeState(what *unsaved, owner string) error {
@@ -93,11 +93,11 @@ func (m *member) writeState(what *unsaved, owner string) error {
 		return err
 	}
 	c := savedChange{whole: what.whole, header: m.savedHeader(snapshot, owner), records: records}
-	defer m.saved.lock(m.shard)()
+	defer m.supervisor.saved.lock(m.shard)()
 	if m.gone.Load() {
 		return nil
 	}
-	return m.saved.write(m.shard, c, m.options.Now())
+	return m.supervisor.saved.write(m.shard, c, m.options.Now())
 }
 
 func (m *member) savedHeader(s *federation.Snapshot, owner string) savedHeader {

@@ -97,7 +97,7 @@ func (r *attempt) isTwin(e federation.Edit) (is bool, behind []*member) {
 	if !r.instance.cluster.Identified || !e.Services.Full || e.Identity == nil || e.Identity.UID == "" {
 		return false, nil
 	}
-	first, behind := m.twins.join(m, e.Identity.UID, r.instance.cluster.Rank)
+	first, behind := m.supervisor.twins.join(m, e.Identity.UID, r.instance.cluster.Rank)
 	if first == m {
 		m.showTwin("")
 		return false, behind
@@ -108,7 +108,7 @@ func (r *attempt) isTwin(e federation.Edit) (is bool, behind []*member) {
 
 // later has Run call the function with mu held, unless the member is detached then.
 func (m *member) later(what func()) {
-	m.start(func(context.Context) {
+	m.supervisor.start(func(context.Context) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if !m.detached {
@@ -119,7 +119,7 @@ func (m *member) later(what func()) {
 
 // yield lets go of a cluster that another ID has now.
 func (m *member) yield() {
-	first := m.twins.firstOf(m)
+	first := m.supervisor.twins.firstOf(m)
 	if first == m || m.current == nil || m.current.attempt == nil || m.twin == first.shard.Cluster {
 		return
 	}

@@ -72,7 +72,7 @@ func (h *health) reading(ctx context.Context) (context.Context, context.CancelFu
 		end()
 		return nil, nil, err
 	}
-	h.listen(ctx, time.Now(), looks)
+	h.listen(ctx, time.Now())
 	return ctx, end, nil
 }
 
@@ -92,14 +92,22 @@ func lookAfter(roundTrip time.Duration) time.Duration {
 
 // listen says that the store is silent if nothing came from any member since the read
 // began. A member that runs confirms what it receives at once, however long it takes
-// to answer.
-func (h *health) listen(read context.Context, began time.Time, left int) {
-	time.AfterFunc(lookAfter(time.Duration(h.roundTrip.Load())), func() {
+// to answer. What came may also be older than the read: the member may still be frozen,
+// and is if it says nothing for as long as a slow answer takes.
+func (h *health) listen(read context.Context, began time.Time) {
+	h.look(read, began, lookAfter(time.Duration(h.roundTrip.Load())), looks)
+}
+
+// look looks whether anything came since then, as often as is left.
+func (h *health) look(read context.Context, since time.Time, every time.Duration, left int) {
+	time.AfterFunc(every, func() {
 		t := h.store.tries
 		switch {
-		case t == nil || read.Err() != nil || !t.silentSince(began):
+		case t == nil || read.Err() != nil:
+		case !t.silentSince(since):
+			h.look(read, time.Now(), tryFor, looks)
 		case left > 1:
-			h.listen(read, began, left-1)
+			h.look(read, since, every, left-1)
 		default:
 			h.quiet.begin(h.o.Now().Add(quietFor))
 		}

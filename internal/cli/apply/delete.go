@@ -35,7 +35,7 @@ func deleteCommand(io cmdutil.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	r.Bind(f)
-	d.Scope.Bind(f)
+	d.Bind(f)
 	d.sources.bind(f)
 	d.waiting.bind(f)
 	bindDryRun(f, &d.dryRun)

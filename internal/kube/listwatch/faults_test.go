@@ -167,7 +167,7 @@ var faults = map[string]struct {
 				first = false
 				c := secret("b", "3")
 				c.APIVersion, c.Kind, c.ResourceVersion = "v1", "Secret", "102"
-				w.Server.Put(secret("b", "4")) // the server has gone on meanwhile
+				w.Put(secret("b", "4")) // the server has gone on meanwhile
 				return events(listwatchtest.Event("MODIFIED", c), listwatchtest.Event("ERROR", listwatchtest.Failure(http.StatusGone, metav1.StatusReasonExpired))), nil
 			})(w)
 		},

@@ -53,7 +53,7 @@ func (s *Server) watch(request *http.Request, namespace string) *http.Response {
 
 // send writes what happens after a version, until the watch ends.
 func (s *Server) send(request *http.Request, to *io.PipeWriter, after int, matches func(*corev1.Secret) bool, ended <-chan struct{}) {
-	defer to.Close()
+	defer func() { _ = to.Close() }()
 	seconds, _ := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
 	over := time.NewTimer(time.Duration(seconds) * time.Second)
 	defer over.Stop()
