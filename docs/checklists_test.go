@@ -18,6 +18,7 @@ var checkLists = []struct {
 	heading, folder string
 	most            int // files, without tests, documents and what is generated
 }{
+	{"a new registry", "registry", 4},
 	{"a new configuration kind", "kind", 3},
 	{"a new field", "field", 2},
 	{"a new xDS type", "xdstype", 4},
@@ -27,7 +28,8 @@ var checkLists = []struct {
 // the tree, because compiling it is what costs time.
 var afterLists = [][]string{
 	{"generate", "./graph"},
-	{"build", "./graph/..."},
+	{"build", "./graph/...", "./internal/hub"},
+	{"test", "-vet=off", "./registries/fixed"},
 	{"test", "-vet=off", ".", "-run", "TestImportsFollowTheTable"},
 	{"test", "-vet=off", "./xds/envoy/runtime"},
 	{"test", "-vet=off", "./docs", "-run", "Kind|GraphQL|Type"},
