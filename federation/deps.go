@@ -48,11 +48,17 @@ func (d Deps) With(more Deps) (all Deps, grown bool) {
 	grown = unite(&d.Hosts, more.Hosts) || grown
 	grown = unite(&d.Sets, more.Sets) || grown
 	grown = unite(&d.Networks, more.Networks) || grown
-	for had, has := range map[*bool]bool{&d.Settings: more.Settings, &d.Labels: more.Labels, &d.AllSpecs: more.AllSpecs} {
-		grown = grown || has && !*had
-		*had = *had || has
-	}
+	grown = raise(&d.Settings, more.Settings) || grown
+	grown = raise(&d.Labels, more.Labels) || grown
+	grown = raise(&d.AllSpecs, more.AllSpecs) || grown
 	return d, grown
+}
+
+// raise is unite for a flag.
+func raise(flag *bool, more bool) (grown bool) {
+	grown = more && !*flag
+	*flag = *flag || more
+	return grown
 }
 
 // unite puts what more has into a copy of the set, if that is anything.
