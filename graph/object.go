@@ -128,7 +128,7 @@ func (q query) ConfigSources(ctx context.Context) ([]model.ConfigSource, error) 
 // ErrorCodes lists the codes of errors.
 func (query) ErrorCodes(context.Context) ([]model.ErrorCode, error) { return model.ErrorCodes(), nil }
 
-// FindingCodes lists the codes of what is said of objects.
+// FindingCodes lists the codes of findings, problems, conflicts and reasons.
 func (query) FindingCodes(context.Context) ([]model.FindingCode, error) {
 	return model.FindingCodes(), nil
 }

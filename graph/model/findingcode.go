@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// findingCodes are the codes of what is said of objects, by the place in the
+// findingCodes are the codes of findings, problems, conflicts and reasons, by the place in the
 // documentation that explains them.
 var findingCodes = map[string][]string{
 	"findings#findings": {

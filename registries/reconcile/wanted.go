@@ -115,7 +115,7 @@ func (p *Plan) apply(before *Plan, to Registries) {
 		is := p.Clusters[id]
 		was, there := before.Clusters[id]
 		if there && was.Source != is.Source {
-			to.Leaving(id, false) // whoever detached it was not the only one to name it
+			to.Leaving(id, false) // another source still names it
 		}
 		anew := !there || !was.same(is)
 		if anew {

@@ -47,7 +47,7 @@ type Options struct {
 type Engine struct {
 	Options
 	plans planning
-	turn  chan struct{} // holds one token: whoever has it changes
+	turn  chan struct{} // holds one token: its holder may change the configuration
 
 	mu     sync.Mutex
 	silent chan struct{} // closed when the store does not answer who has the turn
