@@ -41,6 +41,14 @@ func (t *Tokens) remember(q question, a answer, by *attached) {
 	t.known[q] = a
 }
 
+// newer returns an answer of the same client that was found after what the inquiry saw.
+func (t *Tokens) newer(q question, in inquiry) (answer, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.known[q]
+	return a, t.clients[in.cluster] == in.by && a.at.After(in.seen)
+}
+
 // makeRoom drops what is over, else anything.
 func (t *Tokens) makeRoom() {
 	now, dropped := t.o.Now(), false

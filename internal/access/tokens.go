@@ -125,7 +125,7 @@ func (t *Tokens) judge(cluster federation.ClusterID, token Token) (claims, Stand
 func (t *Tokens) remembered(ctx context.Context, in inquiry) (answer, error) {
 	t.mu.Lock()
 	known, is := t.known[ask(in.cluster, in.token)]
-	in.by = t.clients[in.cluster]
+	in.by, in.seen = t.clients[in.cluster], known.at
 	t.mu.Unlock()
 	if is && t.o.Now().Before(known.until) {
 		if known.refused != nil {
@@ -155,6 +155,7 @@ type inquiry struct {
 	token   Token
 	ends    time.Time // of the token
 	who     *suspect  // nil: the token was good before
+	seen    time.Time // when the answer that does not suffice was found; zero: there was none
 }
 
 func (in inquiry) source() netip.Prefix {
@@ -169,6 +170,10 @@ func (in inquiry) source() netip.Prefix {
 func (t *Tokens) ask(ctx context.Context, in inquiry) <-chan singleflight.Result {
 	q := ask(in.cluster, in.token)
 	return t.flights.DoChan(string(q[:]), func() (any, error) {
+		// A review may have ended between the caller's look and this one.
+		if a, is := t.newer(q, in); is {
+			return a, nil
+		}
 		a, err := t.decide(in.by.review(context.WithoutCancel(ctx), t, in))
 		switch {
 		case errors.Is(err, errThrottled):
@@ -202,7 +207,7 @@ func (t *Tokens) still(cluster federation.ClusterID, token Token) error {
 	if err != nil || by == nil || standing.Frozen != "" || is && now.Sub(known.at) < reviewAgain {
 		return nil // what it claims was checked before
 	}
-	t.ask(context.Background(), inquiry{by: by, cluster: cluster, uid: standing.UID, token: token, ends: c.ends()})
+	t.ask(context.Background(), inquiry{by: by, cluster: cluster, uid: standing.UID, token: token, ends: c.ends(), seen: known.at})
 	return nil
 }
 
