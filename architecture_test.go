@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 
 const module = "isthmus.dev/isthmus/"
 
-// rule is a row of the import table in ARCHITECTURE.md.
+// rule is a row of the import table in IMPORTS.md.
 type rule struct {
 	ours, outside []string
 	inTests       []string        // rooms and modules that only the tests import
@@ -34,42 +35,78 @@ type goPackage struct {
 
 func TestImportsFollowTheTable(t *testing.T) {
 	rules, names := readTables(t)
+	described := describedRooms(t)
 	used := map[string]bool{}
 	for _, p := range listPackages(t) {
 		room := strings.TrimPrefix(p.ImportPath, module)
 		row, r, ok := ruleFor(room, rules)
 		if !ok {
-			t.Errorf("room %s has no row in ARCHITECTURE.md: say what it may import", room)
+			t.Errorf("room %s has no row in IMPORTS.md: say what it may import", room)
 			continue
 		}
 		used[row] = true
+		if !slices.ContainsFunc(described, func(d string) bool { return room == d || strings.HasSuffix(room, "/"+d) }) {
+			t.Errorf("ARCHITECTURE.md does not say what %s is for", room)
+		}
 		for _, imported := range p.Imports {
 			if !r.allows(imported, names) {
-				t.Errorf("%s imports %s, which its row in ARCHITECTURE.md does not allow", room, imported)
+				t.Errorf("%s imports %s, which its row in IMPORTS.md does not allow", room, imported)
 			}
 		}
 		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
 			if imported != p.ImportPath && !r.allows(imported, names) && !r.allowsInTests(imported, names) {
-				t.Errorf("the tests of %s import %s, which their row in ARCHITECTURE.md does not allow", room, imported)
+				t.Errorf("the tests of %s import %s, which their row in IMPORTS.md does not allow", room, imported)
 			}
 		}
 	}
 	for row, r := range rules {
 		if !used[row] {
-			t.Errorf("ARCHITECTURE.md has a row for %s, which does not exist", row)
+			t.Errorf("IMPORTS.md has a row for %s, which does not exist", row)
 			continue
 		}
 		for _, word := range slices.Concat(r.ours, r.outside, r.inTests) {
 			if word != "…" && !r.used[word] {
-				t.Errorf("ARCHITECTURE.md lets %s import %s, which it does not need: take it out of the row", row, word)
+				t.Errorf("IMPORTS.md lets %s import %s, which it does not need: take it out of the row", row, word)
 			}
 		}
 	}
 }
 
+// mostWords keeps ARCHITECTURE.md on three printed pages.
+const mostWords = 1500
+
+func TestArchitectureFitsOnThreePages(t *testing.T) {
+	if n := len(strings.Fields(readArchitecture(t))); n > mostWords {
+		t.Errorf("ARCHITECTURE.md has %d words, and %d are the most: package comments are the place for details", n, mostWords)
+	}
+}
+
+// describedRooms are the rooms that ARCHITECTURE.md lists, by their path or its end.
+func describedRooms(t *testing.T) []string {
+	t.Helper()
+	_, lists, found := strings.Cut(readArchitecture(t), "\n## Rooms\n")
+	if !found {
+		t.Fatal("ARCHITECTURE.md has no section on rooms")
+	}
+	var rooms []string
+	for _, span := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(lists, -1) {
+		rooms = append(rooms, span[1])
+	}
+	return rooms
+}
+
+func readArchitecture(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
 func readTables(t *testing.T) (map[string]rule, map[string][]string) {
 	t.Helper()
-	file, err := os.Open("ARCHITECTURE.md")
+	file, err := os.Open("IMPORTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +126,7 @@ func readTables(t *testing.T) (map[string]rule, map[string][]string) {
 			table = cells[0]
 		case table == "room":
 			if len(cells) != 4 {
-				t.Fatalf("the row of %s in ARCHITECTURE.md has %d cells, not the 4 of the table", cells[0], len(cells))
+				t.Fatalf("the row of %s in IMPORTS.md has %d cells, not the 4 of the table", cells[0], len(cells))
 			}
 			rules[cells[0]] = rule{ours: words(cells[1]), outside: words(cells[2]), inTests: words(cells[3]), used: map[string]bool{}}
 		case table == "name":

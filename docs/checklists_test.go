@@ -175,7 +175,9 @@ func filesOf(t *testing.T, heading string) []*regexp.Regexp {
 }
 
 // isDocument tells that the capitals of a name are its own.
-func isDocument(file string) bool { return file == "ARCHITECTURE.md" || file == "docs/kinds/README.md" }
+func isDocument(file string) bool {
+	return slices.Contains([]string{"ARCHITECTURE.md", "IMPORTS.md", "docs/kinds/README.md"}, file)
+}
 
 func runIn(t *testing.T, dir, name string, arguments ...string) {
 	t.Helper()
