@@ -104,9 +104,9 @@ func awaitProxies(ctx context.Context, s *session.Session, w *waiting, of client
 			return p.last(rolloutText(r) + " (only proxies of this hub are counted)")
 		}
 		left := s.Timeout - time.Since(p.began)
-		final := w.state == "acked" && r.Pending == 0 && r.Delivered == r.Acked+r.Rejected && r.Rejected > 0
-		if left <= 0 || final {
-			return p.failure(r)
+		allAnswered := w.state == "acked" && r.Pending == 0 && r.Delivered == r.Acked+r.Rejected && r.Rejected > 0
+		if left <= 0 || allAnswered {
+			return p.failure(r, allAnswered)
 		}
 		p.tell(rolloutText(r))
 		bounded, cancel := context.WithTimeoutCause(ctx, min(left, turn)+10*time.Second, cmdutil.ErrTimeout)
@@ -174,15 +174,19 @@ func (p *progress) last(text string) error {
 	return err
 }
 
-// failure says what proxies did not take, in their words.
-func (p *progress) failure(r *client.Rollout) error {
+// failure says which proxies rejected the change, in their words, and what to do: wait
+// longer unless all proxies answered.
+func (p *progress) failure(r *client.Rollout, allAnswered bool) error {
 	p.done()
 	for _, one := range r.Proxies.Nodes {
 		if output.OrEmpty(one.Error) != "" {
 			_, _ = fmt.Fprintf(p.to, "%s rejected it: %s\n", one.NodeID, *one.Error) // nobody to tell if it fails
 		}
 	}
-	next := "look with \"isthmus get proxies\", wait longer with --timeout, or go back with \"isthmus rollback\""
-	return cmdutil.Failed{Code: cmdutil.ExitFailed, Text: fmt.Sprintf("the change was made, but after %s %s; %s",
-		time.Since(p.began).Round(100*time.Millisecond), rolloutText(r), next)}
+	after, next := "", `correct the objects, or go back with "isthmus rollback"`
+	if !allAnswered {
+		after = fmt.Sprintf("after %s ", time.Since(p.began).Round(100*time.Millisecond))
+		next = `look with "isthmus get proxies", wait longer with --timeout, or go back with "isthmus rollback"`
+	}
+	return cmdutil.Failed{Code: cmdutil.ExitFailed, Text: fmt.Sprintf("the change was made, but %s%s; %s", after, rolloutText(r), next)}
 }
