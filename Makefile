@@ -61,7 +61,7 @@ test: tools ## Install what the tests need and run every test once, real program
 	  -tags "$$(command -v chromium >/dev/null && echo browser),$$(command -v npm >/dev/null && echo audit)" $(TESTS)
 
 # Packages whose tests need a real program, a store or a network throughout.
-REAL := cmd|deploy|docs|e2e|federation/config/etcd|internal/hub|registries/consul|registries/kubernetes|xds
+REAL := cmd|deploy|docs|e2e|federation/config/etcd|internal/hub|internal/hub/memory|registries/consul|registries/kubernetes|xds
 .PHONY: test-unit
 test-unit: ## Run the tests that need no real program, in under a minute once compiled.
 	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -short -parallel $(PARALLEL) -timeout 5m \

@@ -75,7 +75,7 @@ var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*(\.[0-9]+)?[a-zA-Z]`)
 // piece, among the texts of the code.
 func TestMessagesAreThoseOfTheCode(t *testing.T) {
 	var said []string
-	for _, dir := range []string{"../registries", "../registries/reconcile", "../registries/kubernetes", "../registries/consul", "../internal/kube", "../internal/kube/listwatch", "../internal/hub"} {
+	for _, dir := range []string{"../registries", "../registries/reconcile", "../registries/kubernetes", "../registries/consul", "../internal/kube", "../internal/kube/listwatch", "../internal/hub/kinds", "../internal/hub/clusters", "../internal/hub/settings"} {
 		walk(t, dir, func(n ast.Node) {
 			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 				if value, err := strconv.Unquote(literal.Value); err == nil {

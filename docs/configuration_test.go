@@ -79,7 +79,8 @@ func configKeys(t *testing.T) []string {
 	t.Helper()
 	types := map[string]*ast.StructType{}
 	for _, of := range []struct{ prefix, dir string }{
-		{"", "../internal/hub"}, {"kubernetes.", "../registries/kubernetes"}, {"consul.", "../registries/consul"}, {"keyfile.", "../internal/keyfile"},
+		{"settings.", "../internal/hub/settings"}, {"identities.", "../internal/hub/identities"}, {"kinds.", "../internal/hub/kinds"}, {"logs.", "../internal/hub/logs"},
+		{"kubernetes.", "../registries/kubernetes"}, {"consul.", "../registries/consul"}, {"keyfile.", "../internal/keyfile"},
 	} {
 		walk(t, of.dir, func(n ast.Node) {
 			if spec, ok := n.(*ast.TypeSpec); ok {
@@ -92,6 +93,7 @@ func configKeys(t *testing.T) []string {
 	var keys []string
 	var add func(prefix, name string)
 	add = func(prefix, name string) {
+		room, _, _ := strings.Cut(name, ".")
 		for _, field := range types[name].Fields.List {
 			raw, err := strconv.Unquote(field.Tag.Value)
 			if err != nil {
@@ -100,32 +102,35 @@ func configKeys(t *testing.T) []string {
 			key := prefix + reflect.StructTag(raw).Get("yaml")
 			typ := field.Type
 			if list, ok := typ.(*ast.ArrayType); ok {
-				if elem, ok := list.Elt.(*ast.Ident); ok && types[elem.Name] != nil {
-					typ, key = elem, key+"[]"
+				if types[typeName(list.Elt, room)] != nil {
+					typ, key = list.Elt, key+"[]"
 				}
 			}
 			if pointer, ok := typ.(*ast.StarExpr); ok {
 				typ = pointer.X
 			}
-			if name := typeName(typ); types[name] != nil {
+			if name := typeName(typ, room); types[name] != nil {
 				add(key+".", name)
 				continue
 			}
 			keys = append(keys, key)
 		}
 	}
-	add("", "configFile")
+	add("", "settings.configFile")
 	slices.Sort(keys)
 	return keys
 }
 
-// typeName is the name of a type, with that of its package if it is of another one.
-func typeName(e ast.Expr) string {
+// typeName is the name of a type with that of its package, which is the room unless the
+// name says another one.
+func typeName(e ast.Expr, room string) string {
 	switch e := e.(type) {
 	case *ast.Ident:
-		return e.Name
+		return room + "." + e.Name
 	case *ast.SelectorExpr:
-		return typeName(e.X) + "." + e.Sel.Name
+		if of, ok := e.X.(*ast.Ident); ok {
+			return of.Name + "." + e.Sel.Name
+		}
 	}
 	return ""
 }

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
-	"isthmus.dev/isthmus/internal/hub"
+	"isthmus.dev/isthmus/internal/hub/settings"
 )
 
 const h2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // with empty SETTINGS
@@ -78,7 +78,7 @@ func TestR01IdleConnections(t *testing.T) {
 	must(t, p.applyHost("before"))
 	p.receives(t, open, before)
 	p.idle(t, 700)
-	if n := p.files(t); n > 600*hub.ForConnections/100 {
+	if n := p.files(t); n > 600*settings.ForConnections/100 {
 		t.Errorf("the hub has %d files open of 600", n)
 	}
 	if err := p.isReady(); err != nil {

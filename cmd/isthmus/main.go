@@ -12,16 +12,17 @@ import (
 
 	"isthmus.dev/isthmus/internal/cli"
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
-	"isthmus.dev/isthmus/internal/hub"
+	"isthmus.dev/isthmus/internal/hub/logs"
+	"isthmus.dev/isthmus/internal/hub/settings"
 )
 
 func main() {
-	os.Exit(runProgram(func(s *hub.Settings) { s.AdoptLog = adoptLogs }))
+	os.Exit(runProgram(func(s *settings.Settings) { s.AdoptLog = adoptLogs }))
 }
 
 // runProgram executes the command line of this process.
-func runProgram(with func(*hub.Settings)) int {
-	adoptLogs(hub.NewLogger(os.Stderr))
+func runProgram(with func(*settings.Settings)) int {
+	adoptLogs(logs.Open(os.Stderr, logs.Config{}).Logger)
 	io := cmdutil.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	return cli.Run(untilSignal(), os.Args[1:], io, serveCommand(io, with))
 }

@@ -23,7 +23,8 @@ import (
 
 	"isthmus.dev/isthmus/internal/cli"
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
-	"isthmus.dev/isthmus/internal/hub"
+	"isthmus.dev/isthmus/internal/hub/logs"
+	"isthmus.dev/isthmus/internal/hub/settings"
 )
 
 // asProgram makes the test binary behave as the program itself, endlessDrain as one
@@ -35,7 +36,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(runProgram(func(s *hub.Settings) {
+		os.Exit(runProgram(func(s *settings.Settings) {
 			s.AdoptLog = adoptLogs
 			if os.Getenv(endlessDrain) != "" {
 				s.Drain = time.Hour
@@ -65,7 +66,7 @@ func (t *Text) String() string {
 
 // run executes one command line, without effect on the process, and returns its exit code.
 func run(ctx context.Context, args []string, io cmdutil.Streams) int {
-	return cli.Run(ctx, args, io, serveCommand(io, func(*hub.Settings) {}))
+	return cli.Run(ctx, args, io, serveCommand(io, func(*settings.Settings) {}))
 }
 
 // command runs a command line to its end.
@@ -266,7 +267,7 @@ func TestLibrariesLogAsTheHubDoes(t *testing.T) {
 		log.SetFlags(flags)
 		klog.ClearLogger()
 	})
-	adoptLogs(hub.NewLogger(&written))
+	adoptLogs(logs.Open(&written, logs.Config{}).Logger)
 	log.Print("of net/http")
 	klog.Errorf("of client-go")
 	klog.V(4).Info("noise")

@@ -7,11 +7,12 @@ import (
 
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/internal/hub"
+	"isthmus.dev/isthmus/internal/hub/settings"
 )
 
 // serveCommand runs a hub; with may change its settings.
-func serveCommand(io cmdutil.Streams, with func(*hub.Settings)) *cobra.Command {
-	var given hub.Flags
+func serveCommand(io cmdutil.Streams, with func(*settings.Settings)) *cobra.Command {
+	var given settings.Flags
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run the hub", Args: cmdutil.NoArguments,
 		Long: `Run the hub until SIGTERM or SIGINT.
@@ -21,7 +22,7 @@ Without --dev, GraphQL and xDS need mutual TLS: --tls-cert, --tls-key and
 loopback addresses and unix sockets, and a hub without clusters attaches a sample.
 Flags take precedence over the config file.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := hub.Resolve(given)
+			s, err := settings.Resolve(given)
 			if err != nil {
 				return asUsage(err)
 			}
@@ -41,9 +42,9 @@ Flags take precedence over the config file.`,
 	f.StringSliceVar(&given.EtcdEndpoints, "etcd-endpoints", nil, "`URL`s of an external etcd (default: an embedded one)")
 	f.Int64Var(&given.EtcdQuota, "etcd-quota-bytes", 0, "`BYTES` that the embedded etcd may hold (default 2 GiB)")
 	f.BoolVar(&given.NewStore, "new-store", false, "start with an empty configuration if the embedded etcd of this data folder is missing")
-	f.StringVar(&given.GraphQLAddr, "graphql-addr", "", "HOST:PORT or unix:PATH of GraphQL and the pages (default "+hub.DefaultGraphQL+")")
-	f.StringVar(&given.XDSAddr, "xds-addr", "", "HOST:PORT or unix:PATH of xDS (default "+hub.DefaultXDS+")")
-	f.StringVar(&given.HealthAddr, "health-addr", "", "HOST:PORT or unix:PATH of /healthz, /readyz and /metrics (default "+hub.DefaultHealth+")")
+	f.StringVar(&given.GraphQLAddr, "graphql-addr", "", "HOST:PORT or unix:PATH of GraphQL and the pages (default "+settings.DefaultGraphQL+")")
+	f.StringVar(&given.XDSAddr, "xds-addr", "", "HOST:PORT or unix:PATH of xDS (default "+settings.DefaultXDS+")")
+	f.StringVar(&given.HealthAddr, "health-addr", "", "HOST:PORT or unix:PATH of /healthz, /readyz and /metrics (default "+settings.DefaultHealth+")")
 	f.StringVar(&given.KubeconfigDir, "kubeconfig-dir", "", "watched `DIR` of kubeconfigs; each file attaches the cluster of its name")
 	f.StringVar(&given.ConfigDir, "config-dir", "", "watched `DIR` of manifests, a read-only source of configuration beside the store")
 	f.StringVar(&given.SecretDir, "secret-dir", "", "watched `DIR` of secrets for gateways: NAMESPACE/NAME/tls.crt, tls.key, ca.crt")
@@ -62,7 +63,7 @@ Flags take precedence over the config file.`,
 
 // asUsage has the command line tell a mistake in flags as it tells its own.
 func asUsage(err error) error {
-	var usage hub.UsageError
+	var usage settings.UsageError
 	if errors.As(err, &usage) {
 		return cmdutil.Usagef("%w", err)
 	}

@@ -3,57 +3,67 @@ package hub
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
-	"isthmus.dev/isthmus/federation/config/etcd"
+	"isthmus.dev/isthmus/internal/hub/datadir"
+	"isthmus.dev/isthmus/internal/hub/listeners"
+	"isthmus.dev/isthmus/internal/hub/logs"
+	"isthmus.dev/isthmus/internal/hub/memory"
+	"isthmus.dev/isthmus/internal/hub/settings"
+	"isthmus.dev/isthmus/internal/hub/web"
 	"isthmus.dev/isthmus/internal/server"
+	"isthmus.dev/isthmus/internal/version"
 )
 
 // Hub has opened what it needs of this machine, and does not serve yet.
 type Hub struct {
-	settings     Settings
-	log          logging
-	dir          *dataDir
-	doors        listeners
+	settings     settings.Settings
+	log          logs.Log
+	dir          *datadir.Dir
+	doors        listeners.Listeners
 	certificates *server.Certificates // nil: plaintext
 }
 
 // New opens the data folder and the listeners. Running the hub closes them.
-func New(s Settings) (_ *Hub, err error) {
-	h := &Hub{settings: s, log: openLog(s.Output, s.log)}
+func New(s settings.Settings) (_ *Hub, err error) {
+	h := &Hub{settings: s, log: logs.Open(s.Output, s.Log)}
 	if s.AdoptLog != nil {
-		s.AdoptLog(h.log.logger)
+		s.AdoptLog(h.log.Logger)
 	}
-	limitMemory(memlimit.FromCgroup, h.log.logger)
-	if h.dir, err = openDataDir(s.dataDir); err != nil {
+	memory.Limit(memlimit.FromCgroup, h.log.Logger)
+	if h.dir, err = datadir.Open(s.DataDir); err != nil {
 		return nil, err
 	}
-	if h.doors, err = openListeners(context.Background(), s); err != nil {
-		return nil, errors.Join(err, h.dir.close())
+	if h.doors, err = listeners.Open(context.Background(), s.Addresses, s.Dev); err != nil {
+		return nil, errors.Join(err, h.dir.Close())
 	}
-	if s.dev {
+	if s.Dev {
 		return h, nil
 	}
-	if h.certificates, err = server.OpenCertificates(s.tls, server.CertificateOptions{Logger: h.log.logger}); err != nil {
+	if h.certificates, err = server.OpenCertificates(s.TLS, server.CertificateOptions{Logger: h.log.Logger}); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
 }
 
 func (h *Hub) close() error {
-	h.doors.close()
-	return h.dir.close()
+	_ = h.doors.Close() // a second close does nothing
+	return h.dir.Close()
 }
 
 // Run opens the store, joins the rooms and serves until the context ends. A context
 // that ends during the start is no error. A hub runs once.
 func (h *Hub) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, h.close()) }()
-	s, logger := h.settings, h.log.logger
+	s, logger := h.settings, h.log.Logger
 	store, err := openStore(ctx, s, h.dir, logger)
 	if err != nil {
 		return unlessEnded(ctx, err)
@@ -63,14 +73,14 @@ func (h *Hub) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return unlessEnded(ctx, err)
 	}
-	all, err := join(ctx, s, parts{dir: h.dir, doors: h.doors, certificates: h.certificates, store: store, keys: keys, logger: logger, log: h.log})
+	all, err := h.join(ctx, store, keys)
 	if err != nil {
 		return err
 	}
-	logStart(logger, s, h.doors)
+	h.logStart()
 	defer logger.Info("the hub stopped")
-	if s.dev && s.log.Format == textFormat {
-		if err := greet(s.Output, s.facts()); err != nil {
+	if s.Dev && s.Log.Format == logs.Text {
+		if err := web.Greet(s.Output, web.FactsOf(s)); err != nil {
 			return err
 		}
 	}
@@ -85,12 +95,29 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-func openStore(ctx context.Context, s Settings, dir *dataDir, logger *slog.Logger) (*etcd.Store, error) {
-	secure, err := s.etcd.TLS.Config()
-	if err != nil {
-		return nil, fmt.Errorf("etcd.tls: %w", err)
+// tls is nil for plaintext.
+func (h *Hub) tls() *tls.Config {
+	if h.certificates == nil {
+		return nil
 	}
-	return etcd.Open(ctx, etcd.Options{
-		DataDir: dir.etcd(), Endpoints: s.etcd.Endpoints, TLS: secure, Logger: logger, Quota: s.etcd.QuotaBytes, New: s.newStore,
-	})
+	return h.certificates.TLS()
+}
+
+func serveHTTP(at net.Listener, handler http.Handler, o server.HTTPOptions) func(context.Context) error {
+	return func(ctx context.Context) error { return server.NewHTTP(handler, o).Run(ctx, at) }
+}
+
+// logStart is the first line of a hub: what runs, how, and where.
+func (h *Hub) logStart() {
+	s, mode, store := h.settings, "mutual TLS", "embedded etcd"
+	if s.Dev {
+		mode = "dev: plaintext, no authentication"
+	}
+	if len(s.Etcd.Endpoints) > 0 {
+		store = strings.Join(s.Etcd.Endpoints, ",")
+	}
+	h.log.Info("the hub starts", slog.String("version", version.Version), slog.String("go", runtime.Version()), slog.String("hub", string(s.ClusterID)),
+		slog.String("mode", mode), slog.String("graphql", h.doors.GraphQL.Addr().String()), slog.String("xds", h.doors.XDS.Addr().String()),
+		slog.String("health", h.doors.Health.Addr().String()), slog.String("dir", s.DataDir), slog.String("store", store),
+		slog.String("logLevel", s.Log.Level))
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"isthmus.dev/isthmus/client"
+	"isthmus.dev/isthmus/internal/hub/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,7 +24,7 @@ func TestAHubRunsWithoutAProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	given := Flags{
+	given := settings.Flags{
 		Dev: true, DataDir: filepath.Join(dir, "data"), GraphQLAddr: "unix:" + filepath.Join(dir, "graphql"),
 		XDSAddr: "unix:" + filepath.Join(dir, "xds"), HealthAddr: "unix:" + filepath.Join(dir, "health"),
 	}
@@ -33,9 +34,9 @@ func TestAHubRunsWithoutAProcess(t *testing.T) {
 }
 
 // askOnce starts a hub, asks for a service of the sample, and ends the hub.
-func askOnce(t *testing.T, given Flags) {
+func askOnce(t *testing.T, given settings.Flags) {
 	t.Helper()
-	s, err := Resolve(given)
+	s, err := settings.Resolve(given)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,17 +1,40 @@
 package hub
 
 import (
+	"context"
 	"fmt"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
 )
 
 // readiness answers /readyz.
 type readiness struct {
 	snapshots interface{ Latest() *federation.Snapshot }
-	synced    <-chan struct{}
+	clusters  <-chan struct{} // closed when what the clusters had at the start is there
+	views     *config.Aggregate
+	synced    chan struct{} // closed when clusters and configuration are there
 	draining  chan struct{}
 	warnings  func() []string // that do not keep the hub from serving
+}
+
+func newReadiness(snapshots *federation.Aggregate, clusters <-chan struct{}, views *config.Aggregate, warnings func() []string) *readiness {
+	return &readiness{
+		snapshots: snapshots, clusters: clusters, views: views, synced: make(chan struct{}), draining: make(chan struct{}), warnings: warnings,
+	}
+}
+
+// run waits for the clusters and the configuration.
+func (r *readiness) run(ctx context.Context) error {
+	if _, err := r.views.WaitSynced(ctx); err != nil {
+		return nil // the hub ends
+	}
+	select {
+	case <-r.clusters:
+		close(r.synced)
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // drain makes the hub not ready for good.

@@ -2,11 +2,9 @@ package hub
 
 import (
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"maps"
 	"net"
-	"net/http"
 	"runtime"
 	"time"
 
@@ -18,7 +16,16 @@ import (
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
-	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/hub/clusters"
+	"isthmus.dev/isthmus/internal/hub/identities"
+	"isthmus.dev/isthmus/internal/hub/listeners"
+	"isthmus.dev/isthmus/internal/hub/measures"
+	"isthmus.dev/isthmus/internal/hub/memory"
+	"isthmus.dev/isthmus/internal/hub/mesh"
+	"isthmus.dev/isthmus/internal/hub/proxies"
+	"isthmus.dev/isthmus/internal/hub/settings"
+	"isthmus.dev/isthmus/internal/hub/status"
+	"isthmus.dev/isthmus/internal/hub/web"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
 	"isthmus.dev/isthmus/internal/probe/sheets"
@@ -27,243 +34,168 @@ import (
 	"isthmus.dev/isthmus/internal/server"
 	"isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/internal/version"
-	"isthmus.dev/isthmus/registries"
-	"isthmus.dev/isthmus/registries/reconcile"
 	"isthmus.dev/isthmus/xds"
 )
 
-// parts are what was opened and may have failed.
-type parts struct {
-	dir          *dataDir
-	doors        listeners
-	certificates *server.Certificates // nil: plaintext
-	store        *etcd.Store
-	keys         *seal.Keys
-	logger       *slog.Logger
-	log          logging
-	operators    *tls.Config // of GraphQL; nil: plaintext
-}
+// rooms are the parts of a hub, in the order in which they need each other.
+type rooms struct {
+	*Hub
+	logger    *slog.Logger
+	store     *etcd.Store
+	keys      *seal.Keys
+	metrics   *metrics.Metrics
+	callers   *source.Log
+	limited   listeners.Listeners
+	snapshots *federation.Aggregate
 
-// tls is nil for plaintext.
-func (p parts) tls() *tls.Config {
-	if p.certificates == nil {
-		return nil
-	}
-	return p.certificates.TLS()
+	identities *identities.Identities
+	secrets    proxies.Secrets
+	clusters   *clusters.Clusters
+	mesh       *mesh.Mesh
+	attaching  clusters.Attaching
+
+	fleet    *fleet.Fleet
+	presence mesh.Presence
+	probes   *probe.Keeper
+	ready    *readiness
+	proxies  *xds.Server
 }
 
 // join is the only place that knows every room.
-//
-//nolint:funlen // one list, in the order in which rooms need each other
-func join(ctx context.Context, s Settings, p parts) (*assembly, error) {
-	counts := metrics.New()
+func (h *Hub) join(ctx context.Context, store *etcd.Store, keys *seal.Keys) (*assembly, error) {
+	counts, logger := metrics.New(), h.log.Logger
 	counts.Build(version.Version, version.Revision(), runtime.Version())
-	callers := source.NewLog(p.logger)
-	p.doors = p.doors.limited(s.connections, counts.Server, callers)
-	aggregate := federation.NewAggregate(snapshotMetrics{counts})
-	who, err := openIdentities(ctx, identityParts{
-		settings: s.identity, hub: federation.ClusterID(s.clusterID), store: p.store.Shared(sharedAuthority), keys: p.keys,
-		snapshots: aggregate, metrics: counts.Identity, logger: p.logger,
-		proven: func(remote net.Addr) { server.Established(p.doors.xds, remote) },
-	})
-	if err == nil && p.certificates != nil {
-		err = refuseMeshRoots(who.trust, p.certificates.ClientCAs())
+	r := &rooms{
+		Hub: h, logger: logger, store: store, keys: keys, metrics: counts, callers: source.NewLog(logger),
+		snapshots: federation.NewAggregate(measures.Snapshots{Metrics: counts}), fleet: fleet.New(),
 	}
-	if err != nil {
-		return nil, err
-	}
-	p.operators = operators(p.tls(), who.trust)
-	secrets, err := joinSecrets(s, who, aggregate, p.logger)
-	if err != nil {
-		return nil, err
-	}
-	with := surroundings{policy: p.doors.policy(s.dev), metrics: counts, secrets: secrets.kept, who: who, limits: s.limits, logger: p.logger, usages: &usages{metrics: counts.Registries}}
-	with.known = func(id federation.ClusterID) record { return p.store.Shared(sharedKnown + string(id)) }
-	setPolicy(aggregate, with.policy)
-	attachment, err := joinRegistries(s, p, with, aggregate)
-	if err != nil {
-		return nil, err
-	}
-	configuration, err := joinMesh(meshParts{store: p.store, snapshots: aggregate, hub: federation.ClusterID(s.clusterID), configDir: s.configDir, logger: p.logger, counts: counts.Config})
-	if err != nil {
-		return nil, err
-	}
-	attaching := attachment.joinObjects(s, p, configuration)
-	all := whenBoth{clusters: attachment.supervisor.Ready(), mesh: configuration, ready: make(chan struct{})}
-
-	proxyFleet := fleet.New()
-	replica, err := p.dir.replica()
-	if err != nil {
-		return nil, err
-	}
-	here := presence{hub: replica, leases: configuration.stored, views: configuration.views.Latest, shared: len(s.etcd.Endpoints) > 0, logger: p.logger}
-	found := probe.New(probe.Options{Snapshots: aggregate, Store: sheets.Store{Hub: replica, Leases: configuration.stored}, Logger: p.logger})
-	discovery := xds.New(xds.Options{
-		Snapshots: aggregate, Fleet: proxyFleet, Ready: all.ready, Metrics: xdsMetrics{counts.XDS}, Traffic: xdsMetrics{counts.XDS},
-		Logger: p.logger, Secrets: secrets, SecretsOnSocket: s.dev, Access: proxyAccessOf(s, who, aggregate),
-		Findings: counts.XDS.Findings, UnknownNames: counts.XDS.UnknownNames, Probes: probers{found}, Limits: s.connections.streams,
-	})
-	grpcServer := grpc.NewServer(append(s.connections.grpc(who.tls(p.tls()), counts.Server, callers).Options(), discovery.ServerOptions()...)...)
-	discovery.Register(grpcServer)
-	if service := who.service(p.logger); service != nil {
-		service.Register(grpcServer)
-	}
-
-	schema := graph.New(graph.Options{
-		Snapshots: aggregate, Counters: counters{attachment.supervisor, with.usages}, Fleet: proxyFleet, Explainer: discovery, Inspector: discovery, Config: configuration.graph(delivery{discovery, proxyFleet}, statusOf{federation.ClusterID(s.clusterID), discovery}, here),
-		Hub: model.Hub{Version: version.Version, ClusterID: s.clusterID}, Clusters: attaching, Authority: who,
-	})
-	ready := &readiness{snapshots: aggregate, synced: all.ready, draining: make(chan struct{}), warnings: who.warnings}
-	faults := quarantine{hub: federation.ClusterID(s.clusterID), snapshots: aggregate, proxies: discovery, kinds: configuration.kinds, counts: counts.Snapshots}
-	health := server.Health(ready.check, counts.Handler(faults.measure))
-	api := transport.New(schema, transport.Options{Log: p.logger, Observer: counts.GraphQL, Origins: s.allowedOrigins, HideSchema: s.hideSchema})
-	web, err := webOf(s, withCaller(api), withCaller(p.log), health)
-	if err != nil {
-		return nil, err
-	}
-
-	h := &assembly{ready: ready, endWithin: 3 * s.Drain, core: map[string]func(context.Context) error{
-		"store":         p.store.Run,
-		"registries":    attachment.supervisor.Run,
-		"configuration": configuration.run,
-		"addresses":     configuration.engine.Run,
-		"probes":        found.Run,
-		"presence":      here.run,
-		"measures":      func(ctx context.Context) error { return configuration.measure(ctx, counts.Config) },
-		"secrets":       secrets.run,
-		"identities":    who.run,
-		"readiness":     all.run,
-		"memory":        releaseMemory,
-		"gatewaynames":  gatewaynames.New(gatewaynames.Options{Snapshots: aggregate, To: aggregate.Open(federation.ShardKey{Provider: "Resolver"}), Logger: p.logger}).Run,
-		"health":        func(ctx context.Context) error { return serveHTTP(ctx, p, healthDoor, s.Drain, health) },
-	}, edge: map[string]func(context.Context) error{
-		"xds":     discovery.Run,
-		"streams": api.Run,
-		"grpc":    func(ctx context.Context) error { return server.RunGRPC(ctx, grpcServer, p.doors.xds, s.Drain) },
-		"graphql": func(ctx context.Context) error { return serveHTTP(ctx, p, graphqlDoor, s.Drain, web) },
-	}}
-	if p.certificates != nil {
-		h.core["certificates"] = p.certificates.Run
-	}
-	maps.Copy(h.core, attachment.follow)
-	return h, nil
-}
-
-func setPolicy(aggregate *federation.Aggregate, policy federation.AddressPolicy) {
-	aggregate.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Settings: &federation.Settings{Addresses: policy}})
-}
-
-// attachment is the registries, and what follows the places that name them.
-type attachment struct {
-	supervisor *registries.Supervisor
-	reconciler *reconcile.Reconciler
-	with       surroundings
-	aggregate  *federation.Aggregate
-	follow     map[string]func(context.Context) error
-}
-
-// joinRegistries attaches the clusters of the config file, and has the others
-// followed.
-func joinRegistries(s Settings, p parts, with surroundings, aggregate *federation.Aggregate) (attachment, error) {
-	remote, attached := with, make(chan struct{}) // clusters that Secrets name themselves name none
-	reconciler := reconcile.New(reconcile.Options{
-		Hub: federation.ClusterID(s.clusterID), Snapshots: aggregate, Attached: attached, Holders: s.remoteHolders, Namespace: s.remoteNamespace,
-		Remote: remote.kubeconfigCluster, Rules: with.kubernetes().Rules(""), Metrics: with.metrics.Clusters, Logger: p.logger,
-	})
-	if len(s.remoteHolders) > 0 {
-		with.holders = s.remoteHolders
-		with.remotes = attach.NewRemotes(attach.RemoteOptions{Namespace: s.remoteNamespace, Snapshots: aggregate, To: reconciler, Logger: p.logger})
-	}
-	a := attachment{reconciler: reconciler, with: with, aggregate: aggregate, follow: map[string]func(context.Context) error{"clusters": reconciler.Run}}
-	a.supervisor = registries.New(registries.Options{
-		Aggregate: aggregate, Dir: p.dir.lastKnownGood(), Attached: attached, Logger: p.logger, Metrics: with.metrics.Registries,
-	})
-	claims, files, err := configuredClaims(with, s.clusters)
-	if err != nil {
-		return a, err
-	}
-	first := reconcile.Start{Config: claims, Folder: s.kubeconfigDir != ""}
-	if s.sample {
-		first.Config, first.Sample = nil, claims
-	}
-	if err := reconciler.Start(a.supervisor, first); err != nil {
-		return a, err
-	}
-	if len(files) > 0 {
-		a.follow["kubeconfig files"] = reconciler.FollowKubeconfigs(files)
-	}
-	if first.Folder {
-		a.follow["kubeconfigs"] = reconciler.FollowFolder(reconcile.Folder{
-			Dir: s.kubeconfigDir, Rules: with.kubernetes().Rules(""), Aliases: s.clusterAliases, Cluster: with.folderCluster, Forget: with.known.forget,
-		})
-	}
-	return a, nil
-}
-
-// joinObjects has the registries follow Cluster objects, and returns what makes
-// such objects.
-func (a attachment) joinObjects(s Settings, p parts, m *mesh) attaching {
-	vault := attach.NewVault(m.stored, p.keys, m.epoch)
-	a.follow["objects"] = a.reconciler.FollowObjects(reconcile.Objects{Views: m.views, Claim: objectClusters{a.with, vault}.claim})
-	a.follow["sealing"] = sealing{keys: p.keys, vault: vault, logger: p.logger}.run
-	clusters := attach.New(attach.Options{
-		Engine: m.engine, Views: m.views, Snapshots: a.aggregate, Registries: a.supervisor, Plans: plans{a.reconciler}, Vault: vault, Forget: a.with.known.forget, Hub: federation.ClusterID(s.clusterID),
-		Look: looks(a.with),
-	})
-	return attaching{clusters, a.with.metrics.Clusters}
-}
-
-// plans are those of the reconciler, as attach.Clusters reads them.
-type plans struct{ of *reconcile.Reconciler }
-
-// Latest is part of attach.Options.
-func (p plans) Latest() attach.Plan { return p.of.Latest() }
-
-// webOf is everything behind the GraphQL address.
-func webOf(s Settings, api, logging, health http.Handler) (http.Handler, error) {
-	web, err := pages(s.facts(), api)
-	if err != nil {
-		return nil, err
-	}
-	web.Handle("GET /logging", logging)
-	web.Handle("POST /logging", logging)
-	names, err := s.hosts()
-	if err != nil {
-		return nil, err
-	}
-	if s.dev {
-		for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-			web.Handle(path, health)
+	r.limited = h.doors.Limited(h.settings.Connections, counts.Server, r.callers)
+	for _, step := range []func(context.Context) error{r.openIdentities, r.openClusters, r.openMesh, r.openProxies} {
+		if err := step(ctx); err != nil {
+			return nil, err
 		}
 	}
-	return server.Guard(web, server.GuardOptions{
-		Hosts: append(names, s.allowedHosts...), Origins: s.allowedOrigins,
-		Refuse: func(w http.ResponseWriter, r *http.Request, why string) {
-			transport.Refuse(w, r, http.StatusForbidden, transport.Forbidden, why)
-		},
-	}), nil
+	return r.assemble()
 }
 
-type door int
-
-const (
-	graphqlDoor door = iota
-	healthDoor
-)
-
-// serveHTTP serves behind one of the doors; health is plain HTTP.
-func serveHTTP(ctx context.Context, p parts, d door, drain time.Duration, handler http.Handler) error {
-	if d == healthDoor {
-		return server.NewHTTP(handler, server.HTTPOptions{Drain: time.Second, Logger: p.logger}).Run(ctx, p.doors.health)
+// openIdentities opens who signs certificates, who is trusted, and the secrets of proxies.
+func (r *rooms) openIdentities(ctx context.Context) (err error) {
+	s := r.settings
+	r.identities, err = identities.Open(ctx, identities.Options{
+		Settings: s.Identity, Hub: s.ClusterID, Store: r.store.Shared(sharedAuthority), Keys: r.keys,
+		Snapshots: r.snapshots, Metrics: r.metrics.Identity, Logger: r.logger,
+		Proven: func(remote net.Addr) { server.Established(r.limited.XDS, remote) },
+	})
+	if err == nil && r.certificates != nil {
+		err = r.identities.RefuseMeshRoots(r.certificates.ClientCAs())
 	}
-	return server.NewHTTP(handler, server.HTTPOptions{TLS: p.operators, Drain: drain, Logger: p.logger}).Run(ctx, p.doors.graphql)
+	if err != nil {
+		return err
+	}
+	r.secrets, err = proxies.OpenSecrets(proxies.SecretOptions{
+		Dir: s.SecretDir, Hub: s.ClusterID, Identities: r.identities, Snapshots: r.snapshots, Logger: r.logger,
+	})
+	if err != nil {
+		return settings.Usagef("%w", err)
+	}
+	return nil
 }
 
-// hosts are the names under which the GraphQL address may be asked, beside those
-// of this machine.
-func (s *Settings) hosts() ([]string, error) {
-	if s.dev {
-		return nil, nil
+// openClusters attaches the clusters that the settings name.
+func (r *rooms) openClusters(context.Context) (err error) {
+	policy := r.doors.Policy(r.settings.Dev)
+	r.snapshots.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Settings: &federation.Settings{Addresses: policy}})
+	r.clusters, err = clusters.New(clusters.Options{
+		Settings: r.settings, Policy: policy, Dir: r.dir.LastKnownGood(), Snapshots: r.snapshots, Identities: r.identities,
+		Known:   func(id federation.ClusterID) clusters.Record { return r.store.Shared(sharedKnown + string(id)) },
+		Secrets: r.secrets.Kept, Metrics: r.metrics, Logger: r.logger,
+	})
+	return err
+}
+
+// openMesh joins the configuration, and the clusters that its objects attach.
+func (r *rooms) openMesh(context.Context) (err error) {
+	r.mesh, err = mesh.New(mesh.Options{
+		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir, Logger: r.logger, Metrics: r.metrics.Config,
+	})
+	if err != nil {
+		return err
 	}
-	return certificateNames(s.tls.Cert)
+	r.attaching = r.clusters.Objects(r.mesh, r.keys)
+	r.ready = newReadiness(r.snapshots, r.clusters.Supervisor.Ready(), r.mesh.Views, r.identities.Warnings)
+	return nil
+}
+
+// openProxies makes what serves proxies, and what other hubs know of this one.
+func (r *rooms) openProxies(context.Context) error {
+	replica, err := r.dir.Replica()
+	if err != nil {
+		return err
+	}
+	r.presence = mesh.Presence{Hub: replica, Leases: r.mesh.Stored, Views: r.mesh.Views.Latest, Shared: len(r.settings.Etcd.Endpoints) > 0, Logger: r.logger}
+	r.probes = probe.New(probe.Options{Snapshots: r.snapshots, Store: sheets.Store{Hub: replica, Leases: r.mesh.Stored}, Logger: r.logger})
+	r.proxies = proxies.New(proxies.Options{
+		Dev: r.settings.Dev, Snapshots: r.snapshots, Fleet: r.fleet, Identities: r.identities, Secrets: r.secrets, Probes: r.probes,
+		Limits: r.settings.Streams, Ready: r.ready.synced, Metrics: r.metrics.XDS, Logger: r.logger,
+	})
+	return nil
+}
+
+// assemble makes the servers, and lists all that runs.
+func (r *rooms) assemble() (*assembly, error) {
+	s := r.settings
+	objects := status.Objects{Hub: s.ClusterID, Proxies: r.proxies}
+	api := transport.New(graph.New(graph.Options{
+		Snapshots: r.snapshots, Counters: r.clusters.Counters(), Fleet: r.fleet, Explainer: r.proxies, Inspector: r.proxies,
+		Config: r.mesh.Graph(status.Delivery{Server: r.proxies, Fleet: r.fleet}, objects, r.presence, web.CallerOf),
+		Hub:    model.Hub{Version: version.Version, ClusterID: string(s.ClusterID)}, Clusters: r.attaching, Authority: r.identities,
+	}), transport.Options{Log: r.logger, Observer: r.metrics.GraphQL, Origins: s.AllowedOrigins, HideSchema: s.HideSchema})
+	faults := measures.Quarantine{Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies, Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots}
+	health := server.Health(r.ready.check, r.metrics.Handler(faults.Measure))
+	pages, err := web.New(s, web.Parts{API: api, Logging: r.log.Handler(web.CallerOf), Health: health})
+	if err != nil {
+		return nil, err
+	}
+	all := &assembly{ready: r.ready, endWithin: 3 * s.Drain, core: r.core(), edge: map[string]func(context.Context) error{
+		"xds":     r.proxies.Run,
+		"streams": api.Run,
+		"grpc":    r.serveGRPC(),
+		"graphql": serveHTTP(r.limited.GraphQL, pages, server.HTTPOptions{TLS: r.identities.Operators(r.tls()), Drain: s.Drain, Logger: r.logger}),
+	}}
+	all.core["health"] = serveHTTP(r.limited.Health, health, server.HTTPOptions{Drain: time.Second, Logger: r.logger})
+	return all, nil
+}
+
+// core is what goes on until the edge has drained.
+func (r *rooms) core() map[string]func(context.Context) error {
+	resolver := r.snapshots.Open(federation.ShardKey{Provider: "Resolver"})
+	core := map[string]func(context.Context) error{
+		"store":         r.store.Run,
+		"configuration": r.mesh.Run,
+		"addresses":     r.mesh.Engine.Run,
+		"probes":        r.probes.Run,
+		"presence":      r.presence.Run,
+		"measures":      func(ctx context.Context) error { return r.mesh.Measure(ctx, r.metrics.Config) },
+		"secrets":       r.secrets.Run,
+		"identities":    r.identities.Run,
+		"readiness":     r.ready.run,
+		"memory":        memory.Release,
+		"gatewaynames":  gatewaynames.New(gatewaynames.Options{Snapshots: r.snapshots, To: resolver, Logger: r.logger}).Run,
+	}
+	if r.certificates != nil {
+		core["certificates"] = r.certificates.Run
+	}
+	maps.Copy(core, r.clusters.Run)
+	return core
+}
+
+// serveGRPC serves xDS, and Istio's certificate service where the hub signs.
+func (r *rooms) serveGRPC() func(context.Context) error {
+	reached := r.settings.Connections.GRPC(r.identities.TLS(r.tls()), r.metrics.Server, r.callers)
+	to := grpc.NewServer(append(reached.Options(), r.proxies.ServerOptions()...)...)
+	r.proxies.Register(to)
+	if service := r.identities.Service(r.logger); service != nil {
+		service.Register(to)
+	}
+	return func(ctx context.Context) error { return server.RunGRPC(ctx, to, r.limited.XDS, r.settings.Drain) }
 }

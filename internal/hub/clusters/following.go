@@ -1,0 +1,40 @@
+package clusters
+
+import (
+	"context"
+
+	clientset "k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+)
+
+// following is what else the hub reads of a Kubernetes cluster.
+type following struct {
+	Options
+	remotes *attach.Remotes // nil: its Secrets name no clusters
+}
+
+// Attach is part of kubernetes.Following.
+func (f following) Attach(id federation.ClusterID, reviewer clientset.Interface, cluster *listwatch.Cluster, secrets bool) (detach func()) {
+	done := f.Identities.Attach(id, reviewer, cluster)
+	if !secrets {
+		return done
+	}
+	let := f.Secrets.Attach(id, cluster)
+	return func() { let(); done() }
+}
+
+// Follow is part of kubernetes.Following.
+func (f following) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
+	if f.remotes != nil && f.Settings.RemoteHolders[id] {
+		f.remotes.Follow(ctx, id, cluster)
+	}
+}
+
+// Expires is part of kubernetes.Following.
+func (f following) Expires(id federation.ClusterID, credentials *kube.Credentials) {
+	f.Metrics.Clusters.Expires(id, credentials.Expires)
+}

@@ -1,0 +1,56 @@
+package clusters
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/seal"
+)
+
+// sealing follows the key file: what was sealed with an older key is sealed anew.
+type sealing struct {
+	keys   *seal.Keys
+	vault  *attach.Vault
+	logger *slog.Logger
+}
+
+// keyEvery is the time between two looks at the key file.
+const keyEvery = 2 * time.Second
+
+func (s sealing) run(ctx context.Context) error {
+	tick := time.NewTicker(keyEvery)
+	defer tick.Stop()
+	for anew := true; ; {
+		if anew {
+			anew = !s.reseal(ctx)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		changed, err := s.keys.Reload()
+		if err != nil {
+			s.logger.Warn("the key file cannot be read; the keys that were read stay in use", "err", err)
+		}
+		anew = anew || changed
+	}
+}
+
+// reseal tells whether everything that can be opened is sealed with the newest
+// key.
+func (s sealing) reseal(ctx context.Context) bool {
+	count, err := s.vault.Reseal(ctx)
+	if ctx.Err() != nil {
+		return false
+	}
+	if count > 0 {
+		s.logger.Info("credentials were sealed anew", "count", count, "key", s.keys.Newest())
+	}
+	if err != nil {
+		s.logger.Warn("credentials were not sealed anew; they are tried again when the key file changes", "err", err)
+	}
+	return true
+}

@@ -1,0 +1,216 @@
+// Package identities joins who signs certificates, who is trusted, and how callers prove
+// who they are.
+package identities
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/federation"
+	callers "isthmus.dev/isthmus/internal/access"
+	"isthmus.dev/isthmus/internal/identity/authority"
+	"isthmus.dev/isthmus/internal/identity/csr"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/metrics"
+	"isthmus.dev/isthmus/internal/seal"
+)
+
+// Identities is who signs, who is believed, and who is asked.
+type Identities struct {
+	authority *authority.Authority // nil: the hub signs nothing
+	secret    *authority.Secret    // of the cluster caSecret.cluster; nil: none
+	home      federation.ClusterID // of the secret
+	Trust     *authority.Trust
+	tokens    *callers.Tokens
+	Guard     *callers.Guard
+	Proven    func(net.Addr) // is told where on xDS a caller is that may have streams
+	metrics   *metrics.Identity
+	logger    *slog.Logger
+
+	denied              *callers.Denied
+	source, trustDomain string // as the settings say
+}
+
+// Options are what identities are made of.
+type Options struct {
+	Settings  Settings
+	Hub       federation.ClusterID
+	Store     authority.Store
+	Keys      *seal.Keys
+	Snapshots *federation.Aggregate
+	Metrics   *metrics.Identity
+	Proven    func(net.Addr) // is told where a caller is that may have streams
+	Logger    *slog.Logger
+}
+
+// Open reads the signer, the roots and the list of those who are denied.
+func Open(ctx context.Context, o Options) (*Identities, error) {
+	i := &Identities{Proven: o.Proven, metrics: o.Metrics, logger: o.Logger, source: o.Settings.CA, trustDomain: o.Settings.TrustDomain}
+	var err error
+	if o.Settings.CA != caNone {
+		a := authority.Options{TrustDomain: o.Settings.TrustDomain, Policy: o.Settings.policy, Store: o.Store, Keys: o.Keys, Logger: o.Logger}
+		a.Stale = func(sealed []byte) bool { id, err := seal.KeyID(sealed); return err == nil && id != o.Keys.Newest() }
+		switch o.Settings.CA {
+		case caFiles:
+			a.Source = authority.Folder(o.Settings.CADir)
+		case caSecret:
+			i.secret, i.home = authority.NewSecret(o.Settings.CASecret.Namespace, o.Settings.CASecret.Name), o.Settings.CASecret.Cluster
+			a.Source, a.Late = i.secret, true
+		}
+		if i.authority, err = authority.Open(ctx, a); err != nil {
+			return nil, fmt.Errorf("identity.ca %s: %w", o.Settings.CA, err)
+		}
+	}
+	t := authority.TrustOptions{Authority: i.authority, Logger: o.Logger}
+	for _, b := range o.Settings.Bundles {
+		t.Files = append(t.Files, authority.BundleFile(b))
+	}
+	if i.Trust, err = authority.OpenTrust(t); err != nil {
+		return nil, fmt.Errorf("identity.bundles: %w", err)
+	}
+	if i.denied, err = callers.OpenDenied(o.Settings.DenyFile, o.Logger); err != nil {
+		return nil, fmt.Errorf("identity.denyFile: %w", err)
+	}
+	now := world{o.Snapshots}
+	i.tokens = callers.NewTokens(callers.TokenOptions{Audiences: o.Settings.Audiences, Clusters: now})
+	i.Guard = callers.New(callers.Options{
+		Certificates: i.Trust, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: o.Hub, Denied: i.denied, Metrics: proofs{o.Metrics}, Proven: o.Proven, Logger: o.Logger,
+	})
+	return i, nil
+}
+
+// Attach lets the cluster be asked for what concerns identities.
+func (i *Identities) Attach(id federation.ClusterID, reviewer kubernetes.Interface, cluster *listwatch.Cluster) (detach func()) {
+	done := i.tokens.Attach(id, reviewer)
+	if i.secret == nil || id != i.home {
+		return done
+	}
+	let := i.secret.Attach(cluster)
+	return func() { let(); done() }
+}
+
+// measureEvery is the time between two looks at how the authority is.
+const measureEvery = 5 * time.Second
+
+// Run follows store and files until the context ends.
+func (i *Identities) Run(ctx context.Context) error {
+	var group errgroup.Group
+	group.Go(func() error { return i.Trust.Run(ctx) })
+	group.Go(func() error { return i.denied.Run(ctx) })
+	if i.authority != nil {
+		group.Go(func() error { return i.authority.Run(ctx) })
+		group.Go(func() error { i.measure(ctx); return nil })
+	}
+	return group.Wait()
+}
+
+func (i *Identities) measure(ctx context.Context) {
+	tick := time.NewTicker(measureEvery)
+	defer tick.Stop()
+	for {
+		s := i.authority.Standing()
+		i.metrics.Authority(s.Roots, s.Ends, s.Trouble != nil)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sign is part of identity.Issuer: it counts what SDS asks for.
+func (i *Identities) Sign(o authority.Order) (authority.Leaf, error) {
+	leaf, err := i.sign(o)
+	if err != nil {
+		i.metrics.Certificate("sds", string(csr.Failed))
+		return leaf, err
+	}
+	i.metrics.Certificate("sds", string(csr.Signed))
+	return leaf, nil
+}
+
+var errSignsNothing = errors.New("this hub signs no certificates (identity.ca is none)")
+
+func (i *Identities) sign(o authority.Order) (authority.Leaf, error) {
+	if i.authority == nil {
+		return authority.Leaf{}, errSignsNothing
+	}
+	return i.authority.Sign(o)
+}
+
+// Service is Istio's certificate service; nil where the hub signs nothing.
+func (i *Identities) Service(logger *slog.Logger) *csr.Service {
+	if i.authority == nil {
+		return nil
+	}
+	return csr.New(csr.Options{Callers: i.Guard, Signer: i.authority, Roots: i.Trust, Metrics: requests{i.metrics}, Logger: logger})
+}
+
+// TLS lets clients without a certificate in: they show a token. A certificate
+// must be one of the mesh.
+func (i *Identities) TLS(base *tls.Config) *tls.Config {
+	return eachHandshake(base, func(c *tls.Config) {
+		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, i.Trust.Pool()
+	})
+}
+
+// world tells access how clusters are attached and who lives where.
+type world struct{ snapshots *federation.Aggregate }
+
+// Named is part of callers.Clusters.
+func (w world) Named(name federation.ClusterID) federation.ClusterID {
+	return w.snapshots.Latest().ClusterNamed(name)
+}
+
+// Standing is part of callers.Clusters.
+func (w world) Standing(id federation.ClusterID) callers.Standing {
+	snapshot := w.snapshots.Latest()
+	s := callers.Standing{TrustDomain: snapshot.Read().TrustDomain(id)}
+	c, attached := snapshot.Cluster(id)
+	if !attached || c.Status.Phase == federation.Detaching {
+		return s
+	}
+	s.Attached, s.UID = true, c.Identity.UID
+	if c.Status.Phase == federation.Held || c.Status.Phase == federation.Failed {
+		s.Frozen = c.Status.Message
+		if s.Frozen == "" {
+			s.Frozen = string(c.Status.Phase)
+		}
+	}
+	return s
+}
+
+// AccountsAt is part of callers.Workloads.
+func (w world) AccountsAt(cluster federation.ClusterID, address netip.Addr) []string {
+	var accounts []string
+	for _, found := range w.snapshots.Latest().WorkloadsAnywhere(cluster, address) {
+		if found.ServiceAccount != "" && !slices.Contains(accounts, found.ServiceAccount) {
+			accounts = append(accounts, found.ServiceAccount)
+		}
+	}
+	return accounts
+}
+
+// proofs counts what access says.
+type proofs struct{ to *metrics.Identity }
+
+// Proof is part of callers.Metrics.
+func (p proofs) Proof(by callers.Method, outcome callers.Outcome) {
+	p.to.Proof(string(by), string(outcome))
+}
+
+// requests counts what the certificate service says.
+type requests struct{ to *metrics.Identity }
+
+// Requested is part of csr.Metrics.
+func (r requests) Requested(o csr.Outcome) { r.to.Certificate("csr", string(o)) }

@@ -1,0 +1,102 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+
+	"isthmus.dev/isthmus/federation/config/apply"
+)
+
+const (
+	// largeApply is how many bytes of manifests make a large apply.
+	largeApply = 256 << 10
+	// thriftyPercent is the garbage, in percent of what is live, at which the Go
+	// runtime collects during a large apply.
+	thriftyPercent = 25
+	// roomPerByte and roomPerDocument say how much memory an apply may take beside what
+	// the hub has before: half as much again as stays of ServiceEntries. Beyond it, the runtime
+	// collects more often, for up to half of the processor time.
+	roomPerByte     = 24
+	roomPerDocument = 12 << 10
+	// leastRoom is the part of what the hub has that an apply may take in any case:
+	// proxies are served meanwhile.
+	leastRoom = 8
+)
+
+// thrift has the garbage collector run more often until a large apply is answered.
+// Its garbage is several hundred times the manifests; with the runtime's usual 100 %
+// the hub would take twice its live memory for it (R63).
+type thrift struct {
+	mu     sync.Mutex
+	large  int   // applies that are being carried out
+	usual  int   // percent
+	most   int64 // usual memory limit
+	had    int64 // bytes, before the first of them
+	room   int64 // bytes for all of them
+	forced bool
+}
+
+// newThrift leaves the collector alone where GOGC is set.
+func newThrift() *thrift { return &thrift{forced: os.Getenv("GOGC") != ""} }
+
+// begin is called before a large apply with the memory that it may take, and end after
+// its answer.
+func (t *thrift) begin(room int64) (end func()) {
+	if t.forced {
+		return func() {}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.large++; t.large == 1 {
+		debug.FreeOSMemory() // what earlier work has left would come on top
+		t.usual, t.most = debug.SetGCPercent(thriftyPercent), debug.SetMemoryLimit(-1)
+		t.had, t.room = goMemory(), 0
+	}
+	t.room += max(room, t.had/leastRoom)
+	debug.SetMemoryLimit(min(t.most, t.had+t.room))
+	return t.end
+}
+
+func (t *thrift) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.large--; t.large == 0 {
+		debug.SetGCPercent(t.usual)
+		debug.SetMemoryLimit(t.most)
+	}
+}
+
+// goMemory is what the Go runtime counts towards its memory limit.
+func goMemory() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(min(samples[0].Value.Uint64()-samples[1].Value.Uint64(), math.MaxInt64))
+}
+
+// Engine is an engine whose large applies are thrifty.
+type Engine struct {
+	*apply.Engine
+	thrift *thrift
+}
+
+// NewEngine makes one.
+func NewEngine(of *apply.Engine) Engine { return Engine{of, newThrift()} }
+
+// Apply is part of graph.Changer.
+func (e Engine) Apply(ctx context.Context, r apply.Request) (apply.Result, error) {
+	size, documents := 0, 0
+	for _, f := range r.Manifests {
+		size += len(f.Data)
+		documents += 1 + bytes.Count(f.Data, []byte("\n---"))
+	}
+	if size >= largeApply {
+		end := e.thrift.begin(int64(max(size*roomPerByte, documents*roomPerDocument)))
+		context.AfterFunc(ctx, end) // the answer may need more than the apply
+	}
+	return e.Engine.Apply(ctx, r)
+}

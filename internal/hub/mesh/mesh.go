@@ -1,0 +1,123 @@
+// Package mesh joins the configuration of the mesh: its sources, what is in force, and how
+// it is changed.
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/etcd"
+	"isthmus.dev/isthmus/federation/config/file"
+	configkind "isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/graph"
+	"isthmus.dev/isthmus/internal/hub/memory"
+	"isthmus.dev/isthmus/internal/hub/status"
+	"isthmus.dev/isthmus/internal/metrics"
+)
+
+// Mesh is the mesh's configuration, joined: where it comes from, what is in
+// force, and how it is changed.
+type Mesh struct {
+	Stored *etcd.Config
+	Views  *config.Aggregate
+	Engine *apply.Engine
+	Kinds  []schema.Kind
+	Epoch  string
+
+	snapshots *federation.Aggregate
+	logger    *slog.Logger
+}
+
+// Options are what a mesh is joined from.
+type Options struct {
+	Store     *etcd.Store
+	Snapshots *federation.Aggregate
+	Hub       federation.ClusterID
+	Dir       string // of manifests; empty: none
+	Logger    *slog.Logger
+	Metrics   *metrics.Config
+}
+
+// configSources are the sources of configuration after the store of record, in
+// order of precedence; a new one is one paragraph here (ADR 0015).
+func configSources(o Options, set *schema.Set) []config.Named {
+	var all []config.Named
+	if o.Dir != "" {
+		var kinds []federation.Kind
+		for _, k := range set.Kinds() {
+			kinds = append(kinds, k.Kind)
+		}
+		folder := file.New(file.Options{Dir: o.Dir, Kinds: kinds, Schema: configkind.Schema{Set: set}, Logger: o.Logger})
+		all = append(all, config.Named{Name: "FILE", Source: folder})
+	}
+	return all
+}
+
+// New joins the sources.
+func New(o Options) (*Mesh, error) {
+	set, err := schema.Load()
+	if err != nil {
+		return nil, fmt.Errorf("reading the schemas of configuration: %w", err)
+	}
+	var kinds []federation.Kind
+	for _, k := range configkind.All() {
+		kinds = append(kinds, k.Kind)
+	}
+	stored := o.Store.Config(etcd.ConfigOptions{Kinds: kinds, Logger: o.Logger, Meter: o.Metrics, Patience: StorePatience})
+	read := apply.NewValidated(stored, set, o.Logger)
+	in := config.Options{Hub: o.Hub, Logger: o.Logger}
+	writer := o.Snapshots.Open(config.NewState(in).Source())
+	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(o, set)...)...)
+	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: o.Snapshots, Schema: set, Validated: read, Logger: o.Logger})
+	return &Mesh{Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(), snapshots: o.Snapshots, logger: o.Logger}, nil
+}
+
+// Graph is what the API reads and changes.
+func (m *Mesh) Graph(d status.Delivery, objects status.Objects, here Presence, author func(context.Context) string) graph.Config {
+	return graph.Config{
+		Previewer: d, NotHonoured: objects.NotHonoured, Findings: objects.Findings, ServiceFindings: objects.ServiceFindings, Author: author,
+		Changer: memory.NewEngine(m.Engine), Objects: m.Views, History: m.Stored, ObjectHistory: m.Engine, Registrar: m.Engine, Leases: m.Stored,
+		Kinds: m.Kinds, Rollouts: d, Deliveries: d, OtherHubs: here.others, Epoch: m.Epoch,
+	}
+}
+
+// StorePatience is how long a small write may take: whoever waits for it hears
+// of a store that does not answer within 5 s (F13).
+const StorePatience = 4 * time.Second
+
+// Measure shows how the configuration and its sources are until the context
+// ends.
+func (m *Mesh) Measure(ctx context.Context, to *metrics.Config) error {
+	warned := false
+	for {
+		v := m.Views.Latest()
+		to.InForce(v.Revision(), v.State.Len())
+		open := countUnenforced(m.snapshots.Latest(), to)
+		if v.Synced() && !warned {
+			warnUnenforced(open, m.logger)
+			warned = true
+		}
+		for _, s := range v.Sources {
+			to.Source(s.Name, s.Revision, s.Heard, len(s.Trouble))
+		}
+		select {
+		case <-v.Superseded():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Run follows the sources until the context ends.
+func (m *Mesh) Run(ctx context.Context) error {
+	if err := m.Views.Run(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+// Package proxies joins what the xDS server needs of the hub: who may open streams, the
+// secrets that proxies get, the probes that gateways report, and the metrics.
+package proxies
+
+import (
+	"log/slog"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/internal/hub/identities"
+	"isthmus.dev/isthmus/internal/metrics"
+	"isthmus.dev/isthmus/internal/probe"
+	"isthmus.dev/isthmus/xds"
+)
+
+// Options are what proxies are served with.
+type Options struct {
+	Dev        bool // without authentication
+	Snapshots  *federation.Aggregate
+	Fleet      *fleet.Fleet
+	Identities *identities.Identities
+	Secrets    Secrets
+	Probes     *probe.Keeper
+	Limits     xds.Limits
+	Ready      <-chan struct{} // nobody is served before
+	Metrics    *metrics.XDS
+	Logger     *slog.Logger
+}
+
+// New makes the server of all proxies.
+func New(o Options) *xds.Server {
+	counted := traffic{o.Metrics}
+	return xds.New(xds.Options{
+		Snapshots: o.Snapshots, Fleet: o.Fleet, Ready: o.Ready, Metrics: counted, Traffic: counted,
+		Logger: o.Logger, Secrets: o.Secrets, SecretsOnSocket: o.Dev, Access: access(o),
+		Findings: o.Metrics.Findings, UnknownNames: o.Metrics.UnknownNames, Probes: probers{o.Probes}, Limits: o.Limits,
+	})
+}

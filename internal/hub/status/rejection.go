@@ -1,0 +1,126 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/fleet"
+)
+
+// rejectedByProxy is the code of findings about what proxies refuse.
+const rejectedByProxy = "REJECTED_BY_PROXY"
+
+// shownRejections is how many proxies a finding names.
+const shownRejections = 3
+
+// rejection is what proxies reject of an object, and why.
+type rejection struct{ part, text string }
+
+// rejections say which proxies reject what was made from the object, and why: one finding
+// for each part and error.
+func (s Objects) rejections(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
+	if !proxies.Refused() {
+		return nil // as nearly always: who gets what of the object need not be found out
+	}
+	affected := s.Proxies.Object(proxies, key)
+	if affected.Refused == 0 {
+		return nil
+	}
+	nodes := map[rejection][]string{}
+	for p := range affected.Proxies() {
+		if p.State == fleet.Rejected && !p.Searching {
+			one := rejection{p.Part, p.Error}
+			nodes[one] = append(nodes[one], p.NodeID)
+		}
+	}
+	var found []apply.Finding
+	for _, one := range slices.SortedFunc(maps.Keys(nodes), func(a, b rejection) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.text, b.text)) }) {
+		found = append(found, apply.Finding{
+			Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: one.message(nodes[one]), Field: fieldSaid(snapshot, key, one.text),
+		})
+	}
+	return found
+}
+
+func (r rejection) message(nodes []string) string {
+	names := strings.Join(nodes[:min(len(nodes), shownRejections)], ", ")
+	if more := len(nodes) - shownRejections; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	part := cmp.Or(r.part, "the configuration")
+	return fmt.Sprintf("%s rejected %s, made from this object: %q; the last accepted form stays in use; correct the object", names, part, r.text)
+}
+
+// fieldSaid is the field of the object whose value the text repeats; empty if none or
+// several could be meant. Only values that cannot be words of a sentence count.
+func fieldSaid(snapshot *federation.Snapshot, key federation.ObjectKey, text string) string {
+	o, ok := snapshot.Object(key)
+	if !ok {
+		return ""
+	}
+	spec := o.Spec
+	if spec == nil && o.Decode != nil {
+		spec = o.Decode()
+	}
+	m, ok := spec.(proto.Message)
+	if !ok {
+		return ""
+	}
+	longest, field := 0, ""
+	for at, value := range stringsOf("spec", m.ProtoReflect()) {
+		switch {
+		case len(value) < longest || !strings.ContainsAny(value, `/\.*-_:{}[]()+?$%=`) || !strings.Contains(text, value):
+		case len(value) == longest:
+			field = ""
+		default:
+			longest, field = len(value), at
+		}
+	}
+	return field
+}
+
+// stringsOf yields the paths and values of all strings of the message.
+func stringsOf(path string, m protoreflect.Message) func(func(string, string) bool) {
+	return func(yield func(string, string) bool) {
+		m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			at := path + "." + f.JSONName()
+			goOn := true
+			switch {
+			case f.IsMap():
+				v.Map().Range(func(k protoreflect.MapKey, one protoreflect.Value) bool {
+					goOn = stringsIn(at+"["+k.String()+"]", f.MapValue(), one, yield)
+					return goOn
+				})
+			case f.IsList():
+				for i := 0; goOn && i < v.List().Len(); i++ {
+					goOn = stringsIn(fmt.Sprintf("%s[%d]", at, i), f, v.List().Get(i), yield)
+				}
+			default:
+				goOn = stringsIn(at, f, v, yield)
+			}
+			return goOn
+		})
+	}
+}
+
+func stringsIn(at string, f protoreflect.FieldDescriptor, v protoreflect.Value, yield func(string, string) bool) bool {
+	switch f.Kind() {
+	case protoreflect.StringKind:
+		return yield(at, v.String())
+	case protoreflect.MessageKind:
+		for inner, value := range stringsOf(at, v.Message()) {
+			if !yield(inner, value) {
+				return false
+			}
+		}
+	}
+	return true
+}

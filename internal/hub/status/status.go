@@ -1,0 +1,93 @@
+// Package status tells what becomes of objects: what is wrong with them, and which proxies
+// have them.
+package status
+
+import (
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	configkind "isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/graph/model"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// notHonoured is the code of a field that the hub does not act on.
+const notHonoured = "NOT_HONOURED"
+
+// Objects tells what becomes of an object: from the problems that the hub's own
+// cluster has with it, and from what proxies' resources are not made of.
+type Objects struct {
+	Hub     federation.ClusterID
+	Proxies interface {
+		Reasons(key federation.ObjectKey) []envoy.Reason
+		ServiceReasons(key federation.ServiceKey) []envoy.Reason
+		Object(of *fleet.Value, key federation.ObjectKey) fleet.Affected
+	}
+}
+
+// NotHonoured says which fields of the object have no effect in the snapshot.
+func (s Objects) NotHonoured(snapshot *federation.Snapshot, o *federation.Object) []model.NotHonoured {
+	found := []model.NotHonoured{}
+	for _, f := range envoy.NotHonoured(o) {
+		path := "spec." + f.Path
+		if f.Path == "spec" {
+			path = f.Path
+		}
+		found = append(found, model.NotHonoured{Field: path, Reason: f.Reason})
+	}
+	for p := range s.problems(snapshot, o.Key) {
+		if p.Code == notHonoured {
+			found = append(found, model.NotHonoured{Field: p.Field, Reason: p.Message})
+		}
+	}
+	return found
+}
+
+// Findings are the other problems with the object.
+func (s Objects) Findings(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
+	found := append([]apply.Finding{}, apply.References(snapshot, key)...)
+	for p := range s.problems(snapshot, key) {
+		if p.Code != notHonoured {
+			found = append(found, apply.Finding{Code: p.Code, Severity: apply.Warning, Message: p.Message, Key: key, Field: p.Field})
+		}
+	}
+	for _, r := range s.reasons(snapshot, key) {
+		found = append(found, apply.Finding{Code: r.Code, Severity: apply.Warning, Message: r.Message, Key: key, Related: r.Related})
+	}
+	return append(found, s.rejections(snapshot, proxies, key)...)
+}
+
+// ServiceFindings are those of a service of a registry, and of one that an object
+// defines.
+func (s Objects) ServiceFindings(snapshot *federation.Snapshot, key federation.ServiceKey) []apply.Finding {
+	var found []apply.Finding
+	for _, r := range s.Proxies.ServiceReasons(key) {
+		found = append(found, apply.Finding{Code: r.Code, Severity: apply.Warning, Message: r.Message, Related: r.Related})
+	}
+	return found
+}
+
+// reasons are why connected proxies do not have all of the object, or of the
+// services of a ServiceEntry.
+func (s Objects) reasons(snapshot *federation.Snapshot, key federation.ObjectKey) []envoy.Reason {
+	found := s.Proxies.Reasons(key)
+	if o, ok := snapshot.Object(key); ok {
+		if key.Of() == configkind.ServiceEntry {
+			for _, host := range o.Names {
+				of := federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: key.Namespace}
+				found = append(found, s.Proxies.ServiceReasons(of)...)
+			}
+		}
+	}
+	return found
+}
+
+func (s Objects) problems(snapshot *federation.Snapshot, key federation.ObjectKey) func(func(federation.Problem) bool) {
+	return func(yield func(federation.Problem) bool) {
+		for p := range snapshot.Problems(s.Hub) {
+			if p.Object == key.Title() && !yield(p) {
+				return
+			}
+		}
+	}
+}

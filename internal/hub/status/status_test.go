@@ -1,0 +1,67 @@
+package status
+
+import (
+	"testing"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+type noReasons struct{}
+
+func (noReasons) Reasons(federation.ObjectKey) []envoy.Reason { return nil }
+
+func (noReasons) ServiceReasons(federation.ServiceKey) []envoy.Reason { return nil }
+
+// TestR43NotHonouredIsThatOfTheSnapshot: what the mesh says of an object later is not
+// in the answer of an operation that began before.
+func TestR43NotHonouredIsThatOfTheSnapshot(t *testing.T) {
+	mesh := federation.NewAggregate(nil)
+	writer := mesh.Open(federation.ShardKey{Cluster: "hub", Provider: federation.External})
+	object := &federation.Object{Key: federation.ObjectKey{Group: "networking.istio.io", Kind: "ServiceEntry", Namespace: "shop", Name: "web"}, Spec: &networking.ServiceEntry{}}
+	before := mesh.Latest()
+	writer.Update(federation.Edit{Problems: federation.Delta[string, federation.Problem]{Set: map[string]federation.Problem{
+		"web": {Code: notHonoured, Object: object.Key.Title(), Field: "spec.ports", Message: "it has no effect"},
+	}}})
+	status := Objects{"hub", noReasons{}}
+	if found := status.NotHonoured(before, object); len(found) != 0 {
+		t.Errorf("before the change it is %+v", found)
+	}
+	if found := status.NotHonoured(mesh.Latest(), object); len(found) != 1 {
+		t.Errorf("after the change it is %+v", found)
+	}
+}
+
+func (noReasons) Object(*fleet.Value, federation.ObjectKey) fleet.Affected { return fleet.Affected{} }
+
+// askedForObjects counts the questions about which proxies have what of an object.
+type askedForObjects struct {
+	noReasons
+	asked *int
+}
+
+func (a askedForObjects) Object(*fleet.Value, federation.ObjectKey) fleet.Affected {
+	*a.asked++
+	return fleet.Affected{}
+}
+
+// TestR42FindingsDoNotCountProxies: as long as no proxy refuses anything, the findings of
+// an object do not depend on which proxies have it.
+func TestR42FindingsDoNotCountProxies(t *testing.T) {
+	asked, proxies := 0, fleet.New()
+	const clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	status := Objects{"hub", askedForObjects{asked: &asked}}
+	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService", Namespace: "shop", Name: "web"}
+	stream := proxies.Connect(fleet.Proxy{NodeID: "a", Served: true})
+	stream.Deliver(1, map[string]*fleet.Delivery{clusterType: {Groups: []fleet.Group{1}, Open: []fleet.OpenResource{{Number: 1, State: fleet.Waiting}}}})
+	if status.Findings(federation.Empty(), proxies.Latest(), key); asked != 0 {
+		t.Errorf("without a refusal the proxies of the object were asked for %d times", asked)
+	}
+	stream.Deliver(1, map[string]*fleet.Delivery{clusterType: {Groups: []fleet.Group{1}, Open: []fleet.OpenResource{{Number: 1, State: fleet.Accepted, Refused: true}}}})
+	if status.Findings(federation.Empty(), proxies.Latest(), key); asked != 1 {
+		t.Errorf("with a refusal the proxies of the object were asked for %d times", asked)
+	}
+}
