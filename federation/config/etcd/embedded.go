@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
-	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -86,6 +84,7 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 	logger := newLogger(o.Logger).WithOptions(zap.WithPanicHook(broken), zap.WithFatalHook(broken))
 	started := make(chan *Store, 1)
 	failed := make(chan error, 1)
+	opening := openings.Add(1)
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
@@ -102,7 +101,7 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 	var err error
 	select {
 	case s := <-started:
-		err = s.awaitReady(ctx)
+		err = s.awaitReady(ctx, opening)
 		if err == nil {
 			return s, nil
 		}
@@ -129,12 +128,13 @@ func damaged(err error) bool {
 	return !errors.As(err, &ofFile) && !errors.As(err, &ofSystem)
 }
 
-// damagedBy says what can be done. A full disk damages nothing, and nobody should remove the store for it.
+// damagedBy says what can be done. Nobody should remove a store that is in order: a full disk
+// damages nothing, and a fault of the program may be over at the next start.
 func damagedBy(why string) error {
 	if fullDisk(why) {
 		return stoppedBy(why)
 	}
-	return fmt.Errorf("%s: the data is damaged; restore a backup of the folder, or remove it and start once with --new-store", why)
+	return fmt.Errorf("%s: start again; if that fails in the same way, the data is damaged: restore a backup of the folder, or remove it and start once with --new-store", why)
 }
 
 // stoppedBy is why a store ended that was in order when it was opened.
@@ -160,41 +160,24 @@ func closeStarted(started <-chan *Store, failed <-chan error, broken failure) {
 
 // awaitReady waits until the server has elected itself, and closes it if it
 // never does.
-func (s *Store) awaitReady(ctx context.Context) error {
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
+func (s *Store) awaitReady(ctx context.Context, opening int64) error {
+	electing, stop := context.WithCancel(ctx)
+	defer stop()
+	go elect(electing, s.server.Server, opening)
 	var err error
-	for err == nil {
-		select {
-		case <-s.server.Server.ReadyNotify():
-			s.client = v3client.New(s.server.Server)
-			return nil
-		case <-again.C:
-			elect(ctx, s.server.Server)
-		case <-s.server.Server.StopNotify():
-			err = errors.New("it stopped at once; its last log lines say why")
-		case why := <-s.broken:
-			return damagedBy(why)
-		case <-ctx.Done():
-			err = notReady(ctx)
-		}
+	select {
+	case <-s.server.Server.ReadyNotify():
+		s.client = v3client.New(s.server.Server)
+		return nil
+	case <-s.server.Server.StopNotify():
+		err = errors.New("it stopped at once; its last log lines say why")
+	case why := <-s.broken:
+		return damagedBy(why)
+	case <-ctx.Done():
+		err = notReady(ctx)
 	}
 	s.server.Close()
 	return err
-}
-
-// elect makes the only member its own leader. Left alone, it waits for one to five
-// ticks, in case there is another leader. What was agreed on before is applied first:
-// Raft refuses an election while members may still come or go.
-func elect(ctx context.Context, member *etcdserver.EtcdServer) {
-	agreed, self := member.CommittedIndex(), uint64(member.MemberID())
-	if agreed == 0 || member.AppliedIndex() < agreed || member.Lead() == self {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second) // a broken member takes no message
-	defer cancel()
-	// What is refused is tried again, and in the end by etcd itself.
-	_ = member.Process(ctx, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &self, To: &self})
 }
 
 // notReady is the error of a start that took too long. One reason is that etcd
