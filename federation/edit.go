@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 )
@@ -11,9 +12,39 @@ type Delta[K comparable, V any] struct {
 	Full bool
 	Set  map[K]V
 	Gone []K
+	// Keep, with Full, tells what stays as the source said it before although Set lacks
+	// it: what a source could not read is not gone. It is pure. Nil: nothing stays.
+	Keep func(K) bool
 }
 
 func (d Delta[K, V]) empty() bool { return !d.Full && len(d.Set) == 0 && len(d.Gone) == 0 }
+
+// removes tells that a full delta takes away what was said before under the key.
+func (d Delta[K, V]) removes(key K) bool {
+	_, set := d.Set[key]
+	return !set && (d.Keep == nil || !d.Keep(key))
+}
+
+// completed is a full delta with what it keeps of that in Set.
+func (d Delta[K, V]) completed(before map[K]V) Delta[K, V] {
+	if !d.Full || d.Keep == nil {
+		return d
+	}
+	set := maps.Clone(d.Set)
+	for key, said := range before {
+		if d.removes(key) {
+			continue
+		}
+		if set == nil {
+			set = map[K]V{}
+		}
+		if _, now := set[key]; !now {
+			set[key] = said
+		}
+	}
+	d.Set = set
+	return d
+}
 
 // Edit is one change, applied as a whole. A registry's edit speaks of its own
 // shard only. The Edit and all it points to belong to the snapshot once it was
@@ -31,6 +62,13 @@ type Edit struct {
 	Resolved  Delta[Hostname, []netip.Addr] // what names of gateways stand for; see Snapshot.GatewayNames
 	Verdicts  Delta[VerdictKey, Verdict]    // what probes found of gateways; see Gateway.Verdicts
 	Revision  int64                         // of the store of record that the edit brings the snapshot to; 0: as it was
+}
+
+// Completed is the edit with the services and workloads that it keeps in Set, taken
+// from what the source said before: it no longer depends on whether that was published.
+func (e Edit) Completed(before Edit) Edit {
+	e.Services, e.Workloads = e.Services.completed(before.Services.Set), e.Workloads.completed(before.Workloads.Set)
+	return e
 }
 
 // Settings are the hub's own settings that decide what a snapshot holds.

@@ -158,7 +158,7 @@ func (x *networksTxn) noteClaim(source ShardKey, key ServiceKey, old, now *Shard
 func (d *draft) applyResolved(delta Delta[Hostname, []netip.Addr]) {
 	if delta.Full {
 		d.networks.resolved.Walk(func(k string, _ []netip.Addr) bool {
-			if _, stays := delta.Set[Hostname(k)]; !stays {
+			if delta.removes(Hostname(k)) {
 				delta.Gone = append(delta.Gone, Hostname(k))
 			}
 			return false

@@ -8,7 +8,7 @@ func (d *draft) applyClusters(delta Delta[ClusterID, ClusterSpec]) {
 	if delta.Full {
 		var gone []ClusterID
 		d.clusters.Walk(func(_ string, c *Cluster) bool {
-			if _, stays := delta.Set[c.ID]; !stays {
+			if delta.removes(c.ID) {
 				gone = append(gone, c.ID)
 			}
 			return false

@@ -8,14 +8,11 @@ import (
 func (d *draft) applyServices(source ShardKey, delta Delta[ServiceKey, *Shard]) {
 	if delta.Full {
 		for _, key := range d.servicesOf(source) {
-			if _, stays := delta.Set[key]; !stays {
+			if delta.removes(key) {
 				d.setShard(source, key, nil)
 			}
 		}
-		d.dropProblems(source, problemOfNext, func(name string) bool {
-			_, stays := delta.Set[serviceKeyOf(name)]
-			return !stays
-		})
+		d.dropProblems(source, problemOfNext, func(name string) bool { return delta.removes(serviceKeyOf(name)) })
 	}
 	for _, key := range delta.Gone {
 		d.setShard(source, key, nil)

@@ -9,7 +9,7 @@ func (d *draft) applyWorkloads(source ShardKey, delta Delta[WorkloadKey, *Worklo
 			return false
 		})
 		for _, key := range gone {
-			if _, stays := delta.Set[key]; !stays {
+			if delta.removes(key) {
 				d.setWorkload(source, key, nil)
 			}
 		}
@@ -55,7 +55,7 @@ const (
 
 func (d *draft) applyProblems(source ShardKey, delta Delta[string, Problem]) {
 	if delta.Full {
-		d.dropProblems(source, problemOfRegistry, func(name string) bool { _, stays := delta.Set[name]; return !stays })
+		d.dropProblems(source, problemOfRegistry, delta.removes)
 	}
 	for _, name := range delta.Gone {
 		d.setProblem(source, problemOfRegistry, name, nil)

@@ -154,7 +154,7 @@ func (d *draft) applyObjects(delta Delta[ObjectKey, *Object]) {
 	if delta.Full {
 		var gone []ObjectKey
 		d.objects.byKey.Walk(func(_ string, o *Object) bool {
-			if _, stays := delta.Set[o.Key]; !stays {
+			if delta.removes(o.Key) {
 				gone = append(gone, o.Key)
 			}
 			return false

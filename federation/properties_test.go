@@ -105,6 +105,9 @@ func drawShard(t *rapid.T) *Shard {
 
 func drawServices(t *rapid.T) Delta[ServiceKey, *Shard] {
 	d := Delta[ServiceKey, *Shard]{Full: rapid.Bool().Draw(t, "full"), Set: map[ServiceKey]*Shard{}}
+	if d.Full {
+		d.Keep = drawKeep(t, []ServiceKey{key("a", "ns"), key("b", "ns")})
+	}
 	draw := func() ServiceKey {
 		return key(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "host"), rapid.SampledFrom([]string{"ns", "ns", ""}).Draw(t, "namespace"))
 	}
@@ -124,6 +127,9 @@ func drawWorkloads(t *rapid.T) Delta[WorkloadKey, *Workload] {
 		return WorkloadKey{Namespace: rapid.SampledFrom([]string{"", "ns"}).Draw(t, "podNamespace"), Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")}
 	}
 	d := Delta[WorkloadKey, *Workload]{Full: rapid.Bool().Draw(t, "fullWorkloads"), Set: map[WorkloadKey]*Workload{}}
+	if d.Full {
+		d.Keep = drawKeep(t, []WorkloadKey{{Namespace: "ns", Name: "p"}})
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "pods") {
 		w := &Workload{Addresses: []netip.Addr{testAddress(rapid.IntRange(0, 5).Draw(t, "podIP"))}, Labels: map[string]string{"app": rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "podApp")}}
 		if rapid.Bool().Draw(t, "podPort") {

@@ -137,7 +137,7 @@ func (x *networksTxn) goneVerdicts(delta Delta[VerdictKey, Verdict]) []VerdictKe
 	x.verdicts.Walk(func(k string, v Verdict) bool {
 		ip, _ := netip.AddrFromSlice([]byte(k[:16]))
 		key := VerdictKey{Observer: v.Observer, Gateway: netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16([]byte(k[16:18])))}
-		if _, stays := delta.Set[key]; !stays {
+		if delta.removes(key) {
 			gone = append(gone, key)
 		}
 		return false

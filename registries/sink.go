@@ -21,7 +21,9 @@ func (r *attempt) Update(e federation.Edit) {
 		return
 	}
 	if e.Services.Full {
-		if why := suspicious(m.baseline(), e); why != "" && !r.instance.confirmed && !r.instance.hold.proves(e, now, m.options.HoldFor) {
+		before := m.baseline()
+		e = e.Completed(before)
+		if why := suspicious(before, e); why != "" && !r.instance.confirmed && !r.instance.hold.proves(e, now, m.options.HoldFor) {
 			r.keepBack(e, why)
 			return
 		}

@@ -3,7 +3,6 @@ package consul
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -50,6 +49,7 @@ type watch struct {
 	*session
 	pollers *pollers
 	live    map[string]context.CancelFunc
+	rest    int // services without a long poll
 	lowered time.Time
 }
 
@@ -130,7 +130,7 @@ func (w *watch) apply(ctx context.Context, batch []news) error {
 			continue
 		}
 		if n.odd != nil {
-			n.offer = w.spoilt(known, n.name, n.odd)
+			n.offer = w.spoilt(n.name, n.odd)
 		}
 		if known != nil && known.shrinks(n.offer) {
 			if !n.direct {
@@ -149,6 +149,7 @@ func (w *watch) apply(ctx context.Context, batch []news) error {
 		}
 	}
 	w.say(latest, nil)
+	w.tell()
 	return nil
 }
 
@@ -158,7 +159,7 @@ func (w *watch) say(set map[string]*offer, gone []string) {
 	for _, o := range set {
 		keys = append(keys, o.key)
 	}
-	scope := w.model.scope(names, keys)
+	scope, full := w.model.scope(names, keys), w.model.ends(set, gone)
 	for name, o := range set {
 		w.model.set(name, o)
 	}
@@ -166,6 +167,9 @@ func (w *watch) say(set map[string]*offer, gone []string) {
 		w.model.remove(name)
 	}
 	e, differs := scope.edit()
+	if full {
+		e, differs = w.model.full(), true
+	}
 	id := w.guard.identity()
 	if id.String() != w.proven.String() { // servers were replaced one by one
 		w.proven, e.Identity, differs = id, id.edit(), true
@@ -254,7 +258,8 @@ func (w *watch) arrange(ctx context.Context) {
 		w.start(ctx, name)
 	}
 	w.pollers.rota.set(rest)
-	w.status(federation.Ready, w.followed(len(names), len(rest)))
+	w.rest = len(rest)
+	w.tell()
 }
 
 // start gives the service a long poll. It goes on from the reading of the sync
@@ -267,18 +272,6 @@ func (w *watch) start(ctx context.Context, name string) {
 		from = reading{}
 	}
 	w.pollers.spawn(ctx, func() { w.pollers.poll(ctx, name, from) })
-}
-
-func (w *watch) followed(all, rest int) string {
-	if rest == 0 {
-		return ""
-	}
-	within := max(w.r.o.SweepEvery, time.Duration(rest)*sweepGap).Round(time.Second)
-	message := fmt.Sprintf("%d of %d services followed live, the rest within %s", all-rest, all, max(within, time.Second))
-	if w.polls < w.r.o.MaxPolls {
-		message += "; consul answered 429 (too many requests)"
-	}
-	return message
 }
 
 // lower halves the long polls after a 429, at most once in 5 s.

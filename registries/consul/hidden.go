@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// mostHidden bounds the services that a status names.
-const mostHidden = 5
+// mostNamed bounds the services that a status names.
+const mostNamed = 5
 
 // named adds to the refusal of a token that may not see everything which of the
 // followed services it does not see any more. Consul does not tell.
@@ -32,8 +32,8 @@ func (s *session) named(ctx context.Context, err error) error {
 		return err
 	}
 	slices.Sort(hidden)
-	shown := make([]string, 0, mostHidden)
-	for _, name := range hidden[:min(len(hidden), mostHidden)] {
+	shown := make([]string, 0, mostNamed)
+	for _, name := range hidden[:min(len(hidden), mostNamed)] {
 		shown = append(shown, quote(name))
 	}
 	more := ""

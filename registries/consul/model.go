@@ -14,6 +14,7 @@ import (
 type model struct {
 	offers map[string]*offer
 	claims map[federation.ServiceKey]map[string]bool
+	odd    map[string]*unreadable // services that cannot be read
 	used   federation.Usage
 }
 
@@ -25,7 +26,7 @@ type content struct {
 }
 
 func newModel() *model {
-	return &model{offers: map[string]*offer{}, claims: map[federation.ServiceKey]map[string]bool{}}
+	return &model{offers: map[string]*offer{}, claims: map[federation.ServiceKey]map[string]bool{}, odd: map[string]*unreadable{}}
 }
 
 func newContent() content {
@@ -41,7 +42,10 @@ func (m *model) set(name string, o *offer) {
 	m.remove(name)
 	m.offers[name] = o
 	m.used = m.used.Add(o.usage())
-	if o.shard == nil {
+	if o.odd != nil {
+		m.odd[name] = o.odd
+	}
+	if o.shard == nil && !o.kept {
 		return
 	}
 	if m.claims[o.key] == nil {
@@ -56,6 +60,7 @@ func (m *model) remove(name string) {
 		return
 	}
 	delete(m.offers, name)
+	delete(m.odd, name)
 	m.used = m.used.Add(minus(old.usage()))
 	delete(m.claims[old.key], name)
 	if len(m.claims[old.key]) == 0 {
@@ -69,9 +74,10 @@ func (m *model) full() federation.Edit {
 	for name := range m.offers {
 		m.collect(name, &c)
 	}
+	keepService, keepWorkload := m.keep()
 	return federation.Edit{
-		Services:  federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: c.services},
-		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true, Set: c.workloads},
+		Services:  federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: c.services, Keep: keepService},
+		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true, Set: c.workloads, Keep: keepWorkload},
 		Problems:  federation.Delta[string, federation.Problem]{Full: true, Set: c.problems},
 	}
 }

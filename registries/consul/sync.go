@@ -168,28 +168,21 @@ func (s *session) sort(names listing) (usable []string, offers map[string]*offer
 // readers is how many services are read at once in a sync.
 const readers = 6
 
-// readAll reads each service once. A service whose answer cannot be used keeps
-// what was known of it and has a problem; any other error ends it.
+// readAll reads each service once. A service that cannot be read keeps what was known
+// of it and has a problem; trouble of Consul as a whole ends it.
 func (s *session) readAll(ctx context.Context, names []string) (map[string]reading, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	defer s.r.client.budget.sync(federation.Usage{})
-	next, out := make(chan string), map[string]reading{}
-	var used federation.Usage
-	var mu sync.Mutex
+	g := &gathered{most: len(names) / 2, budget: s.r.client.budget, read: map[string]reading{}}
+	next := make(chan string)
 	var wg sync.WaitGroup
 	one := func(name string) {
 		got, err := s.readFirst(ctx, name)
-		if err != nil {
-			cancel(fmt.Errorf("service %s: %w", plain(name), err))
-			return
+		if err == nil {
+			err = g.add(name, got)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		out[name] = got
-		used = used.Add(got.offer.usage())
-		s.r.client.budget.sync(used)
-		if err := s.r.client.budget.limits.Check(used); err != nil {
+		if err != nil {
 			cancel(err)
 		}
 	}
@@ -210,26 +203,68 @@ func (s *session) readAll(ctx context.Context, names []string) (map[string]readi
 	}
 	close(next)
 	wg.Wait()
-	return out, context.Cause(ctx)
+	return g.read, context.Cause(ctx)
 }
 
+// gathered is what a sync has read.
+type gathered struct {
+	most   int // services that may fail
+	budget *budget
+
+	mu     sync.Mutex
+	read   map[string]reading
+	failed int
+	used   federation.Usage
+}
+
+// add notes a reading. It returns why the sync must end, if it must: a limit, or
+// that most services fail, which is not the services' own trouble.
+func (g *gathered) add(name string, got reading) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.read[name] = got
+	g.used = g.used.Add(got.offer.usage())
+	g.budget.sync(g.used)
+	if odd := got.offer.odd; odd != nil && odd.failed {
+		g.failed++
+		if g.failed > g.most {
+			return fmt.Errorf("%d services cannot be read, one of them %s: %s", g.failed, plain(name), odd.msg)
+		}
+	}
+	return g.budget.limits.Check(g.used)
+}
+
+// readFirst reads a service for the first time in a sync. Before the registry has read it
+// at all, what was said of it by an earlier one is kept, if that was of the same Consul.
 func (s *session) readFirst(ctx context.Context, name string) (reading, error) {
 	o, a, err := s.r.read(ctx, s.translate, name, 0)
-	var odd *unreadable
-	if errors.As(err, &odd) {
-		o, err = s.spoilt(s.model.offers[name], name, odd), nil
+	if err == nil {
+		return reading{index: a.index, offer: o}, nil
 	}
-	return reading{index: a.index, offer: o}, err
+	odd, err := s.own(ctx, err)
+	if err != nil {
+		return reading{}, fmt.Errorf("service %s: %w", plain(name), err)
+	}
+	o = s.spoilt(name, odd)
+	o.kept = o.kept || s.model.offers[name] == nil && s.r.expect.known()
+	return reading{offer: o}, nil
 }
 
-// spoilt is what was known of a service, with the problem that its last answer
-// could not be used.
-func (s *session) spoilt(known *offer, name string, odd *unreadable) *offer {
-	o := s.translate.service(name, nil)
-	if known != nil {
-		*o = *known
+// own tells a trouble of one service, which it returns, from one of Consul as a whole: the
+// source proves to be in order.
+func (s *session) own(ctx context.Context, err error) (*unreadable, error) {
+	var odd *unreadable
+	var r *refusal
+	var full *busy
+	var limit federation.LimitError
+	switch {
+	case errors.As(err, &odd):
+		return odd, nil
+	case errors.As(err, &r), errors.As(err, &full), errors.As(err, &limit):
+		return nil, err
 	}
-	o.problems = slices.DeleteFunc(slices.Clone(o.problems), func(p federation.Problem) bool { return p.Code == codeUnreadable || p.Code == codeFault })
-	o.problems = append(o.problems, federation.Problem{Code: odd.code(), Object: "Service " + plain(name), Message: odd.msg + "; what was known of it is kept"})
-	return o
+	if s.guard.prove(ctx, false) != nil {
+		return nil, err
+	}
+	return &unreadable{failed: true, msg: err.Error()}, nil
 }

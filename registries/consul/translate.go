@@ -29,18 +29,25 @@ type offer struct {
 	tagged    map[federation.ServiceKey]*federation.Shard // of the instances that carry a tag
 	workloads map[federation.WorkloadKey]*federation.Workload
 	problems  []federation.Problem
+	odd       *unreadable // why the service cannot be read
+	// kept: it could not be read since the registry started, so that what was said of
+	// it before stays.
+	kept bool
 }
 
 func (o *offer) equal(p *offer) bool {
 	if o.shard == nil || p.shard == nil {
-		return o.key == p.key && o.shard == p.shard && slices.Equal(o.problems, p.problems)
+		return o.key == p.key && o.shard == p.shard && o.kept == p.kept && slices.Equal(o.problems, p.problems)
 	}
 	return o.key == p.key && o.shard.Equal(p.shard) && maps.EqualFunc(o.tagged, p.tagged, (*federation.Shard).Equal) &&
 		maps.EqualFunc(o.workloads, p.workloads, (*federation.Workload).Equal) && slices.Equal(o.problems, p.problems)
 }
 
-// shrinks tells that the new offer lacks an instance that this one has.
+// shrinks tells that the new offer lacks an instance that this one has, or may have.
 func (o *offer) shrinks(to *offer) bool {
+	if o.kept && !to.kept {
+		return true
+	}
 	for key := range o.workloads {
 		if _, ok := to.workloads[key]; !ok {
 			return true

@@ -165,7 +165,10 @@ func (r *Recorder) wake() {
 }
 
 func fold[K comparable, V any](into *map[K]V, d federation.Delta[K, V]) {
-	if d.Full || *into == nil {
+	if d.Full {
+		maps.DeleteFunc(*into, func(k K, _ V) bool { return d.Keep == nil || !d.Keep(k) })
+	}
+	if *into == nil {
 		*into = map[K]V{}
 	}
 	maps.Copy(*into, d.Set)

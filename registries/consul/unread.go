@@ -1,0 +1,103 @@
+package consul
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// keep tells what belongs to the services that are kept: they themselves, the services
+// that their tags make, and the workloads of their instances.
+func (m *model) keep() (services func(federation.ServiceKey) bool, workloads func(federation.WorkloadKey) bool) {
+	keys, names := map[federation.ServiceKey]bool{}, map[string]bool{}
+	for name := range m.odd {
+		if o := m.offers[name]; o.kept {
+			keys[o.key], names[url.PathEscape(name)] = true, true
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	services = func(key federation.ServiceKey) bool {
+		_, host, _ := strings.Cut(string(key.Hostname), ".")
+		return keys[key] || keys[federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: key.Namespace}]
+	}
+	workloads = func(key federation.WorkloadKey) bool {
+		name, _, _ := strings.Cut(key.Name, "/")
+		return names[name]
+	}
+	return services, workloads
+}
+
+// ends tells whether a change ends that a service is kept. The model does not know what
+// was kept, so that only a full edit takes it away.
+func (m *model) ends(set map[string]*offer, gone []string) bool {
+	kept := func(name string) bool { return m.offers[name] != nil && m.offers[name].kept }
+	for name, o := range set {
+		if kept(name) && !o.kept {
+			return true
+		}
+	}
+	return slices.ContainsFunc(gone, kept)
+}
+
+// unread names the services that cannot be read, for the status; "" where there are none.
+func (m *model) unread() string {
+	if len(m.odd) == 0 {
+		return ""
+	}
+	names := slices.Sorted(maps.Keys(m.odd))
+	shown := make([]string, 0, mostNamed)
+	for _, name := range names[:min(len(names), mostNamed)] {
+		shown = append(shown, fmt.Sprintf("%s (%s)", plain(name), m.odd[name].msg))
+	}
+	more := ""
+	if rest := len(names) - len(shown); rest > 0 {
+		more = fmt.Sprintf(" and %d more", rest)
+	}
+	return fmt.Sprintf("services that cannot be read and stay as they were: %s%s", strings.Join(shown, ", "), more)
+}
+
+// spoilt is what was known of a service, with the problem that it cannot be read.
+func (s *session) spoilt(name string, odd *unreadable) *offer {
+	o, known := s.translate.service(name, nil), s.model.offers[name]
+	if known != nil {
+		*o = *known
+	}
+	outcome := "what was known of it is kept"
+	if known == nil || o.kept {
+		outcome = "it stays as it was when the hub last read it, and is not served if that never was"
+	}
+	o.odd = odd
+	o.problems = slices.DeleteFunc(slices.Clone(o.problems), func(p federation.Problem) bool { return p.Code == codeUnreadable || p.Code == codeFault })
+	o.problems = append(o.problems, federation.Problem{Code: odd.code(), Object: "Service " + plain(name), Message: odd.msg + "; " + outcome})
+	return o
+}
+
+// tell shows how the services are followed, and which cannot be read.
+func (w *watch) tell() {
+	var said []string
+	for _, s := range []string{w.followed(len(w.services), w.rest), w.model.unread()} {
+		if s != "" {
+			said = append(said, s)
+		}
+	}
+	w.status(federation.Ready, strings.Join(said, "; "))
+}
+
+func (w *watch) followed(all, rest int) string {
+	if rest == 0 {
+		return ""
+	}
+	within := max(w.r.o.SweepEvery, time.Duration(rest)*sweepGap).Round(time.Second)
+	message := fmt.Sprintf("%d of %d services followed live, the rest within %s", all-rest, all, max(within, time.Second))
+	if w.polls < w.r.o.MaxPolls {
+		message += "; consul answered 429 (too many requests)"
+	}
+	return message
+}
