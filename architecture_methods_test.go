@@ -22,7 +22,6 @@ var largeTypes = map[string]int{
 	"federation.Reader":   34,
 	"federation.Snapshot": 55,
 	"federation.draft":    55,
-	"registries.member":   36,
 	"xds.group":           38,
 	"xds.sharedGroup":     38,
 	"xds.subscription":    43,

@@ -108,7 +108,7 @@ func (r *attempt) open(cancel context.CancelFunc) (Registry, error) {
 	m.mu.Lock()
 	r.cancel = cancel
 	r.instance.attempt = r
-	known := m.identity()
+	known := m.known.identity()
 	if r.instance.confirmed {
 		known = federation.Identity{}
 	}

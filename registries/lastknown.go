@@ -36,6 +36,44 @@ func (s *saved) identity() federation.Identity {
 	return federation.Identity{UID: s.UID, Network: s.Network}
 }
 
+// lastKnown is what was known of a cluster before it answered. It is guarded by member.mu.
+type lastKnown struct {
+	shard     federation.ShardKey
+	snapshots *federation.Aggregate
+	restored  *saved // last known good state; nil once the cluster answered
+	served    bool   // it is published
+}
+
+func (l *lastKnown) drop() { l.restored, l.served = nil, false }
+
+// shown is the state that is published; nil: none is.
+func (l *lastKnown) shown() *saved {
+	if l.served {
+		return l.restored
+	}
+	return nil
+}
+
+// baseline is what a full edit is compared with: what is published of the cluster, else
+// its last known good state.
+func (l *lastKnown) baseline(synced bool) federation.Edit {
+	if !synced && !l.served && l.restored != nil {
+		return l.restored.edit()
+	}
+	return l.snapshots.Latest().Contribution(l.shard)
+}
+
+// identity is that of the cluster as it was last known.
+func (l *lastKnown) identity() federation.Identity {
+	if c, ok := l.snapshots.Latest().Cluster(l.shard.Cluster); ok && c.Identity.UID != "" {
+		return c.Identity
+	}
+	if l.restored != nil {
+		return l.restored.identity()
+	}
+	return federation.Identity{}
+}
+
 // add decodes one record of the file.
 func (s *saved) add(bucket string, key, value []byte) error {
 	if bucket == serviceBucket {

@@ -14,40 +14,32 @@ type member struct {
 	supervisor *Supervisor
 	options    Options // the supervisor's
 	shard      federation.ShardKey
-	operator   *federation.Writer // what operators say of this cluster
-	settled    atomic.Bool        // the start need not wait for it
-	gone       atomic.Bool        // detached: it is not saved any more
-	load       func()             // reads the last known good state, the first time it is called; not with mu held
+	operator   *operator
+	saver      *saver
+	settled    atomic.Bool // the start need not wait for it
+	load       func()      // reads the last known good state, the first time it is called; not with mu held
 
 	mu        sync.Mutex
 	current   *instance // nil: none was usable yet
 	candidate *instance // takes over with its first full edit
-	restored  *saved    // last known good state; nil once the cluster answered
-	served    bool      // restored is published
-	synced    bool      // a registry has read the cluster since the start
+	known     lastKnown
+	status    shownStatus
+	synced    bool // a registry has read the cluster since the start
 	detached  bool
-	leaving   bool                      // it is being detached
-	twin      federation.ClusterID      // the ID under which the cluster is served instead; empty: this one
-	owner     string                    // see Cluster.Owner
-	reported  federation.RegistryStatus // by the current instance
-	notice    string                    // why a newer configuration is not in use
-	published federation.RegistryStatus
 	lastEvent time.Time
 	lastSync  time.Time
-	unsaved   unsaved
-	written   bool // by this process, so that the file can be changed in place
 }
 
 func newMember(s *Supervisor, shard federation.ShardKey) *member {
-	m := &member{supervisor: s, options: s.options, shard: shard, reported: federation.RegistryStatus{Phase: federation.Pending}}
+	m := &member{
+		supervisor: s, options: s.options, shard: shard,
+		operator: &operator{cluster: shard.Cluster, writer: s.options.Aggregate.Open(federation.ShardKey{Cluster: shard.Cluster, Provider: federation.Operator})},
+		saver:    &saver{shard: shard, files: s.saved, snapshots: s.options.Aggregate, now: s.options.Now, dirty: s.dirty},
+		known:    lastKnown{shard: shard, snapshots: s.options.Aggregate},
+		status:   shownStatus{reported: federation.RegistryStatus{Phase: federation.Pending}},
+	}
 	m.load = sync.OnceFunc(m.restore)
 	return m
-}
-
-// open shows the cluster.
-func (m *member) open(spec federation.ClusterSpec) {
-	m.operator = m.options.Aggregate.Open(federation.ShardKey{Cluster: m.shard.Cluster, Provider: federation.Operator})
-	m.setSpec(spec)
 }
 
 // restore reads the last known good state: every registry, and whoever serves the
@@ -60,13 +52,7 @@ func (m *member) restore() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.restored = state
-}
-
-func (m *member) setSpec(spec federation.ClusterSpec) {
-	m.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
-		Set: map[federation.ClusterID]federation.ClusterSpec{m.shard.Cluster: spec},
-	}})
+	m.known.restored = state
 }
 
 func (m *member) attach(c Cluster) {
@@ -75,10 +61,10 @@ func (m *member) attach(c Cluster) {
 	if m.detached {
 		return
 	}
-	m.setSpec(c.Spec)
-	m.own(c.Owner)
+	m.operator.show(c.Spec)
+	m.saver.own(c.Owner, m.synced)
 	if m.candidate == nil || m.candidate.cluster.Fingerprint != c.Fingerprint {
-		m.notice = ""
+		m.status.notice = ""
 		m.dropCandidate()
 	}
 	switch {
@@ -90,17 +76,6 @@ func (m *member) attach(c Cluster) {
 		m.candidate = m.newInstance(c)
 	}
 	m.publishStatus()
-}
-
-// own notes whose the cluster is, on disk too.
-func (m *member) own(owner string) {
-	if m.owner == owner {
-		return
-	}
-	m.owner = owner
-	if m.synced {
-		m.mark(func(u *unsaved) { u.header = true })
-	}
 }
 
 func (m *member) dropCandidate() {
@@ -115,7 +90,7 @@ func (m *member) startInstead(c Cluster) {
 	if m.current != nil {
 		m.current.stop()
 	}
-	m.reported = federation.RegistryStatus{Phase: federation.Pending}
+	m.status.reported = federation.RegistryStatus{Phase: federation.Pending}
 	m.current = m.newInstance(c)
 }
 
@@ -133,7 +108,7 @@ func (m *member) refuse(message string) {
 		return
 	}
 	if m.current != nil {
-		m.notice = "the newer configuration is not in use: " + message
+		m.status.notice = "the newer configuration is not in use: " + message
 		m.publishStatus()
 		return
 	}
@@ -142,7 +117,7 @@ func (m *member) refuse(message string) {
 
 // fail reports what no retry heals. The start waits no longer.
 func (m *member) fail(message string) {
-	m.reported = federation.RegistryStatus{Phase: federation.Failed, Message: message}
+	m.status.reported = federation.RegistryStatus{Phase: federation.Failed, Message: message}
 	m.settle()
 }
 
@@ -174,16 +149,16 @@ func (m *member) awaitGrace(ctx context.Context) {
 }
 
 func (m *member) serveRestored() {
-	if m.restored == nil || m.served || m.synced {
+	if m.known.restored == nil || m.known.served || m.synced {
 		return
 	}
-	m.served = true
-	e := m.restored.edit()
+	m.known.served = true
+	e := m.known.restored.edit()
 	status := m.compose()
 	e.Status = &status
 	m.update(e)
 	m.shown(status)
-	m.options.Logger.Warn("serving the last known good state", "cluster", m.shard.Cluster, "saved", m.restored.Saved)
+	m.options.Logger.Warn("serving the last known good state", "cluster", m.shard.Cluster, "saved", m.known.restored.Saved)
 }
 
 // update writes as the cluster's registry.
@@ -210,16 +185,13 @@ func (m *member) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.detached = true
-	m.gone.Store(true)
+	m.saver.gone.Store(true)
 	for _, i := range []*instance{m.current, m.candidate} {
 		if i != nil {
 			i.stop()
 		}
 	}
-	m.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
-		Gone: []federation.ClusterID{m.shard.Cluster},
-	}})
-	m.operator.Close()
+	m.operator.remove()
 }
 
 // confirm believes what is held, and tells whether anything was.
@@ -246,8 +218,8 @@ func (m *member) confirm() bool {
 func (m *member) leave(leaving bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.detached && m.leaving != leaving {
-		m.leaving = leaving
+	if !m.detached && m.status.leaving != leaving {
+		m.status.leaving = leaving
 		m.publishStatus()
 	}
 }

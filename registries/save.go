@@ -2,6 +2,8 @@ package registries
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -52,7 +54,7 @@ func (s *Supervisor) saveDirty() (all bool) {
 	s.mu.Unlock()
 	all = true
 	for _, m := range members {
-		if err := m.saveState(); err != nil {
+		if err := m.saver.save(); err != nil {
 			all = false
 			s.options.Logger.Warn("the last known good state was not saved", "cluster", m.shard.Cluster, "err", err, "retryIn", saveAgain)
 		}
@@ -60,50 +62,73 @@ func (s *Supervisor) saveDirty() (all bool) {
 	return all
 }
 
-// saveState writes what is not on disk yet. After a failure the file is written
-// anew as a whole.
-func (m *member) saveState() error {
-	m.mu.Lock()
-	what, owner := m.unsaved, m.owner
-	m.unsaved = unsaved{}
-	m.mu.Unlock()
+// saver keeps the last known good state of one cluster on disk.
+type saver struct {
+	shard     federation.ShardKey
+	files     *savedStates
+	snapshots *federation.Aggregate
+	now       func() time.Time
+	dirty     chan struct{} // tells the supervisor that there is something to save
+	gone      atomic.Bool   // detached: it is not saved any more
+
+	mu      sync.Mutex // taken last
+	unsaved unsaved
+	owner   string // see Cluster.Owner
+	written bool   // by this process, so that the file can be changed in place
+}
+
+// save writes what is not on disk yet. After a failure the file is written anew as a
+// whole.
+func (s *saver) save() error {
+	s.mu.Lock()
+	what, owner := s.unsaved, s.owner
+	s.unsaved = unsaved{}
+	s.mu.Unlock()
 	if what.empty() {
 		return nil
 	}
-	err := m.writeState(&what, owner)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.written = err == nil
-	m.unsaved.whole = m.unsaved.whole || err != nil
+	err := s.write(&what, owner)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = err == nil
+	s.unsaved.whole = s.unsaved.whole || err != nil
 	return err
 }
 
 // mark notes what is to be written. The first write of a process is a new file,
-// whatever the old one holds. The caller holds mu.
-func (m *member) mark(note func(*unsaved)) {
-	m.unsaved.whole = m.unsaved.whole || !m.written // first: what is written as a whole needs no notes
-	note(&m.unsaved)
-	signal(m.supervisor.dirty)
+// whatever the old one holds.
+func (s *saver) mark(note func(*unsaved)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsaved.whole = s.unsaved.whole || !s.written // first: what is written as a whole needs no notes
+	note(&s.unsaved)
+	signal(s.dirty)
 }
 
-func (m *member) writeState(what *unsaved, owner string) error {
-	snapshot := m.options.Aggregate.Latest()
-	records, err := what.records(snapshot, m.shard)
+// own notes whose the cluster is, on disk too if there is something to be kept.
+func (s *saver) own(owner string, keep bool) {
+	s.mu.Lock()
+	same := s.owner == owner
+	s.owner = owner
+	s.mu.Unlock()
+	if !same && keep {
+		s.mark(func(u *unsaved) { u.header = true })
+	}
+}
+
+func (s *saver) write(what *unsaved, owner string) error {
+	snapshot := s.snapshots.Latest()
+	records, err := what.records(snapshot, s.shard)
 	if err != nil {
 		return err
 	}
-	c := savedChange{whole: what.whole, header: m.savedHeader(snapshot, owner), records: records}
-	defer m.supervisor.saved.lock(m.shard)()
-	if m.gone.Load() {
-		return nil
-	}
-	return m.supervisor.saved.write(m.shard, c, m.options.Now())
-}
-
-func (m *member) savedHeader(s *federation.Snapshot, owner string) savedHeader {
-	h := savedHeader{Cluster: m.shard.Cluster, Provider: m.shard.Provider, Owner: owner}
-	if c, ok := s.Cluster(m.shard.Cluster); ok {
+	h := savedHeader{Cluster: s.shard.Cluster, Provider: s.shard.Provider, Owner: owner}
+	if c, ok := snapshot.Cluster(s.shard.Cluster); ok {
 		h.UID, h.Network = c.Identity.UID, c.Identity.Network
 	}
-	return h
+	defer s.files.lock(s.shard)()
+	if s.gone.Load() {
+		return nil
+	}
+	return s.files.write(s.shard, savedChange{whole: what.whole, header: h, records: records}, s.now())
 }

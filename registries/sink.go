@@ -21,7 +21,7 @@ func (r *attempt) Update(e federation.Edit) {
 		return
 	}
 	if e.Services.Full {
-		before := m.baseline()
+		before := m.known.baseline(m.synced)
 		e = e.Completed(before)
 		if why := suspicious(before, e); why != "" && !r.instance.confirmed && !r.instance.hold.proves(e, now, m.options.HoldFor) {
 			r.keepBack(e, why)
@@ -60,40 +60,9 @@ func (r *attempt) keepBack(e federation.Edit, why string) {
 	r.instance.hold = &hold{edit: e, why: why, since: m.options.Now()}
 	r.over = true
 	r.cancel()
-	m.answered(r.instance)
+	m.status.answered(r.instance == m.candidate)
 	m.options.Logger.Warn("a list is held", "cluster", m.shard.Cluster, "provider", m.shard.Provider, "reason", why)
 	m.publishStatus()
-}
-
-// answered drops the trouble that was reported before the cluster sent a list: whatever
-// becomes of the list, the cluster can be read.
-func (m *member) answered(i *instance) {
-	switch {
-	case i == m.candidate:
-		m.notice = ""
-	case m.reported.Phase == federation.Stale || m.reported.Phase == federation.Failed:
-		m.reported = federation.RegistryStatus{Phase: federation.Syncing}
-	}
-}
-
-// baseline is what a full edit is compared with: what is published of the
-// cluster, else its last known good state.
-func (m *member) baseline() federation.Edit {
-	if !m.synced && !m.served && m.restored != nil {
-		return m.restored.edit()
-	}
-	return m.options.Aggregate.Latest().Contribution(m.shard)
-}
-
-// identity is that of the cluster as it was last known.
-func (m *member) identity() federation.Identity {
-	if c, ok := m.options.Aggregate.Latest().Cluster(m.shard.Cluster); ok && c.Identity.UID != "" {
-		return c.Identity
-	}
-	if m.restored != nil {
-		return m.restored.identity()
-	}
-	return federation.Identity{}
 }
 
 // apply publishes the edit together with the status that follows from it. The
@@ -114,7 +83,7 @@ func (r *attempt) apply(e federation.Edit) {
 		m.settle()
 	}
 	if after := m.options.Aggregate.Latest(); m.synced && after != before {
-		m.mark(func(u *unsaved) { u.note(e, m.shard, before, after) })
+		m.saver.mark(func(u *unsaved) { u.note(e, m.shard, before, after) })
 	}
 }
 
@@ -124,20 +93,21 @@ func (r *attempt) settleStatus(e *federation.Edit, swap bool) {
 		first := !r.synced
 		r.synced, r.instance.synced, m.synced = true, true, true
 		r.instance.confirmed = false
-		r.instance.hold, m.restored, m.served = nil, nil, false
+		r.instance.hold = nil
+		m.known.drop()
 		if first {
-			m.reported = federation.RegistryStatus{Phase: federation.Ready}
+			m.status.reported = federation.RegistryStatus{Phase: federation.Ready}
 		}
 	}
 	if swap {
-		m.notice = ""
+		m.status.notice = ""
 	}
 	if e.Status != nil {
-		m.reported = r.believable(*e.Status, m.reported)
+		m.status.reported = r.believable(*e.Status, m.status.reported)
 	}
 	status := m.compose()
 	e.Status = nil
-	if status != m.published {
+	if status != m.status.published {
 		e.Status = &status
 		m.shown(status)
 	}

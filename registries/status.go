@@ -9,34 +9,55 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// compose is the status to show: what the registry reports, together with what
-// only the supervisor knows. The caller holds mu.
-func (m *member) compose() federation.RegistryStatus {
-	s := m.reported
+// shownStatus is the status of a cluster that is shown, and what it is made of. It is
+// guarded by member.mu.
+type shownStatus struct {
+	reported  federation.RegistryStatus // by the current instance
+	published federation.RegistryStatus
+	notice    string // why a newer configuration is not in use
+	leaving   bool   // it is being detached
+}
+
+// compose is the status to show: what the registry reports, together with what only the
+// supervisor knows: the list that is held and the last known good state that is served,
+// if any.
+func (c *shownStatus) compose(held *hold, served *saved, now func() time.Time) federation.RegistryStatus {
+	s := c.reported
 	if s.Phase == "" {
 		s.Phase = federation.Pending
 	}
-	if m.served && m.restored != nil {
-		s.LastKnownGood = m.restored.Saved
+	if served != nil {
+		s.LastKnownGood = served.Saved
 		if s.Phase != federation.Failed && s.Phase != federation.Held {
 			s.Phase = federation.Stale
 		}
-		s.Message = join(s.Message, "served as it was at "+m.restored.Saved.UTC().Format(time.RFC3339))
+		s.Message = join(s.Message, "served as it was at "+served.Saved.UTC().Format(time.RFC3339))
 	}
-	if h := m.held(); h != nil {
+	if held != nil {
 		s.Phase = federation.Held
-		s.Message = join(h.message(), s.Message)
+		s.Message = join(held.message(), s.Message)
 	}
-	s.Message = join(s.Message, m.notice)
-	if m.leaving {
+	s.Message = join(s.Message, c.notice)
+	if c.leaving {
 		s.Phase, s.Message = federation.Detaching, "it is being detached"
 	}
-	if s.Phase == m.published.Phase {
-		s.Since = m.published.Since
-	} else if s.Since.IsZero() || s.Phase != m.reported.Phase {
-		s.Since = m.options.Now()
+	if s.Phase == c.published.Phase {
+		s.Since = c.published.Since
+	} else if s.Since.IsZero() || s.Phase != c.reported.Phase {
+		s.Since = now()
 	}
 	return s
+}
+
+// answered drops the trouble that was reported before the cluster sent a list: whatever
+// becomes of the list, the cluster can be read.
+func (c *shownStatus) answered(candidate bool) {
+	switch {
+	case candidate:
+		c.notice = ""
+	case c.reported.Phase == federation.Stale || c.reported.Phase == federation.Failed:
+		c.reported = federation.RegistryStatus{Phase: federation.Syncing}
+	}
 }
 
 func join(parts ...string) string {
@@ -49,8 +70,13 @@ func join(parts ...string) string {
 	return strings.Join(said, "; ")
 }
 
-func (m *member) held() *hold {
-	for _, i := range []*instance{m.current, m.candidate} {
+// compose is the status to show. The caller holds mu.
+func (m *member) compose() federation.RegistryStatus {
+	return m.status.compose(heldBy(m.current, m.candidate), m.known.shown(), m.options.Now)
+}
+
+func heldBy(instances ...*instance) *hold {
+	for _, i := range instances {
 		if i != nil && i.hold != nil {
 			return i.hold
 		}
@@ -60,7 +86,7 @@ func (m *member) held() *hold {
 
 // publishStatus shows the status if it differs from the one that is shown.
 func (m *member) publishStatus() {
-	if s := m.compose(); s != m.published {
+	if s := m.compose(); s != m.status.published {
 		m.update(federation.Edit{Status: &s})
 		m.shown(s)
 	}
@@ -69,8 +95,8 @@ func (m *member) publishStatus() {
 // shown notes the status that is published, and logs each change of the phase. Registries do not log it themselves: they
 // also run for a look at a cluster that is not attached.
 func (m *member) shown(s federation.RegistryStatus) {
-	before := m.published
-	m.published = s
+	before := m.status.published
+	m.status.published = s
 	if s.Phase == before.Phase {
 		return
 	}
@@ -88,13 +114,13 @@ func (m *member) report(r *attempt, s federation.RegistryStatus) {
 	r.instance.foreign = s.Phase == federation.Held
 	if r.instance == m.candidate {
 		if s.Message != "" {
-			m.notice = "the newer configuration is not in use: " + s.Message
+			m.status.notice = "the newer configuration is not in use: " + s.Message
 		}
 		m.publishStatus()
 		return
 	}
 	s.LastKnownGood = time.Time{}
-	m.reported = r.believable(s, m.reported)
+	m.status.reported = r.believable(s, m.status.reported)
 	if s.Phase == federation.Failed || s.Phase == federation.Held {
 		m.settle()
 		return

@@ -138,15 +138,9 @@ func (s *Supervisor) Refuse(id federation.ClusterID, spec federation.ClusterSpec
 // Problem shows a problem at an attached cluster under a name of the caller's;
 // nil takes it away.
 func (s *Supervisor) Problem(id federation.ClusterID, name string, p *federation.Problem) {
-	m := s.member(id)
-	if m == nil {
-		return
+	if m := s.member(id); m != nil {
+		m.operator.problem(name, p)
 	}
-	e := federation.Edit{Problems: federation.Delta[string, federation.Problem]{Gone: []string{name}}}
-	if p != nil {
-		e.Problems = federation.Delta[string, federation.Problem]{Set: map[string]federation.Problem{name: *p}}
-	}
-	m.operator.Update(e)
 }
 
 // Detach removes the cluster with everything that it said, its saved state
@@ -221,7 +215,7 @@ func (s *Supervisor) memberFor(id federation.ClusterID, spec federation.ClusterS
 		return m
 	}
 	m := newMember(s, federation.ShardKey{Cluster: id, Provider: spec.Provider})
-	m.open(spec)
+	m.operator.show(spec)
 	s.mu.Lock()
 	s.members[id] = m
 	s.mu.Unlock()

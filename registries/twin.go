@@ -99,7 +99,7 @@ func (r *attempt) isTwin(e federation.Edit) (is bool, behind []*member) {
 	}
 	first, behind := m.supervisor.twins.join(m, e.Identity.UID, r.instance.cluster.Rank)
 	if first == m {
-		m.showTwin("")
+		m.operator.showTwin("")
 		return false, behind
 	}
 	r.refuseTwin(first.shard.Cluster)
@@ -120,7 +120,7 @@ func (m *member) later(what func()) {
 // yield lets go of a cluster that another ID has now.
 func (m *member) yield() {
 	first := m.supervisor.twins.firstOf(m)
-	if first == m || m.current == nil || m.current.attempt == nil || m.twin == first.shard.Cluster {
+	if first == m || m.current == nil || m.current.attempt == nil || m.operator.twin == first.shard.Cluster {
 		return
 	}
 	m.current.attempt.refuseTwin(first.shard.Cluster)
@@ -128,7 +128,7 @@ func (m *member) yield() {
 
 // retry has the member look again at once.
 func (m *member) retry() {
-	if m.twin != "" && m.current != nil {
+	if m.operator.twin != "" && m.current != nil {
 		signal(m.current.kick)
 	}
 }
@@ -143,36 +143,19 @@ func (r *attempt) refuseTwin(by federation.ClusterID) {
 	why := fmt.Sprintf("this cluster is attached already, as %s: detach one of the two", by)
 	m.options.Logger.Error("a cluster is not served: another ID has it", "cluster", m.shard.Cluster, "holder", by)
 	if r.instance == m.candidate {
-		m.notice = "the newer configuration is not in use: " + why
+		m.status.notice = "the newer configuration is not in use: " + why
 		m.publishStatus()
 		return
 	}
-	if m.synced || m.served {
+	if m.synced || m.known.served {
 		m.update(federation.Edit{
 			Services:  federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true},
 			Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true},
 			Problems:  federation.Delta[string, federation.Problem]{Full: true},
 		})
 	}
-	m.restored, m.served = nil, false
-	m.mark(func(u *unsaved) { u.whole = true })
-	m.showTwin(by)
+	m.known.drop()
+	m.saver.mark(func(u *unsaved) { u.whole = true })
+	m.operator.showTwin(by)
 	m.fail(why)
-}
-
-// showTwin shows the ID that has the cluster; empty: no other has it.
-func (m *member) showTwin(by federation.ClusterID) {
-	if m.twin == by {
-		return
-	}
-	m.twin = by
-	name := "twin"
-	e := federation.Edit{Problems: federation.Delta[string, federation.Problem]{Gone: []string{name}}}
-	if by != "" {
-		e.Problems = federation.Delta[string, federation.Problem]{Set: map[string]federation.Problem{name: {
-			Code: "DUPLICATE_CLUSTER", Object: "cluster " + string(m.shard.Cluster),
-			Message: fmt.Sprintf("it is the cluster that is attached as %s: it is served under that ID; detach one of the two", by),
-		}}}
-	}
-	m.operator.Update(e)
 }
