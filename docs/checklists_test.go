@@ -35,7 +35,7 @@ var afterLists = [][]string{
 	{"test", "-vet=off", "./docs", "-run", "Kind|GraphQL|Type"},
 }
 
-// TestCheckListsAreComplete follows each list in a copy of the tree. Whoever follows it
+// TestCheckListsAreComplete follows each list in a copy of the tree. Following it
 // touches the files that it names and no others, and the result compiles and passes
 // the tests of architecture and documents.
 func TestCheckListsAreComplete(t *testing.T) {
@@ -148,7 +148,7 @@ func followList(t *testing.T, copied, folder string) []string {
 }
 
 // filesOf are the files that a list names before the colon of an item. A word in
-// capitals stands for any name.
+// capitals means any name.
 func filesOf(t *testing.T, heading string) []*regexp.Regexp {
 	t.Helper()
 	text, err := os.ReadFile("CONTRIBUTING.md")

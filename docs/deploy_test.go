@@ -21,7 +21,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// The names that the sidecar's configuration stands for.
+// Names in the sidecar's configuration.
 const (
 	sidecarFile  = "../deploy/envoy/sidecar.yaml"
 	readerFile   = "../deploy/kubernetes/reader.yaml"

@@ -23,6 +23,10 @@ var words = []struct{ phrase, instead string }{
 	{`\bbegins? anew\b`, "start again"},
 	{`\bspeaks? of\b`, "describe, be about"},
 	{`\b(every|any|some)body (may|is|who|can)\b`, "every client, all proxies"},
+	{`\b[Ww]hoever\b`, "the caller, a client, every process that …"},
+	{`\b(is|are) told of\b`, "gets, sees"},
+	{`\bwhat holds\b`, "what is in force, the value that is used"},
+	{`\bthere(in|of)\b`, "in it, of it"},
 }
 
 // TestTheGuideIsInPlainWords: the guide, the decisions, the pages of the root folder

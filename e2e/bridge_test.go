@@ -65,7 +65,7 @@ func testNoRoute(t *testing.T, w *bridge.World) {
 		for _, to := range w.Sites {
 			at := to.Workload.Addresses[0]
 			if from.Workload.Addresses[0] == at {
-				continue // whoever is at that address here, it is not the other one
+				continue // what is at that address here is not the other one
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()

@@ -84,7 +84,7 @@ func (a *Address) UnmarshalText(text []byte) error {
 // applies it when the hub itself dials (reliability.md 4.8).
 type AddressPolicy struct {
 	AllowLoopback bool             // only serve --dev
-	Own           []netip.AddrPort // the hub's own listeners; an unspecified address stands for every address
+	Own           []netip.AddrPort // the hub's own listeners; an unspecified address means every address
 }
 
 // Refuse returns why the address must not be used, or "". Port 0 means any.
@@ -144,7 +144,7 @@ func (p AddressPolicy) RefuseHost(name string) string {
 	return ""
 }
 
-// metadataAddresses are those of cloud metadata services: they give credentials to whoever reaches them from a machine.
+// metadataAddresses are those of cloud metadata services: they give credentials to every process that reaches them.
 var metadataAddresses = map[netip.Addr]bool{
 	netip.MustParseAddr("169.254.169.254"): true, // most clouds
 	netip.MustParseAddr("100.100.100.200"): true, // Alibaba Cloud

@@ -11,7 +11,7 @@ import (
 // attached, and the settings.
 const Operator Provider = "Operator"
 
-// Observer is told of every published version. It must not block.
+// Observer sees every published version. It must not block.
 type Observer interface {
 	Published(s *Snapshot, c ChangeSet, took time.Duration)
 }

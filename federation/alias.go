@@ -60,7 +60,7 @@ func (r *Reader) AliasTarget(s *Service, match func(*Service) bool) (Hostname, b
 	return "", false
 }
 
-// AliasesOf returns the services that match and stand for the hostname, directly
+// AliasesOf returns the services that match and are aliases of the hostname, directly
 // or over others, those of fewer steps first and in the order of keys.
 func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service {
 	note(&r.deps.Hostnames, host)
@@ -88,7 +88,7 @@ func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service 
 	return found
 }
 
-// Aliases are all other hostnames of the service, whoever sees them: those that
+// Aliases are all other hostnames of the service, in every namespace: those that
 // registries give it first, then ExternalNames.
 func (s *Snapshot) Aliases(of *Service) []Hostname {
 	anyone := func(*Service) bool { return true }

@@ -39,7 +39,7 @@ func AliasProblem(alias string) string {
 }
 
 // ClusterNamed is the ID of the cluster that a proxy or a token names: by its ID,
-// else by an alias that no other cluster has. A name that stands for no cluster is
+// else by an alias that no other cluster has. A name of no cluster is
 // returned as it is.
 func (s *Snapshot) ClusterNamed(name ClusterID) ClusterID {
 	if _, is := s.clusters.Get(string(name)); is {
@@ -51,8 +51,8 @@ func (s *Snapshot) ClusterNamed(name ClusterID) ClusterID {
 	return name
 }
 
-// nameClusters finds which cluster each alias stands for; one that several claim
-// stands for none.
+// nameClusters finds the cluster of each alias; one that several claim
+// has none.
 func (d *draft) nameClusters() map[string]ClusterID {
 	if !d.clusters.renamed {
 		return d.base.named

@@ -16,7 +16,7 @@ type Deps struct {
 	Anywhere  map[netip.Addr]bool // addresses in whatever network
 	Clusters  map[ClusterID]bool
 	Objects   map[ObjectKey]bool
-	// Names, Hosts and Sets stand for objects that may come: of a kind under a name,
+	// Names, Hosts and Sets describe objects that may come: of a kind under a name,
 	// of a kind about a hostname, and of a kind in a namespace.
 	Names    map[ObjectName]bool
 	Hosts    map[ObjectName]bool

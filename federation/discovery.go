@@ -70,7 +70,7 @@ func (s *Snapshot) Lookup(host Hostname) (*Service, error) {
 }
 
 // Instances returns the service's instances for a service port (not the port
-// that the endpoint listens on); port 0 stands for every port. With a label
+// that the endpoint listens on); port 0 means every port. With a label
 // collection only endpoints that carry all labels of one of its sets are
 // returned; an empty collection matches all (seed 5).
 func (s *Service) Instances(port uint16, collection ...map[string]string) []Instance {

@@ -59,7 +59,7 @@ type Edit struct {
 	Clusters  Delta[ClusterID, ClusterSpec] // Gone removes all that the cluster ever said
 	Settings  *Settings
 	Objects   Delta[ObjectKey, *Object]
-	Resolved  Delta[Hostname, []netip.Addr] // what names of gateways stand for; see Snapshot.GatewayNames
+	Resolved  Delta[Hostname, []netip.Addr] // addresses of gateways that are given by name; see Snapshot.GatewayNames
 	Verdicts  Delta[VerdictKey, Verdict]    // what probes found of gateways; see Gateway.Verdicts
 	Revision  int64                         // of the store of record that the edit brings the snapshot to; 0: as it was
 }

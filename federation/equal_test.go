@@ -112,14 +112,14 @@ func compared[T any](t *testing.T, equal func(a, b *T) bool, except ...string) {
 }
 
 // TestEveryFieldIsCompared: a field that is added to a type and forgotten in its
-// comparison would be a change that nobody is told of.
+// comparison would be a change that no reader sees.
 func TestEveryFieldIsCompared(t *testing.T) {
 	compared(t, func(a, b *Endpoint) bool { return a.Equal(b) })
 	compared(t, func(a, b *Shard) bool { return a.Equal(b) })
 	compared(t, func(a, b *Workload) bool { return a.Equal(b) })
 	compared(t, func(a, b *Selector) bool { return a.Equal(b) })
 	compared(t, func(a, b *BoundService) bool { return boundEqual(*a, *b) })
-	compared(t, func(a, b *Object) bool { return a.Equal(b) }, "Spec", "Decode") // Digest stands for them
+	compared(t, func(a, b *Object) bool { return a.Equal(b) }, "Spec", "Decode") // Digest represents them
 	compared(t, func(a, b *Conflict) bool { return conflictsEqual(*a, *b) })
 	compared(t, func(a, b *Settings) bool { return a.equal(b) })
 	compared(t, func(a, b *Service) bool { return reasonsFor(a, b) == 0 },

@@ -6,7 +6,7 @@ import "strings"
 const DefaultDomain = "cluster.local"
 
 // ResolveHost returns the full name of a host as an object of the namespace
-// names it: NAME stands for the service of that name in the object's own
+// names it: NAME means the service of that name in the object's own
 // namespace. A name with a dot, and the wildcard "*", are taken as they are.
 func ResolveHost(host, namespace string) Hostname {
 	return ResolveHostIn(DefaultDomain, host, namespace)

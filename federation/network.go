@@ -93,7 +93,7 @@ func (s *Snapshot) Networks() iter.Seq[*Network] {
 }
 
 // GatewayNames yields the names under which gateways are to be found, each once,
-// sorted. What they stand for is told by an Edit.
+// sorted. An Edit has their addresses.
 func (s *Snapshot) GatewayNames() iter.Seq[Hostname] {
 	return func(yield func(Hostname) bool) {
 		last := Hostname("")

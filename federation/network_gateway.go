@@ -29,7 +29,7 @@ func (m *networkMaker) refuse(what, why string, cause GatewayCause) {
 	m.network.Refused = append(m.network.Refused, RefusedGateway{Gateway: what, Why: why, Cause: cause})
 }
 
-// byName adds what the name stands for now.
+// byName adds the addresses to which the name resolves now.
 func (m *networkMaker) byName(g Gateway, name Hostname, port uint16) {
 	if why := m.draft.settings.Addresses.RefuseHost(string(name)); why != "" {
 		m.refuse(string(name), why, g.Cause)
@@ -97,7 +97,7 @@ func (m *networkMaker) serviceNamed(host Hostname, namespace string) (*Service, 
 }
 
 // external adds the addresses at which a cluster says that a service is reached
-// from outside. The VIP of a service is none, whoever says so.
+// from outside. The VIP of a service is never one, whatever its source.
 func (m *networkMaker) external(g Gateway, shard *Shard, port uint16) {
 	for _, address := range shard.External {
 		if name, ok := address.Host(); ok {

@@ -144,9 +144,9 @@ func (m *networkMaker) labelled() {
 	}
 }
 
-// refuseClaim tells why a label does not make the service a gateway: whoever may
-// write Services in some namespace of some cluster must not become the entry of
-// a network.
+// refuseClaim tells why a label does not make the service a gateway: a user who
+// may write Services in some namespace of some cluster must not be able to receive the
+// traffic of a network.
 func (d *draft) refuseClaim(id NetworkID, c claim) string {
 	mesh := meshOf(d.objects.byKey.Get(MeshSettingsKey.sortKey()))
 	if !mesh.AllowsGateways(c.service.Namespace) {

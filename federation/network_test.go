@@ -149,8 +149,8 @@ func TestBO15LabelAloneMakesNoGateway(t *testing.T) {
 	}
 }
 
-// TestRefusedGatewaysFollowTheirCluster: why a label is not believed is told of the
-// network in which the cluster is now.
+// TestRefusedGatewaysFollowTheirCluster: the reason why a label is not trusted
+// is reported for the network in which the cluster is now.
 func TestRefusedGatewaysFollowTheirCluster(t *testing.T) {
 	s := after(attach("c2", "n1"), attach("c1", "n2"), set(shardOf("c2"), map[ServiceKey]*Shard{gatewayService: eastWest("n2", "192.0.2.7")}))
 	for _, network := range []NetworkID{"n1", "n3"} {

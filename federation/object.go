@@ -41,7 +41,7 @@ func (k ObjectKey) Title() string {
 type Object struct {
 	Key      ObjectKey
 	Revision int64  // of the store, when the object last changed
-	Digest   string // stands for Spec: equal digests mean equal specs
+	Digest   string // of Spec: equal digests mean equal specs
 	Labels   map[string]string
 	Created  time.Time
 	// Names are what readers look the object up by: the hostnames it speaks of,
@@ -65,7 +65,7 @@ func (o *Object) Decoded() any {
 	return o.Spec
 }
 
-// Equal compares all fields; the digest stands for the spec.
+// Equal compares all fields; the digest represents the spec.
 func (o *Object) Equal(p *Object) bool {
 	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest && maps.Equal(o.Labels, p.Labels) &&
 		o.Created.Equal(p.Created) && slices.Equal(o.Names, p.Names) && slices.Equal(o.ProxyLabels, p.ProxyLabels)

@@ -20,7 +20,7 @@ type ObjectSet struct {
 	Namespace string
 }
 
-// AllNamespaces in an ObjectSet stands for all objects of the kind. No namespace
+// AllNamespaces in an ObjectSet means all objects of the kind. No namespace
 // has that name.
 const AllNamespaces = "*"
 

@@ -64,8 +64,8 @@ func (r *Reader) SpecsOnPort(number uint16) iter.Seq[*Service] {
 	}
 }
 
-// Specs yields every service for a look at its spec. Whoever reads them is made
-// anew with every spec that changes.
+// Specs yields every service for a look at its spec. What reads them is computed
+// again with every spec that changes.
 func (r *Reader) Specs() iter.Seq[*Service] {
 	r.deps.AllSpecs = true
 	return r.snapshot.Services()
@@ -148,8 +148,8 @@ func (r *Reader) ObjectsIn(kind Kind, namespace string) iter.Seq[*Object] {
 	return noted(r, r.snapshot.ObjectsIn(kind, namespace))
 }
 
-// ObjectsOf is Snapshot.ObjectsOf, noted. Whoever reads a whole kind is made
-// anew with every object that comes.
+// ObjectsOf is Snapshot.ObjectsOf, noted. What reads a whole kind is computed
+// again with every object that is added.
 func (r *Reader) ObjectsOf(kind Kind) iter.Seq[*Object] {
 	note(&r.deps.Sets, ObjectSet{kind, AllNamespaces})
 	return noted(r, r.snapshot.ObjectsOf(kind))

@@ -191,7 +191,7 @@ func TestSeed50UpdateThatChangesNothingIsNone(t *testing.T) {
 }
 
 // TestSeed51EndpointsAreCurrentWhenTheSpecIsTold: there is one version, so that
-// whoever is told of the spec finds the endpoints that belong to it.
+// a reader that sees the spec finds the endpoints that belong to it.
 func TestSeed51EndpointsAreCurrentWhenTheSpecIsTold(t *testing.T) {
 	a := NewAggregate(nil)
 	w := a.Open(hub)

@@ -20,7 +20,7 @@ func (s *Selector) selects(w *Workload) bool {
 // active is false for selectors without labels: they select nothing.
 func (s *Selector) active() bool { return s != nil && len(s.Labels) > 0 }
 
-// providers are those whose workloads are looked at; "" stands for all.
+// providers are those whose workloads are looked at; "" means all.
 func (s *Selector) providers() []Provider {
 	switch {
 	case !s.active():
@@ -88,7 +88,7 @@ func (x *workloadsTxn) countHome(source ShardKey, namespace string, change int) 
 }
 
 // shardsIn yields the shards that have workloads in the namespace; provider ""
-// stands for all.
+// means all.
 func (x *workloadsTxn) shardsIn(namespace string, provider Provider) []ShardKey {
 	prefix := selectorPrefix(namespace, provider)
 	if provider == "" {

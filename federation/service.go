@@ -32,7 +32,7 @@ func (r Resolution) String() string {
 	return "CLIENT_SIDE_LB"
 }
 
-// Shard is one registry's contribution to a service. Whoever builds one hands
+// Shard is one registry's contribution to a service. Its builder hands
 // it over with the Edit and never changes it afterwards.
 type Shard struct {
 	Ports               []Port            `json:"ports,omitempty"`
@@ -67,7 +67,7 @@ type Shard struct {
 // carry all of its labels.
 type Selector struct {
 	Labels map[string]string `json:"labels"` // none select nothing
-	// Providers are those whose workloads are selected; none stands for every one.
+	// Providers are those whose workloads are selected; none means every one.
 	Providers []Provider `json:"providers,omitempty"`
 	// TargetPorts is where a workload listens for a service port, by the port's
 	// name, if the workload does not say so itself; else at the port's number.

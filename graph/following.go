@@ -16,7 +16,7 @@ type following struct {
 	services, clusters, objects, networks bool
 	status                                bool                 // of objects
 	counts                                bool                 // of the services and endpoints of clusters
-	proxies                               bool                 // streams of them, which no cursor stands for
+	proxies                               bool                 // streams of them, which have no cursor
 	cluster                               federation.ClusterID // "": any
 	hostname                              string               // a part of it, in lower case
 	inNamespace                           bool

@@ -111,7 +111,7 @@ func TestPagesOfHistoryHoldTheirPlace(t *testing.T) {
 }
 
 // TestPagesHoldTheirPlaceWhileTheListChanges: what stays is shown once, however
-// much is put before it or taken away, and whoever wins conflicts.
+// much is put before it or taken away, and whichever cluster wins conflicts.
 func TestPagesHoldTheirPlaceWhileTheListChanges(t *testing.T) {
 	for _, l := range lists {
 		h := newHub(t)

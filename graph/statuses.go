@@ -66,7 +66,7 @@ func (s scope) objects(of *federation.Snapshot) iter.Seq[*federation.Object] {
 	}
 }
 
-// objectStatus stands for the status of an object.
+// objectStatus represents the status of an object.
 type objectStatus struct {
 	content uint64
 	changed uint64 // the look that found it so
@@ -176,7 +176,7 @@ func (s *statuses) compare(o *federation.Object) {
 	s.of[o.Key] = now
 }
 
-// content stands for everything that the status of the object says.
+// content represents everything that the status of the object says.
 func (s *statuses) content(of *federation.Snapshot, proxies *fleet.Value, o *federation.Object) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)

@@ -99,7 +99,7 @@ func TestR24TheChangeFeedTellsOfFindings(t *testing.T) {
 		proxy.Report(cds, fleet.Sync{State: fleet.Nacked})
 		j.set(cart, true)
 		if !missed.silent() {
-			t.Error("a subscriber that does not follow statuses is told of one")
+			t.Error("a subscriber that does not follow statuses gets one")
 		}
 		l.publish(configure(2, cart))
 		wantStatuses(t, missed.read(), "UPDATE cart")

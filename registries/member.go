@@ -42,8 +42,8 @@ func newMember(s *Supervisor, shard federation.ShardKey) *member {
 	return m
 }
 
-// restore reads the last known good state: every registry, and whoever serves the
-// state, waits for that.
+// restore reads the last known good state: every registry and every
+// reader of the state wait for that.
 func (m *member) restore() {
 	state, err := m.supervisor.saved.load(m.shard)
 	if err != nil {

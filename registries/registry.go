@@ -41,7 +41,7 @@ type Cluster struct {
 	// Fingerprint is a content hash of all that Open depends on: another one
 	// replaces the running registry. It reveals no secret.
 	Fingerprint string
-	// Believe: whoever attaches it says who it is, and not what was known of the ID.
+	// Believe: the identity is taken from the attachment, not from what was known of the ID.
 	Believe bool
 	// Identified: the UID tells the cluster from all others, so that it is served under
 	// one ID only.

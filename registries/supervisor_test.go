@@ -71,7 +71,7 @@ func TestSeed25ClusterAttachedWhileReadersWait(t *testing.T) {
 		<-reader.Superseded()
 		changes := h.Latest().ChangesSince(reader.Version())
 		if len(changes.Services) != 1 || changes.Services[0].Key != key("late") {
-			t.Errorf("the reader is told of %v, want the late service", changes.Services)
+			t.Errorf("the reader sees %v, want the late service", changes.Services)
 		}
 	})
 }

@@ -147,7 +147,7 @@ func (c *xdsClient) warn(message string, err error) {
 	c.provoke(message, slog.Any("err", err))
 }
 
-// provoke writes what a caller made the hub say. Whoever it is, it does not get to fill the log.
+// provoke writes what a caller made the hub say. No caller can fill the log.
 func (c *xdsClient) provoke(message string, attrs ...any) {
 	c.server.provoked.Warn(c.from, message, append(attrs, slog.String("node", c.node.ID), slog.String("cluster", string(c.node.Cluster)))...)
 }

@@ -53,7 +53,7 @@ func (g *gatekeeper) admit(n envoy.Node) (string, error) {
 
 func (g *gatekeeper) refuse(err error) { g.refuseAfter(0, err) }
 
-// refuseAfter refuses whoever comes after so many.
+// refuseAfter refuses every caller after so many.
 func (g *gatekeeper) refuseAfter(asked int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

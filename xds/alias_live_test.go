@@ -35,7 +35,7 @@ func TestR48ASidecarNamesItsClusterByAnAlias(t *testing.T) {
 	r.await("everything to be accepted", r.settled)
 }
 
-// An alias that stands for another cluster from now on ends the streams that name it.
+// An alias that moves to another cluster ends the streams that name it.
 func TestR48StreamsFollowTheirAlias(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		h := newHub(t)

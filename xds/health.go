@@ -37,7 +37,7 @@ type healthService struct {
 	names  probeNames
 }
 
-// probeNames are computed once for a snapshot, whoever asks.
+// probeNames are computed once for a snapshot and shared by all callers.
 type probeNames struct {
 	mu      sync.Mutex
 	version uint64

@@ -76,7 +76,7 @@ func (a *absences) set(name string, absent bool) {
 	}
 }
 
-// existing are the resources that exist of those that the names of an index stand for,
+// existing are the resources that exist of those that the names of an index mean,
 // each once.
 func (a *absences) existing(names []string) []string {
 	for i, name := range names {

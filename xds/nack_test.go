@@ -26,7 +26,7 @@ func TestX01RefusedContentIsNotSentAgain(t *testing.T) {
 		h.set(service("bad", 2))
 		r := c.next(xdstest.CDS)
 		c.nack(r, "Error adding/updating cluster(s) "+cluster("bad")+": unknown something")
-		if !delta { // the repair says what holds: the last good state
+		if !delta { // the repair repeats the last good state
 			wantNames(t, c.accept(xdstest.CDS), cluster("web"))
 		}
 		h.eventually("the refusal is shown", func(v *fleet.Value) bool {

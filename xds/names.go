@@ -6,7 +6,7 @@ import (
 )
 
 // nameTable numbers the names of resources, once for all streams: what a stream
-// keeps of a resource is a slot, not a name (R62). A number stands for the same
+// keeps of a resource is a slot, not a name (R62). A number means the same
 // name for as long as somebody holds it.
 type nameTable struct {
 	mu      sync.RWMutex

@@ -13,7 +13,7 @@ import (
 // resource have in common.
 const partSeparator = "\x01"
 
-// resourceOf is the name of the resource that a name of the index stands for.
+// resourceOf is the name of the resource that an entry of the index means.
 func resourceOf(name string) string {
 	resource, _, _ := strings.Cut(name, partSeparator)
 	return resource
@@ -21,7 +21,7 @@ func resourceOf(name string) string {
 
 // partShelf keeps the parts of a group's resources. Where a part read something
 // of its own that changed, it is built again; where parts read something that
-// stands for many hosts, all of the resource's are.
+// covers many hosts, all of the resource's are.
 type partShelf map[string]*resourceParts
 
 type resourceParts struct {

@@ -44,7 +44,7 @@ type resource struct {
 	delta   [2]mem.Buffer // the same of a DeltaDiscoveryResponse
 }
 
-// weight is what the resource counts among those that stand for services.
+// weight is what the resource counts among those of services.
 func (r *resource) weight() int {
 	if r.fixed {
 		return 0

@@ -25,14 +25,14 @@ func (s *Server) Sent(stream fleet.Key, typeURL string) []fleet.SentResource {
 	return found
 }
 
-// show lets others look at what the stream is told of a type.
+// show publishes what the stream was sent of a type.
 func (st *stream) show(of *subscription) {
 	st.looking.Lock()
 	defer st.looking.Unlock()
 	st.told[of.kind] = of.slots
 }
 
-// toldOf finds what a stream is told of a type; nil: nothing.
+// toldOf finds what a stream was sent of a type; nil: nothing.
 func (s *Server) toldOf(stream fleet.Key, kind envoy.Type) *slots {
 	s.mu.Lock()
 	defer s.mu.Unlock()

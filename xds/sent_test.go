@@ -101,7 +101,7 @@ func TestR44ProxyConfigHidesWhatIsSecret(t *testing.T) {
 	}
 }
 
-// TestR44LookingOnGoesBesideTheStream: whoever looks at what a stream was sent does so
+// TestR44LookingOnGoesBesideTheStream: a reader looks at what a stream was sent
 // while it is sent more, and sees each time whole resources.
 func TestR44LookingOnGoesBesideTheStream(t *testing.T) {
 	h := newHub(t)

@@ -41,7 +41,7 @@ func (s *Server) serviceGroups() []*group {
 	return found
 }
 
-// numbersFor are the resources that exist and stand for the service.
+// numbersFor are the resources that exist and belong to the service.
 func (g *group) numbersFor(latest *federation.Snapshot, svc *federation.Service, names *nameTable) []uint32 {
 	built := slices.DeleteFunc(g.index.OfService(svc.Key), func(name string) bool { return !envoy.StandsFor(name, g.facet, svc, latest) })
 	return names.held(g.absent.existing(built))

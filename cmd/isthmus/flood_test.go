@@ -64,7 +64,7 @@ func (p *secureProgram) applyHost(host string) error {
 	return nil
 }
 
-// TestR01IdleConnections: whoever reaches the xDS port opens more idle TLS connections than the hub may have file
+// TestR01IdleConnections: a client that reaches the xDS port opens more idle TLS connections than the hub may have file
 // descriptors. Streams that are open and GraphQL go on, proxies at other addresses come in, and file descriptors stay for
 // the hub itself: without them the embedded etcd ends the process.
 func TestR01IdleConnections(t *testing.T) {

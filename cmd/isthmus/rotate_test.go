@@ -14,7 +14,7 @@ import (
 
 var rotations = flag.Int("rotations", 5, "how often credentials are rotated while somebody looks")
 
-// TestF49RotationsMissNoEndpoint: whoever looks meanwhile sees each endpoint at
+// TestF49RotationsMissNoEndpoint: a client that reads meanwhile sees each endpoint at
 // any time (P21).
 func TestF49RotationsMissNoEndpoint(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}, {Name: "second"}}})

@@ -14,7 +14,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// tollgate stands before an API server. Each request is a step of whoever asks; a
+// tollgate is a proxy in front of an API server. Each request is a step of the client; a
 // step can be that at which the asker dies.
 type tollgate struct {
 	access testbed.Access

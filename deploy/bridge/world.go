@@ -1,8 +1,8 @@
 // Package bridge builds what the hub exists for out of real parts: two
 // kube-apiservers and a Consul in three networks that have no route to each
 // other, workloads behind captured sidecars, gateways in sni-dnat mode at the
-// edge of each network, and the hub that programs them all. Whoever asks the hub
-// for configuration proves who it is. The end-to-end tests and `make demo` run it.
+// edge of each network, and the hub that programs them all. Every client
+// of the hub authenticates. The end-to-end tests and `make demo` run it.
 package bridge
 
 import (

@@ -19,7 +19,7 @@ type HubOptions struct {
 	Config    string     // Text of the config file; empty: none.
 	Args      []string   // Besides addresses, certificates and the data folder.
 	Namespace *Namespace // Nil is the network of the test.
-	Proven    bool       // Whoever calls must prove who it is; else --dev on loopback addresses.
+	Proven    bool       // Callers must authenticate; else --dev on loopback addresses.
 	Early     bool       // Return as soon as the program runs.
 }
 

@@ -27,7 +27,7 @@ func vips(slot uint32) (v4, v6 netip.Addr) {
 }
 
 // Allocate finds VIPs for the wanted services that have none yet: one IPv4 and
-// one IPv6 address each, the same ones whoever allocates from the same state.
+// one IPv6 address each, the same ones on every hub that allocates from the same state.
 // The result has the new ones only; a service is missing when the range is full.
 func Allocate(existing map[federation.ServiceKey][]netip.Addr, wanted []federation.ServiceKey) map[federation.ServiceKey][]netip.Addr {
 	taken := map[netip.Addr]bool{}
@@ -87,7 +87,7 @@ const allocationVersion = federation.MeshGroup + "/v1"
 // MissingAllocations are the changes that give VIPs to services that should have
 // one and have none, or of whose VIPs a ServiceEntry of another host names one, and
 // that free those of services without any ServiceEntry.
-// Whoever may write to the store writes them, best in the commit that made them
+// A hub that can write to the store writes them, best in the commit that made them
 // necessary; nothing is missing any more once they are part of the state.
 func (s *State) MissingAllocations() []Change {
 	var changes []Change

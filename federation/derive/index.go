@@ -12,8 +12,8 @@ import (
 // concurrent use; Affected waits for nobody but for who replaces an entry.
 type Index[N comparable] struct {
 	mu sync.RWMutex
-	// objectRead is told of the first and after the last that was computed from an
-	// object. It must not call the index.
+	// objectRead is called for the first and after the last value that was computed
+	// from an object. It must not call the index.
 	objectRead func(o federation.ObjectKey, read bool)
 	readers[N]
 }

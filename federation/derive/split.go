@@ -6,7 +6,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Split parts what a value read of its own, such as services, from what stands for many
+// Split parts what a value read of its own, such as services, from what is about many
 // hosts: settings, clusters, networks, whole kinds and what is named by a wildcard. Of
 // many values that are made together, the latter is noted once for all.
 func Split(d federation.Deps) (own, common federation.Deps) {

@@ -5012,7 +5012,7 @@ type Conflict {
 
 "The contribution of one source to a service."
 type Shard {
-  "The cluster that the source stands for."
+  "The ID of the contributing cluster."
   clusterID: String!
   "This cluster itself; null if it is not attached."
   cluster: Cluster

@@ -8,7 +8,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Digest stands for a set of things with their content. It is the sum of their
+// Digest represents a set of things with their content. It is the sum of their
 // hashes, so that it does not depend on order and follows a change at the cost
 // of what changed. The zero Digest is that of no things.
 type Digest [4]uint64
@@ -51,11 +51,11 @@ func digestOf(kind string, content any) Digest {
 	return d
 }
 
-// ServiceDigest stands for a service's content, which has the shards that it was
+// ServiceDigest represents a service's content, which has the shards that it was
 // merged from.
 func ServiceDigest(of *federation.Service) Digest { return digestOf("service", contentOf(of)) }
 
-// ClusterDigest stands for what a cluster is, and not for when the hub heard of
+// ClusterDigest represents what a cluster is, and not for when the hub heard of
 // it, which differs between hubs, nor for its services.
 func ClusterDigest(of *federation.Cluster) Digest {
 	return digestOf("cluster", []any{of.ID, of.Spec, of.Identity, of.Status.Phase, of.Status.Message, of.Problems})
@@ -66,14 +66,14 @@ func CountedClusterDigest(of *federation.Cluster) Digest {
 	return ClusterDigest(of).With(digestOf("counts", []any{of.ID, of.Services, of.Endpoints}))
 }
 
-// NetworkDigest stands for a network with what is known of its gateways.
+// NetworkDigest represents a network with what is known of its gateways.
 func NetworkDigest(of *federation.Network) Digest {
 	content := *of
 	content.Version = 0
 	return digestOf("network", content)
 }
 
-// ObjectDigest stands for a configuration object at its revision.
+// ObjectDigest represents a configuration object at its revision.
 func ObjectDigest(of *federation.Object) Digest {
 	return digestOf("object", []any{of.Key, of.Revision, of.Digest})
 }

@@ -1123,7 +1123,7 @@ type ServicePort struct {
 
 // The contribution of one source to a service.
 type Shard struct {
-	// The cluster that the source stands for.
+	// The ID of the contributing cluster.
 	ClusterID string `json:"clusterID"`
 	// The kind of the source.
 	Provider Provider `json:"provider"`

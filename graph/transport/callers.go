@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The transports of what stays open, as an Observer is told of them.
+// The transports of what stays open, as an Observer sees them.
 const (
 	webSocket   = "websocket"
 	eventStream = "sse"

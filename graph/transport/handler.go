@@ -37,11 +37,11 @@ type Options struct {
 	// https://dashboard.example.com.
 	Origins []string
 	// Connect decides on the payload of a connection_init, which may be nil: an
-	// error closes the WebSocket with 4403. nil: whoever was let in may stay.
+	// error closes the WebSocket with 4403. nil: callers that were admitted may stay.
 	Connect func(ctx context.Context, payload map[string]any) error
 }
 
-// Observer is told of every answered request and of what stays open. It must not
+// Observer sees every answered request and of what stays open. It must not
 // block. A transport is websocket or sse.
 type Observer interface {
 	// Request was answered; a subscription, when it was set up. The operation is

@@ -25,7 +25,7 @@ import (
 	"isthmus.dev/isthmus/internal/identity/authority"
 )
 
-// world is what a guard is told of its surroundings.
+// world is what a guard knows about its surroundings.
 type world struct {
 	mu       sync.Mutex
 	now      time.Time

@@ -70,7 +70,7 @@ func TestR48ATokenNamesItsClusterByAnAlias(t *testing.T) {
 		t.Errorf("it is of %q, %v", home, err)
 	}
 	if _, err := w.Identify(call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "kubernetes"}.context(t)); status.Code(err) != codes.Unauthenticated {
-		t.Errorf("a name that stands for no cluster: %v", err)
+		t.Errorf("a name of no cluster: %v", err)
 	}
 }
 

@@ -125,7 +125,7 @@ func (c *Clusters) Attach(ctx context.Context, r Request) (Result, error) {
 	return c.write(ctx, result, writing{request: r, uid: report.UID, spec: r.spec(), fresh: true})
 }
 
-// takenAliases are the aliases that stand for other clusters, or cannot be any.
+// takenAliases are the aliases of other clusters, and those that are not allowed.
 func (c *Clusters) takenAliases(r Request) []apply.Error {
 	var wrong []apply.Error
 	for i, alias := range r.Aliases {
@@ -138,7 +138,7 @@ func (c *Clusters) takenAliases(r Request) []apply.Error {
 			holder, taken = c.o.Hub, true
 		}
 		if taken && holder != r.ID {
-			wrong = append(wrong, apply.Error{Code: DuplicateAlias, Field: field, Message: fmt.Sprintf("%q stands for the cluster %s: give this cluster another alias", alias, holder)})
+			wrong = append(wrong, apply.Error{Code: DuplicateAlias, Field: field, Message: fmt.Sprintf("%q already names the cluster %s: give this cluster another alias", alias, holder)})
 		}
 	}
 	return wrong

@@ -15,7 +15,7 @@ type Credentials struct {
 	CA, Cert   string
 	Key        kube.Secret
 	// UID is that of kube-system in the Kubernetes cluster that they were given for.
-	// Empty: nobody has seen it yet, or it is a Consul, whose servers come and go. It is kept with the credentials because whoever
+	// Empty: nobody has seen it yet, or it is a Consul, whose servers come and go. It is kept with the credentials because somebody who
 	// can put another cluster behind their address must not be able to change it.
 	UID string
 }

@@ -110,7 +110,7 @@ func (f *remoteReader) Following(err error) {
 	}
 }
 
-// reason is what is told of the error; empty where that is nothing.
+// reason is what users are told about the error; empty for nothing.
 func (f *remoteReader) reason(err error, d kube.Diagnosis) string {
 	var other listwatch.ForeignError
 	switch {

@@ -87,7 +87,7 @@ func (r *Report) judgeAddresses(request Request, known others) {
 	switch overlap {
 	case inRange: // B-K20
 		r.add(NetworkClash, apply.Refusal,
-			"the name %s stands for another network already: the pod ranges of this cluster hold %s, which is a workload of %s there; give this cluster a network of its own", network, at, of)
+			"the name %s already means another network: the pod ranges of this cluster hold %s, which is a workload of %s there; give this cluster a network of its own", network, at, of)
 		return
 	case sameAddress:
 		r.add(AddressOverlap, apply.Warning,

@@ -56,7 +56,7 @@ func (r Request) Provider() federation.Provider {
 const (
 	InvalidClusterID   apply.Code = "INVALID_CLUSTER_ID"
 	DuplicateClusterID apply.Code = "DUPLICATE_CLUSTER_ID"    // the ID is taken
-	DuplicateAlias     apply.Code = "DUPLICATE_CLUSTER_ALIAS" // the alias stands for another cluster
+	DuplicateAlias     apply.Code = "DUPLICATE_CLUSTER_ALIAS" // the alias names another cluster
 	InvalidConsul      apply.Code = "INVALID_CONSUL"
 	Reachability       apply.Code = "REACHABILITY"
 	ServerCertificate  apply.Code = "SERVER_CERTIFICATE"

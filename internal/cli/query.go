@@ -150,7 +150,7 @@ func streamEvents(ctx context.Context, s *session.Session, request client.Reques
 		return err
 	})
 	if ctx.Err() != nil {
-		return nil // whoever ends a stream has seen enough
+		return nil // the user ended the stream
 	}
 	if err != nil {
 		return err

@@ -75,6 +75,6 @@ func (m Material) fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// authoritySuffix ends the name of what holds the authorities of a credential
+// authoritySuffix ends the name of the Secret with the authorities of a credential
 // apart from its certificate.
 const authoritySuffix = "-cacert"

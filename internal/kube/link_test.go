@@ -69,7 +69,7 @@ func TestF40BrokenConnectionIsUnreachable(t *testing.T) {
 	}
 }
 
-// TestBK18EndlessHeaderIsNoAPIServer: whoever answers so does it again.
+// TestBK18EndlessHeaderIsNoAPIServer: a server that answers so once does it again.
 func TestBK18EndlessHeaderIsNoAPIServer(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {

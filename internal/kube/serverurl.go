@@ -134,7 +134,7 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 	case address.IsLinkLocalUnicast(), address.IsUnspecified(), address.IsMulticast(), address == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return "is a link-local, unspecified, multicast or broadcast address; an API server has a unicast address"
 	case address.Is4() && address.As4()[0] == 0:
-		return "is an address of the range 0.0.0.0/8, which stands for this machine"
+		return "is an address of the range 0.0.0.0/8, which means this machine"
 	}
 	return ""
 }

@@ -8,7 +8,7 @@ import (
 	"isthmus.dev/isthmus/internal/watch"
 )
 
-// FileHandler is told of changes of a watched folder. Each call holds the changes of one look, in the order of their IDs;
+// FileHandler gets the changes of a watched folder. Each call holds the changes of one look, in the order of their IDs;
 // the first call comes after the first complete look and may be empty. It is never called concurrently; while it runs,
 // no look is taken. It owns the events.
 type FileHandler interface {

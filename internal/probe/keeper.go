@@ -46,7 +46,7 @@ type Snapshots interface {
 
 // How long sheets last without their hub. One that says reachable ends soon: it
 // outvotes every other hub. One that says unreachable outlasts a failure of the
-// store, and is outvoted by whoever knows better.
+// store, and is outvoted by any hub that knows better.
 const (
 	ttlReachable   = 30 * time.Second
 	ttlUnreachable = time.Hour

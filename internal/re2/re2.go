@@ -38,7 +38,7 @@ func Check(expression string) error {
 	return nil
 }
 
-// Envoy compiles expressions as Latin-1, in which no escape stands for a character
+// Envoy compiles expressions as Latin-1, in which no escape means a character
 // above 0xff; characters that are written as they are match by their bytes.
 var (
 	literals   = regexp.MustCompile(`(?s)\\\\|\\Q.*?(?:\\E|$)`)

@@ -1,4 +1,4 @@
-// Package resolve keeps what the names of networks' gateways stand for.
+// Package resolve resolves the names of networks' gateways and keeps the answers.
 package resolve
 
 import (
@@ -29,7 +29,7 @@ type Snapshots interface {
 	Latest() *federation.Snapshot
 }
 
-// Sink takes what names stand for.
+// Sink takes the addresses of names.
 type Sink interface {
 	Update(federation.Edit)
 }
@@ -50,7 +50,7 @@ type Options struct {
 
 // Keeper resolves the names that the latest snapshot has for gateways, each again
 // and again. What was resolved last stays while a name cannot be resolved, and
-// while it stands for nothing that may be used (F87).
+// while it resolves to nothing that may be used (F87).
 type Keeper struct {
 	options Options
 	names   map[federation.Hostname]*known
@@ -175,7 +175,7 @@ func (k *Keeper) take(name federation.Hostname, a *answer, policy federation.Add
 		}
 	}
 	if len(refused) > 0 && !of.refusing {
-		k.options.Logger.Warn("a gateway's name stands for addresses that may not be used", "name", name, "refused", refused, "kept", len(good) == 0 && len(of.good) > 0)
+		k.options.Logger.Warn("a gateway's name resolves to addresses that may not be used", "name", name, "refused", refused, "kept", len(good) == 0 && len(of.good) > 0)
 	}
 	of.failing, of.refusing, of.due = false, len(refused) > 0, time.Now().Add(k.options.Every)
 	if len(good) > 0 {

@@ -49,7 +49,7 @@ func (z *zone) set(name string, to ...string) {
 	}
 }
 
-// empty has the name stand for no address.
+// empty has the name resolve to no address.
 func (z *zone) empty(name string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -139,7 +139,7 @@ func TestNamesOfGatewaysAreFollowed(t *testing.T) {
 }
 
 // TestF87NamesThatStandForNothingGood: the last good answer stays, whatever the
-// name stands for now, and what is refused is shown.
+// name resolves to now, and what is refused is shown.
 func TestF87NamesThatStandForNothingGood(t *testing.T) {
 	const good = "[192.0.2.3]"
 	for name, c := range map[string]struct {

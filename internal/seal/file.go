@@ -94,7 +94,7 @@ func removeLeftovers(path string, now time.Time) error {
 	dir := filepath.Dir(path)
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
-		return nil // whoever reads the key file says what is wrong
+		return nil // the reader of the key file reports what is wrong
 	}
 	if err != nil {
 		return reason(err)

@@ -9,7 +9,7 @@ import (
 // ipv6Bits is the network that one IPv6 host usually has for itself.
 const ipv6Bits = 64
 
-// Of returns the source of an address: the address itself for IPv4, its /64 for IPv6. The zero value stands for
+// Of returns the source of an address: the address itself for IPv4, its /64 for IPv6. The zero value means
 // callers without an address, such as those of a unix socket.
 func Of(address netip.Addr) netip.Prefix {
 	address = address.Unmap().WithZone("")

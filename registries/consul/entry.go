@@ -25,7 +25,7 @@ type check struct {
 }
 
 // isService tells an instance of a service from proxies and gateways, and drops
-// what holds no instance at all (B-C14).
+// that has no instance at all (B-C14).
 func (e *entry) isService() bool {
 	return e.Service != nil && e.Node != nil && e.Service.Kind == api.ServiceKindTypical && e.Service.PeerName == ""
 }

@@ -10,7 +10,7 @@ import (
 // the session before.
 const failingAfter = 2*requestTimeout + 2*time.Second
 
-// listed stands for the list of services where others name a service.
+// listed is the key of the list of services; the others are names of services.
 const listed = ""
 
 // failures are the reads that fail although Consul proves to be in order, by

@@ -55,7 +55,7 @@ type Options struct {
 	Count  func(requestKind string) // called before every request: services, health, canary, token
 }
 
-// The kinds of requests that Options.Count is told of. Canary and token reads
+// The kinds of requests that Options.Count counts. Canary and token reads
 // prove that an answer may be used to delete; they carry no catalogue.
 const (
 	CountServices = "services"

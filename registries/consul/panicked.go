@@ -8,7 +8,7 @@ import (
 )
 
 // panicked is a panic of one of the registry's goroutines on its way to Run,
-// which panics with it: whoever runs the registry decides.
+// which panics with it: the supervisor of the registry decides.
 type panicked struct {
 	value any
 	stack []byte

@@ -89,7 +89,7 @@ func protocol(field string, names []string, report *report) federation.Protocol 
 
 // vips are the virtual addresses that Consul gives the service, and every other
 // tagged address that all instances share. The lan and wan addresses are an
-// instance's own and never stand for the service.
+// instance's own and never those of the service.
 func vips(found []*instance, report *report) []netip.Prefix {
 	var out []netip.Prefix
 	own := map[netip.Addr]bool{}

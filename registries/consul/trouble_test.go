@@ -22,7 +22,7 @@ const (
 	noNodeRules  = `service_prefix "" { policy = "read" } node "consul" { policy = "read" }`
 )
 
-// tokenFile stands for the file that the hub reads its token from.
+// tokenFile replaces the file from which the hub reads its token.
 type tokenFile struct{ text atomic.Value }
 
 func (f *tokenFile) write(token string) { f.text.Store(token) }

@@ -102,7 +102,7 @@ func (j *joined) endpoint(s *service, sl *slice, e *sliceEndpoint, in surroundin
 
 // take fills in what the pod says, and returns the node.
 func (e *sliceEndpoint) take(p *pod, out *federation.Endpoint) (node string) {
-	// Whoever answers must prove to be the pod that is referred to. That is all
+	// The server must prove to be the pod that is referred to. That is all
 	// that an address which is not the pod's gets of it: it demands more, never less.
 	out.TLSMode, out.ServiceAccount = p.tlsMode, p.account
 	if !p.mayHave(e.ip) {

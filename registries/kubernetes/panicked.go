@@ -7,7 +7,7 @@ import (
 )
 
 // crew runs the registry's goroutines and keeps the first panic of one of them,
-// so that it reaches whoever runs the registry instead of ending the hub (F5).
+// so that it reaches the supervisor of the registry instead of ending the hub (F5).
 type crew struct {
 	running sync.WaitGroup
 	stop    func() // ends all of them

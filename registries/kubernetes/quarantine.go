@@ -11,7 +11,7 @@ import (
 // An object that makes the hub panic would still be there after a restart of the registry. It is set aside alone: what was known of
 // it before stays, all other objects go on, and a problem of the cluster names it until it changes or is deleted (R12).
 
-// faulty stands for an object that could not be read.
+// faulty replaces an object that could not be read.
 type faulty struct {
 	record
 	kind  kind

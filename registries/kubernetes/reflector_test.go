@@ -179,8 +179,8 @@ func TestListWhoseVersionExpiresBetweenPagesIsReadWhole(t *testing.T) {
 	})
 }
 
-// TestF05PanicOfAReflectorIsOneOfRun: whoever runs the registry decides what
-// becomes of it; the process lives on.
+// TestF05PanicOfAReflectorIsOneOfRun: the supervisor of the registry decides what
+// happens; the process lives on.
 func TestF05PanicOfAReflectorIsOneOfRun(t *testing.T) {
 	script := &playing{paced: &paced{version: 10}, services: func(url.Values) (int, string) { panic("a bug") }}
 	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: script, QPS: -1})

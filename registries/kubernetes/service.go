@@ -196,7 +196,7 @@ func (s *service) selects(in *corev1.Service) {
 	s.shard.Selector = selector
 }
 
-// external makes the service stand for a name outside of the cluster.
+// external makes the service an alias of a name outside of the cluster.
 func (s *service) external(name string, n *notes) {
 	s.shard.Resolution = federation.DNSLB
 	s.shard.MeshExternal = true
@@ -204,7 +204,7 @@ func (s *service) external(name string, n *notes) {
 	const field = "spec.externalName"
 	switch _, err := netip.ParseAddr(name); {
 	case name == "":
-		n.Add(codeExternal, field, "it is empty; write the DNS name that the service stands for")
+		n.Add(codeExternal, field, "it is empty; write the DNS name of which the service is an alias")
 		return
 	case err == nil:
 		n.Add(codeExternal, field, "%s is an IP address; write a DNS name, or use a Service without selector and an EndpointSlice", federation.Quote(name))

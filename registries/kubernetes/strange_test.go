@@ -117,7 +117,7 @@ func TestBO5OrphansAndMovedSlices(t *testing.T) {
 }
 
 // TestTargetsThatDoNotFit: an address that is not the pod's gets nothing of it but
-// what demands more of whoever answers; the pod at the address counts, whatever
+// what demands more of the server; the pod at the address counts, whatever
 // UID the slice names (R80).
 func TestTargetsThatDoNotFit(t *testing.T) {
 	const rest = "addressType: IPv4\nendpoints: [{addresses: [10.9.9.9], targetRef: {kind: Pod, name: web-1}}, {addresses: [10.1.0.7], targetRef: {kind: Pod, name: web-1, uid: older}}]"

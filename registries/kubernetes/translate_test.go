@@ -407,7 +407,7 @@ func TestR82ExternalNamesWithoutPorts(t *testing.T) {
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: target},
 		}, "cluster.local")
 		if want := federation.Hostname(strings.ToLower(strings.TrimSuffix(target, "."))); s.shard.ExternalName != want {
-			t.Errorf("%s stands for %q", target, s.shard.ExternalName)
+			t.Errorf("%s is an alias of %q", target, s.shard.ExternalName)
 		}
 		if len(s.problems) > 0 != reported {
 			t.Errorf("%s has the problems %v", target, s.problems)

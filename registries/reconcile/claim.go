@@ -83,7 +83,7 @@ func (a Attachment) compare(b Attachment) int {
 	return cmp.Or(cmp.Compare(a.Source.Rank, b.Source.Rank), cmp.Compare(a.Source.Name, b.Source.Name))
 }
 
-// unread stands for a cluster whose credentials are in Secrets that were not read yet:
+// unread is a placeholder for a cluster whose credentials are in Secrets that were not read yet:
 // what was known of it before the start is kept.
 type unread struct{ holder federation.ClusterID }
 

@@ -93,7 +93,7 @@ func TestClaimsRefusedFirstSourceKeepsTheID(t *testing.T) {
 	})
 }
 
-// An alias stands for one cluster, whatever the order in which clusters claim it;
+// An alias names one cluster, whatever the order in which clusters claim it;
 // the others keep theirs and are told. When it is free the next one has it.
 func TestR48AnAliasStandsForOneCluster(t *testing.T) {
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
@@ -110,7 +110,7 @@ func TestR48AnAliasStandsForOneCluster(t *testing.T) {
 			named := func(name, want federation.ClusterID) {
 				t.Helper()
 				if got := h.Aggregate.Latest().ClusterNamed(name); got != want {
-					t.Errorf("%s stands for %s, want %s", name, got, want)
+					t.Errorf("%s names %s, want %s", name, got, want)
 				}
 			}
 			for _, i := range order {
@@ -166,8 +166,8 @@ func TestSecretsYieldToOperators(t *testing.T) {
 }
 
 // TestF56AttachAndDetachFromManySides has many sources attach, replace, refuse and
-// detach one cluster at the same time: whoever attaches last is heard, and whoever
-// detaches last leaves nothing.
+// detach one cluster at the same time: the last attach wins, and the last
+// detach leaves nothing.
 func TestF56AttachAndDetachFromManySides(t *testing.T) {
 	h := start(t, Start{})
 	defer h.stop()

@@ -73,7 +73,7 @@ func (p *Plan) grantAliases() {
 func duplicateAlias(alias string, id, holder federation.ClusterID) federation.Problem {
 	return federation.Problem{
 		Code: "DUPLICATE_CLUSTER_ALIAS", Object: "cluster " + string(id), Field: "aliases",
-		Message: fmt.Sprintf("the alias %s stands for the cluster %s, and proxies that name it are not of %s; give this cluster another alias", alias, holder, id),
+		Message: fmt.Sprintf("the alias %s already names the cluster %s, so proxies with this cluster ID are not of %s; give this cluster another alias", alias, holder, id),
 	}
 }
 
@@ -84,7 +84,7 @@ func (p *Plan) Holder(id federation.ClusterID) (name string, yields, found bool)
 	return a.Source.Name, a.Source.Yields, found
 }
 
-// AliasHolder is the cluster that the name stands for, as its ID or as an alias.
+// AliasHolder is the cluster that has the name, as its ID or as an alias.
 func (p *Plan) AliasHolder(name string) (federation.ClusterID, bool) {
 	id, taken := p.names[name]
 	return id, taken

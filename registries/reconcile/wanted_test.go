@@ -191,7 +191,7 @@ func TestWantedClusters(t *testing.T) {
 			[]says{{sample: one("s", "1"), notLooked: true}, {sample: one("s", "1")}, {sample: one("s", "1"), objects: one("s", "2")}},
 			[]string{"", "attach s 1 of ", "s stays; attach s 2 of object confirmed; s: " + duplicate + "the sample"},
 		},
-		"an alias stands for the first, and an ID is nobody's alias": {
+		"an alias names the first, and an ID is nobody's alias": {
 			[]says{
 				{config: []Claim{named("a", "1", "k", "b")}, objects: []Claim{named("b", "2", "k")}},
 				{objects: []Claim{named("b", "2", "k")}},

@@ -84,7 +84,7 @@ func TestR82AnExternalNameFollowsItsTarget(t *testing.T) {
 	find[*clusterv3.Cluster](t, build(t, envoy.ClusterType, client(t), w.snapshot), own)
 }
 
-// TestR82LoopsOfExternalNamesEnd: they stand for nothing, and all else is built.
+// TestR82LoopsOfExternalNamesEnd: they resolve to nothing, and all else is built.
 func TestR82LoopsOfExternalNamesEnd(t *testing.T) {
 	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80)).
 		say("c1", key("a.shop.svc.cluster.local"), externalName("b.shop.svc.cluster.local", port80)).

@@ -21,7 +21,7 @@ const (
 	ExplainedNoPort      = "NO_PORT"      // the service has no such port for TCP
 	ExplainedNotVisible  = "NOT_VISIBLE"  // the service is not exported to the proxy's namespace
 	ExplainedNotImported = "NOT_IMPORTED" // the proxy's Sidecar does not import the service
-	ExplainedNotBuilt    = "NOT_BUILT"    // nothing stands for the service
+	ExplainedNotBuilt    = "NOT_BUILT"    // no resource was built for the service
 	ExplainedAlias       = "ALIAS"        // the service is another name of one that has the endpoints
 )
 

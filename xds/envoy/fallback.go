@@ -140,7 +140,7 @@ func (d *divided) join(parts []part) proto.Message {
 	return whole
 }
 
-// defaultChain stands for the filter chain that matches what no other does.
+// defaultChain is the name of the filter chain that matches what no other does.
 const defaultChain = "default"
 
 // chainName is what a filter chain matches: within a listener it is unique.
@@ -172,7 +172,7 @@ func (p part) form(before *divided, withheld func(Form) bool) (form proto.Messag
 	return nil, false
 }
 
-// others are the forms that may stand for the part, the best first. They match
+// others are the forms that may replace the part, the best first. They match
 // what the part matches and nothing else, so that they fit between the others.
 func (p part) others(before *divided) []proto.Message {
 	switch m := p.message.(type) {

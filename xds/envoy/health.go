@@ -158,7 +158,7 @@ func probeCluster(id federation.NetworkID, gateways []federation.Gateway, name s
 	return c
 }
 
-// probeSocket is the client's side of mutual TLS with whoever in the mesh answers
+// probeSocket is the client's side of mutual TLS with any workload of the mesh that answers
 // to the name.
 func probeSocket(name string) *corev3.TransportSocket {
 	common := transport.MeshContext(nil, false)

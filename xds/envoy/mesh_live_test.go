@@ -214,7 +214,7 @@ func (b *bridge) strangers(marker string) map[string]stranger {
 	return all
 }
 
-// Whoever does not belong to the mesh, or asks for what the Gateway does not
+// A client that does not belong to the mesh, or asks for what the Gateway does not
 // admit, is refused and counted, and the workload does not see a byte of it.
 func TestStrangersAreRefusedAtTheGateway(t *testing.T) {
 	b := newBridge(t)

@@ -170,7 +170,7 @@ func (n drawnNetwork) tell(w *world, i int) {
 	w.attach(cluster, n.id).say(cluster, webKey, web(endpoints...)).network(n.id, gatewaysAt(n.gateways...))
 }
 
-// TestPropertySharesAreExact: whoever asks from n1 sends to each endpoint, and to
+// TestPropertySharesAreExact: a proxy in n1 sends to each endpoint, and to
 // each gateway, exactly its part: of every network what its endpoints weigh,
 // through its gateways alike, each address once, in whatever order all came.
 func TestPropertySharesAreExact(t *testing.T) {
@@ -243,7 +243,7 @@ func TestWeightsOfPoliciesThatIgnoreThem(t *testing.T) {
 }
 
 // TestSeed66OneClustersUpdateLeavesTheOthers: endpoints of two clusters behind one
-// gateway are told of apart.
+// gateway are updated apart.
 func TestSeed66OneClustersUpdateLeavesTheOthers(t *testing.T) {
 	w := newWorld().attach("c1", "n1").attach("c2", "n2").attach("c3", "n2").network("n2", gatewaysAt("192.0.2.1")).
 		say("c2", webKey, web(meshed("10.0.2.1", "n2", 2))).say("c3", webKey, web(meshed("10.0.3.1", "n2", 3)))

@@ -76,7 +76,7 @@ func chainNames(t *testing.T, w *world) []string {
 }
 
 // A name that TLS could not carry is replaced by a digest, which the caller and
-// the router compute alike; whoever takes that name for himself has it.
+// the router compute alike; a service that takes that name for itself has it.
 func TestLongNamesAreShortened(t *testing.T) {
 	long := federation.ServiceKey{Hostname: federation.Hostname(strings.Repeat("long.", 46) + "svc.cluster.local"), Namespace: "shop"}
 	w := newWorld().attach("c1", "").config(t, eastWest).say("c1", long, web(mesh(at("10.0.0.1", 8080))...))

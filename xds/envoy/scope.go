@@ -48,7 +48,7 @@ func scopeOf(f node.Facet) scope {
 	return scopes[f.Scope]
 }
 
-// offering are the scopes whose resources stand for services.
+// offering are the scopes whose resources are made of services.
 var offering = scope{
 	names: withSubsets(perPort(outbound.AppendNames)),
 	build: map[resource.Type]build{

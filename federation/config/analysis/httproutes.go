@@ -27,7 +27,7 @@ func (r *References) httpRoutes(spec *networking.VirtualService) {
 			if slices.ContainsFunc(services, speaksHTTP) {
 				continue // the routes are for that one
 			}
-			services = services[:1] // one stands for all that are covered
+			services = services[:1] // one is enough for all that are covered
 		}
 		for _, svc := range services {
 			for _, p := range svc.Ports {
@@ -41,7 +41,7 @@ func (r *References) httpRoutes(spec *networking.VirtualService) {
 	}
 }
 
-// services are those of a host of the object, or of those that a wildcard stands for.
+// services are those of a host of the object, or of those that its wildcard matches.
 func (r *References) services(name string) []*federation.Service {
 	host := federation.ResolveHost(name, r.object.Key.Namespace)
 	suffix, wild := strings.CutPrefix(string(host), "*")

@@ -76,7 +76,7 @@ func TestDeletingWhatHidesAnotherBringsThatIntoForce(t *testing.T) {
 	}
 }
 
-// A hostname that no service may have is a problem of its own entry, whoever
+// A hostname that no service may have is a problem of its own entry, whatever
 // changes the configuration: its addresses would have no key in the store.
 func TestUnusableHostnameIsAFinding(t *testing.T) {
 	w := newWorld(t)

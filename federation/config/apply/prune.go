@@ -9,8 +9,8 @@ import (
 )
 
 // planPrune finds the stored objects of the set that are not among the
-// manifests. A protected one refuses the whole request: whoever removes its
-// manifest says one thing, its annotation another.
+// manifests. A protected one refuses the whole request: the missing
+// manifest contradicts its annotation.
 func planPrune(v base, r Request, all []wanted) ([]Change, []Error) {
 	stays := map[federation.ObjectKey]bool{}
 	for _, w := range all {

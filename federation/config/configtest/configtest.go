@@ -37,7 +37,7 @@ type Written interface {
 	Commit(ctx context.Context, c config.Commit) (int64, error)
 }
 
-// RunSource runs what holds for every source; open returns an empty one each
+// RunSource runs the tests that every source must pass; open returns an empty one each
 // time.
 func RunSource(t *testing.T, open func(t *testing.T) Written) {
 	for _, c := range []struct {

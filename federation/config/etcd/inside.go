@@ -10,7 +10,7 @@ import (
 // none once it has ended. Such a question panics over a server that has ended, with
 // a lock held for which the next one would wait without end.
 type inside struct {
-	place chan struct{} // whoever has put something in may ask
+	place chan struct{} // a caller that has put something in may ask
 	ended bool          // guarded by the place
 }
 

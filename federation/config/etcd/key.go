@@ -83,7 +83,7 @@ func known(key string) bool {
 	return err == nil
 }
 
-// noNamespace stands for an empty namespace in a key; no namespace has that name.
+// noNamespace replaces an empty namespace in a key; no namespace has that name.
 const noNamespace = "_"
 
 func leasedKey(k federation.ObjectKey) string { return leasedRoot + pathOf(k) }

@@ -86,7 +86,7 @@ type Config struct {
 	health *health
 }
 
-// steps is told of each step of a write before it is made, and of reads for people;
+// steps observes each step of a write before it is made, and of reads for people;
 // for tests. An error stops the write there, as a crash would.
 type steps struct{ reach func(name string) error }
 

@@ -86,7 +86,7 @@ func TestBE4RevisionOfAnObjectIsNotThatOfItsRecord(t *testing.T) {
 			if p := seen.Problems[0]; !strings.Contains(p.Object, "shop/a") || counted.get(etcd.CountQuarantined) != 1 {
 				t.Errorf("%+v, counted %v", p, counted.of)
 			}
-			// Both are there for whoever repairs it.
+			// Both are there for an operator to repair it.
 			records, err := c.Records(t.Context(), 0, 10)
 			if err != nil || len(records) != 2 || configtest.Value[int](records[0].Changes[0].Object) != 2 {
 				t.Errorf("the history gives %+v, %v", records, err)
@@ -263,7 +263,7 @@ func TestBE7ManyLeasesInBoundedTimeAndMemory(t *testing.T) {
 	}
 }
 
-// Writes need no leader of ours: whoever holds a lock of that name holds nothing up.
+// Writes need no leader of ours: a client that holds a lock of that name delays nothing.
 func TestBE8LocksAndElectionsChangeNothing(t *testing.T) {
 	s := opened(t, etcd.Options{})
 	c := s.Config(eager())

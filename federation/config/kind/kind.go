@@ -45,7 +45,7 @@ type Row struct {
 }
 
 // Column is a column of a kind: a head and the path of the value within the
-// object, where [] stands for every item of a list.
+// object, where [] means every item of a list.
 type Column struct{ Head, Path string }
 
 // of is a Row in the kind's own type. Every field but the kind may be left out.

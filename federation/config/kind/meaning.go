@@ -17,7 +17,7 @@ type Decoded struct {
 	*federation.Object
 	Manifest []byte
 	Domain   string // ends names of services
-	// Share returns the labels that stand for all equal ones.
+	// Share returns the one map that is used for all equal labels.
 	Share func(map[string]string) map[string]string
 }
 
@@ -29,8 +29,8 @@ type Meaning struct {
 	Binding     *Binding
 	Addresses   []netip.Addr // of an Allocation
 	Problems    []federation.Problem
-	// WithoutSpec has the object decoded anew for the rare reader of its spec: the
-	// meaning stands for it.
+	// WithoutSpec has the object decoded again for the rare reader of its spec: the
+	// meaning replaces it.
 	WithoutSpec bool
 	Hidden      bool // no reader of a snapshot sees the object
 }

@@ -49,14 +49,14 @@ func withoutName(m proto.Message) proto.Message {
 	return unnamed
 }
 
-// coveredHosts reports hosts that another one of the list stands for, too.
+// coveredHosts reports hosts that another one of the list matches, too.
 func coveredHosts(at path, hosts []string) []Problem {
 	return each(at, hosts, func(at path, host string) []Problem {
 		i := slices.IndexFunc(hosts, func(other string) bool { return other != host && strings.HasPrefix(other, "*") && covers(other, host) })
 		if i < 0 {
 			return nil
 		}
-		return problem(at, schema.DuplicateValue, when(true, "%q stands for %q, too: remove one of the two", hosts[i], host))
+		return problem(at, schema.DuplicateValue, when(true, "%q covers %q: remove one of the two", hosts[i], host))
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-// mesh is the gateway that stands for all sidecars.
+// mesh is the name that means all sidecars where gateways are listed.
 const mesh = "mesh"
 
 var virtualServiceRules = []rule[*api.VirtualService]{
@@ -121,7 +121,7 @@ func sniHost(hosts []string, name string) string {
 	return when(!within, "%q is not within spec.hosts: add it there", name)
 }
 
-// covers tells that a host, which may begin with *, stands for a name.
+// covers tells whether a host, which may begin with *, matches a name.
 func covers(host, name string) bool {
 	host, name = strings.ToLower(host), strings.ToLower(name)
 	suffix, wild := strings.CutPrefix(host, "*")

@@ -48,7 +48,7 @@ func identityOf(who callers.Identity) string {
 	return fmt.Sprintf("%s of cluster %q", who.Workload, cluster)
 }
 
-// openAccess believes everybody, with --dev: whoever reaches a loopback address or
+// openAccess trusts every caller, with --dev: a process that reaches a loopback address or
 // the hub's socket is of this machine.
 type openAccess struct {
 	snapshots *federation.Aggregate

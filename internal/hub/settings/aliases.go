@@ -11,7 +11,7 @@ import (
 )
 
 // checkAliases returns what is wrong with the aliases of clusters in the file: each
-// stands for one cluster.
+// names one cluster.
 func (c configFile) checkAliases() error {
 	holders := map[string]federation.ClusterID{string(c.ClusterID): c.ClusterID}
 	for _, cluster := range c.Clusters {
@@ -25,7 +25,7 @@ func (c configFile) checkAliases() error {
 			case problem != "":
 				wrong = append(wrong, fmt.Errorf("%s[%d]: %q: %s", field, i, alias, problem))
 			case taken && holder != id:
-				wrong = append(wrong, fmt.Errorf("%s[%d]: %q stands for the cluster %s; give this cluster another alias", field, i, alias, holder))
+				wrong = append(wrong, fmt.Errorf("%s[%d]: %q already names the cluster %s; give this cluster another alias", field, i, alias, holder))
 			}
 			holders[alias] = id
 		}

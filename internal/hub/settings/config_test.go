@@ -80,7 +80,7 @@ func TestRefusedConfigs(t *testing.T) {
 		"External":                  {"clusters:\n- id: c1\n  provider: External\n", "provider External is always there"},
 		"MCP":                       {"clusters:\n- id: c1\n  provider: MCP\n", "provider MCP comes with"},
 		"R48: alias of a space":     {cluster + "  aliases: [a b]\n", "clusters[0].aliases[0]"},
-		"R48: alias of two":         {cluster + "  aliases: [Kubernetes]\n- id: c2\n  provider: Mock\n  aliases: [Kubernetes]\n", "clusters[1].aliases[0]: \"Kubernetes\" stands for the cluster c1"},
+		"R48: alias of two":         {cluster + "  aliases: [Kubernetes]\n- id: c2\n  provider: Mock\n  aliases: [Kubernetes]\n", "clusters[1].aliases[0]: \"Kubernetes\" already names the cluster c1"},
 		"R48: alias that is an ID":  {cluster + "clusterAliases: {c2: [c1]}\n", "clusterAliases.c2[0]"},
 		"all problems of a cluster": {"clusters:\n- id: C1\n  provider: Mock\n  precedence: -1\n", "precedence"},
 	} {

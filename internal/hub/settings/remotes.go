@@ -7,8 +7,8 @@ import (
 	"isthmus.dev/isthmus/internal/kube"
 )
 
-// holders are the clusters whose Secrets may name further clusters. Whoever may write
-// Secrets there attaches clusters, so that an operator names them one by one.
+// holders are the clusters whose Secrets may name further clusters. A user who may
+// write Secrets there can attach clusters, so operators name them one by one.
 func (c remoteSecretsConfig) holders() (map[federation.ClusterID]bool, error) {
 	holders := map[federation.ClusterID]bool{}
 	for i, id := range c.Clusters {

@@ -9,8 +9,8 @@ import (
 	"isthmus.dev/isthmus/graph/model"
 )
 
-// TestR42RolloutsChangeWhenProxiesAnswer, and at no other time: whoever waits for one
-// is woken by the fleet, not by a clock.
+// TestR42RolloutsChangeWhenProxiesAnswer, and at no other time: a reader that waits
+// for one is woken by the fleet, not by a clock.
 func TestR42RolloutsChangeWhenProxiesAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := Delivery{Fleet: fleet.New()}

@@ -60,7 +60,7 @@ func TestRootsTakeTurnsWithOverlap(t *testing.T) {
 	select {
 	case <-changed:
 	default:
-		t.Error("nobody is told of the new root")
+		t.Error("nobody learns about the new root")
 	}
 	if n := len(r.Roots()); n != 2 {
 		t.Fatalf("there are %d roots after a rotation", n)

@@ -247,7 +247,7 @@ func (t *Trust) GetX509BundleForTrustDomain(domain spiffeid.TrustDomain) (*x509b
 	return x509bundle.FromX509Authorities(domain, roots), nil
 }
 
-// clusters are those for which a file says that the root stands for them.
+// clusters are those for which a file allows the root.
 func (t *Trust) clusters(domain string, root *x509.Certificate) []federation.ClusterID {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -31,7 +31,7 @@ type generation struct {
 
 func (g generation) signer() *x509.Certificate { return g.chain[0] }
 
-// between are the certificates that whoever verifies needs besides its root.
+// between are the intermediate certificates, which a verifier needs besides its root.
 func (g generation) between() []*x509.Certificate {
 	var found []*x509.Certificate
 	for _, c := range g.chain {

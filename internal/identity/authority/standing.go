@@ -78,7 +78,7 @@ type RootStanding struct {
 	Fingerprint string
 	Subject     string
 	Ends        time.Time
-	Clusters    []federation.ClusterID // that a file says it stands for
+	Clusters    []federation.ClusterID // for which a file allows it
 }
 
 // Standings are the roots of each trust domain, and the trust domains in order.

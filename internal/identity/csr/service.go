@@ -1,4 +1,4 @@
-// Package csr serves Istio's certificate service: whoever proved who it is gets a
+// Package csr serves Istio's certificate service: an authenticated caller gets a
 // certificate for exactly that.
 package csr
 
@@ -94,7 +94,7 @@ func New(o Options) *Service {
 // others.
 const impersonates = "ImpersonatedIdentity"
 
-// create signs the request of whoever proved who it is, for nobody else. Every
+// create signs the request of an authenticated caller, for its own identity only. Every
 // certificate is logged, without what is secret; a caller can repeat what is refused
 // without end, so that the lines about it are bounded.
 func (s *Service) create(ctx context.Context, caller access.Identity, r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {

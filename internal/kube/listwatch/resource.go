@@ -34,7 +34,7 @@ type Resource[T any] struct {
 	// never came (F46).
 	Reconcile bool
 	Tries     flowcontrol.RateLimiter // of all lists and watches that share it; nil: no limit but the pauses
-	// Fault makes what stands for an object over which Read panicked. Nil: a list or an
+	// Fault makes a placeholder for an object over which Read panicked. Nil: a list or an
 	// event with such an object is refused, and what was known stays.
 	Fault func(k Key, cause any, stack []byte) T
 	// Doubtful tells whether a list lacks so much that it counts only when a second one,

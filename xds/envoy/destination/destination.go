@@ -29,7 +29,7 @@ type Destination struct {
 	balanced   bool // Envoy chooses the endpoint, whatever the service and the rules say
 }
 
-// Of finds what the name stands for; false where it is not this facet's business, or
+// Of finds the destination that the name means; false where it is not this facet's business, or
 // there is no such subset.
 func Of(v *facet.View, name string) (Destination, bool) {
 	id, ok := resource.ParseClusterName(name)

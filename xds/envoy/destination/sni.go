@@ -12,7 +12,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
 
-// serverNameOf is the name that stands for the destination alone; taken tells
+// serverNameOf is the name of this destination and of no other; taken tells
 // whose it is where another comes first. The subsets are those of the service.
 func serverNameOf(v *facet.View, d Destination, subsets []*networking.Subset) (name, taken string) {
 	host := d.Service.Key.Hostname

@@ -8,7 +8,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Any tells that a rule about the host, whoever sees it, is as is says.
+// Any tells whether is holds for a rule of the host, whatever its exportTo.
 func Any(host federation.Hostname, r *federation.Reader, is func(*networking.DestinationRule) bool) bool {
 	for o := range r.ObjectsFor(Kind, host) {
 		if rule, ok := Spec(o); ok && is(rule) {

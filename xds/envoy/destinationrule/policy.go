@@ -60,7 +60,7 @@ func (r Ruling) Subset(name string) (*networking.Subset, bool) {
 	return r.Subsets[i], true
 }
 
-// PolicyOf is what holds for a port of the service or of a subset: the subset's
+// PolicyOf is the policy for a port of the service or of a subset: the subset's
 // fields replace the rule's, and settings of the port replace all that a port
 // can have. It is never nil.
 func (r Ruling) PolicyOf(port uint16, subset *networking.Subset) *networking.TrafficPolicy {

@@ -143,7 +143,7 @@ func sameSelector(o, p *federation.Object) bool {
 	return selects(o) == selects(p) && maps.Equal(a.GetWorkloadSelector().GetMatchLabels(), b.GetWorkloadSelector().GetMatchLabels())
 }
 
-// SubsetNames are those of which any rule speaks, whoever may see it.
+// SubsetNames are those in any rule, whatever its exportTo.
 func SubsetNames(host federation.Hostname, r *federation.Reader) []string {
 	var names []string
 	for o := range r.ObjectsFor(Kind, host) {

@@ -8,7 +8,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
-// Callers are the facet's proxies. What stands for many namespaces is built by
+// Callers are the facet's proxies. What is shared by many namespaces is built by
 // the rules that everyone sees; node.ScopeOwn has what a namespace sees beside these.
 func (v *View) Callers() destinationrule.Callers {
 	switch v.Facet.Scope {

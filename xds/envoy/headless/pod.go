@@ -115,7 +115,7 @@ func PodAt(v *facet.View, host federation.Hostname) (Pod, bool) {
 	}
 }
 
-// Destination is what a port of the pod stands for.
+// Destination is the destination of a port of the pod.
 func Destination(v *facet.View, p Pod, number uint16, name string) (destination.Destination, bool) {
 	port, ok := service.TCPPort(p.Service, number)
 	if !ok {

@@ -22,7 +22,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-// Names are the names that stand for pods of other clusters, for proxies that
+// Names are the names of pods of other clusters, for proxies that
 // have an identity and resolve names.
 func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	v := facet.Open(f, r)

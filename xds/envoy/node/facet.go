@@ -75,7 +75,7 @@ func (f Facet) flags() iter.Seq2[string, bool] {
 	}
 }
 
-// Offers tells that the facet's resources stand for services.
+// Offers tells whether the facet's resources are made of services.
 func (f Facet) Offers() bool {
 	switch f.Scope {
 	case ScopePublic, ScopePrivate, ScopeImported, ScopeOwn:
@@ -84,7 +84,7 @@ func (f Facet) Offers() bool {
 	return false
 }
 
-// Covers tells that the facet's resources may stand for the service.
+// Covers tells whether the facet's resources may be made of the service.
 func (f Facet) Covers(s *federation.Service) bool {
 	switch f.Scope {
 	case ScopePublic:

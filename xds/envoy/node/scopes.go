@@ -69,7 +69,7 @@ func (v View) Facets(t resource.Type) []Facet {
 	return of(v.node, v.bearing)
 }
 
-// offering are the facets that stand for services; what is for fewer proxies comes
+// offering are the facets whose resources are made of services; what is for fewer proxies comes
 // first.
 func (n Node) offering(c bearing, base Facet) []Facet {
 	var facets []Facet
@@ -142,7 +142,7 @@ func (n Node) balancing(c bearing, base Facet, of func(Node, bearing, Facet) []F
 	return append(of(n, c, base), shared...)
 }
 
-// byPlace are the facets of endpoints that stand for services: those of which the
+// byPlace are the facets of the endpoints of services: those of which the
 // proxy's cluster and locality decide, and the others.
 func (n Node) byPlace(c bearing, base Facet) []Facet {
 	here, everywhere := base, base

@@ -35,8 +35,8 @@ func ViewOf(n Node, r *federation.Reader) View {
 
 // Disagrees tells why the node must not be served: its callers would speak mutual
 // TLS and it plain text, so that every call would fail while it is ready (R34).
-// Having them speak plain text instead is not an option: whoever may connect as the
-// workload would turn its mutual TLS off.
+// Having them speak plain text instead is not an option: every client that may connect
+// as the workload could turn its mutual TLS off.
 func (v View) Disagrees() error {
 	n := v.node
 	if !v.called || n.Identity || n.Type != Sidecar || !n.Capture {

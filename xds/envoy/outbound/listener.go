@@ -23,7 +23,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
-// Listener is that of services for a facet that stands for them.
+// Listener is that of services for a facet that has them.
 func Listener(v *facet.View, name string) *listenerv3.Listener {
 	if v.Facet.Scope == node.ScopeOwn || v.Facet.Scope == node.ScopePrivate {
 		return ownListener(v, name)

@@ -27,8 +27,8 @@ func StaticAssignment(_ *facet.View, name string) proto.Message {
 }
 
 // Assignment builds the endpoints of a destination for gRPC clients. It
-// exists for every cluster: who is told of none fails at once, who is told
-// nothing waits.
+// exists for every cluster: a client that gets an empty one fails at once, a client
+// that gets nothing waits.
 func Assignment(v *facet.View, name string) proto.Message {
 	d, ok := destination.Of(v, name)
 	if !ok || !service.HasPlace(v.Facet, d.Service, v.Reader) {

@@ -52,8 +52,8 @@ var grpcConditions = []string{"cancelled", "deadline-exceeded", "internal", "res
 // faultsOfConnections are conditions that gRPC sees as unavailable.
 var faultsOfConnections = []string{"5xx", "gateway-error", "connect-failure", "refused-stream", "reset", "reset-before-request"}
 
-// retries keeps the conditions that gRPC knows. Whoever wants retries where a
-// connection fails wants them where the call is UNAVAILABLE.
+// retries keeps the conditions that gRPC knows. A rule that retries where
+// a connection fails also retries where the call is UNAVAILABLE.
 func (g grpcRoute) retries(in *routev3.RetryPolicy) *routev3.RetryPolicy {
 	if in.GetNumRetries().GetValue() == 0 {
 		return nil

@@ -94,7 +94,7 @@ func searchList(domain string) []string {
 	return list
 }
 
-// meant are the hosts that a name may stand for, the best claim first: the full
+// meant are the hosts that a name may mean, the best claim first: the full
 // name, then what the search list makes of it, in its order.
 func meant(v *facet.View, name string) []federation.Hostname {
 	hosts := []federation.Hostname{federation.Hostname(name)}

@@ -20,8 +20,7 @@ func IsServerName(name string) bool {
 	return rest != "" && !strings.Contains(rest, "*") && IsDomain(name)
 }
 
-// Covers tells that the host is the pattern, or one of those that the wildcard
-// stands for.
+// Covers tells whether the host is the pattern, or matches its wildcard.
 func Covers(pattern, host string) bool {
 	if suffix, wild := strings.CutPrefix(pattern, "*"); wild {
 		return strings.HasSuffix(host, suffix)

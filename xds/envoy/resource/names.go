@@ -9,7 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// The names of resources that do not stand for services.
+// The names of resources that do not belong to services.
 const (
 	PassthroughCluster        = "PassthroughCluster"        // to where the caller wanted
 	BlackHoleCluster          = "BlackHoleCluster"          // to nowhere
@@ -74,7 +74,7 @@ func HTTPProxyListener(port uint16) string { return fmt.Sprintf("127.0.0.1_%d", 
 // VIPListener names the listener of the services at an address.
 func VIPListener(vip netip.Addr, port uint16) string { return fmt.Sprintf("%s_%d", vip, port) }
 
-// ParseListener reads the name of a listener that stands for services; the
+// ParseListener reads the name of a listener of services; the
 // unspecified address is that of all services of the port.
 func ParseListener(name string) (vip netip.Addr, port uint16, ok bool) {
 	at := strings.LastIndexByte(name, '_')

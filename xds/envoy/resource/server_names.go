@@ -18,7 +18,7 @@ const MaxServerName = 255
 
 const serverNamePrefix = "outbound_."
 
-// Shortened is the end of the host in names that stand for others; no host ends
+// Shortened is the end of the host in shortened names; no host ends
 // so (RFC 2606).
 const Shortened = ".invalid"
 
@@ -50,8 +50,7 @@ func ParseServerName(name string) (id ClusterID, ok bool) {
 	return ClusterID{federation.Hostname(host), port, subset}, true
 }
 
-// MayBeShortened tells that some subset of the host has a name that stands for
-// its own.
+// MayBeShortened tells whether some subset of the host has a shortened name.
 func MayBeShortened(host federation.Hostname) bool {
 	return len(plainServerName(host, 65535, strings.Repeat("x", maxSubset))) > MaxServerName || strings.Contains(string(host), "_.")
 }

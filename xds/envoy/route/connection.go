@@ -38,7 +38,7 @@ func (c Connections) Routes(server string) bool {
 }
 
 // ConnectionsTo routes connections to the port at all of the addresses; the invalid
-// prefix stands for any. Who matches no route reaches the service.
+// prefix matches any. Who matches no route reaches the service.
 func ConnectionsTo(v *facet.View, p service.ServedPort, to netip.Prefix) Connections {
 	own := Connections{Rest: toService(v, p)}
 	r := RuleFor(v, p.Service.Key.Hostname, p.Port.Number)

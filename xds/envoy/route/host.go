@@ -16,7 +16,7 @@ import (
 
 // withAliases adds the names of the host's service. A name for which there is a
 // VirtualService is a host of its own, unless there is one of that name already: then
-// whoever has the better claim to the name answers it.
+// the host with the better claim to the name answers it.
 func withAliases(v *facet.View, hosts []*Host, h *Host) []*Host {
 	hosts = append(hosts, h)
 	for _, name := range service.Aliases(v, h.Service) {

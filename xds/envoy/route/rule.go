@@ -12,13 +12,13 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
-// Rule is a VirtualService as it stands for one port of one host.
+// Rule is a VirtualService as it applies to one port of one host.
 type Rule struct {
 	View     *facet.View
 	Object   *federation.Object
 	Spec     *networking.VirtualService
 	Port     uint16
-	Gateways []string // NAMESPACE/NAME of those that it stands for; none: sidecars
+	Gateways []string // NAMESPACE/NAME of those to which it applies; none: sidecars
 }
 
 // RuleFor finds the VirtualService that routes what the facet's proxies send to

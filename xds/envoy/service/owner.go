@@ -14,7 +14,7 @@ import (
 )
 
 // Where services of several namespaces share a hostname and a port, the name of
-// the cluster stands for one of them, its owner: that of the proxy's own namespace,
+// the cluster means one of them, its owner: that of the proxy's own namespace,
 // else one that a cluster has, so that no ServiceEntry of another namespace takes over
 // its hostname, else the oldest that the proxy sees, else the first in the order of
 // namespaces.
@@ -24,7 +24,7 @@ import (
 // built once, for everyone (node.ScopePublic). A namespace builds those of the others
 // itself (node.ScopePrivate); they come before the ones for everyone.
 
-// OwnerOf finds the service that a cluster's name stands for; false where that
+// OwnerOf finds the service that a cluster's name means; false where that
 // is not one of the facet's.
 func OwnerOf(v *facet.View, id resource.ClusterID) (ServedPort, bool) {
 	if v.Facet.Scope != node.ScopePublic {
@@ -45,7 +45,7 @@ func OwnerOf(v *facet.View, id resource.ClusterID) (ServedPort, bool) {
 	return owner, true
 }
 
-// Owns tells that the name of the service's cluster stands for the service.
+// Owns tells whether the name of the service's cluster means this service.
 func Owns(v *facet.View, s *federation.Service, number uint16) bool {
 	owner, _ := OwnerAmong(v, v.Reader.ByHostname(s.Key.Hostname), number)
 	if owner.Service != s {

@@ -59,7 +59,7 @@ func PodNames(_ resource.Type, f node.Facet, r *federation.Reader) []string {
 	return slices.Compact(names)
 }
 
-// passedTo finds what the name stands for: of hosts and subsets whose names are
+// passedTo finds the destination of the name: of hosts and subsets whose names are
 // the same, the first.
 func passedTo(v *facet.View, name string) (destination.Destination, bool) {
 	id, ok := resource.ParseServerName(name)

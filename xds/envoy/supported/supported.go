@@ -72,7 +72,7 @@ func Kinds() []federation.Kind {
 func Selects(kind federation.Kind) bool { return rows[kind].selects }
 
 // Fields are the fields of the kind that proxies get, and those that are listed as not
-// supported; a path stands for all fields below it.
+// supported; a path includes all fields below it.
 func Fields(kind federation.Kind) (supported, refused []string) {
 	if t := rows[kind].table; t != nil {
 		return t.fields, slices.Sorted(maps.Keys(t.refused))

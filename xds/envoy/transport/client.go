@@ -78,7 +78,7 @@ func serverCheck(tls *networking.ClientTLSSettings, names []string) *tlsv3.Certi
 	return check
 }
 
-// nameMatcher matches the name, or every name that a wildcard stands for.
+// nameMatcher matches the name, or every name that a wildcard covers.
 func nameMatcher(name string) *matcherv3.StringMatcher {
 	if strings.HasPrefix(name, "*.") {
 		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: name[1:]}}

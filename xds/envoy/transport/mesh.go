@@ -137,7 +137,7 @@ func ExactNames(names []string) []*tlsv3.SubjectAltNameMatcher {
 	return matchers
 }
 
-// OfTrustDomains takes whoever has an identity of one of the trust domains.
+// OfTrustDomains accepts every identity of the trust domains.
 func OfTrustDomains(domains []string) []*tlsv3.SubjectAltNameMatcher {
 	slices.Sort(domains)
 	var matchers []*tlsv3.SubjectAltNameMatcher

@@ -62,7 +62,7 @@ func ParseSecretName(name string) (s CredentialSecret, ok bool) {
 }
 
 // isCredential tells that the name may be that of a secret: no path, no scheme,
-// nothing that stands for the authorities of another.
+// not the name for the authorities of another.
 func isCredential(name string) bool {
 	if name == "" || len(name) > maxCredential || strings.HasSuffix(name, authoritySuffix) || strings.HasPrefix(name, ".") {
 		return false

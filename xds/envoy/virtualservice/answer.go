@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// matchedPrefix in front of a redirect's path stands for a path of which only
+// matchedPrefix in front of a redirect's path marks a path of which only
 // the matched prefix is replaced.
 const matchedPrefix = "%PREFIX()%"
 

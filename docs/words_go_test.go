@@ -1,0 +1,76 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// wordsOfCode are phrases that comments and strings of the source avoid, and what to
+// write instead.
+var wordsOfCode = []struct{ phrase, instead string }{
+	{`\bwhoever\b`, "the caller, a client, every process that …"},
+	{`\bstands? for\b`, "means, names, represents, resolves to"},
+	{`\b(is|are) told of\b`, "gets, sees, is called for"},
+	{`\bwhat holds\b`, "what is in force, the value that is used"},
+	{`\bthere(in|of)\b`, "in it, of it"},
+}
+
+// TestTheSourceIsInPlainWords: comments and strings of all Go files, tests included, keep
+// to plain words.
+func TestTheSourceIsInPlainWords(t *testing.T) {
+	phrases := make([]*regexp.Regexp, len(wordsOfCode))
+	for i, w := range wordsOfCode {
+		phrases[i] = regexp.MustCompile(`(?i)` + w.phrase)
+	}
+	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."), d.IsDir() && d.Name() == "node_modules":
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || name == "docs/words_go_test.go" || name == "docs/words_test.go":
+			return nil
+		}
+		for _, text := range textsOf(t, filepath.Join("..", name)) {
+			for i, w := range wordsOfCode {
+				if found := phrases[i].FindString(text); found != "" {
+					t.Errorf("%s: %q in %q; write: %s", name, found, strings.TrimSpace(text), w.instead)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// textsOf are the comments and strings of a file; none of a generated one.
+func textsOf(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ast.IsGenerated(file) {
+		return nil
+	}
+	var texts []string
+	for _, c := range file.Comments {
+		texts = append(texts, strings.Join(strings.Fields(c.Text()), " "))
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if literal, is := n.(*ast.BasicLit); is && literal.Kind == token.STRING {
+			texts = append(texts, literal.Value)
+		}
+		return true
+	})
+	return texts
+}
