@@ -221,25 +221,46 @@ func anchors(page string) []string {
 	return all
 }
 
-// TestTheGuideIsReached: README leads to every page, and what files for
-// deployment say of the guide is true.
+// TestTheGuideIsReached: README leads to the index, the index to every page, and files
+// for deployment name pages that exist.
 func TestTheGuideIsReached(t *testing.T) {
-	linked := map[string]bool{}
-	for _, m := range link.FindAllStringSubmatch(read(t, "../README.md"), -1) {
-		linked[m[1]] = true
+	if !slices.Contains(linksOf(t, "../README.md"), "../docs/README.md") {
+		t.Error("the README of the project does not link to docs/README.md")
 	}
+	linked := linksOf(t, "README.md")
 	for _, page := range guide(t) {
-		if page != "../README.md" && !linked["docs/"+page] {
-			t.Errorf("README does not lead to docs/%s", page)
+		if page != "README.md" && page != "../README.md" && !slices.Contains(linked, page) {
+			t.Errorf("docs/README.md does not link to %s", page)
+		}
+	}
+	kinds, err := filepath.Glob("kinds/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked = append(linked, linksOf(t, "kinds/README.md")...)
+	for _, page := range kinds {
+		if !slices.Contains(linked, page) {
+			t.Errorf("kinds/README.md does not link to %s", page)
 		}
 	}
 	for _, file := range []string{sidecarFile, readerFile} {
 		for _, ref := range guideRef.FindAllString(read(t, file), -1) {
 			if _, err := os.Stat("../" + ref); err != nil {
-				t.Errorf("%s speaks of %s", file, ref)
+				t.Errorf("%s names %s, which does not exist", file, ref)
 			}
 		}
 	}
+}
+
+// linksOf are the files to which a page links, as paths from this folder.
+func linksOf(t *testing.T, page string) []string {
+	t.Helper()
+	var files []string
+	for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+		file, _, _ := strings.Cut(m[1], "#")
+		files = append(files, filepath.Join(filepath.Dir(page), file))
+	}
+	return files
 }
 
 func keysOf[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
