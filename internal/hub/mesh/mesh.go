@@ -87,7 +87,7 @@ func (m *Mesh) Graph(d status.Delivery, objects status.Objects, here Presence, a
 	}
 }
 
-// StorePatience is how long a small write may take: whoever waits for it hears
+// StorePatience is how long a small write may take: its caller hears
 // of a store that does not answer within 5 s (F13).
 const StorePatience = 4 * time.Second
 
