@@ -1389,7 +1389,7 @@ func (v *EndpointSummary) GetLocality() EndpointPlace { return v.Locality }
 // The reachability of a gateway from a network, as reported by probes of the data path. The hub's own connections are shown in the status of clusters.
 type EntryHealth struct {
 	// The network from which it is probed.
-	Observer string `json:"observer"`
+	ObserverNetworkID string `json:"observerNetworkID"`
 	// Whether probes reach it.
 	Reachable bool `json:"reachable"`
 	// Since when.
@@ -1398,8 +1398,8 @@ type EntryHealth struct {
 	Standing GatewayStanding `json:"standing"`
 }
 
-// GetObserver returns EntryHealth.Observer, and is useful for accessing the field via an interface.
-func (v *EntryHealth) GetObserver() string { return v.Observer }
+// GetObserverNetworkID returns EntryHealth.ObserverNetworkID, and is useful for accessing the field via an interface.
+func (v *EntryHealth) GetObserverNetworkID() string { return v.ObserverNetworkID }
 
 // GetReachable returns EntryHealth.Reachable, and is useful for accessing the field via an interface.
 func (v *EntryHealth) GetReachable() bool { return v.Reachable }
@@ -2428,7 +2428,7 @@ func (v *ObjectWithHistory) GetHistory() *ObjectSteps { return v.History }
 
 // ObjectsResponse is returned by Objects on success.
 type ObjectsResponse struct {
-	// The configuration objects in use, from all sources, sorted by group, kind, namespace and name. The default page size is 50.
+	// The configuration objects in use, from all sources, sorted by group, kind, namespace and name. The default page size is 50; a page of large objects has fewer.
 	ConfigObjects *ObjectPage `json:"configObjects"`
 }
 
@@ -4866,7 +4866,7 @@ fragment NetworkSummary on Network {
 			subZone
 		}
 		health {
-			observer
+			observerNetworkID
 			reachable
 			since
 			standing
@@ -5670,7 +5670,7 @@ fragment NetworkSummary on Network {
 			subZone
 		}
 		health {
-			observer
+			observerNetworkID
 			reachable
 			since
 			standing
@@ -5735,7 +5735,7 @@ fragment NetworkSummary on Network {
 			subZone
 		}
 		health {
-			observer
+			observerNetworkID
 			reachable
 			since
 			standing

@@ -31,6 +31,10 @@ func TestOperationsCostWhatTheyTake(t *testing.T) {
 		"objects as of revisions": {query: times(20, then), tooMuch: true},
 		"objects":                 {query: times(20, strings.Replace(then, `, at: "1"`, "", 1))},
 		"statuses":                {query: "{configObjects(first: 500) { nodes { status { acked findings { code } } } } }"},
+		"manifests as YAML":       {query: times(3, "configObjects(first: 500) { nodes { yaml } }")},
+		"too many of them":        {query: times(4, "configObjects(first: 500) { nodes { yaml } }"), tooMuch: true},
+		"manifests as JSON":       {query: times(20, "configObjects(first: 500) { nodes { json } }")},
+		"orders":                  {query: times(20, "services(first: 500, orderBy: {field: ENDPOINTS}) { nodes { hostname } }"), tooMuch: true},
 		"statuses of many pages":  {query: times(4, "configObjects(first: 500) { nodes { status { acked } } }"), tooMuch: true},
 	} {
 		_, errs := h.ask(row.query, nil)

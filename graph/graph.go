@@ -108,7 +108,8 @@ type view struct {
 	snapshot func() *federation.Snapshot
 	fleet    func() *fleet.Value
 	config   func() *config.View // nil: there is no configuration
-	spent    *atomic.Int64       // bytes of resources of proxies that were written
+	// Bytes that were written, which are bounded: of resources of proxies, and of manifests.
+	resources, manifests *atomic.Int64
 }
 
 // within is a context whose fields see the view, until the view after a mutation takes
@@ -123,7 +124,7 @@ func seen(ctx context.Context) *view { return ctx.Value(viewKey{}).(*atomic.Poin
 
 // viewOf reads everything when it is first needed.
 func viewOf(o Options) view {
-	seen := view{spent: new(atomic.Int64), fleet: sync.OnceValue(o.Fleet.Latest), snapshot: sync.OnceValue(o.Snapshots.Latest)}
+	seen := view{resources: new(atomic.Int64), manifests: new(atomic.Int64), fleet: sync.OnceValue(o.Fleet.Latest), snapshot: sync.OnceValue(o.Snapshots.Latest)}
 	if objects := o.Config.Objects; objects != nil {
 		seen.config = sync.OnceValue(objects.Latest)
 	}

@@ -35,7 +35,7 @@ func probed(reachable bool) federation.Edit {
 	}}
 }
 
-const shownNetwork = `{ networkID cidrs clusterIDs gated gateways { address locality { region zone } fromNetworkIDs health { observer reachable since standing } } refusedGateways { gateway why } }`
+const shownNetwork = `{ networkID cidrs clusterIDs gated gateways { address locality { region zone } fromNetworkIDs health { observer observerNetworkID reachable since standing } } refusedGateways { gateway why } }`
 
 func TestNetworksAreShown(t *testing.T) {
 	h := hubOver(t, bridged(t), proxies())
@@ -53,7 +53,7 @@ func TestNetworksAreShown(t *testing.T) {
 	h.want(one, true, "network", "gated")
 	h.want(one, map[string]any{
 		"address": "192.0.2.1:15443", "fromNetworkIDs": []any{}, "locality": map[string]any{"region": "r2", "zone": "z1"},
-		"health": []any{map[string]any{"observer": "n1", "reachable": false, "since": "2026-11-21T09:00:00.005Z", "standing": "LAST_RESORT"}},
+		"health": []any{map[string]any{"observer": "n1", "observerNetworkID": "n1", "reachable": false, "since": "2026-11-21T09:00:00.005Z", "standing": "LAST_RESORT"}},
 	}, "network", "gateways", 0)
 	h.want(one, []any{"n3"}, "network", "gateways", 1, "fromNetworkIDs")
 	h.want(one, []any{map[string]any{"gateway": "127.0.0.1:15443", "why": "is a loopback address"}}, "network", "refusedGateways")

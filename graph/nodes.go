@@ -2,11 +2,15 @@ package graph
 
 import (
 	"context"
+	"maps"
+	"math"
+	"slices"
 	"strconv"
 
 	"github.com/99designs/gqlgen/graphql"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 )
@@ -18,8 +22,9 @@ func (q query) Nodes(ctx context.Context, ids []string) ([]model.Node, error) {
 		return nil, transport.BadArgument("ids", "there are %d IDs, at most %d are allowed; split the request", len(ids), maxPage)
 	}
 	all := make([]model.Node, len(ids))
+	of := readRevisions(ctx, q.Config.History, ids)
 	for i, id := range ids {
-		found, err := q.Node(ctx, id)
+		found, err := q.node(ctx, id, of)
 		if err != nil {
 			graphql.AddError(graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i)), err)
 			continue
@@ -60,18 +65,54 @@ func endpointNamed(from *federation.Snapshot, id string) model.Node {
 	return nil
 }
 
-// revisionNamed finds a revision of the configuration, which the store knows.
-func revisionNamed(ctx context.Context, from History, name string) (model.Node, error) {
+// revisions are those of the configuration that IDs name, which only the store knows. All
+// of an operation are read together: reading one takes the store as long as reading many.
+type revisions struct {
+	found map[int64]config.Record
+	err   error
+}
+
+func readRevisions(ctx context.Context, from History, ids []string) revisions {
+	wanted := map[int64]bool{}
+	for _, id := range ids {
+		if kind, name, _ := model.ParseID(id); kind == model.KindRevision {
+			if revision, ok := revisionOf(name); ok {
+				wanted[revision] = true
+			}
+		}
+	}
+	of := revisions{found: map[int64]config.Record{}}
+	all := slices.Sorted(maps.Keys(wanted))
+	if len(all) > 0 && from == nil {
+		of.err = errNoConfig
+		return of
+	}
+	below := int64(math.MaxInt64) // read from there on
+	for _, revision := range slices.Backward(all) {
+		if revision >= below {
+			continue
+		}
+		records, err := from.Records(ctx, revision+1, int(min(recordsAtOnce, revision-all[0]+1)))
+		if err != nil || len(records) == 0 {
+			of.err = shown(err)
+			return of
+		}
+		for _, r := range records {
+			of.found[r.Revision], below = r, r.Revision
+		}
+	}
+	return of
+}
+
+func revisionOf(name string) (revision int64, ok bool) {
 	revision, err := strconv.ParseInt(name, 10, 64)
-	if err != nil || revision < 1 || model.Revision(revision) != name {
-		return nil, nil
+	return revision, err == nil && revision > 0 && revision < math.MaxInt64 && model.Revision(revision) == name
+}
+
+func (of revisions) named(name string) (model.Node, error) {
+	revision, _ := revisionOf(name)
+	if record, ok := of.found[revision]; ok {
+		return model.NewConfigRevision(record), nil
 	}
-	if from == nil {
-		return nil, errNoConfig
-	}
-	records, err := from.Records(ctx, revision+1, 1)
-	if err != nil || len(records) == 0 || records[0].Revision != revision {
-		return nil, shown(err)
-	}
-	return model.NewConfigRevision(records[0]), nil
+	return nil, of.err
 }

@@ -22,7 +22,9 @@ func (q query) ConfigObjects(ctx context.Context, first *int, after *string, las
 	if err != nil {
 		return nil, err
 	}
-	list := model.List[model.ConfigObject]{Name: "configObjects", Key: model.ConfigObject.Key, Items: objects(view, filter)}
+	list := model.List[model.ConfigObject]{
+		Name: "configObjects", Key: model.ConfigObject.Key, Items: objects(view, filter), Size: manifestSize, MaxPage: maxManifestPage,
+	}
 	return &model.ConfigObjectConnection{Page: model.NewPage(list, window)}, nil
 }
 

@@ -24,6 +24,10 @@ func (q query) Hub(ctx context.Context) (model.Hub, error) {
 
 // Node finds an object by its ID; what is not an ID is nothing's.
 func (q query) Node(ctx context.Context, id string) (model.Node, error) {
+	return q.node(ctx, id, readRevisions(ctx, q.Config.History, []string{id}))
+}
+
+func (q query) node(ctx context.Context, id string, of revisions) (model.Node, error) {
 	kind, name, _ := model.ParseID(id)
 	if model.ID(kind, name) != id {
 		return nil, nil
@@ -51,7 +55,7 @@ func (q query) Node(ctx context.Context, id string) (model.Node, error) {
 	case model.KindEndpoint:
 		return endpointNamed(snapshot(ctx), id), nil
 	case model.KindRevision:
-		return revisionNamed(ctx, q.Config.History, name)
+		return of.named(name)
 	case model.KindProxy:
 		if found, ok := stream(ctx, model.ProxyKey(name)); ok {
 			return found, nil

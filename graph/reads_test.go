@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/vektah/gqlparser/v2/ast"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
@@ -95,6 +97,102 @@ func TestOperationReadsOneSnapshot(t *testing.T) {
 		if read.snapshots.Load() != 1 || read.fleets.Load() > 1 {
 			t.Errorf("%s reads %s", name, read.taken())
 		}
+	}
+}
+
+// arguments are those that fields need and have no default.
+var arguments = map[string]string{
+	"hostname": `hostname:"web.shop.svc.cluster.local"`, "namespace": `namespace:"shop"`, "nodeID": `nodeID:"` + sidecarID + `"`, "proxy": `proxy:"` + sidecarID + `"`,
+	"port": "port:80", "clusterID": `clusterID:"c2"`, "networkID": `networkID:"n2"`, "group": `group:"` + networking + `"`, "kind": `kind:"VirtualService"`,
+	"name": `name:"r000"`, "id": `id:"none"`, "ids": "ids:[]",
+}
+
+// called is a field with the arguments that it needs.
+func called(field *ast.FieldDefinition) string {
+	var given []string
+	for _, argument := range field.Arguments {
+		if text := arguments[argument.Name]; text != "" && (argument.Type.NonNull || field.Name == "service") {
+			given = append(given, text)
+		}
+	}
+	if len(given) == 0 {
+		return field.Name
+	}
+	return field.Name + "(" + strings.Join(given, ",") + ")"
+}
+
+// listsOf are operations that ask for the lists of all types, with the objects to which
+// their items lead: by the type and the field.
+func listsOf(schema *ast.Schema) map[string]string {
+	lists, paths := map[string]string{}, map[string][]string{"Query": {}}
+	for queue := []string{"Query"}; len(queue) > 0; queue = queue[1:] {
+		from := schema.Types[queue[0]]
+		for _, field := range from.Fields {
+			of := schema.Types[field.Type.Name()]
+			if strings.HasPrefix(field.Name, "__") || of.Kind != ast.Object {
+				continue
+			}
+			path := append(paths[from.Name][:len(paths[from.Name]):len(paths[from.Name])], called(field))
+			if field.Type.Elem != nil {
+				lists[from.Name+"."+field.Name] = "{" + strings.Join(path, "{") + "{__typename " + relations(schema, of) + strings.Repeat("}", len(path)+1)
+			}
+			if _, known := paths[of.Name]; !known {
+				paths[of.Name], queue = path, append(queue, of.Name)
+			}
+		}
+	}
+	return lists
+}
+
+// relations selects the objects to which one leads directly.
+func relations(schema *ast.Schema, of *ast.Definition) string {
+	var out strings.Builder
+	for _, field := range of.Fields {
+		if !strings.HasPrefix(field.Name, "__") && schema.Types[field.Type.Name()].Kind == ast.Object {
+			out.WriteString(called(field) + "{__typename} ")
+		}
+	}
+	return out.String()
+}
+
+// TestEveryListIsReadAtOnce: the fields of lists, and what their items lead to, are
+// answered from one snapshot, one fleet, one configuration, and at most two reads of the history: a
+// second one finds its end.
+func TestEveryListIsReadAtOnce(t *testing.T) {
+	read := &reads{}
+	c := newConfigured(t, func(o *graph.Options) {
+		o.Snapshots, o.Fleet, o.Explainer, o.Inspector = &source{bridged(t)}, proxies(), explainer{}, inspector{10}
+		o.Config.Findings = func(_ *federation.Snapshot, _ *fleet.Value, key federation.ObjectKey) []apply.Finding {
+			return []apply.Finding{{Code: "A", Key: key, Related: []federation.ObjectKey{key}}}
+		}
+		read.count(o)
+	})
+	for n := range 20 {
+		c.apply(route("shop", fmt.Sprintf("r%03d", n), "a"))
+	}
+	lists := listsOf(publicSchema(t))
+	for _, name := range []string{"ServiceConnection.nodes", "Proxy.sync", "ConfigRevision.changes", "ConfigObjectStatus.findings", "Explanation.endpoints", "NetworkGateway.health"} {
+		if lists[name] == "" {
+			t.Errorf("the list %s is not asked for", name)
+		}
+	}
+	for name, text := range lists {
+		read.taken()
+		if _, errs := c.ask(text, nil); errs != "" && name != "TrustBundle.roots" {
+			t.Errorf("%s: %s gets %s", name, text, errs)
+		}
+		if read.snapshots.Load() > 1 || read.fleets.Load() > 1 || read.views.Load() > 1 || read.records.Load() > 2 {
+			t.Errorf("%s: %s reads %s", name, text, read.taken())
+		}
+	}
+	const revisions = `{history(first:20){nodes{id}}}`
+	var ids []any
+	for _, n := range at(c.answer(revisions, nil), "history", "nodes").([]any) {
+		ids = append(ids, at(n, "id"))
+	}
+	read.taken()
+	if got := at(c.answer(`query($ids:[ID!]!){nodes(ids:$ids){id}}`, map[string]any{"ids": ids}), "nodes").([]any); len(got) != 20 || read.records.Load() != 1 {
+		t.Errorf("%d revisions by their IDs take %d reads of the history", len(got), read.records.Load())
 	}
 }
 

@@ -80,7 +80,7 @@ func (t root) NetworkGateway() generated.NetworkGatewayResolver {
 }
 
 func (t root) GatewayHealth() generated.GatewayHealthResolver {
-	return healthResolver{networkOf[model.GatewayHealth]{func(of *model.GatewayHealth) string { return of.Observer }}}
+	return healthResolver{networkOf[model.GatewayHealth]{func(of *model.GatewayHealth) string { return of.ObserverNetworkID }}}
 }
 
 func (t root) Overview() generated.OverviewResolver { return overviewResolver{t.r} }

@@ -45,33 +45,13 @@ func (r sentResolver) Resources(_ context.Context, of *model.ProxyConfig, first 
 	}
 	list := model.List[model.ProxyResource]{
 		Name: title, Key: model.ProxyResource.Name, Items: slices.Values(all), Count: func() int { return len(all) },
+		Size: resourceSize, MaxPage: maxResourcePage,
 	}
-	return model.ProxyResourceConnection{Page: model.NewPage(list, light(list, window))}, nil
+	return model.ProxyResourceConnection{Page: model.NewPage(list, window)}, nil
 }
 
-// light is the window with as few of its resources as the bound on bytes wants, at
-// least one.
-func light(list model.List[model.ProxyResource], window model.Window) model.Window {
-	page := model.NewPage(list, window).Nodes()
-	if window.Last != nil {
-		slices.Reverse(page)
-	}
-	size, fits := 0, 0
-	for _, r := range page {
-		if size += r.Of.Sent.Size + r.Of.Acked.Size; size > maxResourcePage && fits > 0 {
-			break
-		}
-		fits++
-	}
-	switch {
-	case fits == len(page):
-	case window.Last != nil:
-		window.Last = &fits
-	default:
-		window.First = &fits
-	}
-	return window
-}
+// resourceSize is what a resource counts for in a page.
+func resourceSize(of model.ProxyResource) int { return of.Of.Sent.Size + of.Of.Acked.Size }
 
 type sentResourceResolver struct{}
 
@@ -105,7 +85,7 @@ func shownContent(ctx context.Context, of fleet.Content) (*string, error) {
 	if of.JSON == nil {
 		return nil, nil
 	}
-	if seen(ctx).spent.Add(int64(of.Size)) > maxResourceAnswer {
+	if seen(ctx).resources.Add(int64(of.Size)) > maxResourceAnswer {
 		return nil, transport.Errorf(transport.BadUserInput, "the operation asks for more than %d MiB of resources of proxies; ask for one proxy, fewer types or smaller pages", maxResourceAnswer>>20)
 	}
 	text, err := of.JSON()

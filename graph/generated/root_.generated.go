@@ -205,7 +205,7 @@ type ComplexityRoot struct {
 		Source     func(childComplexity int) int
 		SourceName func(childComplexity int) int
 		Status     func(childComplexity int) int
-		YAML       func(childComplexity int) int
+		Yaml       func(childComplexity int) int
 	}
 
 	ConfigObjectChange struct {
@@ -375,11 +375,12 @@ type ComplexityRoot struct {
 	}
 
 	GatewayHealth struct {
-		Observer        func(childComplexity int) int
-		ObserverNetwork func(childComplexity int) int
-		Reachable       func(childComplexity int) int
-		Since           func(childComplexity int) int
-		Standing        func(childComplexity int) int
+		Observer          func(childComplexity int) int
+		ObserverNetwork   func(childComplexity int) int
+		ObserverNetworkID func(childComplexity int) int
+		Reachable         func(childComplexity int) int
+		Since             func(childComplexity int) int
+		Standing          func(childComplexity int) int
 	}
 
 	GatewayOverview struct {
@@ -1507,11 +1508,11 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ConfigObject.Status(childComplexity), true
 	case "ConfigObject.yaml":
-		if e.ComplexityRoot.ConfigObject.YAML == nil {
+		if e.ComplexityRoot.ConfigObject.Yaml == nil {
 			break
 		}
 
-		return e.ComplexityRoot.ConfigObject.YAML(childComplexity), true
+		return e.ComplexityRoot.ConfigObject.Yaml(childComplexity), true
 
 	case "ConfigObjectChange.action":
 		if e.ComplexityRoot.ConfigObjectChange.Action == nil {
@@ -2135,6 +2136,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.GatewayHealth.ObserverNetwork(childComplexity), true
+	case "GatewayHealth.observerNetworkID":
+		if e.ComplexityRoot.GatewayHealth.ObserverNetworkID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GatewayHealth.ObserverNetworkID(childComplexity), true
 	case "GatewayHealth.reachable":
 		if e.ComplexityRoot.GatewayHealth.Reachable == nil {
 			break
@@ -4339,7 +4346,7 @@ type Query {
     minRevision: String
   ): Explanation
 
-  "The configuration objects in use, from all sources, sorted by group, kind, namespace and name. The default page size is 50."
+  "The configuration objects in use, from all sources, sorted by group, kind, namespace and name. The default page size is 50; a page of large objects has fewer."
   configObjects(
     "The number of items from the start, 1 to 500."
     first: Int
@@ -6422,7 +6429,9 @@ type NetworkGateway implements Node {
 "The reachability of a gateway from a network, as reported by probes of the data path. The hub's own connections are shown in the status of clusters."
 type GatewayHealth {
   "The network from which it is probed."
-  observer: String!
+  observerNetworkID: String!
+  "The network from which it is probed."
+  observer: String! @deprecated(reason: "Use observerNetworkID.")
   "This network itself; null if it does not exist."
   observerNetwork: Network
   "Whether probes reach it."
@@ -7196,6 +7205,8 @@ func (ec *executionContext) childFields_FindingCode(ctx context.Context, field g
 
 func (ec *executionContext) childFields_GatewayHealth(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "observerNetworkID":
+		return ec.fieldContext_GatewayHealth_observerNetworkID(ctx, field)
 	case "observer":
 		return ec.fieldContext_GatewayHealth_observer(ctx, field)
 	case "observerNetwork":

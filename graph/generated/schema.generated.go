@@ -40,6 +40,8 @@ type ClusterVIPsResolver interface {
 	Cluster(ctx context.Context, obj *model.ClusterVIPs) (*model.Cluster, error)
 }
 type ConfigObjectResolver interface {
+	Yaml(ctx context.Context, obj *model.ConfigObject) (string, error)
+	JSON(ctx context.Context, obj *model.ConfigObject) (string, error)
 	Status(ctx context.Context, obj *model.ConfigObject) (model.ConfigObjectStatus, error)
 	History(ctx context.Context, obj *model.ConfigObject, first *int, after *string, last *int, before *string) (*model.ObjectRevisionConnection, error)
 }
@@ -3859,7 +3861,7 @@ func (ec *executionContext) _ConfigObject_yaml(ctx context.Context, field graphq
 			return ec.fieldContext_ConfigObject_yaml(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.YAML()
+			return ec.Resolvers.ConfigObject().Yaml(ctx, obj)
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -3870,7 +3872,7 @@ func (ec *executionContext) _ConfigObject_yaml(ctx context.Context, field graphq
 	)
 }
 func (ec *executionContext) fieldContext_ConfigObject_yaml(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ConfigObject", field, true, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("ConfigObject", field, true, true, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ConfigObject_json(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
@@ -3882,7 +3884,7 @@ func (ec *executionContext) _ConfigObject_json(ctx context.Context, field graphq
 			return ec.fieldContext_ConfigObject_json(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.JSON(), nil
+			return ec.Resolvers.ConfigObject().JSON(ctx, obj)
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -3893,7 +3895,7 @@ func (ec *executionContext) _ConfigObject_json(ctx context.Context, field graphq
 	)
 }
 func (ec *executionContext) fieldContext_ConfigObject_json(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ConfigObject", field, true, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("ConfigObject", field, true, true, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ConfigObject_status(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
@@ -6582,6 +6584,29 @@ func (ec *executionContext) _FindingCode_docUrl(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_FindingCode_docUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("FindingCode", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _GatewayHealth_observerNetworkID(ctx context.Context, field graphql.CollectedField, obj *model.GatewayHealth) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GatewayHealth_observerNetworkID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ObserverNetworkID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_GatewayHealth_observerNetworkID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("GatewayHealth", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _GatewayHealth_observer(ctx context.Context, field graphql.CollectedField, obj *model.GatewayHealth) (ret graphql.Marshaler) {
@@ -17756,15 +17781,81 @@ func (ec *executionContext) _ConfigObject(ctx context.Context, sel ast.Selection
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "yaml":
-			out.Values[i] = ec._ConfigObject_yaml(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ConfigObject_yaml(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "json":
-			out.Values[i] = ec._ConfigObject_json(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ConfigObject_json(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "status":
 			field := field
 
@@ -19283,6 +19374,11 @@ func (ec *executionContext) _GatewayHealth(ctx context.Context, sel ast.Selectio
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("GatewayHealth")
+		case "observerNetworkID":
+			out.Values[i] = ec._GatewayHealth_observerNetworkID(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "observer":
 			out.Values[i] = ec._GatewayHealth_observer(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

@@ -1,14 +1,12 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"sigs.k8s.io/yaml"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -82,8 +80,16 @@ func (o ConfigObject) Revision() string { return Revision(o.Of.Revision) }
 
 // HasLabel tells whether it has the label with that value.
 func (o ConfigObject) HasLabel(key, value string) bool {
+	if isPlain(value) && !bytes.Contains(o.Of.Manifest, []byte(value)) {
+		return false // as nearly always: the manifest need not be read
+	}
 	has, ok := o.metadata().Labels[key]
 	return ok && has == value
+}
+
+// isPlain tells that JSON writes the text as it is.
+func isPlain(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r) })
 }
 
 // Labels are in the order of their keys.
@@ -97,25 +103,6 @@ func (o ConfigObject) ExpiresAt() *time.Time { return known(o.Of.Expires) }
 
 // Set is that which it was applied with, nil for none.
 func (o ConfigObject) Set() *string { return given(o.metadata().Labels[apply.SetLabel]) }
-
-// JSON is the whole object.
-func (o ConfigObject) JSON() string { return string(o.Of.Manifest) }
-
-// YAML is the whole object without managed fields.
-func (o ConfigObject) YAML() (string, error) {
-	var object map[string]any
-	if err := yaml.Unmarshal(o.Of.Manifest, &object); err != nil {
-		return "", fmt.Errorf("writing %s as YAML: %w", o.Of.Key, err)
-	}
-	if metadata, ok := object["metadata"].(map[string]any); ok {
-		delete(metadata, "managedFields")
-	}
-	text, err := yaml.Marshal(object)
-	if err != nil {
-		return "", fmt.Errorf("writing %s as YAML: %w", o.Of.Key, err)
-	}
-	return string(text), nil
-}
 
 // Revision writes a revision.
 func Revision(revision int64) string { return strconv.FormatInt(revision, 10) }

@@ -518,6 +518,8 @@ type FindingCode struct {
 // The reachability of a gateway from a network, as reported by probes of the data path. The hub's own connections are shown in the status of clusters.
 type GatewayHealth struct {
 	// The network from which it is probed.
+	ObserverNetworkID string `json:"observerNetworkID"`
+	// The network from which it is probed.
 	Observer string `json:"observer"`
 	// Whether probes reach it.
 	Reachable bool `json:"reachable"`

@@ -92,7 +92,7 @@ func (g NetworkGateway) Health() []GatewayHealth {
 	all := make([]GatewayHealth, len(g.of().Verdicts))
 	for i, v := range g.of().Verdicts {
 		all[i] = GatewayHealth{
-			Observer: string(v.Observer), Reachable: v.Reachable, Since: v.Since.UTC().Truncate(time.Millisecond),
+			ObserverNetworkID: string(v.Observer), Observer: string(v.Observer), Reachable: v.Reachable, Since: v.Since.UTC().Truncate(time.Millisecond),
 			Standing: GatewayStanding(g.network.StandingsFrom(v.Observer)[g.at]),
 		}
 	}

@@ -27,6 +27,10 @@ type List[T any] struct {
 	Key   func(T) string
 	Count func() int         // nil: Items are counted, all of them.
 	From  func() iter.Seq[T] // Items from a place before the window on; nil: all Items.
+	// Size is what an item counts for; a page has items of at most MaxPage together, and
+	// at least one. nil: any page will do.
+	Size    func(T) int
+	MaxPage int
 }
 
 // Page is a window on a list. It is cut and counted once, when first asked for.
@@ -91,7 +95,31 @@ func cut[T any](list List[T], window Window) piece[T] {
 		found.items = append(found.items, item)
 		found.keys = append(found.keys, key)
 	}
+	if list.Size != nil {
+		found.lighten(list, fromBack)
+	}
 	return found
+}
+
+// lighten leaves as many of the items as the list lets a page have.
+func (p *piece[T]) lighten(list List[T], fromBack bool) {
+	kept, total, all := 0, 0, len(p.items)
+	for ; kept < all; kept++ {
+		at := kept
+		if fromBack {
+			at = all - 1 - kept
+		}
+		if total += list.Size(p.items[at]); total > list.MaxPage && kept > 0 {
+			break
+		}
+	}
+	switch {
+	case kept == all:
+	case fromBack:
+		p.items, p.keys, p.before = p.items[all-kept:], p.keys[all-kept:], true
+	default:
+		p.items, p.keys, p.after = p.items[:kept], p.keys[:kept], true
+	}
 }
 
 // Nodes returns the items of the page.

@@ -41,11 +41,68 @@ func placeOf(ctx context.Context, shown *gqlerror.Error) faultPlace {
 	if document == nil || len(shown.Locations) == 0 {
 		return found
 	}
-	at := shown.Locations[0]
-	for _, of := range document.Operations {
-		found.within(of.SelectionSet, nil, at)
-	}
+	found.find(document, shown.Locations[0])
 	return found
+}
+
+// find looks in the operation or fragment that the location is in. A field of a fragment
+// has the path that the first of its spreads gives it.
+func (p *faultPlace) find(document *ast.QueryDocument, at gqlerror.Location) {
+	var set ast.SelectionSet
+	var start gqlerror.Location
+	fragment := ""
+	for _, of := range document.Operations {
+		if begins(of.Position, at) && !begins(of.Position, start) {
+			set, start = of.SelectionSet, location(of.Position)
+		}
+	}
+	for _, of := range document.Fragments {
+		if begins(of.Position, at) && !begins(of.Position, start) {
+			set, start, fragment = of.SelectionSet, location(of.Position), of.Name
+		}
+	}
+	p.within(set, spreads{document}.path(fragment, len(document.Fragments)), at)
+}
+
+// spreads finds where fragments are spread.
+type spreads struct{ *ast.QueryDocument }
+
+// path leads from an operation to the first spread of the fragment; nil: there is none.
+func (s spreads) path(fragment string, levels int) ast.Path {
+	if fragment == "" || levels == 0 {
+		return nil
+	}
+	for _, of := range s.Operations {
+		if path, found := spreadIn(of.SelectionSet, fragment); found {
+			return path
+		}
+	}
+	for _, of := range s.Fragments {
+		if path, found := spreadIn(of.SelectionSet, fragment); found {
+			return append(s.path(of.Name, levels-1), path...)
+		}
+	}
+	return nil
+}
+
+func spreadIn(set ast.SelectionSet, fragment string) (path ast.Path, found bool) {
+	for _, selection := range set {
+		switch selected := selection.(type) {
+		case *ast.Field:
+			if path, found = spreadIn(selected.SelectionSet, fragment); found {
+				return append(ast.Path{ast.PathName(selected.Alias)}, path...), true
+			}
+		case *ast.InlineFragment:
+			if path, found = spreadIn(selected.SelectionSet, fragment); found {
+				return path, true
+			}
+		case *ast.FragmentSpread:
+			if selected.Name == fragment {
+				return nil, true
+			}
+		}
+	}
+	return nil, false
 }
 
 func location(at *ast.Position) gqlerror.Location {
@@ -53,7 +110,7 @@ func location(at *ast.Position) gqlerror.Location {
 }
 
 // within finds the last field, and its last argument, that begin at the location or
-// before. Fields of fragments have several paths, and none is named for them.
+// before.
 func (p *faultPlace) within(set ast.SelectionSet, path ast.Path, at gqlerror.Location) {
 	for _, selection := range set {
 		switch selected := selection.(type) {

@@ -23,7 +23,7 @@ type Limits struct {
 	RootFields         int           // Fields at the top of an operation, fragments resolved.
 	Directives         int           // Directives used in a document.
 	Fields             int           // Fields of a document, fragments resolved wherever they are spread; validation takes quadratic time in them.
-	Cost               int           // Objects that an answer can hold: a page counts as its size times what is asked of each node.
+	Cost               int           // Objects that an answer can hold, and what costs as much: a page counts as its size times what is asked of each node.
 	PageDefault        int           // Size of a page that names none.
 	PageMax            int           // Largest size of a page.
 	Time               time.Duration // Until a query is given up.
@@ -38,7 +38,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Body: 1 << 20, LargeBody: 17 << 20, LargeBodies: 2, Values: 50_000, Held: 256 << 20, HeldPerCaller: 64 << 20, QueryString: 16 << 10, Tokens: 10_000, Operations: 10, Fragments: 50, Depth: 12,
-		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 600, Cost: 10_000,
+		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 600, Cost: 16_000,
 		PageDefault: 50, PageMax: 500, Time: 10 * time.Second, Change: 2 * time.Minute, InFlight: 100, InFlightPerCaller: 50, Documents: 4 << 20,
 	}
 }

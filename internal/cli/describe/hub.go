@@ -146,7 +146,7 @@ func describeNetwork(ctx context.Context, s *session.Session, t resource.Target,
 	for _, g := range of.Gateways {
 		text := g.Address
 		for _, h := range g.Health {
-			text += fmt.Sprintf("  %s from %s", h.Standing, h.Observer)
+			text += fmt.Sprintf("  %s from %s", h.Standing, h.ObserverNetworkID)
 		}
 		gateways = append(gateways, text)
 	}
