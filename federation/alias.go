@@ -64,7 +64,7 @@ func (r *Reader) AliasTarget(s *Service, match func(*Service) bool) (Hostname, b
 // or over others, those of fewer steps first and in the order of keys.
 func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service {
 	note(&r.deps.Hostnames, host)
-	if r.snapshot.aliases.Len() == 0 {
+	if r.snapshot.services.aliases.Len() == 0 {
 		return nil
 	}
 	var found []*Service
@@ -73,7 +73,7 @@ func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service 
 		var next []Hostname
 		for _, target := range from {
 			note(&r.deps.Hostnames, target)
-			r.snapshot.aliases.WalkPrefix(string(target)+nul, func(_ string, key ServiceKey) bool {
+			r.snapshot.services.aliases.WalkPrefix(string(target)+nul, func(_ string, key ServiceKey) bool {
 				svc, _ := r.snapshot.Service(key)
 				r.noteService(key, ReasonSpec)
 				if match(svc) && !seen[key.Hostname] {

@@ -1,7 +1,6 @@
 package federation
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,98 +28,9 @@ type bound struct {
 	service *Service
 }
 
-func bindingKey(target, binder ServiceKey, source ShardKey) string {
-	return target.sortKey() + nul + binder.sortKey() + nul + source.prefix()
-}
-
-func (d *draft) indexBindings(source ShardKey, key ServiceKey, old, now *Shard) {
-	var before, after []BoundService
-	if old != nil {
-		before = old.Bound
-	}
-	if now != nil {
-		after = now.Bound
-	}
-	if slices.EqualFunc(before, after, boundEqual) {
-		return
-	}
-	d.rebound = true
-	for _, b := range before {
-		d.bindings.Delete(bindingKey(b.Service, key, source))
-		d.bindings.Delete(bindingKey(b.anywhere(), key, source))
-	}
-	for _, b := range after {
-		d.bindings.Set(bindingKey(b.Service, key, source), key)
-		d.bindings.Set(bindingKey(b.anywhere(), key, source), key)
-	}
-}
-
 // anywhere is the service that stands in where the namespace has none of that
 // hostname: the one of registries that know no namespaces.
 func (b BoundService) anywhere() ServiceKey { return ServiceKey{Hostname: b.Service.Hostname} }
-
-// targetOf is the service that is meant.
-func (d *draft) targetOf(b BoundService) ServiceKey {
-	if len(d.shards(b.Service)) == 0 && len(d.shards(b.anywhere())) > 0 {
-		return b.anywhere()
-	}
-	return b.Service
-}
-
-// find finds what selectors and bindings add to the shards of a service, and
-// notes what is wrong with its bindings.
-func (d *draft) find(key ServiceKey, old *Service, circle map[ServiceKey]bool) map[ShardKey]found {
-	shards := d.shards(key)
-	if old != nil {
-		for source, shard := range old.Shards.All() {
-			if len(shard.Bound) > 0 && (shards.Of(source) == nil || len(shards.Of(source).Bound) == 0) {
-				d.setProblem(source, problemOfBinding, key.sortKey(), nil)
-			}
-		}
-	}
-	var all map[ShardKey]found
-	for source, shard := range shards.All() {
-		if !shard.Selector.active() && len(shard.Bound) == 0 {
-			continue
-		}
-		if all == nil {
-			all = map[ShardKey]found{}
-		}
-		f := found{selected: d.workloads.selected(source, key.Namespace, shard)}
-		if len(shard.Bound) > 0 {
-			targets, problem := d.targets(key, shard, circle)
-			d.setProblem(source, problemOfBinding, key.sortKey(), problem)
-			f.lent = lend(source, shard, targets)
-		}
-		all[source] = f
-	}
-	return all
-}
-
-// targets are the services that the shard is bound to and that there are; none
-// where they lead back to the service itself. What is wrong heals by itself.
-func (d *draft) targets(key ServiceKey, shard *Shard, circle map[ServiceKey]bool) ([]bound, *Problem) {
-	object := "Service " + key.String()
-	var targets []bound
-	var missing []string
-	field := ""
-	for i, b := range shard.Bound {
-		target := d.targetOf(b)
-		if circle[target] {
-			return nil, &Problem{Code: "BINDING_CYCLE", Object: object, Field: fmt.Sprintf("services[%d]", i), Message: fmt.Sprintf("%s leads back to this service, which has no bound endpoints for that; bind it to services that are not made of it", target)}
-		}
-		if svc, ok := d.services.Get(target.sortKey()); ok {
-			targets = append(targets, bound{b, svc})
-			continue
-		}
-		missing = append(missing, b.Service.String())
-		field = cmp.Or(field, fmt.Sprintf("services[%d]", i))
-	}
-	if missing == nil {
-		return targets, nil
-	}
-	return targets, &Problem{Code: "BINDING_TARGET_MISSING", Object: object, Field: field, Message: fmt.Sprintf("no cluster offers %s; the others are used until one does", strings.Join(firstOf(missing, 5), ", "))}
-}
 
 // lend takes ports, endpoints and accounts from the targets. It is pure.
 func lend(source ShardKey, shard *Shard, targets []bound) lent {

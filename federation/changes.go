@@ -113,7 +113,7 @@ func (s *Snapshot) ChangesSince(version uint64) ChangeSet {
 }
 
 func (s *Snapshot) serviceChange(key ServiceKey, since uint64) ServiceChange {
-	svc, ok := s.services.Get(key.sortKey())
+	svc, ok := s.services.byKey.Get(key.sortKey())
 	if !ok {
 		return ServiceChange{Key: key, Reasons: ReasonSpec, Gone: true}
 	}

@@ -3,6 +3,8 @@ package federation
 import (
 	"slices"
 	"strings"
+
+	"isthmus.dev/isthmus/internal/btree"
 )
 
 // Aliases are further names under which proxies and tokens may name their cluster,
@@ -42,10 +44,10 @@ func AliasProblem(alias string) string {
 // else by an alias that no other cluster has. A name of no cluster is
 // returned as it is.
 func (s *Snapshot) ClusterNamed(name ClusterID) ClusterID {
-	if _, is := s.clusters.Get(string(name)); is {
+	if _, is := s.clusters.byID.Get(string(name)); is {
 		return name
 	}
-	if id := s.named[string(name)]; id != "" {
+	if id := s.clusters.named[string(name)]; id != "" {
 		return id
 	}
 	return name
@@ -53,12 +55,9 @@ func (s *Snapshot) ClusterNamed(name ClusterID) ClusterID {
 
 // nameClusters finds the cluster of each alias; one that several claim
 // has none.
-func (d *draft) nameClusters() map[string]ClusterID {
-	if !d.clusters.renamed {
-		return d.base.named
-	}
+func nameClusters(clusters btree.Map[*Cluster]) map[string]ClusterID {
 	named := map[string]ClusterID{}
-	d.clusters.Walk(func(_ string, c *Cluster) bool {
+	clusters.Walk(func(_ string, c *Cluster) bool {
 		for _, alias := range c.Spec.Aliases.List() {
 			id := c.ID
 			if _, taken := named[alias]; taken {

@@ -45,7 +45,7 @@ func (s *Snapshot) HasSynced() bool {
 // ByHostname returns the services of that hostname, one for each namespace.
 func (s *Snapshot) ByHostname(host Hostname) []*Service {
 	var found []*Service
-	s.services.WalkPrefix(string(host)+nul, func(_ string, svc *Service) bool {
+	s.services.byKey.WalkPrefix(string(host)+nul, func(_ string, svc *Service) bool {
 		found = append(found, svc)
 		return false
 	})
@@ -146,7 +146,7 @@ func (s *Snapshot) InstancesAt(p Place) []Instance {
 		if r.isPod {
 			continue
 		}
-		svc, _ := s.services.Get(r.service.sortKey())
+		svc, _ := s.services.byKey.Get(r.service.sortKey())
 		for _, i := range svc.Instances(0) {
 			ip, _ := i.Endpoint.Address.IP()
 			if i.Shard == r.shard && (p.Cluster == "" || i.Cluster() == p.Cluster) && slices.Contains(p.Addresses, ip) && i.Endpoint.Network == s.NetworkOf(p) {
@@ -175,7 +175,7 @@ func (s *Snapshot) residentsAt(p Place) []resident {
 func (s *Snapshot) WorkloadsAt(p Place) []*Workload {
 	var found []*Workload
 	for _, r := range s.residentsAt(p) {
-		if w, ok := s.workloads.Get(workloadSortKey(r.shard, r.workload)); ok && r.isPod {
+		if w, ok := s.workloads.byKey.Get(workloadSortKey(r.shard, r.workload)); ok && r.isPod {
 			found = append(found, w)
 		}
 	}

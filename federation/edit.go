@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -23,6 +24,20 @@ func (d Delta[K, V]) empty() bool { return !d.Full && len(d.Set) == 0 && len(d.G
 func (d Delta[K, V]) removes(key K) bool {
 	_, set := d.Set[key]
 	return !set && (d.Keep == nil || !d.Keep(key))
+}
+
+// removed lists what the delta takes away of what was said before.
+func (d Delta[K, V]) removed(before iter.Seq[K]) []K {
+	if !d.Full {
+		return d.Gone
+	}
+	gone := slices.Clone(d.Gone)
+	for key := range before {
+		if d.removes(key) {
+			gone = append(gone, key)
+		}
+	}
+	return gone
 }
 
 // completed is a full delta with what it keeps of that in Set.

@@ -70,7 +70,7 @@ func (s *Snapshot) selecting(o *Object) []*Service {
 		return nil
 	}
 	for _, p := range []Provider{External, ""} {
-		s.selectors.WalkPrefix(selectorPrefix(key.Namespace, p), func(_ string, at ServiceKey) bool {
+		s.workloads.selectors.WalkPrefix(selectorPrefix(key.Namespace, p), func(_ string, at ServiceKey) bool {
 			svc, ok := s.Service(at)
 			if ok && !slices.Contains(found, svc) && svc.selects(w) {
 				found = append(found, svc)
@@ -89,7 +89,7 @@ func (s *Service) selects(w *Workload) bool {
 func (s *Snapshot) registeredWorkload(key WorkloadKey) *Workload {
 	var found *Workload
 	prefix := selectorPrefix(key.Namespace, External)
-	s.homes.WalkPrefix(prefix, func(at string, _ int) bool {
+	s.workloads.homes.WalkPrefix(prefix, func(at string, _ int) bool {
 		found, _ = s.Workload(ShardKey{Cluster: ClusterID(at[len(prefix):]), Provider: External}, key)
 		return found != nil
 	})

@@ -42,34 +42,34 @@ func (x *servicesTxn) indexNames(source ShardKey, key ServiceKey, old, now *Shar
 // settleNames brings the services that are made of names up to date with the dirty
 // ones. A service that is a name itself gives its own names to none but its own
 // shards, so that these are looked at as well.
-func (d *draft) settleNames() {
-	if d.services.names.Len() == 0 && d.base.names.Len() == 0 {
+func (c *contributions) settleNames() {
+	if c.services.names.Len() == 0 && !c.services.hadNames {
 		return
 	}
 	names := map[ServiceKey]bool{}
-	for key := range d.dirty {
-		d.addNamesOf(names, key)
-		if d.services.isName(key) {
+	for key := range c.dirty {
+		c.addNamesOf(names, key)
+		if c.services.isName(key) {
 			names[key] = true
 		}
 	}
 	for name := range maps.Clone(names) {
-		if len(d.shards(name)) > 0 {
-			d.dirty[name] = true
-			d.addNamesOf(names, name)
+		if len(c.of(name)) > 0 {
+			c.dirty[name] = true
+			c.addNamesOf(names, name)
 		}
 	}
 	for name := range names {
-		d.settleName(name)
+		c.settleName(name)
 	}
 }
 
 // addNamesOf adds the names that the service had and has.
-func (d *draft) addNamesOf(to map[ServiceKey]bool, key ServiceKey) {
-	if svc, had := d.services.Get(key.sortKey()); had {
+func (c *contributions) addNamesOf(to map[ServiceKey]bool, key ServiceKey) {
+	if svc, had := c.services.Get(key.sortKey()); had {
 		svc.Shards.addNames(to, key)
 	}
-	d.shards(key).addNames(to, key)
+	c.of(key).addNames(to, key)
 }
 
 func (s ShardSet) addNames(to map[ServiceKey]bool, key ServiceKey) {
@@ -87,11 +87,11 @@ func (x *servicesTxn) isName(key ServiceKey) (is bool) {
 }
 
 // settleName gives the service of that name the shards of those that give the name.
-func (d *draft) settleName(name ServiceKey) {
+func (c *contributions) settleName(name ServiceKey) {
 	want := map[ShardKey]*Shard{}
-	d.services.names.WalkPrefix(name.sortKey()+nul, func(_ string, of ServiceKey) bool {
-		shards := d.shards(of)
-		if !d.services.isName(of) && shards.allGive(name.Hostname) {
+	c.services.names.WalkPrefix(name.sortKey()+nul, func(_ string, of ServiceKey) bool {
+		shards := c.of(of)
+		if !c.services.isName(of) && shards.allGive(name.Hostname) {
 			return false
 		}
 		for source, shard := range shards.All() {
@@ -101,28 +101,18 @@ func (d *draft) settleName(name ServiceKey) {
 		}
 		return false
 	})
-	for source, have := range d.shards(name).All() {
+	for source, have := range c.of(name).All() {
 		switch {
 		case have.NameOf == "":
 			delete(want, source)
 		case want[source] == nil:
-			d.sayName(name, source, nil)
+			c.say(name, source, nil)
 		case have.Equal(want[source]):
 			delete(want, source)
 		}
 	}
 	for source, shard := range want {
-		d.sayName(name, source, shard)
-	}
-}
-
-func (d *draft) sayName(name ServiceKey, source ShardKey, shard *Shard) {
-	d.rebound = d.rebound || shard == nil || d.shards(name).Of(source) == nil
-	d.say(name, source, shard)
-	if at := source.prefix() + name.sortKey(); shard == nil {
-		d.members.Delete(at)
-	} else {
-		d.members.Set(at, struct{}{})
+		c.say(name, source, shard)
 	}
 }
 

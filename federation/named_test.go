@@ -94,7 +94,7 @@ func TestR84NamesThatSomeClustersGive(t *testing.T) {
 			}
 		}
 	}
-	if n := s.names.Len() + s.members.Len() + s.services.Len(); n != 0 {
+	if n := s.services.names.Len() + s.services.members.Len() + s.services.byKey.Len(); n != 0 {
 		t.Errorf("%d entries are left of nothing", n)
 	}
 }

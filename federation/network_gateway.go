@@ -11,7 +11,7 @@ import (
 // add makes the address an entry, unless the address policy refuses it.
 func (m *networkMaker) add(g Gateway, ip netip.Addr, port uint16) {
 	at := netip.AddrPortFrom(ip.Unmap(), port)
-	if why := m.draft.settings.Addresses.Refuse(at.Addr(), port); why != "" {
+	if why := m.of.policy.Refuse(at.Addr(), port); why != "" {
 		m.refuse(at.String(), why, g.Cause)
 		return
 	}
@@ -21,7 +21,7 @@ func (m *networkMaker) add(g Gateway, ip netip.Addr, port uint16) {
 	}
 	m.byAddress[at] = true
 	m.use(useOfGateway, at.String())
-	g.Address, g.Verdicts = at, verdictsOf(&m.draft.networks.verdicts, at)
+	g.Address, g.Verdicts = at, verdictsOf(&m.of.networks.verdicts, at)
 	m.network.Gateways = append(m.network.Gateways, g)
 }
 
@@ -31,12 +31,12 @@ func (m *networkMaker) refuse(what, why string, cause GatewayCause) {
 
 // byName adds the addresses to which the name resolves now.
 func (m *networkMaker) byName(g Gateway, name Hostname, port uint16) {
-	if why := m.draft.settings.Addresses.RefuseHost(string(name)); why != "" {
+	if why := m.of.policy.RefuseHost(string(name)); why != "" {
 		m.refuse(string(name), why, g.Cause)
 		return
 	}
 	m.use(useOfName, string(name))
-	addresses, known := m.draft.networks.resolved.Get(string(name))
+	addresses, known := m.of.networks.resolved.Get(string(name))
 	if !known || len(addresses) == 0 {
 		m.refuse(string(name), "has no address: it was not resolved yet", g.Cause)
 	}
@@ -57,7 +57,7 @@ func (m *networkMaker) byService(g Gateway, spec NetworkGateway) {
 	found := false
 	for _, group := range svc.Endpoints {
 		entry, shard := g, svc.Shards.Of(group.Shard)
-		cluster, _ := m.draft.clusters.Get(string(group.Shard.Cluster))
+		cluster, _ := m.of.clusters.Get(string(group.Shard.Cluster))
 		port := cmp.Or(spec.Port, shard.gatewayPort())
 		if len(shard.External) > 0 && cluster.Network() == m.network.ID {
 			if entry.Locality == (Locality{}) {
@@ -76,14 +76,14 @@ func (m *networkMaker) byService(g Gateway, spec NetworkGateway) {
 
 func (m *networkMaker) serviceNamed(host Hostname, namespace string) (*Service, string) {
 	if namespace != "" {
-		svc, ok := m.draft.services.Get(ServiceKey{Hostname: host, Namespace: namespace}.sortKey())
+		svc, ok := m.of.services.Get(ServiceKey{Hostname: host, Namespace: namespace}.sortKey())
 		if !ok {
 			return nil, fmt.Sprintf("is no service in namespace %q", namespace)
 		}
 		return svc, ""
 	}
 	var found []*Service
-	m.draft.services.WalkPrefix(string(host)+nul, func(_ string, svc *Service) bool {
+	m.of.services.WalkPrefix(string(host)+nul, func(_ string, svc *Service) bool {
 		found = append(found, svc)
 		return false
 	})
@@ -109,7 +109,7 @@ func (m *networkMaker) external(g Gateway, shard *Shard, port uint16) {
 			continue
 		}
 		m.use(useOfAddress, ip.String())
-		if owner, taken := m.draft.services.ownerAt(ip); taken {
+		if owner, taken := m.of.services.ownerAt(ip); taken {
 			m.refuse(ip.String(), "is the VIP of service "+owner.String(), g.Cause)
 			continue
 		}

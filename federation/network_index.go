@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -68,6 +69,7 @@ type networksTxn struct {
 	dirty   map[NetworkID]bool // to be made anew
 	all     bool               // every network is dirty
 	zonesAt bool               // a Network object changed, and with it the placement
+	changes *changes
 }
 
 func (x networkIndex) txn() networksTxn {
@@ -155,28 +157,27 @@ func (x *networksTxn) noteClaim(source ShardKey, key ServiceKey, old, now *Shard
 	}
 }
 
-func (d *draft) applyResolved(delta Delta[Hostname, []netip.Addr]) {
-	if delta.Full {
-		d.networks.resolved.Walk(func(k string, _ []netip.Addr) bool {
-			if delta.removes(Hostname(k)) {
-				delta.Gone = append(delta.Gone, Hostname(k))
-			}
-			return false
-		})
-	}
-	for _, name := range delta.Gone {
-		if _, had := d.networks.resolved.Delete(string(name)); had {
-			d.networks.used(useOfName, string(name))
-			d.changed = true
+// applyResolved takes up to which addresses names of gateways resolve.
+func (x *networksTxn) applyResolved(delta Delta[Hostname, []netip.Addr]) {
+	for _, name := range delta.removed(x.resolvedNames()) {
+		if _, had := x.resolved.Delete(string(name)); had {
+			x.used(useOfName, string(name))
+			x.changes.any = true
 		}
 	}
 	for name, to := range delta.Set {
 		to = normalAddresses(to)
-		if was, had := d.networks.resolved.Get(string(name)); had && slices.Equal(was, to) {
+		if was, had := x.resolved.Get(string(name)); had && slices.Equal(was, to) {
 			continue
 		}
-		d.networks.resolved.Set(string(name), to)
-		d.networks.used(useOfName, string(name))
-		d.changed = true
+		x.resolved.Set(string(name), to)
+		x.used(useOfName, string(name))
+		x.changes.any = true
+	}
+}
+
+func (x *networksTxn) resolvedNames() iter.Seq[Hostname] {
+	return func(yield func(Hostname) bool) {
+		x.resolved.Walk(func(k string, _ []netip.Addr) bool { return !yield(Hostname(k)) })
 	}
 }

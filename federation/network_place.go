@@ -105,94 +105,94 @@ func compareOlder(a, b *Object) int {
 	return cmp.Or(a.Created.Compare(b.Created), a.Key.Compare(b.Key))
 }
 
-// applyPlacement follows changed Network objects: everything that they place is
-// looked at anew, as for a change of settings.
-func (d *draft) applyPlacement() {
-	if !d.networks.zonesAt {
+// placing puts everything into networks.
+type placing struct {
+	objects       *objectsTxn
+	networks      *networksTxn
+	clusters      *clustersTxn
+	workloads     *workloadsTxn
+	addresses     *addressesTxn
+	contributions *contributions
+}
+
+// apply follows changed Network objects: everything that they place is looked at
+// anew, as for a change of settings.
+func (p *placing) apply() {
+	if !p.networks.zonesAt {
 		return
 	}
 	var objects []*Object
-	d.objects.byKey.WalkPrefix(NetworkKind.prefix(), func(_ string, o *Object) bool {
+	p.objects.byKey.WalkPrefix(NetworkKind.prefix(), func(_ string, o *Object) bool {
 		objects = append(objects, o)
 		return false
 	})
 	now := placementOf(objects)
-	if now.equal(d.networks.placement) {
+	if now.equal(p.networks.placement) {
 		return
 	}
-	d.moveWorkloads("", func() {
-		d.networks.placement = now
-		var clusters []*Cluster
-		d.clusters.Walk(func(_ string, c *Cluster) bool { clusters = append(clusters, c); return false })
-		for _, c := range clusters {
-			if c.Declared != now.clusters[c.ID] {
-				next := *c
-				d.storeCluster(&next)
-				d.record(clusterEntry, string(c.ID))
-			}
-		}
+	p.moveWorkloads("", func() {
+		p.networks.placement = now
+		p.clusters.declare()
 	})
-	d.remergeAll()
+	p.contributions.markAll()
 }
 
-// storeCluster puts the cluster into the tree and notes the networks that gain
-// or lose it.
-func (d *draft) storeCluster(now *Cluster) {
-	now.Declared = d.networks.clusters[now.ID]
-	old, had := d.clusters.Get(string(now.ID))
-	d.clusters.Set(string(now.ID), now)
-	if had && old.Network() == now.Network() {
+// changeCluster stores the cluster and moves what that places elsewhere.
+func (p *placing) changeCluster(now *Cluster) {
+	old, had := p.clusters.Get(string(now.ID))
+	if !had || p.networks.empty() || old.filledIn() == now.filledIn() && old.Network() == now.Network() {
+		p.clusters.store(now)
 		return
 	}
-	if d.networks.dirty[now.Network()] = true; had {
-		d.networks.dirty[old.Network()] = true
-	}
-	d.networks.claimed(now.ID)
-}
-
-// changeCluster is storeCluster for a change that may move what is placed.
-func (d *draft) changeCluster(now *Cluster) {
-	old, had := d.clusters.Get(string(now.ID))
-	if !had || d.networks.empty() || old.filledIn() == now.filledIn() && old.Network() == now.Network() {
-		d.storeCluster(now)
-		return
-	}
-	d.moveWorkloads(clusterPrefix(now.ID), func() { d.storeCluster(now) })
-	d.remergeAll() // selectors and bindings take its workloads anywhere
+	p.moveWorkloads(clusterPrefix(now.ID), func() { p.clusters.store(now) })
+	p.contributions.markAll() // selectors and bindings take its workloads anywhere
 }
 
 // moveWorkloads keeps the index by address true over a change of the places of
 // workloads below the prefix.
-func (d *draft) moveWorkloads(prefix string, change func()) {
+func (p *placing) moveWorkloads(prefix string, change func()) {
 	type moved struct {
 		resident resident
 		workload *Workload
 		before   []AddressKey
 	}
 	var all []moved
-	d.workloads.WalkPrefix(prefix, func(k string, w *Workload) bool {
+	p.workloads.WalkPrefix(prefix, func(k string, w *Workload) bool {
 		shard := shardKeyOf(k)
 		r := resident{shard: shard, workload: workloadKeyOf(k, shard), isPod: true}
-		all = append(all, moved{r, w, d.workloadAddresses(shard, w)})
+		all = append(all, moved{r, w, p.addressesOf(shard, w)})
 		return false
 	})
 	change()
 	for _, m := range all {
-		d.addresses.residents().move(m.resident, m.before, d.workloadAddresses(m.resident.shard, m.workload))
+		p.addresses.moveWorkload(m.resident, m.before, p.addressesOf(m.resident.shard, m.workload))
 	}
+}
+
+// addressesOf is where the workload lives; w may be nil.
+func (p *placing) addressesOf(shard ShardKey, w *Workload) []AddressKey {
+	if w == nil {
+		return nil
+	}
+	c, _ := p.clusters.Get(string(shard.Cluster))
+	all := make([]AddressKey, len(w.Addresses))
+	for i, a := range w.Addresses {
+		all[i] = AddressKey{Network: p.networks.networkOf(c, w.Network, IPAddress(a)), Addr: a.Unmap()}
+	}
+	return all
 }
 
 // place puts the endpoints of a shard where Network objects say. It returns the
 // same slice where nothing moves.
-func (d *draft) place(shard ShardKey, endpoints []Endpoint) []Endpoint {
-	if d.networks.empty() {
+func (p *placing) place(shard ShardKey, endpoints []Endpoint) []Endpoint {
+	if p.networks.empty() {
 		return endpoints
 	}
 	out := endpoints
 	for i := range endpoints {
 		e := &endpoints[i]
-		c, _ := d.clusters.Get(string(cmp.Or(e.Cluster, shard.Cluster)))
-		id := d.networks.networkOf(c, e.Network, e.Address)
+		c, _ := p.clusters.Get(string(cmp.Or(e.Cluster, shard.Cluster)))
+		id := p.networks.networkOf(c, e.Network, e.Address)
 		if id == e.Network {
 			continue
 		}

@@ -37,56 +37,55 @@ func (s *Shard) gatewayPort() uint16 {
 	return DefaultGatewayPort
 }
 
-// settleNetworks makes the networks anew of which anything changed. Its cost is
-// that of these, and of the number of clusters.
-func (d *draft) settleNetworks() {
-	if d.networks.all {
-		d.networks.origins.Walk(func(id string, _ origin) bool { d.networks.dirty[NetworkID(id)] = true; return false })
+// networking makes the networks.
+type networking struct {
+	objects  *objectsTxn
+	networks *networksTxn
+	clusters *clustersTxn
+	services *servicesTxn
+	changes  *changes
+	policy   *AddressPolicy
+}
+
+// settle makes the networks anew of which anything changed. Its cost is that of
+// these, and of the number of clusters.
+func (n networking) settle() {
+	if n.networks.all {
+		n.networks.origins.Walk(func(id string, _ origin) bool { n.networks.dirty[NetworkID(id)] = true; return false })
 	}
-	for id := range d.networks.dirty {
-		d.settleNetwork(id)
+	for id := range n.networks.dirty {
+		n.settleNetwork(id)
 	}
 }
 
-func (d *draft) settleNetwork(id NetworkID) {
-	old, had := d.networks.byID.Get(string(id))
-	m := networkMaker{draft: d, network: &Network{ID: id, Clusters: d.clusters.inNetwork(id)}, byAddress: map[netip.AddrPort]bool{}, uses: map[string]gatewayUse{}}
-	o, declared := d.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.sortKey())
+func (n networking) settleNetwork(id NetworkID) {
+	old, had := n.networks.byID.Get(string(id))
+	m := networkMaker{of: n, network: &Network{ID: id, Clusters: n.clusters.inNetwork(id)}, byAddress: map[netip.AddrPort]bool{}, uses: map[string]gatewayUse{}}
+	o, declared := n.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.sortKey())
 	if declared {
 		m.declared(o)
 	}
 	m.labelled()
 	now := m.finish()
-	d.replaceOrigin(id, origin{uses: m.uses, refused: now.Refused}, declared || len(now.Clusters) > 0)
+	n.replaceOrigin(id, origin{uses: m.uses, refused: now.Refused}, declared || len(now.Clusters) > 0)
 	switch {
 	case !declared && len(now.Clusters) == 0:
 		if !had {
 			return
 		}
-		d.networks.byID.Delete(string(id))
+		n.networks.byID.Delete(string(id))
 	case had && old.equal(now):
 		return
 	default:
-		now.Version = d.version
-		d.networks.byID.Set(string(id), now)
+		now.Version = n.changes.version
+		n.networks.byID.Set(string(id), now)
 	}
-	d.record(networkEntry, string(id))
-}
-
-func (x *clustersTxn) inNetwork(id NetworkID) []ClusterID {
-	var found []ClusterID
-	x.Walk(func(_ string, c *Cluster) bool {
-		if c.Network() == id {
-			found = append(found, c.ID)
-		}
-		return false
-	})
-	return found
+	n.changes.record(networkEntry, string(id))
 }
 
 // networkMaker makes one network.
 type networkMaker struct {
-	draft     *draft
+	of        networking
 	network   *Network
 	byAddress map[netip.AddrPort]bool
 	uses      map[string]gatewayUse // by key
@@ -126,16 +125,16 @@ func (m *networkMaker) declared(o *Object) {
 // labelled takes the services whose labels make them gateways.
 func (m *networkMaker) labelled() {
 	var claims []claim
-	m.draft.networks.claims.WalkPrefix(string(m.network.ID)+nul, func(_ string, c claim) bool {
+	m.of.networks.claims.WalkPrefix(string(m.network.ID)+nul, func(_ string, c claim) bool {
 		claims = append(claims, c)
 		return false
 	})
 	for _, c := range claims {
-		svc, ok := m.draft.services.Get(c.service.sortKey())
+		svc, ok := m.of.services.Get(c.service.sortKey())
 		if !ok || svc.Shards.Of(c.shard) == nil {
 			continue
 		}
-		if why := m.draft.refuseClaim(m.network.ID, c); why != "" {
+		if why := m.of.refuseClaim(m.network.ID, c); why != "" {
 			m.refuse(c.service.String(), why, c.cause())
 			continue
 		}
@@ -147,12 +146,12 @@ func (m *networkMaker) labelled() {
 // refuseClaim tells why a label does not make the service a gateway: a user who
 // may write Services in some namespace of some cluster must not be able to receive the
 // traffic of a network.
-func (d *draft) refuseClaim(id NetworkID, c claim) string {
-	mesh := meshOf(d.objects.byKey.Get(MeshSettingsKey.sortKey()))
+func (n networking) refuseClaim(id NetworkID, c claim) string {
+	mesh := meshOf(n.objects.byKey.Get(MeshSettingsKey.sortKey()))
 	if !mesh.AllowsGateways(c.service.Namespace) {
 		return fmt.Sprintf("has the label %s, but gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", labelGatewayNetwork, c.service.Namespace)
 	}
-	if cluster, _ := d.clusters.Get(string(c.shard.Cluster)); cluster.Network() != id {
+	if cluster, _ := n.clusters.Get(string(c.shard.Cluster)); cluster.Network() != id {
 		return fmt.Sprintf("has the label %s=%s, but its cluster %s is in network %s", labelGatewayNetwork, id, c.shard.Cluster, cluster.Network())
 	}
 	return ""
@@ -169,33 +168,33 @@ const problemOfGateway = "g"
 // replaceOrigin follows what the network was made of: what it looked at, and
 // which services of clusters are not taken for gateways, or not at all of their
 // addresses.
-func (d *draft) replaceOrigin(id NetworkID, now origin, known bool) {
-	old, _ := d.networks.origins.Get(string(id))
+func (n networking) replaceOrigin(id NetworkID, now origin, known bool) {
+	old, _ := n.networks.origins.Get(string(id))
 	for k := range old.uses {
 		if _, stays := now.uses[k]; !stays {
-			d.networks.uses.Delete(k)
+			n.networks.uses.Delete(k)
 		}
 	}
 	for k, use := range now.uses {
-		d.networks.uses.Set(k, use)
+		n.networks.uses.Set(k, use)
 	}
 	for _, r := range old.refused {
 		if r.Cause.Shard != (ShardKey{}) && !slices.Contains(now.refused, r) {
-			d.setProblem(r.Cause.Shard, problemOfGateway, r.name(id), nil)
+			n.clusters.setProblem(r.Cause.Shard, problemOfGateway, r.name(id), nil)
 		}
 	}
 	for _, r := range now.refused {
 		if r.Cause.Shard != (ShardKey{}) {
-			d.setProblem(r.Cause.Shard, problemOfGateway, r.name(id), &Problem{
+			n.clusters.setProblem(r.Cause.Shard, problemOfGateway, r.name(id), &Problem{
 				Code: "GATEWAY_REFUSED", Object: r.Cause.Object.Title(), Field: "metadata.labels", Message: r.Gateway + " " + r.Why,
 			})
 		}
 	}
 	if !known && len(now.uses) == 0 && len(now.refused) == 0 {
-		d.networks.origins.Delete(string(id))
+		n.networks.origins.Delete(string(id))
 		return
 	}
-	d.networks.origins.Set(string(id), now)
+	n.networks.origins.Set(string(id), now)
 }
 
 func (r RefusedGateway) name(id NetworkID) string {

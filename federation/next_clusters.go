@@ -1,142 +1,165 @@
 package federation
 
-import "slices"
+import (
+	"iter"
+	"slices"
 
-// applyClusters takes up what operators say of clusters. A cluster that is gone
-// takes with it everything that any of its registries ever said.
-func (d *draft) applyClusters(delta Delta[ClusterID, ClusterSpec]) {
-	if delta.Full {
-		var gone []ClusterID
-		d.clusters.Walk(func(_ string, c *Cluster) bool {
-			if delta.removes(c.ID) {
-				gone = append(gone, c.ID)
-			}
-			return false
-		})
-		delta.Gone = append(gone, delta.Gone...)
+	"isthmus.dev/isthmus/internal/btree"
+)
+
+// clustersTxn are the clusters of a draft, and what is wrong in them.
+type clustersTxn struct {
+	btree.Txn[*Cluster]
+	problems btree.Txn[Problem]
+	before   clusterIndex
+	renamed  bool // aliases of clusters changed
+	networks *networksTxn
+	changes  *changes
+}
+
+func (x clusterIndex) txn() clustersTxn {
+	return clustersTxn{Txn: x.byID.Txn(), problems: x.problems.Txn(), before: x}
+}
+
+func (x *clustersTxn) commit() clusterIndex {
+	out := clusterIndex{byID: x.Commit(), problems: x.problems.Commit(), named: x.before.named}
+	if x.renamed {
+		out.named = nameClusters(out.byID)
 	}
-	for _, id := range delta.Gone {
-		d.removeCluster(id)
-	}
-	for id, spec := range delta.Set {
-		d.setSpec(id, spec)
+	return out
+}
+
+func (x *clustersTxn) ids() iter.Seq[ClusterID] {
+	return func(yield func(ClusterID) bool) {
+		x.Walk(func(_ string, c *Cluster) bool { return !yield(c.ID) })
 	}
 }
 
-func (d *draft) setSpec(id ClusterID, spec ClusterSpec) {
-	old, had := d.clusters.Get(string(id))
-	if had && old.Spec == spec {
-		return
-	}
-	now := Cluster{ID: id}
-	if had {
-		now = *old
-	}
-	now.Spec = spec
-	if now.Status.Phase == "" {
-		now.Status.Phase = Pending
-	}
-	d.changeCluster(&now)
-	d.record(clusterEntry, string(id))
-	d.clusters.renamed = d.clusters.renamed || !had && spec.Aliases != "" || had && old.Spec.Aliases != spec.Aliases
-	if old.precedence() != now.precedence() {
-		for _, key := range d.keysOfCluster(id) {
-			d.dirty[key] = true
+func (x *clustersTxn) inNetwork(id NetworkID) []ClusterID {
+	var found []ClusterID
+	x.Walk(func(_ string, c *Cluster) bool {
+		if c.Network() == id {
+			found = append(found, c.ID)
 		}
-	}
-}
-
-func (d *draft) keysOfCluster(id ClusterID) []ServiceKey {
-	var keys []ServiceKey
-	d.members.WalkPrefix(clusterPrefix(id), func(k string, _ struct{}) bool {
-		keys = append(keys, serviceKeyOf(k[len(shardKeyOf(k).prefix()):]))
 		return false
 	})
-	return keys
+	return found
 }
 
-func (d *draft) removeCluster(id ClusterID) {
-	for _, source := range d.shardsOf(id) {
-		d.applyServices(source, Delta[ServiceKey, *Shard]{Full: true})
-		d.applyWorkloads(source, Delta[WorkloadKey, *Workload]{Full: true})
-		d.applyProblems(source, Delta[string, Problem]{Full: true})
-		d.dropProblems(source, problemOfGateway, func(string) bool { return true })
-	}
-	d.settle() // while there is a cluster to count down
-	if old, had := d.clusters.Delete(string(id)); had {
-		d.networks.dirty[old.Network()] = true
-		d.clusters.renamed = d.clusters.renamed || old.Spec.Aliases != ""
-		d.record(clusterEntry, string(id))
-	}
+func (x *clustersTxn) precedence(id ClusterID) int {
+	c, _ := x.Get(string(id))
+	return c.precedence()
 }
 
-// shardsOf finds every shard of the cluster that left anything.
-func (d *draft) shardsOf(id ClusterID) []ShardKey {
-	var shards []ShardKey
-	prefix := clusterPrefix(id)
-	note := func(key string) bool {
-		if shard := shardKeyOf(key); !slices.Contains(shards, shard) {
-			shards = append(shards, shard)
+// store puts the cluster into the tree and notes the networks that gain or lose it.
+// Where its network may change, it is for placing to call it.
+func (x *clustersTxn) store(now *Cluster) {
+	now.Declared = x.networks.clusters[now.ID]
+	old, had := x.Get(string(now.ID))
+	x.Set(string(now.ID), now)
+	if had && old.Network() == now.Network() {
+		return
+	}
+	if x.networks.dirty[now.Network()] = true; had {
+		x.networks.dirty[old.Network()] = true
+	}
+	x.networks.claimed(now.ID)
+}
+
+// declare follows the Network objects, which list clusters.
+func (x *clustersTxn) declare() {
+	var moved []Cluster
+	x.Walk(func(_ string, c *Cluster) bool {
+		if c.Declared != x.networks.clusters[c.ID] {
+			moved = append(moved, *c)
 		}
 		return false
+	})
+	for i := range moved {
+		x.store(&moved[i])
+		x.changes.record(clusterEntry, string(moved[i].ID))
 	}
-	d.members.WalkPrefix(prefix, func(k string, _ struct{}) bool { return note(k) })
-	d.workloads.WalkPrefix(prefix, func(k string, _ *Workload) bool { return note(k) })
-	d.problems.WalkPrefix(prefix, func(k string, _ Problem) bool { return note(k) })
-	return shards
 }
 
-// applySource takes up what a registry says of its own cluster.
-func (d *draft) applySource(e Edit) {
-	if !e.Services.empty() || !e.Workloads.empty() || !e.Problems.empty() {
-		d.introduce(e.Source)
+func (x *clustersTxn) remove(gone []ClusterID) {
+	for _, id := range gone {
+		if old, had := x.Delete(string(id)); had {
+			x.networks.dirty[old.Network()] = true
+			x.renamed = x.renamed || old.Spec.Aliases != ""
+			x.changes.record(clusterEntry, string(id))
+		}
 	}
-	if e.Services.Full {
-		d.noteCluster(e.Source, func(c *Cluster) { c.Listed = true })
+}
+
+// of is the cluster of the source, known or not.
+func (x *clustersTxn) of(source ShardKey) Cluster {
+	if c, ok := x.Get(string(source.Cluster)); ok {
+		return *c
 	}
-	if e.Identity != nil {
-		d.noteCluster(e.Source, func(c *Cluster) { c.Identity = *e.Identity })
-	}
-	if e.Status != nil {
-		d.noteCluster(e.Source, func(c *Cluster) { c.Status = *e.Status })
-	}
+	return Cluster{Declared: x.networks.clusters[source.Cluster], ID: source.Cluster, Spec: ClusterSpec{Provider: source.Provider}, Status: RegistryStatus{Phase: Pending}}
 }
 
 // introduce lists a cluster as soon as it is heard of.
-func (d *draft) introduce(source ShardKey) {
-	if _, known := d.clusters.Get(string(source.Cluster)); !known {
-		d.updateCluster(source, func(*Cluster) {})
-		d.record(clusterEntry, string(source.Cluster))
+func (x *clustersTxn) introduce(source ShardKey) {
+	if _, known := x.Get(string(source.Cluster)); !known {
+		x.count(source, func(*Cluster) {})
+		x.changes.record(clusterEntry, string(source.Cluster))
 	}
 }
 
-// noteCluster changes the cluster of the source and records it if that made a
-// difference.
-func (d *draft) noteCluster(source ShardKey, change func(*Cluster)) {
-	d.introduce(source)
-	before := d.cluster(source)
-	if now := d.updateCluster(source, change); now != before {
-		d.record(clusterEntry, string(source.Cluster))
-	}
-}
-
-// count keeps the cluster's numbers; they are shown, but no change to wait for.
-func (d *draft) count(shard ShardKey, services, endpoints int) {
-	if services != 0 || endpoints != 0 {
-		d.updateCluster(shard, func(c *Cluster) { c.Services += services; c.Endpoints += endpoints })
-	}
-}
-
-func (d *draft) cluster(source ShardKey) Cluster {
-	if c, ok := d.clusters.Get(string(source.Cluster)); ok {
-		return *c
-	}
-	return Cluster{Declared: d.networks.clusters[source.Cluster], ID: source.Cluster, Spec: ClusterSpec{Provider: source.Provider}, Status: RegistryStatus{Phase: Pending}}
-}
-
-func (d *draft) updateCluster(source ShardKey, change func(*Cluster)) Cluster {
-	now := d.cluster(source)
+// count changes numbers of the cluster; they are shown, but no change to wait for.
+func (x *clustersTxn) count(source ShardKey, change func(*Cluster)) {
+	now := x.of(source)
 	change(&now)
-	d.changeCluster(&now)
-	return now
+	x.store(&now)
+}
+
+// Problems are kept apart by who found them, so that neither can remove the
+// other's.
+const (
+	problemOfRegistry = "r"
+	problemOfNext     = "n"
+	problemOfBinding  = "b" // also of Next
+)
+
+func (x *clustersTxn) applyProblems(source ShardKey, delta Delta[string, Problem]) {
+	for _, name := range delta.removed(x.problemsOf(source, problemOfRegistry)) {
+		x.setProblem(source, problemOfRegistry, name, nil)
+	}
+	for name, p := range delta.Set {
+		x.setProblem(source, problemOfRegistry, name, &p)
+	}
+}
+
+// dropProblems removes all problems of that origin.
+func (x *clustersTxn) dropProblems(source ShardKey, origin string) {
+	for _, name := range slices.Collect(x.problemsOf(source, origin)) {
+		x.setProblem(source, origin, name, nil)
+	}
+}
+
+// problemsOf yields the names of the problems of that origin.
+func (x *clustersTxn) problemsOf(source ShardKey, origin string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		prefix := source.prefix() + origin + nul
+		x.problems.WalkPrefix(prefix, func(k string, _ Problem) bool { return !yield(k[len(prefix):]) })
+	}
+}
+
+func (x *clustersTxn) setProblem(source ShardKey, origin, name string, now *Problem) {
+	at := source.prefix() + origin + nul + name
+	old, had := x.problems.Get(at)
+	switch {
+	case now == nil && !had, now != nil && had && old == *now:
+		return
+	case now == nil:
+		x.problems.Delete(at)
+		x.count(source, func(c *Cluster) { c.Problems-- })
+	default:
+		x.problems.Set(at, *now)
+		if !had {
+			x.count(source, func(c *Cluster) { c.Problems++ })
+		}
+	}
+	x.changes.record(clusterEntry, string(source.Cluster))
 }

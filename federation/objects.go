@@ -96,6 +96,7 @@ type objectsTxn struct {
 	labels        btree.Txn[int]
 	before        objectIndex
 	relabelled    bool // the set of labels may be another one
+	changes       *changes
 }
 
 func (x objectIndex) txn() objectsTxn {
@@ -150,34 +151,31 @@ func (x *objectsTxn) countLabels(keys []string, change int) {
 	}
 }
 
-func (d *draft) applyObjects(delta Delta[ObjectKey, *Object]) {
-	if delta.Full {
-		var gone []ObjectKey
-		d.objects.byKey.Walk(func(_ string, o *Object) bool {
-			if delta.removes(o.Key) {
-				gone = append(gone, o.Key)
-			}
-			return false
-		})
-		delta.Gone = append(gone, delta.Gone...)
-	}
-	for _, key := range delta.Gone {
-		d.setObject(key, nil)
+// apply takes up objects of the configuration, and tells of each that differs.
+func (x *objectsTxn) apply(delta Delta[ObjectKey, *Object], differs func(ObjectKey)) {
+	for _, key := range delta.removed(x.keys()) {
+		x.replace(key, nil, differs)
 	}
 	for key, o := range delta.Set {
-		d.setObject(key, o)
+		x.replace(key, o, differs)
 	}
 }
 
-func (d *draft) setObject(key ObjectKey, now *Object) {
-	old, _ := d.objects.byKey.Get(key.sortKey())
+func (x *objectsTxn) keys() iter.Seq[ObjectKey] {
+	return func(yield func(ObjectKey) bool) {
+		x.byKey.Walk(func(_ string, o *Object) bool { return !yield(o.Key) })
+	}
+}
+
+func (x *objectsTxn) replace(key ObjectKey, now *Object, differs func(ObjectKey)) {
+	old, _ := x.byKey.Get(key.sortKey())
 	if old == nil && now == nil || old != nil && now != nil && old.Equal(now) {
 		return
 	}
-	d.objects.set(key, old, now)
-	d.record(objectEntry, key.sortKey())
-	if d.objects.relabelled {
-		d.record(labelsEntry, "")
+	x.set(key, old, now)
+	x.changes.record(objectEntry, key.sortKey())
+	if x.relabelled {
+		x.changes.record(labelsEntry, "")
 	}
-	d.networks.noteObject(key)
+	differs(key)
 }

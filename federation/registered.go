@@ -21,7 +21,7 @@ func (s *Snapshot) Registered(p Place, name WorkloadKey) (Registration, bool) {
 		return Registration{}, false
 	}
 	shard := ShardKey{Cluster: c.ID, Provider: c.Spec.Provider}
-	if w, known := s.workloads.Get(workloadSortKey(shard, name)); known && w.livesAt(p.Addresses) {
+	if w, known := s.workloads.byKey.Get(workloadSortKey(shard, name)); known && w.livesAt(p.Addresses) {
 		return Registration{w, s.workloadNetwork(c, w)}, true
 	}
 	return s.registeredAt(c, p.Addresses)
@@ -48,7 +48,7 @@ func (s *Snapshot) WorkloadsAnywhere(id ClusterID, addr netip.Addr) []*Workload 
 	for network := range s.inhabited() {
 		for _, r := range s.residents(AddressKey{Network: network, Addr: addr.Unmap()}) {
 			if r.isPod && r.shard.Cluster == id {
-				w, _ := s.workloads.Get(workloadSortKey(r.shard, r.workload))
+				w, _ := s.workloads.byKey.Get(workloadSortKey(r.shard, r.workload))
 				found = append(found, w)
 			}
 		}

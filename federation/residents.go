@@ -63,15 +63,21 @@ func (s *Snapshot) residents(at AddressKey) []resident {
 	return all
 }
 
-// residentsTxn keeps the index by address up to date and notes what it touches.
-type residentsTxn struct {
-	tree  *btree.Txn[struct{}]
-	touch func(AddressKey)
+// addressesTxn are the residents of addresses in a draft.
+type addressesTxn struct {
+	btree.Txn[struct{}]
+	touched map[AddressKey]bool // where residents came, went or changed
 }
 
-// endpoints moves one shard's endpoints of a service from old to now. Both are
+func (x *addressesTxn) touch(all ...AddressKey) {
+	for _, at := range all {
+		x.touched[at] = true
+	}
+}
+
+// moveEndpoints moves one shard's endpoints of a service from old to now. Both are
 // sorted, as NormalEndpoints leaves them.
-func (t residentsTxn) endpoints(r resident, old, now []Endpoint) {
+func (x *addressesTxn) moveEndpoints(r resident, old, now []Endpoint) {
 	if len(old) == len(now) && (len(old) == 0 || &old[0] == &now[0]) {
 		return
 	}
@@ -79,16 +85,16 @@ func (t residentsTxn) endpoints(r resident, old, now []Endpoint) {
 	for at, was := range before {
 		is, stays := after[at]
 		if !stays {
-			t.tree.Delete(residentKey(at, r))
+			x.Delete(residentKey(at, r))
 		}
 		if !stays || !endpointsEqual(was, is) {
-			t.touch(at)
+			x.touch(at)
 		}
 	}
 	for at := range after {
 		if _, was := before[at]; !was {
-			t.tree.Set(residentKey(at, r), struct{}{})
-			t.touch(at)
+			x.Set(residentKey(at, r), struct{}{})
+			x.touch(at)
 		}
 	}
 }
@@ -104,39 +110,19 @@ func endpointsByAddress(list []Endpoint) map[AddressKey][]Endpoint {
 	return m
 }
 
-// move takes a workload from the addresses before to those after.
-func (t residentsTxn) move(r resident, before, after []AddressKey) {
+// moveWorkload takes a workload from the addresses before to those after.
+func (x *addressesTxn) moveWorkload(r resident, before, after []AddressKey) {
 	if slices.Equal(before, after) {
 		return
 	}
 	for _, at := range before {
 		if !slices.Contains(after, at) {
-			t.tree.Delete(residentKey(at, r))
+			x.Delete(residentKey(at, r))
 		}
-		t.touch(at)
+		x.touch(at)
 	}
 	for _, at := range after {
-		t.tree.Set(residentKey(at, r), struct{}{})
-		t.touch(at)
+		x.Set(residentKey(at, r), struct{}{})
+		x.touch(at)
 	}
-}
-
-// touchAll notes the addresses of a workload that changed in other ways.
-func (t residentsTxn) touchAll(at []AddressKey) {
-	for _, key := range at {
-		t.touch(key)
-	}
-}
-
-// workloadAddresses is where the workload lives; w may be nil.
-func (d *draft) workloadAddresses(shard ShardKey, w *Workload) []AddressKey {
-	if w == nil {
-		return nil
-	}
-	c, _ := d.clusters.Get(string(shard.Cluster))
-	all := make([]AddressKey, len(w.Addresses))
-	for i, a := range w.Addresses {
-		all[i] = AddressKey{Network: d.networks.networkOf(c, w.Network, IPAddress(a)), Addr: a.Unmap()}
-	}
-	return all
 }

@@ -59,23 +59,6 @@ func (x *workloadsTxn) indexSelector(source ShardKey, key ServiceKey, old, now *
 	}
 }
 
-// reselect marks the services that select the workload, before or now.
-func (d *draft) reselect(provider Provider, namespace string, old, now *Workload) {
-	for _, p := range []Provider{provider, ""} {
-		d.workloads.selectors.WalkPrefix(selectorPrefix(namespace, p), func(_ string, key ServiceKey) bool {
-			if d.dirty[key] {
-				return false
-			}
-			for _, shard := range d.shards(key).All() {
-				if shard.Selector.selects(old) || shard.Selector.selects(now) {
-					d.dirty[key] = true
-				}
-			}
-			return false
-		})
-	}
-}
-
 // countHome keeps the index of the shards that have workloads in a namespace.
 func (x *workloadsTxn) countHome(source ShardKey, namespace string, change int) {
 	at := selectorPrefix(namespace, source.Provider) + string(source.Cluster)

@@ -22,9 +22,9 @@ func crowded(many int) *Snapshot {
 // visitsOf is how many workloads selectors look at for the edit.
 func visitsOf(s *Snapshot, e Edit) (*Snapshot, int) {
 	d := newDraft(s)
-	d.applyServices(e.Source, e.Services)
-	d.applyWorkloads(e.Source, e.Workloads)
-	d.settle()
+	in, m := d.intake(), d.merging()
+	in.apply(e)
+	m.settle()
 	return d.commit(), d.workloads.visited
 }
 
@@ -60,19 +60,19 @@ func TestR61ASelectorLooksAtItsWorkloadsOnly(t *testing.T) {
 // only where something selects by them.
 func TestR61WithoutSelectorsNoLabelsAreIndexed(t *testing.T) {
 	s := crowded(10)
-	if got, want := s.labels.Len(), 2*16; got != want {
+	if got, want := s.workloads.labels.Len(), 2*16; got != want {
 		t.Errorf("%d labels are indexed, want those that are selected by, %d", got, want)
 	}
 	s, _ = Next(s, workloads(hub, map[WorkloadKey]*Workload{we("z"): entry("10.2.2.1", "app", "z", "zone", "a")}, we("x-0")))
-	if got, want := s.labels.Len(), 2*15+1; got != want {
+	if got, want := s.workloads.labels.Len(), 2*15+1; got != want {
 		t.Errorf("%d labels are indexed after a change, want %d", got, want)
 	}
 	s, _ = Next(s, set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "y")}))
-	if got, want := s.labels.Len(), 16; got != want {
+	if got, want := s.workloads.labels.Len(), 16; got != want {
 		t.Errorf("%d labels are indexed for the other selector, want %d", got, want)
 	}
 	s, _ = Next(s, Edit{Source: hub, Services: Delta[ServiceKey, *Shard]{Gone: []ServiceKey{webKey}}})
-	if s.labels.Len() != 0 || s.selectedBy.Len() != 0 || s.selectors.Len() != 0 {
-		t.Errorf("nothing selects, and %d labels are indexed", s.labels.Len())
+	if s.workloads.labels.Len() != 0 || s.workloads.selectedBy.Len() != 0 || s.workloads.selectors.Len() != 0 {
+		t.Errorf("nothing selects, and %d labels are indexed", s.workloads.labels.Len())
 	}
 }

@@ -1,142 +1,145 @@
 package federation
 
-import "maps"
-
-// unsettled are the services that must be merged anew before a version is whole.
-type unsettled struct {
-	dirty   map[ServiceKey]bool
-	said    map[ServiceKey]ShardSet // what registries say of them now, where they say something else
-	rebound bool                    // bindings or services came or went, and with them circles
-}
-
-func newUnsettled() unsettled {
-	return unsettled{dirty: map[ServiceKey]bool{}, said: map[ServiceKey]ShardSet{}}
-}
-
-// shards are what registries say of the service now.
-func (d *draft) shards(key ServiceKey) ShardSet {
-	if said, ok := d.said[key]; ok {
-		return said
-	}
-	if svc, ok := d.services.Get(key.sortKey()); ok {
-		return svc.Shards
-	}
-	return nil
-}
-
-// say makes the shard what its source says of the service; nil: nothing.
-func (d *draft) say(key ServiceKey, source ShardKey, shard *Shard) {
-	d.dirty[key] = true
-	d.said[key] = d.shards(key).with(source, shard)
+// merging makes services of what was said of them.
+type merging struct {
+	clusters      *clustersTxn
+	networks      *networksTxn
+	services      *servicesTxn
+	workloads     *workloadsTxn
+	bindings      *bindingsTxn
+	addresses     *addressesTxn
+	contributions *contributions
+	placing       *placing
+	changes       *changes
+	policy        *AddressPolicy
 }
 
 // settle merges each service once: those that registries spoke of, those whose
 // selections changed, and those that are bound to a service that changed. Its
 // cost is that of these.
-func (d *draft) settle() {
-	if len(d.dirty) == 0 {
+func (m *merging) settle() {
+	if len(m.contributions.dirty) == 0 {
 		return
 	}
-	d.settleNames()
+	m.contributions.settleNames()
 	changed := map[ServiceKey]bool{}
-	for _, group := range d.bindingOrder() {
+	for _, group := range m.bindings.order() {
 		circle := map[ServiceKey]bool{}
 		for _, key := range group {
 			circle[key] = true
 		}
 		for _, key := range group {
-			if d.dirty[key] || d.rebound || d.boundToAny(key, changed) {
-				changed[key] = d.put(key, circle)
+			if m.contributions.dirty[key] || m.contributions.rebound || m.bindings.boundToAny(key, changed) {
+				changed[key] = m.merge(key, circle)
 			}
 		}
 	}
-	d.unsettled = newUnsettled()
+	m.contributions.clear()
 }
 
-func (d *draft) boundToAny(key ServiceKey, changed map[ServiceKey]bool) bool {
-	for _, shard := range d.shards(key).All() {
-		for _, b := range shard.Bound {
-			if changed[b.Service] || changed[b.anywhere()] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// bindingOrder lists the dirty services and all that are bound to them, over any
-// number of steps, so that a service comes after those that it is bound to. The
-// services of a circle are one group.
-func (d *draft) bindingOrder() [][]ServiceKey {
-	if d.bindings.Len() == 0 {
-		groups := make([][]ServiceKey, 0, len(d.dirty))
-		for key := range d.dirty {
-			groups = append(groups, []ServiceKey{key})
-		}
-		return groups
-	}
-	w := circleWalk{draft: d, among: maps.Clone(d.dirty), seen: map[ServiceKey]int{}, low: map[ServiceKey]int{}, open: map[ServiceKey]bool{}}
-	for key := range d.dirty {
-		w.addBinders(key)
-	}
-	for key := range w.among {
-		if w.seen[key] == 0 {
-			w.visit(key)
-		}
-	}
-	return w.groups
-}
-
-// circleWalk finds the strongly connected parts of the graph of bindings, by
-// Tarjan's algorithm: it yields those first that others lead to.
-type circleWalk struct {
-	draft  *draft
-	among  map[ServiceKey]bool
-	seen   map[ServiceKey]int // in which turn, from 1
-	low    map[ServiceKey]int // the first turn that the service leads back to
-	open   map[ServiceKey]bool
-	stack  []ServiceKey
-	groups [][]ServiceKey
-}
-
-func (w *circleWalk) addBinders(key ServiceKey) {
-	for rest := []ServiceKey{key}; len(rest) > 0; {
-		last := rest[len(rest)-1]
-		rest = rest[:len(rest)-1]
-		w.draft.bindings.WalkPrefix(last.sortKey()+nul, func(_ string, binder ServiceKey) bool {
-			if !w.among[binder] {
-				w.among[binder] = true
-				rest = append(rest, binder)
-			}
-			return false
+// merge makes the service out of its shards: merges, indexes and records, and
+// tells whether that made a difference. No shards: the service is gone. The
+// circle is of bindings that lead back to the service.
+func (m *merging) merge(key ServiceKey, circle map[ServiceKey]bool) bool {
+	old, _ := m.services.Get(key.sortKey())
+	var now *Service
+	shards, found := m.contributions.of(key), m.find(key, old, circle)
+	switch {
+	case len(shards) > 0:
+		now = merge(mergeInput{
+			key: key, shards: shards, found: found, precedence: m.clusters.precedence, place: m.placing.place, policy: *m.policy,
+			isName: m.services.isName(key), before: old,
 		})
+		reasons := reasonsFor(old, now)
+		if reasons == 0 {
+			return false
+		}
+		now.stamp(old, reasons, m.changes.version)
+	case old == nil:
+		return false
+	}
+	m.changes.record(serviceEntry, key.sortKey())
+	m.services.put(key, old, now)
+	m.moveEndpoints(key, old, now)
+	m.networks.noteService(key, old, now)
+	return true
+}
+
+func (s *Service) stamp(old *Service, reasons Reason, version uint64) {
+	if old != nil {
+		s.SpecVersion, s.EndpointsVersion, s.AccountsVersion = old.SpecVersion, old.EndpointsVersion, old.AccountsVersion
+	}
+	for reason, at := range map[Reason]*uint64{ReasonSpec: &s.SpecVersion, ReasonEndpoints: &s.EndpointsVersion, ReasonAccounts: &s.AccountsVersion} {
+		if reasons&reason != 0 {
+			*at = version
+		}
 	}
 }
 
-func (w *circleWalk) visit(key ServiceKey) {
-	turn := len(w.seen) + 1
-	w.seen[key], w.low[key], w.open[key] = turn, turn, true
-	w.stack = append(w.stack, key)
-	at := len(w.stack) - 1
-	for _, shard := range w.draft.shards(key).All() {
-		for _, b := range shard.Bound {
-			switch target := w.draft.targetOf(b); {
-			case !w.among[target]:
-			case w.seen[target] == 0:
-				w.visit(target)
-				w.low[key] = min(w.low[key], w.low[target])
-			case w.open[target]:
-				w.low[key] = min(w.low[key], w.seen[target])
+// find finds what selectors and bindings add to the shards of a service, and
+// notes what is wrong with its bindings.
+func (m *merging) find(key ServiceKey, old *Service, circle map[ServiceKey]bool) map[ShardKey]found {
+	shards := m.contributions.of(key)
+	if old != nil {
+		for source, shard := range old.Shards.All() {
+			if len(shard.Bound) > 0 && (shards.Of(source) == nil || len(shards.Of(source).Bound) == 0) {
+				m.clusters.setProblem(source, problemOfBinding, key.sortKey(), nil)
 			}
 		}
 	}
-	if w.low[key] != turn {
-		return
+	var all map[ShardKey]found
+	for source, shard := range shards.All() {
+		if !shard.Selector.active() && len(shard.Bound) == 0 {
+			continue
+		}
+		if all == nil {
+			all = map[ShardKey]found{}
+		}
+		f := found{selected: m.workloads.selected(source, key.Namespace, shard)}
+		if len(shard.Bound) > 0 {
+			targets, problem := m.bindings.targets(key, shard, circle)
+			m.clusters.setProblem(source, problemOfBinding, key.sortKey(), problem)
+			f.lent = lend(source, shard, targets)
+		}
+		all[source] = f
 	}
-	group := append([]ServiceKey(nil), w.stack[at:]...)
-	w.stack = w.stack[:at]
-	for _, k := range group {
-		w.open[k] = false
+	return all
+}
+
+// moveEndpoints moves the index by address and the counts of the clusters from the
+// old endpoints to the new ones.
+func (m *merging) moveEndpoints(key ServiceKey, old, now *Service) {
+	before, after := old.endpointsOf(), now.endpointsOf()
+	for shard, was := range before {
+		is, stays := after[shard]
+		m.addresses.moveEndpoints(resident{shard: shard, service: key}, was, is)
+		services := 0
+		if !stays {
+			services = -1
+		}
+		m.count(shard, services, len(is)-len(was))
 	}
-	w.groups = append(w.groups, group)
+	for shard, is := range after {
+		if _, was := before[shard]; !was {
+			m.addresses.moveEndpoints(resident{shard: shard, service: key}, nil, is)
+			m.count(shard, 1, len(is))
+		}
+	}
+}
+
+func (m *merging) count(shard ShardKey, services, endpoints int) {
+	if services != 0 || endpoints != 0 {
+		m.clusters.count(shard, func(c *Cluster) { c.Services += services; c.Endpoints += endpoints })
+	}
+}
+
+func (s *Service) endpointsOf() map[ShardKey][]Endpoint {
+	if s == nil {
+		return nil
+	}
+	m := make(map[ShardKey][]Endpoint, len(s.Endpoints))
+	for _, e := range s.Endpoints {
+		m[e.Shard] = e.Endpoints
+	}
+	return m
 }

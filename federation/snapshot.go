@@ -12,22 +12,11 @@ import (
 // for concurrent use, and what they return is read-only.
 type Snapshot struct {
 	version    uint64
-	services   btree.Map[*Service]
-	members    btree.Map[struct{}]   // shard, service: the services to which a shard contributes
-	ports      btree.Map[struct{}]   // port, service: services by the number of a TCP-based port
-	vips       btree.Map[struct{}]   // VIP, service: services by a single address of any cluster
-	aliases    btree.Map[ServiceKey] // ExternalName, service
-	names      btree.Map[ServiceKey] // name that a registry gives, service, shard: services by such a name
-	workloads  btree.Map[*Workload]  // shard, namespace, name
-	homes      btree.Map[int]        // namespace, provider, cluster: how many workloads the shard has there
-	selectors  btree.Map[ServiceKey] // namespace, provider, service, shard: services by whose workloads they select
-	selectedBy btree.Map[int]        // namespace, label: how many selectors have a value for it
-	labels     btree.Map[struct{}]   // namespace, label, value, provider, cluster, workload: where selectors have a value for the label
+	services   serviceIndex
+	workloads  workloadIndex
 	bindings   btree.Map[ServiceKey] // service, binder, shard: services by those that they are bound to
 	addresses  btree.Map[struct{}]   // network, address, resident
-	problems   btree.Map[Problem]    // shard, origin, name
-	clusters   btree.Map[*Cluster]
-	named      map[string]ClusterID // clusters by alias; empty: several have it
+	clusters   clusterIndex
 	networks   networkIndex
 	objects    objectIndex
 	revision   int64
@@ -35,6 +24,33 @@ type Snapshot struct {
 	journal    journal
 	superseded chan struct{}
 	published  time.Time // zero: never
+}
+
+// serviceIndex holds services and finds them.
+type serviceIndex struct {
+	byKey   btree.Map[*Service]
+	members btree.Map[struct{}]   // shard, service: the services to which a shard contributes
+	ports   btree.Map[struct{}]   // port, service: services by the number of a TCP-based port
+	vips    btree.Map[struct{}]   // VIP, service: services by a single address of any cluster
+	aliases btree.Map[ServiceKey] // ExternalName, service
+	names   btree.Map[ServiceKey] // name that a registry gives, service, shard: services by such a name
+}
+
+// workloadIndex holds workloads, and finds them by labels and the services by whose
+// workloads they select.
+type workloadIndex struct {
+	byKey      btree.Map[*Workload]  // shard, namespace, name
+	homes      btree.Map[int]        // namespace, provider, cluster: how many workloads the shard has there
+	selectors  btree.Map[ServiceKey] // namespace, provider, service, shard: services by whose workloads they select
+	selectedBy btree.Map[int]        // namespace, label: how many selectors have a value for it
+	labels     btree.Map[struct{}]   // namespace, label, value, provider, cluster, workload: where selectors have a value for the label
+}
+
+// clusterIndex holds clusters and finds them.
+type clusterIndex struct {
+	byID     btree.Map[*Cluster]
+	problems btree.Map[Problem]   // shard, origin, name
+	named    map[string]ClusterID // clusters by alias; empty: several have it
 }
 
 // Empty is the snapshot of a hub that knows nothing yet, version 0.
@@ -58,10 +74,12 @@ func PublishedAt(s *Snapshot) time.Time { return s.published }
 func (s *Snapshot) Settings() Settings { return s.settings }
 
 // Service returns the service of that key.
-func (s *Snapshot) Service(key ServiceKey) (*Service, bool) { return s.services.Get(key.sortKey()) }
+func (s *Snapshot) Service(key ServiceKey) (*Service, bool) {
+	return s.services.byKey.Get(key.sortKey())
+}
 
 // CountServices is the number of services.
-func (s *Snapshot) CountServices() int { return s.services.Len() }
+func (s *Snapshot) CountServices() int { return s.services.byKey.Len() }
 
 // Services yields every service in the order of their keys.
 func (s *Snapshot) Services() iter.Seq[*Service] { return s.ServicesAfter(ServiceKey{}) }
@@ -69,7 +87,7 @@ func (s *Snapshot) Services() iter.Seq[*Service] { return s.ServicesAfter(Servic
 // ServicesAfter yields the services whose keys come after the given one.
 func (s *Snapshot) ServicesAfter(key ServiceKey) iter.Seq[*Service] {
 	return func(yield func(*Service) bool) {
-		for _, svc := range s.services.From(key.sortKey()) {
+		for _, svc := range s.services.byKey.From(key.sortKey()) {
 			if svc.Key != key && !yield(svc) {
 				return
 			}
@@ -81,8 +99,8 @@ func (s *Snapshot) ServicesAfter(key ServiceKey) iter.Seq[*Service] {
 // in the order of their keys.
 func (s *Snapshot) ServicesOnPort(number uint16) iter.Seq[*Service] {
 	return func(yield func(*Service) bool) {
-		s.ports.WalkPrefix(portPrefix(number), func(k string, _ struct{}) bool {
-			svc, _ := s.services.Get(k[portBytes:])
+		s.services.ports.WalkPrefix(portPrefix(number), func(k string, _ struct{}) bool {
+			svc, _ := s.services.byKey.Get(k[portBytes:])
 			return !yield(svc)
 		})
 	}
@@ -92,33 +110,33 @@ func (s *Snapshot) ServicesOnPort(number uint16) iter.Seq[*Service] {
 // of provider and key.
 func (s *Snapshot) ServicesOf(id ClusterID) iter.Seq[*Service] {
 	return func(yield func(*Service) bool) {
-		s.members.WalkPrefix(clusterPrefix(id), func(k string, _ struct{}) bool {
-			svc, _ := s.services.Get(k[len(shardKeyOf(k).prefix()):])
+		s.services.members.WalkPrefix(clusterPrefix(id), func(k string, _ struct{}) bool {
+			svc, _ := s.services.byKey.Get(k[len(shardKeyOf(k).prefix()):])
 			return !yield(svc)
 		})
 	}
 }
 
 // Cluster returns the attached cluster of that ID.
-func (s *Snapshot) Cluster(id ClusterID) (*Cluster, bool) { return s.clusters.Get(string(id)) }
+func (s *Snapshot) Cluster(id ClusterID) (*Cluster, bool) { return s.clusters.byID.Get(string(id)) }
 
 // Clusters yields every cluster in the order of their IDs.
 func (s *Snapshot) Clusters() iter.Seq[*Cluster] {
 	return func(yield func(*Cluster) bool) {
-		s.clusters.Walk(func(_ string, c *Cluster) bool { return !yield(c) })
+		s.clusters.byID.Walk(func(_ string, c *Cluster) bool { return !yield(c) })
 	}
 }
 
 // Problems yields what the hub does not use of what the cluster said.
 func (s *Snapshot) Problems(id ClusterID) iter.Seq[Problem] {
 	return func(yield func(Problem) bool) {
-		s.problems.WalkPrefix(clusterPrefix(id), func(_ string, p Problem) bool { return !yield(p) })
+		s.clusters.problems.WalkPrefix(clusterPrefix(id), func(_ string, p Problem) bool { return !yield(p) })
 	}
 }
 
 // Workload returns what the shard says of one of its workloads.
 func (s *Snapshot) Workload(shard ShardKey, key WorkloadKey) (*Workload, bool) {
-	return s.workloads.Get(workloadSortKey(shard, key))
+	return s.workloads.byKey.Get(workloadSortKey(shard, key))
 }
 
 // Contribution returns everything that a shard says, as one full Edit: what a
@@ -130,14 +148,14 @@ func (s *Snapshot) Contribution(shard ShardKey) Edit {
 		Workloads: Delta[WorkloadKey, *Workload]{Full: true, Set: map[WorkloadKey]*Workload{}},
 	}
 	prefix := shard.prefix()
-	s.members.WalkPrefix(prefix, func(k string, _ struct{}) bool {
-		svc, _ := s.services.Get(k[len(prefix):])
+	s.services.members.WalkPrefix(prefix, func(k string, _ struct{}) bool {
+		svc, _ := s.services.byKey.Get(k[len(prefix):])
 		if said := svc.Shards.Of(shard); said.NameOf == "" {
 			e.Services.Set[svc.Key] = said
 		}
 		return false
 	})
-	s.workloads.WalkPrefix(prefix, func(k string, w *Workload) bool {
+	s.workloads.byKey.WalkPrefix(prefix, func(k string, w *Workload) bool {
 		e.Workloads.Set[workloadKeyOf(k, shard)] = w
 		return false
 	})

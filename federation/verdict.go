@@ -2,6 +2,7 @@ package federation
 
 import (
 	"encoding/binary"
+	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -107,42 +108,32 @@ func verdictsOf(verdicts *btree.Txn[Verdict], gateway netip.AddrPort) (all []Ver
 
 // applyVerdicts follows what was found of gateways. Only the networks that have
 // them are made anew.
-func (d *draft) applyVerdicts(delta Delta[VerdictKey, Verdict]) {
-	if delta.empty() {
-		return
-	}
-	for _, key := range d.networks.goneVerdicts(delta) {
-		if _, had := d.networks.verdicts.Delete(verdictKey(key.Gateway, key.Observer)); had {
-			d.networks.used(useOfGateway, key.Gateway.String())
-			d.changed = true
+func (x *networksTxn) applyVerdicts(delta Delta[VerdictKey, Verdict]) {
+	for _, key := range delta.removed(x.probed()) {
+		if _, had := x.verdicts.Delete(verdictKey(key.Gateway, key.Observer)); had {
+			x.used(useOfGateway, key.Gateway.String())
+			x.changes.any = true
 		}
 	}
 	for key, now := range delta.Set {
 		at := netip.AddrPortFrom(key.Gateway.Addr().Unmap(), key.Gateway.Port())
 		now.Observer = key.Observer
-		if was, had := d.networks.verdicts.Get(verdictKey(at, key.Observer)); had && was.equal(now) {
+		if was, had := x.verdicts.Get(verdictKey(at, key.Observer)); had && was.equal(now) {
 			continue
 		}
-		d.networks.verdicts.Set(verdictKey(at, key.Observer), now)
-		d.networks.used(useOfGateway, at.String())
-		d.changed = true
+		x.verdicts.Set(verdictKey(at, key.Observer), now)
+		x.used(useOfGateway, at.String())
+		x.changes.any = true
 	}
 }
 
-func (x *networksTxn) goneVerdicts(delta Delta[VerdictKey, Verdict]) []VerdictKey {
-	gone := slices.Clone(delta.Gone)
-	if !delta.Full {
-		return gone
+func (x *networksTxn) probed() iter.Seq[VerdictKey] {
+	return func(yield func(VerdictKey) bool) {
+		x.verdicts.Walk(func(k string, v Verdict) bool {
+			ip, _ := netip.AddrFromSlice([]byte(k[:16]))
+			return !yield(VerdictKey{Observer: v.Observer, Gateway: netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16([]byte(k[16:18])))})
+		})
 	}
-	x.verdicts.Walk(func(k string, v Verdict) bool {
-		ip, _ := netip.AddrFromSlice([]byte(k[:16]))
-		key := VerdictKey{Observer: v.Observer, Gateway: netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16([]byte(k[16:18])))}
-		if delta.removes(key) {
-			gone = append(gone, key)
-		}
-		return false
-	})
-	return gone
 }
 
 // String shows the way for people.

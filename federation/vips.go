@@ -48,7 +48,7 @@ func (s *Service) SingleVIPs() []netip.Addr {
 func (r *Reader) SelectAtVIP(vip netip.Addr, match func(*Service) bool) []*Service {
 	note(&r.deps.VIPs, vip)
 	var found []*Service
-	r.snapshot.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
+	r.snapshot.services.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
 		key := serviceKeyOf(k[vipBytes:])
 		if svc, ok := r.snapshot.Service(key); ok && match(svc) {
 			r.noteService(key, ReasonSpec)
