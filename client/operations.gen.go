@@ -648,7 +648,7 @@ func (v *ClusterLink) GetLastKnownGoodAge() *string { return v.LastKnownGoodAge 
 //
 // The number of items of a cluster.
 type ClusterNumber struct {
-	// The cluster; null for items of which it is unknown.
+	// The cluster; null if it is unknown.
 	ClusterID *string `json:"clusterID"`
 	// The number of items.
 	Count int `json:"count"`
@@ -1073,7 +1073,7 @@ func (v *ConfirmClusterInput) GetClusterID() string { return v.ClusterID }
 
 // ConfirmClusterResponse is returned by ConfirmCluster on success.
 type ConfirmClusterResponse struct {
-	// Accepts the change for which a cluster is held: a list that lacks too much, or another cluster at the address.
+	// Accepts the change for which a cluster is held: a list from which too much is missing, or another cluster at the address.
 	ConfirmCluster ClusterConfirmed `json:"confirmCluster"`
 }
 
@@ -1723,7 +1723,7 @@ type HubInfo struct {
 	Version string `json:"version"`
 	// The cluster ID of the hub's own services.
 	ClusterID string `json:"clusterID"`
-	// The version of the snapshot that this answer describes. It rises with each change and starts anew with the process.
+	// The version of the snapshot that this answer describes. It rises with each change and starts again when the hub restarts.
 	SnapshotVersion string `json:"snapshotVersion"`
 }
 
@@ -3352,7 +3352,7 @@ func (v *SentPage) GetNodes() []SentResource { return v.Nodes }
 type SentResource struct {
 	// The name of the resource.
 	Name string `json:"name"`
-	// The version of what was sent last; null if the proxy was told that the resource is gone.
+	// The version of what was sent last; null if the hub told the proxy to remove the resource.
 	VersionSent *string `json:"versionSent"`
 	// The version that the proxy accepted last; null if it has accepted none.
 	VersionAcked *string `json:"versionAcked"`

@@ -263,4 +263,34 @@ func linksOf(t *testing.T, page string) []string {
 	return files
 }
 
+const (
+	mostSentences = 3   // in a cell of a table
+	mostCell      = 260 // characters of a cell, without code and targets of links
+)
+
+var sentenceEnd = regexp.MustCompile("[.!?] [A-Z`(]")
+
+// TestTablesDoNotExplain: a table is for lookup. What needs more than a few sentences
+// has a section, to which the cell links.
+func TestTablesDoNotExplain(t *testing.T) {
+	kinds, err := filepath.Glob("kinds/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(guide(t), kinds...) {
+		_, prose := blocks(read(t, page))
+		for line := range strings.Lines(prose) {
+			if !strings.HasPrefix(line, "|") {
+				continue
+			}
+			for _, cell := range cellsOf(line) {
+				text := codeSpan.ReplaceAllString(link.ReplaceAllString(cell, "LINK"), "CODE")
+				if n := 1 + len(sentenceEnd.FindAllString(text, -1)); n > mostSentences || len(text) > mostCell {
+					t.Errorf("%s: a cell has %d sentences and %d characters; move the explanation into a section: %.80s", page, n, len(text), cell)
+				}
+			}
+		}
+	}
+}
+
 func keysOf[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -53,7 +53,7 @@ Flags take precedence over the config file.`,
 	f.StringVar(&given.TLSKey, "tls-key", "", "key `FILE` of the hub")
 	f.StringVar(&given.TLSClientCA, "tls-client-ca", "", "`FILE` of the CAs that sign clients' certificates")
 	f.StringVar(&given.Log.Format, "log-format", "", "`FORMAT` of the log: text or json (default text)")
-	f.StringVar(&given.Log.Level, "log-level", "", "least `LEVEL` of the log: debug, info, warn or error (default info); POST /logging?level=LEVEL changes it while the hub runs")
+	f.StringVar(&given.Log.Level, "log-level", "", "minimum `LEVEL` of the log: debug, info, warn or error (default info); POST /logging?level=LEVEL changes it while the hub runs")
 	for _, name := range []string{"etcd-endpoints", "etcd-quota-bytes"} {
 		f.Lookup(name).DefValue = "" // the list's own way of saying nothing, and the default is in the text
 	}

@@ -4463,7 +4463,7 @@ type Mutation {
     input: RotateCertificateAuthorityInput!
   ): RotateCertificateAuthorityPayload!
 
-  "Accepts the change for which a cluster is held: a list that lacks too much, or another cluster at the address."
+  "Accepts the change for which a cluster is held: a list from which too much is missing, or another cluster at the address."
   confirmCluster(
     "The cluster."
     input: ConfirmClusterInput!
@@ -4501,7 +4501,7 @@ type Hub {
   clusterID: String!
   "The cluster of the hub's own services; null if it does not exist."
   cluster: Cluster
-  "The version of the snapshot that this answer describes. It rises with each change and starts anew with the process."
+  "The version of the snapshot that this answer describes. It rises with each change and starts again when the hub restarts."
   snapshotVersion: String!
   "The revision of the configuration that this answer describes, which is the same on every hub of one store; null on a hub without configuration. You can pass it to another hub as minRevision or expectedRevision."
   revision: String
@@ -4573,7 +4573,7 @@ type SyncStateCount {
 
 "The number of items of a cluster."
 type ClusterCount {
-  "The cluster; null for items of which it is unknown."
+  "The cluster; null if it is unknown."
   clusterID: String
   "The cluster itself; null if it is not attached."
   cluster: Cluster
@@ -5346,7 +5346,7 @@ type ProxyResourceEdge {
 type ProxyResource {
   "The name of the resource."
   name: String!
-  "The version of what was sent last; null if the proxy was told that the resource is gone."
+  "The version of what was sent last; null if the hub told the proxy to remove the resource."
   versionSent: String
   "The version that the proxy accepted last; null if it has accepted none."
   versionAcked: String

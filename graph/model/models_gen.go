@@ -141,7 +141,7 @@ type ClusterChange struct {
 
 // The number of items of a cluster.
 type ClusterCount struct {
-	// The cluster; null for items of which it is unknown.
+	// The cluster; null if it is unknown.
 	ClusterID *string `json:"clusterID,omitempty"`
 	// The number of items.
 	Count int `json:"count"`
@@ -577,7 +577,7 @@ type Hub struct {
 	Version string `json:"version"`
 	// The cluster ID of the hub's own services.
 	ClusterID string `json:"clusterID"`
-	// The version of the snapshot that this answer describes. It rises with each change and starts anew with the process.
+	// The version of the snapshot that this answer describes. It rises with each change and starts again when the hub restarts.
 	SnapshotVersion string `json:"snapshotVersion"`
 	// The revision of the configuration that this answer describes, which is the same on every hub of one store; null on a hub without configuration. You can pass it to another hub as minRevision or expectedRevision.
 	Revision *string `json:"revision,omitempty"`

@@ -36,7 +36,7 @@ func waitCommand(io cmdutil.Streams) *cobra.Command {
 	r.Bind(f)
 	w.Bind(f)
 	f.StringVar(&w.until, "for", forAcked,
-		"`STATE` to wait for: acked (every proxy concerned took what was made of it), delivered (it was sent to them all) or deleted")
+		"`STATE` to wait for: acked (every affected proxy accepted it), delivered (it was sent to every affected proxy) or deleted")
 	f.StringVar(&w.revision, "revision", "", "wait for the objects of this `REVISION`, or of the last one, that still exist")
 	cmd.RunE = session.WithStream(&r, io, func(ctx context.Context, s *session.Session, args []string) error {
 		w.Given = f.Changed("namespace")

@@ -23,9 +23,11 @@ func explainCommand(io cmdutil.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "explain PROXY HOST:PORT", Short: "Explain where a proxy sends requests for a service",
 		Long: `Explain where a proxy sends requests for a service. Lists every endpoint of every
-cluster that has the service, whether the proxy uses it, how it reaches it, and
-why, then what is wrong with the service and with the objects for its hostname. PROXY is a node ID from "isthmus get proxies", or its third part, such as
-web-1.shop. A HOST without dots is the name of a service in the namespace.`,
+cluster that has the service, whether and how the proxy reaches it, and why. Then
+lists what is wrong with the service and with the objects for its hostname.
+
+PROXY is a node ID from "isthmus get proxies", or its third part, such as web-1.shop.
+A HOST without dots is the name of a service in the namespace.`,
 		Example: `  isthmus explain web-1.shop reviews.shop.svc.cluster.local:9080
   isthmus explain web-1.shop reviews:9080 -n shop -o wide`,
 		Args: cmdutil.Exactly(2, "a proxy and HOST:PORT"),

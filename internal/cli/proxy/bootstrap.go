@@ -53,29 +53,27 @@ certificates when they are rotated.`,
 	f, o := cmd.Flags(), &given.options
 	f.StringVar(&given.kind, "type", "sidecar", "`TYPE` of the proxy: sidecar, gateway, or sni-dnat")
 	f.StringVar(&o.Name, "name", "", "`NAME` of the proxy; on Kubernetes, of its pod")
-	f.StringVar(&o.Namespace, "namespace", "", "its `NAMESPACE`")
-	f.StringVar(&o.ServiceAccount, "service-account", "", "its service `ACCOUNT` (default: default)")
-	f.StringVar(&o.Cluster, "cluster-id", "", "the `ID` of its cluster in the hub")
-	f.StringVar(&o.Network, "network", "", "its `NETWORK` (default: that of the cluster)")
-	f.StringSliceVar(&given.ips, "ip", nil, "its `ADDRESS`es")
-	f.StringToStringVar(&given.labels, "labels", nil, "its labels, comma-separated `KEY=VALUE` pairs")
-	f.StringVar(&given.locality, "locality", "", "its locality: `REGION/ZONE/SUBZONE`")
+	f.StringVar(&o.Namespace, "namespace", "", "`NAMESPACE` of the proxy")
+	f.StringVar(&o.ServiceAccount, "service-account", "", "service `ACCOUNT` of the proxy (default: default)")
+	f.StringVar(&o.Cluster, "cluster-id", "", "`ID` of the proxy's cluster in the hub")
+	f.StringVar(&o.Network, "network", "", "`NETWORK` of the proxy (default: the network of the cluster)")
+	f.StringSliceVar(&given.ips, "ip", nil, "IP `ADDRESS` of the proxy; may be repeated or comma-separated")
+	f.StringToStringVar(&given.labels, "labels", nil, "labels of the proxy: comma-separated `KEY=VALUE` pairs")
+	f.StringVar(&given.locality, "locality", "", "locality of the proxy: `REGION/ZONE/SUBZONE`")
 	f.StringVar(&given.hub, "hub", "", "`HOST:PORT` or unix:PATH of the hub's xDS")
 	f.StringVar(&o.HubName, "hub-name", "", "`NAME` that the hub's certificate must have (default: the host of --hub)")
 	f.StringVar(&o.HubCA, "hub-ca", "", "`FILE` of the CAs that sign the hub's certificate")
 	f.StringVar(&o.Certificate, "cert", "", "`FILE` of the proxy's certificate for the hub")
-	f.StringVar(&o.Key, "key", "", "`FILE` of its key")
+	f.StringVar(&o.Key, "key", "", "`FILE` of the key of --cert")
 	f.StringVar(&given.admin, "admin", "127.0.0.1:15000", "loopback `ADDRESS`:PORT or unix:PATH of Envoy's admin, or none")
 	f.BoolVar(&o.NoCapture, "no-capture", false, "the workload's connections are not redirected to the proxy")
 	f.Uint16Var(&o.HTTPProxyPort, "http-proxy-port", 0, "`PORT` of an HTTP proxy on 127.0.0.1 (default: none)")
 	f.BoolVar(&o.DNSCapture, "dns-capture", false, "the workload's DNS requests are redirected to the proxy")
 	f.BoolVar(&o.NoIdentity, "no-identity", false, "the proxy gets no certificate from the hub and uses plain text")
 	f.Uint64Var(&given.heapMiB, "max-heap", 1024, "heap in `MiB` at which the proxy sheds load")
-	f.Uint64Var(&o.MaxConnections, "max-connections", 50_000, "`NUMBER` of connections that the proxy takes at once")
+	f.Uint64Var(&o.MaxConnections, "max-connections", 50_000, "`NUMBER` of connections that the proxy accepts at once")
 	f.StringVar(&given.dir, "dir", "", "write envoy.yaml, and files for reloading certificates, into this `DIR`")
-	for _, name := range []string{"ip", "labels"} {
-		f.Lookup(name).DefValue = ""
-	}
+	f.Lookup("labels").DefValue = "" // help would show the empty list as [] otherwise
 	return cmdutil.Finish(cmd)
 }
 
