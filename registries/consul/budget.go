@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"bytes"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -50,19 +51,29 @@ func (b *budget) show() {
 	})
 }
 
+// What an answer takes in memory while it is read, roughly: its bytes, which are copied
+// as more of them come, and what they are decoded to. An empty object of three bytes may
+// become a struct of hundreds.
 const (
-	// readFactor is how many bytes of memory a byte of an answer takes while it is
-	// read, roughly.
-	readFactor = 4
-	// showEvery is how many bytes of one answer come between two looks at the usage.
-	showEvery = 1 << 20
+	perByte   = 2
+	perValue  = 32  // each comma
+	perObject = 160 // each opening brace
 )
+
+// showEvery is how many bytes of one answer come between two looks at the usage.
+const showEvery = 1 << 20
+
+// memoryFor is what this part of an answer takes. Text with commas and braces counts as
+// more than it takes, and never as less.
+func memoryFor(part []byte) int64 {
+	return int64(perByte*len(part) + perValue*bytes.Count(part, []byte{','}) + perObject*bytes.Count(part, []byte{'{'}))
+}
 
 // body counts the answer while it is read; done ends that.
 func (b *budget) body(of io.Reader) (counted io.Reader, done func()) {
 	c := &countedBody{body: of, budget: b}
 	return c, func() {
-		b.reading.Add(-c.read * readFactor)
+		b.reading.Add(-c.takes)
 		if c.shown > 0 {
 			b.progress()
 		}
@@ -73,13 +84,15 @@ type countedBody struct {
 	body   io.Reader
 	budget *budget
 	read   int64
+	takes  int64 // memory
 	shown  int64
 }
 
 func (c *countedBody) Read(p []byte) (int, error) {
 	n, err := c.body.Read(p)
-	c.read += int64(n)
-	if c.budget.reading.Add(int64(n)*readFactor) > c.budget.limits.Bytes {
+	takes := memoryFor(p[:n])
+	c.read, c.takes = c.read+int64(n), c.takes+takes
+	if c.budget.reading.Add(takes) > c.budget.limits.Bytes {
 		return 0, federation.LimitError{Limit: "bytes", Most: c.budget.limits.Bytes}
 	}
 	if c.read-c.shown >= showEvery {
@@ -92,6 +105,13 @@ func (c *countedBody) Read(p []byte) (int, error) {
 // instanceSize is what an instance takes beside its texts, roughly: it is an
 // endpoint and a workload.
 const instanceSize = 1024
+
+// What tags make of a service: endpointSize is what an instance takes once more in the
+// service of a tag, aliasSize what another name takes.
+const (
+	endpointSize = 512
+	aliasSize    = 512
+)
 
 // usage is what keeping the offer takes: its instances, and about how many bytes.
 func (o *offer) usage() federation.Usage {
@@ -112,6 +132,11 @@ func (o *offer) usage() federation.Usage {
 		for k, v := range e.Labels {
 			u.Bytes += int64(len(k) + len(v) + 48)
 		}
+	}
+	u.Bytes += aliasSize * int64(len(o.shard.Aliases))
+	for _, s := range o.tagged {
+		u.Objects++
+		u.Bytes += instanceSize + endpointSize*int64(len(s.Endpoints)) + aliasSize*int64(len(s.Aliases))
 	}
 	return u
 }

@@ -78,6 +78,87 @@ func TestR06AnswersWithoutEnd(t *testing.T) {
 	}
 }
 
+// answering runs a registry with these limits against services that all answer alike.
+func answering(t *testing.T, limits federation.Limits, services int, answer func(name string) string) *registrytest.Recorder {
+	t.Helper()
+	s := &scripted{asked: map[string]int{}, index: 100}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("X-Consul-Index", "100")
+		name, ok := strings.CutPrefix(q.URL.Path, healthPath)
+		switch {
+		case q.URL.Query().Has("index"):
+			retry.Sleep(q.Context(), time.Minute)
+		case q.URL.Path == servicesPath && !q.URL.Query().Has("filter"):
+			_, _ = fmt.Fprint(w, `{"consul":[]`)
+			for i := range services {
+				_, _ = fmt.Fprintf(w, `,"web-%d":[]`, i)
+			}
+			_, _ = fmt.Fprint(w, "}")
+		case ok && name != canaryService:
+			_, _ = fmt.Fprint(w, answer(name))
+		default:
+			s.ServeHTTP(w, q)
+		}
+	}))
+	t.Cleanup(server.Close)
+	registry, err := New(Options{Cluster: "c1", Address: server.URL, Wait: time.Second, Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return heardOf(t, registry)
+}
+
+// instancesOf are instances of a service, of which each lacks one of the tags.
+func instancesOf(name string, n int, tags ...string) string {
+	var all []string
+	for i := range n {
+		var own []string
+		for j, tag := range tags {
+			if j != i {
+				own = append(own, fmt.Sprintf("%q", tag))
+			}
+		}
+		all = append(all, fmt.Sprintf(`{"Node":{"ID":"n-1","Node":"n1","Datacenter":"dc1"},"Service":{"ID":"%s-%d","Service":%q,"Port":80,"Address":"10.1.%d.%d","Tags":[%s]}}`,
+			name, i, name, i/250, i%250+1, strings.Join(own, ",")))
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// TestR06WhatIsMadeOfAnswersIsBounded: answers that are small by themselves, of which the hub makes much more: many services; JSON
+// whose values take little text; tags that make services and names.
+func TestR06WhatIsMadeOfAnswersIsBounded(t *testing.T) {
+	tags := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	shared := make([]string, 30)
+	for i := range shared {
+		shared[i] = fmt.Sprintf("shared-%d", i)
+	}
+	for name, test := range map[string]struct {
+		limit    int64
+		services int
+		answer   func(name string) string
+	}{
+		"many services":  {1 << 20, 30, func(name string) string { return instancesOf(name, 60) }},
+		"empty objects":  {8 << 20, 1, func(string) string { return "[{}" + strings.Repeat(`,{"Node":{},"Service":{}}`, 60_000) + "]" }},
+		"empty texts":    {8 << 20, 1, func(string) string { return `[{"Service":{"Tags":[""` + strings.Repeat(`,""`, 500_000) + "]}}]" }},
+		"tagged":         {900 << 10, 1, func(name string) string { return instancesOf(name, 200, tags...) }},
+		"names of tags":  {900 << 10, 60, func(name string) string { return instancesOf(name, 1, append([]string{"", ""}, shared...)[1:]...) }},
+		"names of a map": {8 << 20, 1, func(string) string { return `[{"Service":{"Meta":{"":""` + strings.Repeat(`,"a":""`, 200_000) + "}}}]" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			heard := answering(t, federation.Limits{Bytes: test.limit}, test.services, test.answer)
+			v := heard.Wait(t, "the end of the sync", func(v registrytest.View) bool {
+				return v.Status.Phase == federation.Failed || v.Status.Phase == federation.Ready
+			})
+			if want := fmt.Sprintf("more than %d bytes, its limit", test.limit); v.Status.Phase != federation.Failed || !strings.Contains(v.Status.Message, want) {
+				t.Errorf("it is %+v with %d services, want that it says %q", v.Status, len(v.Services), want)
+			}
+			heard = answering(t, federation.Limits{Bytes: 4 * test.limit}, 1, func(name string) string { return instancesOf(name, 200, "a", "b") })
+			heard.WaitPhase(t, federation.Ready)
+		})
+	}
+}
+
 // TestR06ACatalogueWithoutEndFails: the status says why, the usage shows how far the
 // answer has come, and none of it is kept. Once the catalogue ends, it is read.
 func TestR06ACatalogueWithoutEndFails(t *testing.T) {

@@ -70,7 +70,7 @@ func (s *session) spoilt(name string, odd *unreadable) *offer {
 		*o = *known
 	}
 	outcome := "what was known of it is kept"
-	if known == nil || o.kept {
+	if known == nil || known.shard == nil {
 		outcome = "it stays as it was when the hub last read it, and is not served if that never was"
 	}
 	o.odd = odd
