@@ -168,7 +168,7 @@ func TestR06ACatalogueWithoutEndFails(t *testing.T) {
 	var ends atomic.Bool
 	names := []byte(strings.Repeat(`,"svc":["`+strings.Repeat("x", 1000)+`"]`, 1000))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if q.URL.Path != servicesPath || ends.Load() {
+		if q.URL.Path != servicesPath || q.URL.Query().Has("filter") || ends.Load() {
 			s.ServeHTTP(w, q)
 			return
 		}
@@ -224,4 +224,17 @@ func heardOf(t *testing.T, registry *Registry) *registrytest.Recorder {
 		heard.Check(t)
 	})
 	return heard
+}
+
+// TestR06OnlyFollowedNamesAreKept: a list may have millions of names, and is kept as long as it is followed.
+func TestR06OnlyFollowedNamesAreKept(t *testing.T) {
+	all := catalog{canaryService: nil}
+	for i := range 10_000 {
+		all[numbered("web", i)] = []string{"tag"}
+	}
+	got := all.listing(3)
+	want := listing{names: []string{"web-000", "web-001", "web-002"}, over: 9_997}
+	if !got.equal(want) || cap(got.names) > 8 {
+		t.Errorf("it keeps %v, and room for %d names", got, cap(got.names))
+	}
 }

@@ -18,7 +18,7 @@ func (s *session) named(ctx context.Context, err error) error {
 	if !errors.As(err, &r) || !r.blind || len(s.services) == 0 {
 		return err
 	}
-	var seen listing
+	var seen catalog
 	if _, failed := s.r.client.get(ctx, request{kind: CountServices, path: servicesPath, timeout: requestTimeout}, &seen); failed != nil {
 		return err
 	}

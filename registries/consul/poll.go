@@ -3,7 +3,6 @@ package consul
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"time"
 
@@ -126,7 +125,7 @@ func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 func (p *pollers) pollList(ctx context.Context, index uint64) {
 	pauses := newBackoff()
 	var speed pace
-	var last listing
+	var last *listing // nil: nothing was sent yet
 	for ctx.Err() == nil {
 		speed.ask()
 		names, a, err := p.r.list(ctx, index)
@@ -144,12 +143,12 @@ func (p *pollers) pollList(ctx context.Context, index uint64) {
 		}
 		index = a.index
 		p.guard.sawIndex(servicesPath, index)
-		if !maps.EqualFunc(names, last, func(_, _ []string) bool { return true }) {
+		if last == nil || !names.equal(*last) {
 			speed.hot = 0
 			if !send(ctx, p.lists, names) {
 				return
 			}
-			last = names
+			last = &names
 		}
 		retry.Sleep(ctx, speed.wait(false))
 	}

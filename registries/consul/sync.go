@@ -36,25 +36,46 @@ type reading struct {
 	streamed bool
 }
 
-// listing is the answer of /catalog/services: names to tags, of which only the
-// names are used.
-type listing map[string][]string
+// listing is the services of Consul beside its own: the first names in order, as many as
+// are followed, and how many there are beyond. It is kept while a list is followed, the
+// whole answer, with tags, is not.
+type listing struct {
+	names []string
+	over  int
+}
+
+func (l listing) equal(o listing) bool { return l.over == o.over && slices.Equal(l.names, o.names) }
+
+// catalog is the answer of /catalog/services: names to tags, which are not used.
+type catalog map[string][]string
+
+func (c catalog) listing(most int) listing {
+	all := make([]string, 0, len(c))
+	for name := range c {
+		if name != canaryService {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	first := min(len(all), most)
+	return listing{names: slices.Clone(all[:first]), over: len(all) - first}
+}
 
 // list reads the names of all services, blocking with an index.
 func (r *Registry) list(ctx context.Context, index uint64) (listing, answer, error) {
-	var names listing
-	a, err := r.client.get(ctx, request{kind: CountServices, path: servicesPath, index: index, wait: r.o.Wait}, &names)
-	if err == nil && a.filtered {
-		return nil, a, noRights()
-	}
+	var all catalog
+	a, err := r.client.get(ctx, request{kind: CountServices, path: servicesPath, index: index, wait: r.o.Wait}, &all)
 	var odd *unreadable
 	if errors.As(err, &odd) {
-		return nil, a, fmt.Errorf("reading the list of services: %w", err)
+		return listing{}, a, fmt.Errorf("reading the list of services: %w", err)
 	}
-	if _, visible := names[canaryService]; err == nil && !visible {
-		return nil, a, noRights()
+	if err != nil {
+		return listing{}, a, err
 	}
-	return names, a, err
+	if _, visible := all[canaryService]; a.filtered || !visible {
+		return listing{}, a, noRights()
+	}
+	return all.listing(r.o.MaxServices), a, nil
 }
 
 // read reads the instances of one service, blocking with an index. An answer
@@ -141,21 +162,13 @@ func (s *session) update(e federation.Edit) {
 
 // sort splits the names into those that can be followed and the offers, with
 // problems alone, of those that cannot.
-func (s *session) sort(names listing) (usable []string, offers map[string]*offer) {
+func (s *session) sort(services listing) (usable []string, offers map[string]*offer) {
 	offers = map[string]*offer{}
-	all := make([]string, 0, len(names))
-	for name := range names {
-		if name != canaryService {
-			all = append(all, name)
-		}
-	}
-	slices.Sort(all)
-	if over := len(all) - s.r.o.MaxServices; over > 0 {
-		all = all[:s.r.o.MaxServices]
+	if services.over > 0 {
 		offers[""] = &offer{problems: []federation.Problem{{Code: "LIMIT", Object: "Service catalogue", Message: fmt.Sprintf(
-			"%d services are beyond the limit of %d and are not used", over, s.r.o.MaxServices)}}}
+			"%d services are beyond the limit of %d and are not used", services.over, s.r.o.MaxServices)}}}
 	}
-	for _, name := range all {
+	for _, name := range services.names {
 		if _, err := s.r.names.key(name, s.translate.datacenter); err != nil {
 			offers[name] = s.translate.service(name, nil)
 			continue
