@@ -1,5 +1,5 @@
-// Package xds serves Envoy's discovery protocol: who gets what, and when. What
-// the resources are is decided by xds/envoy.
+// Package xds serves Envoy's discovery protocol: it decides which resources a client gets,
+// and when. Package xds/envoy builds the resources.
 package xds
 
 import (

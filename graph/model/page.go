@@ -1,6 +1,6 @@
-// Package model has the types of the public contract as Go values. Those
-// written by hand stand over the domain's values and read what is asked for,
-// when it is asked for; the plain ones are generated.
+// Package model has the types of the public contract as Go values. Types written by hand
+// wrap the domain's values and compute a field when it is requested; the plain ones are
+// generated.
 package model
 
 import (

@@ -1,5 +1,5 @@
-// Package scalar writes the scalars of the public contract that GraphQL itself
-// does not have. They stand in answers only; arguments are strings.
+// Package scalar writes the scalars of the public contract that GraphQL itself does not
+// have. They are used in answers only; arguments are strings.
 package scalar
 
 import (

@@ -1,5 +1,5 @@
-// Package access decides who may ask the hub for certificates and for
-// configuration: who a caller proved to be, and which node that one may be.
+// Package access authenticates callers of xDS and of the certificate service, and decides
+// which node a caller may be.
 package access
 
 import (

@@ -1,7 +1,7 @@
-// Package attach attaches clusters by Cluster objects: it judges and seals their
-// credentials, looks at a cluster before it is attached, and opens for a registry
-// what was sealed. Attaching is applying an object; the credentials lie beside it
-// and never in it.
+// Package attach attaches clusters by Cluster objects: it checks and encrypts their
+// credentials, checks the cluster before it is attached, and decrypts the credentials for
+// the registry. Attaching means applying an object; the credentials are stored beside the
+// object and are never part of it.
 package attach
 
 import (

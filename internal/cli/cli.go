@@ -1,4 +1,5 @@
-// Package cli is the command line: the commands that speak with a hub, or help to.
+// Package cli is the command line: the root command, and the commands that have no room
+// of their own.
 package cli
 
 import (

@@ -1,5 +1,5 @@
-// Package durable writes small files that survive a crash: after it, a file has its
-// old content or its new one, and never a part.
+// Package durable writes small files that survive a crash: afterwards, a file has its old
+// content or its new one, and never a part of either.
 package durable
 
 import (

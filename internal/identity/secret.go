@@ -1,5 +1,6 @@
-// Package identity keeps the key material that the hub hands to gateways: where
-// it comes from, whether it can be used, and when it becomes another.
+// Package identity keeps the certificates and keys that the hub sends to gateways: it
+// reads them from files and from Secrets of clusters, checks them, and notices when they
+// are replaced.
 package identity
 
 import (

@@ -1,5 +1,5 @@
-// Package keyfile tells which files may hold secrets: those that nobody but the
-// hub's own user and its group can read, and nobody else can change.
+// Package keyfile checks the permissions of files with secrets: only the hub's own user
+// and its group may read them, and nobody else may change them.
 package keyfile
 
 import (

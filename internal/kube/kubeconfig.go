@@ -1,5 +1,5 @@
-// Package kube decides which kubeconfigs are accepted, makes clients that can reach nothing else than what was accepted,
-// says in plain words what went wrong, and watches a folder of kubeconfigs.
+// Package kube decides which kubeconfigs are accepted, creates clients that can reach
+// nothing else, describes errors in plain words, and watches a folder of kubeconfigs.
 package kube
 
 import (

@@ -1,6 +1,5 @@
-// Package probe makes verdicts of what gateways say when they probe the gateways
-// of other networks: which are reachable, from where, and since when. It knows no
-// protocol.
+// Package probe decides, from the reports of gateways that probe gateways of other
+// networks, which gateways are reachable, from where, and since when. It knows no protocol.
 package probe
 
 import (

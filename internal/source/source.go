@@ -1,4 +1,4 @@
-// Package source tells which callers count as one, and keeps them from flooding the log.
+// Package source groups callers by their address, and limits their log lines.
 package source
 
 import (

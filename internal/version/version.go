@@ -1,4 +1,4 @@
-// Package version is what this program was built from.
+// Package version has the version from which this program was built.
 package version
 
 import (

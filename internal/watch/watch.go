@@ -1,6 +1,5 @@
-// Package watch tells when files may have changed: at notices of the file system,
-// and at regular times where there are none. What changed, its user finds out by
-// looking.
+// Package watch reports that files may have changed: when the file system notifies it, and
+// at regular intervals otherwise. The caller reads the files to find out what changed.
 package watch
 
 import (

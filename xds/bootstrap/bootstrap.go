@@ -1,5 +1,5 @@
-// Package bootstrap makes what an Envoy starts with: who it is, where its hub is,
-// and how it is kept from being overrun. Everything else comes from the hub.
+// Package bootstrap generates Envoy bootstraps: the node, the address of the hub, and
+// limits that protect Envoy from overload. Everything else comes from the hub.
 package bootstrap
 
 import (

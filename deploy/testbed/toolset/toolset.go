@@ -1,5 +1,5 @@
-// Package toolset says which real programs the tests run, from which pinned
-// inputs each is made, and where an installed one lies.
+// Package toolset lists the real programs that the tests run, the pinned inputs from which
+// each is built, and where they are installed.
 package toolset
 
 import (

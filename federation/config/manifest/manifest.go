@@ -1,6 +1,6 @@
-// Package manifest reads YAML and JSON documents strictly: what two readers
-// could take differently is refused with its place and with what to write
-// instead. It is pure and its work is bounded by Limits.
+// Package manifest reads YAML and JSON documents strictly: it rejects what two parsers
+// could read differently, with the position and with what to write instead. It is pure, and
+// Limits bound its work.
 package manifest
 
 import (

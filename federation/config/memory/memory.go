@@ -1,6 +1,6 @@
-// Package memory is a store of configuration that lives as long as the process,
-// for tests and for trying things out. It keeps its whole history. Its time is
-// that of package time, so that testing/synctest rules it.
+// Package memory is a store of configuration that lives as long as the process, for tests
+// and experiments. It keeps its whole history. It uses the clock of package time, so that
+// testing/synctest controls it.
 package memory
 
 import (

@@ -1,4 +1,5 @@
-// Package apply has the commands that change the configuration, or help to.
+// Package apply has the commands that change the configuration, and those that check or
+// wait for a change.
 package apply
 
 import (

@@ -1,4 +1,4 @@
-// Package describe has the commands that explain one thing, or the state of the whole.
+// Package describe has the commands that explain one object, or show the status of the hub.
 package describe
 
 import (

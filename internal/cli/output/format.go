@@ -1,4 +1,4 @@
-// Package output writes what commands found: tables, JSON, YAML, and the words for it.
+// Package output prints the results of commands as tables, JSON or YAML.
 package output
 
 import (

@@ -1,4 +1,4 @@
-// Package resource reads the kinds and names on a command line, and finds what they name.
+// Package resource parses the kinds and names on a command line and resolves them.
 package resource
 
 import (

@@ -1,4 +1,4 @@
-// Package session leads to a hub, by flags, environment and contexts.
+// Package session connects a command to a hub, as flags, environment and contexts say.
 package session
 
 import (

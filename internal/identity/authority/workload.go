@@ -1,6 +1,5 @@
-// Package authority is the certificate authority of the mesh: whom certificates
-// are for, who signs them, how signers take turns, and which roots are trusted
-// for which trust domain.
+// Package authority is the certificate authority of the mesh: it signs certificates,
+// rotates signers, and keeps a trust bundle for each trust domain.
 package authority
 
 import (

@@ -1,5 +1,5 @@
-// Package destinationrule finds the DestinationRules that hold for a service, and has
-// what their policies are in terms of Envoy.
+// Package destinationrule finds the DestinationRules of a service and translates their
+// policies into Envoy's terms.
 package destinationrule
 
 import (

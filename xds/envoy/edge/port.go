@@ -1,5 +1,5 @@
-// Package edge makes what gateways listen for, and where they send it, of the Gateways
-// that select them.
+// Package edge builds the listeners and routes of gateways from the Gateways that select
+// them.
 package edge
 
 import (

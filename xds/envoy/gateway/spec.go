@@ -1,5 +1,4 @@
-// Package gateway has what the servers of Gateways say: where they listen, for which
-// hosts, and what their connections speak.
+// Package gateway reads the servers of Gateways: their ports, hosts, protocols and TLS.
 package gateway
 
 import (

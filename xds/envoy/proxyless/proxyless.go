@@ -1,4 +1,4 @@
-// Package proxyless makes the resources of gRPC clients that have no proxy.
+// Package proxyless builds the resources of gRPC clients that have no proxy.
 package proxyless
 
 import (

@@ -1,6 +1,6 @@
-// Package service says whose a hostname is for the proxies of a facet, by which other
-// names and at which addresses they know a service, and which services depend on where
-// the proxies are.
+// Package service answers questions about a service as the proxies of a facet see it:
+// which service owns a hostname, which other names and addresses it has, and which services
+// depend on the place of the proxies.
 package service
 
 import (

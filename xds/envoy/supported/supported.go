@@ -1,5 +1,5 @@
-// Package supported has a row for each kind of configuration objects: which fields of
-// it proxies get, and why they do not get the others.
+// Package supported has a row for each kind of configuration object: which of its fields
+// are supported, and why the others are not.
 package supported
 
 import (

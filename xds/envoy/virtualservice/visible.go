@@ -1,5 +1,5 @@
-// Package virtualservice has what the fields of VirtualServices are in terms of Envoy,
-// and who sees such an object.
+// Package virtualservice translates fields of VirtualServices into Envoy's terms, and
+// decides who sees a VirtualService.
 package virtualservice
 
 import (
