@@ -77,22 +77,29 @@ type saver struct {
 	written bool   // by this process, so that the file can be changed in place
 }
 
-// save writes what is not on disk yet. After a failure the file is written anew as a
-// whole.
+// save writes what is not on disk yet. What changes meanwhile goes to the same file
+// later. After a failure the file is written anew as a whole.
 func (s *saver) save() error {
-	s.mu.Lock()
-	what, owner := s.unsaved, s.owner
-	s.unsaved = unsaved{}
-	s.mu.Unlock()
+	what, owner := s.take()
 	if what.empty() {
 		return nil
 	}
 	err := s.write(&what, owner)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.written, s.unsaved.whole = false, true
+	}
+	return err
+}
+
+// take returns what is to be written now.
+func (s *saver) take() (what unsaved, owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.written = err == nil
-	s.unsaved.whole = s.unsaved.whole || err != nil
-	return err
+	what, s.unsaved = s.unsaved, unsaved{}
+	s.written = s.written || what.whole
+	return what, s.owner
 }
 
 // mark notes what is to be written. The first write of a process is a new file,

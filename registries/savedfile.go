@@ -1,6 +1,8 @@
 package registries
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -8,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -214,6 +217,10 @@ func (c *savedChange) apply(tx *bbolt.Tx) error {
 		}
 		header.Digest = before.Digest
 	}
+	// Out of order, each new record would move all that belong behind it.
+	slices.SortFunc(c.records, func(a, b savedRecord) int {
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), bytes.Compare(a.key, b.key))
+	})
 	for _, r := range c.records {
 		if err := header.Digest.put(buckets[r.bucket], r); err != nil {
 			return err
