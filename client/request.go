@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 
 	"github.com/Khan/genqlient/graphql"
+
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // maxAnswer is the largest answer in bytes.
@@ -128,9 +130,9 @@ func unreachable(ctx context.Context, server string, err error) error {
 }
 
 // strange is an answer that is not GraphQL.
-func strange(server string, status int, text []byte) error {
+func strange(server string, status int, answer []byte) error {
 	const most = 200
-	shown := strings.Join(strings.Fields(strings.ToValidUTF8(string(text[:min(len(text), most)]), "")), " ")
+	shown := strings.Join(strings.Fields(strings.ToValidUTF8(text.Cut(string(answer), most), "")), " ")
 	return &StatusError{Server: server, Status: status, Text: shown}
 }
 

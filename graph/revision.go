@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // invalid is the error of an input's field.
@@ -38,12 +39,7 @@ func (r *reader) optional(field string, text *string) *int64 {
 }
 
 // cut bounds a text of a client for an error.
-func cut(text string) string {
-	if len(text) > 40 {
-		return text[:40] + "…"
-	}
-	return text
-}
+func cut(given string) string { return text.Cut(given, 43) }
 
 func value[T any](p *T) (v T) {
 	if p != nil {

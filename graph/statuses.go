@@ -27,6 +27,7 @@ type statuses struct {
 	of       map[federation.ObjectKey]objectStatus
 	snapshot *federation.Snapshot
 	fleet    *fleet.Value
+	builds   uint64
 	rest     time.Time // no look before
 	// followed counts the subscriptions that follow the same objects. Only theirs are
 	// looked at; of the others is known how they were when somebody followed them.
@@ -99,6 +100,7 @@ func (s *statuses) follow(of scope) (end func()) {
 
 func (s *statuses) begin(of scope) {
 	begun, proxies, latest := time.Now(), s.Fleet.Latest(), s.Snapshots.Latest()
+	s.builds = s.Config.builds()
 	s.version++
 	skipped := len(s.followed) > 1
 	for o := range of.objects(latest) {
@@ -140,15 +142,15 @@ func (s *statuses) look() (again time.Time) {
 	}
 	// The fleet comes first: what a stream reports was built from a snapshot that is
 	// there by then.
-	proxies, of := s.Fleet.Latest(), s.Snapshots.Latest()
-	if proxies == s.fleet && of == s.snapshot {
+	proxies, of, builds := s.Fleet.Latest(), s.Snapshots.Latest(), s.Config.builds()
+	if proxies == s.fleet && of == s.snapshot && builds == s.builds {
 		return time.Time{}
 	}
 	begun := time.Now()
 	if begun.Before(s.rest) {
 		return s.rest
 	}
-	s.version, s.snapshot, s.fleet = s.version+1, of, proxies
+	s.version, s.snapshot, s.fleet, s.builds = s.version+1, of, proxies, builds
 	for one := range s.followed {
 		for o := range one.objects(of) {
 			s.compare(o)

@@ -99,6 +99,16 @@ func (s *reasons) about(subject any) []envoy.Reason {
 	return found[:min(len(found), maxReasons)]
 }
 
+// reason takes up what a build said, and that there was one.
+func (s *Server) reason(before, now []envoy.Reason) {
+	s.reasons.replace(before, now)
+	s.builds.Add(1)
+}
+
+// Builds changes after each build, and when what was built is forgotten: Reasons,
+// ServiceReasons and Object may tell something else then, of the same fleet.
+func (s *Server) Builds() uint64 { return s.builds.Load() }
+
 // Reasons says why the object is not, or not wholly, in the resources of proxies
 // that are connected.
 func (s *Server) Reasons(key federation.ObjectKey) []envoy.Reason { return s.reasons.about(key) }

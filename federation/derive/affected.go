@@ -91,7 +91,7 @@ func (x *readers[N]) ofObject(found []N, c federation.ObjectChange, s *federatio
 			continue
 		}
 		for host, names := range x.hosts {
-			if host.Kind == kind && covers(name, host.Name) {
+			if host.Kind == kind && isAbout(name, host.Name) {
 				found = collect(found, names)
 			}
 		}

@@ -44,7 +44,7 @@ func (b *ByHost) Note(host federation.Hostname, s *federation.Snapshot, read fed
 	}
 	delete(read.Hostnames, host)
 	for key := range read.Objects {
-		if o, exists := s.Object(key); exists && b.kinds[key.Of()] && slices.ContainsFunc(o.Names, func(name string) bool { return covers(name, string(host)) }) {
+		if o, exists := s.Object(key); exists && b.kinds[key.Of()] && slices.ContainsFunc(o.Names, func(name string) bool { return isAbout(name, string(host)) }) {
 			delete(read.Objects, key)
 		}
 	}
@@ -86,7 +86,7 @@ func appendHosts(hosts []federation.Hostname, name string, s *federation.Snapsho
 		return append(hosts, federation.Hostname(name))
 	}
 	for svc := range s.Services() {
-		if covers(name, string(svc.Key.Hostname)) {
+		if isAbout(name, string(svc.Key.Hostname)) {
 			hosts = append(hosts, svc.Key.Hostname)
 		}
 	}

@@ -144,7 +144,8 @@ func (x *Index[N]) Close() {
 	}
 }
 
-// covers tells that an object of that name speaks of the hostname.
-func covers(name, host string) bool {
+// isAbout tells that an object of that name is about the hostname: by this name, or by a
+// wildcard for whole labels.
+func isAbout(name, host string) bool {
 	return name == "*" || name == host || strings.HasPrefix(name, "*.") && strings.HasSuffix(host, name[1:])
 }

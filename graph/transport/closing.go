@@ -6,9 +6,10 @@ import (
 	"io"
 	"net"
 	"strconv"
-	"strings"
 
 	"github.com/coder/websocket"
+
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // closing is why a WebSocket ends. As an error it is the cause of its context's
@@ -39,10 +40,7 @@ func (c closing) told() string {
 const maxReason = 123
 
 func closed(code websocket.StatusCode, reason string) closing {
-	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason-len("…")], "") + "…"
-	}
-	return closing{code: code, reason: reason}
+	return closing{code: code, reason: text.Cut(reason, maxReason)}
 }
 
 func badRequest(text string) closing { return closed(4400, text) }

@@ -13,6 +13,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/errcode"
 	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // Code is the stable extensions.code of an error.
@@ -147,17 +149,13 @@ func recovered(_ context.Context, cause any) error {
 	return fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
 }
 
-func bounded(text string) string {
-	text = strings.Map(func(r rune) rune {
+func bounded(message string) string {
+	return text.Cut(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return ' '
 		}
 		return r
-	}, text)
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
-	}
-	return text
+	}, message), maxText)
 }
 
 // statusOf is the HTTP status of a request that was refused before execution.

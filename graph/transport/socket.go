@@ -170,7 +170,8 @@ func (s *socket) receive() ([]byte, error) {
 	return data, nil
 }
 
-// pinged counts pings of WebSocket itself as messages. The pong is not ours to send.
+// pinged counts pings and pongs of WebSocket itself as messages, pongs that nobody asked
+// for among them. The pong is not ours to send.
 func (s *socket) pinged(context.Context, []byte) bool {
 	if !s.rate.allow(time.Now()) {
 		s.fail(tooMany(s.limits.Messages))

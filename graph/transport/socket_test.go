@@ -1,12 +1,16 @@
 package transport_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -267,6 +271,25 @@ func TestPingsOfWebSocketCountAsMessages(t *testing.T) {
 	}
 	if got := <-closed; got.Code != 1008 {
 		t.Errorf("closed with %v", got)
+	}
+}
+
+// TestPongsOfWebSocketCountAsMessages: a client may send pongs that nobody asked for, and
+// each costs the hub as much as a ping.
+func TestPongsOfWebSocketCountAsMessages(t *testing.T) {
+	_, server := serve(t, transport.Options{Streams: transport.StreamLimits{Messages: 1}})
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	fmt.Fprintf(connection, "GET /graphql HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: %s\r\n\r\n", server.Listener.Addr(), wsProtocol)
+	if _, err := connection.Write(bytes.Repeat([]byte{0x8a, 0x80, 0, 0, 0, 0}, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	if heard, _ := io.ReadAll(connection); !bytes.Contains(heard, []byte{0x88}) || !bytes.Contains(heard, []byte("at most 1 messages a second")) {
+		t.Errorf("heard %q", heard)
 	}
 }
 

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -44,7 +45,7 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 	s := newSocket(h, r)
 	wire := &hijacked{ResponseWriter: reply.w}
 	ws, err := websocket.Accept(wire, r, &websocket.AcceptOptions{
-		Subprotocols: []string{subprotocolName}, OnPingReceived: s.pinged,
+		Subprotocols: []string{subprotocolName}, OnPingReceived: s.pinged, OnPongReceived: func(ctx context.Context, payload []byte) { s.pinged(ctx, payload) },
 		InsecureSkipVerify: true, // sameSite has looked at the origin
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // HandshakeFailure says why a TLS handshake failed.
@@ -69,12 +70,9 @@ func (o HandshakeOptions) failed(address net.Addr, err error) {
 	if why == HandshakeClosed {
 		return // health checks of load balancers do this all the time
 	}
-	from, text := source.OfNet(address), err.Error()
-	if len(text) > maxHandshakeError {
-		text = strings.ToValidUTF8(text[:maxHandshakeError], "") + "…"
-	}
+	from := source.OfNet(address)
 	o.Log.Warn(from, "TLS handshake failed", slog.String("listener", o.Listener), slog.String("prefix", from.String()),
-		slog.String("reason", string(why)), slog.String("err", text))
+		slog.String("reason", string(why)), slog.String("err", text.Cut(err.Error(), maxHandshakeError)))
 }
 
 // failureOf tells why a handshake failed. Most errors of crypto/tls have no type.

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // Problem is why an object is refused.
@@ -126,16 +127,6 @@ func nearestValue(err *field.Error) string {
 }
 
 // cut bounds a message, which may repeat a value of any length.
-func cut(message string) string { return cutAt(message, 1024) }
+func cut(message string) string { return text.Cut(message, 1024) }
 
-func shorten(name string) string { return cutAt(name, 128) }
-
-func cutAt(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + "…"
-}
+func shorten(name string) string { return text.Cut(name, 128) }

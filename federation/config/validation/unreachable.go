@@ -52,7 +52,9 @@ func withoutName(m proto.Message) proto.Message {
 // coveredHosts reports hosts that another one of the list matches, too.
 func coveredHosts(at path, hosts []string) []Problem {
 	return each(at, hosts, func(at path, host string) []Problem {
-		i := slices.IndexFunc(hosts, func(other string) bool { return other != host && strings.HasPrefix(other, "*") && covers(other, host) })
+		i := slices.IndexFunc(hosts, func(other string) bool {
+			return other != host && strings.HasPrefix(other, "*") && standsFor(other, host)
+		})
 		if i < 0 {
 			return nil
 		}

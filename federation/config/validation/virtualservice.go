@@ -117,12 +117,12 @@ func sniHost(hosts []string, name string) string {
 	if wrong := wildcardHostname(name); wrong != "" {
 		return wrong
 	}
-	within := slices.ContainsFunc(hosts, func(host string) bool { return covers(host, name) })
+	within := slices.ContainsFunc(hosts, func(host string) bool { return standsFor(host, name) })
 	return when(!within, "%q is not within spec.hosts: add it there", name)
 }
 
-// covers tells whether a host, which may begin with *, matches a name.
-func covers(host, name string) bool {
+// standsFor tells whether a host, which may begin with *, matches a name.
+func standsFor(host, name string) bool {
 	host, name = strings.ToLower(host), strings.ToLower(name)
 	suffix, wild := strings.CutPrefix(host, "*")
 	return host == name || wild && strings.HasSuffix(name, suffix)
