@@ -69,7 +69,7 @@ func (h *hub) change(t *testing.T, mutation string, input map[string]any) outcom
 
 var untilAcked = map[string]any{"state": "ACKED", "timeout": "20s"}
 
-// complete wants every proxy concerned to have taken the change.
+// complete wants every affected proxy to have accepted the change.
 func (o outcome) complete(t *testing.T) outcome {
 	t.Helper()
 	if r := o.Rollout; r == nil || r.Reached == nil || !*r.Reached || r.Rejected > 0 || r.Pending > 0 {
