@@ -38,10 +38,17 @@ type Options struct {
 	Vault      *Vault
 	// Forget has a cluster that is not an object learnt anew; nil: nothing is kept of such.
 	Forget   func(context.Context, federation.ClusterID) error
-	Look     map[federation.Provider]Looker
+	Kinds    map[federation.Provider]Kind
 	Hub      federation.ClusterID
 	Patience time.Duration // how long a look may take, and how long an answer waits; 0: 10 s
 	Now      func() time.Time
+}
+
+// Kind is what is known of clusters of one provider.
+type Kind struct {
+	Look Looker // nil: they are attached unseen
+	// Identified: their UID lasts, and is kept with the credentials.
+	Identified bool
 }
 
 // Plan is which clusters are attached.
@@ -169,7 +176,7 @@ func (c *Clusters) Rotate(ctx context.Context, r Request) (Result, error) {
 	defer leave()
 	wrong := append(r.check(), c.notOurs(r.ID)...)
 	if o, found := c.object(r.ID); found && len(wrong) == 0 {
-		if now := providerOf(o); now != r.Provider() {
+		if now := providerOf(o); now != r.Provider {
 			wrong = append(wrong, apply.Error{Code: OtherProvider, Field: "clusterID", Message: fmt.Sprintf("%s is of provider %s: detach it, and attach the other one", r.ID, now)})
 		}
 	}
@@ -182,11 +189,7 @@ func (c *Clusters) Rotate(ctx context.Context, r Request) (Result, error) {
 	if len(result.Errors) > 0 || r.DryRun {
 		return result, nil
 	}
-	spec := r.place()
-	if r.Kubernetes != nil {
-		spec["kubernetes"] = map[string]any{"context": r.Kubernetes.Context} // also where it is another one's no more
-	}
-	return c.write(ctx, result, writing{request: r, uid: report.UID, spec: spec})
+	return c.write(ctx, result, writing{request: r, uid: report.UID, spec: r.place()})
 }
 
 // notOurs is why a cluster cannot be changed here.
@@ -214,8 +217,8 @@ func providerOf(o *config.Object) federation.Provider {
 // other request works with the cluster that it found.
 func (c *Clusters) look(asking context.Context, r Request, rotating bool) (report *Report, leave func(), err error) {
 	report, leave = &Report{}, func() {}
-	looker := c.o.Look[r.Provider()]
-	if looker == nil || (r.Kubernetes == nil) == (r.Consul == nil) {
+	looker := c.o.Kinds[r.Provider].Look
+	if looker == nil {
 		return report, leave, nil
 	}
 	ctx, cancel := context.WithTimeout(asking, c.o.Patience)
@@ -284,8 +287,8 @@ const manager = "isthmus-credentials"
 
 func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result, error) {
 	id := w.request.ID
-	given := credentialsOf(w.request)
-	if w.request.Kubernetes != nil {
+	given := w.request.Credentials
+	if c.o.Kinds[w.request.Provider].Identified {
 		given.UID = w.uid
 	}
 	credentials, err := c.o.Vault.Seal(id, given)

@@ -76,12 +76,12 @@ func attaching(t *testing.T, look attach.Looker) (*attach.Clusters, *store) {
 	s := &store{snapshots: federation.NewAggregate(nil)}
 	return attach.New(attach.Options{
 		Engine: s, Views: emptyView{&config.View{State: config.NewState(config.Options{})}}, Snapshots: s.snapshots, Plans: plan{s.snapshots},
-		Vault: attach.NewVault(nil, keys, "epoch"), Look: map[federation.Provider]attach.Looker{federation.Kubernetes: look}, Hub: "hub",
+		Vault: attach.NewVault(nil, keys, "epoch"), Kinds: map[federation.Provider]attach.Kind{federation.Kubernetes: {Look: look, Identified: true}}, Hub: "hub",
 	}), s
 }
 
 func request(id string) attach.Request {
-	return attach.Request{ID: federation.ClusterID(id), Kubernetes: &attach.Kubernetes{Kubeconfig: kube.NewSecret("x")}}
+	return attach.Request{ID: federation.ClusterID(id), Provider: federation.Kubernetes, Credentials: attach.Credentials{Values: map[string]kube.Secret{"kubeconfig": kube.NewSecret("x")}}}
 }
 
 // TestAttachingManyTakesAsLongAsTheSlowest: of 100 requests ten are for clusters that

@@ -8,60 +8,63 @@ import (
 	"isthmus.dev/isthmus/internal/kube"
 )
 
-// Credentials are those of one cluster, as they are kept.
+// Credentials are those of one cluster, as they are kept. The cluster's kind knows what
+// its values are.
 type Credentials struct {
-	Kubeconfig kube.Secret
-	Token      kube.Secret
-	CA, Cert   string
-	Key        kube.Secret
-	// UID is that of kube-system in the Kubernetes cluster that they were given for.
-	// Empty: nobody has seen it yet, or it is a Consul, whose servers come and go. It is kept with the credentials because somebody who
-	// can put another cluster behind their address must not be able to change it.
+	Values map[string]kube.Secret
+	// UID tells the cluster that they were given for from all others. Empty: nobody has
+	// seen it yet, or its kind has none that lasts. It is kept with the credentials because
+	// somebody who can put another cluster behind their address must not be able to change
+	// it.
 	UID string
 }
+
+// Value is the one of that name; empty: it was not given.
+func (c Credentials) Value(name string) kube.Secret { return c.Values[name] }
 
 // LogValue keeps logs from showing anything of it.
 func (Credentials) LogValue() slog.Value { return slog.StringValue("REDACTED") }
 
-// credentialsOf are those of a request.
-func credentialsOf(r Request) Credentials {
-	var c Credentials
-	if r.Kubernetes != nil {
-		c.Kubeconfig = r.Kubernetes.Kubeconfig
-	}
-	if r.Consul != nil {
-		c.Token, c.CA, c.Cert, c.Key = r.Consul.Token, r.Consul.CA, r.Consul.Cert, r.Consul.Key
-	}
-	return c
-}
-
-// document is what is sealed. A newer version of it is refused.
-type document struct {
-	Format     int    `json:"credentials"`
-	Kubeconfig string `json:"kubeconfig,omitempty"`
-	Token      string `json:"token,omitempty"`
-	CA         string `json:"ca,omitempty"`
-	Cert       string `json:"cert,omitempty"`
-	Key        string `json:"key,omitempty"`
-	UID        string `json:"uid,omitempty"`
-}
-
-const documentFormat = 1
+// What is sealed is one JSON object, with the values beside these two. A newer version of
+// it is refused.
+const (
+	documentFormat = 1
+	formatField    = "credentials"
+	uidField       = "uid"
+)
 
 func (c Credentials) encode() ([]byte, error) {
-	return json.Marshal(document{
-		Format: documentFormat, Kubeconfig: c.Kubeconfig.Reveal(), Token: c.Token.Reveal(), CA: c.CA, Cert: c.Cert, Key: c.Key.Reveal(), UID: c.UID,
-	})
+	document := map[string]any{formatField: documentFormat}
+	for name, value := range c.Values {
+		if !value.Empty() {
+			document[name] = value.Reveal()
+		}
+	}
+	if c.UID != "" {
+		document[uidField] = c.UID
+	}
+	return json.Marshal(document)
 }
 
 var errDocument = errors.New("they are in a form that this version does not know")
 
 func decodeCredentials(data []byte) (Credentials, error) {
-	var d document
-	if err := json.Unmarshal(data, &d); err != nil || d.Format != documentFormat {
+	var document map[string]any
+	if err := json.Unmarshal(data, &document); err != nil || document[formatField] != float64(documentFormat) {
 		return Credentials{}, errDocument // the library's error may repeat them
 	}
-	return Credentials{
-		Kubeconfig: kube.NewSecret(d.Kubeconfig), Token: kube.NewSecret(d.Token), CA: d.CA, Cert: d.Cert, Key: kube.NewSecret(d.Key), UID: d.UID,
-	}, nil
+	c := Credentials{Values: map[string]kube.Secret{}}
+	for name, value := range document {
+		text, isText := value.(string)
+		switch {
+		case name == formatField:
+		case !isText:
+			return Credentials{}, errDocument
+		case name == uidField:
+			c.UID = text
+		default:
+			c.Values[name] = kube.NewSecret(text)
+		}
+	}
+	return c, nil
 }

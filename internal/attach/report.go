@@ -24,13 +24,14 @@ type Report struct {
 // with the context.
 type Looker func(context.Context, Request) Report
 
-func (r *Report) add(code apply.Code, severity apply.Severity, format string, args ...any) {
+// Addf adds a finding.
+func (r *Report) Addf(code apply.Code, severity apply.Severity, format string, args ...any) {
 	r.Findings = append(r.Findings, apply.Finding{Code: string(code), Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
 
-// Add is for lookers elsewhere.
+// Add adds a finding whose message is no format.
 func (r *Report) Add(code apply.Code, severity apply.Severity, message string) {
-	r.add(code, severity, "%s", message)
+	r.Addf(code, severity, "%s", message)
 }
 
 // expirySoon is how long before their end credentials are warned of (S31).
@@ -44,11 +45,11 @@ func (r *Report) judge(request Request, known others, now time.Time) {
 	r.judgeAddresses(request, known)
 	switch {
 	case r.Expires.IsZero():
-		r.add(CredentialsExpiry, apply.Info, "the credentials name no end")
+		r.Addf(CredentialsExpiry, apply.Info, "the credentials name no end")
 	case r.Expires.Sub(now) < expirySoon:
-		r.add(CredentialsExpiry, apply.Warning, "the credentials end at %s: rotate them before", r.Expires.UTC().Format(time.RFC3339))
+		r.Addf(CredentialsExpiry, apply.Warning, "the credentials end at %s: rotate them before", r.Expires.UTC().Format(time.RFC3339))
 	default:
-		r.add(CredentialsExpiry, apply.Info, "the credentials are good until %s", r.Expires.UTC().Format(time.RFC3339))
+		r.Addf(CredentialsExpiry, apply.Info, "the credentials are good until %s", r.Expires.UTC().Format(time.RFC3339))
 	}
 }
 
@@ -64,15 +65,15 @@ func (r *Report) judgeID(why string) {
 func (r *Report) judgeIdentity(request Request, known others) {
 	for id, uid := range known.uids {
 		if uid == r.UID && id != request.ID {
-			r.add(DuplicateCluster, apply.Refusal, "this cluster is attached already, as %s: rotate the credentials of that one, or detach it first", id)
+			r.Addf(DuplicateCluster, apply.Refusal, "this cluster is attached already, as %s: rotate the credentials of that one, or detach it first", id)
 			return
 		}
 	}
 	if was := known.uids[request.ID]; was != "" && was != r.UID {
-		r.add(OtherCluster, apply.Refusal, "another cluster answers than the one that %s is: attach it under an ID of its own", request.ID)
+		r.Addf(OtherCluster, apply.Refusal, "another cluster answers than the one that %s is: attach it under an ID of its own", request.ID)
 		return
 	}
-	r.add(DuplicateCluster, apply.Info, "no other ID has this cluster")
+	r.Addf(DuplicateCluster, apply.Info, "no other ID has this cluster")
 }
 
 func (r *Report) judgeAddresses(request Request, known others) {
@@ -86,15 +87,15 @@ func (r *Report) judgeAddresses(request Request, known others) {
 	at, of, overlap := known.overlap(request.ID, network, r)
 	switch overlap {
 	case inRange: // B-K20
-		r.add(NetworkClash, apply.Refusal,
+		r.Addf(NetworkClash, apply.Refusal,
 			"the name %s already means another network: the pod ranges of this cluster hold %s, which is a workload of %s there; give this cluster a network of its own", network, at, of)
 		return
 	case sameAddress:
-		r.add(AddressOverlap, apply.Warning,
+		r.Addf(AddressOverlap, apply.Warning,
 			"workloads of this cluster and of %s have the same addresses on network %s, such as %s: give one of them a network of its own", of, network, at)
 		return
 	}
-	r.add(AddressOverlap, apply.Info, "no other cluster has its addresses on network %s", network)
+	r.Addf(AddressOverlap, apply.Info, "no other cluster has its addresses on network %s", network)
 }
 
 // refusals are the findings for which the cluster is not attached.

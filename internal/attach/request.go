@@ -5,50 +5,23 @@
 package attach
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strings"
-
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/internal/kube"
 )
 
-// Request attaches a cluster, or gives an attached one other credentials. It has
-// one of Kubernetes and Consul.
+// Request attaches a cluster, or gives an attached one other credentials.
 type Request struct {
 	ID         federation.ClusterID
+	Provider   federation.Provider  // empty: none was given, or several
 	Network    federation.NetworkID // only to attach; empty: what the cluster names itself
 	Precedence *int                 // only to attach; nil: the default
 	Aliases    []string             // only to attach: further names of the cluster
-	Kubernetes *Kubernetes
-	Consul     *Consul
-	DryRun     bool
-	Author     string
-}
-
-// Kubernetes is a kubeconfig and which context of it.
-type Kubernetes struct {
-	Kubeconfig kube.Secret
-	Context    string
-}
-
-// Consul is an agent or server, and what it lets in.
-type Consul struct {
-	Address    string
-	Datacenter string
-	Token      kube.Secret
-	CA, Cert   string // PEM
-	Key        kube.Secret
-}
-
-// Provider is the sort of the cluster.
-func (r Request) Provider() federation.Provider {
-	if r.Consul != nil {
-		return federation.Consul
-	}
-	return federation.Kubernetes
+	// Section is the kind's own in the spec of the Cluster object: where the cluster is.
+	Section     map[string]any
+	Credentials Credentials
+	DryRun      bool
+	Author      string
 }
 
 // The codes of findings and errors beside those of package apply. A check of a
@@ -79,38 +52,14 @@ const (
 	NothingHeld        apply.Code = "NOTHING_HELD"
 )
 
-// CodeOfKubeconfig is the code of a rule of kubeconfigs, such as KUBECONFIG_EXEC.
-func CodeOfKubeconfig(c kube.Code) apply.Code {
-	return apply.Code("KUBECONFIG_" + strings.ToUpper(strings.ReplaceAll(string(c), "-", "_")))
-}
-
 // check returns what is wrong with the request by itself.
 func (r Request) check() []apply.Error {
 	var wrong []apply.Error
 	if err := kube.ValidateClusterID(string(r.ID)); err != nil {
 		wrong = append(wrong, apply.Error{Code: InvalidClusterID, Field: "clusterID", Message: err.Error()})
 	}
-	if (r.Kubernetes == nil) == (r.Consul == nil) {
+	if r.Provider == "" {
 		wrong = append(wrong, apply.Error{Code: apply.InvalidRequest, Field: "kubernetes", Message: "give either kubernetes or consul"})
-	}
-	return wrong
-}
-
-// wrongKubeconfig are the reasons of a refusal, one a code: further fields of the
-// same rule are named in its message.
-func wrongKubeconfig(refused *kube.Refusal) []apply.Error {
-	var wrong []apply.Error
-	for _, f := range refused.Findings {
-		code, field := CodeOfKubeconfig(f.Code), "kubernetes.kubeconfig"
-		if f.Field != "" {
-			field += ": " + f.Field
-		}
-		at := slices.IndexFunc(wrong, func(e apply.Error) bool { return e.Code == code })
-		if at < 0 {
-			wrong = append(wrong, apply.Error{Code: code, Field: field, Message: f.Message})
-			continue
-		}
-		wrong[at].Message += fmt.Sprintf("; also %s", cmp.Or(f.Field, f.Message))
 	}
 	return wrong
 }

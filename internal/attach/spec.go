@@ -1,5 +1,7 @@
 package attach
 
+import "strings"
+
 // spec is that of the object of a cluster that is attached.
 func (r Request) spec() map[string]any {
 	spec := r.place()
@@ -21,16 +23,9 @@ func (r Request) spec() map[string]any {
 
 // place is the part of it that belongs to the credentials: where the cluster is.
 func (r Request) place() map[string]any {
-	spec := map[string]any{"provider": string(r.Provider())}
-	if r.Kubernetes != nil && r.Kubernetes.Context != "" {
-		spec["kubernetes"] = map[string]any{"context": r.Kubernetes.Context}
-	}
-	if r.Consul != nil {
-		at := map[string]any{"address": r.Consul.Address}
-		if r.Consul.Datacenter != "" {
-			at["datacenter"] = r.Consul.Datacenter
-		}
-		spec["consul"] = at
+	spec := map[string]any{"provider": string(r.Provider)}
+	if len(r.Section) > 0 {
+		spec[strings.ToLower(string(r.Provider))] = r.Section
 	}
 	return spec
 }

@@ -115,21 +115,23 @@ func tokenOf(path string) func() (string, error) {
 // keptAccess is that of a token and certificates that were kept.
 func keptAccess(kept attach.Credentials) (access, error) {
 	var a access
-	if !kept.Token.Empty() {
-		a.token = func() (string, error) { return kept.Token.Reveal(), nil }
+	value := func(name string) string { return kept.Value(name).Reveal() }
+	if token := value("token"); token != "" {
+		a.token = func() (string, error) { return token, nil }
 	}
-	if kept.CA == "" && kept.Cert == "" && kept.Key.Empty() {
+	ca, cert, key := value("ca"), value("cert"), value("key")
+	if ca == "" && cert == "" && key == "" {
 		return a, nil
 	}
 	a.tls = &tls.Config{MinVersion: tls.VersionTLS12}
-	if kept.CA != "" {
+	if ca != "" {
 		a.tls.RootCAs = x509.NewCertPool()
-		if !a.tls.RootCAs.AppendCertsFromPEM([]byte(kept.CA)) {
+		if !a.tls.RootCAs.AppendCertsFromPEM([]byte(ca)) {
 			return a, errors.New("consul.tls.ca holds no certificate in PEM")
 		}
 	}
-	if kept.Cert != "" || !kept.Key.Empty() {
-		pair, err := tls.X509KeyPair([]byte(kept.Cert), []byte(kept.Key.Reveal()))
+	if cert != "" || key != "" {
+		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 		if err != nil {
 			return a, errors.New("consul.tls.cert and consul.tls.key are no certificate and its key in PEM")
 		}

@@ -19,10 +19,10 @@ func (o Opener) look(ctx context.Context, r attach.Request) attach.Report {
 	o.Used = func(federation.ClusterID, federation.Limits) func(federation.Usage) { return func(federation.Usage) {} }
 	o.Ended = func(federation.ClusterID) {}
 	var report attach.Report
-	registry, err := o.open(provider.Cluster{
-		ID: r.ID, Limits: o.Limits.WithDefaults(), Section: &Section{Address: r.Consul.Address, Datacenter: r.Consul.Datacenter},
-		Kept: &attach.Credentials{Token: r.Consul.Token, CA: r.Consul.CA, Cert: r.Consul.Cert, Key: r.Consul.Key},
-	})
+	section := &Section{}
+	section.Address, _ = r.Section["address"].(string)
+	section.Datacenter, _ = r.Section["datacenter"].(string)
+	registry, err := o.open(provider.Cluster{ID: r.ID, Limits: o.Limits.WithDefaults(), Section: section, Kept: &r.Credentials})
 	if err != nil {
 		report.Add(attach.InvalidConsul, apply.Refusal, err.Error())
 		return report

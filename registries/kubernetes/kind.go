@@ -7,7 +7,6 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/registries"
@@ -21,6 +20,9 @@ type Section struct {
 	Context    string `yaml:"context"`
 	Secrets    bool   `yaml:"secrets" json:"-"`
 }
+
+// kubeconfigValue is the name of the kubeconfig among the credentials that are kept.
+const kubeconfigValue = "kubeconfig"
 
 // Following is what else follows a cluster while its registry runs.
 type Following interface {
@@ -37,7 +39,7 @@ type Following interface {
 type Opener struct {
 	provider.Host
 	Following Following
-	LookAt    attach.Looker
+	Trusted   Trusted // nil: trust domains are not compared
 }
 
 // Kind is that of Kubernetes clusters.
@@ -45,7 +47,7 @@ func (o Opener) Kind() provider.Kind {
 	return provider.Kind{
 		Provider: federation.Kubernetes, HasSection: true, Identified: true, NeedsCredentials: true,
 		File: func(section any) string { return section.(*Section).Kubeconfig },
-		Open: o.open, Look: o.LookAt,
+		Open: o.open, Look: o.look,
 	}
 }
 
@@ -57,7 +59,7 @@ func (o Opener) open(c provider.Cluster) (registries.Registry, error) {
 		section = &Section{}
 	}
 	if c.Kept != nil {
-		credentials, err := kube.Parse([]byte(c.Kept.Kubeconfig.Reveal()), o.Rules(section.Context))
+		credentials, err := kube.Parse([]byte(c.Kept.Value(kubeconfigValue).Reveal()), o.Rules(section.Context))
 		if err != nil {
 			return nil, fmt.Errorf("its kept %w", err)
 		}

@@ -19,20 +19,22 @@ type Attaching struct {
 
 // Attach is part of graph.Clusters.
 func (a Attaching) Attach(ctx context.Context, in model.AttachClusterInput, author string) ([]apply.Finding, []apply.Error, error) {
-	r := attach.Request{
-		ID: federation.ClusterID(in.ClusterID), Network: federation.NetworkID(deref(in.NetworkID)), Precedence: in.Precedence, Aliases: in.Aliases,
-		Kubernetes: kubernetesOf(in.Kubernetes), Consul: consulOf(in.Consul), DryRun: deref(in.DryRun), Author: author,
+	r := requestOf(in.ClusterID, in.Kubernetes, in.Consul)
+	r.Network, r.Precedence, r.Aliases = federation.NetworkID(deref(in.NetworkID)), in.Precedence, in.Aliases
+	r.DryRun, r.Author = deref(in.DryRun), author
+	if r.Section["context"] == "" {
+		r.Section = nil
 	}
 	result, err := a.clusters.Attach(ctx, r)
 	a.count("attach", r.DryRun, result.Errors, err)
 	return result.Findings, result.Errors, err
 }
 
-// Rotate is part of graph.Clusters.
+// Rotate is part of graph.Clusters. It names the context of a kubeconfig also where it has
+// none: the one before is another kubeconfig's.
 func (a Attaching) Rotate(ctx context.Context, in model.RotateClusterInput, author string) ([]apply.Finding, []apply.Error, error) {
-	r := attach.Request{
-		ID: federation.ClusterID(in.ClusterID), Kubernetes: kubernetesOf(in.Kubernetes), Consul: consulOf(in.Consul), DryRun: deref(in.DryRun), Author: author,
-	}
+	r := requestOf(in.ClusterID, in.Kubernetes, in.Consul)
+	r.DryRun, r.Author = deref(in.DryRun), author
 	result, err := a.clusters.Rotate(ctx, r)
 	a.count("rotate", r.DryRun, result.Errors, err)
 	return result.Findings, result.Errors, err
@@ -64,22 +66,26 @@ func (a Attaching) count(action string, dryRun bool, refused []apply.Error, err 
 	}
 }
 
-func kubernetesOf(in *model.KubernetesAccessInput) *attach.Kubernetes {
-	if in == nil {
-		return nil
+// requestOf translates the inputs of kinds: one of them, or the request has no provider.
+func requestOf(id string, k *model.KubernetesAccessInput, c *model.ConsulAccessInput) attach.Request {
+	r := attach.Request{ID: federation.ClusterID(id)}
+	switch {
+	case k != nil && c == nil:
+		r.Provider, r.Section = federation.Kubernetes, map[string]any{"context": deref(k.Context)}
+		r.Credentials.Values = map[string]kube.Secret{"kubeconfig": kube.NewSecret(k.Kubeconfig)}
+	case c != nil && k == nil:
+		r.Provider, r.Section = federation.Consul, map[string]any{"address": c.Address}
+		if c.Datacenter != nil && *c.Datacenter != "" {
+			r.Section["datacenter"] = *c.Datacenter
+		}
+		r.Credentials.Values = map[string]kube.Secret{"token": kube.NewSecret(deref(c.Token))}
+		if c.TLS != nil {
+			for name, value := range map[string]*string{"ca": c.TLS.Ca, "cert": c.TLS.Cert, "key": c.TLS.Key} {
+				r.Credentials.Values[name] = kube.NewSecret(deref(value))
+			}
+		}
 	}
-	return &attach.Kubernetes{Kubeconfig: kube.NewSecret(in.Kubeconfig), Context: deref(in.Context)}
-}
-
-func consulOf(in *model.ConsulAccessInput) *attach.Consul {
-	if in == nil {
-		return nil
-	}
-	c := &attach.Consul{Address: in.Address, Datacenter: deref(in.Datacenter), Token: kube.NewSecret(deref(in.Token))}
-	if in.TLS != nil {
-		c.CA, c.Cert, c.Key = deref(in.TLS.Ca), deref(in.TLS.Cert), kube.NewSecret(deref(in.TLS.Key))
-	}
-	return c
+	return r
 }
 
 // deref is the zero value for nil.

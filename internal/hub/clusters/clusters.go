@@ -67,9 +67,8 @@ func New(o Options) (*Clusters, error) {
 // maker makes registries, beside which others may follow the clusters.
 func (c *Clusters) maker(also following) maker {
 	host := provider.Host{Policy: c.o.Policy, Limits: c.o.Settings.Limits, Logger: c.o.Logger, Used: c.usages.of, Ended: c.usages.forget}
-	look := attach.KubernetesOptions{Allow: host.Allow, AllowLoopback: host.Policy.AllowLoopback, Trusted: c.o.Identities.Trust}
 	return maker{
-		Hub:   kinds.Hub{Host: host, Following: also, LookAt: attach.LookAtKubernetes(look), CountConsul: c.o.Metrics.Consul.Request},
+		Hub:   kinds.Hub{Host: host, Following: also, Trusted: c.o.Identities.Trust, CountConsul: c.o.Metrics.Consul.Request},
 		known: c.o.Known,
 	}
 }
@@ -107,7 +106,7 @@ func (c *Clusters) Objects(m *mesh.Mesh, keys *seal.Keys) Attaching {
 	c.Run["sealing"] = sealing{keys: keys, vault: vault, logger: c.o.Logger}.run
 	return Attaching{attach.New(attach.Options{
 		Engine: m.Engine, Views: m.Views, Snapshots: c.o.Snapshots, Registries: c.Supervisor, Plans: plans{c.reconciler}, Vault: vault,
-		Forget: c.make.known.forget, Hub: c.o.Settings.ClusterID, Look: c.make.Looks(),
+		Forget: c.make.known.forget, Hub: c.o.Settings.ClusterID, Kinds: c.make.Attached(),
 	}), c.o.Metrics.Clusters}
 }
 

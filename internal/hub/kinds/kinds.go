@@ -20,7 +20,7 @@ import (
 type Hub struct {
 	provider.Host
 	Following   kubernetes.Following
-	LookAt      attach.Looker // at Kubernetes clusters
+	Trusted     kubernetes.Trusted // nil: trust domains are not compared
 	CountConsul func(id federation.ClusterID, request string)
 }
 
@@ -67,7 +67,7 @@ func sectionName(p federation.Provider) string { return strings.ToLower(string(p
 
 // Kubernetes makes registries of Kubernetes clusters.
 func (h Hub) Kubernetes() kubernetes.Opener {
-	return kubernetes.Opener{Host: h.Host, Following: h.Following, LookAt: h.LookAt}
+	return kubernetes.Opener{Host: h.Host, Following: h.Following, Trusted: h.Trusted}
 }
 
 // Of is the kind of a provider of which clusters can be attached.
@@ -87,13 +87,11 @@ func (h Hub) Of(p federation.Provider) (provider.Kind, error) {
 	return all[at], nil
 }
 
-// Looks are the pre-flights of clusters that can be attached by a request.
-func (h Hub) Looks() map[federation.Provider]attach.Looker {
-	all := map[federation.Provider]attach.Looker{}
+// Attached are the kinds as requests attach clusters of them.
+func (h Hub) Attached() map[federation.Provider]attach.Kind {
+	all := map[federation.Provider]attach.Kind{}
 	for _, k := range All(h) {
-		if k.Look != nil {
-			all[k.Provider] = k.Look
-		}
+		all[k.Provider] = attach.Kind{Look: k.Look, Identified: k.Identified}
 	}
 	return all
 }

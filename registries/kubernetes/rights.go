@@ -1,4 +1,4 @@
-package attach
+package kubernetes
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
 )
 
@@ -38,29 +39,29 @@ func (s *server) rights(ctx context.Context) bool {
 		}
 	}
 	if len(missing) > 0 {
-		s.report.add(Rights, apply.Refusal, "%s", denied(missing))
+		s.report.Addf(attach.Rights, apply.Refusal, "%s", denied(missing))
 	} else {
-		s.report.add(Rights, apply.Info, "the account may list and watch all that is needed")
+		s.report.Addf(attach.Rights, apply.Info, "the account may list and watch all that is needed")
 	}
 	wide, err := s.may(ctx, authorization.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"})
 	switch {
 	case err != nil:
 		return s.unsaid(err)
 	case wide:
-		s.report.add(RightsTooWide, apply.Warning, "the account may do everything in the cluster; reading is enough: give the hub an account of its own")
+		s.report.Addf(attach.RightsTooWide, apply.Warning, "the account may do everything in the cluster; reading is enough: give the hub an account of its own")
 	default:
-		s.report.add(RightsTooWide, apply.Info, "the account may not do everything")
+		s.report.Addf(attach.RightsTooWide, apply.Info, "the account may not do everything")
 	}
 	return true
 }
 
 // unsaid notes that the server does not say what is granted.
 func (s *server) unsaid(err error) bool {
-	code := Rights
+	code := attach.Rights
 	if kube.Diagnose(err).Trouble == kube.TroubleUnauthorized {
-		code = Unauthorized
+		code = attach.Unauthorized
 	}
-	s.report.add(code, apply.Refusal, "%s: asking for the rights of the account: %s", s.name, kube.Explain(err))
+	s.report.Addf(code, apply.Refusal, "%s: asking for the rights of the account: %s", s.name, kube.Explain(err))
 	return false
 }
 

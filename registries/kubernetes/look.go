@@ -1,4 +1,4 @@
-package attach
+package kubernetes
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,62 +19,41 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
 )
 
-// KubernetesOptions are the hub's side of a look at a Kubernetes cluster.
-type KubernetesOptions struct {
-	Allow         kube.AddressPolicy
-	AllowLoopback bool
-	Trusted       Trusted          // nil: trust domains are not compared
-	Now           func() time.Time // nil: time.Now
-}
-
-// rules are those by which the kubeconfig of a request is read.
-func (o KubernetesOptions) rules(k *Kubernetes) kube.ParseOptions {
-	p := kube.ParseOptions{Context: k.Context, AllowLoopback: o.AllowLoopback}
-	if o.Now != nil {
-		p.Now = o.Now()
-	}
-	return p
-}
-
-// LookAtKubernetes asks an API server what a registry will ask, and who it is.
-func LookAtKubernetes(o KubernetesOptions) Looker {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return func(ctx context.Context, r Request) Report {
-		var report Report
-		credentials, err := kube.Parse([]byte(r.Kubernetes.Kubeconfig.Reveal()), o.rules(r.Kubernetes))
-		var refused *kube.Refusal
-		if errors.As(err, &refused) {
-			for _, e := range wrongKubeconfig(refused) {
-				report.Findings = append(report.Findings, apply.Finding{Code: string(e.Code), Severity: apply.Refusal, Field: e.Field, Message: e.Message})
-			}
-			return report
-		}
-		report.Expires = credentials.Expires
-		client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: o.Allow})
-		if err != nil {
-			report.add(Reachability, apply.Refusal, "%s: %s", credentials.Server, kube.Explain(err))
-			return report
-		}
-		defer client.Close()
-		s := server{Client: client, name: credentials.Server, report: &report, now: o.Now}
-		if s.look(ctx) {
-			s.trust(ctx, o.Trusted)
+// look asks an API server what a registry will ask, and who it is.
+func (o Opener) look(ctx context.Context, r attach.Request) attach.Report {
+	var report attach.Report
+	name, _ := r.Section["context"].(string)
+	credentials, err := kube.Parse([]byte(r.Credentials.Value(kubeconfigValue).Reveal()), o.Rules(name))
+	var refused *kube.Refusal
+	if errors.As(err, &refused) {
+		for _, e := range wrongKubeconfig(refused) {
+			report.Findings = append(report.Findings, apply.Finding{Code: string(e.Code), Severity: apply.Refusal, Field: e.Field, Message: e.Message})
 		}
 		return report
 	}
+	report.Expires = credentials.Expires
+	client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: o.Allow})
+	if err != nil {
+		report.Addf(attach.Reachability, apply.Refusal, "%s: %s", credentials.Server, kube.Explain(err))
+		return report
+	}
+	defer client.Close()
+	s := server{Client: client, name: credentials.Server, report: &report}
+	if s.look(ctx) {
+		s.trust(ctx, o.Trusted)
+	}
+	return report
 }
 
 // server is an API server that is looked at.
 type server struct {
 	*kube.Client
 	name   string
-	report *Report
-	now    func() time.Time
+	report *attach.Report
 }
 
 // look tells whether the server let itself be looked at.
@@ -96,26 +76,26 @@ const maxSkew = 30 * time.Second
 
 // version reads the version and the clock, and tells whether the server answers.
 func (s *server) version(ctx context.Context) bool {
-	asked := s.now()
+	asked := time.Now()
 	version, date, err := s.getVersion(ctx)
 	if err != nil {
 		s.unanswered(kube.Diagnose(err))
 		return false
 	}
-	s.report.add(Reachability, apply.Info, "%s answers", s.name)
-	s.report.add(ServerCertificate, apply.Info, "the server's certificate is verified")
+	s.report.Addf(attach.Reachability, apply.Info, "%s answers", s.name)
+	s.report.Addf(attach.ServerCertificate, apply.Info, "the server's certificate is verified")
 	major, _ := strconv.Atoi(version.Major)
 	minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	switch {
 	case err != nil || major != 1:
-		s.report.add(APIVersion, apply.Warning, "the server says no version that is known here")
+		s.report.Addf(attach.APIVersion, apply.Warning, "the server says no version that is known here")
 	case minor < oldest:
-		s.report.add(APIVersion, apply.Refusal, "the server is Kubernetes %d.%d: 1.%d is the oldest that can be attached", major, minor, oldest)
+		s.report.Addf(attach.APIVersion, apply.Refusal, "the server is Kubernetes %d.%d: 1.%d is the oldest that can be attached", major, minor, oldest)
 	default:
-		s.report.add(APIVersion, apply.Info, "Kubernetes %d.%d", major, minor)
+		s.report.Addf(attach.APIVersion, apply.Info, "Kubernetes %d.%d", major, minor)
 	}
 	if again, _, err := s.getVersion(ctx); err != nil || again != version {
-		s.report.add(APIUnstable, apply.Refusal, "the server says another version each time it is asked: attach the cluster when its upgrade is over")
+		s.report.Addf(attach.APIUnstable, apply.Refusal, "the server says another version each time it is asked: attach the cluster when its upgrade is over")
 	}
 	s.clock(asked, date)
 	return true
@@ -124,31 +104,31 @@ func (s *server) version(ctx context.Context) bool {
 // unanswered notes why there is no answer to be used.
 func (s *server) unanswered(d kube.Diagnosis) {
 	code, known := map[kube.Trouble]apply.Code{
-		kube.TroubleTLS: ServerCertificate, kube.TroubleUnauthorized: Unauthorized,
-		kube.TroubleNotAPIServer: NotAPIServer, kube.TroubleNotFound: NotAPIServer,
-		kube.TroubleRefused: CodeOfKubeconfig(kube.CodeServerAddress),
+		kube.TroubleTLS: attach.ServerCertificate, kube.TroubleUnauthorized: attach.Unauthorized,
+		kube.TroubleNotAPIServer: attach.NotAPIServer, kube.TroubleNotFound: attach.NotAPIServer,
+		kube.TroubleRefused: codeOfKubeconfig(kube.CodeServerAddress),
 	}[d.Trouble]
 	if !known {
-		code = Reachability
+		code = attach.Reachability
 	}
-	if code == ServerCertificate || code == Unauthorized {
-		s.report.add(Reachability, apply.Info, "%s answers", s.name)
+	if code == attach.ServerCertificate || code == attach.Unauthorized {
+		s.report.Addf(attach.Reachability, apply.Info, "%s answers", s.name)
 	}
-	s.report.add(code, apply.Refusal, "%s: %s", s.name, d.Message)
+	s.report.Addf(code, apply.Refusal, "%s: %s", s.name, d.Message)
 }
 
 func (s *server) clock(asked, date time.Time) {
 	if date.IsZero() {
-		s.report.add(Clock, apply.Info, "the server says no time")
+		s.report.Addf(attach.Clock, apply.Info, "the server says no time")
 		return
 	}
 	// The server's second lies between the question and the answer.
-	skew := max(date.Sub(s.now()), asked.Add(-time.Second).Sub(date), 0)
+	skew := max(date.Sub(time.Now()), asked.Add(-time.Second).Sub(date), 0)
 	if skew > maxSkew {
-		s.report.add(Clock, apply.Warning, "the clocks of the hub and of the cluster are %s apart: tokens and certificates may be refused; set them", skew.Round(time.Second))
+		s.report.Addf(attach.Clock, apply.Warning, "the clocks of the hub and of the cluster are %s apart: tokens and certificates may be refused; set them", skew.Round(time.Second))
 		return
 	}
-	s.report.add(Clock, apply.Info, "the clocks agree")
+	s.report.Addf(attach.Clock, apply.Info, "the clocks agree")
 }
 
 // versionAnswer is what is read of /version.
@@ -196,16 +176,14 @@ func (s *server) identity(ctx context.Context) {
 	list, err := s.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem, Limit: 1})
 	switch {
 	case err != nil:
-		s.report.add(DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: reading its namespace kube-system: %s", kube.Explain(err))
+		s.report.Addf(attach.DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: reading its namespace kube-system: %s", kube.Explain(err))
 	case len(list.Items) == 0 || list.Items[0].UID == "":
-		s.report.add(DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: it does not show the namespace kube-system")
+		s.report.Addf(attach.DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: it does not show the namespace kube-system")
 	default:
 		s.report.UID = string(list.Items[0].UID)
 		s.report.Network = cmp.Or(federation.NetworkID(list.Items[0].Labels[labelNetwork]), s.istioNetwork(ctx))
 	}
 }
-
-const labelNetwork = "topology.istio.io/network"
 
 // istioNetwork is where Istio's guides put the label. Not every account may look.
 func (s *server) istioNetwork(ctx context.Context) federation.NetworkID {
@@ -251,4 +229,28 @@ func (s *server) addresses(ctx context.Context) {
 
 func denied(missing []string) string {
 	return fmt.Sprintf("the account may not %s: grant it these rights", strings.Join(missing, ", "))
+}
+
+// codeOfKubeconfig is the code of a rule of kubeconfigs, such as KUBECONFIG_EXEC.
+func codeOfKubeconfig(c kube.Code) apply.Code {
+	return apply.Code("KUBECONFIG_" + strings.ToUpper(strings.ReplaceAll(string(c), "-", "_")))
+}
+
+// wrongKubeconfig are the reasons of a refusal, one a code: further fields of the
+// same rule are named in its message.
+func wrongKubeconfig(refused *kube.Refusal) []apply.Error {
+	var wrong []apply.Error
+	for _, f := range refused.Findings {
+		code, field := codeOfKubeconfig(f.Code), "kubernetes.kubeconfig"
+		if f.Field != "" {
+			field += ": " + f.Field
+		}
+		at := slices.IndexFunc(wrong, func(e apply.Error) bool { return e.Code == code })
+		if at < 0 {
+			wrong = append(wrong, apply.Error{Code: code, Field: field, Message: f.Message})
+			continue
+		}
+		wrong[at].Message += fmt.Sprintf("; also %s", cmp.Or(f.Field, f.Message))
+	}
+	return wrong
 }

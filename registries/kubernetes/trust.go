@@ -1,4 +1,4 @@
-package attach
+package kubernetes
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
 )
 
@@ -35,20 +36,20 @@ func (s *server) trust(ctx context.Context, trusted Trusted) {
 	}
 	roots, err := s.configured(ctx, rootsConfigMap, rootsKey)
 	if err != nil {
-		s.report.add(TrustDomain, apply.Info, "trust domains are not compared: %s", kube.Explain(err))
+		s.report.Addf(attach.TrustDomain, apply.Info, "trust domains are not compared: %s", kube.Explain(err))
 		return
 	}
 	if roots == "" {
-		s.report.add(TrustDomain, apply.Info, "the cluster has no roots of its own")
+		s.report.Addf(attach.TrustDomain, apply.Info, "the cluster has no roots of its own")
 		return
 	}
 	mesh, err := s.configured(ctx, meshConfigMap, meshKey)
 	if err != nil {
-		s.report.add(TrustDomain, apply.Info, "trust domains are not compared: %s", kube.Explain(err))
+		s.report.Addf(attach.TrustDomain, apply.Info, "trust domains are not compared: %s", kube.Explain(err))
 		return
 	}
 	severity, message := compareTrust(trustDomainIn(mesh), roots, trusted.Bundles())
-	s.report.Add(TrustDomain, severity, message)
+	s.report.Add(attach.TrustDomain, severity, message)
 }
 
 // configured is a key of a ConfigMap; empty where there is none.
