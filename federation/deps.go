@@ -27,6 +27,28 @@ type Deps struct {
 	AllSpecs bool // the specs of all services, of those that may come too
 }
 
+// Restart begins another noted reading of the same snapshot. What Deps returned is over
+// with it: the notes that come take its memory.
+func (r *Reader) Restart() {
+	d := &r.deps
+	r.deps = Deps{
+		Services: emptied(d.Services), Ports: emptied(d.Ports), VIPs: emptied(d.VIPs), Hostnames: emptied(d.Hostnames), Addresses: emptied(d.Addresses),
+		Anywhere: emptied(d.Anywhere), Clusters: emptied(d.Clusters), Objects: emptied(d.Objects), Names: emptied(d.Names), Hosts: emptied(d.Hosts),
+		Sets: emptied(d.Sets), Networks: emptied(d.Networks),
+	}
+}
+
+// emptied is the map without what it has; not one that became large, since emptying it
+// costs as much again and again.
+func emptied[K comparable, V any](m map[K]V) map[K]V {
+	const large = 32
+	if len(m) > large {
+		return nil
+	}
+	clear(m)
+	return m
+}
+
 // With is what either has. grown tells that it is more than d; else it is d itself.
 func (d Deps) With(more Deps) (all Deps, grown bool) {
 	for key, reasons := range more.Services {

@@ -18,7 +18,7 @@ func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 				e.acked, e.lapsed = r, e.lapsed && !sameContent(e.sent, r)
 				s.slots.put(r.name, e)
 				if r.home != nil {
-					r.home.noteAccepted(r)
+					r.home.blame.noteAccepted(r)
 				}
 			}
 		}

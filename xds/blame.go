@@ -61,10 +61,10 @@ func newBlame() *blame {
 }
 
 // noteAccepted notes that a client accepted the resource, which the group made.
-func (g *group) noteAccepted(r *resource) {
-	g.blame.mu.Lock()
-	defer g.blame.mu.Unlock()
-	g.blame.last[r.name] = r
+func (b *blame) noteAccepted(r *resource) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last[r.name] = r
 }
 
 // accepted is part of source.

@@ -20,7 +20,7 @@ func (g *group) prepare(names []string) {
 	}
 	var missing []string
 	for _, name := range names {
-		if c := g.cells[name]; g.names[name] > 0 && (c == nil || c.dirty) {
+		if c := g.cells[name]; g.names.has(name) && (c == nil || c.dirty) {
 			missing = append(missing, name)
 		}
 	}
@@ -50,6 +50,25 @@ func (g *group) build(name string) built {
 	return built{resource: r, deps: reader.Deps(), reasons: aboutObjects(reasons)}
 }
 
+// unbuilt is the outcome of a build that failed. What it depends on is what was read until
+// then: parts that could not be built noted nothing, and a change of what they read heals
+// them.
+func (g *group) unbuilt(name string, err error) built {
+	faults, deps := g.faults.suspects(g.snapshot, name, func(r *federation.Reader) error {
+		m, _, err := g.make.build(g.kind, name, g.facet, r)
+		if err != nil || m == nil {
+			return err
+		}
+		return g.make.validate(m)
+	})
+	if len(faults) == 0 && len(deps.Services) == 1 {
+		for key := range deps.Services {
+			faults = []envoy.Reason{g.faults.faulty(envoy.Reason{Service: key})}
+		}
+	}
+	return built{err: accused(err, faults), deps: deps, faults: faults}
+}
+
 func (g *group) take(name string, b built) {
 	c := g.cells[name]
 	if c == nil {
@@ -64,7 +83,7 @@ func (g *group) take(name string, b built) {
 	}()
 	g.index.Replace(name, c.deps, b.deps)
 	c.deps, c.dirty, c.err = b.deps, false, b.err
-	g.fault(name, b.faults)
+	g.faults.set(name, b.faults)
 	if b.err != nil {
 		g.failed(g.kind, name, b.err)
 		return
@@ -89,18 +108,12 @@ func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, r
 	if g.kind == envoy.RouteType {
 		return g.assembleOne(name, reader)
 	}
-	m, reasons, err := g.make.build(g.kind, name, g.facet, reader)
+	m, reasons, err := g.message(name, reader)
 	if err != nil || m == nil {
 		return nil, reasons, err
 	}
-	if got := nameOf(m); got != name {
-		return nil, nil, fmt.Errorf("building %s %q: the resource calls itself %q", g.kind, name, got)
-	}
-	if err := g.make.validate(m); err != nil {
-		return nil, nil, fmt.Errorf("validating %s %q: %w", g.kind, name, err)
-	}
 	if r, err = newResource(g.kind, name, m); err == nil {
-		r.fixed = slices.Contains(g.fixed, name)
+		r.fixed = slices.Contains(g.names.fixed, name)
 	}
 	return r, reasons, err
 }
@@ -119,6 +132,6 @@ func (g *group) assembleOne(name string, reader *federation.Reader) (*resource, 
 	}
 	r := serialised(g.kind, name, a.Bytes)
 	r.refs = references{clusters: a.Clusters}
-	r.fixed = slices.Contains(g.fixed, name)
+	r.fixed = slices.Contains(g.names.fixed, name)
 	return r, reasons, nil
 }

@@ -25,23 +25,43 @@ func faultOfService(key federation.ServiceKey) string {
 	return faultSeparator + key.Title()
 }
 
-// fault replaces the reasons why the hub cannot compute something. Without reasons, it can.
-func (g *group) fault(of string, now []envoy.Reason) {
-	before := g.faults[of]
+// hooks are what a group tells others. None of them may block.
+type hooks struct {
+	failed   func(t envoy.Type, name string, err error) // a resource could not be built
+	reasoned func(before, now []envoy.Reason)           // a resource has other reasons
+	built    func()                                     // one was built
+}
+
+// faults are what a group cannot compute, and because of which objects and services.
+type faults struct {
+	*hooks
+	kind  envoy.Type
+	known map[string][]envoy.Reason // by what cannot be computed
+}
+
+// set replaces the reasons why something cannot be computed. Without reasons, it can.
+func (f *faults) set(of string, now []envoy.Reason) {
+	before := f.known[of]
 	if len(before)+len(now) == 0 {
 		return
 	}
-	g.reasoned(before, now)
-	if delete(g.faults, of); len(now) > 0 {
-		g.faults[of] = now
+	f.reasoned(before, now)
+	if delete(f.known, of); len(now) > 0 {
+		f.known[of] = now
+	}
+}
+
+func (f *faults) clear() {
+	for of := range f.known {
+		f.set(of, nil)
 	}
 }
 
 // faulty is the reason with what it says.
-func (g *group) faulty(r envoy.Reason) envoy.Reason {
+func (f *faults) faulty(r envoy.Reason) envoy.Reason {
 	r.Code = HubFault
 	r.Message = fmt.Sprintf("the hub cannot build %s from this object, which is a fault of the hub: proxies keep what they have; report it with the stack in the hub's log",
-		g.kind.Row().Plural)
+		f.kind.Row().Plural)
 	return r
 }
 
@@ -67,34 +87,15 @@ func titleOf(subject any) string {
 	return ""
 }
 
-// unbuilt is the outcome of a build that failed. What it depends on is what was read until
-// then: parts that could not be built noted nothing, and a change of what they read heals
-// them.
-func (g *group) unbuilt(name string, err error) built {
-	faults, deps := g.suspects(name, func(r *federation.Reader) error {
-		m, _, err := g.make.build(g.kind, name, g.facet, r)
-		if err != nil || m == nil {
-			return err
-		}
-		return g.make.validate(m)
-	})
-	if len(faults) == 0 && len(deps.Services) == 1 {
-		for key := range deps.Services {
-			faults = []envoy.Reason{g.faulty(envoy.Reason{Service: key})}
-		}
-	}
-	return built{err: accused(err, faults), deps: deps, faults: faults}
-}
-
 // maxSuspects bounds the objects that are blamed for one failure.
 const maxSuspects = 8
 
 // suspects finds the objects without which the computation succeeds, and what was read
 // with all of them. It computes again
 // about log2(n) times for each of them among n that were read, and only after a failure.
-func (g *group) suspects(of string, compute func(*federation.Reader) error) ([]envoy.Reason, federation.Deps) {
+func (f *faults) suspects(s *federation.Snapshot, of string, compute func(*federation.Reader) error) ([]envoy.Reason, federation.Deps) {
 	fails := func(hidden map[federation.ObjectKey]bool) (read federation.Deps, failed bool) {
-		r := g.snapshot.ReadWithout(hidden)
+		r := s.ReadWithout(hidden)
 		defer func() {
 			if recover() != nil {
 				read, failed = r.Deps(), true
@@ -105,22 +106,22 @@ func (g *group) suspects(of string, compute func(*federation.Reader) error) ([]e
 	}
 	read, _ := fails(nil)
 	known := map[federation.ObjectKey]bool{}
-	for _, r := range g.faults[of] {
+	for _, r := range f.known[of] {
 		known[r.Cause] = true
 	}
 	if _, still := fails(known); !still && len(known) > 0 {
-		return g.faults[of], read
+		return f.known[of], read
 	}
-	return g.atFault(culpritsAmong(slices.SortedFunc(maps.Keys(read.Objects), federation.ObjectKey.Compare), func(hidden map[federation.ObjectKey]bool) bool {
+	return f.atFault(culpritsAmong(slices.SortedFunc(maps.Keys(read.Objects), federation.ObjectKey.Compare), func(hidden map[federation.ObjectKey]bool) bool {
 		_, failed := fails(hidden)
 		return failed
 	})), read
 }
 
-func (g *group) atFault(objects []federation.ObjectKey) []envoy.Reason {
+func (f *faults) atFault(objects []federation.ObjectKey) []envoy.Reason {
 	var faults []envoy.Reason
 	for _, key := range objects {
-		faults = append(faults, g.faulty(envoy.Reason{Cause: key}))
+		faults = append(faults, f.faulty(envoy.Reason{Cause: key}))
 	}
 	return faults
 }

@@ -1,61 +1,34 @@
 package xds
 
 import (
-	"maps"
 	"slices"
 	"sync"
-
-	"google.golang.org/protobuf/proto"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
-	"isthmus.dev/isthmus/xds/envoy/check"
 )
-
-// builder makes resources; xds/envoy in the product.
-type builder struct {
-	view        func(envoy.Node, *federation.Reader) envoy.View
-	fixed       func(envoy.Type, envoy.Facet, *federation.Reader) []string
-	contributes func(envoy.Type, envoy.Facet, *federation.Service, *federation.Reader) []string
-	build       func(envoy.Type, string, envoy.Facet, *federation.Reader) (proto.Message, []envoy.Reason, error)
-	validate    func(proto.Message) error
-	// assemble is build and validate for routes, out of parts.
-	assemble func(string, envoy.Facet, *federation.Reader, envoy.Parts) (*envoy.Assembled, []envoy.Reason, error)
-	causes   func(envoy.Type, string, envoy.Facet, *federation.Reader, []string) map[string][]federation.ObjectKey
-}
-
-var envoyBuilder = builder{envoy.ViewOf, envoy.Fixed, envoy.Contributes, envoy.Build, check.Resource, envoy.AssembleRoutes, envoy.Causes}
 
 // group holds the resources of one type for one facet, built once and shared by
 // all streams of that facet. It follows the snapshots when a stream asks it to
 // and builds a resource when the first stream wants it.
 type group struct {
-	id       fleet.Group // 0: no stream uses it
-	table    *nameTable  // has all of the names; nil: nobody asks for their numbers
-	kind     envoy.Type
-	facet    envoy.Facet
-	make     builder
-	failed   func(t envoy.Type, name string, err error) // a resource could not be built; must not block
-	reasoned func(before, now []envoy.Reason)           // a resource has other reasons; must not block
-	built    func()                                     // one was built; must not block
+	*recipe
+	*hooks
+	id fleet.Group // 0: no stream uses it
 
-	mu            sync.Mutex
-	snapshot      *federation.Snapshot // nil before the first sync
-	contributions map[federation.ServiceKey][]string
-	fixed         []string // contributed by no service
-	lastFixed     []string // as computed last
-	fixedDeps     federation.Deps
-	offers        *derive.ByHost // finds whose contributions change
-	names         map[string]int // how many contributions give the name
-	cells         map[string]*cell
-	index         *derive.Index[string]
-	absent        absences
-	parts         partShelf
-	log           changeLog
-	blame         *blame
-	faults        map[string][]envoy.Reason // of what the hub cannot compute
+	mu        sync.Mutex
+	snapshot  *federation.Snapshot // nil before the first sync
+	names     *nameSet
+	fixedDeps federation.Deps // what the fixed names were made from
+	cells     map[string]*cell
+	index     *derive.Index[string]
+	absent    absences
+	parts     partShelf
+	log       changeLog
+	blame     *blame
+	faults    *faults
 }
 
 // cell is a resource that somebody asked for.
@@ -69,11 +42,14 @@ type cell struct {
 }
 
 func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
-	return &group{
-		kind: kind, facet: facet, make: make, failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {},
-		contributions: map[federation.ServiceKey][]string{}, names: map[string]int{}, offers: derive.NewByHost(),
-		cells: map[string]*cell{}, index: derive.NewIndex[string](nil), absent: absences{names: map[string]struct{}{}}, parts: partShelf{}, blame: newBlame(), faults: map[string][]envoy.Reason{},
+	of := &recipe{kind, facet, make}
+	to := &hooks{failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {}}
+	g := &group{
+		recipe: of, hooks: to, cells: map[string]*cell{}, index: derive.NewIndex[string](nil), absent: absences{names: map[string]struct{}{}},
+		parts: partShelf{}, blame: newBlame(), faults: &faults{to, kind, map[string][]envoy.Reason{}},
 	}
+	g.names = newNameSet(of, g.faults)
+	return g
 }
 
 // sync brings the group up to the snapshot, never back. Its cost is that of the
@@ -94,9 +70,7 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 		g.resync()
 		return s.Version()
 	}
-	for _, host := range g.contributing(changes, before) {
-		g.contribute(host, before)
-	}
+	g.move(g.names.follow(changes, before, s))
 	for _, name := range g.index.Affected(changes, s) {
 		g.touch(name)
 	}
@@ -105,29 +79,12 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 
 // resync takes everything anew.
 func (g *group) resync() {
-	defer g.renumber(g.names)
-	for of := range g.faults {
-		g.fault(of, nil)
-	}
-	contributed := g.contributions
-	g.names, g.contributions, g.offers = map[string]int{}, map[federation.ServiceKey][]string{}, derive.NewByHost()
-	g.fixed = nil
-	g.refix()
-	last := federation.Hostname("")
-	for svc := range g.snapshot.Services() {
-		if svc.Key.Hostname == last {
-			continue
-		}
-		last = svc.Key.Hostname
-		for key, names := range g.contributionsOf(last, contributed) {
-			g.contributions[key] = names
-			for _, name := range names {
-				g.names[name]++
-			}
-		}
-	}
+	g.faults.clear()
+	r := g.snapshot.Read()
+	g.names.reset(g.snapshot, r)
+	g.noteFixed(r.Deps())
 	for name, c := range g.cells {
-		if c.dirty = true; g.names[name] == 0 {
+		if c.dirty = true; !g.names.has(name) {
 			g.forget(name)
 		}
 	}
@@ -137,79 +94,12 @@ func (g *group) resync() {
 	g.log.reset(g.snapshot.Version())
 }
 
-// contributing are the hostnames whose services may contribute other names after the
-// changes, each once.
-func (g *group) contributing(c federation.ChangeSet, before *federation.Snapshot) []federation.Hostname {
-	hosts := g.offers.Affected(c, before, g.snapshot)
-	slices.Sort(hosts)
-	return slices.Compact(hosts)
-}
-
-// contributionsOf asks the services of the hostname anew what they contribute; only those
-// that contribute anything are in it.
-func (g *group) contributionsOf(host federation.Hostname, before map[federation.ServiceKey][]string) map[federation.ServiceKey][]string {
-	var now map[federation.ServiceKey][]string
-	r := g.snapshot.Read()
-	for _, svc := range g.snapshot.ByHostname(host) {
-		if names := g.contributionOf(svc, before[svc.Key], r); len(names) > 0 {
-			if now == nil {
-				now = map[federation.ServiceKey][]string{}
-			}
-			now[svc.Key] = names
-		}
-	}
-	g.offers.Note(host, g.snapshot, r.Deps())
-	return now
-}
-
-// contribute replaces what the services of the hostname contribute. Names that stay are
-// built again only if something that they read has changed.
-func (g *group) contribute(host federation.Hostname, before *federation.Snapshot) {
-	contributed := g.contributionsOf(host, g.contributions)
-	for _, svc := range before.ByHostname(host) {
-		if _, stays := g.snapshot.Service(svc.Key); !stays {
-			g.fault(faultOfService(svc.Key), nil)
-			g.replaceContribution(svc.Key, nil)
-		}
-	}
-	for _, svc := range g.snapshot.ByHostname(host) {
-		g.replaceContribution(svc.Key, contributed[svc.Key])
-	}
-}
-
-func (g *group) replaceContribution(key federation.ServiceKey, now []string) {
-	before := g.contributions[key]
-	if delete(g.contributions, key); len(now) > 0 {
-		g.contributions[key] = now
-	}
-	g.exchange(before, now)
-}
-
-// without returns the names that are not among the others; both are sorted.
-func without(names, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		_, found := slices.BinarySearch(others, name)
-		return found
-	})
-}
-
-// exchange replaces names that a contribution gave by those that it gives now; both are
-// sorted.
-func (g *group) exchange(before, now []string) {
-	come, gone := without(now, before), without(before, now)
-	for _, name := range come {
-		if g.names[name]++; g.names[name] == 1 {
-			g.numberName(name)
-		}
-	}
-	for _, name := range gone {
-		if g.names[name]--; g.names[name] == 0 {
-			delete(g.names, name)
-			g.releaseNames(name)
+// move takes up that the names came or went, or have other contributions.
+func (g *group) move(names []string) {
+	for _, name := range names {
+		if !g.names.has(name) {
 			g.forget(name)
 		}
-	}
-	for _, name := range slices.Concat(gone, come) {
 		g.touch(name)
 	}
 }
@@ -217,13 +107,14 @@ func (g *group) exchange(before, now []string) {
 // refix asks anew for the names that no service contributes.
 func (g *group) refix() {
 	r := g.snapshot.Read()
-	now := slices.Sorted(slices.Values(g.fixedOf(r)))
-	deps := r.Deps()
-	g.index.Replace(fixedNames, g.fixedDeps, deps)
-	g.fixedDeps = deps
-	before := g.fixed
-	g.fixed = now
-	g.exchange(before, now)
+	moved := g.names.refix(g.snapshot, r)
+	g.noteFixed(r.Deps())
+	g.move(moved)
+}
+
+func (g *group) noteFixed(read federation.Deps) {
+	g.index.Replace(fixedNames, g.fixedDeps, read)
+	g.fixedDeps = read
 }
 
 // fixedNames stands in the index for the set of fixed names; no resource has
@@ -253,34 +144,9 @@ func (g *group) close() {
 		g.reasoned(c.reasons, nil)
 		c.reasons = nil
 	}
-	for of := range g.faults {
-		g.fault(of, nil)
-	}
+	g.faults.clear()
 	g.index.Close()
-	g.releaseNames(slices.Collect(maps.Keys(g.names))...)
-	g.table = nil
-}
-
-// numberName gives the name a number, which it keeps for as long as it exists.
-func (g *group) numberName(name string) {
-	if g.table != nil {
-		g.table.holdResource(name)
-	}
-}
-
-func (g *group) releaseNames(names ...string) {
-	if g.table != nil {
-		g.table.releaseResources(names)
-	}
-}
-
-// renumber takes up that the names are others than before; those that stay keep
-// their numbers.
-func (g *group) renumber(before map[string]int) {
-	for name := range g.names {
-		g.numberName(name)
-	}
-	g.releaseNames(slices.Collect(maps.Keys(before))...)
+	g.names.close()
 }
 
 func (g *group) forget(name string) {
@@ -288,7 +154,7 @@ func (g *group) forget(name string) {
 		g.index.Replace(name, c.deps, federation.Deps{})
 		g.parts.forget(name, g.index)
 		g.reasoned(c.reasons, nil)
-		g.fault(name, nil)
+		g.faults.set(name, nil)
 		if c.absent {
 			g.absent.set(name, false)
 		}
@@ -302,7 +168,7 @@ func (g *group) forget(name string) {
 func (g *group) get(name string) *resource {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.names[name] == 0 {
+	if !g.names.has(name) {
 		return nil
 	}
 	if c := g.cells[name]; c == nil || c.dirty {
@@ -315,7 +181,7 @@ func (g *group) get(name string) *resource {
 func (g *group) list() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Collect(maps.Keys(g.names))
+	return g.names.all()
 }
 
 // since returns the names that may have changed after the version, each once or

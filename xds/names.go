@@ -98,10 +98,10 @@ func (t *nameTable) drop(number uint32) {
 }
 
 // releaseResources ends as many calls of holdResource.
-func (t *nameTable) releaseResources(names []string) {
+func (t *nameTable) releaseResources(names iter.Seq[string]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, name := range names {
+	for name := range names {
 		if number, held := t.numbers[name]; held {
 			t.names[number].resources--
 			t.drop(number)

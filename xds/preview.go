@@ -143,35 +143,11 @@ func (g *group) foresee(before, after *federation.Snapshot) []string {
 	for _, name := range g.index.Affected(changes, after) {
 		names = append(names, resourceOf(name))
 	}
-	for _, host := range g.offers.Affected(changes, before, after) {
-		for _, svc := range before.ByHostname(host) {
-			names = append(names, g.contributions[svc.Key]...)
-		}
-		for _, svc := range after.ByHostname(host) {
-			names = append(names, g.make.contributes(g.kind, g.facet, svc, after.Read())...)
-		}
-	}
+	names = append(names, g.names.foresee(changes, before, after)...)
 	if slices.Contains(names, fixedNames) {
-		names = slices.Concat(names, g.fixed, g.make.fixed(g.kind, g.facet, after.Read()))
+		names = slices.Concat(names, g.names.fixed, g.make.fixed(g.kind, g.facet, after.Read()))
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return name == fixedNames })
-}
-
-// render builds the resource of that name from a snapshot, as text.
-func (g *group) render(name string, s *federation.Snapshot) (text []byte) {
-	defer func() {
-		if recover() != nil {
-			text = nil // building says so where it is built to be sent
-		}
-	}()
-	if g.facet == (envoy.Facet{}) {
-		return nil
-	}
-	m, _, err := g.make.build(g.kind, name, g.facet, s.Read())
-	if err != nil || m == nil {
-		return nil
-	}
-	return indented(m)
 }
 
 func indented(m proto.Message) []byte {

@@ -108,7 +108,7 @@ func (s *Server) acquire(key groupKey) *sharedGroup {
 		g = &sharedGroup{group: newGroup(key.kind, key.facet, *s.options.builder)}
 		g.index = derive.NewIndex[string](func(o federation.ObjectKey, built bool) { s.builtFrom.note(g.group, o, built) })
 		s.opened++
-		g.id, g.table = s.opened, s.names
+		g.id, g.names.table = s.opened, s.names
 		g.blame, g.reasoned = s.retired.take(key), s.reason
 		g.failed, g.built = s.buildFailed, func() { s.options.Metrics.Count(Built, key.kind) }
 		s.groups[key] = g

@@ -18,51 +18,51 @@ import (
 // there after the next start.
 
 // contributionOf returns the names that the service contributes; after a panic, those that it contributed before.
-func (g *group) contributionOf(svc *federation.Service, before []string, r *federation.Reader) (names []string) {
-	defer g.contain(func() string { return faultOfService(svc.Key) }, func() []envoy.Reason {
+func (n *nameSet) contributionOf(svc *federation.Service, before []string, s *federation.Snapshot, r *federation.Reader) (names []string) {
+	defer n.faults.contain(func() string { return faultOfService(svc.Key) }, func() []envoy.Reason {
 		names = before
-		faults, _ := g.suspects(faultOfService(svc.Key), func(r *federation.Reader) error {
-			g.make.contributes(g.kind, g.facet, svc, r)
+		faults, _ := n.faults.suspects(s, faultOfService(svc.Key), func(r *federation.Reader) error {
+			n.of.make.contributes(n.of.kind, n.of.facet, svc, r)
 			return nil
 		})
 		if len(faults) == 0 {
-			faults = []envoy.Reason{g.faulty(envoy.Reason{Service: svc.Key})}
+			faults = []envoy.Reason{n.faults.faulty(envoy.Reason{Service: svc.Key})}
 		}
 		return faults
 	})
-	return g.make.contributes(g.kind, g.facet, svc, r)
+	return n.of.make.contributes(n.of.kind, n.of.facet, svc, r)
 }
 
 // fixedOf returns the names that no service contributes; after a panic, those as before.
-func (g *group) fixedOf(r *federation.Reader) (names []string) {
-	defer g.contain(func() string { return faultOfNames }, func() []envoy.Reason {
-		names = g.lastFixed
-		faults, _ := g.suspects(faultOfNames, func(r *federation.Reader) error {
-			g.make.fixed(g.kind, g.facet, r)
+func (n *nameSet) fixedOf(s *federation.Snapshot, r *federation.Reader) (names []string) {
+	defer n.faults.contain(func() string { return faultOfNames }, func() []envoy.Reason {
+		names = n.lastFixed
+		faults, _ := n.faults.suspects(s, faultOfNames, func(r *federation.Reader) error {
+			n.of.make.fixed(n.of.kind, n.of.facet, r)
 			return nil
 		})
 		return faults
 	})
-	names = g.make.fixed(g.kind, g.facet, r)
-	g.lastFixed = names
+	names = n.of.make.fixed(n.of.kind, n.of.facet, r)
+	n.lastFixed = names
 	return names
 }
 
 // contain has its caller fall back after a panic, and reports that. Without a panic it
 // takes back what was reported.
-func (g *group) contain(of func() string, fallBack func() []envoy.Reason) {
+func (f *faults) contain(of func() string, fallBack func() []envoy.Reason) {
 	p := recover()
 	if p == nil {
-		if len(g.faults) > 0 {
-			g.fault(of(), nil)
+		if len(f.known) > 0 {
+			f.set(of(), nil)
 		}
 		return
 	}
 	what := of()
 	stack := debug.Stack()
 	reasons := fallBack()
-	g.failed(g.kind, strings.Trim(what, faultSeparator), accused(fmt.Errorf("panic: %v\n%s", p, stack), reasons))
-	g.fault(what, reasons)
+	f.failed(f.kind, strings.Trim(what, faultSeparator), accused(fmt.Errorf("panic: %v\n%s", p, stack), reasons))
+	f.set(what, reasons)
 }
 
 // moved takes up the view of the stream's node, where it is another one. After a panic the stream keeps the view that it

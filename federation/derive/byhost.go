@@ -24,7 +24,7 @@ func NewByHost() *ByHost {
 }
 
 // Note notes what the value of the hostname was computed from, in place of what was
-// noted before. It takes the notes over.
+// noted before. It takes out of the notes what is of the hostname, and keeps none of them.
 func (b *ByHost) Note(host federation.Hostname, s *federation.Snapshot, read federation.Deps) {
 	for o := range read.Hosts {
 		if o.Name == string(host) {
@@ -44,7 +44,10 @@ func (b *ByHost) Note(host federation.Hostname, s *federation.Snapshot, read fed
 	}
 	delete(read.Hostnames, host)
 	for key := range read.Objects {
-		if o, exists := s.Object(key); exists && b.kinds[key.Of()] && slices.ContainsFunc(o.Names, func(name string) bool { return isAbout(name, string(host)) }) {
+		if !b.kinds[key.Of()] {
+			continue
+		}
+		if o, exists := s.Object(key); exists && slices.ContainsFunc(o.Names, func(name string) bool { return isAbout(name, string(host)) }) {
 			delete(read.Objects, key)
 		}
 	}

@@ -21,8 +21,15 @@ func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	return fixed(t, f, r)
 }
 
+// Contributed tells whether services contribute names at all to those of the facet.
+func Contributed(f node.Facet) bool { return scopeOf(f).names != nil }
+
 // Contributes returns the names that exist because of one service, sorted.
 func Contributes(t resource.Type, f node.Facet, s *federation.Service, r *federation.Reader) []string {
+	of := scopeOf(f).names
+	if of == nil {
+		return nil
+	}
 	r.Spec(s.Key)
 	if !f.Covers(s) || !service.HasPlace(f, s, r) {
 		return nil
@@ -31,10 +38,6 @@ func Contributes(t resource.Type, f node.Facet, s *federation.Service, r *federa
 		return nil // as everyone has it
 	}
 	if f.Balanced && !destination.CallersChoose(s, r) {
-		return nil
-	}
-	of := scopeOf(f).names
-	if of == nil {
 		return nil
 	}
 	if t == resource.ListenerType && f.Offers() && service.IsHeadless(s) {
