@@ -21,8 +21,6 @@ const mostMethods = 25
 var largeTypes = map[string]int{
 	"federation.Reader":   34,
 	"federation.Snapshot": 55,
-	"xds.group":           38,
-	"xds.sharedGroup":     38,
 	"xds.subscription":    43,
 }
 

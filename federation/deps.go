@@ -27,9 +27,9 @@ type Deps struct {
 	AllSpecs bool // the specs of all services, of those that may come too
 }
 
-// Restart begins another noted reading of the same snapshot. What Deps returned is over
+// Restart begins another noted reading of the same snapshot. What r.Deps returned is over
 // with it: the notes that come take its memory.
-func (r *Reader) Restart() {
+func Restart(r *Reader) {
 	d := &r.deps
 	r.deps = Deps{
 		Services: emptied(d.Services), Ports: emptied(d.Ports), VIPs: emptied(d.VIPs), Hostnames: emptied(d.Hostnames), Addresses: emptied(d.Addresses),

@@ -105,7 +105,7 @@ func (n *nameSet) ask(services []*federation.Service, before map[federation.Serv
 		moved = n.contribute(svc.Key, n.contributionOf(svc, before[svc.Key], s, r), moved)
 	}
 	n.read.Note(services[0].Key.Hostname, s, r.Deps())
-	r.Restart()
+	federation.Restart(r)
 	return moved
 }
 
