@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
@@ -16,6 +17,7 @@ type reasons struct {
 	mu      sync.Mutex
 	of      map[any]map[reason]*said // by ObjectKey or ServiceKey
 	counted func(code string, change int)
+	builds  atomic.Uint64 // so far, and what was forgotten since it was built
 }
 
 type reason struct{ code, message string }
@@ -99,15 +101,15 @@ func (s *reasons) about(subject any) []envoy.Reason {
 	return found[:min(len(found), maxReasons)]
 }
 
-// reason takes up what a build said, and that there was one.
-func (s *Server) reason(before, now []envoy.Reason) {
-	s.reasons.replace(before, now)
+// afterBuild takes up what a build said, and that there was one.
+func (s *reasons) afterBuild(before, now []envoy.Reason) {
+	s.replace(before, now)
 	s.builds.Add(1)
 }
 
 // Builds changes after each build, and when what was built is forgotten: Reasons,
 // ServiceReasons and Object may tell something else then, of the same fleet.
-func (s *Server) Builds() uint64 { return s.builds.Load() }
+func (s *Server) Builds() uint64 { return s.reasons.builds.Load() }
 
 // Reasons says why the object is not, or not wholly, in the resources of proxies
 // that are connected.

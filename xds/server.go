@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	healthv3 "github.com/envoyproxy/go-control-plane/envoy/service/health/v3"
@@ -38,7 +37,6 @@ type Server struct {
 	builtFrom objectGroups
 	changed   objectChanges
 	reasons   *reasons
-	builds    atomic.Uint64
 
 	mu      sync.Mutex
 	groups  map[groupKey]*sharedGroup
@@ -109,7 +107,7 @@ func (s *Server) acquire(key groupKey) *sharedGroup {
 		g.index = derive.NewIndex[string](func(o federation.ObjectKey, built bool) { s.builtFrom.note(g.group, o, built) })
 		s.opened++
 		g.id, g.names.table = s.opened, s.names
-		g.blame, g.reasoned = s.retired.take(key), s.reason
+		g.blame, g.reasoned = s.retired.take(key), s.reasons.afterBuild
 		g.failed, g.built = s.buildFailed, func() { s.options.Metrics.Count(Built, key.kind) }
 		s.groups[key] = g
 	}

@@ -16,7 +16,7 @@ func (s *Server) builtForServices(latest *federation.Snapshot, o *federation.Obj
 		return nil
 	}
 	var all []fleet.Built
-	for _, g := range s.serviceGroups() {
+	for _, g := range serviceGroups(s) {
 		var numbers []uint32
 		for _, svc := range services {
 			numbers = append(numbers, g.numbersFor(latest, svc, s.names)...)
@@ -29,11 +29,11 @@ func (s *Server) builtForServices(latest *federation.Snapshot, o *federation.Obj
 }
 
 // serviceGroups are the groups that build clusters and endpoints.
-func (s *Server) serviceGroups() []*group {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func serviceGroups(of *Server) []*group {
+	of.mu.Lock()
+	defer of.mu.Unlock()
 	var found []*group
-	for key, g := range s.groups {
+	for key, g := range of.groups {
 		if key.kind == envoy.ClusterType || key.kind == envoy.EndpointType {
 			found = append(found, g.group)
 		}
