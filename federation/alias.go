@@ -75,7 +75,7 @@ func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service 
 			note(&r.deps.Hostnames, target)
 			r.snapshot.services.aliases.WalkPrefix(string(target)+nul, func(_ string, key ServiceKey) bool {
 				svc, _ := r.snapshot.Service(key)
-				r.noteService(key, ReasonSpec)
+				r.deps.noteService(key, ReasonSpec)
 				if match(svc) && !seen[key.Hostname] {
 					seen[key.Hostname] = true
 					found, next = append(found, svc), append(next, key.Hostname)

@@ -89,7 +89,7 @@ func (s *Snapshot) ChangesSince(version uint64) ChangeSet {
 	ok := version > 0 && s.journal.since(version, func(kind entryKind, key string) {
 		switch kind {
 		case serviceEntry:
-			c.Services = append(c.Services, s.serviceChange(serviceKeyOf(key), version))
+			c.Services = append(c.Services, changeOf(s, serviceKeyOf(key), version))
 		case clusterEntry:
 			c.Clusters = append(c.Clusters, ClusterID(key))
 		case addressEntry:
@@ -112,7 +112,7 @@ func (s *Snapshot) ChangesSince(version uint64) ChangeSet {
 	return c
 }
 
-func (s *Snapshot) serviceChange(key ServiceKey, since uint64) ServiceChange {
+func changeOf(s *Snapshot, key ServiceKey, since uint64) ServiceChange {
 	svc, ok := s.services.byKey.Get(key.sortKey())
 	if !ok {
 		return ServiceChange{Key: key, Reasons: ReasonSpec, Gone: true}

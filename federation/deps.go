@@ -49,6 +49,13 @@ func emptied[K comparable, V any](m map[K]V) map[K]V {
 	return m
 }
 
+func (d *Deps) noteService(key ServiceKey, reasons Reason) {
+	if d.Services == nil {
+		d.Services = map[ServiceKey]Reason{}
+	}
+	d.Services[key] |= reasons
+}
+
 // With is what either has. grown tells that it is more than d; else it is d itself.
 func (d Deps) With(more Deps) (all Deps, grown bool) {
 	for key, reasons := range more.Services {

@@ -29,27 +29,27 @@ func TestWhatIsKnownOfAProxy(t *testing.T) {
 		ManagementPorts: []Port{{Name: "ready", Number: 8080, Protocol: HTTP}, {Name: "live", Number: 6000, Protocol: HTTP}},
 	})
 	at := proxyPlace()
-	if found := s.WorkloadsAt(at); len(found) != 1 {
+	if found := s.At(at).Workloads(); len(found) != 1 {
 		t.Errorf("%d workloads, want the pod", len(found))
 	}
-	if labels := s.LabelsAt(at); !slices.ContainsFunc(labels, func(l map[string]string) bool { return maps.Equal(l, map[string]string{"app": "web", "pod": "p"}) }) {
+	if labels := s.At(at).Labels(); !slices.ContainsFunc(labels, func(l map[string]string) bool { return maps.Equal(l, map[string]string{"app": "web", "pod": "p"}) }) {
 		t.Errorf("labels are %v, want those of the pod", labels)
 	}
-	if where, ok := s.LocalityAt(at); !ok || where != (Locality{Region: "r1", Zone: "z1"}) {
+	if where, ok := s.At(at).Locality(); !ok || where != (Locality{Region: "r1", Zone: "z1"}) {
 		t.Errorf("locality is %v, %v", where, ok)
 	}
-	if found := s.ProbesAt(at); !reflect.DeepEqual(found, probes) {
+	if found := s.At(at).Probes(); !reflect.DeepEqual(found, probes) {
 		t.Errorf("probes are %+v", found)
 	}
 	// Port 8080 is asked by a probe and is that of the service all the same.
-	if ports := s.ManagementPortsAt(at); len(ports) != 1 || ports[0].Number != 6000 {
+	if ports := s.At(at).ManagementPorts(); len(ports) != 1 || ports[0].Number != 6000 {
 		t.Errorf("management ports are %+v, want 6000 alone", ports)
 	}
 	elsewhere := Place{Cluster: "c1", Network: "n9", Addresses: at.Addresses}
-	if len(s.WorkloadsAt(elsewhere))+len(s.InstancesAt(elsewhere))+len(s.LabelsAt(elsewhere))+len(s.ProbesAt(elsewhere))+len(s.ManagementPortsAt(elsewhere)) != 0 {
+	if len(s.At(elsewhere).Workloads())+len(s.At(elsewhere).Instances())+len(s.At(elsewhere).Labels())+len(s.At(elsewhere).Probes())+len(s.At(elsewhere).ManagementPorts()) != 0 {
 		t.Error("the same address of another network is another place")
 	}
-	if _, ok := s.LocalityAt(elsewhere); ok {
+	if _, ok := s.At(elsewhere).Locality(); ok {
 		t.Error("another network's place has a locality")
 	}
 }

@@ -14,9 +14,9 @@ type contributor struct {
 }
 
 var contributors = []contributor{
-	{Kind{"networking.istio.io", "ServiceEntry"}, (*Snapshot).declaredBy, declaring},
-	{ServiceBindingKind, (*Snapshot).declaredBy, declaring},
-	{Kind{"networking.istio.io", "WorkloadEntry"}, (*Snapshot).selecting, selected},
+	{Kind{"networking.istio.io", "ServiceEntry"}, declaredBy, declaring},
+	{ServiceBindingKind, declaredBy, declaring},
+	{Kind{"networking.istio.io", "WorkloadEntry"}, selectingServices, selected},
 }
 
 func (k Kind) contributor() (contributor, bool) {
@@ -29,7 +29,7 @@ func (k Kind) contributor() (contributor, bool) {
 
 // ServicesFrom returns the services to which the object contributes: of a ServiceEntry
 // and a ServiceBinding those of its hosts, of a WorkloadEntry those that select it.
-func (s *Snapshot) ServicesFrom(o *Object) []*Service {
+func ServicesFrom(s *Snapshot, o *Object) []*Service {
 	c, contributes := o.Key.Of().contributor()
 	if !contributes {
 		return nil
@@ -37,7 +37,7 @@ func (s *Snapshot) ServicesFrom(o *Object) []*Service {
 	return c.finds(s, o)
 }
 
-func (s *Snapshot) declaredBy(o *Object) []*Service {
+func declaredBy(s *Snapshot, o *Object) []*Service {
 	var found []*Service
 	for _, name := range o.Names {
 		svc, ok := s.Service(ServiceKey{Hostname: Hostname(name), Namespace: o.Key.Namespace})
@@ -50,7 +50,7 @@ func (s *Snapshot) declaredBy(o *Object) []*Service {
 
 // declaring yields the objects that name the service.
 func declaring(s *Snapshot, kind Kind, svc *Service) iter.Seq[*Object] {
-	return s.ObjectsNamed(kind, string(svc.Key.Hostname))
+	return s.Objects().Named(kind, string(svc.Key.Hostname))
 }
 
 // selected yields the objects of the service's namespace, if it selects any.
@@ -58,14 +58,14 @@ func selected(s *Snapshot, kind Kind, svc *Service) iter.Seq[*Object] {
 	if !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Shard.Selector.active() }) {
 		return func(func(*Object) bool) {}
 	}
-	return s.ObjectsIn(kind, svc.Key.Namespace)
+	return s.Objects().In(kind, svc.Key.Namespace)
 }
 
-// selecting returns the services that select the workload of the object.
-func (s *Snapshot) selecting(o *Object) []*Service {
+// selectingServices returns the services that select the workload of the object.
+func selectingServices(s *Snapshot, o *Object) []*Service {
 	key := WorkloadKey{Namespace: o.Key.Namespace, Name: o.Key.Name}
 	var found []*Service
-	w := s.registeredWorkload(key)
+	w := registeredWorkload(s, key)
 	if w == nil {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (s *Service) selects(w *Workload) bool {
 }
 
 // registeredWorkload finds the workload among those of the configuration.
-func (s *Snapshot) registeredWorkload(key WorkloadKey) *Workload {
+func registeredWorkload(s *Snapshot, key WorkloadKey) *Workload {
 	var found *Workload
 	prefix := selectorPrefix(key.Namespace, External)
 	s.workloads.homes.WalkPrefix(prefix, func(at string, _ int) bool {
@@ -98,7 +98,7 @@ func (s *Snapshot) registeredWorkload(key WorkloadKey) *Workload {
 
 // ObjectsBehind returns the objects of the configuration that declare the service or one
 // of its workloads: those of which ServicesFrom returns it.
-func (s *Snapshot) ObjectsBehind(svc *Service) []ObjectKey {
+func ObjectsBehind(s *Snapshot, svc *Service) []ObjectKey {
 	var found []ObjectKey
 	if !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Key.Provider == External }) {
 		return nil

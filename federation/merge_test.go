@@ -126,13 +126,13 @@ func TestLookupByHostname(t *testing.T) {
 	s := after(set(shardOf("c1"), map[ServiceKey]*Shard{
 		key("web", "a"): web(""), key("web", "b"): web(""), key("web.x", "a"): web(""),
 	}))
-	if _, err := s.Lookup("web"); err == nil {
+	if _, err := s.Services().Lookup("web"); err == nil {
 		t.Error("an ambiguous hostname was answered")
 	}
-	if svc, err := s.Lookup("web.x"); err != nil || svc == nil {
+	if svc, err := s.Services().Lookup("web.x"); err != nil || svc == nil {
 		t.Errorf("web.x: %v %v", svc, err)
 	}
-	if svc, err := s.Lookup("nothing"); err != nil || svc != nil {
+	if svc, err := s.Services().Lookup("nothing"); err != nil || svc != nil {
 		t.Errorf("nothing: %v %v", svc, err)
 	}
 }

@@ -29,7 +29,7 @@ func named(shard *Shard, aliases ...Hostname) *Shard {
 func leadsTo(s *Snapshot, host string) string {
 	svc, ok := s.Service(key(host, ""))
 	if !ok {
-		for other := range s.Services() {
+		for other := range s.Services().All() {
 			if slices.Contains(other.Aliases, Hostname(host)) {
 				return "as " + string(other.Key.Hostname)
 			}

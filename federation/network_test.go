@@ -199,7 +199,7 @@ func TestNetworkOfAnEndpoint(t *testing.T) {
 					t.Errorf("the endpoint is in %s, want %s", e.Network, c.want)
 				}
 				ip, _ := e.Address.IP()
-				if found := s.InstancesAt(Place{Cluster: "c1", Addresses: []netip.Addr{ip}}); c.want != "vm" && len(found) != 1 {
+				if found := s.At(Place{Cluster: "c1", Addresses: []netip.Addr{ip}}).Instances(); c.want != "vm" && len(found) != 1 {
 					t.Errorf("at its address there are %d instances", len(found))
 				}
 			}

@@ -18,15 +18,15 @@ type servicesTxn struct {
 	hadNames bool // the snapshot before had any
 }
 
-func (x serviceIndex) txn() servicesTxn {
+func (x *Services) txn() servicesTxn {
 	return servicesTxn{
 		Txn: x.byKey.Txn(), members: x.members.Txn(), ports: x.ports.Txn(), vips: x.vips.Txn(), aliases: x.aliases.Txn(), names: x.names.Txn(),
 		hadNames: x.names.Len() > 0,
 	}
 }
 
-func (x *servicesTxn) commit() serviceIndex {
-	return serviceIndex{
+func (x *servicesTxn) commit() Services {
+	return Services{
 		byKey: x.Commit(), members: x.members.Commit(), ports: x.ports.Commit(), vips: x.vips.Commit(), aliases: x.aliases.Commit(), names: x.names.Commit(),
 	}
 }

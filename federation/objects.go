@@ -44,8 +44,8 @@ func (n ObjectName) start() string {
 
 func (s ObjectSet) start() string { return s.prefix() + s.Namespace + nul }
 
-// objectIndex holds objects and finds them.
-type objectIndex struct {
+// Objects are the configuration objects of a snapshot, and their indexes.
+type Objects struct {
 	byKey       btree.Map[*Object]
 	byName      btree.Map[*Object] // kind, name, key
 	labels      btree.Map[int]     // keys of proxies' labels, and how many objects name each
@@ -58,31 +58,32 @@ func (s *Snapshot) Revision() int64 { return s.revision }
 // Object returns the configuration object of that key.
 func (s *Snapshot) Object(key ObjectKey) (*Object, bool) { return s.objects.byKey.Get(key.sortKey()) }
 
-// CountObjects is the number of configuration objects.
-func (s *Snapshot) CountObjects() int { return s.objects.byKey.Len() }
+// Objects are all configuration objects.
+func (s *Snapshot) Objects() *Objects { return &s.objects }
 
-// Objects yields every configuration object in the order of their keys.
-func (s *Snapshot) Objects() iter.Seq[*Object] { return walkObjects(s.objects.byKey, "") }
+// Len is the number of objects.
+func (x *Objects) Len() int { return x.byKey.Len() }
 
-// ObjectsOf yields the objects of a kind in the order of their keys.
-func (s *Snapshot) ObjectsOf(kind Kind) iter.Seq[*Object] {
-	return walkObjects(s.objects.byKey, kind.prefix())
+// All yields every object in the order of their keys.
+func (x *Objects) All() iter.Seq[*Object] { return walkObjects(x.byKey, "") }
+
+// Of yields the objects of a kind in the order of their keys.
+func (x *Objects) Of(kind Kind) iter.Seq[*Object] { return walkObjects(x.byKey, kind.prefix()) }
+
+// In yields the objects of a kind in a namespace in the order of names.
+func (x *Objects) In(kind Kind, namespace string) iter.Seq[*Object] {
+	return walkObjects(x.byKey, ObjectSet{kind, namespace}.start())
 }
 
-// ObjectsIn yields the objects of a kind in a namespace in the order of names.
-func (s *Snapshot) ObjectsIn(kind Kind, namespace string) iter.Seq[*Object] {
-	return walkObjects(s.objects.byKey, ObjectSet{kind, namespace}.start())
-}
-
-// ObjectsNamed yields the objects of a kind that have the name among their
-// Names, in the order of their keys.
-func (s *Snapshot) ObjectsNamed(kind Kind, name string) iter.Seq[*Object] {
-	return walkObjects(s.objects.byName, ObjectName{kind, name}.start())
+// Named yields the objects of a kind that have the name among their Names, in the
+// order of their keys.
+func (x *Objects) Named(kind Kind, name string) iter.Seq[*Object] {
+	return walkObjects(x.byName, ObjectName{kind, name}.start())
 }
 
 // ProxyLabels returns the keys of proxies' labels that decide about objects,
 // sorted. As long as the set is the same, so is the slice.
-func (s *Snapshot) ProxyLabels() []string { return s.objects.proxyLabels }
+func (x *Objects) ProxyLabels() []string { return x.proxyLabels }
 
 func walkObjects(tree btree.Map[*Object], prefix string) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
@@ -90,21 +91,21 @@ func walkObjects(tree btree.Map[*Object], prefix string) iter.Seq[*Object] {
 	}
 }
 
-// objectsTxn is an objectIndex in the making.
+// objectsTxn are Objects in the making.
 type objectsTxn struct {
 	byKey, byName btree.Txn[*Object]
 	labels        btree.Txn[int]
-	before        objectIndex
+	before        *Objects
 	relabelled    bool // the set of labels may be another one
 	changes       *changes
 }
 
-func (x objectIndex) txn() objectsTxn {
+func (x *Objects) txn() objectsTxn {
 	return objectsTxn{byKey: x.byKey.Txn(), byName: x.byName.Txn(), labels: x.labels.Txn(), before: x}
 }
 
-func (x *objectsTxn) commit() objectIndex {
-	out := objectIndex{byKey: x.byKey.Commit(), byName: x.byName.Commit(), labels: x.labels.Commit(), proxyLabels: x.before.proxyLabels}
+func (x *objectsTxn) commit() Objects {
+	out := Objects{byKey: x.byKey.Commit(), byName: x.byName.Commit(), labels: x.labels.Commit(), proxyLabels: x.before.proxyLabels}
 	if !x.relabelled {
 		return out
 	}

@@ -49,12 +49,12 @@ func TestSeed33ConfigChangeHasItsKeyAndReason(t *testing.T) {
 func TestObjectsAreFoundByTheirNamesAndPlaces(t *testing.T) {
 	s := after(objects(object("exact", "", "web.example.com"), object("wild", "", "*.example.com"), object("other", "", "web.example.org")))
 	for name, c := range map[string]struct{ got, want string }{
-		"by hostname":         {namesOf(s.Read().ObjectsFor(routes, "web.example.com")), "[exact wild]"},
-		"by another hostname": {namesOf(s.Read().ObjectsFor(routes, "db.example.com")), "[wild]"},
-		"by a prefix":         {namesOf(s.ObjectsNamed(routes, "web.example")), "[]"},
-		"by namespace":        {namesOf(s.ObjectsIn(routes, "shop")), "[exact other wild]"},
-		"by part of it":       {namesOf(s.ObjectsIn(routes, "sho")), "[]"},
-		"of another kind":     {namesOf(s.ObjectsIn(Kind{Group: routes.Group, Name: "Virtual"}, "shop")), "[]"},
+		"by hostname":         {namesOf(s.Read().Objects().For(routes, "web.example.com")), "[exact wild]"},
+		"by another hostname": {namesOf(s.Read().Objects().For(routes, "db.example.com")), "[wild]"},
+		"by a prefix":         {namesOf(s.Objects().Named(routes, "web.example")), "[]"},
+		"by namespace":        {namesOf(s.Objects().In(routes, "shop")), "[exact other wild]"},
+		"by part of it":       {namesOf(s.Objects().In(routes, "sho")), "[]"},
+		"of another kind":     {namesOf(s.Objects().In(Kind{Group: routes.Group, Name: "Virtual"}, "shop")), "[]"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %s, want %s", name, c.got, c.want)
@@ -79,15 +79,15 @@ func TestProxyLabelsStayTheSameSliceUntilTheSetChanges(t *testing.T) {
 	one.ProxyLabels, two.ProxyLabels = []string{"app"}, []string{"app", "version"}
 	s := after(objects(one))
 	more := after(objects(one), objects(two))
-	if got := fmt.Sprint(s.ProxyLabels(), more.ProxyLabels()); got != "[app] [app version]" {
+	if got := fmt.Sprint(s.Objects().ProxyLabels(), more.Objects().ProxyLabels()); got != "[app] [app version]" {
 		t.Fatalf("the labels are %s", got)
 	}
 	less, _ := Next(more, Edit{Objects: Delta[ObjectKey, *Object]{Gone: []ObjectKey{one.Key}}})
-	if &less.ProxyLabels()[0] != &more.ProxyLabels()[0] {
+	if &less.Objects().ProxyLabels()[0] != &more.Objects().ProxyLabels()[0] {
 		t.Error("the set is the same, the slice is another")
 	}
-	if none, _ := Next(less, Edit{Objects: Delta[ObjectKey, *Object]{Full: true}}); len(none.ProxyLabels()) != 0 {
-		t.Errorf("without objects there are %v", none.ProxyLabels())
+	if none, _ := Next(less, Edit{Objects: Delta[ObjectKey, *Object]{Full: true}}); len(none.Objects().ProxyLabels()) != 0 {
+		t.Errorf("without objects there are %v", none.Objects().ProxyLabels())
 	}
 }
 
@@ -109,12 +109,12 @@ func TestPropertyObjectIndexesAgree(t *testing.T) {
 		}
 		for _, name := range names {
 			var want []string
-			for o := range s.Objects() {
+			for o := range s.Objects().All() {
 				if slices.Contains(o.Names, name) {
 					want = append(want, o.Key.Name+o.Digest)
 				}
 			}
-			if got := namesOf(s.ObjectsNamed(routes, name)); got != fmt.Sprint(want) {
+			if got := namesOf(s.Objects().Named(routes, name)); got != fmt.Sprint(want) {
 				t.Fatalf("by %q: %s, want %v", name, got, want)
 			}
 		}
@@ -124,8 +124,8 @@ func TestPropertyObjectIndexesAgree(t *testing.T) {
 func TestReaderNotesObjectsAndTheirAbsence(t *testing.T) {
 	o := object("a", "", "a.shop")
 	r := after(objects(o)).Read()
-	namesOf(r.ObjectsFor(routes, "a.shop"))
-	namesOf(r.ObjectsIn(routes, "shop"))
+	namesOf(r.Objects().For(routes, "a.shop"))
+	namesOf(r.Objects().In(routes, "shop"))
 	r.Object(ObjectKey{Name: "absent"})
 	deps := r.Deps()
 	if !deps.Objects[o.Key] || !deps.Objects[ObjectKey{Name: "absent"}] || !deps.Sets[ObjectSet{routes, "shop"}] {

@@ -25,7 +25,7 @@ type view struct {
 
 func viewOf(s *Snapshot) view {
 	v := view{Services: map[ServiceKey]Service{}, Clusters: map[ClusterID]Cluster{}, Residents: map[AddressKey]int{}, Ports: map[uint16][]ServiceKey{}, Networks: map[NetworkID]Network{}}
-	for svc := range s.Services() {
+	for svc := range s.Services().All() {
 		plain := *svc
 		plain.SpecVersion, plain.EndpointsVersion, plain.AccountsVersion = 0, 0, 0
 		v.Services[svc.Key] = plain
@@ -37,7 +37,7 @@ func viewOf(s *Snapshot) view {
 	for addr := range 6 {
 		for _, id := range []NetworkID{DefaultNetwork, "n1", "n2"} {
 			at := AddressKey{Network: id, Addr: testAddress(addr)}
-			v.Residents[at] = len(s.residents(at))
+			v.Residents[at] = len(residentsAt(s, at))
 		}
 	}
 	for n := range s.Networks() {
@@ -47,7 +47,7 @@ func viewOf(s *Snapshot) view {
 	}
 	v.Names = slices.Collect(s.GatewayNames())
 	for port := uint16(79); port < 84; port++ {
-		for svc := range s.ServicesOnPort(port) {
+		for svc := range s.Services().OnPort(port) {
 			v.Ports[port] = append(v.Ports[port], svc.Key)
 		}
 	}
@@ -244,7 +244,7 @@ func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 		s := after(rapid.SliceOfN(rapid.Custom(drawEdit), 1, 15).Draw(t, "edits")...)
 		again := Edit{Settings: &s.settings}
 		again.Objects.Set, again.Resolved.Set = map[ObjectKey]*Object{}, map[Hostname][]netip.Addr{}
-		for o := range s.Objects() {
+		for o := range s.Objects().All() {
 			again.Objects.Set[o.Key] = o
 		}
 		s.networks.resolved.Walk(func(name string, to []netip.Addr) bool { again.Resolved.Set[Hostname(name)] = to; return false })
@@ -292,7 +292,7 @@ func (c *copyOf) catchUp(s *Snapshot) {
 		for n := range s.Networks() {
 			c.networks[n.ID] = n
 		}
-		for svc := range s.Services() {
+		for svc := range s.Services().All() {
 			c.services[svc.Key] = svc
 		}
 		for cl := range s.Clusters() {
@@ -338,7 +338,7 @@ func TestPropertyChangesSinceCompletesTheOldCopy(t *testing.T) {
 		}
 		mine.catchUp(s)
 		want := map[ServiceKey]*Service{}
-		for svc := range s.Services() {
+		for svc := range s.Services().All() {
 			want[svc.Key] = svc
 		}
 		if !maps.Equal(want, mine.services) {

@@ -21,13 +21,6 @@ func note[K comparable](set *map[K]bool, key K) {
 	(*set)[key] = true
 }
 
-func (r *Reader) noteService(key ServiceKey, reasons Reason) {
-	if r.deps.Services == nil {
-		r.deps.Services = map[ServiceKey]Reason{}
-	}
-	r.deps.Services[key] |= reasons
-}
-
 // Deps returns what was read. The reading is over with it.
 func (r *Reader) Deps() Deps { return r.deps }
 
@@ -46,7 +39,7 @@ func (r *Reader) Accounts(key ServiceKey) (*Service, bool) {
 }
 
 func (r *Reader) service(key ServiceKey, reasons Reason) (*Service, bool) {
-	r.noteService(key, reasons)
+	r.deps.noteService(key, reasons)
 	return r.snapshot.Service(key)
 }
 
@@ -55,8 +48,8 @@ func (r *Reader) service(key ServiceKey, reasons Reason) (*Service, bool) {
 func (r *Reader) SpecsOnPort(number uint16) iter.Seq[*Service] {
 	note(&r.deps.Ports, number)
 	return func(yield func(*Service) bool) {
-		for svc := range r.snapshot.ServicesOnPort(number) {
-			r.noteService(svc.Key, ReasonSpec)
+		for svc := range r.snapshot.services.OnPort(number) {
+			r.deps.noteService(svc.Key, ReasonSpec)
 			if !yield(svc) {
 				return
 			}
@@ -68,7 +61,7 @@ func (r *Reader) SpecsOnPort(number uint16) iter.Seq[*Service] {
 // again with every spec that changes.
 func (r *Reader) Specs() iter.Seq[*Service] {
 	r.deps.AllSpecs = true
-	return r.snapshot.Services()
+	return r.snapshot.Services().All()
 }
 
 // ByHostname returns the services of that hostname, for a look at their specs.
@@ -76,28 +69,9 @@ func (r *Reader) ByHostname(host Hostname) []*Service {
 	note(&r.deps.Hostnames, host)
 	found := r.snapshot.ByHostname(host)
 	for _, svc := range found {
-		r.noteService(svc.Key, ReasonSpec)
+		r.deps.noteService(svc.Key, ReasonSpec)
 	}
 	return found
-}
-
-// InstancesAt is Snapshot.InstancesAt, noted.
-func (r *Reader) InstancesAt(p Place) []Instance {
-	r.noteAddresses(p)
-	found := r.snapshot.InstancesAt(p)
-	for _, i := range found {
-		r.noteService(i.Service.Key, ReasonSpec)
-	}
-	return found
-}
-
-func (r *Reader) noteAddresses(p Place) {
-	if p.Network == "" {
-		r.notePlacement(p)
-	}
-	for _, addr := range p.Addresses {
-		note(&r.deps.Addresses, AddressKey{Network: r.snapshot.NetworkOf(p), Addr: addr})
-	}
 }
 
 // Cluster is Snapshot.Cluster, noted.
@@ -119,52 +93,4 @@ func (r *Reader) Object(key ObjectKey) (*Object, bool) {
 		return nil, false
 	}
 	return r.snapshot.Object(key)
-}
-
-// ObjectsNamed is Snapshot.ObjectsNamed, noted.
-func (r *Reader) ObjectsNamed(kind Kind, name string) iter.Seq[*Object] {
-	note(&r.deps.Names, ObjectName{kind, name})
-	return noted(r, r.snapshot.ObjectsNamed(kind, name))
-}
-
-// ObjectsFor yields the objects of a kind that speak of the hostname, by name or
-// by wildcard, the most specific first.
-func (r *Reader) ObjectsFor(kind Kind, host Hostname) iter.Seq[*Object] {
-	note(&r.deps.Hosts, ObjectName{kind, string(host)})
-	return noted(r, func(yield func(*Object) bool) {
-		for _, name := range Wildcards(host) {
-			for o := range r.snapshot.ObjectsNamed(kind, name) {
-				if !yield(o) {
-					return
-				}
-			}
-		}
-	})
-}
-
-// ObjectsIn is Snapshot.ObjectsIn, noted.
-func (r *Reader) ObjectsIn(kind Kind, namespace string) iter.Seq[*Object] {
-	note(&r.deps.Sets, ObjectSet{kind, namespace})
-	return noted(r, r.snapshot.ObjectsIn(kind, namespace))
-}
-
-// ObjectsOf is Snapshot.ObjectsOf, noted. What reads a whole kind is computed
-// again with every object that is added.
-func (r *Reader) ObjectsOf(kind Kind) iter.Seq[*Object] {
-	note(&r.deps.Sets, ObjectSet{kind, AllNamespaces})
-	return noted(r, r.snapshot.ObjectsOf(kind))
-}
-
-func noted(r *Reader, objects iter.Seq[*Object]) iter.Seq[*Object] {
-	return func(yield func(*Object) bool) {
-		for o := range objects {
-			if r.hidden[o.Key] {
-				continue
-			}
-			note(&r.deps.Objects, o.Key)
-			if !yield(o) {
-				return
-			}
-		}
-	}
 }

@@ -3,37 +3,58 @@ package federation
 // What is derived of a proxy's own place is noted like everything else: when none
 // of what was read changed, it is what it was (R32).
 
-// Registered is Snapshot.Registered, noted: a workload may come to one of the
-// addresses in any network.
-func (r *Reader) Registered(p Place, name WorkloadKey) (Registration, bool) {
-	note(&r.deps.Clusters, p.Cluster)
-	for _, addr := range p.Addresses {
-		note(&r.deps.Anywhere, addr.Unmap())
+// NotedSite is a Site for a Reader.
+type NotedSite struct {
+	reader *Reader
+	place  Place
+}
+
+// At looks at the place.
+func (r *Reader) At(p Place) NotedSite { return NotedSite{reader: r, place: p} }
+
+func (a NotedSite) site() Site { return a.reader.snapshot.At(a.place) }
+
+// Instances is Site.Instances, noted.
+func (a NotedSite) Instances() []Instance {
+	site, deps := a.site(), &a.reader.deps
+	if a.place.Network == "" {
+		a.notePlacement()
 	}
-	return r.snapshot.Registered(p, name)
+	for _, addr := range a.place.Addresses {
+		note(&deps.Addresses, AddressKey{Network: site.Network(), Addr: addr})
+	}
+	found := site.Instances()
+	for _, i := range found {
+		deps.noteService(i.Service.Key, ReasonSpec)
+	}
+	return found
 }
 
-// NetworkOf is Snapshot.NetworkOf, noted.
-func (r *Reader) NetworkOf(p Place) NetworkID {
-	r.notePlacement(p)
-	return r.snapshot.NetworkOf(p)
+// Registered is Site.Registered, noted: a workload may come to one of the
+// addresses in any network.
+func (a NotedSite) Registered(name WorkloadKey) (Registration, bool) {
+	note(&a.reader.deps.Clusters, a.place.Cluster)
+	for _, addr := range a.place.Addresses {
+		note(&a.reader.deps.Anywhere, addr.Unmap())
+	}
+	return a.site().Registered(name)
 }
 
-// Placed is Snapshot.Placed, noted.
-func (r *Reader) Placed(p Place) (NetworkID, bool) {
-	r.notePlacement(p)
-	return r.snapshot.Placed(p)
+// Network is Site.Network, noted.
+func (a NotedSite) Network() NetworkID {
+	a.notePlacement()
+	return a.site().Network()
+}
+
+// Placed is Site.Placed, noted.
+func (a NotedSite) Placed() (NetworkID, bool) {
+	a.notePlacement()
+	return a.site().Placed()
 }
 
 // notePlacement notes what decides in which network a place is: its cluster, and
 // all Network objects.
-func (r *Reader) notePlacement(p Place) {
-	note(&r.deps.Clusters, p.Cluster)
-	_ = r.SelectObjects(NetworkKind, func(*Object) bool { return true })
-}
-
-// ProxyLabels is Snapshot.ProxyLabels, noted.
-func (r *Reader) ProxyLabels() []string {
-	r.deps.Labels = true
-	return r.snapshot.ProxyLabels()
+func (a NotedSite) notePlacement() {
+	note(&a.reader.deps.Clusters, a.place.Cluster)
+	_ = a.reader.Objects().Select(NetworkKind, func(*Object) bool { return true })
 }

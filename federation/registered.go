@@ -4,6 +4,8 @@ import (
 	"iter"
 	"net/netip"
 	"strings"
+
+	"isthmus.dev/isthmus/internal/btree"
 )
 
 // Registration is what a registry knows of a workload that is in its cluster.
@@ -15,26 +17,26 @@ type Registration struct {
 // Registered returns the registry's entry of the workload at the place, whatever
 // network the place names: the one of that name in its cluster if it lives at one
 // of the addresses, else the only one that lives at them.
-func (s *Snapshot) Registered(p Place, name WorkloadKey) (Registration, bool) {
-	c, attached := s.Cluster(p.Cluster)
+func (a Site) Registered(name WorkloadKey) (Registration, bool) {
+	c, attached := a.snapshot.Cluster(a.place.Cluster)
 	if !attached {
 		return Registration{}, false
 	}
 	shard := ShardKey{Cluster: c.ID, Provider: c.Spec.Provider}
-	if w, known := s.workloads.byKey.Get(workloadSortKey(shard, name)); known && w.livesAt(p.Addresses) {
-		return Registration{w, s.workloadNetwork(c, w)}, true
+	if w, known := a.snapshot.Workload(shard, name); known && w.livesAt(a.place.Addresses) {
+		return a.registration(c, w), true
 	}
-	return s.registeredAt(c, p.Addresses)
+	return a.onlyRegistered(c)
 }
 
-// registeredAt finds the only workload at the addresses.
-func (s *Snapshot) registeredAt(c *Cluster, addresses []netip.Addr) (found Registration, ok bool) {
-	for _, addr := range addresses {
-		for _, w := range s.WorkloadsAnywhere(c.ID, addr) {
+// onlyRegistered finds the only workload at the addresses.
+func (a Site) onlyRegistered(c *Cluster) (found Registration, ok bool) {
+	for _, addr := range a.place.Addresses {
+		for _, w := range WorkloadsAnywhere(a.snapshot, c.ID, addr) {
 			if ok && found.Workload != w {
 				return Registration{}, false // several: pods of a node's own network
 			}
-			found, ok = Registration{w, s.workloadNetwork(c, w)}, true
+			found, ok = a.registration(c, w), true
 		}
 	}
 	return found, ok
@@ -43,12 +45,12 @@ func (s *Snapshot) registeredAt(c *Cluster, addresses []netip.Addr) (found Regis
 // WorkloadsAnywhere are those of the cluster at the address in every network, since
 // it is not known in which the address is. A network of which only workloads speak
 // counts, too.
-func (s *Snapshot) WorkloadsAnywhere(id ClusterID, addr netip.Addr) []*Workload {
+func WorkloadsAnywhere(s *Snapshot, id ClusterID, addr netip.Addr) []*Workload {
 	var found []*Workload
-	for network := range s.inhabited() {
-		for _, r := range s.residents(AddressKey{Network: network, Addr: addr.Unmap()}) {
+	for network := range inhabited(s.addresses) {
+		for _, r := range residentsAt(s, AddressKey{Network: network, Addr: addr.Unmap()}) {
 			if r.isPod && r.shard.Cluster == id {
-				w, _ := s.workloads.byKey.Get(workloadSortKey(r.shard, r.workload))
+				w, _ := s.Workload(r.shard, r.workload)
 				found = append(found, w)
 			}
 		}
@@ -58,11 +60,11 @@ func (s *Snapshot) WorkloadsAnywhere(id ClusterID, addr netip.Addr) []*Workload 
 
 // inhabited yields the networks in which anything lives. It looks at one address of
 // each.
-func (s *Snapshot) inhabited() iter.Seq[NetworkID] {
+func inhabited(addresses btree.Map[struct{}]) iter.Seq[NetworkID] {
 	return func(yield func(NetworkID) bool) {
 		for last, more := "", true; more; {
 			more = false
-			for k := range s.addresses.From(last) {
+			for k := range addresses.From(last) {
 				network, _, _ := strings.Cut(k, nul)
 				if !yield(NetworkID(network)) {
 					return
@@ -77,12 +79,12 @@ func (s *Snapshot) inhabited() iter.Seq[NetworkID] {
 // afterNul comes after all keys that begin with the same text and nul.
 const afterNul = "\x01"
 
-func (s *Snapshot) workloadNetwork(c *Cluster, w *Workload) NetworkID {
+func (a Site) registration(c *Cluster, w *Workload) Registration {
 	var at Address
 	if len(w.Addresses) > 0 {
 		at = IPAddress(w.Addresses[0])
 	}
-	return s.networks.networkOf(c, w.Network, at)
+	return Registration{Workload: w, Network: a.snapshot.networks.networkOf(c, w.Network, at)}
 }
 
 func (w *Workload) livesAt(addresses []netip.Addr) bool {

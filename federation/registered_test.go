@@ -11,7 +11,7 @@ func TestRegisteredInANetworkThatNobodyElseNames(t *testing.T) {
 	named, other := WorkloadKey{Namespace: "ns", Name: "vm"}, WorkloadKey{Namespace: "ns", Name: "renamed"}
 	s := after(Edit{Source: shardOf("c1"), Workloads: Delta[WorkloadKey, *Workload]{Set: map[WorkloadKey]*Workload{named: {Addresses: at, Network: "n1"}}}})
 	for _, name := range []WorkloadKey{named, other} {
-		found, ok := s.Registered(Place{Cluster: "c1", Addresses: at}, name)
+		found, ok := s.At(Place{Cluster: "c1", Addresses: at}).Registered(name)
 		if !ok || found.Network != "n1" {
 			t.Errorf("asked for %s: found %v in network %q", name, ok, found.Network)
 		}

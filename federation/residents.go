@@ -52,8 +52,8 @@ func workloadKeyOf(k string, shard ShardKey) WorkloadKey {
 	return WorkloadKey{Namespace: ns, Name: name}
 }
 
-// residents yields what lives at the address.
-func (s *Snapshot) residents(at AddressKey) []resident {
+// residentsAt returns what lives at the address.
+func residentsAt(s *Snapshot, at AddressKey) []resident {
 	var all []resident
 	prefix := residentsPrefix(at)
 	s.addresses.WalkPrefix(prefix, func(k string, _ struct{}) bool {

@@ -66,8 +66,8 @@ var webKey, otherKey = key("web.example", "shop"), key("other.example", "shop")
 func TestSeed24ServiceEntriesOfOneHostAreNotMergedIntoClusterVIPs(t *testing.T) {
 	there := key("web.example", "other")
 	s := after(set(hub, map[ServiceKey]*Shard{webKey: web("240.0.0.1"), there: web("240.0.0.2")}))
-	if s.CountServices() != 2 {
-		t.Fatalf("%d services, want one for each namespace", s.CountServices())
+	if s.Services().Len() != 2 {
+		t.Fatalf("%d services, want one for each namespace", s.Services().Len())
 	}
 	for k, want := range map[ServiceKey]string{webKey: "240.0.0.1", there: "240.0.0.2"} {
 		vips := mustService(t, s, k).ClusterVIPs
@@ -102,7 +102,7 @@ func TestSeed43WorkloadNeverJoinsAnotherNamespace(t *testing.T) {
 	s := after(
 		set(hub, map[ServiceKey]*Shard{key("web.example", "other"): selecting("app", "x"), key("web.example", "sho"): selecting("app", "x"), key("web.example", ""): selecting("app", "x")}),
 		workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("10.2.0.1", "app", "x")}))
-	for svc := range s.Services() {
+	for svc := range s.Services().All() {
 		wantOffered(t, s, svc.Key)
 	}
 }

@@ -86,7 +86,7 @@ func TestSeed11ProxyWithTwoAddressesHasInstancesOfBoth(t *testing.T) {
 		set(shardOf("c1"), map[ServiceKey]*Shard{a: web("", endpoint("10.1.0.1", 80)), b: web("", endpoint("10.1.0.2", 80))}),
 		set(far, map[ServiceKey]*Shard{a: web("", endpoint("10.1.0.1", 80))}))
 	place := Place{Cluster: "c1", Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.1.0.2")}}
-	got := s.InstancesAt(place)
+	got := s.At(place).Instances()
 	if len(got) != 2 || got[0].Service.Key == got[1].Service.Key {
 		t.Fatalf("want one instance of a and one of b, got %v", addresses(got))
 	}
@@ -121,8 +121,8 @@ func TestSeed23SameHostnameInTwoClusters(t *testing.T) {
 		set(shardOf("c1"), map[ServiceKey]*Shard{k: web("10.0.0.1", endpoint("172.16.1.1", 80))}),
 		set(shardOf("c2"), map[ServiceKey]*Shard{k: web("10.1.0.1", endpoint("172.16.2.1", 80))}))
 	svc := mustService(t, s, k)
-	if s.CountServices() != 1 {
-		t.Fatalf("%d services, want 1", s.CountServices())
+	if s.Services().Len() != 1 {
+		t.Fatalf("%d services, want 1", s.Services().Len())
 	}
 	if !slices.Equal(svc.ClusterVIPs.Of("c1"), []netip.Prefix{vip("10.0.0.1")}) || !slices.Equal(svc.ClusterVIPs.Of("c2"), []netip.Prefix{vip("10.1.0.1")}) {
 		t.Fatalf("ClusterVIPs are %v", svc.ClusterVIPs)
@@ -153,7 +153,7 @@ func TestSeed26DetachedClusterVanishes(t *testing.T) {
 	if _, there := next.Cluster("c2"); there {
 		t.Error("the cluster is still listed")
 	}
-	if at := (Place{Cluster: "c2", Addresses: []netip.Addr{netip.MustParseAddr("172.16.2.1")}}); len(next.WorkloadsAt(at)) != 0 {
+	if at := (Place{Cluster: "c2", Addresses: []netip.Addr{netip.MustParseAddr("172.16.2.1")}}); len(next.At(at).Workloads()) != 0 {
 		t.Error("a workload of c2 is still found by its address")
 	}
 	want := map[ServiceKey]bool{both: false, only: true}

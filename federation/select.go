@@ -5,9 +5,9 @@ package federation
 func (r *Reader) SelectOnPort(number uint16, match func(*Service) bool) []*Service {
 	note(&r.deps.Ports, number)
 	var found []*Service
-	for svc := range r.snapshot.ServicesOnPort(number) {
+	for svc := range r.snapshot.services.OnPort(number) {
 		if match(svc) {
-			r.noteService(svc.Key, ReasonSpec)
+			r.deps.noteService(svc.Key, ReasonSpec)
 			found = append(found, svc)
 		}
 	}

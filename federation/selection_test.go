@@ -92,10 +92,10 @@ func TestPlaceFindsWhatRunsThere(t *testing.T) {
 		workloads(shardOf("c1"), map[WorkloadKey]*Workload{we("pod"): entry("10.1.0.1", "app", "x")}))
 	for cluster, want := range map[ClusterID]int{"c1": 1, "": 1, "hub": 0, "c2": 0} {
 		place := Place{Cluster: cluster, Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.1")}}
-		if got := s.InstancesAt(place); len(got) != want {
+		if got := s.At(place).Instances(); len(got) != want {
 			t.Errorf("in cluster %q there are %d instances, want %d", cluster, len(got), want)
 		}
-		if got := s.Read().InstancesAt(place); len(got) != want {
+		if got := s.Read().At(place).Instances(); len(got) != want {
 			t.Errorf("in cluster %q a reader finds %d instances, want %d", cluster, len(got), want)
 		}
 	}

@@ -12,28 +12,18 @@ import (
 // for concurrent use, and what they return is read-only.
 type Snapshot struct {
 	version    uint64
-	services   serviceIndex
+	services   Services
 	workloads  workloadIndex
 	bindings   btree.Map[ServiceKey] // service, binder, shard: services by those that they are bound to
 	addresses  btree.Map[struct{}]   // network, address, resident
 	clusters   clusterIndex
 	networks   networkIndex
-	objects    objectIndex
+	objects    Objects
 	revision   int64
 	settings   Settings
 	journal    journal
 	superseded chan struct{}
 	published  time.Time // zero: never
-}
-
-// serviceIndex holds services and finds them.
-type serviceIndex struct {
-	byKey   btree.Map[*Service]
-	members btree.Map[struct{}]   // shard, service: the services to which a shard contributes
-	ports   btree.Map[struct{}]   // port, service: services by the number of a TCP-based port
-	vips    btree.Map[struct{}]   // VIP, service: services by a single address of any cluster
-	aliases btree.Map[ServiceKey] // ExternalName, service
-	names   btree.Map[ServiceKey] // name that a registry gives, service, shard: services by such a name
 }
 
 // workloadIndex holds workloads, and finds them by labels and the services by whose
@@ -78,44 +68,8 @@ func (s *Snapshot) Service(key ServiceKey) (*Service, bool) {
 	return s.services.byKey.Get(key.sortKey())
 }
 
-// CountServices is the number of services.
-func (s *Snapshot) CountServices() int { return s.services.byKey.Len() }
-
-// Services yields every service in the order of their keys.
-func (s *Snapshot) Services() iter.Seq[*Service] { return s.ServicesAfter(ServiceKey{}) }
-
-// ServicesAfter yields the services whose keys come after the given one.
-func (s *Snapshot) ServicesAfter(key ServiceKey) iter.Seq[*Service] {
-	return func(yield func(*Service) bool) {
-		for _, svc := range s.services.byKey.From(key.sortKey()) {
-			if svc.Key != key && !yield(svc) {
-				return
-			}
-		}
-	}
-}
-
-// ServicesOnPort yields the services that have a TCP-based port of that number,
-// in the order of their keys.
-func (s *Snapshot) ServicesOnPort(number uint16) iter.Seq[*Service] {
-	return func(yield func(*Service) bool) {
-		s.services.ports.WalkPrefix(portPrefix(number), func(k string, _ struct{}) bool {
-			svc, _ := s.services.byKey.Get(k[portBytes:])
-			return !yield(svc)
-		})
-	}
-}
-
-// ServicesOf yields the services to which the cluster contributes, in the order
-// of provider and key.
-func (s *Snapshot) ServicesOf(id ClusterID) iter.Seq[*Service] {
-	return func(yield func(*Service) bool) {
-		s.services.members.WalkPrefix(clusterPrefix(id), func(k string, _ struct{}) bool {
-			svc, _ := s.services.byKey.Get(k[len(shardKeyOf(k).prefix()):])
-			return !yield(svc)
-		})
-	}
-}
+// Services are all services.
+func (s *Snapshot) Services() *Services { return &s.services }
 
 // Cluster returns the attached cluster of that ID.
 func (s *Snapshot) Cluster(id ClusterID) (*Cluster, bool) { return s.clusters.byID.Get(string(id)) }

@@ -51,7 +51,7 @@ func (r *Reader) SelectAtVIP(vip netip.Addr, match func(*Service) bool) []*Servi
 	r.snapshot.services.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
 		key := serviceKeyOf(k[vipBytes:])
 		if svc, ok := r.snapshot.Service(key); ok && match(svc) {
-			r.noteService(key, ReasonSpec)
+			r.deps.noteService(key, ReasonSpec)
 			found = append(found, svc)
 		}
 		return false

@@ -55,7 +55,7 @@ func (clusterResolver) Services(_ context.Context, cluster *model.Cluster, first
 // servicesOf returns the services to which the cluster contributes, each once,
 // in the order of their keys.
 func servicesOf(cluster *model.Cluster) []*federation.Service {
-	all := slices.Collect(cluster.From.ServicesOf(cluster.Of.ID))
+	all := slices.Collect(cluster.From.Services().Of(cluster.Of.ID))
 	byKey := func(a, b *federation.Service) int { return a.Key.Compare(b.Key) }
 	if !slices.IsSortedFunc(all, byKey) {
 		slices.SortFunc(all, byKey)

@@ -92,7 +92,7 @@ func objectsAbout(from *federation.Snapshot, kinds []schema.Kind, host federatio
 	}
 	for _, name := range federation.Wildcards(host) {
 		for _, kind := range kinds {
-			for o := range from.ObjectsNamed(kind.Kind, name) {
+			for o := range from.Objects().Named(kind.Kind, name) {
 				add(o)
 			}
 		}

@@ -92,7 +92,7 @@ func attached(s *federation.Snapshot) federation.Edit {
 
 func networkEdit(s *federation.Snapshot) federation.Edit {
 	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{}}}
-	for o := range s.Objects() {
+	for o := range s.Objects().All() {
 		e.Objects.Set[o.Key] = o
 	}
 	return e

@@ -240,12 +240,12 @@ func (p *picture) things(chunk *model.Change) iter.Seq[struct{}] {
 				return
 			}
 		}
-		for s := range p.snapshot.Services() {
+		for s := range p.snapshot.Services().All() {
 			if p.service(chunk, nil, s); !yield(struct{}{}) {
 				return
 			}
 		}
-		for o := range p.snapshot.Objects() {
+		for o := range p.snapshot.Objects().All() {
 			if p.object(chunk, nil, o); !yield(struct{}{}) {
 				return
 			}

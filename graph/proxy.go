@@ -85,7 +85,7 @@ func (proxyResolver) Services(ctx context.Context, of *model.Proxy, first *int, 
 	window, err := window(name, first, after, last, before)
 	var all []model.Service
 	known := map[federation.ServiceKey]bool{}
-	for _, i := range snapshot(ctx).InstancesAt(placeOf(of)) {
+	for _, i := range snapshot(ctx).At(placeOf(of)).Instances() {
 		if key := i.Service.Key; !known[key] && fitsService(i.Service, filter) {
 			known[key] = true
 			all = append(all, model.Service{From: snapshot(ctx), Of: i.Service})

@@ -117,7 +117,7 @@ func (q query) Service(ctx context.Context, hostname string, namespace *string, 
 		found, _ := from.Service(federation.ServiceKey{Hostname: host, Namespace: *namespace})
 		return service(from, found), nil
 	}
-	found, err := from.Lookup(host)
+	found, err := from.Services().Lookup(host)
 	if err != nil {
 		return nil, transport.BadArgument("hostname", "%s", err)
 	}

@@ -40,13 +40,13 @@ func (k known) take(t *testing.T, e event) {
 // truth is what a whole reading of the snapshot shows.
 func truth(s *federation.Snapshot) known {
 	k := known{}
-	for svc := range s.Services() {
+	for svc := range s.Services().All() {
 		k["service "+string(svc.Key.Hostname)] = fmt.Sprint(svc.CountEndpoints())
 	}
 	for c := range s.Clusters() {
 		k["cluster "+string(c.ID)] = string(c.Status.Phase)
 	}
-	for o := range s.Objects() {
+	for o := range s.Objects().All() {
 		k["object "+o.Key.Name] = fmt.Sprint(o.Revision)
 	}
 	return k

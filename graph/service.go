@@ -16,7 +16,7 @@ type serviceResolver struct{}
 func services(from *federation.Snapshot, after string, filter *model.ServiceFilter) model.List[model.Service] {
 	listed := func(behind federation.ServiceKey) iter.Seq[model.Service] {
 		return func(yield func(model.Service) bool) {
-			for of := range from.ServicesAfter(behind) {
+			for of := range from.Services().After(behind) {
 				if fitsService(of, filter) && !yield(model.Service{From: from, Of: of}) {
 					return
 				}
@@ -28,7 +28,7 @@ func services(from *federation.Snapshot, after string, filter *model.ServiceFilt
 		From: func() iter.Seq[model.Service] { return listed(model.ServiceKey(after)) },
 	}
 	if filter == nil {
-		list.Count = from.CountServices
+		list.Count = from.Services().Len
 	}
 	return list
 }

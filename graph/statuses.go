@@ -50,13 +50,13 @@ func (s scope) has(key federation.ObjectKey) bool {
 
 // objects are those of the snapshot that the scope has.
 func (s scope) objects(of *federation.Snapshot) iter.Seq[*federation.Object] {
-	all := of.Objects()
+	all := of.Objects().All()
 	switch kind := (federation.Kind{Group: s.group, Name: s.kind}); {
 	case s.group == "" || s.kind == "":
 	case s.inNamespace:
-		all = of.ObjectsIn(kind, s.namespace)
+		all = of.Objects().In(kind, s.namespace)
 	default:
-		all = of.ObjectsOf(kind)
+		all = of.Objects().Of(kind)
 	}
 	return func(yield func(*federation.Object) bool) {
 		for o := range all {

@@ -96,8 +96,8 @@ func TestF44WholeSecondListLosesNothing(t *testing.T) {
 		}
 		h.wantServices(t, 31)
 		for _, s := range h.history.snapshots()[before:] {
-			if s.CountServices() < 30 {
-				t.Errorf("version %d has %d services", s.Version(), s.CountServices())
+			if s.Services().Len() < 30 {
+				t.Errorf("version %d has %d services", s.Version(), s.Services().Len())
 			}
 		}
 	})

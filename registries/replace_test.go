@@ -45,11 +45,11 @@ func TestReplacementShowsNoStateBetween(t *testing.T) {
 			t.Errorf("the VIP is %s, want that of the new registry", got)
 		}
 		for _, s := range h.history.snapshots()[first-1:] {
-			if s.CountServices() != 30 {
-				t.Errorf("version %d has %d services", s.Version(), s.CountServices())
+			if s.Services().Len() != 30 {
+				t.Errorf("version %d has %d services", s.Version(), s.Services().Len())
 			}
 			vips := map[string]bool{}
-			for svc := range s.Services() {
+			for svc := range s.Services().All() {
 				vips[svc.ClusterVIPs.Of("c1")[0].String()] = true
 			}
 			if len(vips) != 1 {

@@ -193,7 +193,7 @@ func (h *hub) wantPhase(t *testing.T, id federation.ClusterID, phase federation.
 
 func (h *hub) wantServices(t *testing.T, want int) {
 	t.Helper()
-	if got := h.Latest().CountServices(); got != want {
+	if got := h.Latest().Services().Len(); got != want {
 		t.Fatalf("%d services are published, want %d", got, want)
 	}
 }

@@ -43,7 +43,7 @@ func (m madeFrom) causes(of *group, name string, latest *federation.Snapshot) []
 	if of.kind == envoy.ClusterType || of.kind == envoy.EndpointType {
 		for _, key := range m.services[name] {
 			if svc, exists := latest.Service(key); exists && envoy.StandsFor(name, of.facet, svc, latest) {
-				found = append(found, latest.ObjectsBehind(svc)...)
+				found = append(found, federation.ObjectsBehind(latest, svc)...)
 			}
 		}
 	}

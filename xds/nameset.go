@@ -52,7 +52,7 @@ func (n *nameSet) reset(s *federation.Snapshot, r *federation.Reader) {
 func byHostname(s *federation.Snapshot) iter.Seq[[]*federation.Service] {
 	return func(yield func([]*federation.Service) bool) {
 		var services []*federation.Service
-		for svc := range s.Services() {
+		for svc := range s.Services().All() {
 			if len(services) > 0 && services[0].Key.Hostname != svc.Key.Hostname {
 				if !yield(services) {
 					return

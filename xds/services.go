@@ -11,7 +11,7 @@ import (
 // builtForServices are the clusters and endpoints of the services to which the object
 // contributes. Builders read these services and not the object itself.
 func (s *Server) builtForServices(latest *federation.Snapshot, o *federation.Object) []fleet.Built {
-	services := latest.ServicesFrom(o)
+	services := federation.ServicesFrom(latest, o)
 	if len(services) == 0 {
 		return nil
 	}

@@ -39,7 +39,7 @@ type said struct {
 
 func (w *world) said() said {
 	s := said{Contribution: w.mesh.Contribution(w.state.Source()), Problems: w.problems()}
-	for o := range w.mesh.Objects() {
+	for o := range w.mesh.Objects().All() {
 		s.Objects = append(s.Objects, o.Key)
 	}
 	for _, c := range w.state.MissingAllocations() {
@@ -97,7 +97,7 @@ func FuzzDecode(f *testing.F) {
 			t.Error("the object is lost")
 		}
 		w.take([]config.Event{{Old: o}})
-		if w.state.Len() != 0 || w.mesh.CountServices() != 0 || w.mesh.CountObjects() != 0 || len(w.problems()) != 0 {
+		if w.state.Len() != 0 || w.mesh.Services().Len() != 0 || w.mesh.Objects().Len() != 0 || len(w.problems()) != 0 {
 			t.Error("something of the object stays")
 		}
 	})

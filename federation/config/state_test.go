@@ -93,12 +93,12 @@ func TestUndecodableObjectIsSetAsideUntilItIsGood(t *testing.T) {
 	w := newWorld()
 	w.apply(t, entry("a", automatic), istio("VirtualService", "shop", "web", `{hosts: [web]}`))
 	w.apply(t, entry("a", `{hosts: 7}`), istio("VirtualService", "shop", "web", `{hosts: 7}`))
-	if got := w.problems(); len(got) != 2 || w.mesh.CountServices() != 0 || w.mesh.CountObjects() != 0 || w.state.Len() != 2 {
-		t.Errorf("problems %v, %d services, %d objects", got, w.mesh.CountServices(), w.mesh.CountObjects())
+	if got := w.problems(); len(got) != 2 || w.mesh.Services().Len() != 0 || w.mesh.Objects().Len() != 0 || w.state.Len() != 2 {
+		t.Errorf("problems %v, %d services, %d objects", got, w.mesh.Services().Len(), w.mesh.Objects().Len())
 	}
 	w.apply(t, entry("a", automatic), istio("VirtualService", "shop", "web", `{hosts: [web]}`))
-	if got := w.problems(); len(got) != 0 || w.mesh.CountServices() != 1 || w.mesh.CountObjects() != 2 {
-		t.Errorf("problems %v, %d services, %d objects", got, w.mesh.CountServices(), w.mesh.CountObjects())
+	if got := w.problems(); len(got) != 0 || w.mesh.Services().Len() != 1 || w.mesh.Objects().Len() != 2 {
+		t.Errorf("problems %v, %d services, %d objects", got, w.mesh.Services().Len(), w.mesh.Objects().Len())
 	}
 }
 
@@ -111,8 +111,8 @@ func TestNULJoinsNothing(t *testing.T) {
 	w.apply(t, istio("ServiceEntry", "evil", "c", `{hosts: [c.example.com], subjectAltNames: ["no escape: \\\\u0000"], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.3}]}`))
 	w.apply(t, entry("a", victim))
 	w.has(t, "a.example.com", "10.0.0.1")
-	if got := w.problems(); len(got) != 1 || !strings.HasPrefix(got[0], "UNDECODABLE ") || w.mesh.CountServices() != 2 {
-		t.Errorf("problems %v, %d services", got, w.mesh.CountServices())
+	if got := w.problems(); len(got) != 1 || !strings.HasPrefix(got[0], "UNDECODABLE ") || w.mesh.Services().Len() != 2 {
+		t.Errorf("problems %v, %d services", got, w.mesh.Services().Len())
 	}
 }
 

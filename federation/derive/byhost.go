@@ -88,7 +88,7 @@ func appendHosts(hosts []federation.Hostname, name string, s *federation.Snapsho
 	if !strings.HasPrefix(name, "*") {
 		return append(hosts, federation.Hostname(name))
 	}
-	for svc := range s.Services() {
+	for svc := range s.Services().All() {
 		if isAbout(name, string(svc.Key.Hostname)) {
 			hosts = append(hosts, svc.Key.Hostname)
 		}

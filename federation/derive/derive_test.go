@@ -81,9 +81,9 @@ var reads = map[string]func(*reader) string{
 	"SelectOnPort": func(r *reader) string { return spec(r.SelectOnPort(81, visible)...) },
 	"Specs":        func(r *reader) string { return spec(slices.Collect(r.Specs())...) },
 	"ByHostname":   func(r *reader) string { return spec(r.ByHostname("a.x")...) },
-	"InstancesAt": eachPlace(func(r *reader, p federation.Place) string {
+	"At.Instances": eachPlace(func(r *reader, p federation.Place) string {
 		var text []string
-		for _, i := range r.InstancesAt(p) {
+		for _, i := range r.At(p).Instances() {
 			text = append(text, fmt.Sprint(spec(i.Service), i.Shard, *i.Endpoint, i.Number))
 		}
 		return strings.Join(text, "; ")
@@ -96,28 +96,28 @@ var reads = map[string]func(*reader) string{
 	"Object": func(r *reader) string {
 		return digest(r.Object(federation.ObjectKey{Group: "test", Kind: "Rule", Namespace: "ns", Name: "r1"}))
 	},
-	"ObjectsNamed": func(r *reader) string { return objects(r.ObjectsNamed(ruleKind, "*.x")) },
-	"ObjectsFor": func(r *reader) string {
-		return objects(r.ObjectsFor(ruleKind, "a.x")) + objects(r.ObjectsFor(ruleKind, "*.x"))
+	"Objects.Named": func(r *reader) string { return objects(r.Objects().Named(ruleKind, "*.x")) },
+	"Objects.For": func(r *reader) string {
+		return objects(r.Objects().For(ruleKind, "a.x")) + objects(r.Objects().For(ruleKind, "*.x"))
 	},
-	"ObjectsIn": func(r *reader) string { return objects(r.ObjectsIn(ruleKind, "other")) },
-	"ObjectsOf": func(r *reader) string { return objects(r.ObjectsOf(ruleKind)) },
-	"SelectObjects": func(r *reader) string {
-		return objects(slices.Values(r.SelectObjects(ruleKind, func(o *federation.Object) bool { return slices.Contains(o.Names, "*") })))
+	"Objects.In": func(r *reader) string { return objects(r.Objects().In(ruleKind, "other")) },
+	"Objects.Of": func(r *reader) string { return objects(r.Objects().Of(ruleKind)) },
+	"Objects.Select": func(r *reader) string {
+		return objects(slices.Values(r.Objects().Select(ruleKind, func(o *federation.Object) bool { return slices.Contains(o.Names, "*") })))
 	},
-	"Registered": eachPlace(func(r *reader, p federation.Place) string {
-		w, ok := r.Registered(p, federation.WorkloadKey{Namespace: "ns", Name: "w1"})
+	"At.Registered": eachPlace(func(r *reader, p federation.Place) string {
+		w, ok := r.At(p).Registered(federation.WorkloadKey{Namespace: "ns", Name: "w1"})
 		if !ok {
 			return ""
 		}
 		return fmt.Sprint(*w.Workload, w.Network)
 	}),
-	"NetworkOf": eachPlace(func(r *reader, p federation.Place) string { return string(r.NetworkOf(p)) }),
-	"Placed": eachPlace(func(r *reader, p federation.Place) string {
-		n, ok := r.Placed(p)
+	"At.Network": eachPlace(func(r *reader, p federation.Place) string { return string(r.At(p).Network()) }),
+	"At.Placed": eachPlace(func(r *reader, p federation.Place) string {
+		n, ok := r.At(p).Placed()
 		return fmt.Sprint(n, ok)
 	}),
-	"ProxyLabels": func(r *reader) string { return fmt.Sprint(r.ProxyLabels()) },
+	"Objects.ProxyLabels": func(r *reader) string { return fmt.Sprint(r.Objects().ProxyLabels()) },
 	"Networks": func(r *reader) string {
 		var text []string
 		for n := range r.Networks() {
@@ -165,12 +165,15 @@ func network(n *federation.Network) string {
 
 // Every method of a Reader is in the property below.
 func TestAllReadsAreTested(t *testing.T) {
-	notReads := []string{"Deps", "Apart"}
-	of := reflect.TypeFor[*federation.Reader]()
-	for i := range of.NumMethod() {
-		name := of.Method(i).Name
-		if reads[name] == nil && !slices.Contains(notReads, name) {
-			t.Errorf("no value of the property reads by %s: add one to reads", name)
+	notReads := []string{"Deps", "Apart", "At", "Objects"}
+	for prefix, of := range map[string]reflect.Type{
+		"": reflect.TypeFor[*federation.Reader](), "At.": reflect.TypeFor[federation.NotedSite](), "Objects.": reflect.TypeFor[federation.NotedObjects](),
+	} {
+		for i := range of.NumMethod() {
+			name := prefix + of.Method(i).Name
+			if reads[name] == nil && !slices.Contains(notReads, name) {
+				t.Errorf("no value of the property reads by %s: add one to reads", name)
+			}
 		}
 	}
 }
@@ -230,7 +233,7 @@ func TestPropertyValuesByHostAreAsComputedFromNothing(t *testing.T) {
 		switch {
 		case text == "": // without a service there is no value
 		case host == "a.x":
-			text += objects(r.ObjectsFor(ruleKind, "a.x")) + digest(r.Object(federation.ObjectKey{Group: "test", Kind: "Rule", Namespace: "ns", Name: "r1"}))
+			text += objects(r.Objects().For(ruleKind, "a.x")) + digest(r.Object(federation.ObjectKey{Group: "test", Kind: "Rule", Namespace: "ns", Name: "r1"}))
 		case host == "b.x":
 			text += r.Mesh().Trust() + spec(r.ByHostname("c.y")...)
 		}

@@ -39,7 +39,7 @@ type serviceText struct {
 func Render(t testing.TB, s *federation.Snapshot) []byte {
 	t.Helper()
 	var out snapshotText
-	for svc := range s.Services() {
+	for svc := range s.Services().All() {
 		out.Services = append(out.Services, renderService(svc))
 	}
 	for c := range s.Clusters() {

@@ -64,7 +64,7 @@ type ServiceNumbers struct {
 func NewServiceNumbers(from *federation.Snapshot) ServiceNumbers {
 	var out ServiceNumbers
 	health, networks := counts[Health]{}, counts[federation.NetworkID]{}
-	for of := range from.Services() {
+	for of := range from.Services().All() {
 		out.Services.Total++
 		if len(of.Conflicts) > 0 {
 			out.Services.WithConflicts++

@@ -16,16 +16,16 @@ import (
 func NewProxy(from *federation.Snapshot, of *fleet.Proxy) Proxy {
 	place := federation.Place{Cluster: of.Cluster, Network: of.Network, Addresses: of.Addresses}
 	is, marks := of.Locality, of.Labels
-	if registered, ok := from.Registered(place, of.Workload); ok {
+	if registered, ok := from.At(place).Registered(of.Workload); ok {
 		place.Network, marks = registered.Network, registered.Workload.Labels
 		is = cmp.Or(registered.Workload.Locality, is)
 	}
 	if is == (federation.Locality{}) {
-		is, _ = from.LocalityAt(place)
+		is, _ = from.At(place).Locality()
 	}
 	shown := Proxy{
 		ID: ID(KindProxy, proxyKey(of.Key())), NodeID: of.NodeID, Type: capital(of.Type, ProxyTypeSidecar), RouterMode: capital(of.RouterMode, RouterModeStandard),
-		ClusterID: given(string(of.Cluster)), NetworkID: string(from.NetworkOf(place)), Namespace: given(of.Namespace), Locality: locality(is),
+		ClusterID: given(string(of.Cluster)), NetworkID: string(from.At(place).Network()), Namespace: given(of.Namespace), Locality: locality(is),
 		Labels: labels(marks), DNSCapture: of.DNSCapture, UserAgent: userAgent(of), Delivery: capital(string(of.Protocol), DeliverySotw),
 		ConnectedAt: of.ConnectedAt, SyncState: WorstState(of), Sync: syncs(of),
 	}

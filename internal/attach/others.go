@@ -39,7 +39,7 @@ func (o others) overlap(id federation.ClusterID, network federation.NetworkID, r
 	for _, a := range r.Addresses {
 		has[a] = true
 	}
-	for svc := range o.snapshot.Services() {
+	for svc := range o.snapshot.Services().All() {
 		for _, group := range svc.Endpoints {
 			if group.Shard.Provider == federation.External {
 				continue

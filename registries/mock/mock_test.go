@@ -49,7 +49,7 @@ func TestSeed21MockAloneHasTwoServices(t *testing.T) {
 	a := federation.NewAggregate(nil)
 	attach(t, a, "c1", "")
 	var hosts []string
-	for svc := range a.Latest().Services() {
+	for svc := range a.Latest().Services().All() {
 		hosts = append(hosts, string(svc.Key.Hostname))
 		if len(svc.Conflicts) > 0 || svc.CountEndpoints() != 2 || len(svc.Instances(80)) != 2 {
 			t.Errorf("%s: %d endpoints, %d instances on 80, conflicts %v", svc.Key, svc.CountEndpoints(), len(svc.Instances(80)), svc.Conflicts)
@@ -69,7 +69,7 @@ func TestTwoMocksMergeAndKeepTheirVIPs(t *testing.T) {
 	a := federation.NewAggregate(nil)
 	attach(t, a, "c1", "n1")
 	attach(t, a, "c2", "n2")
-	svc, err := a.Latest().Lookup("hello.default.svc.cluster.local")
+	svc, err := a.Latest().Services().Lookup("hello.default.svc.cluster.local")
 	if err != nil || svc == nil {
 		t.Fatalf("hello is %v, %v", svc, err)
 	}
@@ -85,7 +85,7 @@ func TestTwoMocksMergeAndKeepTheirVIPs(t *testing.T) {
 			}
 		}
 	}
-	labels := a.Latest().LabelsAt(federation.Place{Network: "n2", Addresses: []netip.Addr{netip.MustParseAddr("10.2.1.2")}})
+	labels := a.Latest().At(federation.Place{Network: "n2", Addresses: []netip.Addr{netip.MustParseAddr("10.2.1.2")}}).Labels()
 	if len(labels) != 1 || labels[0]["version"] != "v1" {
 		t.Errorf("the labels at 10.2.1.2 are %v, want version v1", labels)
 	}

@@ -53,8 +53,8 @@ func TestClaimsFirstSourceHasTheID(t *testing.T) {
 				t.Errorf("problems %q, want %q", got, want)
 			}
 			for _, s := range h.history.since(before) {
-				if s.CountServices() != 5 {
-					t.Errorf("version %d has %d services", s.Version(), s.CountServices())
+				if s.Services().Len() != 5 {
+					t.Errorf("version %d has %d services", s.Version(), s.Services().Len())
 				}
 			}
 			h.say(drop[2])
@@ -82,12 +82,12 @@ func TestClaimsRefusedFirstSourceKeepsTheID(t *testing.T) {
 		})
 		h.say(func(in *Inputs) { set[2](in, cluster("c1", "", 1, 5)) })
 		h.wantPhase(t, "c1", federation.Failed)
-		if n := h.Aggregate.Latest().CountServices(); n != 0 {
+		if n := h.Aggregate.Latest().Services().Len(); n != 0 {
 			t.Errorf("%d services of a cluster that has not the ID", n)
 		}
 		h.say(drop[1])
 		h.wantPhase(t, "c1", federation.Ready)
-		if n := h.Aggregate.Latest().CountServices(); n != 5 {
+		if n := h.Aggregate.Latest().Services().Len(); n != 5 {
 			t.Errorf("%d services, want 5", n)
 		}
 	})
@@ -195,7 +195,7 @@ func TestF56AttachAndDetachFromManySides(t *testing.T) {
 			t.Fatalf("round %d: the cluster that was attached last is %+v (%v)", round, c, ok)
 		}
 		detach()
-		if _, ok := h.Aggregate.Latest().Cluster("c1"); ok || h.Aggregate.Latest().CountServices() > 0 {
+		if _, ok := h.Aggregate.Latest().Cluster("c1"); ok || h.Aggregate.Latest().Services().Len() > 0 {
 			t.Fatalf("round %d: something is left of a detached cluster", round)
 		}
 	}

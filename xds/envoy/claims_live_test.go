@@ -38,7 +38,7 @@ func TestR29MatchesOfJWTClaimsNeverApply(t *testing.T) {
 		}
 	}
 	var paths []string
-	for o := range w.snapshot.Objects() {
+	for o := range w.snapshot.Objects().All() {
 		for _, f := range envoy.NotHonoured(o) {
 			paths = append(paths, f.Path)
 		}

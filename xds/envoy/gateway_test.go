@@ -82,7 +82,7 @@ func TestWhatIsNotHonouredOfGatewaysIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld().config(t, "kind: Gateway\nmetadata: {name: n, namespace: shop}\nspec: {servers: ["+c.server+"]}")
 			var got []string
-			for o := range w.snapshot.Objects() {
+			for o := range w.snapshot.Objects().All() {
 				for _, f := range envoy.NotHonoured(o) {
 					got = append(got, f.Path)
 				}

@@ -47,7 +47,7 @@ func ProbeNames(s *federation.Snapshot) map[federation.NetworkID][]string {
 	}
 	names := map[federation.NetworkID][]string{}
 	admitting := edge.AdmittingServers(s)
-	for svc := range s.Services() {
+	for svc := range s.Services().All() {
 		if len(lacking) == 0 {
 			break
 		}
@@ -108,7 +108,7 @@ type Probes struct {
 // where nothing is known that would answer, it only connects.
 func ProbesOf(n node.Node, s *federation.Snapshot, names map[federation.NetworkID][]string) Probes {
 	n, _ = n.Registered(s.Read())
-	p := Probes{Observer: s.NetworkOf(n.Place()), Gateways: map[netip.AddrPort]bool{}, Specifier: &healthv3.HealthCheckSpecifier{Interval: durationpb.New(reportIdle)}}
+	p := Probes{Observer: s.At(n.Place()).Network(), Gateways: map[netip.AddrPort]bool{}, Specifier: &healthv3.HealthCheckSpecifier{Interval: durationpb.New(reportIdle)}}
 	for network := range s.Networks() {
 		gateways := slices.DeleteFunc(slices.Clone(network.Gateways), func(g federation.Gateway) bool { return !g.Serves(p.Observer) })
 		if network.ID == p.Observer || len(gateways) == 0 {

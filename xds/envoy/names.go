@@ -69,7 +69,7 @@ func Names(t resource.Type, f node.Facet, s *federation.Snapshot) []string {
 	for _, name := range Fixed(t, f, s.Read()) {
 		found[name] = true
 	}
-	for svc := range s.Services() {
+	for svc := range s.Services().All() {
 		for _, name := range Contributes(t, f, svc, s.Read()) {
 			found[name] = true
 		}

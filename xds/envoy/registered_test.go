@@ -88,7 +88,7 @@ func TestS19PodsOfTheNodesNetworkAreNotConfused(t *testing.T) {
 	for name, want := range map[string]string{"a": "a", "b": "b", "c": ""} {
 		n := parse(t, "sidecar~10.0.0.9~"+name+".shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop"})
 		got := ""
-		if r, known := w.snapshot.Registered(n.Place(), n.Workload()); known {
+		if r, known := w.snapshot.At(n.Place()).Registered(n.Workload()); known {
 			got = r.Workload.Labels["app"]
 		}
 		if got != want {

@@ -79,7 +79,7 @@ func triedObjects(t *testing.T, kind string) []*federation.Object {
 			}
 		}
 	}
-	return slices.Collect(w.snapshot.Objects())
+	return slices.Collect(w.snapshot.Objects().All())
 }
 
 func ruleText(t *testing.T, name string, spec map[string]any) string {

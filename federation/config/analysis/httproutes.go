@@ -49,7 +49,7 @@ func (r *References) services(name string) []*federation.Service {
 		return r.snapshot.ByHostname(host)
 	}
 	var found []*federation.Service
-	for svc := range r.snapshot.Services() {
+	for svc := range r.snapshot.Services().All() {
 		if strings.HasSuffix(string(svc.Key.Hostname), suffix) {
 			found = append(found, svc)
 		}

@@ -106,7 +106,7 @@ func (r *References) destination(field string, to *networking.Destination) {
 	}
 	host := federation.ResolveHost(to.GetHost(), r.object.Key.Namespace)
 	for _, name := range federation.Wildcards(host) {
-		for o := range r.snapshot.ObjectsNamed(federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, name) {
+		for o := range r.snapshot.Objects().Named(federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, name) {
 			rule, _ := o.Spec.(*networking.DestinationRule)
 			for _, subset := range rule.GetSubsets() {
 				if subset.GetName() == to.GetSubset() {
@@ -122,7 +122,7 @@ func (r *References) destination(field string, to *networking.Destination) {
 func (r *References) Host(field, name string) bool {
 	host := federation.ResolveHost(name, r.object.Key.Namespace)
 	if suffix, wild := strings.CutPrefix(string(host), "*"); wild {
-		for svc := range r.snapshot.Services() {
+		for svc := range r.snapshot.Services().All() {
 			if strings.HasSuffix(string(svc.Key.Hostname), suffix) {
 				return true
 			}
@@ -152,7 +152,7 @@ func (r *References) rivals() {
 		if strings.Contains(name, ":") {
 			continue
 		}
-		for o := range r.snapshot.ObjectsNamed(r.object.Key.Of(), name) {
+		for o := range r.snapshot.Objects().Named(r.object.Key.Of(), name) {
 			if o.Key != r.object.Key && usedBySidecars(o) && o.Older(r.object) {
 				r.Add(ConflictingHosts, fmt.Sprintf("spec.hosts[%d]", i), "%s has the host %s, too, and is older: sidecars use that one", o.Key.Title(), name)
 			}

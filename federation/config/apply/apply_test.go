@@ -197,10 +197,10 @@ func TestDryRunShowsWhatTheApplyPublishes(t *testing.T) {
 	}
 	real := w.must(change)
 	now := w.snapshots.Latest()
-	if actions(dry) != actions(real) || now.CountServices() != dry.After.CountServices() {
-		t.Errorf("the dry run said %s and %d services; it became %s and %d", actions(dry), dry.After.CountServices(), actions(real), now.CountServices())
+	if actions(dry) != actions(real) || now.Services().Len() != dry.After.Services().Len() {
+		t.Errorf("the dry run said %s and %d services; it became %s and %d", actions(dry), dry.After.Services().Len(), actions(real), now.Services().Len())
 	}
-	for svc := range now.Services() {
+	for svc := range now.Services().All() {
 		foreseen, ok := dry.After.Service(svc.Key)
 		if !ok || fmt.Sprint(foreseen.ClusterVIPs, foreseen.Ports, foreseen.Resolution) != fmt.Sprint(svc.ClusterVIPs, svc.Ports, svc.Resolution) {
 			t.Errorf("%s was foreseen as %+v and is %+v", svc.Key, foreseen, svc)

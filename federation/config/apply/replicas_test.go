@@ -66,7 +66,7 @@ func TestReplicasAllocateAddressesAtOnce(t *testing.T) {
 		}
 		owner := map[netip.Prefix]federation.ServiceKey{}
 		services := 0
-		for svc := range hub.snapshots.Latest().Services() {
+		for svc := range hub.snapshots.Latest().Services().All() {
 			addresses := svc.ClusterVIPs.Of("hub")
 			if services++; len(addresses) != 2 {
 				t.Errorf("%s has the addresses %v", svc.Key, addresses)
@@ -198,7 +198,7 @@ func (w *world) step(t *rapid.T, m *model) {
 // ofSet are the routes that have the label of the set.
 func (w *world) ofSet() map[string]bool {
 	of := map[string]bool{}
-	for o := range w.snapshots.Latest().Objects() {
+	for o := range w.snapshots.Latest().Objects().All() {
 		of[o.Key.Name] = o.Labels[apply.SetLabel] == "s"
 	}
 	maps.DeleteFunc(of, func(_ string, is bool) bool { return !is })

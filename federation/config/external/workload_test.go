@@ -75,7 +75,7 @@ func FuzzTranslate(f *testing.F) {
 			external.Workload(external.Instance{Spec: endpoint})
 		}
 		snapshot, _ := federation.Next(federation.Empty(), edit)
-		if snapshot.CountServices() > len(shards) {
+		if snapshot.Services().Len() > len(shards) {
 			t.Error("there are more services than shards")
 		}
 	})

@@ -193,7 +193,7 @@ func (w world) Standing(id federation.ClusterID) callers.Standing {
 // AccountsAt is part of callers.Workloads.
 func (w world) AccountsAt(cluster federation.ClusterID, address netip.Addr) []string {
 	var accounts []string
-	for _, found := range w.snapshots.Latest().WorkloadsAnywhere(cluster, address) {
+	for _, found := range federation.WorkloadsAnywhere(w.snapshots.Latest(), cluster, address) {
 		if found.ServiceAccount != "" && !slices.Contains(accounts, found.ServiceAccount) {
 			accounts = append(accounts, found.ServiceAccount)
 		}

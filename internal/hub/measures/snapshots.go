@@ -33,7 +33,7 @@ func (m Snapshots) Published(s *federation.Snapshot, c federation.ChangeSet, too
 		clusters++
 		endpoints += cluster.Endpoints
 	}
-	m.Snapshots.Sizes(clusters, s.CountServices(), endpoints)
+	m.Snapshots.Sizes(clusters, s.Services().Len(), endpoints)
 }
 
 // gatewaysOf is what is known of the network's gateways; nil: the network is gone.

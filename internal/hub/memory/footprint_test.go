@@ -37,7 +37,7 @@ func TestR63ServiceEntriesTakeLittleMemory(t *testing.T) {
 	request := m.apply(t, "shop", objects)
 	peak := m.log.live - before
 	stays := liveBytes() - before
-	if got := m.snapshots.Latest().CountServices(); got != objects+10 {
+	if got := m.snapshots.Latest().Services().Len(); got != objects+10 {
 		t.Fatalf("there are %d services", got)
 	}
 	t.Logf("%d bytes stay for each object; %d are held for each when a request of %d each is committed", stays/objects, peak/objects, request/objects)

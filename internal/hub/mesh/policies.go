@@ -17,7 +17,7 @@ func countUnenforced(s *federation.Snapshot, to *metrics.Config) int {
 			continue
 		}
 		n := 0
-		for o := range s.ObjectsOf(kind.Kind) {
+		for o := range s.Objects().Of(kind.Kind) {
 			if configkind.Unenforced(o) != "" {
 				n++
 			}

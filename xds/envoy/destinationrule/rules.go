@@ -36,7 +36,7 @@ func Hosts(o *federation.Object) []string {
 // HasOwn tells that proxies of the namespace may have rules that others do
 // not see: it has some itself, or some are exported to it by name.
 func HasOwn(namespace string, r *federation.Reader) bool {
-	return !none(r.ObjectsIn(Kind, namespace)) || !none(r.ObjectsNamed(Kind, exportName+namespace))
+	return !none(r.Objects().In(Kind, namespace)) || !none(r.Objects().Named(Kind, exportName+namespace))
 }
 
 func none(objects iter.Seq[*federation.Object]) bool {
@@ -96,7 +96,7 @@ func For(s *federation.Service, c Callers, r *federation.Reader) []*federation.O
 // rulesSeen are the rules of exactly that host that the callers see.
 func rulesSeen(host string, c Callers, r *federation.Reader) []*federation.Object {
 	var rules []*federation.Object
-	for o := range r.ObjectsNamed(Kind, host) {
+	for o := range r.Objects().Named(Kind, host) {
 		if c.see(o) {
 			rules = append(rules, o)
 		}
@@ -146,7 +146,7 @@ func sameSelector(o, p *federation.Object) bool {
 // SubsetNames are those in any rule, whatever its exportTo.
 func SubsetNames(host federation.Hostname, r *federation.Reader) []string {
 	var names []string
-	for o := range r.ObjectsFor(Kind, host) {
+	for o := range r.Objects().For(Kind, host) {
 		rule, _ := Spec(o)
 		for _, subset := range rule.GetSubsets() {
 			if subset.GetName() != "" {

@@ -49,7 +49,7 @@ func ports(v *facet.View) []*listenPort {
 // gateways are those that select the facet's proxies, the oldest first.
 func gateways(v *facet.View) []*federation.Object {
 	var found []*federation.Object
-	for o := range v.Reader.ObjectsOf(gateway.Kind) {
+	for o := range v.Reader.Objects().Of(gateway.Kind) {
 		if spec, ok := o.Spec.(*networking.Gateway); ok && v.Facet.HasLabels(spec.GetSelector()) {
 			found = append(found, o)
 		}

@@ -43,7 +43,7 @@ func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChai
 
 // passable are the names of the clusters that the server's hosts admit, sorted.
 func passable(v *facet.View, s *Server) []string {
-	_ = slices.Collect(v.Reader.ObjectsOf(destinationrule.Kind)) // subsets come and go with them
+	_ = slices.Collect(v.Reader.Objects().Of(destinationrule.Kind)) // subsets come and go with them
 	v.Reader.Mesh()
 	apart := facet.Open(node.Facet{Scope: node.ScopePassed, Namespace: v.Facet.Namespace}, v.Reader.Apart())
 	var names []string

@@ -41,7 +41,7 @@ func (v *View) Made(hostOrFilter any, s *federation.Service) {
 	if len(v.Causes.Of[hostOrFilter]) > 0 || s == nil {
 		return
 	}
-	for o := range v.Reader.ObjectsNamed(serviceEntryKind, string(s.Key.Hostname)) {
+	for o := range v.Reader.Objects().Named(serviceEntryKind, string(s.Key.Hostname)) {
 		if o.Key.Namespace == s.Key.Namespace {
 			v.CausedBy(o, hostOrFilter)
 		}

@@ -44,7 +44,7 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 // only the platform's probes use.
 func inboundHTTPPorts(v *facet.View) []uint16 {
 	http := map[uint16]bool{resource.InboundPort: false}
-	for _, i := range v.Reader.InstancesAt(v.Facet.At()) {
+	for _, i := range v.Reader.At(v.Facet.At()).Instances() {
 		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 {
 			continue
 		}

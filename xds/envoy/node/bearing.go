@@ -27,8 +27,8 @@ type bearing struct {
 }
 
 func bearingOn(n Node, r *federation.Reader) bearing {
-	c := bearing{labels: projected(n.Labels, r.ProxyLabels())}
-	if id, placed := r.Placed(n.Place()); placed {
+	c := bearing{labels: projected(n.Labels, r.Objects().ProxyLabels())}
+	if id, placed := r.At(n.Place()).Placed(); placed {
 		c.network = id
 	}
 	c.ports = n.listenPorts(c, r)
@@ -88,12 +88,12 @@ func SidecarOf(n Node, r *federation.Reader, root string) *federation.Object {
 	if n.Type != Sidecar {
 		return nil
 	}
-	selecting, general := oldestSidecars(r.ObjectsIn(SidecarKind, n.Namespace), n.Labels)
+	selecting, general := oldestSidecars(r.Objects().In(SidecarKind, n.Namespace), n.Labels)
 	if selecting != nil {
 		return selecting
 	}
 	if general == nil && n.Namespace != root {
-		_, general = oldestSidecars(r.ObjectsIn(SidecarKind, root), n.Labels)
+		_, general = oldestSidecars(r.Objects().In(SidecarKind, root), n.Labels)
 	}
 	return general
 }

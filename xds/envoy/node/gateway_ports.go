@@ -25,7 +25,7 @@ func (n Node) listenPorts(c bearing, r *federation.Reader) string {
 	}
 	place := n.Place()
 	place.Network = cmp.Or(c.network, n.Network)
-	instances := slices.DeleteFunc(r.InstancesAt(place), func(i federation.Instance) bool {
+	instances := slices.DeleteFunc(r.At(place).Instances(), func(i federation.Instance) bool {
 		s := i.Service.Shards.Of(i.Shard)
 		return i.Service.Key.Namespace != n.Namespace || i.Shard.Cluster != n.Cluster || i.Number == 0 ||
 			i.Port.Protocol.Transport() != federation.TransportTCP || s != nil && s.Labels[untranslatedLabel] != ""

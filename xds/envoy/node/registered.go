@@ -10,7 +10,7 @@ import (
 // Registered is the node as registries know its workload, and that workload; nil:
 // no registry knows it.
 func (n Node) Registered(r *federation.Reader) (Node, *federation.Workload) {
-	found, _ := r.Registered(n.Place(), n.Workload())
+	found, _ := r.At(n.Place()).Registered(n.Workload())
 	switch {
 	case found.Workload != nil:
 		n.Network, n.Labels = found.Network, found.Workload.Labels
@@ -35,7 +35,7 @@ func (n Node) serves(r *federation.Reader) error {
 	n, w := n.Registered(r)
 	place := n.Place()
 	place.Network = ""
-	own := r.NetworkOf(place)
+	own := r.At(place).Network()
 	if claimed != "" && claimed != own && w == nil {
 		return fmt.Errorf("it says that it is in network %q, and its cluster is in %q: no registry knows its workload", claimed, own)
 	}
@@ -48,7 +48,7 @@ func (n Node) serves(r *federation.Reader) error {
 // namedGateway tells that the object of the node's network has a gateway by a
 // service of the node's namespace.
 func namedGateway(n Node, r *federation.Reader) bool {
-	key := federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: string(r.NetworkOf(n.Place()))}
+	key := federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: string(r.At(n.Place()).Network())}
 	o, ok := r.Object(key)
 	if !ok {
 		return false

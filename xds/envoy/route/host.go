@@ -102,7 +102,7 @@ func RuledHosts(v *facet.View, known []*Host) []federation.Hostname {
 		names[h.Host] = true
 	}
 	found := map[federation.Hostname]bool{}
-	v.Reader.SelectObjects(virtualservice.Kind, func(o *federation.Object) bool {
+	v.Reader.Objects().Select(virtualservice.Kind, func(o *federation.Object) bool {
 		before := len(found)
 		for _, name := range o.Names {
 			host := federation.Hostname(name)

@@ -15,7 +15,7 @@ const ownConnectionsName = "connections:own"
 // HasOwnConnections tells that proxies of the namespace may have routes for
 // connections that others do not have.
 func HasOwnConnections(namespace string, r *federation.Reader) bool {
-	for o := range r.ObjectsNamed(Kind, ownConnectionsName) {
+	for o := range r.Objects().Named(Kind, ownConnectionsName) {
 		if spec, ok := o.Spec.(*networking.VirtualService); ok && resource.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, namespace) {
 			return true
 		}

@@ -1,0 +1,151 @@
+package federation
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// Place says where a proxy is: which cluster it belongs to, what can be reached
+// directly from it, and its addresses there.
+type Place struct {
+	Cluster   ClusterID // empty: unknown
+	Network   NetworkID // empty: that of the cluster
+	Addresses []netip.Addr
+}
+
+// Site is what a snapshot has at a place.
+type Site struct {
+	snapshot *Snapshot
+	place    Place
+	network  NetworkID
+}
+
+// At looks at the place.
+func (s *Snapshot) At(p Place) Site { return Site{snapshot: s, place: p, network: networkAt(s, p)} }
+
+// networkAt is the network of the place: its own, unless that is the one that
+// its cluster gives to what names none; else where Network objects put it, else
+// that of its cluster.
+func networkAt(s *Snapshot, p Place) NetworkID {
+	c, _ := s.Cluster(p.Cluster)
+	var at Address
+	if len(p.Addresses) > 0 {
+		at = IPAddress(p.Addresses[0])
+	}
+	return s.networks.networkOf(c, cmp.Or(p.Network, c.filledIn()), at)
+}
+
+// Network is the network of the place: what it says itself, else where Network objects
+// put it, else that of its cluster.
+func (a Site) Network() NetworkID { return a.network }
+
+// Placed is the network of the place if Network objects put it there.
+func (a Site) Placed() (NetworkID, bool) {
+	if a.snapshot.networks.empty() {
+		return "", false
+	}
+	c, _ := a.snapshot.Cluster(a.place.Cluster)
+	return a.network, a.network != cmp.Or(a.place.Network, c.filledIn())
+}
+
+// Instances returns the instances that live at the place's addresses, those
+// of every address (seed 11). What runs in other clusters is left out where the
+// place's cluster is known.
+func (a Site) Instances() []Instance {
+	var found []Instance
+	for _, r := range a.residents() {
+		if r.isPod {
+			continue
+		}
+		svc, _ := a.snapshot.Service(r.service)
+		for _, i := range svc.Instances(0) {
+			ip, _ := i.Endpoint.Address.IP()
+			here := i.Endpoint.Network == a.network && slices.Contains(a.place.Addresses, ip)
+			if here && i.Shard == r.shard && (a.place.Cluster == "" || i.Cluster() == a.place.Cluster) {
+				found = append(found, i)
+			}
+		}
+	}
+	return found
+}
+
+// residents returns each resident of the place once: workloads of its cluster
+// alone where that is known, and endpoints of every shard.
+func (a Site) residents() []resident {
+	var all []resident
+	for _, addr := range a.place.Addresses {
+		for _, r := range residentsAt(a.snapshot, AddressKey{Network: a.network, Addr: addr}) {
+			if (a.place.Cluster == "" || !r.isPod || r.shard.Cluster == a.place.Cluster) && !slices.Contains(all, r) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// Workloads returns the workloads that live at the place's addresses.
+func (a Site) Workloads() []*Workload {
+	var found []*Workload
+	for _, r := range a.residents() {
+		if w, ok := a.snapshot.Workload(r.shard, r.workload); ok && r.isPod {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// Labels returns the labels of the place's workloads; those of endpoints
+// where no workload is known.
+func (a Site) Labels() []map[string]string {
+	var found []map[string]string
+	for _, w := range a.Workloads() {
+		found = append(found, w.Labels)
+	}
+	if len(found) > 0 {
+		return found
+	}
+	for _, i := range a.Instances() {
+		if len(i.Endpoint.Labels) > 0 {
+			found = append(found, i.Endpoint.Labels)
+		}
+	}
+	return found
+}
+
+// Locality returns where the place's workloads run, if a registry knows.
+func (a Site) Locality() (Locality, bool) {
+	for _, w := range a.Workloads() {
+		if w.Locality != (Locality{}) {
+			return w.Locality, true
+		}
+	}
+	for _, i := range a.Instances() {
+		if i.Endpoint.Locality != (Locality{}) {
+			return i.Endpoint.Locality, true
+		}
+	}
+	return Locality{}, false
+}
+
+// ManagementPorts returns the ports that only the platform uses: a probe may
+// as well ask on the port of a service, which stays that of the service.
+func (a Site) ManagementPorts() []Port {
+	var found []Port
+	for _, w := range a.Workloads() {
+		found = append(found, w.ManagementPorts...)
+	}
+	instances := a.Instances()
+	return slices.DeleteFunc(found, func(port Port) bool {
+		return slices.ContainsFunc(instances, func(i Instance) bool { return i.Number == port.Number })
+	})
+}
+
+// Probes returns the health checks of the place's workloads.
+func (a Site) Probes() []Probe {
+	var found []Probe
+	for _, w := range a.Workloads() {
+		found = append(found, w.Probes...)
+	}
+	return found
+}
