@@ -57,7 +57,11 @@ func (a *Aggregate) publish(edits ...Edit) {
 	old := a.latest.Load()
 	next := old
 	for _, e := range edits {
-		next, _ = Next(next, e)
+		if foreseen := e.Foreseen.take(next); foreseen != nil {
+			next = foreseen
+		} else {
+			next = After(next, e)
+		}
 	}
 	if next == old {
 		return

@@ -118,9 +118,9 @@ func changeOf(s *Snapshot, key ServiceKey, since uint64) ServiceChange {
 		return ServiceChange{Key: key, Reasons: ReasonSpec, Gone: true}
 	}
 	c := ServiceChange{Key: key}
-	for reason, at := range map[Reason]uint64{ReasonSpec: svc.SpecVersion, ReasonEndpoints: svc.EndpointsVersion, ReasonAccounts: svc.AccountsVersion} {
+	for i, at := range [...]uint64{svc.SpecVersion, svc.EndpointsVersion, svc.AccountsVersion} {
 		if at > since {
-			c.Reasons |= reason
+			c.Reasons |= ReasonSpec << i
 		}
 	}
 	return c

@@ -43,13 +43,21 @@ func (j journal) since(version uint64, visit func(kind entryKind, key string)) (
 		return false
 	}
 	var found []string
+	records := 0
 	for _, latest := range [...]*record{j.young, j.old} {
 		for r := latest; r != nil && r.version > version; r = r.before {
-			found = append(found, r.entries...)
+			if records++; records == 1 {
+				found = r.entries[:len(r.entries):len(r.entries)] // appending copies them
+			} else {
+				found = append(found, r.entries...)
+			}
 		}
 	}
-	slices.Sort(found)
-	for _, e := range slices.Compact(found) {
+	if records > 1 {
+		slices.Sort(found)
+		found = slices.Compact(found)
+	}
+	for _, e := range found {
 		visit(entryKind(e[:1]), e[1:])
 	}
 	return true

@@ -6,6 +6,12 @@ package federation
 // returns the very same snapshot. The order in which edits of different sources
 // come does not show in the result, except for version numbers.
 func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
+	next := After(s, e)
+	return next, next.ChangesSince(s.version)
+}
+
+// After is Next for a caller that does not ask what changed.
+func After(s *Snapshot, e Edit) *Snapshot {
 	d := newDraft(s)
 	in, m, n := d.intake(), d.merging(), d.networking()
 	d.applySettings(e.Settings)
@@ -25,10 +31,9 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d.clusters.applyProblems(e.Source, e.Problems)
 	d.applyRevision(e.Revision)
 	if !d.changes.any {
-		return s, ChangeSet{From: s.version, To: s.version}
+		return s
 	}
-	next := d.commit()
-	return next, next.ChangesSince(s.version)
+	return d.commit()
 }
 
 // draft is a snapshot in the making: its parts. What edits several of them is a stage,

@@ -30,7 +30,7 @@ func (c *Config) Steps(f func(name string)) {
 }
 
 // Seal makes a value that isthmus may have written.
-func Seal(payload []byte) string { return string(seal(payload)) }
+func Seal(payload []byte) string { return seal(payload) }
 
 // Payload opens it.
 func Payload(value []byte) ([]byte, error) { return payload(value) }

@@ -19,14 +19,14 @@ func FuzzRecord(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(seal(data), 0, len(manifest))
-	f.Add(seal(bytes.Join(d.parts[0].manifests, nil)), 0, len(manifest))
+	f.Add([]byte(seal(data)), 0, len(manifest))
+	f.Add([]byte(seal(bytes.Join(d.parts[0].manifests, nil))), 0, len(manifest))
 	f.Add([]byte(""), 1, 2)
 	f.Add([]byte("isthmus/0002 "), -1, 1<<40)
-	f.Add(seal([]byte(strings.Repeat("[", 10_000))), 1<<62, 1<<62)
+	f.Add([]byte(seal([]byte(strings.Repeat("[", 10_000)))), 1<<62, 1<<62)
 	f.Fuzz(func(t *testing.T, value []byte, offset, length int) {
 		inside, err := payload(value)
-		if err == nil && !bytes.Equal(seal(inside), value) {
+		if err == nil && seal(inside) != string(value) {
 			t.Errorf("%q is read and written as another value", value)
 		}
 		for _, into := range []any{&head{}, &logEntry{}, &checkpoint{}, &txRoot{}, &leasedValue{}} {

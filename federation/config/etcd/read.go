@@ -163,7 +163,8 @@ func (r records) index(ctx context.Context, name, id, hash string) (*index, erro
 func (r records) outcomes(ctx context.Context, id string, x *index) ([]outcome, error) {
 	outcomes := make([]outcome, len(x.Entries))
 	parts := map[string][]int{}
-	for i, e := range x.Entries {
+	for i := range x.Entries {
+		e := &x.Entries[i]
 		outcomes[i].entry = e
 		if e.Digest != "" {
 			outcomes[i].bad = fmt.Errorf("%w: %w", errDamaged, errMissing)

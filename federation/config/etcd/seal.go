@@ -34,8 +34,20 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func seal(payload []byte) []byte {
-	return fmt.Appendf(nil, "%s%04d %s\n%s", sealMark, format, digest(payload), payload)
+// seal seals what the texts are together.
+func seal(texts ...[]byte) string {
+	sum, size := sha256.New(), sealLength
+	for _, t := range texts {
+		size += len(t)
+		_, _ = sum.Write(t) // a hash takes everything
+	}
+	var value strings.Builder
+	value.Grow(size)
+	_, _ = fmt.Fprintf(&value, "%s%04d %x\n", sealMark, format, sum.Sum(nil))
+	for _, t := range texts {
+		value.Write(t)
+	}
+	return value.String()
 }
 
 // payload returns what was sealed, a part of value. With errDamaged it returns
@@ -65,7 +77,7 @@ func payload(value []byte) ([]byte, error) {
 // sealed is a document in a value of its own.
 func sealed(document any) (string, error) {
 	data, err := json.Marshal(document)
-	return string(seal(data)), err
+	return seal(data), err
 }
 
 // unseal reads a document that was sealed.

@@ -40,7 +40,7 @@ func (v Shared) Load(ctx context.Context) ([]byte, int64, error) {
 func (v Shared) Save(ctx context.Context, value []byte, revision int64) (saved bool, err error) {
 	answer, err := v.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(v.key), "=", revision)).
-		Then(clientv3.OpPut(v.key, string(seal(value)))).Commit()
+		Then(clientv3.OpPut(v.key, seal(value))).Commit()
 	if err != nil {
 		return false, fault("writing "+v.key, err)
 	}

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -85,7 +84,7 @@ func (w writer) stage(ctx context.Context, d *draft) (staged, error) {
 	b := batch{w: w, t: &t}
 	b.put(rootKey(t.id), root)
 	for i, part := range d.parts {
-		if err := b.add(ctx, partKey(valueFolder(t.id), i), bytes.Join(part.manifests, nil)); err != nil {
+		if err := b.add(ctx, partKey(valueFolder(t.id), i), part.size, part.manifests...); err != nil {
 			return t, err
 		}
 		t.size += part.size
@@ -93,7 +92,7 @@ func (w writer) stage(ctx context.Context, d *draft) (staged, error) {
 	t.size += len(data)
 	for i := 0; len(data) > 0; i++ {
 		n := min(partSize, len(data))
-		if err := b.add(ctx, partKey(indexFolder(t.id), i), data[:n]); err != nil {
+		if err := b.add(ctx, partKey(indexFolder(t.id), i), n, data[:n]); err != nil {
 			return t, err
 		}
 		data = data[n:]
@@ -115,13 +114,14 @@ func (b *batch) put(key, value string) {
 	b.ops, b.size = append(b.ops, clientv3.OpPut(key, value)), b.size+len(value)
 }
 
-func (b *batch) add(ctx context.Context, key string, data []byte) error {
-	if len(b.ops) > 0 && (b.size+len(data) > batchSize || len(b.ops) == batchOps) {
+// add puts what the texts of that size are together.
+func (b *batch) add(ctx context.Context, key string, size int, texts ...[]byte) error {
+	if len(b.ops) > 0 && (b.size+size > batchSize || len(b.ops) == batchOps) {
 		if err := b.flush(ctx); err != nil {
 			return err
 		}
 	}
-	b.put(key, string(seal(data)))
+	b.put(key, seal(texts...))
 	return nil
 }
 

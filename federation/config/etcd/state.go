@@ -51,7 +51,7 @@ func (s *state) get(k federation.ObjectKey) *config.Object {
 
 // outcome is an entry with its object, or with why it is not used.
 type outcome struct {
-	entry
+	*entry
 	object *config.Object
 	bad    error
 }
