@@ -90,7 +90,7 @@ func (c *checking) Update(u config.Update) {
 	before := c.given
 	if u.Full {
 		c.given = make(map[federation.ObjectKey]*config.Object, len(u.Events))
-		c.log.Info("the stored configuration is validated", "objects", len(u.Events), "duration", time.Since(began))
+		c.log.Info("the stored configuration is validated", "objects", c.count(u.Events), "duration", time.Since(began))
 	}
 	known := len(c.bad)
 	events := make([]config.Event, 0, len(u.Events))
@@ -104,6 +104,17 @@ func (c *checking) Update(u config.Update) {
 	if known+len(c.bad) > 0 {
 		c.say()
 	}
+}
+
+// count is how many of the objects are somebody's: automatic VIPs are the hub's own.
+func (c *checking) count(events []config.Event) int {
+	n := 0
+	for _, e := range events {
+		if e.New != nil && !e.New.Key.Of().Internal() {
+			n++
+		}
+	}
+	return n
 }
 
 // take says what becomes of an event; nothing where the fault leaves the object

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -97,5 +98,22 @@ func TestBE6WhatIsAppliedIsWhatIsRead(t *testing.T) {
 	seen := heard.WaitRevision(t, w.views.Latest().Revision())
 	if len(seen.Problems) > 0 || len(seen.Objects) < 2 || len(w.views.Latest().Sources[0].Trouble) > 0 {
 		t.Errorf("%d objects, %v", len(seen.Objects), seen.Problems)
+	}
+}
+
+// TestR46TheStartSaysHowManyObjectsAreStored: the hub's own objects, such as automatic
+// VIPs, are not among them.
+func TestR46TheStartSaysHowManyObjectsAreStored(t *testing.T) {
+	w := newWorld(t)
+	w.must(route("web", "v1") + external("api.example.com") + external("pay.example.com"))
+	set, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	heard, _ := configtest.Listen(t, apply.NewValidated(w.store, set, slog.New(slog.NewTextHandler(&log, nil))))
+	seen := heard.WaitRevision(t, w.views.Latest().Revision())
+	if said := log.String(); len(seen.Objects) != 5 || !strings.Contains(said, "validated\" objects=3 ") {
+		t.Errorf("of 3 objects and 2 VIPs the store gives %d, and the log says: %s", len(seen.Objects), said)
 	}
 }
