@@ -92,6 +92,7 @@ func (a *applyFlags) run(ctx context.Context, r *session.Flags, io cmdutil.Strea
 		return err
 	}
 	defer s.Close()
+	s.AllowFor(sizeOf(files))
 	return sendChange(ctx, s, &a.waiting, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
 		input := a.input(s, files)
 		input.WaitFor, input.IdempotencyKey = wait, key

@@ -58,6 +58,7 @@ func (a *applyFlags) diff(ctx context.Context, r *session.Flags, io cmdutil.Stre
 		return false, err
 	}
 	defer s.Close()
+	s.AllowFor(sizeOf(files))
 	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	of, err := s.Apply(ctx, a.input(s, files), true)

@@ -57,6 +57,14 @@ func (s *sources) read(stdin io.Reader) ([]client.ManifestInput, error) {
 	return all, nil
 }
 
+func sizeOf(files []client.ManifestInput) int {
+	size := 0
+	for _, f := range files {
+		size += len(f.Content)
+	}
+	return size
+}
+
 func (s *sources) readOne(name string, stdin io.Reader, add func(string, []byte) error) error {
 	if name == cmdutil.Stdin {
 		if stdin == nil {

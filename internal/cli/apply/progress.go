@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -59,7 +60,7 @@ func sendChange(ctx context.Context, s *session.Session, w *waiting, o output.Fo
 	defer cancel()
 	of, err := send(short, w.input(0), &key)
 	if err != nil {
-		return err
+		return unanswered(err)
 	}
 	if err := warn(s.IO, of); err != nil {
 		return err
@@ -81,6 +82,14 @@ func sendChange(ctx context.Context, s *session.Session, w *waiting, o output.Fo
 	return awaitProxies(ctx, s, w, of, func(ctx context.Context, atMost time.Duration) (client.Outcome, error) {
 		return send(ctx, w.input(atMost), &key)
 	})
+}
+
+// unanswered is the error of a change that the hub may make all the same.
+func unanswered(err error) error {
+	if errors.Is(err, cmdutil.ErrTimeout) {
+		return fmt.Errorf("%w; the hub may make the change all the same: look with \"isthmus history\" before you repeat it, and apply many objects in parts", err)
+	}
+	return err
 }
 
 // awaitProxies repeats a request until what is waited for came to pass.

@@ -21,6 +21,9 @@ import (
 const (
 	defaultServer  = "http://127.0.0.1:8080" // where a hub serves GraphQL by default
 	defaultTimeout = 30 * time.Second
+	// Manifests take longer the more of them there are, and a hub gives up after longest.
+	bytesPerSecond = 32 << 10
+	longest        = 2 * time.Minute
 	// DefaultNamespace is where objects are looked for when nobody names one, as
 	// with kubectl.
 	DefaultNamespace = "default"
@@ -31,6 +34,7 @@ type Flags struct {
 	server, context        string
 	tlsCA, tlsCert, tlsKey string
 	timeout                time.Duration
+	given                  *pflag.FlagSet // tells whether --timeout was
 	minRevision            int64
 	showQuery, noColor     bool
 }
@@ -45,7 +49,8 @@ func (r *Flags) BindAs(f *pflag.FlagSet, context string) {
 	f.StringVar(&r.tlsCA, "tls-ca", "", "`FILE` of the CAs that sign the hub's certificate (ISTHMUS_TLS_CA)")
 	f.StringVar(&r.tlsCert, "tls-cert", "", "`FILE` of your certificate (ISTHMUS_TLS_CERT)")
 	f.StringVar(&r.tlsKey, "tls-key", "", "`FILE` of its key (ISTHMUS_TLS_KEY)")
-	f.DurationVar(&r.timeout, "timeout", defaultTimeout, "how long to wait for the hub, and for proxies with --wait")
+	r.given = f
+	f.DurationVar(&r.timeout, "timeout", defaultTimeout, "how long to wait for the hub, and for proxies with --wait; the default is longer for large manifests")
 	f.Int64Var(&r.minRevision, "min-revision", 0, "`REVISION` of the configuration that the answer must include, as another hub returned it")
 	f.BoolVar(&r.showQuery, "show-query", false, "print the GraphQL that is sent to standard error")
 	f.BoolVar(&r.noColor, "no-color", false, "print without colours (NO_COLOR)")
@@ -58,6 +63,7 @@ type Session struct {
 	Look      output.Look
 	Namespace string // of the context, or the default
 	Timeout   time.Duration
+	fixed     bool // --timeout was given
 }
 
 // Open joins flags, environment and contexts; it opens no connection.
@@ -81,7 +87,7 @@ func (r *Flags) Open(io cmdutil.Streams) (*Session, error) {
 		return nil, cmdutil.Usagef("%w (from --server, --tls-ca, --tls-cert, --tls-key, their environment variables, or the context)", err)
 	}
 	return &Session{
-		Client: c, IO: io, Look: output.NewLook(io, r.noColor), Timeout: r.timeout, Namespace: cmp.Or(to.Namespace, DefaultNamespace),
+		Client: c, IO: io, Look: output.NewLook(io, r.noColor), Timeout: r.timeout, fixed: r.given.Changed("timeout"), Namespace: cmp.Or(to.Namespace, DefaultNamespace),
 	}, nil
 }
 
@@ -120,6 +126,13 @@ func (r *Flags) place() (hubContext, error) {
 		Key:  cmp.Or(r.tlsKey, environment("ISTHMUS_TLS_KEY"), known.Key),
 	}
 	return to, nil
+}
+
+// AllowFor extends the default of --timeout for manifests of so many bytes.
+func (s *Session) AllowFor(manifests int) {
+	if !s.fixed {
+		s.Timeout = min(s.Timeout+time.Duration(manifests/bytesPerSecond)*time.Second, longest)
+	}
 }
 
 // Within bounds one request by --timeout.
