@@ -69,6 +69,7 @@ func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error
 		return 0, err
 	}
 	next := s.after(&d.index, t.hash, outcomes)
+	d.Entries, d.parts = nil, nil // the follower publishes while the head moves
 	made := &transition{from: s, to: next}
 	c.states.making.Store(made)
 	now, earlier, err := c.moveHead(ctx, t, d, p)
