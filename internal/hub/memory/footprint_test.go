@@ -70,8 +70,8 @@ func TestR63WhatAnApplyForesawIsPublished(t *testing.T) {
 	if views.Latest().State != views.state {
 		t.Error("the mesh does not change what follows from the configuration")
 	}
-	if latest := m.snapshots.Latest(); latest == views.snapshot || latest.CountServices() != 20 || !latest.Settings().Addresses.AllowLoopback {
-		t.Errorf("there are %d services, and the settings are %+v", latest.CountServices(), latest.Settings())
+	if latest := m.snapshots.Latest(); latest == views.snapshot || latest.Services().Len() != 20 || !latest.Settings().Addresses.AllowLoopback {
+		t.Errorf("there are %d services, and the settings are %+v", latest.Services().Len(), latest.Settings())
 	}
 }
 
