@@ -79,8 +79,13 @@ func configKeys(t *testing.T) []string {
 	t.Helper()
 	types := map[string]*ast.StructType{}
 	for _, of := range []struct{ prefix, dir string }{
-		{"settings.", "../internal/hub/settings"}, {"identities.", "../internal/hub/identities"}, {"kinds.", "../internal/hub/kinds"}, {"logs.", "../internal/hub/logs"},
-		{"kubernetes.", "../registries/kubernetes"}, {"consul.", "../registries/consul"}, {"keyfile.", "../internal/keyfile"},
+		{"settings.", "../internal/hub/settings"},
+		{"identities.", "../internal/hub/identities"},
+		{"kinds.", "../internal/hub/kinds"},
+		{"logs.", "../internal/hub/logs"},
+		{"kubernetes.", "../registries/kubernetes"},
+		{"consul.", "../registries/consul"},
+		{"keyfile.", "../internal/keyfile"},
 	} {
 		walk(t, of.dir, func(n ast.Node) {
 			if spec, ok := n.(*ast.TypeSpec); ok {

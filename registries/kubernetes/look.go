@@ -123,7 +123,7 @@ func (s *server) clock(asked, date time.Time) {
 		return
 	}
 	// The server's second lies between the question and the answer.
-	skew := max(date.Sub(time.Now()), asked.Add(-time.Second).Sub(date), 0)
+	skew := max(time.Until(date), asked.Add(-time.Second).Sub(date), 0)
 	if skew > maxSkew {
 		s.report.Addf(attach.Clock, apply.Warning, "the clocks of the hub and of the cluster are %s apart: tokens and certificates may be refused; set them", skew.Round(time.Second))
 		return
