@@ -100,11 +100,11 @@ func TestR07UnansweredResponses(t *testing.T) {
 	}
 	sub := d.session.subs[envoy.EndpointType]
 	resources, removed := 0, 0
-	for _, f := range sub.inflight {
+	for _, f := range sub.responses.unanswered {
 		resources, removed = resources+len(f.resources), removed+len(f.removed)
 	}
-	if len(sub.inflight) > maxInflight || resources > 2*maxInflight || removed > 2*maxInflight {
-		t.Errorf("%d responses are kept with %d resources and %d removals", len(sub.inflight), resources, removed)
+	if len(sub.responses.unanswered) > maxInflight || resources > 2*maxInflight || removed > 2*maxInflight {
+		t.Errorf("%d responses are kept with %d resources and %d removals", len(sub.responses.unanswered), resources, removed)
 	}
 	if n := len(d.session.names.numbers); n > 20 {
 		t.Errorf("%d names are kept", n)

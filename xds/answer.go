@@ -12,50 +12,29 @@ import (
 // accept takes up an ACK of the response with that nonce. An answer to a later
 // response is one to all before it, since a client reads them in order.
 func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
-	for _, f := range s.landed(nonce) {
-		for _, r := range f.resources {
-			if e := s.slots.get(r.name); e != (entry{}) {
-				e.acked, e.lapsed = r, e.lapsed && !sameContent(e.sent, r)
-				s.slots.put(r.name, e)
-				if r.home != nil {
-					r.home.blame.noteAccepted(r)
-				}
-			}
-		}
-		for _, name := range f.removed {
-			e := s.slots.get(name)
-			e.acked, e.lapsed = nil, false
-			s.slots.put(name, e)
-		}
+	for _, f := range s.responses.landed(nonce) {
+		s.client.accept(f)
 		answered = f
 	}
 	if answered == nil {
 		return nil
 	}
 	s.nacked = false
-	if len(s.inflight) == 0 {
+	if len(s.responses.unanswered) == 0 {
 		s.proceed(now)
-		if len(s.pending) == 0 {
-			s.dropClaims()
+		if len(s.agenda.pending) == 0 {
+			s.client.dropClaims()
 		}
 	}
 	s.sync.VersionAcked, s.sync.SnapshotAcked = answered.version, answered.snapshot
-	if len(s.barred) == 0 {
+	if len(s.nacks.barred) == 0 {
 		s.sync.LastError = ""
-		if len(s.inflight) == 0 {
+		if len(s.responses.unanswered) == 0 {
 			s.sync.State, s.sync.Since = fleet.Synced, now
-			s.repair.end()
+			s.nacks.repair.end()
 		}
 	}
 	return answered
-}
-
-// landed takes the flight of that nonce, and all before it, out of the air.
-func (s *subscription) landed(nonce string) []*flight {
-	i := slices.IndexFunc(s.inflight, func(f *flight) bool { return f.nonce == nonce })
-	landed := s.inflight[:i+1]
-	s.inflight = slices.Clone(s.inflight[i+1:]) // what has landed is kept no longer
-	return landed
 }
 
 // refuse takes up a NACK and prepares the one repair response: the good
@@ -64,7 +43,7 @@ func (s *subscription) landed(nonce string) []*flight {
 func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flight) {
 	var fresh []*resource
 	var removed []string
-	for _, f := range s.landed(nonce) {
+	for _, f := range s.responses.landed(nonce) {
 		answered = f
 		fresh = append(fresh, f.resources...)
 		if !f.repair { // removals are repeated once
@@ -76,30 +55,31 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	}
 	s.nacked, s.refusedAt = true, answered.snapshot
 	s.sync.State, s.sync.Since, s.sync.LastError = fleet.Nacked, now, printable(text)
-	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return s.slots.get(r.name).acked == r })
-	suspects := s.suspects(fresh, text)
+	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return s.client.slots.get(r.name).acked == r })
+	suspects := suspectsAmong(fresh, text)
 	whole := suspects
 	if envoy.HasParts(s.kind) {
-		if whole = s.search(suspects); len(whole) == 0 {
+		if whole = s.nacks.search(suspects, s.sync.LastError, s.client.slots); len(whole) == 0 {
 			for _, r := range suspects {
 				s.setAside(r, now)
 			}
 		}
 	}
 	for _, r := range whole {
-		s.rollBack(r)
+		s.nacks.refuse(r, s.sync.LastError)
+		s.client.takeBack(r)
 	}
 	if len(fresh) == 0 && len(removed) == 0 {
 		return answered // nothing in it was new: nothing can be repaired
 	}
 	again := want{since: now, urgent: true, resend: true}
 	for _, r := range fresh {
-		if sent := s.slots.get(r.name).sent; sent != nil && sent.hasBody() {
-			s.look(r.name, again)
+		if sent := s.client.slots.get(r.name).sent; sent != nil && sent.hasBody() {
+			s.agenda.look(r.name, again)
 		}
 	}
 	for _, name := range removed {
-		s.look(name, want{since: now, urgent: true, tell: true})
+		s.agenda.look(name, want{since: now, urgent: true, tell: true})
 	}
 	s.repairing, s.reply = true, s.reply || s.whole()
 	return answered
@@ -108,14 +88,33 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 // forgive ends the refusal where nothing that was refused is wanted any more and
 // no answer is due.
 func (s *subscription) forgive(now time.Time) {
-	if len(s.barred) == 0 && len(s.inflight) == 0 {
+	if len(s.nacks.barred) == 0 && len(s.responses.unanswered) == 0 {
 		s.sync.State, s.sync.LastError, s.sync.Since = fleet.Synced, "", now
 	}
 }
 
-// suspects are the resources whose names the client's text contains. A text
+// setAside puts what the client has in place of the refused resource; what may be
+// sent in its stead is decided when the name is looked at.
+func (s *subscription) setAside(r *resource, now time.Time) {
+	s.nacks.barred[r.name] = rejection{searching: true}
+	s.client.takeBack(r)
+	s.agenda.look(r.name, want{since: now, urgent: true})
+}
+
+// proceed tries the next of the forms that wait.
+func (s *subscription) proceed(now time.Time) bool {
+	if !s.nacks.repair.release() {
+		return false
+	}
+	for name := range s.nacks.barred {
+		s.agenda.look(name, want{since: now, urgent: true})
+	}
+	return true
+}
+
+// suspectsAmong are the resources whose names the client's text contains. A text
 // that names none of them accuses all.
-func (s *subscription) suspects(fresh []*resource, text string) []*resource {
+func suspectsAmong(fresh []*resource, text string) []*resource {
 	var named []*resource
 	for _, r := range fresh {
 		if mentions(text, r.name) {
@@ -126,23 +125,6 @@ func (s *subscription) suspects(fresh []*resource, text string) []*resource {
 		return fresh
 	}
 	return named
-}
-
-// maxRefused bounds the refused contents that a stream remembers of one type.
-const maxRefused = 4096
-
-// rollBack puts in place of the refused content what the client accepted last.
-func (s *subscription) rollBack(r *resource) {
-	if len(s.refused) >= maxRefused {
-		clear(s.refused)
-	}
-	s.refused[r.hash] = s.sync.LastError
-	s.barred[r.name] = s.refusedWhole(r.name, s.sync.LastError)
-	e := s.slots.get(r.name)
-	if e.sent != r {
-		return
-	}
-	s.tell(r.name, e.acked)
 }
 
 // mentions tells whether the text has the name as a whole word.

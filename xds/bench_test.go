@@ -64,7 +64,7 @@ func BenchmarkDetach(b *testing.B) {
 				b.StartTimer()
 				d.set(all)
 				d.accept()
-				if n := d.session.subs[envoy.ClusterType].live; n != 0 {
+				if n := d.session.subs[envoy.ClusterType].client.live; n != 0 {
 					b.Fatalf("%d clusters are left", n)
 				}
 			}

@@ -44,17 +44,6 @@ type emptiness struct {
 // maxChunk bounds the resources of one response where responses may be split.
 const maxChunk = 2 << 20
 
-// freeAt is when the next push may go.
-func (s *subscription) freeAt(t timing) time.Time {
-	at := s.lastSent.Add(t.pace)
-	if n := len(s.inflight); n > 0 {
-		if limit := s.inflight[n-1].sent.Add(t.unanswered); limit.After(at) {
-			at = limit
-		}
-	}
-	return at
-}
-
 // batch is what a response is going to change.
 type batch struct {
 	changed  []*resource
@@ -75,16 +64,16 @@ func earliest(a, b time.Time) time.Time {
 
 // deliver returns the next response of the type, or when to look again.
 func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Time) {
-	if len(sub.pending) == 0 && !sub.reply {
+	if len(sub.agenda.pending) == 0 && !sub.reply {
 		return nil, time.Time{}
 	}
-	freeAt := sub.freeAt(s.timing)
+	freeAt := sub.responses.freeAt(s.timing)
 	free := !now.Before(freeAt)
-	if !free && !sub.urgent && !sub.reply {
+	if !free && !sub.agenda.urgent && !sub.reply {
 		return nil, freeAt
 	}
 	sub.changed = true
-	refusing := len(sub.barred) > 0
+	refusing := len(sub.nacks.barred) > 0
 	b := s.gather(sub, free, now)
 	if refusing {
 		sub.forgive(now)
@@ -95,9 +84,9 @@ func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Tim
 	s.guard(sub, &b, now)
 	if len(b.changed) == 0 && len(b.removed) == 0 && !sub.reply {
 		switch {
-		case len(sub.pending) > 0:
+		case len(sub.agenda.pending) > 0:
 			return nil, b.heldTill
-		case len(sub.inflight) == 0 && sub.proceed(now): // what was tried comes to nothing that can be sent
+		case len(sub.responses.unanswered) == 0 && sub.proceed(now): // what was tried comes to nothing that can be sent
 			return s.deliver(sub, now)
 		}
 		return nil, time.Time{}
@@ -111,7 +100,7 @@ func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 	var b batch
 	s.needs = needs{}
 	sub.prepare(!free)
-	for name, w := range sub.pending {
+	for name, w := range sub.agenda.pending {
 		if !free && !w.urgent {
 			continue
 		}
@@ -126,15 +115,15 @@ func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 		case v.remove:
 			b.removed = append(b.removed, name)
 		default:
-			delete(sub.pending, name)
+			delete(sub.agenda.pending, name)
 			continue
 		}
 		if !w.urgent {
 			b.since = earliest(b.since, w.since)
 		}
 	}
-	sub.urgent = false
-	sub.shrink()
+	sub.agenda.urgent = false
+	sub.agenda.shrink()
 	s.chunk(sub, &b)
 	return b
 }
@@ -151,7 +140,7 @@ func (s *session) chunk(sub *subscription, b *batch) {
 	for i, r := range b.changed {
 		if size += r.size(); i > 0 && (size > maxChunk || sub.kind == envoy.SecretType) {
 			for _, later := range b.changed[i:] {
-				sub.look(later.name, want{urgent: true})
+				sub.agenda.look(later.name, want{urgent: true})
 			}
 			b.changed = b.changed[:i]
 			return
@@ -165,11 +154,11 @@ func (s *session) guard(sub *subscription, b *batch, now time.Time) {
 	stays := func(r *resource) bool { return !r.fixed }
 	gone := 0
 	for _, name := range b.removed {
-		if sent := sub.slots.get(name).sent; sent != nil {
+		if sent := sub.client.slots.get(name).sent; sent != nil {
 			gone += sent.weight()
 		}
 	}
-	if !sub.rooted() || b.since.IsZero() || gone == 0 || slices.ContainsFunc(b.changed, stays) || sub.live > gone {
+	if !rooted(sub.kind) || b.since.IsZero() || gone == 0 || slices.ContainsFunc(b.changed, stays) || sub.client.live > gone {
 		sub.empty = emptiness{}
 		return
 	}
@@ -183,66 +172,37 @@ func (s *session) guard(sub *subscription, b *batch, now time.Time) {
 	}
 }
 
-// maxInflight bounds the unanswered responses that a stream remembers singly.
-const maxInflight = 16
-
 // send makes the response and notes what the client is told by it.
 func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, repair: sub.repairing}
 	for _, r := range b.changed {
-		delete(sub.pending, r.name)
-		sub.tell(r.name, r)
-		if e := sub.slots.get(r.name); e.acked != r || e.lapsed {
+		delete(sub.agenda.pending, r.name)
+		sub.client.tell(r.name, r)
+		if e := sub.client.slots.get(r.name); e.acked != r || e.lapsed {
 			f.resources = append(f.resources, r)
 		}
 	}
 	for _, name := range b.removed {
-		delete(sub.pending, name)
-		if sub.slots.get(name) != (entry{}) { // else the client has nothing to forget, and its answer tells nothing
-			f.removed = append(f.removed, sub.slots.name(name))
+		delete(sub.agenda.pending, name)
+		if sub.client.slots.get(name) != (entry{}) { // else the client has nothing to forget, and its answer tells nothing
+			f.removed = append(f.removed, sub.client.slots.name(name))
 		}
-		sub.tell(name, nil)
+		sub.client.tell(name, nil)
 	}
-	sub.shrink()
+	sub.agenda.shrink()
 	s.parents(sub, b.changed, now)
-	f.version = sub.sum.String()
+	f.version = sub.client.sum.String()
 	r := &response{kind: sub.kind, delta: s.delta, version: f.version, nonce: f.nonce, resources: b.changed, removed: sortedNames(b.removed), since: b.since}
 	if sub.whole() {
-		r.resources, r.removed = sub.told(), nil
+		r.resources, r.removed = sub.client.resources(), nil
 	}
-	if len(sub.inflight) == maxInflight {
-		sub.inflight[1].follow(sub.inflight[0])
-		sub.inflight = sub.inflight[1:]
-	}
-	sub.inflight = append(sub.inflight, f)
-	sub.reply, sub.repairing, sub.lastNonce, sub.lastSent = false, false, f.nonce, now
+	sub.responses.add(f)
+	sub.reply, sub.repairing = false, false
 	sub.sync.VersionSent, sub.sync.SnapshotSent = f.version, f.snapshot
-	if len(sub.barred) == 0 && sub.sync.State != fleet.Pending {
+	if len(sub.nacks.barred) == 0 && sub.sync.State != fleet.Pending {
 		sub.sync.State, sub.sync.Since = fleet.Pending, now
 	}
 	return r
-}
-
-// follow adds what an earlier response changed and this one did not: an answer to this one
-// answers both. A client that answers nothing has the hub keep each name once.
-func (f *flight) follow(earlier *flight) {
-	later := map[string]struct{}{}
-	for _, r := range f.resources {
-		later[r.name] = struct{}{}
-	}
-	for _, name := range f.removed {
-		later[name] = struct{}{}
-	}
-	for _, r := range earlier.resources {
-		if _, again := later[r.name]; !again {
-			f.resources = append(f.resources, r)
-		}
-	}
-	for _, name := range earlier.removed {
-		if _, again := later[name]; !again {
-			f.removed = append(f.removed, name)
-		}
-	}
 }
 
 // parents notes what the client will want (again) because it gets the
@@ -253,7 +213,7 @@ func (s *session) parents(sub *subscription, changed []*resource, now time.Time)
 	for _, r := range changed {
 		for _, name := range r.refs.secrets {
 			if sds != nil && sds.wants(name) {
-				sds.slots.rewarm(name)
+				sds.client.slots.rewarm(name)
 			}
 		}
 		for _, name := range r.refs.assignments {
@@ -261,13 +221,13 @@ func (s *session) parents(sub *subscription, changed []*resource, now time.Time)
 			case eds == nil:
 				s.warming[name] = struct{}{}
 			case eds.wants(name):
-				eds.look(name, want{since: now, urgent: true, resend: true})
-				eds.slots.rewarm(name)
+				eds.agenda.look(name, want{since: now, urgent: true, resend: true})
+				eds.client.slots.rewarm(name)
 			}
 		}
 		for _, name := range r.refs.routes {
 			if rds != nil && rds.wants(name) {
-				rds.slots.rewarm(name)
+				rds.client.slots.rewarm(name)
 			}
 		}
 	}

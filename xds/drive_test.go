@@ -112,7 +112,7 @@ func (d *drive) nack(r *response, text string) []*response {
 func (d *drive) answer(r *response) request {
 	q := request{kind: r.kind, nonce: r.nonce}
 	if sub := d.session.subs[r.kind]; !d.session.delta {
-		for name := range sub.slots.allNamed() {
+		for name := range sub.client.slots.allNamed() {
 			q.names = append(q.names, name)
 		}
 	}

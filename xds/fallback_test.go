@@ -79,7 +79,7 @@ func TestR05BadVirtualHostsAreFoundAmongMany(t *testing.T) {
 			p.set(gone(fmt.Sprintf("bad%d", i)))
 		}
 		p.take(p.after(defaultTiming.pace))
-		if sub := p.session.subs[envoy.RouteType]; sub.sync.State != fleet.Synced || !sub.repair.idle() {
+		if sub := p.session.subs[envoy.RouteType]; sub.sync.State != fleet.Synced || !sub.nacks.repair.idle() {
 			t.Errorf("after the bad ones are gone, the type is %s", sub.sync.State)
 		}
 	})

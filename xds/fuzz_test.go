@@ -62,7 +62,7 @@ func fuzzStep(d *drive, step byte, sent []*response) []*response {
 			q.unsubscribe = names[arg%3 : arg%3+arg%2]
 			q.initial = map[string]string{names[arg%5]: "1"}
 		} else if sub := d.session.subs[q.kind]; sub != nil {
-			q.nonce = sub.lastNonce
+			q.nonce = sub.responses.lastNonce
 		}
 	}
 	return d.ask(q)
@@ -85,14 +85,14 @@ func checkResponse(t *testing.T, d *drive, r *response) {
 	sub := d.session.subs[r.kind]
 	var sum digest
 	live := 0
-	for _, e := range sub.slots.all() {
+	for _, e := range sub.client.slots.all() {
 		if e.sent != nil {
 			sum = sum.plus(e.sent.hash)
 			live += e.sent.weight()
 		}
 	}
-	if sum != sub.sum || live != sub.live {
-		t.Fatalf("%s: sum %s, live %d; from nothing %s, %d", r.kind, sub.sum, sub.live, sum, live)
+	if sum != sub.client.sum || live != sub.client.live {
+		t.Fatalf("%s: sum %s, live %d; from nothing %s, %d", r.kind, sub.client.sum, sub.client.live, sum, live)
 	}
 }
 

@@ -72,7 +72,7 @@ func (f *follower) follow() {
 func (f *follower) subscribe() (changed bool) {
 	wanted := map[envoy.Type]map[string]bool{envoy.EndpointType: {}, envoy.RouteType: {}, envoy.SecretType: {}}
 	for _, kind := range []envoy.Type{envoy.ClusterType, envoy.ListenerType} {
-		for _, r := range f.session.subs[kind].told() {
+		for _, r := range f.session.subs[kind].client.resources() {
 			for to, names := range map[envoy.Type][]string{envoy.EndpointType: r.refs.assignments, envoy.RouteType: r.refs.routes, envoy.SecretType: r.refs.secrets} {
 				for _, name := range names {
 					wanted[to][name] = true
@@ -106,7 +106,7 @@ func (f *follower) subscribe() (changed bool) {
 func (f *follower) has() map[string]string {
 	all := map[string]string{}
 	for kind, sub := range f.session.subs {
-		for _, r := range sub.told() {
+		for _, r := range sub.client.resources() {
 			all[string(kind)+" "+r.name] = r.version
 		}
 	}

@@ -165,7 +165,7 @@ func TestX01RefusedEndpointsThatAreWantedNoMoreAreForgiven(t *testing.T) {
 		if sub.sync.State != fleet.Nacked {
 			t.Fatalf("state is %s", sub.sync.State)
 		}
-		q := request{kind: envoy.EndpointType, nonce: sub.lastNonce}
+		q := request{kind: envoy.EndpointType, nonce: sub.responses.lastNonce}
 		if delta {
 			q = request{kind: envoy.EndpointType, unsubscribe: []string{cluster("web")}}
 		}

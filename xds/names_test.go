@@ -45,7 +45,7 @@ func TestR62StreamsKeepLittleOfAResource(t *testing.T) {
 	}
 	t.Logf("%d bytes of %d resources", each, resources)
 	for _, s := range kept {
-		if n := s.subs[envoy.EndpointType].slots.named; n != services {
+		if n := s.subs[envoy.EndpointType].client.slots.named; n != services {
 			t.Errorf("a stream has %d names", n)
 		}
 		s.close()

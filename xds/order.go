@@ -18,16 +18,16 @@ type verdict struct {
 
 // judge decides on one name that is looked at.
 func (s *session) judge(sub *subscription, name string, w want) verdict {
-	target, e := sub.desired(name), sub.slots.get(name)
+	target, e := sub.desired(name), sub.client.slots.get(name)
 	if target != nil {
 		return s.judgePresent(sub, target, e, w)
 	}
 	if e.sent == nil {
 		return verdict{remove: w.tell && sub.delta}
 	}
-	if !sub.delta && !sub.rooted() { // the protocol has no word for it
-		sub.tell(name, nil)
-		sub.slots.put(name, entry{})
+	if !sub.delta && !rooted(sub.kind) { // the protocol has no word for it
+		sub.client.tell(name, nil)
+		sub.client.slots.put(name, entry{})
 		return verdict{}
 	}
 	v := verdict{remove: true}
@@ -45,9 +45,9 @@ func (s *session) judgePresent(sub *subscription, target *resource, e entry, w w
 		if e.sent != target { // the same from another source, or what the client said it has
 			if e.acked == e.sent {
 				e.acked = target
-				sub.slots.put(target.name, e)
+				sub.client.slots.put(target.name, e)
 			}
-			sub.tell(target.name, target)
+			sub.client.tell(target.name, target)
 		}
 		return verdict{}
 	}
@@ -66,7 +66,7 @@ func (s *session) needsNewCluster(sub *subscription, r *resource) bool {
 		return false
 	}
 	return slices.ContainsFunc(r.refs.clusters, func(name string) bool {
-		e := cds.slots.get(name)
+		e := cds.client.slots.get(name)
 		if e.certain() {
 			return false
 		}
@@ -113,7 +113,7 @@ func (s *session) usage(referrer *subscription) usage {
 		if s.needs.usages == nil {
 			s.needs.usages = map[envoy.Type]usage{}
 		}
-		u = referrer.usage()
+		u = referrer.client.usage()
 		s.needs.usages[referrer.kind] = u
 	}
 	return u
@@ -135,8 +135,8 @@ func (s *session) retained() map[string]struct{} {
 	if cds == nil {
 		return names
 	}
-	for name := range cds.pending {
-		if sent := cds.slots.get(name).sent; sent != nil && cds.desired(name) == nil {
+	for name := range cds.agenda.pending {
+		if sent := cds.client.slots.get(name).sent; sent != nil && cds.desired(name) == nil {
 			for _, assignment := range sent.refs.assignments {
 				names[assignment] = struct{}{}
 			}

@@ -74,7 +74,7 @@ func TestX29EndpointsDoNotWaitForClusters(t *testing.T) {
 		d.set(service("new", 2))
 		d.one(d.due(), envoy.ClusterType)
 		names := []string{cluster("web"), cluster("new")}
-		r := d.one(d.ask(request{kind: envoy.EndpointType, names: names, nonce: d.session.subs[envoy.EndpointType].lastNonce}), envoy.EndpointType)
+		r := d.one(d.ask(request{kind: envoy.EndpointType, names: names, nonce: d.session.subs[envoy.EndpointType].responses.lastNonce}), envoy.EndpointType)
 		if !r.has(cluster("new")) {
 			t.Error("the endpoints of the new cluster are missing")
 		}
@@ -103,7 +103,7 @@ func TestX28RepeatedRequestIsAnsweredAfterTheClusterWasSent(t *testing.T) {
 	d := fullDrive(t, false)
 	eds := d.session.subs[envoy.EndpointType]
 	repeat := func() request {
-		return request{kind: envoy.EndpointType, names: []string{cluster("web")}, nonce: eds.lastNonce}
+		return request{kind: envoy.EndpointType, names: []string{cluster("web")}, nonce: eds.responses.lastNonce}
 	}
 	d.none(d.ask(repeat())) // nothing was sent: an ACK too many
 	d.set(changedCluster())
@@ -121,8 +121,8 @@ func TestX30RoutesAreAnsweredForARecreatedListener(t *testing.T) {
 	t.Run("sotw", func(t *testing.T) {
 		d := fullDrive(t, false)
 		rds := d.session.subs[envoy.RouteType]
-		d.none(d.ask(request{kind: envoy.RouteType, nonce: rds.lastNonce}))
-		d.one(d.ask(request{kind: envoy.RouteType, names: []string{"80"}, nonce: rds.lastNonce}), envoy.RouteType)
+		d.none(d.ask(request{kind: envoy.RouteType, nonce: rds.responses.lastNonce}))
+		d.one(d.ask(request{kind: envoy.RouteType, names: []string{"80"}, nonce: rds.responses.lastNonce}), envoy.RouteType)
 	})
 	t.Run("delta", func(t *testing.T) {
 		d := fullDrive(t, true)

@@ -18,10 +18,10 @@ const maxOpen = 256
 func (st *stream) publish() {
 	var changed map[string]*fleet.Delivery
 	for kind, sub := range st.session.subs {
-		if !sub.changed || sub.sync.State == fleet.NotRequested {
+		if !sub.changed && !sub.agenda.grown || sub.sync.State == fleet.NotRequested {
 			continue
 		}
-		sub.changed = false
+		sub.changed, sub.agenda.grown = false, false
 		now := sub.delivery()
 		if before := st.published[kind]; before != nil && before.Equal(now) {
 			continue
@@ -41,21 +41,21 @@ func (st *stream) publish() {
 
 // delivery is the subscription as the fleet shows it.
 func (s *subscription) delivery() *fleet.Delivery {
-	d := &fleet.Delivery{Sync: s.sync, Wildcard: s.wildcard, Named: s.slots.subscribed(), Waits: len(s.pending) > 0 || s.reply}
+	d := &fleet.Delivery{Sync: s.sync, Wildcard: s.wildcard, Named: s.client.slots.subscribed(), Waits: len(s.agenda.pending) > 0 || s.reply}
 	for _, c := range s.cursors {
 		if id := c.source.number(); id != 0 {
 			d.Groups = append(d.Groups, id)
 		}
 	}
-	if n := len(s.inflight); n > 0 {
-		d.InFlight = s.inflight[n-1].snapshot
+	if n := len(s.responses.unanswered); n > 0 {
+		d.InFlight = s.responses.unanswered[n-1].snapshot
 	}
-	if len(s.barred) > 0 {
+	if len(s.nacks.barred) > 0 {
 		d.Refused = s.refusedAt
 	}
 	d.Open, d.Bulk = s.open()
 	if s.kind == envoy.SecretType {
-		d.RefusedSecrets = slices.Sorted(maps.Keys(s.barred))
+		d.RefusedSecrets = slices.Sorted(maps.Keys(s.nacks.barred))
 	}
 	return d
 }
@@ -63,30 +63,30 @@ func (s *subscription) delivery() *fleet.Delivery {
 // open lists what the client does not have as it is now.
 func (s *subscription) open() ([]fleet.OpenResource, fleet.RolloutState) {
 	flying, bulk := 0, fleet.Unaffected
-	for _, f := range s.inflight {
+	for _, f := range s.responses.unanswered {
 		flying += len(f.resources)
 	}
 	if flying > maxOpen {
 		bulk = fleet.Delivered
 	}
-	if len(s.pending) > maxOpen {
+	if len(s.agenda.pending) > maxOpen {
 		bulk = fleet.Waiting
 	}
 	states := map[string]fleet.RolloutState{}
-	for name := range s.barred {
-		if states[name] = max(bulk, fleet.Accepted); s.slots.get(name).sent == nil {
+	for name := range s.nacks.barred {
+		if states[name] = max(bulk, fleet.Accepted); s.client.slots.get(name).sent == nil {
 			states[name] = fleet.Waiting // it has nothing in its stead
 		}
 	}
 	if bulk == fleet.Unaffected {
-		for _, f := range s.inflight {
+		for _, f := range s.responses.unanswered {
 			for _, r := range f.resources {
 				states[r.name] = max(states[r.name], fleet.Delivered)
 			}
 		}
 	}
 	if bulk != fleet.Waiting {
-		for name := range s.pending {
+		for name := range s.agenda.pending {
 			states[name] = fleet.Waiting
 		}
 	}
@@ -99,8 +99,8 @@ func (s *subscription) numbered(states map[string]fleet.RolloutState) []fleet.Op
 	}
 	all := make([]fleet.OpenResource, 0, len(states))
 	for _, name := range slices.Collect(maps.Keys(states)) {
-		if number, held := s.slots.names.find(name); held {
-			rejection, refused := s.barred[name]
+		if number, held := s.client.slots.names.find(name); held {
+			rejection, refused := s.nacks.barred[name]
 			all = append(all, fleet.OpenResource{Number: number, State: states[name], Refused: refused, Parts: rejection.parts, Searching: rejection.searching})
 		}
 	}

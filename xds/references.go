@@ -35,17 +35,6 @@ type usage struct {
 	several []references
 }
 
-func (s *subscription) usage() usage {
-	u := usage{single: map[string]struct{}{}}
-	for _, e := range s.slots.all() {
-		u.add(e.sent)
-		if e.acked != e.sent {
-			u.add(e.acked)
-		}
-	}
-	return u
-}
-
 func (u *usage) add(r *resource) {
 	switch {
 	case r == nil || len(r.refs.clusters) == 0:

@@ -2,9 +2,7 @@ package xds
 
 import (
 	"slices"
-	"time"
 
-	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -12,7 +10,7 @@ import (
 // Envoy refuses a resource as a whole and hardly ever says why in words that lead
 // to a virtual host or a filter chain. After a refusal half of what is new is
 // tried, until one part alone is refused; what is accepted meanwhile stays. It is
-// part of a subscription.
+// part of nacks.
 type repair struct {
 	refused map[formKey]string   // forms that the client does not accept, and its words
 	held    []formKey            // forms that wait for those before them to be accepted, in order
@@ -123,114 +121,4 @@ func (r *repair) release() bool {
 	r.held = r.held[n:]
 	r.stride *= 2
 	return n > 0
-}
-
-// search takes up that the client refused the suspects. It returns those of which
-// no part can be to blame.
-func (s *subscription) search(suspects []*resource) (whole []*resource) {
-	var fresh []envoy.Form
-	for _, r := range suspects {
-		forms := s.newForms(r)
-		if len(forms) == 0 {
-			whole = append(whole, r)
-		}
-		fresh = append(fresh, forms...)
-	}
-	if len(fresh) == 0 {
-		return whole
-	}
-	s.repair.narrow(fresh, s.sync.LastError, s.shared.isKnown)
-	for form := range s.repair.refused {
-		s.shared.know(form)
-	}
-	return nil
-}
-
-// newForms are those of the resource that the client has not accepted in the
-// resource of that name.
-func (s *subscription) newForms(r *resource) []envoy.Form {
-	forms, err := envoy.Forms(s.kind, r.value())
-	if err != nil {
-		return nil
-	}
-	has := map[formKey]bool{}
-	if acked := s.slots.get(r.name).acked; acked != nil && acked.sotw[1] != nil {
-		accepted, _ := envoy.Forms(s.kind, acked.value())
-		for _, f := range accepted {
-			has[f.Digest] = true
-		}
-	}
-	return slices.DeleteFunc(forms, func(f envoy.Form) bool { return has[f.Digest] })
-}
-
-// setAside puts what the client has in place of the refused resource; what may be
-// sent in its stead is decided when the name is looked at.
-func (s *subscription) setAside(r *resource, now time.Time) {
-	s.barred[r.name] = rejection{searching: true}
-	if e := s.slots.get(r.name); e.sent == r {
-		s.tell(r.name, e.acked)
-	}
-	s.look(r.name, want{since: now, urgent: true})
-}
-
-// proceed tries the next of the forms that wait.
-func (s *subscription) proceed(now time.Time) bool {
-	if !s.repair.release() {
-		return false
-	}
-	for name := range s.barred {
-		s.look(name, want{since: now, urgent: true})
-	}
-	return true
-}
-
-// permitted is the resource as the client may get it: r itself, or r with other
-// forms of the parts that it refuses; nil: neither.
-func (s *subscription) permitted(r *resource, from source) *resource {
-	if s.repair.idle() || !envoy.HasParts(s.kind) {
-		return r
-	}
-	accepted := s.slots.get(r.name).acked
-	if accepted == nil || accepted.sotw[1] == nil {
-		accepted = from.accepted(r.name)
-	}
-	made := s.shared.fallback(s.kind, r, accepted, &s.repair)
-	if len(made.parts) == 0 {
-		return r
-	}
-	refused := rejection{searching: len(s.repair.held) > 0}
-	if !refused.searching {
-		refused.parts = s.blamed(r.name, made.parts, from)
-	}
-	s.barred[r.name] = refused
-	if made.resource == nil {
-		return s.slots.get(r.name).acked
-	}
-	return made.resource
-}
-
-// rejection is why a name is barred: the parts that the client refuses.
-// searching: which parts they are is being found out.
-type rejection struct {
-	parts     []fleet.RefusedPart
-	searching bool
-}
-
-// blamed are the withheld forms of parts of the resource, with what they are made of.
-func (s *subscription) blamed(name string, forms []envoy.Form, from source) []fleet.RefusedPart {
-	names := make([]string, len(forms))
-	for i, form := range forms {
-		names[i] = form.Part
-	}
-	causes, parts := from.causes(name, names), make([]fleet.RefusedPart, len(forms))
-	for i, form := range forms {
-		parts[i] = fleet.RefusedPart{Title: envoy.PartTitle(s.kind, name, form.Part), Error: s.repair.refused[form.Digest], Objects: causes[form.Part]}
-	}
-	return parts
-}
-
-// refusedWhole is the rejection of a resource of which no part is known to be at fault.
-// Many objects share a resource with parts: then none of them is blamed.
-func (s *subscription) refusedWhole(name, text string) rejection {
-	return rejection{parts: []fleet.RefusedPart{{Title: envoy.PartTitle(s.kind, name, ""), Error: text, Whole: !envoy.HasParts(s.kind)}}}
 }

@@ -69,17 +69,17 @@ func tooLong(kind envoy.Type, name string, limits Limits) error {
 func (s *subscription) readSotW(r request, now time.Time) bool {
 	first := !s.started
 	s.started = true
-	if !first && r.nonce != s.lastNonce {
+	if !first && r.nonce != s.responses.lastNonce {
 		return false
 	}
 	names, all := withoutWildcard(r.names)
 	s.named = s.named || len(r.names) > 0
-	all = s.rooted() && (all || !s.named)
-	changed := s.subscribe(names, s.slots.without(names), all, now)
+	all = rooted(s.kind) && (all || !s.named)
+	changed := s.subscribe(names, s.client.slots.without(names), all, now)
 	switch {
 	case first:
 		s.reply = s.wildcard
-		s.slots.forgetAllRewarm() // all of it goes anyway
+		s.client.slots.forgetAllRewarm() // all of it goes anyway
 	case changed:
 		s.reply = s.reply || s.whole()
 	}
@@ -98,14 +98,14 @@ func withoutWildcard(names []string) (rest []string, all bool) {
 // wildcard is wanted, too.
 func (s *subscription) subscribe(names, gone []string, all bool, now time.Time) (changed bool) {
 	for _, name := range gone {
-		s.slots.unsubscribe(name)
+		s.client.slots.unsubscribe(name)
 	}
 	for _, name := range names {
-		if s.slots.subscribe(name) {
-			s.look(s.slots.name(name), want{since: now, urgent: true, resend: true})
+		if s.client.slots.subscribe(name) {
+			s.agenda.look(s.client.slots.name(name), want{since: now, urgent: true, resend: true})
 			changed = true
 		}
-		if s.slots.excess != nil {
+		if s.client.slots.excess != nil {
 			return changed // the stream ends
 		}
 	}
@@ -126,9 +126,9 @@ func (s *subscription) subscribe(names, gone []string, all bool, now time.Time) 
 func (s *subscription) leave(name string, now time.Time) {
 	switch {
 	case s.wildcard: // still wanted: the client is told how it stands
-		s.look(name, want{since: now, urgent: true, resend: true, tell: true})
+		s.agenda.look(name, want{since: now, urgent: true, resend: true, tell: true})
 	case s.whole():
-		s.look(name, want{since: now, urgent: true})
+		s.agenda.look(name, want{since: now, urgent: true})
 	default:
 		s.drop(name)
 	}
@@ -137,12 +137,12 @@ func (s *subscription) leave(name string, now time.Time) {
 // again takes up a SotW request that repeats an answered one: the client wants
 // once more what its parents, sent since, made it forget.
 func (s *subscription) again(now time.Time) {
-	for name := range s.slots.allRewarmed() {
+	for name := range s.client.slots.allRewarmed() {
 		if s.wants(name) {
-			s.look(name, want{since: now, urgent: true, resend: true})
+			s.agenda.look(name, want{since: now, urgent: true, resend: true})
 		}
 	}
-	s.slots.forgetAllRewarm()
+	s.client.slots.forgetAllRewarm()
 }
 
 // readDelta takes up a delta request, whatever its nonce. Of a name that is
@@ -154,57 +154,33 @@ func (s *subscription) readDelta(r request, now time.Time) {
 		return // only an answer: must cost the same however much is subscribed to
 	}
 	if first {
-		s.claim(r.initial)
+		s.client.claim(r.initial)
 	}
 	names, wildcard := withoutWildcard(r.names)
-	gone, noWildcard := s.leaving(r.unsubscribe, names)
+	gone, noWildcard := leaving(s.client.slots, r.unsubscribe, names)
 	all := s.wildcard && !noWildcard
 	s.named = s.named || len(r.names) > 0
 	if wildcard {
-		all = s.rooted()
+		all = rooted(s.kind)
 	}
-	if first && s.rooted() && !s.named && len(r.unsubscribe) == 0 {
+	if first && rooted(s.kind) && !s.named && len(r.unsubscribe) == 0 {
 		all = true
 	}
 	s.subscribe(names, gone, all, now)
 	s.ask(names, now)
 	if first {
-		s.slots.forgetAllRewarm()
+		s.client.slots.forgetAllRewarm()
 		s.reply = s.wildcard
 		for name := range r.initial {
-			s.look(s.slots.name(name), want{since: now, urgent: true})
+			s.agenda.look(s.client.slots.name(name), want{since: now, urgent: true})
 		}
 	}
-}
-
-// claim takes up what the client says it has.
-func (s *subscription) claim(initial map[string]string) {
-	for name := range initial {
-		if !s.slots.names.exists(name) {
-			s.claims++
-		}
-	}
-	if err := s.slots.account.addClaims(s.claims); err != nil {
-		s.claims, s.slots.excess = 0, err
-		return
-	}
-	for name, version := range initial {
-		if s.live += s.slots.claim(name, version).weight(); s.slots.excess != nil {
-			return
-		}
-	}
-}
-
-// dropClaims is that the client has answered what it was told of its claims.
-func (s *subscription) dropClaims() {
-	s.slots.account.removeClaims(s.claims)
-	s.claims = 0
 }
 
 // leaving are the names that the request ends the subscription to, each once, and
 // whether it ends that to the wildcard. Of a name that was never subscribed to:
 // nothing.
-func (s *subscription) leaving(unsubscribe, names []string) (gone []string, wildcard bool) {
+func leaving(of *slots, unsubscribe, names []string) (gone []string, wildcard bool) {
 	if len(unsubscribe) == 0 {
 		return nil, false
 	}
@@ -213,7 +189,7 @@ func (s *subscription) leaving(unsubscribe, names []string) (gone []string, wild
 		subscribed[name] = true
 	}
 	gone, wildcard = withoutWildcard(unsubscribe)
-	gone = slices.DeleteFunc(slices.Clone(gone), func(name string) bool { return subscribed[name] || !s.slots.isNamed(name) })
+	gone = slices.DeleteFunc(slices.Clone(gone), func(name string) bool { return subscribed[name] || !of.isNamed(name) })
 	slices.Sort(gone)
 	return slices.Compact(gone), wildcard
 }
@@ -221,15 +197,14 @@ func (s *subscription) leaving(unsubscribe, names []string) (gone []string, wild
 // ask sends what was asked for.
 func (s *subscription) ask(names []string, now time.Time) {
 	for _, name := range names {
-		has := s.slots.get(name).sent // without a body: the client says that it has it
-		s.pending[s.slots.name(name)] = want{since: now, urgent: true, resend: has == nil || has.hasBody() || s.slots.isRewarmed(name), tell: true}
-		s.urgent = true
+		has := s.client.slots.get(name).sent // without a body: the client says that it has it
+		s.agenda.answer(s.client.slots.name(name), want{since: now, urgent: true, resend: has == nil || has.hasBody() || s.client.slots.isRewarmed(name), tell: true})
 	}
 }
 
 // tooMany tells that the stream wants more names than it may.
 func (s *subscription) tooMany(limits Limits) error {
-	if s.slots.named > limits.Names {
+	if s.client.slots.named > limits.Names {
 		return status.Error(codes.ResourceExhausted, fmt.Sprintf("the stream subscribes to more than %d resources of %s, the limit xds.maxNamesPerType", limits.Names, s.kind))
 	}
 	return nil

@@ -29,7 +29,7 @@ func (s *Server) Sent(stream fleet.Key, typeURL string) []fleet.SentResource {
 func (st *stream) show(of *subscription) {
 	st.looking.Lock()
 	defer st.looking.Unlock()
-	st.told[of.kind] = of.slots
+	st.told[of.kind] = of.client.slots
 }
 
 // toldOf finds what a stream was sent of a type; nil: nothing.

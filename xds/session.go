@@ -56,7 +56,7 @@ func (s *session) handle(r request, now time.Time) (sub *subscription, asked boo
 		s.subs[r.kind] = sub
 		if r.kind == envoy.EndpointType {
 			for name := range s.warming {
-				sub.slots.rewarm(name)
+				sub.client.slots.rewarm(name)
 			}
 			s.warming = nil
 		}
@@ -64,7 +64,7 @@ func (s *session) handle(r request, now time.Time) (sub *subscription, asked boo
 		sub.collect(s.latest(), now)
 	}
 	sub.changed = true
-	answered, refusing := s.answer(sub, r, now), len(sub.barred) > 0
+	answered, refusing := s.answer(sub, r, now), len(sub.nacks.barred) > 0
 	if s.delta {
 		sub.readDelta(r, now)
 	} else if !s.readSotW(sub, r, answered == nil, now) && answered == nil {
@@ -78,9 +78,9 @@ func (s *session) handle(r request, now time.Time) (sub *subscription, asked boo
 
 // readSotW takes up a SotW request; false: it was stale and nothing was done.
 func (s *session) readSotW(sub *subscription, r request, asked bool, now time.Time) bool {
-	repeats, before := sub.started && asked, len(sub.pending)
+	repeats, before := sub.started && asked, len(sub.agenda.pending)
 	read := sub.readSotW(r, now)
-	if read && repeats && len(sub.pending) == before {
+	if read && repeats && len(sub.agenda.pending) == before {
 		sub.again(now)
 	}
 	return read
@@ -128,7 +128,7 @@ func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
 // close gives back the names that the session holds.
 func (s *session) close() {
 	for _, sub := range s.subs {
-		sub.close()
+		sub.client.close()
 	}
 }
 

@@ -290,8 +290,8 @@ func (st *stream) take(m message) error {
 		return err
 	}
 	sub, asked := st.session.handle(m.request, time.Now())
-	if sub != nil && sub.slots.excess != nil {
-		return sub.slots.excess
+	if sub != nil && sub.client.slots.excess != nil {
+		return sub.client.slots.excess
 	}
 	if asked && !st.client.rate.Allow() {
 		return status.Errorf(codes.ResourceExhausted, "more than %g requests in a second", st.server.options.Limits.Requests)

@@ -44,27 +44,9 @@ type entry struct {
 // certain tells that the client has some content of the resource.
 func (e entry) certain() bool { return e.acked != nil && !e.lapsed }
 
-// want says why a name is looked at.
-type want struct {
-	since  time.Time
-	urgent bool // answers a request: neither paced nor held
-	resend bool // is sent even if the client has it
-	tell   bool // its absence is told even if the client never had it
-}
-
-// flight is a response that is not answered yet.
-type flight struct {
-	nonce, version string
-	sent           time.Time
-	snapshot       uint64
-	resources      []*resource // those in it that were not accepted before
-	removed        []string
-	repair         bool // it repeats what was removed in a refused response
-}
-
-// subscription is one type on one stream: what the client wants, what it was
-// told, and what is still to be told. It is for one goroutine and reads no
-// clock.
+// subscription is one type on one stream: what the client wants of which sources, and what
+// it has, is to be told, has not answered and refuses, each a part of its own. It is for one
+// goroutine and reads no clock.
 type subscription struct {
 	kind    envoy.Type
 	delta   bool
@@ -74,54 +56,38 @@ type subscription struct {
 	wildcard bool
 	named    bool // the client named something once: the legacy wildcard is over
 
-	slots   *slots
-	live    int    // slots with something sent, those apart that exist whatever the services
-	sum     digest // over what was sent last
-	claims  int    // names of initial_resource_versions without a resource that are not answered yet
-	pending map[string]want
-	urgent  bool // something in pending may be urgent
-	reply   bool // a response is due even if nothing differs
+	client    clientState
+	agenda    agenda
+	responses responses
+	nacks     nacks
 
-	inflight   []*flight // oldest first
-	lastNonce  string
-	lastSent   time.Time
-	refused    map[digest]string    // content that the client refused, and its words
-	barred     map[string]rejection // names whose present content is refused: the type stays NACKED
-	nacked     bool                 // the last answer was a refusal
-	refusedAt  uint64               // snapshot of what was refused last
-	repairing  bool                 // the next response is a repair
+	reply      bool   // a response is due even if nothing differs
+	nacked     bool   // the last answer was a refusal
+	refusedAt  uint64 // snapshot of what was refused last
+	repairing  bool   // the next response is a repair
 	empty      emptiness
 	sync       fleet.Sync
 	redirected time.Time // set: the sources are new, and nobody looked at what they have
-	repair     repair
-	shared     *fallbacks
-	changed    bool // since it was published last, or it may have
+	changed    bool      // since it was published last, or it may have
 }
 
 func newSubscription(kind envoy.Type, delta bool, names *nameTable, of *account, shared *fallbacks) *subscription {
 	return &subscription{
-		kind: kind, delta: delta, slots: newSlots(names, of),
-		pending: map[string]want{}, refused: map[digest]string{}, barred: map[string]rejection{},
-		sync: fleet.Sync{State: fleet.NotRequested}, repair: newRepair(), shared: shared,
+		kind: kind, delta: delta, sync: fleet.Sync{State: fleet.NotRequested},
+		client: clientState{slots: newSlots(names, of)}, agenda: agenda{pending: map[string]want{}}, nacks: newNacks(kind, shared),
 	}
 }
 
-// close gives back what the subscription holds.
-func (s *subscription) close() {
-	s.dropClaims()
-	s.slots.close()
-}
-
 // whole tells that every response carries the complete state.
-func (s *subscription) whole() bool { return !s.delta && s.rooted() }
+func (s *subscription) whole() bool { return !s.delta && rooted(s.kind) }
 
 // rooted tells that the type is one whose set the hub decides: clusters and
 // listeners, the types that know wildcards.
-func (s *subscription) rooted() bool {
-	return s.kind == envoy.ClusterType || s.kind == envoy.ListenerType
+func rooted(kind envoy.Type) bool {
+	return kind == envoy.ClusterType || kind == envoy.ListenerType
 }
 
-func (s *subscription) wants(name string) bool { return s.wildcard || s.slots.isNamed(name) }
+func (s *subscription) wants(name string) bool { return s.wildcard || s.client.slots.isNamed(name) }
 
 func (s *subscription) setSources(sources []source) {
 	s.changed = true
@@ -149,8 +115,8 @@ func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
 		case version != c.at:
 			changed, at, ok := c.source.since(c.at)
 			for _, e := range changed {
-				if s.slots.get(e.name) != (entry{}) || s.wants(e.name) {
-					s.look(e.name, want{since: now})
+				if s.client.slots.get(e.name) != (entry{}) || s.wants(e.name) {
+					s.agenda.look(e.name, want{since: now})
 				}
 			}
 			if c.at = at; !ok {
@@ -164,37 +130,28 @@ func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
 	}
 }
 
-// look adds a reason to look at the name; reasons add up, the first time stays.
-func (s *subscription) look(name string, w want) {
-	if old, ok := s.pending[name]; ok {
-		w = want{since: old.since, urgent: w.urgent || old.urgent, resend: w.resend || old.resend, tell: w.tell || old.tell}
-	}
-	s.pending[name] = w
-	s.urgent, s.changed = s.urgent || w.urgent, true
-}
-
 // lookAtAll looks at everything that is wanted or was told.
 func (s *subscription) lookAtAll(w want) {
-	for name := range s.slots.all() {
-		s.look(name, w)
+	for name := range s.client.slots.all() {
+		s.agenda.look(name, w)
 	}
-	for name := range s.slots.allNamed() {
-		s.look(name, w)
+	for name := range s.client.slots.allNamed() {
+		s.agenda.look(name, w)
 	}
 	if !s.wildcard {
 		return
 	}
 	for _, c := range s.cursors {
 		for _, name := range c.source.list() {
-			s.look(name, w)
+			s.agenda.look(name, w)
 		}
 	}
 }
 
 // prepare has the sources make what will be judged.
 func (s *subscription) prepare(urgentOnly bool) {
-	names := make([]string, 0, len(s.pending))
-	for name, w := range s.pending {
+	names := make([]string, 0, len(s.agenda.pending))
+	for name, w := range s.agenda.pending {
 		if s.wants(name) && (w.urgent || !urgentOnly) {
 			names = append(names, name)
 		}
@@ -208,7 +165,7 @@ func (s *subscription) prepare(urgentOnly bool) {
 // refused, else what it last accepted.
 func (s *subscription) desired(name string) *resource {
 	s.changed = true
-	delete(s.barred, name)
+	delete(s.nacks.barred, name)
 	if !s.wants(name) {
 		return nil
 	}
@@ -217,57 +174,16 @@ func (s *subscription) desired(name string) *resource {
 		if r == nil {
 			continue
 		}
-		if text, bad := s.refused[r.hash]; bad {
-			s.barred[name] = s.refusedWhole(name, text)
-			return s.slots.get(name).acked
-		}
-		return s.permitted(r, c.source)
+		return s.nacks.inPlaceOf(r, s.client.slots, c.source)
 	}
 	return nil
 }
 
-// tell notes that the client is told r; nil is gone.
-func (s *subscription) tell(name string, r *resource) {
-	e := s.slots.get(name)
-	if e.sent != nil {
-		s.sum = s.sum.minus(e.sent.hash)
-		s.live -= e.sent.weight()
-	}
-	if r != nil {
-		s.sum = s.sum.plus(r.hash)
-		s.live += r.weight()
-	}
-	e.lapsed = e.acked != nil && (e.lapsed || r == nil)
-	e.sent = r
-	s.slots.put(name, e)
-}
-
-// shrink lets go of the memory of many names that were looked at together.
-func (s *subscription) shrink() {
-	if len(s.pending) == 0 {
-		s.pending = map[string]want{}
-	}
-}
-
 // drop forgets what the client dropped itself.
 func (s *subscription) drop(name string) {
-	s.tell(name, nil)
-	s.slots.put(name, entry{})
-	delete(s.barred, name)
-	delete(s.pending, name)
-	s.slots.forgetRewarm(name)
-}
-
-// told returns everything that the client has been told to have, by name.
-func (s *subscription) told() []*resource {
-	var all []*resource
-	for _, e := range s.slots.all() {
-		if e.sent != nil {
-			all = append(all, e.sent)
-		}
-	}
-	sortResources(all)
-	return all
+	s.client.forget(name)
+	delete(s.nacks.barred, name)
+	delete(s.agenda.pending, name)
 }
 
 func sortResources(all []*resource) {

@@ -1,0 +1,112 @@
+package xds
+
+// clientState is which resources of a type the client has: what it was told, what of that it
+// accepted, and what it said it has.
+type clientState struct {
+	slots  *slots
+	live   int    // slots with something sent, those apart that exist whatever the services
+	sum    digest // over what was sent last
+	claims int    // names of initial_resource_versions without a resource that are not answered yet
+}
+
+// tell notes that the client is told r; nil is gone.
+func (c *clientState) tell(name string, r *resource) {
+	e := c.slots.get(name)
+	if e.sent != nil {
+		c.sum = c.sum.minus(e.sent.hash)
+		c.live -= e.sent.weight()
+	}
+	if r != nil {
+		c.sum = c.sum.plus(r.hash)
+		c.live += r.weight()
+	}
+	e.lapsed = e.acked != nil && (e.lapsed || r == nil)
+	e.sent = r
+	c.slots.put(name, e)
+}
+
+// accept notes that the client has taken what the response told it.
+func (c *clientState) accept(f *flight) {
+	for _, r := range f.resources {
+		if e := c.slots.get(r.name); e != (entry{}) {
+			e.acked, e.lapsed = r, e.lapsed && !sameContent(e.sent, r)
+			c.slots.put(r.name, e)
+			if r.home != nil {
+				r.home.blame.noteAccepted(r)
+			}
+		}
+	}
+	for _, name := range f.removed {
+		e := c.slots.get(name)
+		e.acked, e.lapsed = nil, false
+		c.slots.put(name, e)
+	}
+}
+
+// takeBack notes that the client refused r: it has what it accepted last.
+func (c *clientState) takeBack(r *resource) {
+	if e := c.slots.get(r.name); e.sent == r {
+		c.tell(r.name, e.acked)
+	}
+}
+
+// forget is that the client dropped the resource itself.
+func (c *clientState) forget(name string) {
+	c.tell(name, nil)
+	c.slots.put(name, entry{})
+	c.slots.forgetRewarm(name)
+}
+
+// resources returns everything that the client has been told to have, by name.
+func (c *clientState) resources() []*resource {
+	var all []*resource
+	for _, e := range c.slots.all() {
+		if e.sent != nil {
+			all = append(all, e.sent)
+		}
+	}
+	sortResources(all)
+	return all
+}
+
+// usage is the clusters that the client may use because of what it was told.
+func (c *clientState) usage() usage {
+	u := usage{single: map[string]struct{}{}}
+	for _, e := range c.slots.all() {
+		u.add(e.sent)
+		if e.acked != e.sent {
+			u.add(e.acked)
+		}
+	}
+	return u
+}
+
+// claim takes up what the client says it has.
+func (c *clientState) claim(initial map[string]string) {
+	for name := range initial {
+		if !c.slots.names.exists(name) {
+			c.claims++
+		}
+	}
+	if err := c.slots.account.addClaims(c.claims); err != nil {
+		c.claims, c.slots.excess = 0, err
+		return
+	}
+	for name, version := range initial {
+		if c.live += c.slots.claim(name, version).weight(); c.slots.excess != nil {
+			return
+		}
+	}
+}
+
+// dropClaims notes that the client has answered what it was told of its claims.
+func (c *clientState) dropClaims() {
+	c.slots.account.removeClaims(c.claims)
+	c.claims = 0
+}
+
+// close gives back what the client's names hold.
+func (c *clientState) close() {
+	c.dropClaims()
+	c.slots.close()
+}
