@@ -57,11 +57,7 @@ func (a *Aggregate) publish(edits ...Edit) {
 	old := a.latest.Load()
 	next := old
 	for _, e := range edits {
-		if foreseen := e.Foreseen.take(next); foreseen != nil {
-			next = foreseen
-		} else {
-			next = After(next, e)
-		}
+		next, _ = Next(next, e)
 	}
 	if next == old {
 		return

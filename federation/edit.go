@@ -77,24 +77,6 @@ type Edit struct {
 	Resolved  Delta[Hostname, []netip.Addr] // addresses of gateways that are given by name; see Snapshot.GatewayNames
 	Verdicts  Delta[VerdictKey, Verdict]    // what probes found of gateways; see Gateway.Verdicts
 	Revision  int64                         // of the store of record that the edit brings the snapshot to; 0: as it was
-	Foreseen  *Foreseen                     // what the edit, as it is, comes to; nil: nobody has looked
-}
-
-// Foreseen is the snapshot that an edit makes of another. It is used once.
-type Foreseen struct{ Before, After *Snapshot }
-
-// take returns the snapshot after the edit, or nil where the one before is another by
-// now. The edit does not keep either.
-func (f *Foreseen) take(before *Snapshot) *Snapshot {
-	if f == nil {
-		return nil
-	}
-	seen := *f
-	*f = Foreseen{}
-	if seen.Before != before {
-		return nil
-	}
-	return seen.After
 }
 
 // Completed is the edit with the services and workloads that it keeps in Set, taken

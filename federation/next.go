@@ -6,12 +6,6 @@ package federation
 // returns the very same snapshot. The order in which edits of different sources
 // come does not show in the result, except for version numbers.
 func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
-	next := After(s, e)
-	return next, next.ChangesSince(s.version)
-}
-
-// After is Next for a caller that does not ask what changed.
-func After(s *Snapshot, e Edit) *Snapshot {
 	d := newDraft(s)
 	in, m, n := d.intake(), d.merging(), d.networking()
 	d.applySettings(e.Settings)
@@ -31,9 +25,10 @@ func After(s *Snapshot, e Edit) *Snapshot {
 	d.clusters.applyProblems(e.Source, e.Problems)
 	d.applyRevision(e.Revision)
 	if !d.changes.any {
-		return s
+		return s, ChangeSet{From: s.version, To: s.version}
 	}
-	return d.commit()
+	next := d.commit()
+	return next, next.ChangesSince(s.version)
 }
 
 // draft is a snapshot in the making: its parts. What edits several of them is a stage,

@@ -36,7 +36,7 @@ type Aggregate struct {
 	mu        sync.Mutex // held while a view is made
 	said      map[string]Problem
 	latest    atomic.Pointer[View]
-	expected  atomic.Pointer[Foresight]
+	expected  atomic.Pointer[State]
 }
 
 // NewAggregate starts from no objects. The sources are in order of precedence;
@@ -90,10 +90,10 @@ func (a *Aggregate) waitUntil(ctx context.Context, found func(*View) bool) (*Vie
 	}
 }
 
-// Expect says what the next change of the store of record probably comes to. If it
-// does, that is not computed again. If something else comes, it is taken as it is, and
-// objects with the same bytes are not decoded again. Nil: nothing is expected any more.
-func (a *Aggregate) Expect(next *Foresight) { a.expected.Store(next) }
+// Expect says what the next change of the store of record probably comes to.
+// Objects that come with the same bytes are then not decoded again; whatever
+// else comes is taken as it is.
+func (a *Aggregate) Expect(next *State) { a.expected.Store(next) }
 
 func (a *Aggregate) update(source int, u Update) {
 	a.mu.Lock()
@@ -104,12 +104,12 @@ func (a *Aggregate) update(source int, u Update) {
 	var refused []Problem
 	view.overlay, keys, refused = before.overlay.take(source, u)
 	revision := before.Revision()
-	var expected *Foresight
+	var expected *State
 	if source == 0 {
 		revision, expected = max(revision, u.Revision), a.expected.Swap(nil)
 	}
 	var edit federation.Edit
-	view.State, edit = before.State.nextAs(expected, view.overlay.events(before.overlay, keys), revision)
+	view.State, edit = before.State.next(view.overlay.events(before.overlay, keys), revision, expected)
 	status := &view.Sources[source]
 	status.Synced, status.Heard, status.Revision = status.Synced || u.Full, time.Now(), u.Revision
 	for _, key := range keys {
@@ -161,15 +161,13 @@ func (a *Aggregate) publish(before, now *View, edit federation.Edit) {
 	}
 	if status != old || before.since.IsZero() {
 		status.Since = now.since
-		edit.Status, edit.Foreseen = &status, nil
+		edit.Status = &status
 	}
 	if edit.Services.Full {
 		hub := federation.ClusterSpec{Provider: federation.External, Precedence: lastPrecedence}
-		edit.Foreseen = nil
 		edit.Clusters.Set = map[federation.ClusterID]federation.ClusterSpec{edit.Source.Cluster: hub}
 	}
 	if edit.Problems.Full {
-		edit.Foreseen = nil
 		for name, p := range a.said {
 			edit.Problems.Set[name] = federation.Problem(p)
 		}

@@ -176,15 +176,11 @@ func TestExpectationsDecideNothing(t *testing.T) {
 		etcd.give(1, true)
 		synctest.Wait()
 		same, other := net(t, "same", "10.1.0.0/16"), net(t, "other", "10.2.0.0/16")
-		expected := a.Latest().State.Preview([]config.Event{{New: same}, {New: other}, {New: net(t, "never", "10.3.0.0/16")}}, 2)
-		a.Expect(&expected)
+		a.Expect(a.Latest().State.Preview([]config.Event{{New: same}, {New: other}, {New: net(t, "never", "10.3.0.0/16")}}, 2).State)
 		came := *same
 		came.Revision = 2
 		etcd.give(2, false, &came, net(t, "other", "10.9.0.0/16"))
 		synctest.Wait()
-		if a.Latest().State == expected.State {
-			t.Error("what was expected counts, not what came")
-		}
 		got := []string{cidr(t, mesh, "same"), cidr(t, mesh, "other"), cidr(t, mesh, "never")}
 		if o, _ := mesh.Latest().Object(netKey("same")); !slices.Equal(got, []string{"10.1.0.0/16", "10.9.0.0/16", "none"}) || o.Revision != 2 {
 			t.Errorf("the networks are %v, the first at revision %d", got, o.Revision)

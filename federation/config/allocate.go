@@ -141,34 +141,6 @@ type Foresight struct {
 	State   *State
 	Edit    federation.Edit
 	Missing []Change // allocations that they make necessary, made already in the state
-	from    *State
-	changes int // objects that differ between the two
-}
-
-// holds tells that the changes of the state are those that were foreseen.
-func (f *Foresight) holds(s *State, changes []Event, revision int64) bool {
-	if f == nil || f.from != s || f.changes != len(changes) || f.State.revision != max(revision, s.revision) {
-		return false
-	}
-	for _, c := range changes {
-		foreseen, _ := f.State.Object(c.key())
-		if !sameObject(foreseen, c.New) {
-			return false
-		}
-	}
-	return true
-}
-
-// nextAs is next, or what was foreseen where that is the same.
-func (s *State) nextAs(f *Foresight, changes []Event, revision int64) (*State, federation.Edit) {
-	switch {
-	case f.holds(s, changes, revision):
-		return f.State, f.Edit
-	case f == nil:
-		return s.next(changes, revision, nil)
-	}
-	f.Edit = federation.Edit{} // nobody needs the snapshot that it leads to
-	return s.next(changes, revision, f.State)
 }
 
 // isLeftOver tells that the service has an allocation and no ServiceEntry here.
@@ -185,18 +157,15 @@ func (s *State) Preview(changes []Event, revision int64) Foresight {
 	after, edit := s.Next(changes, revision)
 	missing := slices.DeleteFunc(after.MissingAllocations(), func(c Change) bool { return c.Object == nil && s.isLeftOver(allocatedFor(c.Key)) })
 	if len(missing) == 0 {
-		return Foresight{State: after, Edit: edit, from: s, changes: len(changes)}
+		return Foresight{State: after, Edit: edit}
 	}
 	all := slices.Clone(changes)
 	for _, c := range missing {
-		if c.Object != nil {
-			c.Object.Revision = revision
-		}
 		old, _ := after.Object(c.Key)
 		all = append(all, Event{Old: old, New: c.Object})
 	}
 	after, edit = s.next(all, revision, after)
-	return Foresight{State: after, Edit: edit, Missing: missing, from: s, changes: len(all)}
+	return Foresight{State: after, Edit: edit, Missing: missing}
 }
 
 func (d *draft) allocated(key federation.ServiceKey) []netip.Addr {

@@ -27,13 +27,6 @@ type Object struct {
 // is gone.
 type Event struct{ Old, New *Object }
 
-func (e Event) key() federation.ObjectKey {
-	if e.New != nil {
-		return e.New.Key
-	}
-	return e.Old.Key
-}
-
 // Update is one change of a source, to be taken as a whole.
 type Update struct {
 	Revision int64 // of the source after the change

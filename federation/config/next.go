@@ -28,8 +28,11 @@ func (s *State) next(changes []Event, revision int64, foreseen *State) (*State, 
 	d := s.draft()
 	decoded := s.holdAll(changes, foreseen)
 	for i, c := range changes {
-		if c != (Event{}) {
-			d.set(c.key(), decoded[i])
+		switch {
+		case c.New != nil:
+			d.set(c.New.Key, decoded[i])
+		case c.Old != nil:
+			d.set(c.Old.Key, nil)
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(d.touched), federation.ServiceKey.Compare) {

@@ -12,11 +12,9 @@ func (a *Aggregate) say(edit *federation.Edit, name string, p *Problem) {
 	switch {
 	case p == nil && had:
 		delete(a.said, name)
-		edit.Foreseen = nil
 		edit.Problems.Gone = append(edit.Problems.Gone, name)
 	case p != nil && (!had || old != *p):
 		a.said[name] = *p
-		edit.Foreseen = nil
 		if edit.Problems.Set == nil {
 			edit.Problems.Set = map[string]federation.Problem{}
 		}

@@ -19,7 +19,7 @@ import (
 // be; a config.Aggregate is one.
 type Views interface {
 	Latest() *config.View
-	Expect(next *config.Foresight)
+	Expect(next *config.State)
 }
 
 // Snapshots gives the newest snapshot; a federation.Aggregate does.
@@ -102,18 +102,6 @@ func (p plan) commits() []config.Change {
 	return out
 }
 
-// date gives the objects that are written the revision that they will have. Others may
-// have them already: those that change nothing but are written anew.
-func (p plan) date(revision int64) {
-	for i := range p.changes {
-		if c := &p.changes[i]; c.Object != nil && c.Action != config.Unchanged && c.Object.Revision != revision {
-			dated := *c.Object
-			dated.Revision = revision
-			c.Object = &dated
-		}
-	}
-}
-
 // change plans and, unless it is a dry run, commits; again if the configuration
 // moved meanwhile. An error is that the store or the context ended it; what is
 // wrong with the request is in the result.
@@ -183,9 +171,7 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	if len(problems) > 0 {
 		return &Result{Revision: on.Revision(), Errors: problems}, nil
 	}
-	p.date(on.Revision() + 1)
 	result, writes, next := e.foresee(on, p)
-	next.Edit.Foreseen = &federation.Foreseen{Before: result.Before, After: result.After}
 	result.Before, result.After = nil, nil
 	if len(writes) == 0 {
 		return &result, nil
@@ -193,8 +179,7 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	for _, w := range writes {
 		e.Validated.vouch(w.Object)
 	}
-	e.Views.Expect(&next)
-	defer e.Views.Expect(nil) // unless it has come
+	e.Views.Expect(next)
 	note := e.note(o)
 	revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes, Secrets: secretsOf(p.credentials, writes), Note: note})
 	var moved *config.Moved
@@ -217,7 +202,7 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 
 // foresee says what the plan comes to, what is to be written for it, the
 // automatic VIPs that it makes necessary included, and the state that follows.
-func (e *Engine) foresee(on base, p plan) (Result, []config.Change, config.Foresight) {
+func (e *Engine) foresee(on base, p plan) (Result, []config.Change, *config.State) {
 	writes := p.commits()
 	events := make([]config.Event, len(writes))
 	for i, w := range writes {
@@ -228,10 +213,10 @@ func (e *Engine) foresee(on base, p plan) (Result, []config.Change, config.Fores
 	}
 	next := on.State.Preview(events, on.Revision()+1)
 	before := e.Snapshots.Latest()
-	after := federation.After(before, next.Edit)
+	after, _ := federation.Next(before, next.Edit)
 	result := Result{Revision: on.Revision(), Changes: p.changes, Before: before, After: after}
 	result.Findings = append(p.findings, analyse(before, after, writes)...)
-	return result, append(writes, next.Missing...), next
+	return result, append(writes, next.Missing...), next.State
 }
 
 func (e *Engine) note(o Origin) config.Note {

@@ -157,9 +157,7 @@ func drafted(s *state, commit config.Commit) (*draft, []outcome) {
 			if old != nil {
 				e.Action = config.Updated
 			}
-			if outcomes[i].object = o; o.Revision != d.Revision {
-				outcomes[i].object = &config.Object{Key: sharedKey(o.Key), APIVersion: shared(o.APIVersion), Revision: d.Revision, Manifest: o.Manifest}
-			}
+			outcomes[i].object = &config.Object{Key: sharedKey(o.Key), APIVersion: shared(o.APIVersion), Revision: d.Revision, Manifest: o.Manifest}
 		}
 		d.add(e, manifest)
 		outcomes[i].entry = &d.Entries[i]

@@ -50,49 +50,6 @@ func TestR63ServiceEntriesTakeLittleMemory(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
-// TestR63WhatAnApplyForesawIsPublished: the state and the snapshot that the hub computes
-// to check a request are those that it has once the store has taken the commit. A second
-// computation would hold both beside the first ones. Where the mesh changed meanwhile,
-// the snapshot is computed anew.
-func TestR63WhatAnApplyForesawIsPublished(t *testing.T) {
-	m := footprintMesh(t)
-	views := &expectingViews{Views: m.engine.Views}
-	m.engine.Views = views
-	m.apply(t, "first", 10)
-	if views.Latest().State != views.state || m.snapshots.Latest() != views.snapshot {
-		t.Error("what was foreseen was computed again")
-	}
-	operators := m.snapshots.Open(federation.ShardKey{Provider: federation.Operator})
-	views.meanwhile = func() {
-		operators.Update(federation.Edit{Settings: &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: true}}})
-	}
-	m.apply(t, "second", 10)
-	if views.Latest().State != views.state {
-		t.Error("the mesh does not change what follows from the configuration")
-	}
-	if latest := m.snapshots.Latest(); latest == views.snapshot || latest.Services().Len() != 20 || !latest.Settings().Addresses.AllowLoopback {
-		t.Errorf("there are %d services, and the settings are %+v", latest.Services().Len(), latest.Settings())
-	}
-}
-
-// expectingViews notes what was expected last.
-type expectingViews struct {
-	apply.Views
-	state     *config.State
-	snapshot  *federation.Snapshot
-	meanwhile func()
-}
-
-func (v *expectingViews) Expect(next *config.Foresight) {
-	if next != nil {
-		v.state, v.snapshot = next.State, next.Edit.Foreseen.After
-		if v.meanwhile != nil {
-			v.meanwhile()
-		}
-	}
-	v.Views.Expect(next)
-}
-
 // footprint is a hub's configuration and its snapshots.
 type footprint struct {
 	engine    *apply.Engine
