@@ -144,7 +144,7 @@ func (r *rooms) openProxies(context.Context) error {
 // assemble makes the servers, and lists all that runs.
 func (r *rooms) assemble() (*assembly, error) {
 	s := r.settings
-	objects := status.Objects{Hub: s.ClusterID, Proxies: r.proxies}
+	objects := &status.Objects{Hub: s.ClusterID, Proxies: r.proxies}
 	api := transport.New(graph.New(graph.Options{
 		Snapshots: r.snapshots, Counters: r.clusters.Counters(), Fleet: r.fleet, Explainer: r.proxies, Inspector: r.proxies,
 		Config: r.mesh.Graph(status.Delivery{Server: r.proxies, Fleet: r.fleet}, objects, r.presence, web.CallerOf),

@@ -79,7 +79,7 @@ func New(o Options) (*Mesh, error) {
 }
 
 // Graph is what the API reads and changes.
-func (m *Mesh) Graph(d status.Delivery, objects status.Objects, here Presence, author func(context.Context) string) graph.Config {
+func (m *Mesh) Graph(d status.Delivery, objects *status.Objects, here Presence, author func(context.Context) string) graph.Config {
 	return graph.Config{
 		Previewer: d, NotHonoured: objects.NotHonoured, Findings: objects.Findings, ServiceFindings: objects.ServiceFindings, Author: author,
 		Changer: memory.NewEngine(m.Engine), Objects: m.Views, History: m.Stored, ObjectHistory: m.Engine, Registrar: m.Engine, Leases: m.Stored,

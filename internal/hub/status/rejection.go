@@ -26,7 +26,7 @@ type rejection struct{ part, text string }
 
 // rejections say which proxies reject what was made from the object, and why: one finding
 // for each part and error.
-func (s Objects) rejections(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
+func (s *Objects) rejections(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
 	if !proxies.Refused() {
 		return nil // as nearly always: who gets what of the object need not be found out
 	}

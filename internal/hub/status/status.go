@@ -23,10 +23,12 @@ type Objects struct {
 		ServiceReasons(key federation.ServiceKey) []envoy.Reason
 		Object(of *fleet.Value, key federation.ObjectKey) fleet.Affected
 	}
+
+	index problems
 }
 
 // NotHonoured says which fields of the object have no effect in the snapshot.
-func (s Objects) NotHonoured(snapshot *federation.Snapshot, o *federation.Object) []model.NotHonoured {
+func (s *Objects) NotHonoured(snapshot *federation.Snapshot, o *federation.Object) []model.NotHonoured {
 	found := []model.NotHonoured{}
 	for _, f := range envoy.NotHonoured(o) {
 		path := "spec." + f.Path
@@ -35,7 +37,7 @@ func (s Objects) NotHonoured(snapshot *federation.Snapshot, o *federation.Object
 		}
 		found = append(found, model.NotHonoured{Field: path, Reason: f.Reason})
 	}
-	for p := range s.problems(snapshot, o.Key) {
+	for _, p := range s.index.of(snapshot, s.Hub, o.Key) {
 		if p.Code == notHonoured {
 			found = append(found, model.NotHonoured{Field: p.Field, Reason: p.Message})
 		}
@@ -44,9 +46,9 @@ func (s Objects) NotHonoured(snapshot *federation.Snapshot, o *federation.Object
 }
 
 // Findings are the other problems with the object.
-func (s Objects) Findings(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
+func (s *Objects) Findings(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
 	found := append([]apply.Finding{}, apply.References(snapshot, key)...)
-	for p := range s.problems(snapshot, key) {
+	for _, p := range s.index.of(snapshot, s.Hub, key) {
 		if p.Code != notHonoured {
 			found = append(found, apply.Finding{Code: p.Code, Severity: apply.Warning, Message: p.Message, Key: key, Field: p.Field})
 		}
@@ -59,7 +61,7 @@ func (s Objects) Findings(snapshot *federation.Snapshot, proxies *fleet.Value, k
 
 // ServiceFindings are those of a service of a registry, and of one that an object
 // defines.
-func (s Objects) ServiceFindings(snapshot *federation.Snapshot, key federation.ServiceKey) []apply.Finding {
+func (s *Objects) ServiceFindings(snapshot *federation.Snapshot, key federation.ServiceKey) []apply.Finding {
 	var found []apply.Finding
 	for _, r := range s.Proxies.ServiceReasons(key) {
 		found = append(found, apply.Finding{Code: r.Code, Severity: apply.Warning, Message: r.Message, Related: r.Related})
@@ -69,7 +71,7 @@ func (s Objects) ServiceFindings(snapshot *federation.Snapshot, key federation.S
 
 // reasons are why connected proxies do not have all of the object, or of the
 // services of a ServiceEntry.
-func (s Objects) reasons(snapshot *federation.Snapshot, key federation.ObjectKey) []envoy.Reason {
+func (s *Objects) reasons(snapshot *federation.Snapshot, key federation.ObjectKey) []envoy.Reason {
 	found := s.Proxies.Reasons(key)
 	if o, ok := snapshot.Object(key); ok {
 		if key.Of() == configkind.ServiceEntry {
@@ -80,14 +82,4 @@ func (s Objects) reasons(snapshot *federation.Snapshot, key federation.ObjectKey
 		}
 	}
 	return found
-}
-
-func (s Objects) problems(snapshot *federation.Snapshot, key federation.ObjectKey) func(func(federation.Problem) bool) {
-	return func(yield func(federation.Problem) bool) {
-		for p := range snapshot.Problems(s.Hub) {
-			if p.Object == key.Title() && !yield(p) {
-				return
-			}
-		}
-	}
 }

@@ -26,7 +26,7 @@ func TestR43NotHonouredIsThatOfTheSnapshot(t *testing.T) {
 	writer.Update(federation.Edit{Problems: federation.Delta[string, federation.Problem]{Set: map[string]federation.Problem{
 		"web": {Code: notHonoured, Object: object.Key.Title(), Field: "spec.ports", Message: "it has no effect"},
 	}}})
-	status := Objects{"hub", noReasons{}}
+	status := &Objects{Hub: "hub", Proxies: noReasons{}}
 	if found := status.NotHonoured(before, object); len(found) != 0 {
 		t.Errorf("before the change it is %+v", found)
 	}
@@ -53,7 +53,7 @@ func (a askedForObjects) Object(*fleet.Value, federation.ObjectKey) fleet.Affect
 func TestR42FindingsDoNotCountProxies(t *testing.T) {
 	asked, proxies := 0, fleet.New()
 	const clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	status := Objects{"hub", askedForObjects{asked: &asked}}
+	status := &Objects{Hub: "hub", Proxies: askedForObjects{asked: &asked}}
 	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService", Namespace: "shop", Name: "web"}
 	stream := proxies.Connect(fleet.Proxy{NodeID: "a", Served: true})
 	stream.Deliver(1, map[string]*fleet.Delivery{clusterType: {Groups: []fleet.Group{1}, Open: []fleet.OpenResource{{Number: 1, State: fleet.Waiting}}}})
