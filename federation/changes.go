@@ -118,9 +118,12 @@ func changeOf(s *Snapshot, key ServiceKey, since uint64) ServiceChange {
 		return ServiceChange{Key: key, Reasons: ReasonSpec, Gone: true}
 	}
 	c := ServiceChange{Key: key}
-	for i, at := range [...]uint64{svc.SpecVersion, svc.EndpointsVersion, svc.AccountsVersion} {
-		if at > since {
-			c.Reasons |= ReasonSpec << i
+	for _, part := range [...]struct {
+		reason Reason
+		at     uint64
+	}{{ReasonSpec, svc.SpecVersion}, {ReasonEndpoints, svc.EndpointsVersion}, {ReasonAccounts, svc.AccountsVersion}} {
+		if part.at > since {
+			c.Reasons |= part.reason
 		}
 	}
 	return c

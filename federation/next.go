@@ -65,17 +65,28 @@ func newDraft(s *Snapshot) *draft {
 	return d
 }
 
-func (d *draft) intake() intake {
-	return intake{
-		clusters: &d.clusters, networks: &d.networks, services: &d.services, workloads: &d.workloads, bindings: &d.bindings, addresses: &d.addresses,
-		contributions: &d.contributions, placing: &d.placing, changes: &d.changes,
-	}
+func (d *draft) intake() intake { return intake{d.contributed()} }
+
+func (d *draft) merging() merging { return merging{d.contributed(), &d.settings.Addresses} }
+
+// contributed are the parts of a draft that hold what registries contribute and what follows
+// from it. They are taken in and merged in two stages.
+type contributed struct {
+	clusters      *clustersTxn
+	networks      *networksTxn
+	services      *servicesTxn
+	workloads     *workloadsTxn
+	bindings      *bindingsTxn
+	addresses     *addressesTxn
+	contributions *contributions
+	placing       *placing
+	changes       *changes
 }
 
-func (d *draft) merging() merging {
-	return merging{
+func (d *draft) contributed() contributed {
+	return contributed{
 		clusters: &d.clusters, networks: &d.networks, services: &d.services, workloads: &d.workloads, bindings: &d.bindings, addresses: &d.addresses,
-		contributions: &d.contributions, placing: &d.placing, changes: &d.changes, policy: &d.settings.Addresses,
+		contributions: &d.contributions, placing: &d.placing, changes: &d.changes,
 	}
 }
 

@@ -5,21 +5,13 @@ import (
 	"slices"
 )
 
-// intake takes up what an edit says of clusters, services and workloads, and marks the
-// services that must be merged for it.
+// intake applies what an edit says about clusters, services and workloads, and marks the
+// services that must be merged because of it.
 type intake struct {
-	clusters      *clustersTxn
-	networks      *networksTxn
-	services      *servicesTxn
-	workloads     *workloadsTxn
-	bindings      *bindingsTxn
-	addresses     *addressesTxn
-	contributions *contributions
-	placing       *placing
-	changes       *changes
+	contributed
 }
 
-// apply takes up what a registry says of its own cluster.
+// apply applies what a registry says about its own cluster.
 func (in *intake) apply(e Edit) {
 	if !e.Services.empty() || !e.Workloads.empty() || !e.Problems.empty() {
 		in.clusters.introduce(e.Source)

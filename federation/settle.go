@@ -1,17 +1,9 @@
 package federation
 
-// merging makes services of what was said of them.
+// merging makes services from what registries contributed to them.
 type merging struct {
-	clusters      *clustersTxn
-	networks      *networksTxn
-	services      *servicesTxn
-	workloads     *workloadsTxn
-	bindings      *bindingsTxn
-	addresses     *addressesTxn
-	contributions *contributions
-	placing       *placing
-	changes       *changes
-	policy        *AddressPolicy
+	contributed
+	policy *AddressPolicy
 }
 
 // settle merges each service once: those that registries spoke of, those whose

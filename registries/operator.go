@@ -6,7 +6,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// operator writes what is said of a cluster by others than its registry.
+// operator writes the part of a cluster that does not come from its registry.
 type operator struct {
 	cluster federation.ClusterID
 	writer  *federation.Writer
@@ -20,7 +20,7 @@ func (o *operator) show(spec federation.ClusterSpec) {
 	}})
 }
 
-// remove takes it out, with all that was said of it.
+// remove takes the cluster out of the snapshot, with everything in it.
 func (o *operator) remove() {
 	o.writer.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Gone: []federation.ClusterID{o.cluster}}})
 	o.writer.Close()

@@ -106,8 +106,8 @@ func (c *countedBody) Read(p []byte) (int, error) {
 // endpoint and a workload.
 const instanceSize = 1024
 
-// What tags make of a service: endpointSize is what an instance takes once more in the
-// service of a tag, aliasSize what another name takes.
+// A tag gives a service another name, or makes it another service: aliasSize is what such a
+// name takes, endpointSize what an instance takes in the service of a tag.
 const (
 	endpointSize = 512
 	aliasSize    = 512

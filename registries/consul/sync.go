@@ -247,8 +247,8 @@ func (g *gathered) add(name string, got reading) error {
 	return g.budget.limits.Check(g.used)
 }
 
-// readFirst reads a service for the first time in a sync. Before the registry has read it
-// at all, what was said of it by an earlier one is kept, if that was of the same Consul.
+// readFirst reads a service for the first time in a sync. As long as the registry has
+// not read it once, the state from an earlier registry of the same Consul is kept.
 func (s *session) readFirst(ctx context.Context, name string) (reading, error) {
 	o, a, err := s.r.read(ctx, s.translate, name, 0)
 	if err == nil {

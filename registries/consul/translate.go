@@ -30,8 +30,7 @@ type offer struct {
 	workloads map[federation.WorkloadKey]*federation.Workload
 	problems  []federation.Problem
 	odd       *unreadable // why the service cannot be read
-	// kept: it could not be read since the registry started, so that what was said of
-	// it before stays.
+	// kept: it could not be read since the registry started, so its earlier state stays.
 	kept bool
 }
 

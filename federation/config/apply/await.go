@@ -18,8 +18,8 @@ const patience = 10 * time.Second
 // hub has just committed.
 const catchUpPatience = 2 * time.Second
 
-// catchUp waits for this hub to read the revision, if the store has it: the
-// caller may have it from another hub. A result is why nothing can be said of it.
+// catchUp waits for this hub to read the revision, if the store has it: the caller may
+// have got it from another hub. If it returns a result, that is the refusal.
 func (e *Engine) catchUp(ctx context.Context, revision int64) (*Result, error) {
 	if (base{e.Views.Latest()}).Revision() >= revision {
 		return nil, nil

@@ -104,7 +104,7 @@ func TestR11HangingCheckpointHoldsNobodyUp(t *testing.T) {
 	if _, err := other.Commit(t.Context(), configtest.Set(base, configtest.Object("a", "never"))); err == nil {
 		t.Fatal("the commit is not cut off")
 	}
-	// By then its own checkpoint is an orphan, too: a checkpoint that hangs for so long is made again.
+	// A checkpoint that hangs for this long counts as an orphan and is made again.
 	waitUntil(t, "the orphans to be collected", func() bool {
 		later.Add(int64(time.Minute))
 		return staged(t, s) == 0

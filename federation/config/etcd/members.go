@@ -111,7 +111,8 @@ func (h *health) ask(ctx context.Context, members []*member) {
 			m.status, m.err = h.statusOf(limited, m)
 			m.took = time.Since(began)
 			if m.err != nil && m.conn != nil && ctx.Err() == nil { // not because the hub stops
-				h.store.tries.hangUp(hostOf(m.endpoint), began)
+				// What was on its way when the member stopped says nothing about it.
+				h.store.tries.hangUp(hostOf(m.endpoint), began.Add(m.took/2))
 			}
 		})
 	}

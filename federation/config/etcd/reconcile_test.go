@@ -79,7 +79,7 @@ func TestBE4RevisionOfAnObjectIsNotThatOfItsRecord(t *testing.T) {
 			o.Meter = counted
 			c := s.Config(o)
 			heard, _ := configtest.Listen(t, c)
-			seen := heard.Wait(t, "the report", func(s configtest.Seen) bool { return s.Codes() == "OTHER_REVISION" })
+			seen := heard.Wait(t, "the report", func(s configtest.Seen) bool { return s.Codes() == "OTHER_REVISION" && len(s.Objects) > 0 })
 			if a := seen.Objects[configtest.Key("a")]; a == nil || configtest.Value[int](a) != 1 || len(seen.Objects) != 2 {
 				t.Errorf("objects: %v", seen.Objects)
 			}

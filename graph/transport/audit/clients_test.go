@@ -49,6 +49,9 @@ func (s countingSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	if operation.Operation.Operation != ast.Subscription {
 		return graphql.OneShot(answer("yes"))
 	}
+	if field.Name == "endless" {
+		context.AfterFunc(ctx, func() { s.ended <- struct{}{} })
+	}
 	sent, last := 0, int64(3)
 	if given, ok := operation.Variables["n"].(int64); ok {
 		last = given
@@ -57,7 +60,6 @@ func (s countingSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		sent++
 		if field.Name == "endless" && sent > 1 {
 			<-ctx.Done()
-			s.ended <- struct{}{}
 			return nil
 		}
 		if int64(sent) > last {
@@ -116,6 +118,10 @@ func TestClients(t *testing.T) {
 		t.Errorf("%s did not run", name)
 	}
 	for range 2 { // One of each client was left; the hub has noticed.
-		<-counting.ended
+		select {
+		case <-counting.ended:
+		case <-ctx.Done():
+			t.Fatal("a subscription that its client left goes on")
+		}
 	}
 }

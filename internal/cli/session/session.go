@@ -21,7 +21,7 @@ import (
 const (
 	defaultServer  = "http://127.0.0.1:8080" // where a hub serves GraphQL by default
 	defaultTimeout = 30 * time.Second
-	// Manifests take longer the more of them there are, and a hub gives up after longest.
+	// Large manifests take longer. A hub gives up after longest.
 	bytesPerSecond = 32 << 10
 	longest        = 2 * time.Minute
 	// DefaultNamespace is where objects are looked for when nobody names one, as

@@ -10,7 +10,6 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/retry"
 	"isthmus.dev/isthmus/registries"
-	"isthmus.dev/isthmus/registries/provider"
 )
 
 // forgetWithin is how long the store may take to forget a cluster.
@@ -90,18 +89,11 @@ func (k *knownRegistry) Run(ctx context.Context, to registries.Sink) error {
 	if recorded != "" {
 		return inner.Run(ctx, to)
 	}
-	learn := &learningSink{Sink: to, learnt: make(chan string, 1)}
-	return provider.Beside(ctx, func(ctx context.Context) { k.learn(ctx, learn.learnt) }, func(ctx context.Context) error { return inner.Run(ctx, learn) })
+	return learning(ctx, inner, to, k.learn)
 }
 
 // learn keeps who the cluster is.
-func (k *knownRegistry) learn(ctx context.Context, learnt <-chan string) {
-	uid := ""
-	select {
-	case uid = <-learnt:
-	case <-ctx.Done():
-		return
-	}
+func (k *knownRegistry) learn(ctx context.Context, uid string) {
 	k.retry(ctx, func() error {
 		value, revision, err := k.of.Load(ctx)
 		if err != nil || len(value) > 0 {

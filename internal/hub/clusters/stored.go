@@ -3,7 +3,6 @@ package clusters
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,34 +60,12 @@ func (s *storedRegistry) follow(ctx context.Context, credentials attach.Credenti
 	if credentials.UID != "" || !s.kind.Identified {
 		return inner.Run(ctx, to)
 	}
-	learn := &learningSink{Sink: to, learnt: make(chan string, 1)}
-	return provider.Beside(ctx, func(ctx context.Context) { s.learn(ctx, learn.learnt) }, func(ctx context.Context) error { return inner.Run(ctx, learn) })
-}
-
-// learningSink tells who the cluster is once its registry knows.
-type learningSink struct {
-	registries.Sink
-	learnt chan string
-	once   sync.Once
-}
-
-// Update is part of registries.Sink.
-func (s *learningSink) Update(e federation.Edit) {
-	s.Sink.Update(e)
-	if e.Identity != nil && e.Identity.UID != "" {
-		s.once.Do(func() { s.learnt <- e.Identity.UID })
-	}
+	return learning(ctx, inner, to, s.learn)
 }
 
 // learn has it kept with the credentials who the cluster is: of credentials of an
 // earlier version of the hub, and after an operator confirmed another cluster.
-func (s *storedRegistry) learn(ctx context.Context, learnt <-chan string) {
-	uid := ""
-	select {
-	case uid = <-learnt:
-	case <-ctx.Done():
-		return
-	}
+func (s *storedRegistry) learn(ctx context.Context, uid string) {
 	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}
 	pauses.Until(ctx, func() error { return s.vault.Learn(ctx, s.config.ID, uid) }, func(err error, _ time.Duration) {
 		s.Logger.Warn("who a cluster is cannot be kept with its credentials", "cluster", s.config.ID, "err", err)

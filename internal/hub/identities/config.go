@@ -11,7 +11,7 @@ import (
 	"isthmus.dev/isthmus/internal/kube"
 )
 
-// Config says who signs certificates, and who is believed.
+// Config is the settings of the certificate authority and of authentication.
 type Config struct {
 	TrustDomain    string         `yaml:"trustDomain"`
 	CA             string         `yaml:"ca"`

@@ -25,7 +25,7 @@ import (
 	"isthmus.dev/isthmus/internal/seal"
 )
 
-// Identities is who signs, who is believed, and who is asked.
+// Identities are the certificate authority and what authenticates callers.
 type Identities struct {
 	authority *authority.Authority // nil: the hub signs nothing
 	secret    *authority.Secret    // of the cluster caSecret.cluster; nil: none

@@ -87,7 +87,8 @@ func Open(to io.Writer, c Config) Log {
 	return l
 }
 
-// Handler shows the level, and with POST changes it, as Envoy's /logging does. The author is who asks.
+// Handler shows the level, and with POST changes it, as Envoy's /logging does. author names
+// the caller.
 func (l Log) Handler(author func(context.Context) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

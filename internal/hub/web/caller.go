@@ -7,8 +7,8 @@ import (
 
 type callerKey struct{}
 
-// withCaller notes who asks, by the verified certificate: its first URI (such as
-// a SPIFFE ID), else its common name, else its first DNS name.
+// withCaller notes the caller that the verified certificate names: by its first URI (such
+// as a SPIFFE ID), else its common name, else its first DNS name.
 func withCaller(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
@@ -27,7 +27,7 @@ func withCaller(next http.Handler) http.Handler {
 	})
 }
 
-// CallerOf names who asks; empty where nobody proved who they are.
+// CallerOf is the name of the caller; empty if the caller has no verified certificate.
 func CallerOf(ctx context.Context) string {
 	name, _ := ctx.Value(callerKey{}).(string)
 	return name
