@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 const (
@@ -21,16 +23,17 @@ const (
 // attached is how a cluster is asked. Each cluster has its own slots, so that one that does not answer holds up nobody
 // else's tokens.
 type attached struct {
-	client kubernetes.Interface
-	slots  *queue
+	client  kubernetes.Interface
+	cluster *listwatch.Cluster
+	slots   *queue
 
 	mu      sync.Mutex
 	failed  int       // times in a row
 	retryAt time.Time // with failed >= breakAfter: nobody asks before
 }
 
-func newAttached(client kubernetes.Interface) *attached {
-	return &attached{client: client, slots: newQueue(maxReviews)}
+func newAttached(client kubernetes.Interface, cluster *listwatch.Cluster) *attached {
+	return &attached{client: client, cluster: cluster, slots: newQueue(maxReviews)}
 }
 
 // review has the cluster review the token when it is its turn. A refusal is counted before the next one's turn, whether or
@@ -52,7 +55,7 @@ func (a *attached) review(ctx context.Context, t *Tokens, in inquiry) (account, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	found, err := review(ctx, a.client, in.uid, in.token, t.o.Audiences)
+	found, err := a.ask(ctx, in.uid, in.token, t.o.Audiences)
 	a.answered(!errors.As(err, new(unanswered)), now())
 	if errors.As(err, new(refusal)) {
 		t.failed(in.who)

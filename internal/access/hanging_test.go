@@ -40,13 +40,18 @@ func (w *world) identifyFrom(t *testing.T, from string, cluster string, token To
 	return err
 }
 
-// TestR09HangingCluster: the API server of c1 takes requests and never answers, and a hundred of its pods show tokens.
-// Pods of c2 are proven meanwhile, and soon nobody waits for c1 any more.
+// TestR09HangingCluster: the API server of c1 proves itself and never answers a review, and a hundred of its pods show
+// tokens. Pods of c2 are proven meanwhile, and soon nobody waits for c1 any more.
 func TestR09HangingCluster(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})
 	var asked atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(kubeSystem("u1"))
+			return
+		}
 		asked.Add(1)
 		select {
 		case <-end:
@@ -60,8 +65,8 @@ func TestR09HangingCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true, UID: "u1"}, "c2": {Attached: true, UID: "u1"}})
-	w.tokens.Attach("c1", hanging)
-	w.tokens.Attach("c2", newReviewer(true))
+	w.attach(t, "c1", hanging)
+	w.attach(t, "c2", newReviewer(true))
 	ends := w.now.Add(time.Hour)
 	var pods sync.WaitGroup
 	for i := range 100 {
@@ -91,7 +96,7 @@ func TestR09HangingCluster(t *testing.T) {
 // TestR09AnsweringClusterIsAskedAgain: the breaker lets one through when its time is over, and closes when that one is
 // answered.
 func TestR09AnsweringClusterIsAskedAgain(t *testing.T) {
-	a, now := newAttached(nil), time.Now()
+	a, now := newAttached(nil, nil), time.Now()
 	for range breakAfter {
 		if err := a.mayAsk(now); err != nil {
 			t.Fatal(err)
@@ -114,7 +119,7 @@ func TestR09AnsweringClusterIsAskedAgain(t *testing.T) {
 // TestR09OneBadPodBehindNAT: a pod whose tokens are refused has to wait, its neighbours behind the same address do not. An
 // IPv6 /64 is one source, and a source that claims to be many pods has to wait in the end.
 func TestR09OneBadPodBehindNAT(t *testing.T) {
-	w, r := reviewed(false)
+	w, r := reviewed(t, false)
 	ends := w.now.Add(time.Hour)
 	try := func(from, pod string, i int) codes.Code {
 		return status.Code(w.identifyFrom(t, from, "c1", claimed(pod, ends.Add(time.Duration(i)*time.Second))))

@@ -76,7 +76,7 @@ func TestS01CertificatesAreForAKnownCluster(t *testing.T) {
 
 // A certificate and a token of one caller must be of one workload (S8).
 func TestS08TwoMethodsMustAgree(t *testing.T) {
-	w, _ := reviewed(true)
+	w, _ := reviewed(t, true)
 	soon := w.now.Add(time.Minute)
 	w.proofs["web"] = authority.Proof{Workload: workload("shop", "web"), Clusters: []federation.ClusterID{"c1"}, Ends: soon}
 	w.proofs["rootless"] = authority.Proof{Workload: workload("shop", "web"), Ends: soon}

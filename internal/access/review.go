@@ -10,8 +10,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 // account is what a cluster says of a token.
@@ -37,11 +37,11 @@ const (
 // review asks the cluster for which account it made the token (S2). The cluster
 // must be the one that was attached: another one behind its address could say
 // what it likes.
-func review(ctx context.Context, client kubernetes.Interface, uid string, token Token, audiences []string) (account, error) {
-	if err := sameCluster(ctx, client, uid); err != nil {
+func (a *attached) ask(ctx context.Context, uid string, token Token, audiences []string) (account, error) {
+	if err := a.proves(ctx, uid); err != nil {
 		return account{}, err
 	}
-	answer, err := client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+	answer, err := a.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: string(token), Audiences: audiences},
 	}, metav1.CreateOptions{})
 	switch {
@@ -53,23 +53,22 @@ func review(ctx context.Context, client kubernetes.Interface, uid string, token 
 	return accountOf(answer.Status, audiences)
 }
 
-func sameCluster(ctx context.Context, client kubernetes.Interface, uid string) error {
+// proves tells why the cluster does not prove that it is the known one. Callers that are
+// not authenticated yet read the reason: it has no addresses.
+func (a *attached) proves(ctx context.Context, uid string) error {
 	if uid == "" {
 		return errors.New("it is not known yet which one it is")
 	}
-	// As a list: that is what an account that reads the cluster may do.
-	found, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", metav1.NamespaceSystem).String(),
-	})
+	err := a.cluster.Verify(ctx, a.client, uid)
 	switch {
-	case err != nil && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err):
-		return unanswered{"its API server does not tell which cluster it is of"}
-	case err != nil || len(found.Items) != 1 || found.Items[0].Name != metav1.NamespaceSystem:
-		return errors.New("its API server does not tell which cluster it is of")
-	case string(found.Items[0].UID) != uid:
+	case err == nil:
+		return nil
+	case errors.As(err, new(listwatch.ForeignError)):
 		return errors.New("another cluster answers at its address")
+	case errors.As(err, new(listwatch.UnprovenError)) || listwatch.Definite(err) || !errors.As(err, new(listwatch.AccessError)):
+		return errors.New("its API server does not tell which cluster it is of")
 	}
-	return nil
+	return unanswered{"its API server does not tell which cluster it is of"}
 }
 
 func accountOf(status authenticationv1.TokenReviewStatus, audiences []string) (account, error) {

@@ -77,7 +77,7 @@ func TestS02TokensAreReviewedInTheirOwnCluster(t *testing.T) {
 		"frozen": {Attached: true, UID: one.uid, Frozen: "another cluster answers at this address"}, "linkless": {Attached: true, UID: one.uid},
 	})
 	for id, c := range map[federation.ClusterID]cluster{"c1": one, "c2": two, "other": one, "frozen": one} {
-		defer w.tokens.Attach(id, c.client)()
+		defer w.attach(t, id, c.client)()
 	}
 	one.Apply(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1","namespace":"shop"},"spec":{"serviceAccountName":"web","containers":[{"name":"a","image":"a"}]}}`)
 	token := func(c cluster, o testbed.TokenOptions) Token {
@@ -146,7 +146,7 @@ func TestS02TheRightToReview(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, "one")
 	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true, UID: c.uid}})
-	defer w.tokens.Attach("c1", c.client)()
+	defer w.attach(t, "c1", c.client)()
 	token := Token(c.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: "web", Audience: "isthmus"}))
 	identify := func() error { _, err := w.Identify(call{token: token, cluster: "c1"}.context(t)); return err }
 	manifest, err := os.ReadFile("../../deploy/kubernetes/tokens.yaml")

@@ -45,7 +45,7 @@ func TestF84CertificatesOfRootsThatAreTrustedNoMore(t *testing.T) {
 // TestF84RevokedTokens: the cluster is asked again for as long as the stream goes
 // on. That it does not answer revokes nothing.
 func TestF84RevokedTokens(t *testing.T) {
-	w, cluster := reviewed(true)
+	w, cluster := reviewed(t, true)
 	who, err := w.Identify(call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "c1"}.context(t))
 	if err != nil {
 		t.Fatal(err)
@@ -79,12 +79,12 @@ func TestF84RevokedTokens(t *testing.T) {
 
 // TestF84SilentClustersRevokeNothing.
 func TestF84SilentClustersRevokeNothing(t *testing.T) {
-	w, _ := reviewed(true)
+	w, _ := reviewed(t, true)
 	who, err := w.Identify(call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "c1"}.context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.tokens.Attach("c1", newReviewer(true))() // the link is gone
+	w.attach(t, "c1", newReviewer(true))() // the link is gone
 	w.now = w.now.Add(time.Minute)
 	for range 3 {
 		if err := w.Allow(who, webNode); err != nil {

@@ -20,9 +20,12 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/identity/authority"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
 // world is what a guard knows about its surroundings.
@@ -47,6 +50,13 @@ func newWorld(clusters map[federation.ClusterID]Standing) *world {
 		Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 	return w
+}
+
+// attach lets the client review tokens of the cluster, which was probed once.
+func (w *world) attach(t *testing.T, id federation.ClusterID, client kubernetes.Interface) (detach func()) {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	return w.tokens.Attach(id, client, listwatchtest.Probed(t, client, listwatch.ClusterOptions{UID: w.clusters[id].UID, Logger: quiet}))
 }
 
 func (w *world) Named(name federation.ClusterID) federation.ClusterID {

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,6 +20,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -26,13 +29,31 @@ import (
 
 // slowReviewer is an API server that takes 10 ms for a review, and accepts one token.
 type slowReviewer struct {
-	mu    sync.Mutex
-	good  Token
-	asked int
+	mu     sync.Mutex
+	good   Token
+	asked  int
+	become func() (uid string, err error) // nil: it is u1
+}
+
+func kubeSystem(uid string) corev1.NamespaceList {
+	return corev1.NamespaceList{
+		TypeMeta: metav1.TypeMeta{Kind: "NamespaceList", APIVersion: "v1"},
+		Items:    []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)}}},
+	}
 }
 
 func (s *slowReviewer) RoundTrip(r *http.Request) (*http.Response, error) {
-	var answer any = corev1.NamespaceList{TypeMeta: metav1.TypeMeta{Kind: "NamespaceList", APIVersion: "v1"}, Items: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "u1"}}}}
+	s.mu.Lock()
+	become := s.become
+	s.mu.Unlock()
+	uid, err := "u1", error(nil)
+	if become != nil {
+		uid, err = become()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var answer any = kubeSystem(uid)
 	if r.Method == http.MethodPost {
 		review := authenticationv1.TokenReview{}
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
@@ -62,7 +83,7 @@ func floodedWorld(t *testing.T) (*world, *slowReviewer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.tokens.Attach("c1", client)
+	w.attach(t, "c1", client)
 	return w, s
 }
 
@@ -149,6 +170,48 @@ func TestR09FullQueue(t *testing.T) {
 		}
 		if q.free != 1 || q.queued != 0 || len(q.lines) != 0 || len(q.turns) != 0 {
 			t.Errorf("the queue is not empty: %d free, %d queued, %d lines, %d turns", q.free, q.queued, len(q.lines), len(q.turns))
+		}
+	})
+}
+
+// TestR08OnlyTheKnownClusterReviewsTokens: a cluster that does not prove to be the known one is not asked, whether that
+// shows at the review or was seen before. Then nobody waits.
+func TestR08OnlyTheKnownClusterReviewsTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := floodedWorld(t)
+		ends := time.Now().Add(time.Hour)
+		w.now, s.good = time.Now(), claimed("good", ends)
+		show := func() error { clear(w.tokens.known); return w.identifyFrom(t, "10.0.0.1", "c1", s.good) }
+		probed := func() { <-time.NewTimer(6 * time.Second).C } // another round of the probe has ended
+		for _, step := range []struct {
+			become func() (string, error) // nil: it is the known one
+			want   string                 // of the error; empty: the token is accepted
+		}{
+			{nil, ""},
+			{func() (string, error) { return "u2", nil }, "another cluster answers"},
+			{nil, ""},
+			{func() (string, error) { return "", errors.New("no route to 192.0.2.1") }, "does not tell which cluster it is"},
+		} {
+			s.mu.Lock()
+			s.become = step.become
+			s.mu.Unlock()
+			if step.become == nil {
+				probed()
+			}
+			for _, when := range []string{"at the review", "later"} {
+				asked, began := s.asked, time.Now()
+				err := show()
+				switch {
+				case step.want == "" && err != nil:
+					t.Fatalf("the known cluster, %s: %v", when, err)
+				case step.want == "":
+				case status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), step.want) || strings.Contains(err.Error(), "192.0.2.1"):
+					t.Errorf("%s: %v, want %q", when, err, step.want)
+				case s.asked != asked || !time.Now().Equal(began):
+					t.Errorf("%s: %d tokens were shown to it, for %s", when, s.asked-asked, time.Since(began))
+				}
+				probed()
+			}
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 // Bounds of what is remembered and of what is asked (S10, S23).
@@ -51,20 +52,21 @@ func NewTokens(o TokenOptions) *Tokens {
 	return &Tokens{o: o, clients: map[federation.ClusterID]*attached{}, known: map[question]answer{}, throttle: newThrottle()}
 }
 
-// Attach lets tokens of the cluster be reviewed until detach is called. A later
-// client takes the place of an earlier one, and what was remembered is forgotten.
-func (t *Tokens) Attach(cluster federation.ClusterID, client kubernetes.Interface) (detach func()) {
+// Attach lets tokens of the cluster be reviewed by the client until detach is called,
+// while the cluster proves to be the known one. A later client takes the place of an
+// earlier one, and what was remembered is forgotten.
+func (t *Tokens) Attach(id federation.ClusterID, client kubernetes.Interface, cluster *listwatch.Cluster) (detach func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	mine := newAttached(client)
-	t.clients[cluster] = mine
-	t.forget(cluster)
+	mine := newAttached(client, cluster)
+	t.clients[id] = mine
+	t.forget(id)
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.clients[cluster] == mine {
-			delete(t.clients, cluster)
-			t.forget(cluster)
+		if t.clients[id] == mine {
+			delete(t.clients, id)
+			t.forget(id)
 		}
 	}
 }

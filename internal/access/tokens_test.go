@@ -55,15 +55,15 @@ func (r *reviewer) reviews() int {
 	return r.asked
 }
 
-func reviewed(accept bool) (*world, *reviewer) {
+func reviewed(t *testing.T, accept bool) (*world, *reviewer) {
 	w, r := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true, UID: "u1"}}), newReviewer(accept)
-	w.tokens.Attach("c1", r)
+	w.attach(t, "c1", r)
 	return w, r
 }
 
 // A token may name its cluster by an alias: it is proven to be of that cluster.
 func TestR48ATokenNamesItsClusterByAnAlias(t *testing.T) {
-	w, _ := reviewed(true)
+	w, _ := reviewed(t, true)
 	w.named = map[federation.ClusterID]federation.ClusterID{"Kubernetes": "c1"}
 	i, err := w.Identify(call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "Kubernetes"}.context(t))
 	if home, _ := w.Home(i); err != nil || home != "c1" {
@@ -78,7 +78,7 @@ func TestR48ATokenNamesItsClusterByAnAlias(t *testing.T) {
 // after the cluster was attached anew (S23).
 func TestS23AnswersAreRememberedBriefly(t *testing.T) {
 	for accept, limit := range map[bool]time.Duration{true: 5 * time.Minute, false: time.Minute} {
-		w, r := reviewed(accept)
+		w, r := reviewed(t, accept)
 		c := call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "c1"}
 		want := map[bool]codes.Code{true: codes.OK, false: codes.Unauthenticated}[accept]
 		ask := func(reviews int, when string) {
@@ -92,13 +92,13 @@ func TestS23AnswersAreRememberedBriefly(t *testing.T) {
 		ask(1, "before the limit")
 		w.now = w.now.Add(time.Second)
 		ask(2, "at the limit")
-		w.tokens.Attach("c1", r)
+		w.attach(t, "c1", r)
 		ask(3, "after it was attached anew")
 	}
 }
 
 func TestATokenThatEndsIsForgotten(t *testing.T) {
-	w, r := reviewed(true)
+	w, r := reviewed(t, true)
 	c := call{token: forged("isthmus", w.now.Add(time.Minute)), cluster: "c1"}
 	if _, err := w.Identify(c.context(t)); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestATokenThatEndsIsForgotten(t *testing.T) {
 }
 
 func TestManyWhoAskTheSameCostOneReview(t *testing.T) {
-	w, r := reviewed(true)
+	w, r := reviewed(t, true)
 	r.gate = make(chan struct{})
 	c := call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "c1"}
 	var group sync.WaitGroup
@@ -133,7 +133,7 @@ func TestManyWhoAskTheSameCostOneReview(t *testing.T) {
 // A source whose tokens are refused has to wait (S10); what is known to be good
 // still counts.
 func TestS10SourcesThatFailHaveToWait(t *testing.T) {
-	w, r := reviewed(true)
+	w, r := reviewed(t, true)
 	good := call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "c1"}
 	if _, err := w.Identify(good.context(t)); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestS10SourcesThatFailHaveToWait(t *testing.T) {
 }
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
-	w, r := reviewed(true)
+	w, r := reviewed(t, true)
 	for i := range maxRemembered + 10 {
 		w.tokens.remember(ask("c1", Token(fmt.Sprint(i))), answer{cluster: "c1", until: w.now.Add(time.Minute)}, w.tokens.clients["c1"])
 	}

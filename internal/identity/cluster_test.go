@@ -39,12 +39,7 @@ func (d *drawer) await(what string, ok func() bool) {
 
 // proving is the cluster at the client, which proves itself until the test ends.
 func (d *drawer) proving(client kubernetes.Interface) *listwatch.Cluster {
-	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Probe: time.Second})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); cluster.Run(ctx, func(string, error) {}) }()
-	d.t.Cleanup(func() { cancel(); <-ended })
-	return cluster
+	return listwatchtest.Probed(d.t, client, listwatch.ClusterOptions{Probe: time.Second})
 }
 
 // serving is a cluster with these Secrets.

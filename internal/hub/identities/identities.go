@@ -91,7 +91,7 @@ func Open(ctx context.Context, o Options) (*Identities, error) {
 
 // Attach lets the cluster be asked for what concerns identities.
 func (i *Identities) Attach(id federation.ClusterID, reviewer kubernetes.Interface, cluster *listwatch.Cluster) (detach func()) {
-	done := i.tokens.Attach(id, reviewer)
+	done := i.tokens.Attach(id, reviewer, cluster)
 	if i.secret == nil || id != i.home {
 		return done
 	}

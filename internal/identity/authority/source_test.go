@@ -195,17 +195,6 @@ func caSecret(files Files) *corev1.Secret {
 	}
 }
 
-// proving is the cluster at the server, which proves itself until the test ends.
-func proving(t *testing.T, server *listwatchtest.Server) *listwatch.Cluster {
-	t.Helper()
-	cluster := listwatch.NewCluster(server.Client(t), listwatch.ClusterOptions{})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); cluster.Run(ctx, func(string, error) {}) }()
-	t.Cleanup(func() { cancel(); <-ended })
-	return cluster
-}
-
 // The cluster with the Secret may come after the start, and go.
 func TestAnIntermediateOfASecret(t *testing.T) {
 	source := NewSecret("istio-system", "cacerts")
@@ -215,7 +204,7 @@ func TestAnIntermediateOfASecret(t *testing.T) {
 	}
 	server := listwatchtest.New("u1")
 	server.Put(caSecret(newOuter(t, time.Now()).files(t, nil)))
-	cluster := proving(t, server)
+	cluster := listwatchtest.Probed(t, server.Client(t), listwatch.ClusterOptions{})
 	detach := source.Attach(cluster)
 	r.pass(time.Second)
 	r.issue(Order{})
@@ -239,7 +228,7 @@ func TestR08AnotherClusterBringsNoIntermediate(t *testing.T) {
 	server := listwatchtest.New("u1")
 	server.Put(caSecret(known.files(t, nil)))
 	source := NewSecret("istio-system", "cacerts")
-	source.Attach(proving(t, server))
+	source.Attach(listwatchtest.Probed(t, server.Client(t), listwatch.ClusterOptions{}))
 	r := newRig(t, func(o *Options) { o.Source, o.Late = source, true })
 	before := r.issue(Order{})
 	server.Put(caSecret(strange.files(t, nil)))

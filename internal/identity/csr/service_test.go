@@ -37,6 +37,8 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/access"
 	"isthmus.dev/isthmus/internal/identity/authority"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
 // shared is a store of one replica; it seals nothing.
@@ -124,7 +126,7 @@ func startHub(t *testing.T, limits Limits) *hub {
 		t.Fatal(err)
 	}
 	tokens := access.NewTokens(access.TokenOptions{Audiences: []string{"isthmus"}, Clusters: h})
-	tokens.Attach("c1", reviewer())
+	tokens.Attach("c1", reviewer(), listwatchtest.Probed(t, reviewer(), listwatch.ClusterOptions{}))
 	guard := access.New(access.Options{Certificates: h.trust, Tokens: tokens, Clusters: h, Workloads: h, Hub: "hub", Logger: logger})
 	service := New(Options{Callers: guard, Signer: h, Roots: h.trust, Limits: limits, Metrics: h, Logger: logger})
 	config := h.server.TLS(testbed.Subject{Name: "hub", Hosts: []string{"127.0.0.1"}})

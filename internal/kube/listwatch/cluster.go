@@ -102,6 +102,19 @@ func (c *Cluster) Read(ctx context.Context, read func(context.Context, clientset
 	return unread
 }
 
+// Verify asks the server, with a client of the caller's own, whether it is of the cluster
+// with this UID. It does not wait for the gate: while that is closed it fails at once.
+func (c *Cluster) Verify(ctx context.Context, client clientset.Interface, uid string) error {
+	if err := c.why(nil); err != nil {
+		return UnprovenError{err}
+	}
+	found := whose(ctx, client)
+	if found.err == nil && found.uid != uid {
+		return ForeignError{Want: uid, Have: found.uid}
+	}
+	return found.err
+}
+
 // why is why the gate is closed, or the error where it is open.
 func (c *Cluster) why(err error) error {
 	c.mu.Lock()

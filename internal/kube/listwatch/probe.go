@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+	clientset "k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -58,7 +59,16 @@ type round struct {
 func (c *Cluster) probe(ctx context.Context) (found round) {
 	ctx, cancel := context.WithTimeout(ctx, c.every)
 	defer cancel()
-	list, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: Named(metav1.NamespaceSystem), Limit: 1})
+	if found = whose(ctx, c.client); found.err == nil {
+		found.server, found.err = c.version(ctx)
+	}
+	return found
+}
+
+// whose asks the server which cluster it is of. It lists: that is what an account that
+// reads the cluster may do.
+func whose(ctx context.Context, client clientset.Interface) (found round) {
+	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: Named(metav1.NamespaceSystem), Limit: 1})
 	switch {
 	case err != nil:
 		return round{err: AccessError{Verb: "list", Resource: "namespaces", Err: err}}
@@ -67,7 +77,6 @@ func (c *Cluster) probe(ctx context.Context) (found round) {
 	}
 	found.version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64)
 	found.uid = string(list.Items[0].UID)
-	found.server, found.err = c.version(ctx)
 	return found
 }
 
