@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,14 +32,8 @@ type Folder struct {
 	dir     string
 	options FolderOptions
 	shelf   *shelf
-	seen    map[string]sighting // by NAMESPACE/NAME, in the look before
-	flat    map[string]bool     // folders that hold a secret where that of a namespace is expected
-}
-
-// sighting is what a look found under a name.
-type sighting struct {
-	sum    [sha256.Size]byte
-	absent bool
+	looks   watch.Looks     // at NAMESPACE/NAME
+	flat    map[string]bool // folders that hold a secret where that of a namespace is expected
 }
 
 // OpenFolder reads the folder once into the secrets. It fails where that is no
@@ -59,7 +52,7 @@ func OpenFolder(dir string, to *Secrets, o FolderOptions) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the folder of secrets: %w", err)
 	}
-	f := &Folder{root: root, dir: dir, options: o, shelf: to.shelf, seen: map[string]sighting{}, flat: map[string]bool{}}
+	f := &Folder{root: root, dir: dir, options: o, shelf: to.shelf, flat: map[string]bool{}}
 	f.look()
 	f.look() // what is there at the start is whole
 	return f, nil
@@ -82,7 +75,7 @@ func (f *Folder) Run(ctx context.Context) error {
 // folders are the folder and the two levels below that hold secrets.
 func (f *Folder) folders() []string {
 	paths := []string{f.dir}
-	for name := range f.seen {
+	for name := range f.looks.Names() {
 		namespace, _, _ := strings.Cut(name, "/")
 		for _, path := range []string{filepath.Join(f.dir, namespace), filepath.Join(f.dir, namespace, name[len(namespace):])} {
 			if !slices.Contains(paths, path) {
@@ -103,26 +96,15 @@ func (f *Folder) look() (again bool) {
 		return false
 	}
 	f.shelf.complain("folder", nil)
-	seen := map[string]sighting{}
 	for _, name := range names {
 		found := f.read(name)
-		now := sighting{sum: found.sum()}
-		before, known := f.seen[name]
-		same := known && before == now
-		seen[name] = now
-		again = f.take(name, found, same) || again
+		again = f.take(name, found, f.looks.Saw(name, found.sum())) || again
 	}
-	for name, before := range f.seen {
-		switch _, there := seen[name]; {
-		case there:
-		case before.absent:
-			f.drop(name)
-		default:
-			seen[name], again = sighting{absent: true}, true
-		}
+	missing, gone := f.looks.End()
+	for _, name := range gone {
+		f.drop(name)
 	}
-	f.seen = seen
-	return again
+	return again || len(missing) > 0
 }
 
 // names are the secrets in the folder, as NAMESPACE/NAME.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"isthmus.dev/isthmus/internal/watch"
 )
 
 // FileKind says what happened to the file of a cluster.
@@ -41,13 +43,8 @@ type listed struct {
 // folder is what is known of a watched folder. Its step is pure but for the receiver.
 type folder struct {
 	check func(content []byte) error // nil: any content is good
-	files map[string]sighting        // by file name: the look before
-	told  map[string]telling         // by ID: what the handler knows
-}
-
-type sighting struct {
-	sum    [sha256.Size]byte
-	absent bool // seen before, missing in the last look
+	looks watch.Looks
+	told  map[string]telling // by ID: what the handler knows
 }
 
 type telling struct {
@@ -58,7 +55,7 @@ type telling struct {
 }
 
 func newFolder(check func([]byte) error) *folder {
-	return &folder{check: check, files: map[string]sighting{}, told: map[string]telling{}}
+	return &folder{check: check, told: map[string]telling{}}
 }
 
 // step compares a complete look with what is known. Content counts when it is settled or was the same in the look
@@ -66,24 +63,18 @@ func newFolder(check func([]byte) error) *folder {
 func (f *folder) step(look []listed) (events []FileEvent, again bool) {
 	present := map[string][]listed{}
 	pending := map[string]bool{}
-	seen := map[string]sighting{}
 	for _, file := range look {
 		id := fileID(file.name)
 		present[id] = append(present[id], file)
-		now := sighting{sum: sumOf(file)}
-		before, known := f.files[file.name]
-		if !file.settled && (!known || before.absent || before.sum != now.sum) {
+		same := f.looks.Saw(file.name, sumOf(file))
+		if !file.settled && !same {
 			pending[id] = true
 		}
-		seen[file.name] = now
 	}
-	for name, before := range f.files {
-		if _, ok := seen[name]; !ok && !before.absent {
-			seen[name] = sighting{absent: true}
-			pending[fileID(name)] = true
-		}
+	missing, _ := f.looks.End()
+	for _, name := range missing {
+		pending[fileID(name)] = true
 	}
-	f.files = seen
 	for _, id := range f.ids(present) {
 		if pending[id] {
 			again = true
