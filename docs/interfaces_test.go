@@ -131,7 +131,7 @@ func TestLimitsOfXDS(t *testing.T) {
 
 func TestLimitsOfGraphQL(t *testing.T) {
 	names := map[string]string{
-		"Body": "bytes of a body", "QueryString": "bytes of a query string", "Tokens": "tokens of a document", "Operations": "operations in a document",
+		"Body": "bytes of a body", "QueryString": "bytes of a query string", "Tokens": "tokens of a document", "Name": "bytes of a name in a document", "Operations": "operations in a document",
 		"Fragments": "fragments", "Depth": "levels of fields", "IntrospectionDepth": "levels of introspection", "Aliases": "aliases",
 		"RootFields": "fields at the top", "Directives": "directives", "Fields": "fields of a document, fragments resolved",
 		"Cost": "objects that an answer can hold", "PageDefault": "default size of a page", "PageMax": "size of a page",

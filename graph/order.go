@@ -19,7 +19,11 @@ type order[T any] struct {
 // newOrder reads the field and the direction of an orderBy.
 func newOrder[T any](field string, direction *model.OrderDirection, by func(T) string) order[T] {
 	descending := direction != nil && *direction == model.OrderDirectionDesc
-	return order[T]{name: fmt.Sprintf("by %s, %t", field, descending), by: by, descending: descending}
+	name := "by " + field
+	if descending {
+		name += ", descending"
+	}
+	return order[T]{name: name, by: by, descending: descending}
 }
 
 // ordered is the list in that order. Its cursors differ from those of other orders.

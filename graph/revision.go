@@ -24,7 +24,7 @@ func (r *reader) refuse(field, format string, args ...any) {
 func (r *reader) revision(field, text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		r.refuse(field, "%q is no revision: give one as an answer wrote it, such as \"42\"", cut(text))
+		r.refuse(field, "%q is not a revision: use one from an answer, such as \"42\"", cut(text))
 	}
 	return n
 }

@@ -53,7 +53,7 @@ type lengths struct{ least, most time.Duration }
 func (r *reader) duration(field, text string, bounds lengths) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < bounds.least || d > bounds.most {
-		r.refuse(field, "%q is no length of time from %s to %s, such as 30s", cut(text), bounds.least, bounds.most)
+		r.refuse(field, "%q is not a duration from %s to %s, such as 30s", cut(text), bounds.least, bounds.most)
 	}
 	return d
 }

@@ -27,7 +27,7 @@ func window(list string, first *int, after *string, last *int, before *string) (
 		}
 		key, ok := model.CursorKey(list, *end.cursor)
 		if !ok {
-			return asked, transport.BadArgument(end.name, "a cursor is not one of the list %s; leave it out to begin anew", list)
+			return asked, transport.BadArgument(end.name, "this is not a cursor of %s; leave it out to start with the first item", list)
 		}
 		*end.key = key
 	}

@@ -73,6 +73,7 @@ func (g gate) check(document *ast.QueryDocument) *gqlerror.Error {
 	}{
 		{"operations", len(document.Operations), l.Operations},
 		{"fragments", len(document.Fragments), l.Fragments},
+		{"bytes in a name", literal.name, l.Name},
 		{"aliases", literal.aliases, l.Aliases},
 		{"directives", literal.directives, l.Directives},
 		{"fields at the top", whole.roots, l.RootFields},

@@ -62,6 +62,7 @@ type Observer interface {
 // Handler answers GraphQL requests. It is safe for concurrent use.
 type Handler struct {
 	exec     *executor.Executor
+	schema   *ast.Schema
 	options  Options
 	inFlight chan struct{}
 	holds    *holds
@@ -89,7 +90,7 @@ func New(schema graphql.ExecutableSchema, options Options) *Handler {
 	exec.Use(gate{limits: options.Limits, known: known, hideSchema: options.HideSchema})
 	exec.Use(&costGate{limits: options.Limits})
 	return &Handler{
-		exec: exec, options: options, callers: newCallers(options.Streams),
+		exec: exec, schema: schema.Schema(), options: options, callers: newCallers(options.Streams),
 		inFlight: make(chan struct{}, options.Limits.InFlight), holds: newHolds(options.Limits), turns: newTurns(options.Streams.Events),
 	}
 }
@@ -162,7 +163,7 @@ type answering struct {
 
 func (h *Handler) answer(r *http.Request, reply *replier, a answering) {
 	ctx := r.Context()
-	operation, errs := h.exec.CreateOperationContext(ctx, a.params)
+	operation, errs := h.prepare(ctx, a.params)
 	if len(errs) > 0 {
 		a.release()
 		answer := h.exec.DispatchError(graphql.WithOperationContext(ctx, operation), errs)

@@ -15,6 +15,7 @@ type Limits struct {
 	HeldPerCaller      int64         // Of these, of one caller.
 	QueryString        int           // Bytes of the query string of a GET.
 	Tokens             int           // Lexical tokens of a document.
+	Name               int           // Bytes of a name in a document; errors suggest names like it, which takes time with its length.
 	Operations         int           // Operations in a document.
 	Fragments          int           // Fragment definitions in a document.
 	Depth              int           // Fields inside fields, fragments resolved, introspection apart.
@@ -37,7 +38,7 @@ type Limits struct {
 // every operation of the public contract pass with pages of 500.
 func DefaultLimits() Limits {
 	return Limits{
-		Body: 1 << 20, LargeBody: 17 << 20, LargeBodies: 2, Values: 50_000, Held: 256 << 20, HeldPerCaller: 64 << 20, QueryString: 16 << 10, Tokens: 10_000, Operations: 10, Fragments: 50, Depth: 12,
+		Body: 1 << 20, LargeBody: 17 << 20, LargeBodies: 2, Values: 50_000, Held: 256 << 20, HeldPerCaller: 64 << 20, QueryString: 16 << 10, Tokens: 10_000, Name: 128, Operations: 10, Fragments: 50, Depth: 12,
 		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 600, Cost: 16_000,
 		PageDefault: 50, PageMax: 500, Time: 10 * time.Second, Change: 2 * time.Minute, InFlight: 100, InFlightPerCaller: 50, Documents: 4 << 20,
 	}
@@ -49,7 +50,7 @@ func (l Limits) withDefaults() Limits {
 		Body: cmp.Or(l.Body, d.Body), LargeBody: cmp.Or(l.LargeBody, d.LargeBody), LargeBodies: cmp.Or(l.LargeBodies, d.LargeBodies),
 		Values: cmp.Or(l.Values, d.Values), Held: cmp.Or(l.Held, d.Held), HeldPerCaller: cmp.Or(l.HeldPerCaller, d.HeldPerCaller),
 		QueryString: cmp.Or(l.QueryString, d.QueryString),
-		Tokens:      cmp.Or(l.Tokens, d.Tokens), Operations: cmp.Or(l.Operations, d.Operations),
+		Tokens:      cmp.Or(l.Tokens, d.Tokens), Name: cmp.Or(l.Name, d.Name), Operations: cmp.Or(l.Operations, d.Operations),
 		Fragments: cmp.Or(l.Fragments, d.Fragments), Depth: cmp.Or(l.Depth, d.Depth),
 		IntrospectionDepth: cmp.Or(l.IntrospectionDepth, d.IntrospectionDepth),
 		Aliases:            cmp.Or(l.Aliases, d.Aliases), RootFields: cmp.Or(l.RootFields, d.RootFields),

@@ -84,6 +84,11 @@ func TestHostileDocumentsAreRefusedQuickly(t *testing.T) {
 		"cost of edges":                 {"{items(first:100){edges{node{items(first:100){edges{node{id}}}}}}}", "TOO_COMPLEX"},
 		"cost of default pages":         {"{items{nodes{items{nodes{items{nodes{id}}}}}}}", "TOO_COMPLEX"},
 		"BG16 misspelt field":           {"{helo}", "GRAPHQL_VALIDATION_FAILED"},
+		// Names like these would be looked for.
+		"name of a megabyte":          {"{" + strings.Repeat("x", 1<<20-100) + "}", "TOO_COMPLEX"},
+		"argument of a megabyte":      {"{items(" + strings.Repeat("x", 1<<20-100) + ":1){totalCount}}", "TOO_COMPLEX"},
+		"type of a megabyte":          {"{... on " + strings.Repeat("x", 1<<20-100) + "{hello}}", "TOO_COMPLEX"},
+		"name of the longest allowed": {"{" + strings.Repeat("x", 128) + "}", "GRAPHQL_VALIDATION_FAILED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got answer

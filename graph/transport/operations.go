@@ -150,7 +150,7 @@ func (s *socket) perform(ctx context.Context, params *graphql.RawParams, emit fu
 	defer release()
 	params.Headers = s.header
 	params.ReadTime = graphql.TraceTiming{Start: began, End: began}
-	operation, errs := h.exec.CreateOperationContext(ctx, params)
+	operation, errs := h.prepare(ctx, params)
 	if len(errs) > 0 {
 		h.observe(ast.Operation(""), began, true)
 		release()

@@ -84,7 +84,7 @@ func fromMembers(members map[string]json.RawMessage) (*graphql.RawParams, *refus
 	}
 	for _, member := range into {
 		if written, given := members[member.name]; given && decode(written, member.value) != nil {
-			return nil, malformed("the parameter " + member.name + " is " + member.kind)
+			return nil, malformed("the parameter " + member.name + " must be " + member.kind)
 		}
 	}
 	if params.Query == "" && params.Extensions["persistedQuery"] != nil {
