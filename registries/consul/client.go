@@ -96,9 +96,9 @@ func (*noACL) Error() string { return "consul answers 401: it has no ACLs" }
 
 // unreadable is an answer whose content cannot be used, for one service only.
 type unreadable struct {
-	msg    string
-	fault  bool // the hub panicked over it
-	failed bool // no answer came
+	msg   string
+	fault bool  // the hub panicked over it
+	cause error // why reading failed; nil: an answer came, whose content cannot be used
 }
 
 // The codes of services whose answer cannot be used.

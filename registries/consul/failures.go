@@ -1,14 +1,19 @@
 package consul
 
 import (
+	"errors"
 	"sync"
 	"time"
 )
 
-// failingAfter is how long reads must fail before it is said of them alone. Where Consul
-// as a whole is in trouble, the proofs, which the first failure brings about, end
-// the session before.
-const failingAfter = 2*requestTimeout + 2*time.Second
+const (
+	// failingAfter is how long reads must fail before it is said of them alone. Where
+	// Consul as a whole is in trouble, the proofs, which the first failure brings about,
+	// end the session before.
+	failingAfter = 2*requestTimeout + 2*time.Second
+	// busyAfter is the same for reads that Consul answers with 429, which asks to wait.
+	busyAfter = 30 * time.Second
+)
 
 // listed is the key of the list of services; the others are names of services.
 const listed = ""
@@ -21,31 +26,103 @@ type failures struct {
 }
 
 type failure struct {
-	since time.Time
-	said  bool
+	since  time.Time // zero: it has only answers whose content cannot be used
+	said   bool
+	busy   bool // the last answer was 429
+	pauses *backoff
+	next   time.Time
 }
 
-// last notes a failure. It tells, once, that they have lasted too long.
-func (f *failures) last(name string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// get needs the lock.
+func (f *failures) get(name string) *failure {
 	if f.of == nil {
 		f.of = map[string]*failure{}
 	}
-	now := f.of[name]
-	if now == nil {
-		now = &failure{since: time.Now()}
-		f.of[name] = now
+	if f.of[name] == nil {
+		f.of[name] = &failure{pauses: newBackoff()}
 	}
-	if now.said || time.Since(now.since) < failingAfter {
+	return f.of[name]
+}
+
+// last notes a failure. It tells, once, that they have lasted too long.
+func (f *failures) last(name string, err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, limit := f.get(name), failingAfter
+	if now.since.IsZero() {
+		now.since = time.Now()
+	}
+	if isBusy(err) {
+		limit = busyAfter
+	}
+	if now.said || time.Since(now.since) < limit {
 		return false
 	}
 	now.said = true
 	return true
 }
 
+// crowd notes a 429. It tells whether others have one, too: then Consul has too many
+// requests. A service that has one alone, or for long, has it for itself.
+func (f *failures) crowd(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := f.get(name)
+	own.busy = true
+	for _, other := range f.of {
+		if other != own && other.busy && !other.said {
+			return true
+		}
+	}
+	return name == listed
+}
+
+// pause returns how long to wait after a failure.
+func (f *failures) pause(name string, err error) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.get(name)
+	now.busy = isBusy(err)
+	pause := now.pauses.next(err) + hotGap/2
+	now.next = time.Now().Add(pause)
+	return pause
+}
+
+// isSaid tells that it was said of the service that it fails. No failure is news any more.
+func (f *failures) isSaid(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.of[name] != nil && f.of[name].said
+}
+
+func (f *failures) say(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.get(name).said = true
+}
+
+// waits tells whether it is too early to read the service again.
+func (f *failures) waits(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.of[name]
+	return now != nil && time.Now().Before(now.next)
+}
+
 func (f *failures) end(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, name)
+}
+
+func isBusy(err error) bool {
+	var full *busy
+	return errors.As(err, &full)
+}
+
+// concernsAll tells an error that is never one service's own: a limit of the
+// cluster, rights that hide something, or another Consul.
+func concernsAll(err error) bool {
+	var r *refusal
+	return isLimit(err) || errors.As(err, &r) && (r.blind || r.other)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -29,9 +30,11 @@ var failed = map[string]struct {
 	answer func(*http.Request) *http.Response
 	says   string
 }{
-	"500": {func(*http.Request) *http.Response {
-		return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody}
-	}, "it answers 500"},
+	"401": {answers(http.StatusUnauthorized), "consul answers 401"},
+	"403": {answers(http.StatusForbidden), "consul answers 403"},
+	"302": {answers(http.StatusFound), "consul answers 302, a redirect"},
+	"429": {answers(http.StatusTooManyRequests), "consul answers 429"},
+	"500": {answers(http.StatusInternalServerError), "it answers 500"},
 	"cut": {func(*http.Request) *http.Response {
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(io.MultiReader(strings.NewReader("["), cutOff{}))}
 	}, "unexpected EOF"},
@@ -40,12 +43,19 @@ var failed = map[string]struct {
 	}, "not complete after 15s"},
 }
 
+func answers(status int) func(*http.Request) *http.Response {
+	return func(*http.Request) *http.Response {
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody}
+	}
+}
+
 type cutOff struct{}
 
 func (cutOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // TestF40AServiceThatCannotBeReadIsReported: Consul proves to be in order, and only
-// the reads of one service fail, be it followed by a long poll or read in turn.
+// the reads of one service fail, be it followed by a long poll or read in turn. All other
+// services are followed as before.
 func TestF40AServiceThatCannotBeReadIsReported(t *testing.T) {
 	for kind, c := range failed {
 		for _, name := range []string{"web-000", "web-299"} {
@@ -62,6 +72,14 @@ func TestF40AServiceThatCannotBeReadIsReported(t *testing.T) {
 					}
 					if !addressIs(name, "10.0.0.1")(v) || v.Status.Phase != federation.Ready {
 						t.Errorf("of %d services, %s is not as before, and the cluster is %s", len(v.Services), name, v.Status.Phase)
+					}
+					server.set(func(p *paced) { p.changes[healthPath+"web-001"]++ })
+					v = heard.Wait(t, "a change of another service", addressIs("web-001", "10.0.0.2"))
+					if want := "147 of 300 services followed live, the rest within 10s"; !strings.HasPrefix(v.Status.Message, want) {
+						t.Errorf("the status says %q, want %q", v.Status.Message, want)
+					}
+					if len(heard.Statuses()) > 4 {
+						t.Errorf("the statuses were %+v, want that only the service is reported", heard.Statuses())
 					}
 					server.set(func(p *paced) { p.broken = "" })
 					heard.Wait(t, "the end of the problem", func(v registrytest.View) bool {
@@ -90,4 +108,30 @@ func TestF40AListThatCannotBeReadIsReported(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestR84OneProofCountsForManyFailures: a third of the services fail in a sync, and the source is proven at its
+// beginning and end, not for each of them.
+func TestR84OneProofCountsForManyFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newPaced(300)
+		server.broken, server.breaks = healthPath+"web-0", answers(http.StatusInternalServerError)
+		var proofs atomic.Int64
+		registry, err := New(Options{Cluster: "c1", Address: "http://consul.test:8500", Count: func(kind string) {
+			if kind == CountCanary {
+				proofs.Add(1)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		registry.client.http.Transport = server
+		s := newSession(registry, &registrytest.Recorder{})
+		if err := s.sync(t.Context()); err != nil || len(s.model.odd) != 100 {
+			t.Fatalf("the sync ended with %v and %d services that cannot be read, want 100", err, len(s.model.odd))
+		}
+		if n, want := int(proofs.Load()), 2+len(tables); n != want {
+			t.Errorf("%d requests of proofs, want %d", n, want)
+		}
+	})
 }

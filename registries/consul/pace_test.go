@@ -27,7 +27,7 @@ type paced struct {
 	mu      sync.Mutex
 	silent  bool   // no answer at all
 	refuse  bool   // no connection
-	broken  string // the path that is answered with breaks
+	broken  string // the paths that begin so are answered with breaks
 	breaks  func(*http.Request) *http.Response
 	first   int            // the services below it are gone
 	changes map[string]int // of each path
@@ -106,7 +106,7 @@ func (p *paced) RoundTrip(q *http.Request) (*http.Response, error) {
 func (p *paced) breaksAt(q *http.Request) func(*http.Request) *http.Response {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.broken == "" || p.broken != q.URL.Path || q.URL.Query().Get("filter") != "" {
+	if p.broken == "" || !strings.HasPrefix(q.URL.Path, p.broken) || q.URL.Query().Get("filter") != "" {
 		return nil
 	}
 	return p.breaks

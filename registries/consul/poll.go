@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/retry"
 )
 
@@ -42,7 +41,6 @@ func (p *pace) wait(changed bool) time.Duration {
 // poll follows one service until its context ends. An answer that lacks an
 // instance is read again from the servers themselves before it is sent.
 func (p *pollers) poll(ctx context.Context, name string, last reading) {
-	pauses := newBackoff()
 	var speed pace
 	troubled := false
 	for ctx.Err() == nil {
@@ -62,10 +60,9 @@ func (p *pollers) poll(ctx context.Context, name string, last reading) {
 				return
 			}
 			troubled = true
-			retry.Sleep(ctx, pauses.next(err)+hotGap/2)
+			retry.Sleep(ctx, p.failures.pause(name, err))
 			continue
 		}
-		pauses.reset()
 		p.failures.end(name)
 		if (shrinks || a.streamed == last.streamed) && p.wentBack(ctx, index, a.index) {
 			return
@@ -92,38 +89,62 @@ func (p *pollers) wentBack(ctx context.Context, before, now uint64) bool {
 func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 	var r *refusal
 	var odd *unreadable
-	var full *busy
-	var limit federation.LimitError
 	if ctx.Err() != nil {
 		return false
 	}
 	p.r.log.Debug("a read failed", "name", name, "err", err)
 	switch {
-	case errors.As(err, &r), errors.As(err, &limit):
+	case concernsAll(err), name == listed && errors.As(err, &r):
 		send(ctx, p.trouble, err)
 		return false
 	case name != listed && errors.As(err, &odd):
 		return send(ctx, p.news, news{name: name, odd: odd})
-	case errors.As(err, &full):
-		return send(ctx, p.crowded, struct{}{})
-	}
-	select {
-	case p.nudge <- struct{}{}:
+	case p.failures.isSaid(name):
+		return true
+	case errors.As(err, &r):
+		return p.refused(ctx, name, err)
+	case isBusy(err) && p.failures.crowd(name):
+		send(ctx, p.crowded, struct{}{})
 	default:
+		p.doubt()
 	}
 	switch {
-	case !p.failures.last(name):
+	case !p.failures.last(name, err):
 		return true
 	case name == listed:
 		send(ctx, p.trouble, err)
 		return false
 	}
-	return send(ctx, p.news, news{name: name, odd: &unreadable{msg: err.Error()}})
+	return send(ctx, p.news, news{name: name, odd: ownTrouble(err)})
+}
+
+// refused asks Consul at once whether it refuses everything, as it does without the token,
+// or this service alone.
+func (p *pollers) refused(ctx context.Context, name string, err error) bool {
+	trouble := p.guard.proveSince(ctx, time.Now())
+	var r *refusal
+	switch {
+	case trouble == nil:
+		p.failures.say(name)
+		return send(ctx, p.news, news{name: name, odd: ownTrouble(err)})
+	case errors.As(trouble, &r):
+		send(ctx, p.trouble, trouble)
+		return false
+	}
+	p.doubt()
+	return true
+}
+
+// doubt has the source proven at once.
+func (p *pollers) doubt() {
+	select {
+	case p.nudge <- struct{}{}:
+	default:
+	}
 }
 
 // pollList follows the names of the services.
 func (p *pollers) pollList(ctx context.Context, index uint64) {
-	pauses := newBackoff()
 	var speed pace
 	var last *listing // nil: nothing was sent yet
 	for ctx.Err() == nil {
@@ -133,10 +154,9 @@ func (p *pollers) pollList(ctx context.Context, index uint64) {
 			if !p.complain(ctx, listed, err) {
 				return
 			}
-			retry.Sleep(ctx, pauses.next(err)+hotGap/2)
+			retry.Sleep(ctx, p.failures.pause(listed, err))
 			continue
 		}
-		pauses.reset()
 		p.failures.end(listed)
 		if p.wentBack(ctx, index, a.index) {
 			return
@@ -173,8 +193,7 @@ func (p *pollers) beat(ctx context.Context) {
 			err = p.guard.compareIndexes(ctx)
 		}
 		for tries := 1; again(err, tries) && retry.Sleep(ctx, time.Second); tries++ {
-			var full *busy
-			if errors.As(err, &full) {
+			if isBusy(err) {
 				send(ctx, p.crowded, struct{}{})
 			}
 			err = p.guard.prove(ctx, false)
@@ -190,11 +209,10 @@ func (p *pollers) beat(ctx context.Context) {
 // trouble, and a few times more while Consul makes room for it.
 func again(err error, tries int) bool {
 	var r *refusal
-	var full *busy
 	if err == nil || errors.As(err, &r) || errors.Is(err, errRelist) {
 		return false
 	}
-	return tries < 2 || errors.As(err, &full) && tries < 6
+	return tries < 2 || isBusy(err) && tries < 6
 }
 
 // rota is the list of services that are read in turn.
@@ -231,17 +249,7 @@ func (p *pollers) sweep(ctx context.Context) {
 			due = time.Now()
 			continue
 		}
-		o, _, err := p.r.read(ctx, p.translate, name, 0)
-		if err == nil {
-			p.failures.end(name)
-		}
-		switch {
-		case err != nil:
-			if !p.complain(ctx, name, err) {
-				return
-			}
-			retry.Sleep(ctx, hotGap)
-		case !send(ctx, p.news, news{name: name, offer: o, direct: true}):
+		if !p.failures.waits(name) && !p.readInTurn(ctx, name) {
 			return
 		}
 		// A slow answer is made up for, so that the round keeps its length.
@@ -251,6 +259,17 @@ func (p *pollers) sweep(ctx context.Context) {
 		}
 		retry.Sleep(ctx, time.Until(due))
 	}
+}
+
+// readInTurn reads one service of the sweep. It tells whether to go on.
+func (p *pollers) readInTurn(ctx context.Context, name string) bool {
+	o, _, err := p.r.read(ctx, p.translate, name, 0)
+	if err == nil {
+		p.failures.end(name)
+		return send(ctx, p.news, news{name: name, offer: o, direct: true})
+	}
+	p.failures.pause(name, err)
+	return p.complain(ctx, name, err) && (!isBusy(err) || retry.Sleep(ctx, hotGap))
 }
 
 // send tells whether the value was taken before the context ended.

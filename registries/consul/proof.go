@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -67,6 +68,7 @@ type guard struct {
 	mu     sync.Mutex
 	id     identity
 	http2  bool
+	proven time.Time // when the last good proof with the token began
 	// highest is the highest index that was seen of each table.
 	highest map[string]uint64
 }
@@ -76,6 +78,22 @@ type guard struct {
 func (g *guard) prove(ctx context.Context, token bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.check(ctx, token)
+}
+
+// proveSince proves the source and the token unless a proof that began since then has.
+func (g *guard) proveSince(ctx context.Context, since time.Time) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.proven.Before(since) {
+		return nil
+	}
+	return g.check(ctx, true)
+}
+
+// check needs the lock.
+func (g *guard) check(ctx context.Context, token bool) error {
+	began := time.Now()
 	found, err := g.canary(ctx)
 	if err != nil {
 		return err
@@ -90,6 +108,9 @@ func (g *guard) prove(ctx context.Context, token bool) error {
 			"another Consul answers (%s instead of %s); what was known is kept; confirm the cluster or correct consul.address", quote(found.String()), quote(g.id.String()))}
 	}
 	g.id = found
+	if token {
+		g.proven = began
+	}
 	return nil
 }
 

@@ -71,7 +71,7 @@ func stamp(nanos int64) time.Time {
 // is while there is trouble.
 func (r *Registry) Run(ctx context.Context, to Sink) error {
 	defer r.client.http.CloseIdleConnections()
-	s := &session{r: r, to: to, model: newModel(), guard: &guard{client: r.client, id: r.expect}, polls: r.o.MaxPolls}
+	s := newSession(r, to)
 	s.status(federation.Syncing, "reading the whole catalogue for the first time")
 	pauses := newBackoff()
 	for ctx.Err() == nil {
@@ -98,6 +98,10 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 	return nil
 }
 
+func newSession(r *Registry, to Sink) *session {
+	return &session{r: r, to: to, model: newModel(), guard: &guard{client: r.client, id: r.expect}, polls: r.o.MaxPolls}
+}
+
 // steadyAfter is how long a link must have held for the waits between attempts
 // to start from the shortest again.
 const steadyAfter = 20 * time.Second
@@ -113,7 +117,7 @@ func (s *session) report(err error) {
 	case errors.As(err, &r) && r.other:
 		s.status(federation.Held, r.msg)
 	case errors.As(err, &r) && !s.synced:
-		s.status(federation.Failed, r.msg)
+		s.status(federation.Failed, err.Error())
 	default:
 		s.status(federation.Stale, err.Error())
 	}
@@ -141,6 +145,11 @@ func newBackoff() *backoff {
 		refused: retry.Backoff{First: time.Second, Longest: 8 * time.Second},
 		limited: retry.Backoff{First: time.Second, Longest: 30 * time.Second},
 	}
+}
+
+func isLimit(err error) bool {
+	var limit federation.LimitError
+	return errors.As(err, &limit)
 }
 
 func (b *backoff) reset() { *b = *newBackoff() }

@@ -20,29 +20,32 @@ import (
 	"isthmus.dev/isthmus/registries/provider"
 )
 
-// faulty is a Consul of which some paths are answered with 500.
+// faulty is a Consul of which some paths are answered with an error.
 type faulty struct {
 	http.Handler
-	mu    sync.Mutex
-	paths []string
+	mu     sync.Mutex
+	paths  []string
+	status int
 }
 
 func (f *faulty) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	f.mu.Lock()
-	broken := slices.Contains(f.paths, q.URL.Path)
+	broken, status := slices.Contains(f.paths, q.URL.Path), f.status
 	f.mu.Unlock()
 	if broken {
-		w.WriteHeader(http.StatusInternalServerError)
+		w.WriteHeader(status)
 		return
 	}
 	f.Handler.ServeHTTP(w, q)
 }
 
 // fail has the health of these services alone answered with 500.
-func (f *faulty) fail(services ...string) {
+func (f *faulty) fail(services ...string) { f.answer(http.StatusInternalServerError, services...) }
+
+func (f *faulty) answer(status int, services ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.paths = nil
+	f.paths, f.status = nil, status
 	for _, name := range services {
 		f.paths = append(f.paths, healthPath+name)
 	}

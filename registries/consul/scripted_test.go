@@ -209,9 +209,14 @@ func TestBC12RedirectsAreNotFollowed(t *testing.T) {
 	defer other.Close()
 	s, heard := startScripted(t)
 	s.set(101, func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, other.URL, http.StatusFound) })
-	v := staleBy(t, heard, "redirect")
-	if !webAt("10.0.0.1")(v) {
-		t.Errorf("a redirect left %q and %+v", v.Status.Message, v.Services[webKey])
+	v := heard.Wait(t, "a problem", func(v registrytest.View) bool { return len(v.Problems) == 1 })
+	if !webAt("10.0.0.1")(v) || v.Status.Phase != federation.Ready && !isSilence(v.Status) {
+		t.Errorf("a redirect left %+v and %+v", v.Status, v.Services[webKey])
+	}
+	for _, p := range v.Problems {
+		if p.Code != codeUnreadable || p.Object != "Service web" || !strings.Contains(p.Message, "redirect") {
+			t.Errorf("the problem is %+v, want one of web that names the redirect", p)
+		}
 	}
 	select {
 	case <-reached:

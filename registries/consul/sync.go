@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // session is the one goroutine's view of one Run: it owns the model and is the
@@ -238,10 +239,10 @@ func (g *gathered) add(name string, got reading) error {
 	g.read[name] = got
 	g.used = g.used.Add(got.offer.usage())
 	g.budget.sync(g.used)
-	if odd := got.offer.odd; odd != nil && odd.failed {
+	if odd := got.offer.odd; odd != nil && odd.cause != nil {
 		g.failed++
 		if g.failed > g.most {
-			return fmt.Errorf("%d services cannot be read, one of them %s: %s", g.failed, plain(name), odd.msg)
+			return fmt.Errorf("%d services cannot be read, one of them %s: %w", g.failed, plain(name), odd.cause)
 		}
 	}
 	return g.budget.limits.Check(g.used)
@@ -250,7 +251,7 @@ func (g *gathered) add(name string, got reading) error {
 // readFirst reads a service for the first time in a sync. As long as the registry has
 // not read it once, the state from an earlier registry of the same Consul is kept.
 func (s *session) readFirst(ctx context.Context, name string) (reading, error) {
-	o, a, err := s.r.read(ctx, s.translate, name, 0)
+	o, a, err := s.readPatiently(ctx, name)
 	if err == nil {
 		return reading{index: a.index, offer: o}, nil
 	}
@@ -263,21 +264,38 @@ func (s *session) readFirst(ctx context.Context, name string) (reading, error) {
 	return reading{offer: o}, nil
 }
 
+const (
+	busyTries = 3
+	busyPause = 4 * time.Second // at most, between them
+)
+
+// readPatiently reads a service. It gives a Consul that answers 429 time to make room.
+func (s *session) readPatiently(ctx context.Context, name string) (o *offer, a answer, err error) {
+	pauses := newBackoff()
+	for tries := 1; ; tries++ {
+		o, a, err = s.r.read(ctx, s.translate, name, 0)
+		if !isBusy(err) || tries == busyTries || !retry.Sleep(ctx, min(pauses.next(err), busyPause)) {
+			return o, a, err
+		}
+	}
+}
+
 // own tells a trouble of one service, which it returns, from one of Consul as a whole: the
-// source proves to be in order.
+// source proves to be in order. A proof counts for all failures of the time between two
+// beats; the sync as a whole ends with another one.
 func (s *session) own(ctx context.Context, err error) (*unreadable, error) {
 	var odd *unreadable
-	var r *refusal
-	var full *busy
-	var limit federation.LimitError
 	switch {
 	case errors.As(err, &odd):
 		return odd, nil
-	case errors.As(err, &r), errors.As(err, &full), errors.As(err, &limit):
+	case concernsAll(err):
 		return nil, err
 	}
-	if s.guard.prove(ctx, false) != nil {
-		return nil, err
+	if trouble := s.guard.proveSince(ctx, time.Now().Add(-beatEvery)); trouble != nil {
+		return nil, trouble
 	}
-	return &unreadable{failed: true, msg: err.Error()}, nil
+	return ownTrouble(err), nil
 }
+
+// ownTrouble is that of a service whose read fails although Consul proves to be in order.
+func ownTrouble(err error) *unreadable { return &unreadable{msg: err.Error(), cause: err} }

@@ -63,6 +63,17 @@ func (m *model) unread() string {
 	return fmt.Sprintf("services that cannot be read and stay as they were: %s%s", strings.Join(shown, ", "), more)
 }
 
+// failed is how many services cannot be read although Consul proves to be in order.
+func (m *model) failed() int {
+	n := 0
+	for _, odd := range m.odd {
+		if odd.cause != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // spoilt is what was known of a service, with the problem that it cannot be read.
 func (s *session) spoilt(name string, odd *unreadable) *offer {
 	o, known := s.translate.service(name, nil), s.model.offers[name]
@@ -79,15 +90,20 @@ func (s *session) spoilt(name string, odd *unreadable) *offer {
 	return o
 }
 
-// tell shows how the services are followed, and which cannot be read.
+// tell shows how the services are followed, and which cannot be read. Where reading most of
+// them fails, the rest goes on, but nobody may take the cluster for up to date.
 func (w *watch) tell() {
+	phase := federation.Ready
+	if w.model.failed() > len(w.services)/2 {
+		phase = federation.Stale
+	}
 	var said []string
 	for _, s := range []string{w.followed(len(w.services), w.rest), w.model.unread()} {
 		if s != "" {
 			said = append(said, s)
 		}
 	}
-	w.status(federation.Ready, strings.Join(said, "; "))
+	w.status(phase, strings.Join(said, "; "))
 }
 
 func (w *watch) followed(all, rest int) string {
