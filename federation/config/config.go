@@ -148,13 +148,12 @@ type RecordedChange struct {
 }
 
 // Log is the store of record: where commits go and history comes from. Its
-// errors are a *Moved, ErrUnknownRevision, a *Refused, or ErrUnavailable.
+// errors are a *Moved, a *Repeated, ErrUnknownRevision, a *Refused, or ErrUnavailable.
 type Log interface {
 	// Commit returns the new revision once it is durable. A commit without
 	// changes is refused. One whose idempotency key is in the history already
-	// changes nothing and returns the revision that it has there. After
-	// ErrUnavailable it may be in force or not: repeating it with its idempotency
-	// key is safe.
+	// changes nothing and gets a *Repeated. After ErrUnavailable it may be in force
+	// or not: repeating it with its idempotency key is safe.
 	Commit(ctx context.Context, c Commit) (revision int64, err error)
 	// Records returns up to limit records below the revision before, newest first;
 	// before 0 starts at the newest.
@@ -199,6 +198,14 @@ type Moved struct{ Base, Now int64 }
 
 func (m *Moved) Error() string {
 	return fmt.Sprintf("the configuration is at revision %d, not at %d any more: read it again and repeat", m.Now, m.Base)
+}
+
+// Repeated is the error of a commit whose idempotency key is in the history already,
+// as that of the revision: nothing was changed.
+type Repeated struct{ Revision int64 }
+
+func (r *Repeated) Error() string {
+	return fmt.Sprintf("a commit with this idempotency key became revision %d already", r.Revision)
 }
 
 // Refused is the error of a commit that the store will never take as it is.

@@ -180,11 +180,14 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 		e.Validated.vouch(w.Object)
 	}
 	e.Views.Expect(next)
-	note := e.note(o)
-	revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes, Secrets: secretsOf(p.credentials, writes), Note: note})
+	revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes, Secrets: secretsOf(p.credentials, writes), Note: e.note(o)})
 	var moved *config.Moved
 	if errors.As(err, &moved) {
 		return e.awaitMove(ctx, on, moved)
+	}
+	var made *config.Repeated
+	if errors.As(err, &made) {
+		return e.madeBefore(ctx, o, result, made.Revision), nil
 	}
 	if errors.Is(err, config.ErrUnavailable) {
 		return inDoubt(o, err), nil
@@ -192,9 +195,6 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	if err != nil {
 		result, err = refusedBy(err)
 		return &result, err
-	}
-	if done := e.madeBefore(ctx, o, note); done != nil {
-		return done, nil
 	}
 	e.logChange(o, revision, result.Changes)
 	return e.published(ctx, result, revision), nil

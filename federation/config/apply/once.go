@@ -58,15 +58,12 @@ func (e *Engine) resultOf(ctx context.Context, o Origin, record *config.Record) 
 	return r
 }
 
-// madeBefore is the result of the request under the key of which the commit is
-// in force, when it is not this one: another hub was faster with it.
-func (e *Engine) madeBefore(ctx context.Context, o Origin, mine config.Note) *Result {
-	if o.IdempotencyKey == "" {
-		return nil
-	}
+// madeBefore is the result of the request, which another hub was faster with: its commit is
+// in force as that revision.
+func (e *Engine) madeBefore(ctx context.Context, o Origin, planned Result, revision int64) *Result {
 	record, err := e.find(ctx, o.IdempotencyKey)
-	if err != nil || record == nil || record.Time.Equal(mine.Time) && record.RequestDigest == mine.RequestDigest {
-		return nil // a commit with the key is in force: nothing better is known of it
+	if err != nil || record == nil {
+		return e.published(ctx, planned, revision) // a commit with the key is in force: nothing better is known of it
 	}
 	return e.resultOf(ctx, o, record)
 }

@@ -32,9 +32,12 @@ func (c *Config) Commit(ctx context.Context, commit config.Commit) (int64, error
 	defer cancel()
 	revision, err := c.commit(ctx, commit)
 	var moved *config.Moved
+	var repeated *config.Repeated
 	switch {
 	case errors.As(err, &moved):
 		c.o.Meter.Count(CountConflicts, 1)
+		return 0, err
+	case errors.As(err, &repeated):
 		return 0, err
 	case err != nil:
 		return 0, fault("committing", err)
@@ -43,9 +46,9 @@ func (c *Config) Commit(ctx context.Context, commit config.Commit) (int64, error
 }
 
 func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error) {
-	p, earlier, err := c.begin(ctx, commit)
-	if err != nil || earlier != 0 {
-		return earlier, err
+	p, err := c.begin(ctx, commit)
+	if err != nil {
+		return 0, err
 	}
 	if err := c.store.onDisk(); err != nil {
 		return 0, err
@@ -85,7 +88,7 @@ func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error
 	if !now.taken {
 		c.write.discard(ctx, t)
 		if earlier != 0 {
-			return earlier, nil
+			return 0, &config.Repeated{Revision: earlier}
 		}
 		if now.mod == p.mod {
 			return 0, fmt.Errorf("%w: %w", config.ErrUnavailable, errCollected)
@@ -102,24 +105,26 @@ func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error
 // does not read all of it again.
 type transition struct{ from, to *state }
 
-// begin reads from where the commit starts, or as which revision it was made
-// before.
-func (c *Config) begin(ctx context.Context, commit config.Commit) (place, int64, error) {
+// begin reads from where the commit starts.
+func (c *Config) begin(ctx context.Context, commit config.Commit) (place, error) {
 	answer, err := c.client.Txn(ctx).Then(append(headOps(), clientv3.OpGet(onceKey(commit.IdempotencyKey)))...).Commit()
 	if err != nil {
-		return place{}, 0, err
+		return place{}, err
 	}
 	p, err := c.read.readPlace(answer)
 	if err != nil {
-		return p, 0, err
+		return p, err
 	}
-	if earlier, err := madeAs(answer, commit.IdempotencyKey); err != nil || earlier != 0 {
-		return p, earlier, err
+	earlier, err := madeAs(answer, commit.IdempotencyKey)
+	switch {
+	case err != nil:
+		return p, err
+	case earlier != 0:
+		return p, &config.Repeated{Revision: earlier}
+	case p.Revision != commit.Base:
+		return p, &config.Moved{Base: commit.Base, Now: p.Revision}
 	}
-	if p.Revision != commit.Base {
-		return p, 0, &config.Moved{Base: commit.Base, Now: p.Revision}
-	}
-	return p, 0, nil
+	return p, nil
 }
 
 // madeAs reads the third answer: the revision of a commit with that key.

@@ -83,7 +83,7 @@ func (s *Store) Commit(ctx context.Context, c config.Commit) (int64, error) {
 		return 0, err
 	}
 	if earlier := s.once[c.IdempotencyKey]; earlier != 0 {
-		return earlier, nil
+		return 0, &config.Repeated{Revision: earlier}
 	}
 	if now := int64(len(s.log)); c.Base != now {
 		return 0, &config.Moved{Base: c.Base, Now: now}
