@@ -21,40 +21,47 @@ func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (*grap
 	if operation.Operation == nil {
 		return operation, errs // The document is not valid.
 	}
+	inputs := inputs{types: h.schema.Types, hidden: h.options.HideSchema}
 	for _, variable := range operation.Operation.VariableDefinitions {
 		path := ast.Path{ast.PathName("variable"), ast.PathName(variable.Variable)}
-		if fault := h.misfit(variable.Type, params.Variables[variable.Variable], path); fault != nil {
+		if fault := inputs.misfit(variable.Type, params.Variables[variable.Variable], path); fault != nil {
 			return operation, gqlerror.List{fault}
 		}
 	}
 	return operation, errs
 }
 
+// inputs are the types that variables must fit.
+type inputs struct {
+	types  map[string]*ast.Definition
+	hidden bool // errors do not list what the schema allows
+}
+
 // misfit says what is wrong with a value, or with one in it. The library finds null where
 // there may be none, unknown fields and values that are not objects.
-func (h *Handler) misfit(of *ast.Type, value any, path ast.Path) *gqlerror.Error {
+func (in inputs) misfit(of *ast.Type, value any, path ast.Path) *gqlerror.Error {
 	if value == nil {
 		return nil
 	}
 	if list := reflect.ValueOf(value); of.Elem != nil && list.Kind() == reflect.Slice {
 		for i := range list.Len() {
-			if fault := h.misfit(of.Elem, list.Index(i).Interface(), inside(path, ast.PathIndex(i))); fault != nil {
+			if fault := in.misfit(of.Elem, list.Index(i).Interface(), inside(path, ast.PathIndex(i))); fault != nil {
 				return fault
 			}
 		}
 		return nil
 	}
 	if of.Elem != nil { // A single value is a list of one.
-		return h.misfit(of.Elem, value, path)
+		return in.misfit(of.Elem, value, path)
 	}
-	definition := h.schema.Types[of.NamedType]
+	definition := in.types[of.NamedType]
 	members, _ := value.(map[string]any)
 	for _, field := range definition.Fields {
-		if fault := h.misfit(field.Type, members[field.Name], inside(path, ast.PathName(field.Name))); fault != nil {
+		if fault := in.misfit(field.Type, members[field.Name], inside(path, ast.PathName(field.Name))); fault != nil {
 			return fault
 		}
 	}
-	if must := h.mustBe(definition, value); must != "" {
+	if must := in.mustBe(definition, value); must != "" {
 		return &gqlerror.Error{Message: "must be " + must, Path: path, Extensions: map[string]any{"code": errcode.ValidationFailed}}
 	}
 	return nil
@@ -65,7 +72,7 @@ func inside(path ast.Path, element ast.PathElement) ast.Path {
 }
 
 // mustBe describes the values of a scalar or enum, or is "" where value is one.
-func (h *Handler) mustBe(definition *ast.Definition, value any) string {
+func (in inputs) mustBe(definition *ast.Definition, value any) string {
 	number, isNumber := value.(json.Number)
 	text, isText := value.(string)
 	switch {
@@ -73,7 +80,7 @@ func (h *Handler) mustBe(definition *ast.Definition, value any) string {
 		if isText && definition.EnumValues.ForName(text) != nil {
 			return ""
 		}
-		return h.oneOf(definition)
+		return in.oneOf(definition)
 	case definition.Name == "Int":
 		if _, err := strconv.ParseInt(string(number), 10, 32); err != nil {
 			return "an Int: a whole number of at most 32 bits"
@@ -88,8 +95,8 @@ func (h *Handler) mustBe(definition *ast.Definition, value any) string {
 	return ""
 }
 
-func (h *Handler) oneOf(enum *ast.Definition) string {
-	if h.options.HideSchema {
+func (in inputs) oneOf(enum *ast.Definition) string {
+	if in.hidden {
 		return "a value of " + enum.Name
 	}
 	names := make([]string, len(enum.EnumValues))

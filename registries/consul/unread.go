@@ -98,7 +98,7 @@ func (w *watch) tell() {
 		phase = federation.Stale
 	}
 	var said []string
-	for _, s := range []string{w.followed(len(w.services), w.rest), w.model.unread()} {
+	for _, s := range []string{followed(len(w.services), w.rest, w.polls, w.r.o), w.model.unread()} {
 		if s != "" {
 			said = append(said, s)
 		}
@@ -106,13 +106,14 @@ func (w *watch) tell() {
 	w.status(phase, strings.Join(said, "; "))
 }
 
-func (w *watch) followed(all, rest int) string {
+// followed tells how many services have a long poll; "" where all have one.
+func followed(all, rest, polls int, o Options) string {
 	if rest == 0 {
 		return ""
 	}
-	within := max(w.r.o.SweepEvery, time.Duration(rest)*sweepGap).Round(time.Second)
+	within := max(o.SweepEvery, time.Duration(rest)*sweepGap).Round(time.Second)
 	message := fmt.Sprintf("%d of %d services followed live, the rest within %s", all-rest, all, max(within, time.Second))
-	if w.polls < w.r.o.MaxPolls {
+	if polls < o.MaxPolls {
 		message += "; consul answered 429 (too many requests)"
 	}
 	return message
