@@ -45,7 +45,7 @@ func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	of := &recipe{kind, facet, make}
 	to := &hooks{failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {}}
 	g := &group{
-		recipe: of, hooks: to, cells: map[string]*cell{}, index: derive.NewIndex[string](nil), absent: absences{names: map[string]struct{}{}},
+		recipe: of, hooks: to, cells: map[string]*cell{}, index: derive.NewIndex[string](), absent: absences{names: map[string]struct{}{}},
 		parts: partShelf{}, blame: newBlame(), faults: &faults{to, kind, map[string][]envoy.Reason{}},
 	}
 	g.names = newNameSet(of, g.faults)
@@ -136,7 +136,7 @@ func (g *group) touch(name string) {
 	g.log.add(g.snapshot.Version(), name)
 }
 
-// close takes back what the group said of objects.
+// close withdraws what the group reported, and what it built from objects.
 func (g *group) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

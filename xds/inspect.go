@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
@@ -18,7 +17,7 @@ func (s *Server) Object(of *fleet.Value, key federation.ObjectKey) fleet.Affecte
 	if o, ok := latest.Object(key); ok {
 		question.Secrets, question.Built = transport.SecretNames(o), s.builtForServices(latest, o)
 	}
-	for _, g := range s.builtFrom.groups(key) {
+	for _, g := range s.builtFrom.OfObject(key) {
 		if numbers := g.numbersOf(key, s.names); len(numbers) > 0 {
 			question.Built = append(question.Built, fleet.Built{Group: g.id, Numbers: numbers})
 		}
@@ -29,34 +28,6 @@ func (s *Server) Object(of *fleet.Value, key federation.ObjectKey) fleet.Affecte
 // numbersOf are the resources that exist and were built from the object.
 func (g *group) numbersOf(key federation.ObjectKey, names *nameTable) []uint32 {
 	return names.held(g.absent.existing(g.index.OfObject(key)))
-}
-
-// objectGroups finds the groups that built something from an object.
-type objectGroups struct {
-	mu sync.Mutex
-	of map[federation.ObjectKey]map[*group]struct{}
-}
-
-func (o *objectGroups) groups(key federation.ObjectKey) []*group {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Collect(maps.Keys(o.of[key]))
-}
-
-// note takes up that the group built something from the object, or no longer does.
-func (o *objectGroups) note(g *group, key federation.ObjectKey, built bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if built {
-		if o.of[key] == nil {
-			o.of[key] = map[*group]struct{}{}
-		}
-		o.of[key][g] = struct{}{}
-		return
-	}
-	if delete(o.of[key], g); len(o.of[key]) == 0 {
-		delete(o.of, key)
-	}
 }
 
 // absences are the resources that were asked for and do not exist, or cannot be built.

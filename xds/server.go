@@ -34,7 +34,7 @@ type Server struct {
 
 	fallbacks *fallbacks
 	names     *nameTable
-	builtFrom objectGroups
+	builtFrom *derive.Index[*group] // by the objects that something of a group was built from
 	changed   objectChanges
 	reasons   *reasons
 
@@ -61,7 +61,7 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
 		options: o, views: viewsOf(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
-		callers: callers{open: map[string]*account{}, stored: o.UnknownNames}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), crowd: origin.NewCrowd(o.Logger), fallbacks: newFallbacks(), names: newNameTable(), builtFrom: objectGroups{of: map[federation.ObjectKey]map[*group]struct{}{}}, reasons: newReasons(o.Findings),
+		callers: callers{open: map[string]*account{}, stored: o.UnknownNames}, strangers: origin.NewLog(o.Logger), provoked: origin.NewLog(o.Logger), crowd: origin.NewCrowd(o.Logger), fallbacks: newFallbacks(), names: newNameTable(), builtFrom: derive.NewIndex[*group](), reasons: newReasons(o.Findings),
 	}
 }
 
@@ -104,7 +104,7 @@ func (s *Server) acquire(key groupKey) *sharedGroup {
 	g := s.groups[key]
 	if g == nil {
 		g = &sharedGroup{group: newGroup(key.kind, key.facet, *s.options.builder)}
-		g.index = derive.NewIndex[string](func(o federation.ObjectKey, built bool) { s.builtFrom.note(g.group, o, built) })
+		g.index = derive.Within[*group, string](s.builtFrom, g.group)
 		s.opened++
 		g.id, g.names.table = s.opened, s.names
 		g.blame, g.reasoned = s.retired.take(key), s.reasons.afterBuild

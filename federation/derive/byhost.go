@@ -20,7 +20,7 @@ type ByHost struct {
 
 // NewByHost returns one that knows of no value.
 func NewByHost() *ByHost {
-	return &ByHost{kinds: map[federation.Kind]bool{}, reasons: map[federation.Hostname]federation.Reason{}, index: NewIndex[struct{}](nil)}
+	return &ByHost{kinds: map[federation.Kind]bool{}, reasons: map[federation.Hostname]federation.Reason{}, index: NewIndex[struct{}]()}
 }
 
 // Note notes what the value of the hostname was computed from, in place of what was

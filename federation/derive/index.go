@@ -12,9 +12,9 @@ import (
 // concurrent use; Affected waits for nobody but for who replaces an entry.
 type Index[N comparable] struct {
 	mu sync.RWMutex
-	// objectRead is called for the first and after the last value that was computed
-	// from an object. It must not call the index.
-	objectRead func(o federation.ObjectKey, read bool)
+	// outer is called before the first and after the last value that was computed from
+	// an object. Nil: the index stands alone.
+	outer func(o federation.ObjectKey, read bool)
 	readers[N]
 }
 
@@ -37,9 +37,9 @@ type readers[N comparable] struct {
 	specs     map[N]struct{} // of all services
 }
 
-// NewIndex returns an empty index. Nil for objectRead: nobody is told.
-func NewIndex[N comparable](objectRead func(o federation.ObjectKey, read bool)) *Index[N] {
-	return &Index[N]{objectRead: objectRead, readers: readers[N]{
+// NewIndex returns an empty index.
+func NewIndex[N comparable]() *Index[N] {
+	return &Index[N]{readers: readers[N]{
 		services: map[federation.ServiceKey]map[N]federation.Reason{}, ports: sets[uint16, N]{}, vips: sets[netip.Addr, N]{},
 		hostnames: sets[federation.Hostname, N]{}, addresses: sets[federation.AddressKey, N]{}, anywhere: sets[netip.Addr, N]{},
 		clusters: sets[federation.ClusterID, N]{}, objects: sets[federation.ObjectKey, N]{}, named: sets[federation.ObjectName, N]{},
@@ -48,24 +48,48 @@ func NewIndex[N comparable](objectRead func(o federation.ObjectKey, read bool)) 
 	}}
 }
 
+// Within returns an empty index that the outer index knows by its name: outer.OfObject
+// returns the names of those indexes that have something computed from the object.
+func Within[O, N comparable](outer *Index[O], name O) *Index[N] {
+	x := NewIndex[N]()
+	x.outer = func(o federation.ObjectKey, read bool) {
+		outer.mu.Lock()
+		defer outer.mu.Unlock()
+		if read {
+			outer.objects.add(o, name)
+		} else {
+			outer.objects.remove(o, name)
+		}
+	}
+	return x
+}
+
 // sets are the names by a thing that they read.
 type sets[K, N comparable] map[K]map[N]struct{}
 
 func (s sets[K, N]) replace(name N, old, now map[K]bool) {
 	for key := range old {
 		if !now[key] {
-			if delete(s[key], name); len(s[key]) == 0 {
-				delete(s, key)
-			}
+			s.remove(key, name)
 		}
 	}
 	for key := range now {
 		if !old[key] {
-			if s[key] == nil {
-				s[key] = map[N]struct{}{}
-			}
-			s[key][name] = struct{}{}
+			s.add(key, name)
 		}
+	}
+}
+
+func (s sets[K, N]) add(key K, name N) {
+	if s[key] == nil {
+		s[key] = map[N]struct{}{}
+	}
+	s[key][name] = struct{}{}
+}
+
+func (s sets[K, N]) remove(key K, name N) {
+	if delete(s[key], name); len(s[key]) == 0 {
+		delete(s, key)
 	}
 }
 
@@ -116,30 +140,30 @@ func (x *Index[N]) replaceServices(name N, old, now map[federation.ServiceKey]fe
 }
 
 func (x *Index[N]) replaceObjects(name N, old, now map[federation.ObjectKey]bool) {
-	if x.objectRead == nil {
+	if x.outer == nil {
 		x.objects.replace(name, old, now)
 		return
 	}
 	for key := range now {
 		if len(x.objects[key]) == 0 {
-			x.objectRead(key, true)
+			x.outer(key, true)
 		}
 	}
 	x.objects.replace(name, old, now)
 	for key := range old {
 		if len(x.objects[key]) == 0 {
-			x.objectRead(key, false)
+			x.outer(key, false)
 		}
 	}
 }
 
-// Close takes back what objectRead was told.
+// Close removes the index from the one that it is within.
 func (x *Index[N]) Close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for key := range x.objects {
-		if x.objectRead != nil {
-			x.objectRead(key, false)
+		if x.outer != nil {
+			x.outer(key, false)
 		}
 	}
 }

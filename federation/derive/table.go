@@ -35,7 +35,7 @@ type row[V any] struct {
 // NewTable returns a table of what compute returns. A value must depend on nothing but
 // the key and what is read.
 func NewTable[K comparable, V any](compute func(*federation.Reader, K) V) *Table[K, V] {
-	return &Table[K, V]{compute: compute, rows: map[K]*row[V]{}, index: NewIndex[K](nil)}
+	return &Table[K, V]{compute: compute, rows: map[K]*row[V]{}, index: NewIndex[K]()}
 }
 
 // Get returns what compute makes of the snapshot. As long as nothing changed that the
