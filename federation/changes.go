@@ -71,7 +71,7 @@ func (c ChangeSet) Reasons() Reason {
 		all |= s.Reasons
 	}
 	for _, o := range c.Objects {
-		if _, translated := o.Key.Of().contributor(); !translated {
+		if _, translated := contributors[o.Key.Of()]; !translated {
 			all |= ReasonConfig
 		}
 	}

@@ -5,36 +5,33 @@ import (
 	"slices"
 )
 
-// contributor is a kind of objects that are translated into services or workloads.
-type contributor struct {
-	kind  Kind
-	finds func(*Snapshot, *Object) []*Service
-	// behind yields objects that may contribute to the service.
-	behind func(*Snapshot, Kind, *Service) iter.Seq[*Object]
+// Contribution is how the objects of a kind become services or parts of services.
+type Contribution struct {
+	services func(*Snapshot, *Object) []*Service
+	// objects yields objects of the kind that may contribute to the service.
+	objects func(*Snapshot, Kind, *Service) iter.Seq[*Object]
 }
 
-var contributors = []contributor{
-	{Kind{"networking.istio.io", "ServiceEntry"}, declaredBy, declaring},
-	{ServiceBindingKind, declaredBy, declaring},
-	{Kind{"networking.istio.io", "WorkloadEntry"}, selectingServices, selected},
-}
+// The ways of contributing.
+var (
+	DeclaresServices = Contribution{declaredBy, declaring}
+	DeclaresWorkload = Contribution{selectingServices, selected}
+)
 
-func (k Kind) contributor() (contributor, bool) {
-	i := slices.IndexFunc(contributors, func(c contributor) bool { return c.kind == k })
-	if i < 0 {
-		return contributor{}, false
-	}
-	return contributors[i], true
-}
+// contributors has the kinds whose objects contribute; nothing is added after the program's start.
+var contributors = map[Kind]Contribution{}
 
-// ServicesFrom returns the services to which the object contributes: of a ServiceEntry
-// and a ServiceBinding those of its hosts, of a WorkloadEntry those that select it.
+// Contributes makes known how objects of the kind contribute. The row of a kind, in
+// federation/config/kind, calls it at the program's start.
+func Contributes(kind Kind, how Contribution) { contributors[kind] = how }
+
+// ServicesFrom returns the services to which the object contributes: those that it
+// declares, or those that select the workload that it declares.
 func ServicesFrom(s *Snapshot, o *Object) []*Service {
-	c, contributes := o.Key.Of().contributor()
-	if !contributes {
-		return nil
+	if c, contributes := contributors[o.Key.Of()]; contributes {
+		return c.services(s, o)
 	}
-	return c.finds(s, o)
+	return nil
 }
 
 func declaredBy(s *Snapshot, o *Object) []*Service {
@@ -97,15 +94,15 @@ func registeredWorkload(s *Snapshot, key WorkloadKey) *Workload {
 }
 
 // ObjectsBehind returns the objects of the configuration that declare the service or one
-// of its workloads: those of which ServicesFrom returns it.
+// of its workloads, in any order: those of which ServicesFrom returns it.
 func ObjectsBehind(s *Snapshot, svc *Service) []ObjectKey {
 	var found []ObjectKey
 	if !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Key.Provider == External }) {
 		return nil
 	}
-	for _, c := range contributors {
-		for o := range c.behind(s, c.kind, svc) {
-			if slices.Contains(c.finds(s, o), svc) {
+	for kind, c := range contributors {
+		for o := range c.objects(s, kind, svc) {
+			if slices.Contains(c.services(s, o), svc) {
 				found = append(found, o.Key)
 			}
 		}

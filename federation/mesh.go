@@ -106,12 +106,6 @@ const (
 	NormalizeDecodeAndMergeSlashes PathNormalization = "DECODE_AND_MERGE_SLASHES" // also %2F and %5C
 )
 
-// Internal tells that objects of the kind are for the hub alone: nobody applies
-// them and nobody is shown them.
-func (k Kind) Internal() bool {
-	return k == AllocationKind || k == GatewayHealthKind || k == HubPresenceKind
-}
-
 // DefaultRootNamespace is where configuration for the whole mesh lies unless
 // MeshSettings name another.
 const DefaultRootNamespace = "istio-system"

@@ -86,7 +86,7 @@ func objectsAbout(from *federation.Snapshot, kinds []schema.Kind, host federatio
 	var found []*federation.Object
 	known := map[federation.ObjectKey]bool{}
 	add := func(o *federation.Object) {
-		if o != nil && !known[o.Key] && !o.Key.Of().Internal() {
+		if o != nil && !known[o.Key] && !kind.Internal(o.Key.Of()) {
 			known[o.Key], found = true, append(found, o)
 		}
 	}

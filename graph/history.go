@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 )
@@ -130,7 +131,7 @@ func objectAt(ctx context.Context, from History, key federation.ObjectKey, at st
 		return nil, shown(err)
 	}
 	for i := range all {
-		if all[i].Key != key || key.Of().Internal() {
+		if all[i].Key != key || kind.Internal(key.Of()) {
 			continue
 		}
 		found := model.NewConfigObject(&all[i])

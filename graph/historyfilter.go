@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 )
@@ -43,6 +44,6 @@ func (f recordFilter) fits(r config.Record) bool {
 
 // changed tells whether the change is of an object that is asked for.
 func (f recordFilter) changed(c config.RecordedChange) bool {
-	return !c.Key.Of().Internal() && fits(f.Group, c.Key.Group) && fits(f.Kind, c.Key.Kind) &&
+	return !kind.Internal(c.Key.Of()) && fits(f.Group, c.Key.Group) && fits(f.Kind, c.Key.Kind) &&
 		fits(f.Namespace, c.Key.Namespace) && fits(f.Name, c.Key.Name)
 }

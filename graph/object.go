@@ -9,6 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/graph/model"
 )
 
@@ -35,7 +36,7 @@ func objects(view *config.View, filter *model.ConfigObjectFilter) iter.Seq[model
 	}
 	return func(yield func(model.ConfigObject) bool) {
 		for of := range all {
-			if of.Key.Of().Internal() || !fitsKey(of.Key, filter) {
+			if kind.Internal(of.Key.Of()) || !fitsKey(of.Key, filter) {
 				continue
 			}
 			if shown := configObject(view, of); fitsObject(shown, filter) && !yield(shown) {
@@ -97,7 +98,7 @@ func (q query) ConfigObject(ctx context.Context, group, kind string, namespace *
 // nobody's.
 func objectNamed(ctx context.Context, key federation.ObjectKey) (found model.ConfigObject, ok bool) {
 	view, err := configured(ctx)
-	if err != nil || key.Of().Internal() {
+	if err != nil || kind.Internal(key.Of()) {
 		return found, false
 	}
 	of, ok := view.State.Object(key)

@@ -7,6 +7,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 )
@@ -71,7 +72,7 @@ func (r overviewResolver) ConfigObjects(ctx context.Context, _ *model.Overview) 
 
 func (r overviewResolver) countObjects(in objectsView) (out model.ConfigObjectOverview) {
 	for o := range in.config.State.Objects() {
-		if o.Key.Of().Internal() {
+		if kind.Internal(o.Key.Of()) {
 			continue
 		}
 		out.Total++

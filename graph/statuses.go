@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 )
@@ -60,7 +61,7 @@ func (s scope) objects(of *federation.Snapshot) iter.Seq[*federation.Object] {
 	}
 	return func(yield func(*federation.Object) bool) {
 		for o := range all {
-			if s.has(o.Key) && !o.Key.Of().Internal() && !yield(o) {
+			if s.has(o.Key) && !kind.Internal(o.Key.Of()) && !yield(o) {
 				return
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 // NewObjectRevision shows what a revision did to an object.
@@ -29,7 +30,7 @@ func NewConfigRevision(r config.Record) ConfigRevision {
 		Manager: given(r.Manager), Ticket: given(r.Ticket), Changes: make([]RevisedObject, 0, len(r.Changes)),
 	}
 	for _, c := range r.Changes {
-		if c.Key.Of().Internal() {
+		if kind.Internal(c.Key.Of()) {
 			continue
 		}
 		object := NewObjectRef(c.Key, r.Revision)

@@ -5,6 +5,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 // base is the view that a change is computed from.
@@ -40,7 +41,7 @@ func (b base) stored(key federation.ObjectKey) (*config.Object, bool) {
 
 func (b base) isStored(o *config.Object) bool {
 	source, _ := b.SourceOf(o.Key)
-	return source == b.Sources[0].Name && o.Expires.IsZero() && !o.Key.Of().Internal()
+	return source == b.Sources[0].Name && o.Expires.IsZero() && !kind.Internal(o.Key.Of())
 }
 
 // storedObjects yields all of them in the order of their keys.
@@ -62,7 +63,7 @@ func (b base) readOnly(key federation.ObjectKey) string {
 	switch {
 	case found && key.Of() == federation.AllocationKind:
 		return "keeps an automatic address: it goes with the last ServiceEntry of its host"
-	case found && key.Of().Internal():
+	case found && kind.Internal(key.Of()):
 		return "is the hub's own"
 	case found && !o.Expires.IsZero():
 		return "is registered, not applied: it goes when it is not renewed any more"

@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
@@ -84,7 +85,7 @@ func (p planning) rollback(v base, then []config.Object) (plan, []Error) {
 	for i := range then {
 		old := &then[i]
 		stays[old.Key] = true
-		if old.Key.Of().Internal() {
+		if kind.Internal(old.Key.Of()) {
 			continue
 		}
 		if _, known := p.schema.Kind(old.Key.Of()); !known {

@@ -13,6 +13,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 // findPatience is how long the store may take to look for an idempotency key.
@@ -50,7 +51,7 @@ func (e *Engine) resultOf(ctx context.Context, o Origin, record *config.Record) 
 	}
 	r := &Result{Revision: record.Revision}
 	for _, c := range record.Changes {
-		if !c.Key.Of().Internal() {
+		if !kind.Internal(c.Key.Of()) {
 			r.Changes = append(r.Changes, Change{Key: c.Key, Action: c.Action, Object: c.Object})
 		}
 	}

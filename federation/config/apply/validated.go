@@ -13,6 +13,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/internal/parallel"
 )
@@ -110,7 +111,7 @@ func (c *checking) Update(u config.Update) {
 func (c *checking) count(events []config.Event) int {
 	n := 0
 	for _, e := range events {
-		if e.New != nil && !e.New.Key.Of().Internal() {
+		if e.New != nil && !kind.Internal(e.New.Key.Of()) {
 			n++
 		}
 	}

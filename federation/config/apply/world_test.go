@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/config/configtest"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/memory"
 	"isthmus.dev/isthmus/federation/config/schema"
 )
@@ -27,7 +28,7 @@ type world struct {
 }
 
 // loaded is the schemas; compiling them takes longer than the tests.
-var loaded = sync.OnceValues(schema.Load)
+var loaded = sync.OnceValues(func() (*schema.Set, error) { return schema.Load(kind.Expressions) })
 
 func newWorld(t *testing.T, more ...config.Named) *world {
 	t.Helper()

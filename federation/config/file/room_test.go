@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // loaded is the schemas; compiling them takes longer than the tests.
-var loaded = sync.OnceValues(schema.Load)
+var loaded = sync.OnceValues(func() (*schema.Set, error) { return schema.Load() })
 
 func options(t testing.TB, dir string) file.Options {
 	t.Helper()

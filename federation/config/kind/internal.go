@@ -2,16 +2,21 @@ package kind
 
 import "isthmus.dev/isthmus/federation"
 
-// Kinds that hubs keep for themselves (federation.Kind.Internal). They have no schema,
-// because nobody applies their objects.
+// Internal tells whether objects of the kind are for the hubs alone. Such kinds have no
+// schema, because nobody applies their objects, and nobody is shown them.
+func Internal(k federation.Kind) bool {
+	r := rows[k]
+	return r != nil && r.internal
+}
 
 var _ = add(of[federation.Allocation]{
-	kind: federation.AllocationKind,
+	kind:     federation.AllocationKind,
+	internal: true,
 	translate: func(_ Decoded, s *federation.Allocation) Meaning {
 		return Meaning{Addresses: s.Addresses, Hidden: true}
 	},
 })
 
-var _ = add(of[federation.GatewayHealth]{kind: federation.GatewayHealthKind})
+var _ = add(of[federation.GatewayHealth]{kind: federation.GatewayHealthKind, internal: true})
 
-var _ = add(of[federation.HubPresence]{kind: federation.HubPresenceKind})
+var _ = add(of[federation.HubPresence]{kind: federation.HubPresenceKind, internal: true})

@@ -42,6 +42,8 @@ type Row struct {
 	references  func(*analysis.References, any)
 	unenforced  func(any) string
 	dryRun      bool
+	expressions []string
+	internal    bool
 }
 
 // Column is a column of a kind: a head and the path of the value within the
@@ -69,6 +71,12 @@ type of[T any] struct {
 	// dryRun lets objects have the annotation istio.io/dry-run.
 	dryRun  bool
 	columns []Column
+	// expressions are the fields, at any depth, that are regular expressions of Envoy.
+	expressions []string
+	// contributes is how objects become part of services; nil: they do not.
+	contributes *federation.Contribution
+	// internal keeps objects for the hubs alone: nobody applies them, nobody is shown them.
+	internal bool
 }
 
 var rows = map[federation.Kind]*Row{}
@@ -76,7 +84,10 @@ var rows = map[federation.Kind]*Row{}
 // add makes a kind known. Each kind's file calls it once, for a variable without a
 // name, so that there is no list of kinds beside the files.
 func add[T any](k of[T]) *Row {
-	r := &Row{Kind: k.kind, Columns: k.columns, objectName: k.objectName, dryRun: k.dryRun, empty: func() any { return new(T) }}
+	r := &Row{
+		Kind: k.kind, Columns: k.columns, objectName: k.objectName, dryRun: k.dryRun, expressions: k.expressions, internal: k.internal,
+		empty: func() any { return new(T) },
+	}
 	if k.names != nil {
 		r.names = func(d Decoded, spec any) []string { return k.names(d, spec.(*T)) }
 	}
@@ -94,6 +105,9 @@ func add[T any](k of[T]) *Row {
 	}
 	if k.unenforced != nil {
 		r.unenforced = func(spec any) string { return k.unenforced(spec.(*T)) }
+	}
+	if k.contributes != nil {
+		federation.Contributes(k.kind, *k.contributes)
 	}
 	if _, twice := rows[k.kind]; twice {
 		panic(fmt.Sprintf("the kind %s has two rows", k.kind))

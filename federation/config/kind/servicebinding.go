@@ -14,8 +14,9 @@ const (
 )
 
 var _ = add(of[federation.ServiceBinding]{
-	kind:  federation.ServiceBindingKind,
-	names: func(d Decoded, s *federation.ServiceBinding) []string { return d.hosts(string(s.Hostname)) },
+	kind:        federation.ServiceBindingKind,
+	names:       func(d Decoded, s *federation.ServiceBinding) []string { return d.hosts(string(s.Hostname)) },
+	contributes: &federation.DeclaresServices,
 	translate: func(d Decoded, s *federation.ServiceBinding) Meaning {
 		b, problems := readBinding(d.Object, s, d.Domain)
 		return Meaning{Binding: b, Problems: problems}

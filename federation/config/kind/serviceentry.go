@@ -23,6 +23,7 @@ var _ = add(of[networking.ServiceEntry]{
 		entry, problems := external.Read(external.Entry{Key: d.Key, Created: d.Created, Labels: d.Labels, Spec: s})
 		return Meaning{Entry: entry, Problems: problems, WithoutSpec: true}
 	},
-	check:   validation.ServiceEntry,
-	columns: []Column{{"HOSTS", "spec.hosts"}, {"LOCATION", "spec.location"}, {"RESOLUTION", "spec.resolution"}},
+	contributes: &federation.DeclaresServices,
+	check:       validation.ServiceEntry,
+	columns:     []Column{{"HOSTS", "spec.hosts"}, {"LOCATION", "spec.location"}, {"RESOLUTION", "spec.resolution"}},
 })

@@ -24,6 +24,7 @@ var _ = add(of[networking.VirtualService]{
 	check:       validation.VirtualService,
 	references:  analysis.VirtualService,
 	columns:     []Column{{"GATEWAYS", "spec.gateways"}, {"HOSTS", "spec.hosts"}},
+	expressions: []string{"regex", "uriRegexRewrite.match"},
 })
 
 // OwnConnections is the name under which VirtualServices are found with routes

@@ -17,6 +17,7 @@ var _ = add(of[networking.WorkloadEntry]{
 		key, workload, problems := external.Workload(external.Instance{Key: d.Key, Labels: d.Labels, Spec: s})
 		return Meaning{WorkloadKey: key, Workload: workload, Problems: problems, WithoutSpec: true}
 	},
-	check:   validation.WorkloadEntry,
-	columns: []Column{{"ADDRESS", "spec.address"}, {"NETWORK", "spec.network"}},
+	contributes: &federation.DeclaresWorkload,
+	check:       validation.WorkloadEntry,
+	columns:     []Column{{"ADDRESS", "spec.address"}, {"NETWORK", "spec.network"}},
 })

@@ -84,7 +84,7 @@ func (v *version) admit(object, old map[string]any, prepare func(*compiled, map[
 		return nil, []Problem{{Internal, "", err.Error()}}
 	}
 	problems = append(problems, more...)
-	problems = append(problems, v.regexProblems(object)...)
+	problems = append(problems, v.definition.check(object)...)
 	if len(problems) > 0 {
 		return nil, problems
 	}

@@ -109,6 +109,18 @@ type definition struct {
 	Kind
 	versions map[string]*version
 	typed    func() (*typer, error)
+	checks   []Check
+}
+
+func (d *definition) check(object map[string]any) []Problem {
+	var found []Problem
+	for _, check := range d.checks {
+		found = append(found, check(d.Kind.Kind, object)...)
+	}
+	for i := range found {
+		found[i].Message = cut(found[i].Message)
+	}
+	return found
 }
 
 func newDefinition(h header) *definition {

@@ -33,8 +33,12 @@ type Set struct {
 	definitions map[federation.Kind]*definition
 }
 
-// Load reads the definitions that are part of the program.
-func Load() (*Set, error) {
+// Check reports what is wrong with an object of a kind that its schema cannot express.
+type Check func(of federation.Kind, object map[string]any) []Problem
+
+// Load reads the definitions that are part of the program. Objects have to pass the
+// checks, too.
+func Load(checks ...Check) (*Set, error) {
 	set := &Set{definitions: map[federation.Kind]*definition{}}
 	headers, err := readDefinitions()
 	if err != nil {
@@ -42,6 +46,7 @@ func Load() (*Set, error) {
 	}
 	for _, h := range headers {
 		d := newDefinition(h)
+		d.checks = checks
 		set.definitions[d.Kind.Kind] = d
 		set.kinds = append(set.kinds, d.Kind)
 	}

@@ -54,7 +54,7 @@ type manifestReport struct {
 // inspect reads manifests and validates each object as a new one. The error is a
 // defect of the program.
 func inspect(files []client.ManifestInput) (manifestReport, error) {
-	set, err := schema.Load()
+	set, err := schema.Load(kind.Expressions)
 	if err != nil {
 		return manifestReport{}, err
 	}

@@ -61,7 +61,7 @@ func configSources(o Options, set *schema.Set) []config.Named {
 
 // New joins the sources.
 func New(o Options) (*Mesh, error) {
-	set, err := schema.Load()
+	set, err := schema.Load(configkind.Expressions)
 	if err != nil {
 		return nil, fmt.Errorf("reading the schemas of configuration: %w", err)
 	}

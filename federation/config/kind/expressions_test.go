@@ -1,13 +1,15 @@
-package schema
+package kind
 
 import (
 	"strings"
 	"testing"
+
+	"isthmus.dev/isthmus/federation/config/schema"
 )
 
 func TestR05ExpressionsThatEnvoyRefusesAreRefusedAtApply(t *testing.T) {
 	large := strings.Repeat("a{1000}", 100)
-	set, err := Load()
+	set, err := schema.Load(Expressions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +30,7 @@ func TestR05ExpressionsThatEnvoyRefusesAreRefusedAtApply(t *testing.T) {
 		"spec.http[0].corsPolicy.allowOrigins[0].regex": {"corsPolicy": map[string]any{"allowOrigins": []any{map[string]any{"regex": large}}}},
 	} {
 		_, problems := set.Admit(object(http), nil)
-		if len(problems) != 1 || problems[0].Field != field || problems[0].Code != Invalid || !strings.Contains(problems[0].Message, "RE2") {
+		if len(problems) != 1 || problems[0].Field != field || problems[0].Code != schema.Invalid || !strings.Contains(problems[0].Message, "RE2") {
 			t.Errorf("%s: %v", field, problems)
 		}
 	}
