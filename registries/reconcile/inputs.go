@@ -115,8 +115,9 @@ func (in Inputs) ended() []federation.ClusterID {
 }
 
 // claims are those of all sources by ID, the first one first, and the problems of
-// what is not a claim: by the cluster at which they are shown, and by name.
-func (in Inputs) claims() (of map[federation.ClusterID][]Attachment, problems map[federation.ClusterID]map[string]federation.Problem) {
+// what is not a claim: by the cluster at which they are shown, and by name. The Secrets
+// of those that ended name none.
+func (in Inputs) claims(ended []federation.ClusterID) (of map[federation.ClusterID][]Attachment, problems map[federation.ClusterID]map[string]federation.Problem) {
 	of, problems = map[federation.ClusterID][]Attachment{}, map[federation.ClusterID]map[string]federation.Problem{}
 	add := func(c Claim, by Source) { of[c.ID] = append(of[c.ID], Attachment{Claim: c, Source: by}) }
 	for _, c := range in.Config {
@@ -135,7 +136,6 @@ func (in Inputs) claims() (of map[federation.ClusterID][]Attachment, problems ma
 			add(c, sampleSource())
 		}
 	}
-	ended := in.ended()
 	for holder, s := range in.Secrets {
 		if slices.Contains(ended, holder) {
 			continue

@@ -164,10 +164,10 @@ func (r *Reconciler) carryOut(all []posted) {
 	for _, p := range all {
 		p.change(&r.in)
 	}
-	for _, holder := range r.in.ended() {
+	next := Wanted(r.in)
+	for _, holder := range next.ended {
 		r.end(holder)
 	}
-	next := Wanted(r.in)
 	next.apply(before, r.to)
 	r.plan.Store(next)
 	close(before.superseded)

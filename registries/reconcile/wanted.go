@@ -19,14 +19,16 @@ type Plan struct {
 	// Problems by the cluster at which they are shown, and by name.
 	Problems map[federation.ClusterID]map[string]federation.Problem
 	names    map[string]federation.ClusterID // IDs and aliases
+	ended    []federation.ClusterID          // whose Secrets count no more
 
 	superseded chan struct{}
 }
 
 // Wanted decides which clusters are attached. It is a pure function.
 func Wanted(in Inputs) *Plan {
-	of, problems := in.claims()
-	p := &Plan{Clusters: map[federation.ClusterID]Attachment{}, Problems: map[federation.ClusterID]map[string]federation.Problem{}, superseded: make(chan struct{})}
+	ended := in.ended()
+	of, problems := in.claims(ended)
+	p := &Plan{ended: ended, Clusters: map[federation.ClusterID]Attachment{}, Problems: map[federation.ClusterID]map[string]federation.Problem{}, superseded: make(chan struct{})}
 	for id, all := range of {
 		p.Clusters[id] = all[0]
 		p.Problems[id] = map[string]federation.Problem{}

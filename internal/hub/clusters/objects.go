@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
 	"isthmus.dev/isthmus/federation"
@@ -48,9 +49,31 @@ func (o objectClusters) sealed(k provider.Kind, c kinds.Cluster, version string)
 	fingerprint, err := c.Fingerprint(cmp.Or(version, "none"))
 	open := o.open(k, c)
 	if version != "" {
-		open = func(known federation.Identity) (registries.Registry, error) {
-			return &storedRegistry{objectClusters: o, kind: k, config: c, version: version, known: known}, nil
-		}
+		open = o.record(k, c, version).opener(c.ID, o.Logger)
 	}
 	return registries.Cluster{ID: c.ID, Spec: c.Spec(), Identified: k.Identified, Fingerprint: fingerprint, Open: open}, err
+}
+
+// record is that of a cluster with kept credentials, which have who it is beside them.
+// Those of an earlier version of the hub, or after an operator confirmed another cluster,
+// have not.
+func (o objectClusters) record(k provider.Kind, c kinds.Cluster, version string) record {
+	r := record{
+		read: func(ctx context.Context) (string, opener, error) {
+			credentials, err := o.vault.Open(ctx, c.ID, version)
+			return credentials.UID, func(known federation.Identity) (registries.Registry, error) {
+				of := o.cluster(c, known)
+				of.Kept = &credentials
+				return k.Open(of)
+			}, err
+		},
+		unread: func(err error) string {
+			o.metrics.Unusable(c.ID)
+			return fmt.Sprintf("%v; or give it others: isthmus cluster rotate %s", err, c.ID)
+		},
+	}
+	if k.Identified {
+		r.learn = func(ctx context.Context, uid string) error { return o.vault.Learn(ctx, c.ID, uid) }
+	}
+	return r
 }
