@@ -34,7 +34,7 @@ const (
 	podName    = "authentication.kubernetes.io/pod-name"
 )
 
-// review asks the cluster for which account it made the token (S2). The cluster
+// ask asks the cluster for which account it made the token (S2). The cluster
 // must be the one that was attached: another one behind its address could say
 // what it likes.
 func (a *attached) ask(ctx context.Context, uid string, token Token, audiences []string) (account, error) {
