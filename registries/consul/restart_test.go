@@ -154,7 +154,7 @@ func TestR84AServiceThatCannotBeReadAtARestartStays(t *testing.T) {
 	r.register("other", "other-1", "10.0.0.6", 80)
 	r.register("more", "more-1", "10.0.0.7", 80)
 	stop = h.start(t)
-	s := h.wait(t, "the list without the services that fail", func(s seen) bool { return s.status.Phase == federation.Ready })
+	s := h.wait(t, "the list without the services that fail", func(s seen) bool { return s.status.Phase == federation.Ready && s.status.Message != "" })
 	all["db"], all["other"], all["more"] = 2, 1, 1
 	if !maps.Equal(s.endpoints, all) || len(s.workloads) != 8 {
 		t.Errorf("the hub has %v and %v, want %v", s.endpoints, s.workloads, all)
@@ -198,7 +198,7 @@ func TestR84OneServiceThatFailsDoesNotFailTheFirstSync(t *testing.T) {
 		t.Errorf("the status is %+v with %v", s.status, s.endpoints)
 	}
 	f.fail("web")
-	s = h.wait(t, "the first list", func(s seen) bool { return s.status.Phase == federation.Ready })
+	s = h.wait(t, "the first list", func(s seen) bool { return s.status.Phase == federation.Ready && s.status.Message != "" })
 	if want := map[string]int{"db": 1, "api": 1}; !maps.Equal(s.endpoints, want) || !strings.Contains(s.status.Message, "web (") {
 		t.Errorf("the hub has %v and says %q, want %v and why web is absent", s.endpoints, s.status.Message, want)
 	}
