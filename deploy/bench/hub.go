@@ -143,8 +143,9 @@ func (h *wholeHub) usage() (cpu time.Duration, rss int64, err error) {
 		ticks += n
 	}
 	status, err := os.ReadFile(filepath.Join(folder, "status"))
-	if _, after, ok := strings.Cut(string(status), "VmHWM:"); ok {
-		_, err = fmt.Sscan(after, &rss)
+	if err != nil {
+		return 0, 0, err
 	}
+	rss, err = kibibytes(status, "VmHWM")
 	return time.Duration(ticks) * 10 * time.Millisecond, rss, err
 }

@@ -82,7 +82,7 @@ func startEmpty(s *stage, program string) (*emptyHub, error) {
 
 // applyOnce applies objects of a namespace of their own with the command line.
 func (h *emptyHub) applyOnce(ctx context.Context, s *stage, round int) (footprint, error) {
-	manifests := partnerEntries(round)
+	manifests := testbed.PartnerEntries(fmt.Sprintf("round-%d", round), round*memoryObjects, memoryObjects)
 	file := filepath.Join(s.TempDir(), "entries.yaml")
 	// 5 has the kernel forget the largest resident size so far.
 	err := errors.Join(os.WriteFile(file, manifests, 0o600), os.WriteFile(h.proc("clear_refs"), []byte("5"), 0o600))
@@ -129,12 +129,12 @@ func (h *emptyHub) look(ctx context.Context) (footprint, error) {
 	if err != nil {
 		return f, err
 	}
-	for name, value := range map[string]*int64{"VmHWM:": &f.peak, "VmRSS:": &f.rss, "RssAnon:": &f.anon, "RssFile:": &f.file} {
-		_, after, _ := strings.Cut(string(status), name)
-		if _, err := fmt.Sscan(after, value); err != nil {
-			return f, fmt.Errorf("%s %w", name, err)
+	for name, value := range map[string]*int64{"VmHWM": &f.peak, "VmRSS": &f.rss, "RssAnon": &f.anon, "RssFile": &f.file} {
+		kib, err := kibibytes(status, name)
+		if err != nil {
+			return f, err
 		}
-		*value *= 1024
+		*value = kib << 10
 	}
 	f.live, err = h.heap(ctx)
 	return f, err
@@ -163,26 +163,4 @@ func (h *emptyHub) heap(ctx context.Context) (int64, error) {
 
 func (h *emptyHub) proc(file string) string {
 	return filepath.Join("/proc", strconv.Itoa(h.PID()), file)
-}
-
-// partnerEntries are ServiceEntries of three endpoints, about 470 bytes each.
-func partnerEntries(round int) []byte {
-	var all strings.Builder
-	for i := range memoryObjects {
-		fmt.Fprintf(&all, `apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: partner-%[1]d, namespace: round-%[2]d, labels: {team: shop}}
-spec:
-  hosts: [api-%[1]d.round-%[2]d.example.com]
-  location: MESH_EXTERNAL
-  resolution: STATIC
-  ports: [{name: https, number: 443, protocol: TLS}]
-  endpoints:
-  - {address: 10.%[3]d.%[4]d.1, labels: {version: v1}, locality: eu/a}
-  - {address: 10.%[3]d.%[4]d.2, labels: {version: v1}, locality: eu/b}
-  - {address: 10.%[3]d.%[4]d.3, labels: {version: v2}, locality: eu/c}
----
-`, i, round, round*20+i/250, i%250)
-	}
-	return []byte(all.String())
 }

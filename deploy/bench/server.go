@@ -76,11 +76,19 @@ func usage() (cpu time.Duration, rss int64) {
 		return 0, 0
 	}
 	// Maxrss would include what the parent had before exec.
-	status, err := os.ReadFile("/proc/self/status")
-	if _, after, ok := strings.Cut(string(status), "VmHWM:"); ok && err == nil {
-		fmt.Sscan(after, &rss)
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		rss, _ = kibibytes(status, "VmHWM")
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), rss
+}
+
+// kibibytes is a size in the text of /proc/PID/status.
+func kibibytes(status []byte, name string) (size int64, err error) {
+	_, after, _ := strings.Cut(string(status), "\n"+name+":")
+	if _, err := fmt.Sscan(after, &size); err != nil {
+		return 0, fmt.Errorf("reading %s of a process: %w", name, err)
+	}
+	return size, nil
 }
 
 // child is the parent's side of a server.

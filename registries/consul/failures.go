@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// failingAfter is how long reads must fail before it is said of them alone. Where
-	// Consul as a whole is in trouble, the proofs, which the first failure brings about,
-	// end the session before.
+	// failingAfter is how long the reads of one service must fail before the failure is
+	// reported. If Consul as a whole is in trouble, the proof that the first failure
+	// triggers ends the session earlier.
 	failingAfter = 2*requestTimeout + 2*time.Second
 	// busyAfter is the same for reads that Consul answers with 429, which asks to wait.
 	busyAfter = 30 * time.Second
@@ -26,11 +26,11 @@ type failures struct {
 }
 
 type failure struct {
-	since  time.Time // zero: it has only answers whose content cannot be used
-	said   bool
-	busy   bool // the last answer was 429
-	pauses *backoff
-	next   time.Time
+	since    time.Time // zero: every read got an answer, whose content cannot be used
+	reported bool
+	busy     bool // the last answer was 429
+	pauses   *backoff
+	next     time.Time // when the service may be read again
 }
 
 // get needs the lock.
@@ -44,7 +44,7 @@ func (f *failures) get(name string) *failure {
 	return f.of[name]
 }
 
-// last notes a failure. It tells, once, that they have lasted too long.
+// last notes a failure. It returns true once: when the failures have lasted too long.
 func (f *failures) last(name string, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,22 +55,22 @@ func (f *failures) last(name string, err error) bool {
 	if isBusy(err) {
 		limit = busyAfter
 	}
-	if now.said || time.Since(now.since) < limit {
+	if now.reported || time.Since(now.since) < limit {
 		return false
 	}
-	now.said = true
+	now.reported = true
 	return true
 }
 
-// crowd notes a 429. It tells whether others have one, too: then Consul has too many
-// requests. A service that has one alone, or for long, has it for itself.
+// crowd notes a 429. It returns true if other reads got one, too: Consul as a whole then has
+// too many requests. A 429 that one service gets alone, or for long, concerns that service.
 func (f *failures) crowd(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	own := f.get(name)
 	own.busy = true
 	for _, other := range f.of {
-		if other != own && other.busy && !other.said {
+		if other != own && other.busy && !other.reported {
 			return true
 		}
 	}
@@ -88,17 +88,19 @@ func (f *failures) pause(name string, err error) time.Duration {
 	return pause
 }
 
-// isSaid tells that it was said of the service that it fails. No failure is news any more.
-func (f *failures) isSaid(name string) bool {
+// isReported tells whether the failure of the service was reported. Further failures of it
+// are not.
+func (f *failures) isReported(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.of[name] != nil && f.of[name].said
+	return f.of[name] != nil && f.of[name].reported
 }
 
-func (f *failures) say(name string) {
+// report notes that the failure of the service is reported.
+func (f *failures) report(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.get(name).said = true
+	f.get(name).reported = true
 }
 
 // waits tells whether it is too early to read the service again.

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries/registrytest"
 )
@@ -43,11 +42,8 @@ func TestR84ANarrowedPolicyNamesWhatIsHidden(t *testing.T) {
 	if 2*beatEvery > 10*time.Second {
 		t.Errorf("a proof every %s: one after a change may end later than 10 s", beatEvery)
 	}
-	f := &tokenFile{}
-	r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read, Wait: 10 * time.Minute})
+	r, _, p, _ := startTokenRig(t, "hub", 10*time.Minute)
 	c := &staleCounter{rig: r}
-	p, token, _ := r.newPolicy(t, "hub", readAllRules)
-	f.write(token)
 	r.fill("web", 7)
 	r.fill("other", 1)
 	heard, _ := registrytest.Start(t, c)

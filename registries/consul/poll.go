@@ -99,7 +99,7 @@ func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 		return false
 	case name != listed && errors.As(err, &odd):
 		return send(ctx, p.news, news{name: name, odd: odd})
-	case p.failures.isSaid(name):
+	case p.failures.isReported(name):
 		return true
 	case errors.As(err, &r):
 		return p.refused(ctx, name, err)
@@ -125,7 +125,7 @@ func (p *pollers) refused(ctx context.Context, name string, err error) bool {
 	var r *refusal
 	switch {
 	case trouble == nil:
-		p.failures.say(name)
+		p.failures.report(name)
 		return send(ctx, p.news, news{name: name, odd: ownTrouble(err)})
 	case errors.As(trouble, &r):
 		send(ctx, p.trouble, trouble)

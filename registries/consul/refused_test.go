@@ -34,10 +34,7 @@ func problemOf(v registrytest.View, name, says string) bool {
 // order. The service stays as it was and is reported, all others are followed. Where most are refused, the cluster is STALE.
 func TestR84AServiceThatIsRefusedStopsNoOther(t *testing.T) {
 	t.Parallel()
-	f := &tokenFile{}
-	r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read, Wait: time.Second})
-	_, token, _ := r.newPolicy(t, "hub", readAllRules)
-	f.write(token)
+	r, _, _, _ := startTokenRig(t, "hub", time.Second)
 	way, address := startFaulty(t, r)
 	r.options.Address = address
 	for i, name := range []string{"web", "db", "api"} {

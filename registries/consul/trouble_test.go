@@ -29,6 +29,17 @@ func (f *tokenFile) write(token string) { f.text.Store(token) }
 
 func (f *tokenFile) read() (string, error) { return f.text.Load().(string), nil }
 
+// startTokenRig starts a Consul with ACLs. The hub reads a token from the file, with the policy
+// of that name, which lets it read everything.
+func startTokenRig(t *testing.T, name string, wait time.Duration) (r *rig, f *tokenFile, p *policy, accessor string) {
+	t.Helper()
+	f = &tokenFile{}
+	r = startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read, Wait: wait})
+	p, token, accessor := r.newPolicy(t, name, readAllRules)
+	f.write(token)
+	return r, f, p, accessor
+}
+
 // policy is one that a test changes while a token has it.
 type policy struct {
 	r    *rig
@@ -66,10 +77,8 @@ func TestF63BC11LostRightsDeleteNothing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := &tokenFile{}
-			r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read, Wait: 2 * time.Second})
-			p, token, accessor := r.newPolicy(t, "hub", readAllRules)
-			f.write(token)
+			r, f, p, accessor := startTokenRig(t, "hub", 2*time.Second)
+			token, _ := f.read()
 			r.fill("web", 3)
 			r.fill("other", 1)
 			heard, _ := registrytest.Start(t, r)
@@ -115,10 +124,7 @@ func TestWrongTokenAtTheStartIsARefusal(t *testing.T) {
 
 func TestP21TokenRotation(t *testing.T) {
 	t.Parallel()
-	f := &tokenFile{}
-	r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read, Wait: time.Second})
-	_, token, accessor := r.newPolicy(t, "a", readAllRules)
-	f.write(token)
+	r, f, _, accessor := startTokenRig(t, "a", time.Second)
 	r.fill("web", 3)
 	heard, _ := registrytest.Start(t, r)
 	heard.WaitPhase(t, federation.Ready)
@@ -328,11 +334,8 @@ func TestR84ANarrowedTokenShowsAtTheNextProof(t *testing.T) {
 	for name, rules := range map[string]string{"services": noWebRules, "nodes": noNodeRules} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &tokenFile{}
-			r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Token: f.read, Wait: 10 * time.Minute})
-			_, token, _ := r.newPolicy(t, "hub", readAllRules)
+			r, f, _, _ := startTokenRig(t, "hub", 10*time.Minute)
 			_, narrow, _ := r.newPolicy(t, "narrow", rules)
-			f.write(token)
 			r.fill("web", 1)
 			heard, _ := registrytest.Start(t, r)
 			heard.WaitPhase(t, federation.Ready)

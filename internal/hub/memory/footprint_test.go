@@ -3,16 +3,15 @@ package memory
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"strings"
 	"testing"
 	"time"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
@@ -60,7 +59,7 @@ type footprint struct {
 // apply returns the bytes of the request.
 func (m *footprint) apply(t *testing.T, namespace string, n int) int {
 	t.Helper()
-	manifests := partnerEntries(namespace, n)
+	manifests := testbed.PartnerEntries(namespace, 0, n)
 	r, err := m.engine.Apply(t.Context(), apply.Request{Manifests: []apply.File{{Name: "entries.yaml", Data: manifests}}})
 	if err != nil || len(r.Errors) > 0 {
 		t.Fatal(r.Errors, err)
@@ -115,27 +114,6 @@ func footprintMesh(t *testing.T) *footprint {
 	}
 	engine := apply.New(apply.Options{Log: log, Leases: stored, Views: views, Snapshots: snapshots, Schema: set, Validated: read})
 	return &footprint{engine, snapshots, log}
-}
-
-func partnerEntries(namespace string, n int) []byte {
-	var all strings.Builder
-	for i := range n {
-		fmt.Fprintf(&all, `apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: partner-%[1]d, namespace: %[2]s, labels: {team: shop}}
-spec:
-  hosts: [api-%[1]d.partner.example.com]
-  location: MESH_EXTERNAL
-  resolution: STATIC
-  ports: [{name: https, number: 443, protocol: TLS}]
-  endpoints:
-  - {address: 203.%[3]d.%[4]d.1, labels: {version: v1}, locality: eu/a}
-  - {address: 203.%[3]d.%[4]d.2, labels: {version: v1}, locality: eu/b}
-  - {address: 203.%[3]d.%[4]d.3, labels: {version: v2}, locality: eu/c}
----
-`, i, namespace, i/250, i%250)
-	}
-	return []byte(all.String())
 }
 
 // liveBytes is what is reachable. What a finalizer or a cleanup holds goes with the
@@ -234,8 +212,8 @@ func TestR63LargeAppliesAreThriftyUntilTheyAreAnswered(t *testing.T) {
 	usual, engine := collectsAt(), NewEngine(footprintMesh(t).engine)
 	ctx, answered := context.WithCancel(t.Context())
 	defer answered()
-	large := append(partnerEntries("shop", 1), bytes.Repeat([]byte("# comment\n"), largeApply/10)...)
-	for _, manifests := range [][]byte{partnerEntries("shop", 1), large} {
+	large := append(testbed.PartnerEntries("shop", 0, 1), bytes.Repeat([]byte("# comment\n"), largeApply/10)...)
+	for _, manifests := range [][]byte{testbed.PartnerEntries("shop", 0, 1), large} {
 		r, err := engine.Apply(ctx, apply.Request{DryRun: true, Manifests: []apply.File{{Data: manifests}}})
 		if err != nil || len(r.Errors) > 0 {
 			t.Fatal(r.Errors, err)
