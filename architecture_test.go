@@ -25,7 +25,7 @@ type rule struct {
 // testModules are those that every test may import.
 var testModules = []string{"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid"}
 
-// goPackage is what `go list -json` says of a package.
+// goPackage is the output of `go list -json` for a package.
 type goPackage struct {
 	ImportPath   string
 	Imports      []string

@@ -2,14 +2,14 @@ package client
 
 import "context"
 
-// AuthorityOutcome is what became of a rotation of the certificate authority. With
+// AuthorityOutcome is the result of a rotation of the certificate authority. With
 // UserErrors nothing was changed.
 type AuthorityOutcome struct {
 	Authority  *AuthoritySummary
 	UserErrors []UserError
 }
 
-// CertificateAuthority says who signs, and whom the hub believes.
+// CertificateAuthority returns who signs certificates, and which roots the hub trusts.
 func (c *Client) CertificateAuthority(ctx context.Context) (AuthoritySummary, error) {
 	answer, err := CertificateAuthority(ctx, c)
 	if err != nil {

@@ -2,7 +2,7 @@ package client
 
 import "context"
 
-// Outcome is what became of a change of the configuration. With UserErrors
+// Outcome is the result of a change of the configuration. With UserErrors
 // nothing was changed.
 type Outcome Applied
 

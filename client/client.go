@@ -21,7 +21,7 @@ type Options struct {
 	URL       string // http://HOST:PORT, https://HOST:PORT or unix:PATH
 	TLS       TLS
 	UserAgent string        // absent: isthmus-client
-	Sent      func(Request) // told of each operation before it is sent; nil: nobody
+	Sent      func(Request) // called with each operation before it is sent; nil: not called
 	// MinRevision is the revision of the configuration that answers must include,
 	// or a later one. A change that the client makes raises it.
 	MinRevision int64

@@ -2,7 +2,7 @@ package client
 
 import "context"
 
-// ClusterOutcome is what became of a change of a cluster. With UserErrors nothing
+// ClusterOutcome is the result of a change of a cluster. With UserErrors nothing
 // was changed.
 type ClusterOutcome struct {
 	Cluster    *ClusterSummary // nil: none is shown
@@ -28,7 +28,7 @@ func (c *Client) RotateCluster(ctx context.Context, input RotateClusterInput) (C
 	return ClusterOutcome(answer.RotateCluster), nil
 }
 
-// ConfirmCluster believes what a cluster is held for.
+// ConfirmCluster accepts the change that a cluster is held for.
 func (c *Client) ConfirmCluster(ctx context.Context, id string) (ClusterOutcome, error) {
 	answer, err := ConfirmCluster(ctx, c, ConfirmClusterInput{ClusterID: id})
 	if err != nil {

@@ -14,14 +14,14 @@ type Following struct {
 	Filter *ChangeFilter // nil: everything
 	// Objects has changed configuration objects come with their content and status.
 	Objects bool
-	// Lost is told that the stream broke and when it is tried again; nil: nobody.
+	// Lost is called when the stream broke, with the time of the next try; nil: not called.
 	Lost func(err error, again time.Duration)
 }
 
 // Event is one event of what is followed.
 type Event struct {
 	Change
-	// Begins is that with this event the whole picture begins anew: forget all that
+	// Begins is that with this event the whole picture starts again: forget all that
 	// was there before. The picture is whole with the first event that has a cursor.
 	Begins bool
 }
@@ -62,7 +62,7 @@ func (c *Client) Follow(ctx context.Context, what Following, take func(Event) er
 	}
 }
 
-// Passes tells whether asking again may have an answer in place of the error: the
+// Passes reports whether asking again may have an answer in place of the error: the
 // hub was not reached, or had none at the moment.
 func Passes(err error) bool {
 	var unreachable *UnreachableError

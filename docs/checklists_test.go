@@ -174,7 +174,7 @@ func filesOf(t *testing.T, heading string) []*regexp.Regexp {
 	return named
 }
 
-// isDocument tells that the capitals of a name are its own.
+// isDocument reports whether the capitals of a name are its own.
 func isDocument(file string) bool {
 	return slices.Contains([]string{"ARCHITECTURE.md", "IMPORTS.md", "docs/kinds/README.md"}, file)
 }

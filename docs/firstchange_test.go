@@ -94,7 +94,7 @@ var (
 		regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`),
 		regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`),
 		regexp.MustCompile(`\b\d+(\.\d+)?(ms|s|m)\b`),
-		regexp.MustCompile(` +`), // columns are as wide as what stands in them
+		regexp.MustCompile(` +`), // columns are as wide as their values
 	}
 )
 

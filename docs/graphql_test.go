@@ -111,7 +111,7 @@ func TestEveryErrorCodeIsDocumented(t *testing.T) {
 	real = append(real, string(transport.ParseFailed), string(transport.ValidationFailed))
 	page := read(t, "graphql.md")
 	sameSet(t, "codes of errors", firstColumn(rows(t, page, "code")), real)
-	// What is said to be for later versions must not be in use.
+	// Fields that are documented for later versions must not be in use.
 	for _, row := range rows(t, page, "code") {
 		name := goName(spans(row[0])[0])
 		used := false

@@ -52,7 +52,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 }
 
-// TestEveryLabelValueIsDocumented: the fixed words of labels stand in the guide.
+// TestEveryLabelValueIsDocumented: the guide lists the fixed values of labels.
 func TestEveryLabelValueIsDocumented(t *testing.T) {
 	_, page := blocks(read(t, "metrics.md"))
 	words := constants(t, "../xds", ofType("Event"))

@@ -25,7 +25,7 @@ func pageOf(kind federation.Kind) string {
 }
 
 // TestEveryKindHasAPage: each kind that can be stored has a page, listed in the
-// index, whose examples are valid; and what the page says of the kind as a whole
+// index, whose examples are valid; and what the page says about the kind as a whole
 // is what the status of its objects says.
 func TestEveryKindHasAPage(t *testing.T) {
 	set, err := schema.Load()

@@ -20,7 +20,7 @@ import (
 const wrongSecret = "5e0c8a44-0bad-4bad-8bad-c0ffeec0ffee"
 
 // badWorld is one healthy Kubernetes cluster, one Consul datacenter that is
-// well but holds the strangest instances, and all sorts of trouble beside them.
+// well but has the strangest instances, and trouble of every kind beside them.
 type badWorld struct {
 	c1     *testbed.Kube
 	dc1    *testbed.Consul
@@ -145,7 +145,7 @@ func TestBadInput(t *testing.T) {
 			t.Error("the hub ran the kubeconfig's exec plugin")
 		}
 	})
-	t.Run("no secret is told", func(t *testing.T) { testSecrets(t, w) })
+	t.Run("no secret is revealed", func(t *testing.T) { testSecrets(t, w) })
 }
 
 func testPhases(t *testing.T, w *badWorld) {
@@ -281,7 +281,7 @@ func testSecrets(t *testing.T, w *badWorld) {
 		}
 		for _, secret := range secrets {
 			if bytes.Contains(text, []byte(secret)) {
-				t.Errorf("%s: a secret is told: %s", where, secret)
+				t.Errorf("%s: a secret is revealed: %s", where, secret)
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func testNoRoute(t *testing.T, w *bridge.World) {
 	}
 }
 
-// testCrossings also looks at who the workload is told that the caller is: what the
+// testCrossings also checks which caller the workload sees: what the
 // hub signed, for a key that it made for the caller alone.
 func testCrossings(t *testing.T, w *bridge.World) {
 	const marker = "a-word-that-nobody-may-read"
@@ -97,7 +97,7 @@ func testCrossings(t *testing.T, w *bridge.World) {
 				t.Errorf("%s asks %s and %s answers", from.Cluster, to.Cluster, answer.Cluster)
 			}
 			if want := bridge.SPIFFE(from.Caller); answer.Identity() != want {
-				t.Errorf("%s is told that the caller is %q, not %s", to.Cluster, answer.Caller, want)
+				t.Errorf("%s sees the caller %q, not %s", to.Cluster, answer.Caller, want)
 			}
 		}
 	}

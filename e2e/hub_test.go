@@ -150,7 +150,7 @@ type cluster struct {
 	Problems                       struct{ Nodes []problem }
 }
 
-// clusters returns what the hub says of its clusters.
+// clusters returns what the hub reports about its clusters.
 func (h *hub) clusters() ([]cluster, error) {
 	var a struct{ Clusters struct{ Nodes []cluster } }
 	err := h.query(`{ clusters(first: 20) { nodes {
@@ -160,7 +160,7 @@ func (h *hub) clusters() ([]cluster, error) {
 	return a.Clusters.Nodes, err
 }
 
-// cluster returns what the hub says of one.
+// cluster returns what the hub reports about one.
 func (h *hub) cluster(id string) (cluster, error) {
 	all, err := h.clusters()
 	if err != nil {
@@ -173,7 +173,7 @@ func (h *hub) cluster(id string) (cluster, error) {
 	return all[at], nil
 }
 
-// phase returns what the hub says of a cluster's link.
+// phase returns what the hub reports about a cluster's link.
 func (h *hub) phase(id string) (phase, message string, err error) {
 	c, err := h.cluster(id)
 	return c.Status.Phase, c.Status.Message, err

@@ -87,7 +87,7 @@ func (w *tenants) simple(version string) string {
 	return fmt.Sprintf("mode: SIMPLE, serverCertificate: %[1]s/chain.pem, privateKey: %[1]s/key.pem, maxProtocolVersion: %[2]s", w.envoy.Dir, version)
 }
 
-// answers tells that the team's host is served, by that version of TLS.
+// answers fails unless the team's host is served with that version of TLS.
 func (w *tenants) answers(name string, version uint16) error {
 	config := w.ca.TLS(testbed.Subject{Name: "caller"})
 	config.ServerName = name + ".example.com"
@@ -129,7 +129,7 @@ func (w *tenants) rejected(name string) (found []finding, err error) {
 	return slices.DeleteFunc(found, func(f finding) bool { return f.Code != "REJECTED_BY_PROXY" }), err
 }
 
-// isRejected tells that the team has one such finding, with all of the words.
+// isRejected fails unless the team has exactly one such finding, with all of the words.
 func (w *tenants) isRejected(name, field string, words ...string) func() error {
 	return func() error {
 		found, err := w.rejected(name)
@@ -145,7 +145,7 @@ func (w *tenants) isRejected(name, field string, words ...string) func() error {
 	}
 }
 
-// isWell tells that no proxy rejects what the team wrote.
+// isWell fails if a proxy rejects the team's configuration.
 func (w *tenants) isWell(name string) func() error {
 	return func() error {
 		found, err := w.rejected(name)

@@ -20,7 +20,7 @@ type objectRef struct {
 
 type proxyRollout struct{ NodeID, State, Error string }
 
-// outcome is what became of a change.
+// outcome is the result of a change.
 type outcome struct {
 	Revision string
 	Changes  []struct {
@@ -111,7 +111,7 @@ type objectStatus struct {
 	NotHonoured              []struct{ Field, Reason string }
 }
 
-// status is what became of an object in the mesh.
+// status is the status of an object in the mesh.
 func (h *hub) status(kind, name string) (objectStatus, error) {
 	var a struct {
 		ConfigObjects struct {
@@ -130,8 +130,8 @@ func (h *hub) status(kind, name string) (objectStatus, error) {
 	return a.ConfigObjects.Nodes[0].Status, nil
 }
 
-// honoured wants everything that an object says to be carried out.
-func (h *hub) honoured(t *testing.T, o objectRef) {
+// supported wants every field of the object to be supported.
+func (h *hub) supported(t *testing.T, o objectRef) {
 	t.Helper()
 	s, err := h.status(o.Kind, o.Name)
 	if err != nil || len(s.NotHonoured) > 0 {

@@ -12,7 +12,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// inDump says where resources of each type stand in a configuration dump.
+// inDump says where a configuration dump has the resources of each type.
 var inDump = []struct {
 	list string
 	path []string
@@ -61,7 +61,7 @@ func note(t *testing.T, found map[string]string, r map[string]any) {
 	found[path.Base(r["@type"].(string))+" "+name] = string(text)
 }
 
-// difference is what becomes of each resource that differs.
+// difference is the action for each resource that differs.
 func difference(before, after map[string]string) map[string]string {
 	changes := map[string]string{}
 	for key := range before {

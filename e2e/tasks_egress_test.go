@@ -9,7 +9,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// blocked tells that a request reached nobody: its connection was closed, or a
+// blocked reports whether a request reached nobody: its connection was closed, or a
 // proxy refused it.
 func blocked(r testbed.Response) bool { return r.Err != nil || r.Status == http.StatusBadGateway }
 
@@ -45,7 +45,7 @@ func testEgress(t *testing.T, w *tasks) {
 // testTLSOrigination asks for plain HTTP; the proxy speaks TLS to the site.
 func testTLSOrigination(t *testing.T, w *tasks) {
 	w.task(t, "egress-tls")
-	w.hub.honoured(t, objectRef{Kind: "DestinationRule", Name: "secure"})
+	w.hub.supported(t, objectRef{Kind: "DestinationRule", Name: "secure"})
 	ask := func() testbed.Response {
 		return w.caller.Get("http://"+externalAddress+"/", "Host", "secure.example.com")
 	}
@@ -57,7 +57,7 @@ func testTLSOrigination(t *testing.T, w *tasks) {
 
 func testGateway(t *testing.T, w *tasks) {
 	w.keep(t, "helloworld")
-	w.hub.honoured(t, objectRef{Kind: "Gateway", Name: "helloworld"})
+	w.hub.supported(t, objectRef{Kind: "Gateway", Name: "helloworld"})
 	ask := func(path, host string) testbed.Response {
 		return w.outside.Get("http://"+ingressAddress+path, "Host", host)
 	}
@@ -73,7 +73,7 @@ func testGateway(t *testing.T, w *tasks) {
 // hub that comes by SDS.
 func testGatewayTLS(t *testing.T, w *tasks) {
 	w.keep(t, "helloworld-tls")
-	w.hub.honoured(t, objectRef{Kind: "Gateway", Name: "helloworld"})
+	w.hub.supported(t, objectRef{Kind: "Gateway", Name: "helloworld"})
 	ask := func(name string) testbed.Response {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+ingressAddress+"/hello", nil)
 		if err != nil {

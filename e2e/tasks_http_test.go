@@ -10,7 +10,7 @@ import (
 
 func testHTTPRoutes(t *testing.T, w *tasks) {
 	w.task(t, "httpbin-routes")
-	w.hub.honoured(t, objectRef{Kind: "VirtualService", Name: "httpbin"})
+	w.hub.supported(t, objectRef{Kind: "VirtualService", Name: "httpbin"})
 	t.Run("redirect", func(t *testing.T) {
 		eventually(t, "a redirect", func() testbed.Response { return w.httpbin("/old") }, func(r testbed.Response) bool {
 			return r.Status == http.StatusFound && r.Header.Get("Location") == "http://httpbin.example.com/new"

@@ -45,8 +45,8 @@ func testRequestRouting(t *testing.T, w *tasks) {
 	w.only(t, "v2", "end-user", "jason")
 	w.only(t, "v1")
 	w.only(t, "v1", "end-user", "jasons")
-	w.hub.honoured(t, objectRef{Kind: "VirtualService", Name: "reviews"})
-	w.hub.honoured(t, objectRef{Kind: "DestinationRule", Name: "reviews"})
+	w.hub.supported(t, objectRef{Kind: "VirtualService", Name: "reviews"})
+	w.hub.supported(t, objectRef{Kind: "DestinationRule", Name: "reviews"})
 }
 
 // testPodLabels gives a pod another version: the subsets follow at once.

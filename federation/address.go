@@ -8,7 +8,7 @@ import (
 )
 
 // Address is where an endpoint listens: an IP address, a DNS name or the path
-// of a unix socket. The zero value is no address.
+// of a unix socket. The zero value means that there is none.
 type Address struct {
 	ip   netip.Addr
 	name string // DNS name, or socket path when unix
@@ -153,5 +153,5 @@ var metadataAddresses = map[netip.Addr]bool{
 	netip.MustParseAddr("fd00:ec2::254"):   true, // AWS
 }
 
-// IsMetadataAddress tells that the address is that of a cloud metadata service.
+// IsMetadataAddress reports whether the address is that of a cloud metadata service.
 func IsMetadataAddress(ip netip.Addr) bool { return metadataAddresses[ip.Unmap()] }

@@ -28,8 +28,8 @@ type bound struct {
 	service *Service
 }
 
-// anywhere is the service that stands in where the namespace has none of that
-// hostname: the one of registries that know no namespaces.
+// anywhere is the service that is used if the namespace has none of that
+// hostname: the one from registries without namespaces.
 func (b BoundService) anywhere() ServiceKey { return ServiceKey{Hostname: b.Service.Hostname} }
 
 // lend takes ports, endpoints and accounts from the targets. It is pure.

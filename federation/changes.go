@@ -43,7 +43,7 @@ type ObjectChange struct {
 
 // ChangeSet says what differs between two versions; each thing is named once,
 // whatever happened to it in between. With All the reader is too far behind (or
-// never read) and must take everything anew; the lists are empty then.
+// never read) and must read everything again; the lists are empty then.
 type ChangeSet struct {
 	From, To  uint64
 	All       bool
@@ -56,7 +56,7 @@ type ChangeSet struct {
 	Labels    bool // the set of ProxyLabels
 }
 
-// Empty tells that nothing changed.
+// Empty reports whether nothing changed.
 func (c ChangeSet) Empty() bool {
 	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 && len(c.Objects) == 0 && len(c.Networks) == 0
 }

@@ -9,7 +9,7 @@ import (
 // number wins a conflict.
 const DefaultPrecedence = 100
 
-// ClusterSpec is what an operator says of a cluster.
+// ClusterSpec is what an operator specifies for a cluster.
 type ClusterSpec struct {
 	Provider   Provider
 	Network    NetworkID // empty: what the registry finds, else DefaultNetwork
@@ -35,7 +35,7 @@ const (
 	Detaching Phase = "DETACHING" // on its way out
 )
 
-// RegistryStatus is what a registry says of itself.
+// RegistryStatus is what a registry reports about itself.
 type RegistryStatus struct {
 	Phase   Phase
 	Since   time.Time // when the phase began; set by the registries room where zero

@@ -20,7 +20,7 @@ func (c *contributions) of(key ServiceKey) ShardSet {
 	return nil
 }
 
-// say makes the shard what its source says of the service; nil: nothing.
+// say sets the shard to what its source reports about the service; nil: nothing.
 func (c *contributions) say(key ServiceKey, source ShardKey, shard *Shard) {
 	shards, member := c.of(key), source.prefix()+key.sortKey()
 	c.rebound = c.rebound || shard == nil || shards.Of(source) == nil
@@ -33,19 +33,19 @@ func (c *contributions) say(key ServiceKey, source ShardKey, shard *Shard) {
 	}
 }
 
-// markAll has every service merged anew; settings and places need it.
+// markAll marks every service to be merged again; settings and places need it.
 func (c *contributions) markAll() {
 	c.services.Walk(func(_ string, svc *Service) bool { c.dirty[svc.Key] = true; return false })
 }
 
-// markCluster has every service of the cluster merged anew.
+// markCluster marks every service of the cluster to be merged again.
 func (c *contributions) markCluster(id ClusterID) {
 	for key := range c.services.from(clusterPrefix(id)) {
 		c.dirty[key] = true
 	}
 }
 
-// clear begins anew when everything was merged.
+// clear empties the marks when everything was merged.
 func (c *contributions) clear() {
 	c.dirty, c.said, c.rebound = map[ServiceKey]bool{}, map[ServiceKey]ShardSet{}, false
 }

@@ -56,7 +56,7 @@ func (d *Deps) noteService(key ServiceKey, reasons Reason) {
 	d.Services[key] |= reasons
 }
 
-// With is what either has. grown tells that it is more than d; else it is d itself.
+// With is what either has. grown reports whether it is more than d; else it is d itself.
 func (d Deps) With(more Deps) (all Deps, grown bool) {
 	for key, reasons := range more.Services {
 		if d.Services[key]|reasons != d.Services[key] {

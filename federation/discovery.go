@@ -18,7 +18,7 @@ type Instance struct {
 // Cluster is where the instance runs.
 func (i Instance) Cluster() ClusterID { return cmp.Or(i.Endpoint.Cluster, i.Shard.Cluster) }
 
-// HasSynced tells that every attached cluster was read completely at least
+// HasSynced reports whether every attached cluster was read completely at least
 // once, or is served from its last known good state. A cluster that never
 // answered keeps it false, whatever its phase; see registries.Supervisor.Ready
 // for how long a start waits.
@@ -66,7 +66,7 @@ func (s *Service) appendInstances(found []Instance, p ServicePort, collection []
 	return found
 }
 
-// MatchesLabels tells whether the labels contain one of the sets; an empty
+// MatchesLabels reports whether the labels contain one of the sets; an empty
 // collection is contained in everything.
 func MatchesLabels(labels map[string]string, collection []map[string]string) bool {
 	return len(collection) == 0 || slices.ContainsFunc(collection, func(set map[string]string) bool {

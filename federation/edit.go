@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Delta changes one sort of thing of one source: with Full it replaces
+// Delta changes one kind of thing of one source: with Full it replaces
 // everything that the source said before, otherwise it sets and removes.
 type Delta[K comparable, V any] struct {
 	Full bool
@@ -20,7 +20,7 @@ type Delta[K comparable, V any] struct {
 
 func (d Delta[K, V]) empty() bool { return !d.Full && len(d.Set) == 0 && len(d.Gone) == 0 }
 
-// removes tells that a full delta takes away what was said before under the key.
+// removes reports whether a full delta takes away what was said before under the key.
 func (d Delta[K, V]) removes(key K) bool {
 	_, set := d.Set[key]
 	return !set && (d.Keep == nil || !d.Keep(key))

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Health is what a registry says of an endpoint.
+// Health is what a registry reports about an endpoint.
 type Health string
 
 // HEALTHY takes traffic, DRAINING only where nothing healthy is left, UNHEALTHY

@@ -127,8 +127,8 @@ func TestEveryFieldIsCompared(t *testing.T) {
 		"Key.Hostname", "Key.Namespace")
 }
 
-// TestEveryFieldOfAShardIsMerged: whatever a registry says anew about a service
-// makes a new version with a reason, however little the merge makes of it.
+// TestEveryFieldOfAShardIsMerged: every change that a registry reports about a service
+// gives a new version with a reason, even if the merge result hardly changes.
 func TestEveryFieldOfAShardIsMerged(t *testing.T) {
 	k := key("web.shop", "shop")
 	eachField(t, func(field string, a, b Shard) {

@@ -10,8 +10,7 @@ const (
 	ViaNone    Via = "NONE"    // not at all
 )
 
-// Explanation says of one endpoint of a service whether a proxy sends to it, and
-// why.
+// Explanation says whether a proxy sends to one endpoint of a service, and why.
 type Explanation struct {
 	Shard    ShardKey
 	Endpoint *Endpoint

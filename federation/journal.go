@@ -3,7 +3,7 @@ package federation
 import "slices"
 
 // journalSpan is how many changes a journal keeps at least. A reader that is
-// further behind is told All.
+// further behind gets All.
 const journalSpan = 16384
 
 // entryKind is the first letter of a journal entry.
@@ -64,7 +64,7 @@ func (j journal) since(version uint64, visit func(kind entryKind, key string)) (
 }
 
 // after is the journal with one more version. It takes the entries over. A
-// version that nobody need be told of leaves no record.
+// version that no reader needs to see leaves no record.
 func (j journal) after(version uint64, entries []string) journal {
 	if len(entries) == 0 {
 		return j

@@ -43,7 +43,7 @@ func (u Usage) Add(o Usage) Usage {
 	return Usage{Objects: u.Objects + o.Objects, Bytes: u.Bytes + o.Bytes}
 }
 
-// LimitError says that a cluster has more than it may.
+// LimitError is the error of a cluster that has more than it may.
 type LimitError struct {
 	Limit string // the setting that it exceeds
 	Most  int64

@@ -261,7 +261,7 @@ func reasonsFor(old, now *Service) Reason {
 	return r
 }
 
-// sameSaid tells that the registries said the same of the endpoints, those that
+// sameSaid reports whether the registries said the same of the endpoints, those that
 // are refused included: the next policy may allow them.
 func sameSaid(old, now ShardSet) bool {
 	return old.equal(now, func(a, b *Shard) bool { return endpointsEqual(a.Endpoints, b.Endpoints) })

@@ -155,7 +155,7 @@ func (m *MeshSettings) Paths() PathNormalization {
 	return m.PathNormalization.Normalization
 }
 
-// AllowsGateways tells that gateways of networks may be in the namespace: Services
+// AllowsGateways reports whether gateways of networks may be in the namespace: Services
 // by their labels, and routers that serve.
 func (m *MeshSettings) AllowsGateways(namespace string) bool {
 	if m == nil || len(m.GatewayNamespaces) == 0 {
@@ -187,8 +187,8 @@ type GatewayHealth struct {
 	Since     map[netip.AddrPort]time.Time `json:"since,omitempty"`
 }
 
-// HubPresence says that the hub after which its object is named runs. The object has
-// a lease: it goes with the hub.
+// HubPresence exists while the hub that its object is named after runs. The object has
+// a lease: it expires when the hub stops.
 type HubPresence struct{}
 
 // Allocation is the automatic VIPs of a service, in an object of the service's

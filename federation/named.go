@@ -9,7 +9,7 @@ import (
 // registries give it is another name of the service. A name that only some of them
 // give must not lead to the others: it is a service of its own, which has the shards
 // of those registries. So web.service.dc1.consul leads to the instances in dc1 where
-// dc2 has web too. What a registry says of the name itself comes first.
+// dc2 has web too. A service that a registry has under the name itself comes first.
 
 // namesIn are the other names that the shard gives the service of that key.
 func (s *Shard) namesIn(key ServiceKey) []ServiceKey {
@@ -80,7 +80,7 @@ func (s ShardSet) addNames(to map[ServiceKey]bool, key ServiceKey) {
 	}
 }
 
-// isName tells that a registry gives another service this name.
+// isName reports whether a registry gives another service this name.
 func (x *servicesTxn) isName(key ServiceKey) (is bool) {
 	x.names.WalkPrefix(key.sortKey()+nul, func(string, ServiceKey) bool { is = true; return true })
 	return is
@@ -126,7 +126,7 @@ func (s *Shard) under(of Hostname) *Shard {
 	}
 }
 
-// allGive tells that all registries that have the service give it the name.
+// allGive reports whether all registries that have the service give it the name.
 func (s ShardSet) allGive(name Hostname) bool {
 	for _, shard := range s.All() {
 		if shard.NameOf == "" && !slices.Contains(shard.Aliases, name) {

@@ -74,7 +74,7 @@ func TestR84NamesThatSomeClustersGive(t *testing.T) {
 			live: "10.0.0.1@a 10.0.0.9@a 10.0.0.3@c", liveTwo: "10.0.0.3@c",
 		}},
 		{"which it loses", leave("c", live), map[string]string{live: "10.0.0.1@a 10.0.0.9@a", liveTwo: "nothing"}},
-		{"what a cluster says of the name comes first", say("a", live, serves("10.0.0.7")), map[string]string{live: "10.0.0.7@a"}},
+		{"a cluster's own service of the name comes first", say("a", live, serves("10.0.0.7")), map[string]string{live: "10.0.0.7@a"}},
 		{"until it does not", leave("a", live), map[string]string{live: "10.0.0.1@a 10.0.0.9@a"}},
 		{"the first datacenter is the last one", leave("c", host), map[string]string{one: "as " + host, two: "nothing"}},
 		{"a cluster leaves", leave("b", host), map[string]string{one: "as " + host, live: "as " + host}},
@@ -89,7 +89,7 @@ func TestR84NamesThatSomeClustersGive(t *testing.T) {
 		for _, cluster := range []ClusterID{"a", "b", "c"} {
 			for k, shard := range s.Contribution(consulShard(string(cluster))).Services.Set {
 				if shard.NameOf != "" {
-					t.Errorf("%s: cluster %s is said to have said %s", step.what, cluster, k)
+					t.Errorf("%s: cluster %s is reported to have said %s", step.what, cluster, k)
 				}
 			}
 		}

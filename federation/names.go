@@ -20,7 +20,7 @@ const DefaultNetwork NetworkID = "default"
 // Hostname is the fully qualified, lower-case name of a service (seeds 1.2).
 type Hostname string
 
-// Provider is the sort of a registry. It is a label and nothing branches on it
+// Provider is the kind of a registry. It is a label and nothing branches on it
 // outside of the registry's own room and the list of kinds.
 type Provider string
 

@@ -18,7 +18,7 @@ type Network struct {
 	ID       NetworkID
 	CIDRs    []netip.Prefix
 	Clusters []ClusterID // whose endpoints are in it unless they say otherwise, sorted
-	// Gated tells that the network is entered through gateways, whether or not
+	// Gated reports whether the network is entered through gateways, whether or not
 	// one of them has an address now. Others are sent to directly.
 	Gated    bool
 	Gateways []Gateway        // each address and port once, sorted
@@ -48,7 +48,7 @@ type RefusedGateway struct {
 	Cause   GatewayCause
 }
 
-// Serves tells that proxies of the network may enter through the gateway.
+// Serves reports whether proxies of the network may enter through the gateway.
 func (g Gateway) Serves(observer NetworkID) bool {
 	return len(g.From) == 0 || slices.Contains(g.From, observer)
 }

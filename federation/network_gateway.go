@@ -96,8 +96,8 @@ func (m *networkMaker) serviceNamed(host Hostname, namespace string) (*Service, 
 	return nil, "is a service in several namespaces: name one of them"
 }
 
-// external adds the addresses at which a cluster says that a service is reached
-// from outside. The VIP of a service is never one, whatever its source.
+// external adds the addresses at which a service is reached from outside, as its
+// cluster reports them. The VIP of a service is never one, whatever its source.
 func (m *networkMaker) external(g Gateway, shard *Shard, port uint16) {
 	for _, address := range shard.External {
 		if name, ok := address.Host(); ok {

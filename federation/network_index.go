@@ -32,7 +32,7 @@ type claim struct {
 	shard   ShardKey
 }
 
-// gatewayUse says that the network must be looked at when the thing changes.
+// gatewayUse means that the network must be recomputed when the thing changes.
 type gatewayUse struct {
 	of      string
 	network NetworkID
@@ -66,7 +66,7 @@ type networksTxn struct {
 	resolved btree.Txn[[]netip.Addr]
 	verdicts btree.Txn[Verdict]
 	placement
-	dirty   map[NetworkID]bool // to be made anew
+	dirty   map[NetworkID]bool // to be recomputed
 	all     bool               // every network is dirty
 	zonesAt bool               // a Network object changed, and with it the placement
 	changes *changes
@@ -97,8 +97,8 @@ func (x *networksTxn) used(kind useKind, of string) {
 	})
 }
 
-// claimed marks the networks of which services of the cluster say that they are
-// the entry: whether that is believed depends on the cluster's own network.
+// claimed marks the networks whose entry the services of the cluster claim to be:
+// whether a claim counts depends on the cluster's own network.
 func (x *networksTxn) claimed(by ClusterID) {
 	x.claims.Walk(func(k string, c claim) bool {
 		if id, _, _ := strings.Cut(k, nul); c.shard.Cluster == by {

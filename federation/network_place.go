@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// placement is where Network objects say that endpoints and workloads are which
-// name no network themselves: by address, else by cluster.
+// placement is the network that Network objects give to endpoints and workloads that
+// name none themselves: by address, else by cluster.
 type placement struct {
 	ranges   []placedRange           // the longest first
 	clusters map[ClusterID]NetworkID // of every Network object, the oldest first
@@ -116,7 +116,7 @@ type placing struct {
 }
 
 // apply follows changed Network objects: everything that they place is looked at
-// anew, as for a change of settings.
+// again, as for a change of settings.
 func (p *placing) apply() {
 	if !p.networks.zonesAt {
 		return

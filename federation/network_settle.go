@@ -47,7 +47,7 @@ type networking struct {
 	policy   *AddressPolicy
 }
 
-// settle makes the networks anew of which anything changed. Its cost is that of
+// settle recomputes the networks of which anything changed. Its cost is that of
 // these, and of the number of clusters.
 func (n networking) settle() {
 	if n.networks.all {
@@ -162,7 +162,7 @@ func (c claim) cause() GatewayCause {
 	return GatewayCause{Object: ObjectKey{Kind: "Service", Namespace: c.service.Namespace, Name: name}, Shard: c.shard}
 }
 
-// problemOfGateway marks what is said of labels.
+// problemOfGateway marks problems of labels.
 const problemOfGateway = "g"
 
 // replaceOrigin follows what the network was made of: what it looked at, and

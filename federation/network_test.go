@@ -120,7 +120,7 @@ func TestGatewaysOfANetwork(t *testing.T) {
 }
 
 // TestBO15LabelAloneMakesNoGateway: gateways are where the settings
-// of the mesh allow them, and the cluster is told why.
+// of the mesh allow them, and the cluster's problems say why.
 func TestBO15LabelAloneMakesNoGateway(t *testing.T) {
 	elsewhere := key("gw.shop.svc.cluster.local", "shop")
 	s := after(attach("c2", "n2"), set(shardOf("c2"), map[ServiceKey]*Shard{elsewhere: eastWest("n2", "192.0.2.7")}))
@@ -130,7 +130,7 @@ func TestBO15LabelAloneMakesNoGateway(t *testing.T) {
 	}
 	problems := slices.Collect(s.Problems("c2"))
 	if len(problems) != 1 || problems[0].Code != "GATEWAY_REFUSED" || problems[0].Object != "Service shop/gw" || !strings.Contains(problems[0].Message, "gatewayNamespaces") {
-		t.Errorf("the cluster is told %+v", problems)
+		t.Errorf("the cluster has the problems %+v", problems)
 	}
 	s, changes := Next(s, meshObject(MeshSettings{GatewayNamespaces: []string{"shop"}}))
 	if n, _ = s.Network("n2"); !slices.Equal(gatewayTexts(n, "n1"), []string{"192.0.2.7:15443"}) || !slices.Equal(changes.Networks, []NetworkID{"n2"}) {
@@ -157,7 +157,7 @@ func TestRefusedGatewaysFollowTheirCluster(t *testing.T) {
 		s, _ = Next(s, attach("c2", network))
 		problems := slices.Collect(s.Problems("c2"))
 		if want := "is in network " + string(network); len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
-			t.Errorf("the cluster is told %+v, want that it %s", problems, want)
+			t.Errorf("the cluster has the problems %+v, want that it %s", problems, want)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func (in *intake) offered(source ShardKey) iter.Seq[ServiceKey] {
 	}
 }
 
-// setShard makes the shard what its source says of the service; nil removes it.
+// setShard sets the shard to what its source reports about the service; nil removes it.
 func (in *intake) setShard(source ShardKey, key ServiceKey, shard *Shard) {
 	was := in.contributions.of(key).Of(source)
 	if was != nil && was.NameOf != "" {

@@ -34,7 +34,7 @@ func (x *workloadsTxn) of(source ShardKey) iter.Seq[WorkloadKey] {
 	}
 }
 
-// put makes the workload what its source says of it; nil removes it.
+// put sets the workload to what its source reports about it; nil removes it.
 func (x *workloadsTxn) put(source ShardKey, key WorkloadKey, now *Workload) (old *Workload, changed bool) {
 	at := workloadSortKey(source, key)
 	old, _ = x.Get(at)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Kind names a sort of configuration object; its versions are the store's
+// Kind names a kind of configuration objects; versions are the store's
 // business.
 type Kind struct{ Group, Name string }
 
@@ -71,7 +71,7 @@ func (o *Object) Equal(p *Object) bool {
 		o.Created.Equal(p.Created) && slices.Equal(o.Names, p.Names) && slices.Equal(o.ProxyLabels, p.ProxyLabels)
 }
 
-// Older tells that o was made before p. Where two objects say different things, the
+// Older reports whether o was made before p. Where two objects say different things, the
 // older one holds.
 func (o *Object) Older(p *Object) bool { return o.CompareAge(p) < 0 }
 

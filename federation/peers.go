@@ -10,7 +10,7 @@ import (
 // the mesh (the value of Istio's label).
 const MutualTLS = "istio"
 
-// TakesMutualTLS tells that a proxy at the endpoint takes mutual TLS.
+// TakesMutualTLS reports whether a proxy at the endpoint takes mutual TLS.
 func (e *Endpoint) TakesMutualTLS() bool { return e.TLSMode == MutualTLS }
 
 // PeerAccounts are the accounts under which endpoints of a service run that take

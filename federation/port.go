@@ -54,12 +54,12 @@ func ParseProtocol(name string) Protocol {
 	return Unsupported
 }
 
-// IsHTTP tells that requests of this protocol can be routed one by one.
+// IsHTTP reports whether requests of this protocol can be routed one by one.
 func (p Protocol) IsHTTP() bool {
 	return p == HTTP || p == HTTP2 || p == GRPC || p == GRPCWeb
 }
 
-// IsHTTP2 tells that the protocol needs HTTP/2 towards its endpoints.
+// IsHTTP2 reports whether the protocol needs HTTP/2 towards its endpoints.
 func (p Protocol) IsHTTP2() bool { return p == HTTP2 || p == GRPC || p == GRPCWeb }
 
 // Transport is what a port number is counted in.

@@ -386,7 +386,7 @@ func TestChangesSinceBeyondTheHorizonIsAll(t *testing.T) {
 			t.Fatalf("the journal holds %d changes at version %d: it grows with time", kept, s.Version())
 		}
 		if behind := s.Version() - old; behind <= journalSpan/3 && s.ChangesSince(old).All {
-			t.Fatalf("a reader %d versions behind is told All", behind)
+			t.Fatalf("a reader %d versions behind gets All", behind)
 		}
 	}
 	if c := s.ChangesSince(old); !c.All {

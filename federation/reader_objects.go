@@ -36,7 +36,7 @@ func (x NotedObjects) In(kind Kind, namespace string) iter.Seq[*Object] {
 	return x.noted(x.reader.snapshot.objects.In(kind, namespace))
 }
 
-// Of is Objects.Of, noted. A computation that reads a whole kind is made anew with
+// Of is Objects.Of, noted. A computation that reads a whole kind is repeated with
 // every object that comes.
 func (x NotedObjects) Of(kind Kind) iter.Seq[*Object] {
 	note(&x.reader.deps.Sets, ObjectSet{kind, AllNamespaces})

@@ -78,7 +78,7 @@ func TestSeed24ServiceEntriesOfOneHostAreNotMergedIntoClusterVIPs(t *testing.T) 
 }
 
 // TestSeed41EndpointsGoWithTheSpecsOfOthers: one object with two hosts; the
-// services of b and the endpoints of a change, and both are told.
+// services of b and the endpoints of a change, and both are reported.
 func TestSeed41EndpointsGoWithTheSpecsOfOthers(t *testing.T) {
 	s := after(set(hub, map[ServiceKey]*Shard{webKey: web("", endpoint("10.1.0.1", 80)), otherKey: web("", endpoint("10.1.0.1", 80))}))
 	grown := web("", endpoint("10.1.0.2", 80))
@@ -115,7 +115,7 @@ func TestSeed44WorkloadWithoutSelectorsInItsNamespaceIsNoUpdate(t *testing.T) {
 		t.Errorf("changes are %+v, want its address alone", c)
 	}
 	if got, _ := next.Service(webKey); got != mustService(t, s, webKey) {
-		t.Error("a service was made anew")
+		t.Error("a service was recomputed")
 	}
 }
 

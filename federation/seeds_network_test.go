@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// reasonsOf applies an edit and says of which sort its changes are.
+// reasonsOf applies an edit and returns the reasons of its changes.
 func reasonsOf(s *Snapshot, e Edit) (*Snapshot, Reason) {
 	next, changes := Next(s, e)
 	return next, changes.Reasons()

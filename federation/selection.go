@@ -12,7 +12,7 @@ type selection struct {
 	endpoint Endpoint
 }
 
-// selects tells whether the workload carries all labels of the selector.
+// selects reports whether the workload carries all labels of the selector.
 func (s *Selector) selects(w *Workload) bool {
 	return w != nil && s.active() && MatchesLabels(w.Labels, []map[string]string{s.Labels})
 }

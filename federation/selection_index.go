@@ -97,7 +97,7 @@ func (x *workloadsTxn) candidates(namespace string, p Provider, s *Selector) []s
 	}
 }
 
-// labelled lists keys of the index up to the limit, and tells whether these are all.
+// labelled lists keys of the index up to the limit, and reports whether these are all.
 func (x *workloadsTxn) labelled(prefix string, p Provider, limit int) (keys []string, whole bool) {
 	if p != "" {
 		prefix += string(p) + nul

@@ -127,7 +127,7 @@ func TestAddressPolicyAppliesToSelectedWorkloads(t *testing.T) {
 	s := after(set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x")}), workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("127.0.0.1", "app", "x")}))
 	wantOffered(t, s, webKey)
 	if !slices.Contains(conflictsOf(mustService(t, s, webKey)), ConflictAddressRefused) {
-		t.Error("nobody is told why")
+		t.Error("no problem says why")
 	}
 	s, _ = Next(s, Edit{Settings: &Settings{Addresses: AddressPolicy{AllowLoopback: true}}})
 	wantOffered(t, s, webKey, "127.0.0.1")
@@ -143,6 +143,6 @@ func TestSelectorThatGoesTakesItsEndpointsAlong(t *testing.T) {
 	wantOffered(t, s, webKey)
 	step(t, s, workloads(hub, nil, we("y")))
 	if got := s.Contribution(hub).Services.Set[webKey].Endpoints; len(got) != 0 {
-		t.Errorf("the registry is said to have declared %v", got)
+		t.Errorf("the registry is reported to have declared %v", got)
 	}
 }

@@ -172,7 +172,7 @@ func (s *Service) Port(number uint16) (ServicePort, bool) {
 	return s.Ports[i], true
 }
 
-// VisibleFrom tells whether workloads of the namespace may see the service
+// VisibleFrom reports whether workloads of the namespace may see the service
 // (ConfigScope of seeds 1.2: "." is PRIVATE, the default is PUBLIC).
 func (s *Service) VisibleFrom(namespace string) bool {
 	if len(s.ExportTo) == 0 {

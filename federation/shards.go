@@ -53,7 +53,7 @@ func (s ShardSet) with(key ShardKey, shard *Shard) ShardSet {
 	return append(out, s[i:]...)
 }
 
-// equal tells that both have the same shards, and that each pair is the same in
+// equal reports whether both have the same shards, and that each pair is the same in
 // the given sense.
 func (s ShardSet) equal(o ShardSet, same func(a, b *Shard) bool) bool {
 	return slices.EqualFunc(s, o, func(a, b keyedShard) bool {

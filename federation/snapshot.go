@@ -49,7 +49,7 @@ func Empty() *Snapshot {
 }
 
 // Version rises with every published change. It is the hub's own: it says
-// nothing to another replica and starts anew with the process.
+// nothing to another replica and starts again with the process.
 func (s *Snapshot) Version() uint64 { return s.version }
 
 // Superseded is closed when a later snapshot was published. A snapshot that
@@ -88,7 +88,7 @@ func (s *Snapshot) Problems(id ClusterID) iter.Seq[Problem] {
 	}
 }
 
-// Workload returns what the shard says of one of its workloads.
+// Workload returns what the shard reports about one of its workloads.
 func (s *Snapshot) Workload(shard ShardKey, key WorkloadKey) (*Workload, bool) {
 	return s.workloads.byKey.Get(workloadSortKey(shard, key))
 }

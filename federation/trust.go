@@ -9,7 +9,7 @@ import (
 // DefaultTrustDomain is that of a mesh that names none.
 const DefaultTrustDomain = "cluster.local"
 
-// AnyCluster stands in Deps for whatever clusters there are.
+// AnyCluster represents all clusters in Deps.
 const AnyCluster ClusterID = "*"
 
 // Trust is the trust domain of the mesh, with its default.

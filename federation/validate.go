@@ -33,7 +33,7 @@ func problemWith(key ServiceKey, shard *Shard) *Problem {
 	return nil
 }
 
-// Usable tells that a service may have the name. Next leaves out one that may
+// Usable reports whether a service may have the name. Next leaves out one that may
 // not, with a problem.
 func (h Hostname) Usable() bool { return hostnameFault(h) == "" }
 

@@ -43,7 +43,7 @@ const (
 	NotServing  Standing = "NOT_SERVING" // not used: it is for other networks
 )
 
-// Used tells that proxies enter by the gateway.
+// Used reports whether proxies enter by the gateway.
 func (s Standing) Used() bool { return s != Unreachable && s != NotServing }
 
 // VerdictOf is what the observer found of the gateway; false: nothing yet.
@@ -73,7 +73,7 @@ func (n *Network) StandingsFrom(observer NetworkID) []Standing {
 	return all
 }
 
-// Unreachable tells that the observer reaches none of the gateways that serve it,
+// Unreachable reports whether the observer reaches none of the gateways that serve it,
 // which are its last resort.
 func (n *Network) Unreachable(observer NetworkID) bool {
 	return slices.Contains(n.StandingsFrom(observer), LastResort)
@@ -107,7 +107,7 @@ func verdictsOf(verdicts *btree.Txn[Verdict], gateway netip.AddrPort) (all []Ver
 }
 
 // applyVerdicts follows what was found of gateways. Only the networks that have
-// them are made anew.
+// them are recomputed.
 func (x *networksTxn) applyVerdicts(delta Delta[VerdictKey, Verdict]) {
 	for _, key := range delta.removed(x.probed()) {
 		if _, had := x.verdicts.Delete(verdictKey(key.Gateway, key.Observer)); had {

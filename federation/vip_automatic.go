@@ -29,13 +29,13 @@ var (
 	allocatedIPv6 = netip.MustParsePrefix("2001:2::/112")
 )
 
-// IsAllocatedVIP tells that the address is from the ranges of which the hub
+// IsAllocatedVIP reports whether the address is from the ranges of which the hub
 // allocates VIPs. Only callers whose DNS requests are captured learn of them.
 func IsAllocatedVIP(vip netip.Addr) bool {
 	return allocatedIPv4.Contains(vip) || allocatedIPv6.Contains(vip)
 }
 
-// IsAutomatic tells that nobody gave the VIP to the service but the hub: no cluster
+// IsAutomatic reports whether nobody gave the VIP to the service but the hub: no cluster
 // says that the service has it, and no ServiceEntry names an address outside of the
 // hub's ranges. In these ranges the configuration keeps what entries name and what is
 // allocated apart.
@@ -50,6 +50,6 @@ func (s *Service) IsAutomatic(vip netip.Addr) bool {
 	return true
 }
 
-// HasAutomaticVIPs tells that callers of other clusters know the service by
+// HasAutomaticVIPs reports whether callers of other clusters know the service by
 // automatic VIPs: it is of the mesh, and the proxy chooses its endpoint.
 func (s *Service) HasAutomaticVIPs() bool { return !s.MeshExternal && s.Resolution != Passthrough }

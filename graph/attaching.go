@@ -54,7 +54,7 @@ func (m mutation) RotateCluster(ctx context.Context, in model.RotateClusterInput
 	return model.RotateClusterPayload{Cluster: m.shownAs(in.ClusterID), Findings: model.Findings(findings), UserErrors: model.UserErrors(errs)}, shown(err)
 }
 
-// ConfirmCluster believes what a cluster is held for.
+// ConfirmCluster accepts the change that a cluster is held for.
 func (m mutation) ConfirmCluster(ctx context.Context, in model.ConfirmClusterInput) (model.ConfirmClusterPayload, error) {
 	errs, err := m.Clusters.Confirm(ctx, federation.ClusterID(in.ClusterID))
 	return model.ConfirmClusterPayload{Cluster: m.shownAs(in.ClusterID), UserErrors: model.UserErrors(errs)}, shown(err)

@@ -26,7 +26,7 @@ func (noAuthority) Rotate(context.Context, bool, string) ([]apply.Error, error) 
 	return nil, transport.Errorf(transport.Unavailable, "this hub has no certificate authority")
 }
 
-// CertificateAuthority says who signs, and whom the hub believes.
+// CertificateAuthority returns who signs certificates, and which roots the hub trusts.
 func (q query) CertificateAuthority(context.Context) (model.CertificateAuthority, error) {
 	return q.Authority.Show(), nil
 }

@@ -271,7 +271,7 @@ func TestThingsComeIntoAndGoOutOfTheFilter(t *testing.T) {
 		}
 		l.publish(offer(2, a))
 		if !changes.silent() {
-			t.Error("a change outside of the filter is told")
+			t.Error("a change outside of the filter is sent")
 		}
 		l.publish(of(map[federation.ServiceKey]*federation.Shard{a: shard("10.2.0.1/32", endpoint("n2", "10.0.1.1"))}))
 		if got := changes.read().text(); got != "CREATE a.example.com 3" {
@@ -321,7 +321,7 @@ func TestR44ClustersAreToldWithTheirCounts(t *testing.T) {
 		l.publish(offer(2, key("a", "shop"), key("b", "shop")))
 		cursor, then, _ := strings.Cut(of(changes), ": ")
 		if first != "CREATE c1 1 1" || then != "UPDATE c1 2 4" {
-			t.Errorf("it is told %q, then %q", first, then)
+			t.Errorf("it gets %q, then %q", first, then)
 		}
 		changes.stop()
 		l.publish(offer(3, key("a", "shop")))
@@ -347,7 +347,7 @@ func TestR44ObjectsAreFollowedByKind(t *testing.T) {
 		}
 		l.publish(configure(2, routeKey("shop", "cart")))
 		if !changes.silent() {
-			t.Error("an object of another kind is told")
+			t.Error("an object of another kind is sent")
 		}
 		l.publish(configure(3, rule))
 		if got := changes.read().text(); got != "UPDATE cart 3" {

@@ -115,7 +115,7 @@ type Config struct {
 	Findings func(*federation.Snapshot, *fleet.Value, federation.ObjectKey) []apply.Finding
 	// ServiceFindings are those of a service that no object alone causes.
 	ServiceFindings func(*federation.Snapshot, federation.ServiceKey) []apply.Finding
-	// Author names the caller for the history; nil: nobody.
+	// Author names the caller for the history; nil: no caller is named.
 	Author func(context.Context) string
 	// Epoch tells this store of record from every other.
 	Epoch string

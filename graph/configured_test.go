@@ -55,7 +55,7 @@ func newConfigured(t *testing.T, change func(*graph.Options)) configured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ; len(v.Sources[1].Trouble) == 0; v = c.engine.objects.Latest() { // it is said after the objects
+	for ; len(v.Sources[1].Trouble) == 0; v = c.engine.objects.Latest() { // it is reported after the objects
 		<-v.Superseded()
 	}
 	c.options = graph.Options{

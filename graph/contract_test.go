@@ -19,7 +19,7 @@ import (
 	"isthmus.dev/isthmus/federation/fleet"
 )
 
-// updating tells whether the flag -update of federationtest is set.
+// updating reports whether the flag -update of federationtest is set.
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
 // TestContractIsAnswered sends the operations of the contract that read the mesh

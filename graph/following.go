@@ -40,28 +40,28 @@ func newFollowing(filter *model.ChangeFilter) following {
 	}
 }
 
-// hasService tells whether the service is followed; nil is not.
+// hasService reports whether the service is followed; nil is not.
 func (f following) hasService(of *federation.Service) bool {
 	return of != nil && f.services && f.isIn(of.Key.Namespace) && strings.Contains(string(of.Key.Hostname), f.hostname) &&
 		(f.cluster == "" || slices.ContainsFunc(of.Order(), func(s federation.ShardKey) bool { return s.Cluster == f.cluster }))
 }
 
-// hasCluster tells whether the cluster is followed; nil is not.
+// hasCluster reports whether the cluster is followed; nil is not.
 func (f following) hasCluster(of *federation.Cluster) bool {
 	return of != nil && f.clusters && (f.cluster == "" || of.ID == f.cluster)
 }
 
-// hasNetwork tells whether the network is followed; nil is not.
+// hasNetwork reports whether the network is followed; nil is not.
 func (f following) hasNetwork(of *federation.Network) bool {
 	return of != nil && f.networks && (f.cluster == "" || slices.Contains(of.Clusters, f.cluster))
 }
 
-// hasObject tells whether the object is followed; nil is not.
+// hasObject reports whether the object is followed; nil is not.
 func (f following) hasObject(of *federation.Object) bool {
 	return of != nil && f.objects && f.isIn(of.Key.Namespace) && f.isOfKind(of.Key)
 }
 
-// hasStatus tells whether the status of the object is followed.
+// hasStatus reports whether the status of the object is followed.
 func (f following) hasStatus(key federation.ObjectKey) bool {
 	return f.status && f.isIn(key.Namespace) && f.isOfKind(key)
 }
@@ -70,7 +70,7 @@ func (f following) isOfKind(key federation.ObjectKey) bool {
 	return (f.group == "" || key.Group == f.group) && (f.kind == "" || key.Kind == f.kind)
 }
 
-// hasProxy tells whether the stream is followed.
+// hasProxy reports whether the stream is followed.
 func (f following) hasProxy(of *fleet.Proxy) bool {
 	return f.proxies && f.isIn(of.Namespace) && (f.cluster == "" || of.Cluster == f.cluster)
 }
@@ -80,7 +80,7 @@ func (f following) isIn(namespace string) bool { return !f.inNamespace || namesp
 // content hashes what a subscriber has: which things, of which store, and each
 // thing with its content. That is the same on every hub and after a restart.
 func (f following) content(epoch string, digest model.Digest) []byte {
-	f.status = false // what becomes of objects is not theirs
+	f.status = false // the status of objects is not theirs
 	whole := sha256.Sum256(append(digest.Bytes(), fmt.Sprintf("%q%+v", epoch, f)...))
 	return whole[:]
 }

@@ -59,7 +59,7 @@ type Options struct {
 	Inspector Inspector // nil: knows no proxy.
 	Config    Config
 	Clusters  Clusters  // nil: no cluster can be attached.
-	Authority Authority // nil: nobody signs.
+	Authority Authority // nil: the hub does not sign.
 	Hub       model.Hub
 	Now       func() time.Time // nil: time.Now.
 	Pace      time.Duration    // least time between two events of a subscription; 0: DefaultPace.

@@ -17,7 +17,7 @@ import (
 // recordsAtOnce is how many records are read at once when all are needed.
 const recordsAtOnce = 100
 
-// needsAll tells whether a page needs the whole of a list that is read from its
+// needsAll reports whether a page needs the whole of a list that is read from its
 // front.
 func needsAll(ctx context.Context, last *int) bool {
 	if last != nil {

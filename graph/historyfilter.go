@@ -42,7 +42,7 @@ func (f recordFilter) fits(r config.Record) bool {
 		(f.Group == nil && f.Kind == nil && f.Namespace == nil && f.Name == nil || slices.ContainsFunc(r.Changes, f.changed))
 }
 
-// changed tells whether the change is of an object that is asked for.
+// changed reports whether the change is of an object that is asked for.
 func (f recordFilter) changed(c config.RecordedChange) bool {
 	return !kind.Internal(c.Key.Of()) && fits(f.Group, c.Key.Group) && fits(f.Kind, c.Key.Kind) &&
 		fits(f.Namespace, c.Key.Namespace) && fits(f.Name, c.Key.Name)

@@ -99,13 +99,13 @@ func breaks(before, after map[string]string) []string {
 	return found
 }
 
-// isInput tells whether the line is of what clients send.
+// isInput reports whether the line is of what clients send.
 func isInput(name string, before map[string]string) bool {
 	owner, _, _ := strings.Cut(name, ".")
 	return strings.Contains(name, "(") || before[owner] == "input_object"
 }
 
-// widens tells whether every operation that was valid still is: an answer that is never
+// widens reports whether every operation that was valid still is: an answer that is never
 // null any more, or an input that may be absent now.
 func widens(name, was, is string, before map[string]string) bool {
 	if isInput(name, before) {
@@ -114,7 +114,7 @@ func widens(name, was, is string, before map[string]string) bool {
 	return is == was+"!"
 }
 
-// mustBeGiven tells whether the line is of a new input that clients must send.
+// mustBeGiven reports whether the line is of a new input that clients must send.
 func mustBeGiven(name, is string, before map[string]string) bool {
 	owner, _, isArgument := strings.Cut(name, "(")
 	if !isArgument {

@@ -70,7 +70,7 @@ type changing struct {
 	run     func(Changer) (apply.Result, error)
 }
 
-// change carries a request out and says what became of it. The snapshots that it
+// change carries out a request and returns its result. The snapshots that it
 // reads are those before and after the change, not the one of the operation.
 func (m mutation) change(ctx context.Context, c changing) (model.Outcome, error) {
 	if m.Config.Changer == nil {
@@ -118,7 +118,7 @@ func (m mutation) preview(ctx context.Context, result apply.Result, out *model.O
 	return nil
 }
 
-// noTickets is said to every dry run, which would give one, and to an apply that
+// noTickets is a finding of every dry run, which would return one, and of an apply that
 // names one.
 func noTickets(meanwhile string) model.Finding {
 	return model.Finding{Code: "NOT_BUILT", Severity: model.SeverityInfo, Message: "tickets are not built yet: " + meanwhile}

@@ -95,7 +95,7 @@ func (l list) showsEveryNodeOnce(h hub) {
 	}
 }
 
-// TestPagesOfHistoryHoldTheirPlace: what comes anew comes before the front.
+// TestPagesOfHistoryHoldTheirPlace: new entries come before the front.
 func TestPagesOfHistoryHoldTheirPlace(t *testing.T) {
 	c := newConfigured(t, nil)
 	for i := range 5 {

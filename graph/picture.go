@@ -21,8 +21,8 @@ type picture struct {
 	digest   model.Digest
 	bytes    int // that it does not share with the picture before it; see bytesOf
 	show     func(*federation.Snapshot, *federation.Cluster) model.Cluster
-	statusAt uint64       // up to which changes of statuses were told
-	streams  *fleet.Value // those of proxies, while all of them are told; else nil
+	statusAt uint64       // up to which changes of statuses were sent
+	streams  *fleet.Value // those of proxies, while all of them are sent; else nil
 }
 
 // next is the picture of a later snapshot, and what differs. ok is false where

@@ -17,7 +17,7 @@ const (
 	changesList = "changes"
 	// What is kept for subscribers that come back is bounded by count, by the bytes
 	// that its snapshots do not share with each other, and by the time since its last
-	// use. Who comes back later gets everything again.
+	// use. A client that comes back later gets everything again.
 	mostPictures     = 1024
 	mostPictureBytes = 64 << 20
 	pictureLife      = 5 * time.Minute
@@ -55,7 +55,7 @@ func (p *pictures) cursor(of picture, epoch string) string {
 	return model.Cursor(changesList, string(append(key, of.content(epoch, of.digest)...)))
 }
 
-// hasContent tells whether the cursor is that of a picture of this content.
+// hasContent reports whether the cursor is that of a picture of this content.
 func hasContent(cursor string, content []byte) bool {
 	key, ok := model.CursorKey(changesList, cursor)
 	const own = 24

@@ -44,10 +44,10 @@ func TestR43CursorsHoldBoundedMemory(t *testing.T) {
 			bubble(t, []federation.Edit{clusters("c1"), large(c.endpoints, 0)}, func(t *testing.T, l live, s subscriber) {
 				cursors := follow(l, s, c.endpoints, c.turns)
 				if got := resynced(s, cursors[0]); got != c.resync {
-					t.Errorf("the oldest of %d cursors begins anew: %v, want %v", len(cursors), got, c.resync)
+					t.Errorf("the oldest of %d cursors starts again: %v, want %v", len(cursors), got, c.resync)
 				}
 				if resynced(s, cursors[len(cursors)-2]) {
-					t.Error("a recent cursor begins anew")
+					t.Error("a recent cursor starts again")
 				}
 				<-time.NewTimer(6 * time.Minute).C
 				if !resynced(s, cursors[len(cursors)-2]) {

@@ -32,7 +32,7 @@ func everything(schema *ast.Schema, name string, depth int) string {
 	return out.String() + "__typename "
 }
 
-// isRelation tells whether the field leads to another object, which the executor writes.
+// isRelation reports whether the field leads to another object, which the executor writes.
 func isRelation(field string) bool {
 	return slices.Contains([]string{"cluster", "network", "service", "gateways"}, field)
 }

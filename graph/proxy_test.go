@@ -38,7 +38,7 @@ func TestProxyShowsWhereItIsAndWhatItCan(t *testing.T) {
 	}, "proxy")
 }
 
-// TestProxiesAreShownAsTheirRegistryKnowsThem: what a proxy says of its network,
+// TestProxiesAreShownAsTheirRegistryKnowsThem: what a proxy reports about its network,
 // locality and labels counts where no registry has an entry of its workload.
 func TestProxiesAreShownAsTheirRegistryKnowsThem(t *testing.T) {
 	h := newHub(t)

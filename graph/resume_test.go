@@ -12,7 +12,7 @@ import (
 	"isthmus.dev/isthmus/graph"
 )
 
-// known is what a client knows that carries out what it is told.
+// known is the state of a client that carries out every event.
 type known map[string]string
 
 func (k known) take(t *testing.T, e event) {
@@ -109,7 +109,7 @@ func TestResumedChangesLeaveNoGap(t *testing.T) {
 }
 
 // TestCursorOfAnotherHub is taken by a hub that has the same content, whatever
-// came there before; a hub with another content or store begins anew.
+// came there before; with a hub of another content or store the client starts again.
 func TestCursorOfAnotherHub(t *testing.T) {
 	a, cart := key("a", "shop"), routeKey("shop", "cart")
 	edits := []federation.Edit{clusters("c1"), offer(1, a), configure(3, cart)}

@@ -91,8 +91,8 @@ func (m mutation) rollout(ctx context.Context, wait *waiting, of span) *model.Ro
 	return &now
 }
 
-// uncounted says of an answer to a wait that it does not speak of the proxies of
-// other hubs: that all of this hub's have a change does not tell that all have it.
+// uncounted notes that the answer to a wait does not cover the proxies of other hubs: if
+// all proxies of this hub have a change, others may not have it yet.
 func (m mutation) uncounted(of *model.Rollout) []model.Finding {
 	if of == nil || !value(of.Reached) || m.Config.OtherHubs == nil {
 		return nil
@@ -138,7 +138,7 @@ func (w *waiting) reached(now model.Rollout) bool {
 	return float64(has) >= w.share*float64(now.Affected())
 }
 
-// lost tells that so many proxies refused that the share cannot be reached by
+// lost reports whether so many proxies refused that the share cannot be reached by
 // waiting.
 func (w *waiting) lost(now model.Rollout) bool {
 	return w.state == model.WaitStateAcked && float64(now.Affected()-now.Rejected) < w.share*float64(now.Affected())

@@ -10,7 +10,7 @@ import (
 
 type objectResolver struct{ *resolver }
 
-// Status says what became of an object, as far as that is known. Nothing of it is
+// Status is the status of an object, as far as that is known. Nothing of it is
 // computed before a field asks for it.
 func (r objectResolver) Status(ctx context.Context, of *model.ConfigObject) (model.ConfigObjectStatus, error) {
 	return model.ConfigObjectStatus{

@@ -35,7 +35,7 @@ type statuses struct {
 	followed map[scope]int
 }
 
-// scope says of which objects the status is followed.
+// scope is the set of objects whose status is followed.
 type scope struct {
 	inNamespace            bool
 	namespace, group, kind string
@@ -124,7 +124,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// areKnown tells whether this hub can say anything of statuses.
+// areKnown reports whether this hub can say anything of statuses.
 func (s *statuses) areKnown() bool { return s.Config.Deliveries != nil || s.Config.Findings != nil }
 
 // now is the version of the latest look.

@@ -12,7 +12,7 @@ import (
 	"isthmus.dev/isthmus/graph"
 )
 
-// judge finds something wrong with objects while it is told to.
+// judge reports findings about objects while a test wants it to.
 type judge struct {
 	mu    sync.Mutex
 	wrong map[federation.ObjectKey]bool
@@ -78,7 +78,7 @@ func TestR24TheChangeFeedTellsOfFindings(t *testing.T) {
 		changes.whole()
 		proxy := f.Connect(fleet.Proxy{NodeID: "a"})
 		if !changes.silent() {
-			t.Fatal("something is told though no status changed")
+			t.Fatal("an event is sent though no status changed")
 		}
 		j.set(cart, true)
 		proxy.Report(cds, fleet.Sync{State: fleet.Pending})
@@ -91,7 +91,7 @@ func TestR24TheChangeFeedTellsOfFindings(t *testing.T) {
 		missed := s.changes(*began.Cursor, nil)
 		wantStatuses(t, missed.read(), "STATUS cart")
 		if !missed.silent() {
-			t.Error("it is told twice")
+			t.Error("it is sent twice")
 		}
 		missed.stop()
 		missed = s.changes("", map[string]any{"kinds": []string{"CONFIG_OBJECT"}})
@@ -123,7 +123,7 @@ func TestR42OnlyFollowedStatusesAreLookedAt(t *testing.T) {
 		want("when somebody begins to follow a namespace", map[federation.ObjectKey]int{mine: 1})
 		proxy := f.Connect(fleet.Proxy{NodeID: "a"})
 		if !changes.silent() {
-			t.Error("something is told though no status changed")
+			t.Error("an event is sent though no status changed")
 		}
 		want("when a proxy connects", map[federation.ObjectKey]int{mine: 1})
 		other := s.changes("", map[string]any{"namespace": "theirs"})
@@ -131,7 +131,7 @@ func TestR42OnlyFollowedStatusesAreLookedAt(t *testing.T) {
 		other.whole()
 		same.whole()
 		if !changes.silent() || !other.silent() || !same.silent() {
-			t.Error("something is told because somebody else begins to follow")
+			t.Error("an event is sent because another client starts to follow")
 		}
 		j.questions()
 		j.set(theirs, true)
@@ -144,13 +144,13 @@ func TestR42OnlyFollowedStatusesAreLookedAt(t *testing.T) {
 		changes.stop()
 		proxy.Report(cds, fleet.Sync{State: fleet.Synced})
 		if !other.silent() {
-			t.Error("something is told though no status changed")
+			t.Error("an event is sent though no status changed")
 		}
 		want("when one has gone", map[federation.ObjectKey]int{theirs: 1})
 	})
 }
 
-// Streams of proxies come, change and go; with them, every subscription begins anew.
+// Streams of proxies come, change and go; with them, every subscription starts again.
 func TestR44TheChangeFeedTellsOfProxies(t *testing.T) {
 	judged(t, func(t *testing.T, _ *judge, f *fleet.Fleet, _ live, s subscriber) {
 		first := f.Connect(fleet.Proxy{NodeID: "a", Cluster: "c1"})

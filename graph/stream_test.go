@@ -109,7 +109,7 @@ func (s *stream) await() {
 	go func(answer chan<- *graphql.Response) { answer <- s.next() }(s.waiting)
 }
 
-// silent tells that no event has come, once everything has come to rest: it is
+// silent reports whether no event has come, once everything has come to rest: it is
 // for bubbles of testing/synctest, after a wait.
 func (s *stream) silent() bool {
 	if s.waiting == nil {

@@ -26,7 +26,7 @@ func (p *picture) proxy(action model.ChangeAction, of *fleet.Proxy) model.ProxyC
 	return model.ProxyChange{Action: action, Proxy: model.NewProxy(p.snapshot, of)}
 }
 
-// nextStreams is what became of the streams that the subscriber has.
+// nextStreams are the changes of the streams that the subscriber has.
 func (f *follower) nextStreams(before *fleet.Value, now picture) []model.ProxyChange {
 	changes := f.fleet.ChangesSince(before.Version())
 	changed, gone := changes.Changed, changes.Gone

@@ -114,7 +114,7 @@ func (r *reader) locality(in model.LocalityInput) string {
 	return strings.Join(parts, "/")
 }
 
-// RenewWorkload begins the time of a registration anew.
+// RenewWorkload restarts the TTL of a registration.
 func (m mutation) RenewWorkload(ctx context.Context, in model.RenewWorkloadInput) (model.RenewWorkloadPayload, error) {
 	if m.Config.Leases == nil {
 		return model.RenewWorkloadPayload{}, errNoConfig

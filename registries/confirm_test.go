@@ -11,7 +11,7 @@ import (
 )
 
 // identified is a registry that follows the cluster of that number, and is held
-// when it is told to expect another one.
+// when it is to expect a different one.
 func identified(n *byte, services *int) func(federation.Identity) (registries.Registry, error) {
 	return func(known federation.Identity) (registries.Registry, error) {
 		return fake(func(ctx context.Context, to registries.Sink) error {
@@ -44,7 +44,7 @@ func TestF47AnotherClusterIsFrozenUntilConfirmed(t *testing.T) {
 		h.wantServices(t, 30)
 		h.wantIdentity(t, "c1", "uid-1")
 		if s := h.status(t, "c1"); s.Message == "" {
-			t.Error("nothing is said of the newer configuration that is not in use")
+			t.Error("the message does not mention the newer configuration that is not in use")
 		}
 		if err := h.Confirm("c1"); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ type loss struct{ lost, of int }
 
 func (l loss) suspicious() bool { return l.of >= holdMinimum && 2*l.lost > l.of }
 
-// agrees tells that two lists say the same, also where they are small: what a
+// agrees reports whether two lists say the same, also where they are small: what a
 // suspicious list has left is few.
 func (l loss) agrees() bool { return 2*l.lost <= max(l.of, holdMinimum) }
 
@@ -79,10 +79,10 @@ type hold struct {
 	edit    federation.Edit
 	why     string
 	since   time.Time
-	release bool // an operator believes the next list
+	release bool // an operator confirmed: the next list is accepted
 }
 
-// proves tells that a later list, suspicious as well, says the same as the held
+// proves reports whether a later list, suspicious as well, says the same as the held
 // one: it came late enough and the two agree.
 func (h *hold) proves(edit federation.Edit, now time.Time, after time.Duration) bool {
 	if h == nil {

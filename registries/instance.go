@@ -25,7 +25,7 @@ type instance struct {
 	stopped  bool
 	foreign  bool // another cluster answers: it waits for a confirmation
 	twin     bool // the cluster is served under another ID
-	// confirmed: an operator believes whatever the cluster says next.
+	// confirmed: an operator accepts whatever the cluster reports next.
 	confirmed bool
 	attempt   *attempt           // the latest
 	cancel    context.CancelFunc // ends run

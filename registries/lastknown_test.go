@@ -60,7 +60,7 @@ func TestP06DeadClusterIsServedAsItWas(t *testing.T) {
 		h := start(t, dir, c)
 		defer h.stop()
 		if known.UID != "uid-1" {
-			t.Errorf("the registry is told that the cluster is %+v, want uid-1", known)
+			t.Errorf("the registry gets the cluster %+v, want uid-1", known)
 		}
 		after(9900 * time.Millisecond)
 		h.wantServices(t, 0)

@@ -194,7 +194,7 @@ func (m *member) end() {
 	m.operator.remove()
 }
 
-// confirm believes what is held, and tells whether anything was.
+// confirm accepts what is held, and reports whether anything was.
 func (m *member) confirm() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

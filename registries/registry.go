@@ -12,7 +12,7 @@ import (
 )
 
 // Registry follows one cluster. Run blocks until the context ends and returns
-// an error only for what a retry cannot heal; trouble that may pass is said by
+// an error only for what a retry cannot heal; trouble that may pass is reported by
 // Status. Its first Update is full.
 type Registry interface {
 	Run(ctx context.Context, to Sink) error
@@ -36,7 +36,7 @@ type Active interface {
 type Cluster struct {
 	ID   federation.ClusterID
 	Spec federation.ClusterSpec
-	// Owner is the sort of who attaches it; see Supervisor.Forget. Empty: nobody's.
+	// Owner is the kind of source that attaches it; see Supervisor.Forget. Empty: none.
 	Owner string
 	// Fingerprint is a content hash of all that Open depends on: another one
 	// replaces the running registry. It reveals no secret.

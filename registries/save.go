@@ -40,7 +40,7 @@ func (s *Supervisor) save(ctx context.Context) {
 	}
 }
 
-// saveDirty writes the state of every cluster that changed, and tells whether
+// saveDirty writes the state of every cluster that changed, and reports whether
 // all of it is on disk.
 func (s *Supervisor) saveDirty() (all bool) {
 	if s.options.Dir == "" {
@@ -78,7 +78,7 @@ type saver struct {
 }
 
 // save writes what is not on disk yet. What changes meanwhile goes to the same file
-// later. After a failure the file is written anew as a whole.
+// later. After a failure the whole file is rewritten.
 func (s *saver) save() error {
 	what, owner := s.take()
 	if what.empty() {

@@ -48,7 +48,7 @@ func TestR60AChangeDuringTheFirstWriteIsAddedToTheFile(t *testing.T) {
 			t.Errorf("the change is not on disk (%v, %v)", err, e)
 		}
 		if err == nil && !os.SameFile(first, second) {
-			t.Error("the file was written anew as a whole")
+			t.Error("the whole file was rewritten")
 		}
 		cancel()
 		if err := <-done; err != nil {

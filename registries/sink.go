@@ -37,7 +37,7 @@ func (r *attempt) Update(e federation.Edit) {
 	m.options.Metrics.Edit(m.shard.Cluster)
 }
 
-// Status shows what the registry says of itself.
+// Status shows what the registry reports about itself.
 func (r *attempt) Status(s federation.RegistryStatus) {
 	m := r.instance.member
 	m.mu.Lock()
@@ -47,13 +47,13 @@ func (r *attempt) Status(s federation.RegistryStatus) {
 	}
 }
 
-// silent tells that nothing that the registry says counts.
+// silent reports whether nothing that the registry says counts.
 func (r *attempt) silent() bool {
 	m := r.instance.member
 	return r.over || r.instance.stopped || m.detached
 }
 
-// keepBack does not apply the edit: the registry is started anew, and its next
+// keepBack does not apply the edit: the registry is restarted, and its next
 // list decides.
 func (r *attempt) keepBack(e federation.Edit, why string) {
 	m := r.instance.member

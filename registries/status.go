@@ -128,7 +128,7 @@ func (m *member) report(r *attempt, s federation.RegistryStatus) {
 	m.publishStatus()
 }
 
-// believable keeps the last status of an instance that starts anew until it has
+// believable keeps the last status of an instance that is restarted until it has
 // something to say, and calls none READY that has not read its cluster.
 func (r *attempt) believable(now, before federation.RegistryStatus) federation.RegistryStatus {
 	if r.synced {

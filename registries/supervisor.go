@@ -180,9 +180,9 @@ func (s *Supervisor) Forget(owner string) {
 	}
 }
 
-// Confirm believes what a cluster is held for and has it read again at once: the
-// next list passes, whatever it lacks, and so does another cluster that answers
-// in the place of the known one.
+// Confirm accepts the change that a cluster is held for and reads the cluster again at
+// once: the next list passes, whatever it lacks, and so does another cluster that
+// answers in place of the known one.
 func (s *Supervisor) Confirm(id federation.ClusterID) error {
 	m := s.member(id)
 	if m == nil || !m.confirm() {

@@ -89,7 +89,7 @@ func (t *twins) firstOf(m *member) *member {
 // another ID has; the end of that one ends it sooner.
 const twinPause = 5 * time.Minute
 
-// isTwin tells whether the cluster that the edit is of is served under another ID.
+// isTwin reports whether the cluster that the edit is of is served under another ID.
 // Those behind this one are to let go of it once the edit is published. The caller
 // holds member.mu.
 func (r *attempt) isTwin(e federation.Edit) (is bool, behind []*member) {

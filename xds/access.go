@@ -37,7 +37,7 @@ type Caller struct {
 	// LastProof is when the caller, as the node, last proved who it is by something else
 	// than a certificate of the hub; nil: it does so all the time. It must not block.
 	LastProof func(envoy.Node) time.Time
-	// Admit tells whether the caller may be the node, with everything as it is now,
+	// Admit reports whether the caller may be the node, with everything as it is now,
 	// and the SPIFFE ID of the node. The error is the reason, for the client. It
 	// must not block.
 	Admit func(envoy.Node) (workload string, err error)
@@ -110,7 +110,7 @@ func (c *xdsClient) meet(said *corev3.Node) error {
 	return nil
 }
 
-// admit tells whether the caller may be the stream's node now.
+// admit checks that the caller may be the stream's node now.
 func (c *xdsClient) admit(now time.Time) error {
 	c.proven = now
 	if ends := c.caller.Ends; !ends.IsZero() && !now.Before(ends) {

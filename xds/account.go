@@ -16,7 +16,7 @@ type callers struct {
 	stored func(change int) // what names without a resource cost changed, in bytes; must not block
 }
 
-// account is what the streams of callers with one identity make the hub keep that nobody else needs. What others need as well,
+// account is what the hub keeps only for the streams of callers with one identity. What others need as well,
 // such as names of resources that exist, is not counted (R07). A nil account has no limits.
 type account struct {
 	callers  *callers

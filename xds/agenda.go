@@ -7,7 +7,7 @@ type want struct {
 	since  time.Time
 	urgent bool // answers a request: neither paced nor held
 	resend bool // is sent even if the client has it
-	tell   bool // its absence is told even if the client never had it
+	tell   bool // its absence is sent even if the client never had it
 }
 
 // agenda is the names to look at, since what the client has under them may not be what it is

@@ -127,7 +127,7 @@ func suspectsAmong(fresh []*resource, text string) []*resource {
 	return named
 }
 
-// mentions tells whether the text has the name as a whole word.
+// mentions reports whether the text has the name as a whole word.
 func mentions(text, name string) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], name)
@@ -142,7 +142,7 @@ func mentions(text, name string) bool {
 	}
 }
 
-// goesOn tells that a name does not end here; a dot may end the sentence.
+// goesOn reports whether a name does not end here; a dot may end the sentence.
 func goesOn(rest string) bool {
 	rest = strings.TrimPrefix(rest, ".")
 	return rest != "" && isNameByte(rest[0])

@@ -27,7 +27,7 @@ const (
 	maxRetired = 64
 )
 
-// retired is what clients accepted of groups that nobody uses any more: an Envoy
+// retired is what clients accepted from groups that are not used any more: an Envoy
 // that starts again has nothing to go on with where it refuses what is new.
 type retired struct {
 	blames map[groupKey]*blame

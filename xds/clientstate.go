@@ -9,7 +9,7 @@ type clientState struct {
 	claims int    // names of initial_resource_versions without a resource that are not answered yet
 }
 
-// tell notes that the client is told r; nil is gone.
+// tell notes that the client is sent r; nil means removed.
 func (c *clientState) tell(name string, r *resource) {
 	e := c.slots.get(name)
 	if e.sent != nil {

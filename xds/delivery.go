@@ -27,7 +27,7 @@ type timing struct {
 	removal    time.Duration // of a cluster, for the ACK of what still refers to it
 	proof      time.Duration // of an empty set, for a second proof; a detach has 5 s in all
 	access     time.Duration // between two looks whether a stream may go on (S11)
-	refusal    time.Duration // before who may not report is told so: it is back at once
+	refusal    time.Duration // before a client that may not report is refused: it reconnects at once
 }
 
 var defaultTiming = timing{
@@ -172,7 +172,7 @@ func (s *session) guard(sub *subscription, b *batch, now time.Time) {
 	}
 }
 
-// send makes the response and notes what the client is told by it.
+// send makes the response and notes what it tells the client.
 func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, repair: sub.repairing}
 	for _, r := range b.changed {

@@ -36,7 +36,7 @@ func (r *real) connected(want int) func() error {
 }
 
 // A proxy without an identity is never ready beside a workload that callers speak
-// mutual TLS with: every call would fail. It is told why and served once both agree.
+// mutual TLS with: every call would fail. It gets the reason, and is served once both agree.
 func TestR34AnEnvoyWithoutIdentityIsRefusedWhereCallersSpeakMutualTLS(t *testing.T) {
 	dir, err := os.MkdirTemp("", "plain")
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 	maxKnown     = 4096
 )
 
-// isKnown tells that some client refuses the form. That orders a search and
+// isKnown reports whether some client refuses the form. That orders a search and
 // decides nothing: a client must not keep others from getting what is good.
 func (f *fallbacks) isKnown(form formKey) bool {
 	f.mu.Lock()

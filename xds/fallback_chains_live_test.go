@@ -78,7 +78,7 @@ func atVersion(version networking.ServerTLSSettings_TLSProtocol) *networking.Ser
 	return tls
 }
 
-// speaks tells that the tenant's host speaks the version of TLS.
+// speaks fails unless the tenant's host accepts the version of TLS.
 func (e *edge) speaks(tenant string, want uint16) func() error {
 	return func() error {
 		c, err := e.dial(tenant + ".example.com")

@@ -95,7 +95,7 @@ func simpleTLS() *networking.ServerTLSSettings {
 	return &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE, CredentialName: "web"}
 }
 
-// answered tells that the tenant's host answers with the text.
+// answered fails unless the tenant's host answers with the text.
 func (e *edge) answered(tenant, text string) func() error {
 	return func() error {
 		r := e.namespace.Get("http://"+gatewayIP+":8081/", "Host", tenant+".example.com")
@@ -150,7 +150,7 @@ func TestR05ARefusedVirtualHostStopsNobodyElse(t *testing.T) {
 	e.await("a to be well", e.stands(a, fleet.Accepted))
 }
 
-// An Envoy that connects anew and refuses what it is sent first has no routes of
+// An Envoy that reconnects and rejects what it is sent first has no routes of
 // its own to go on with: it gets all but the bad ones.
 func TestR05AFreshEnvoyGetsAllButWhatItRefuses(t *testing.T) {
 	e := newEdge(t, planting())

@@ -109,10 +109,10 @@ func TestR12APanicOfABuilderIsAFindingOfItsObject(t *testing.T) {
 			}
 			found := said.about(poison.Key)
 			if len(found) != 1 || found[0].Code != HubFault {
-				t.Errorf("of the poison is said: %v", found)
+				t.Errorf("reported on the poison: %v", found)
 			}
 			if len(said.of) != 1 {
-				t.Errorf("it is said of others, too: %v", said.of)
+				t.Errorf("it is reported on other objects, too: %v", said.of)
 			}
 			snapshot = apply([]federation.ObjectKey{poison.Key})
 			for _, g := range groups {
@@ -131,7 +131,7 @@ func TestR12APanicOfABuilderIsAFindingOfItsObject(t *testing.T) {
 				g.close()
 			}
 			if len(said.of) != 0 {
-				t.Errorf("when no proxy is there, it is said: %v", said.of)
+				t.Errorf("without a proxy, reported: %v", said.of)
 			}
 		})
 	}
@@ -158,10 +158,10 @@ func TestR12APanicOverAServiceIsSaidOfIt(t *testing.T) {
 	c := h.client(xdstest.Options{Delta: true, Node: router()})
 	wantNames(t, c.get(xdstest.Request{Type: xdstest.CDS}), cluster("web"))
 	if found := h.server.ServiceReasons(key("poisoned")); len(found) != 1 || found[0].Code != HubFault {
-		t.Errorf("of the service is said: %v", found)
+		t.Errorf("reported on the service: %v", found)
 	}
 	if found := h.server.ServiceReasons(key("web")); len(found) != 0 {
-		t.Errorf("of another is said: %v", found)
+		t.Errorf("reported on another object: %v", found)
 	}
 	c.Close()
 	h.eventually("the proxy is gone", func(v *fleet.Value) bool { return v.Count() == 0 })

@@ -31,7 +31,7 @@ type group struct {
 	faults    *faults
 }
 
-// cell is a resource that somebody asked for.
+// cell is a resource that a client subscribed to.
 type cell struct {
 	resource *resource // nil: does not exist
 	deps     federation.Deps
@@ -77,7 +77,7 @@ func (g *group) sync(s *federation.Snapshot) uint64 {
 	return s.Version()
 }
 
-// resync takes everything anew.
+// resync reads everything again.
 func (g *group) resync() {
 	g.faults.clear()
 	r := g.snapshot.Read()
@@ -104,7 +104,7 @@ func (g *group) move(names []string) {
 	}
 }
 
-// refix asks anew for the names that no service contributes.
+// refix asks again for the names that no service contributes.
 func (g *group) refix() {
 	r := g.snapshot.Read()
 	moved := g.names.refix(g.snapshot, r)
@@ -117,7 +117,7 @@ func (g *group) noteFixed(read federation.Deps) {
 	g.fixedDeps = read
 }
 
-// fixedNames stands in the index for the set of fixed names; no resource has
+// fixedNames represents the set of fixed names in the index; no resource has
 // that name.
 const fixedNames = "\x00"
 

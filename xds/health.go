@@ -23,7 +23,7 @@ type Probes interface {
 	// Found is one report of a prober in the observer's network: for each gateway
 	// whether it was reached.
 	Found(prober string, observer federation.NetworkID, reached map[netip.AddrPort]bool)
-	// Left says that nothing more comes from the prober.
+	// Left records that nothing more comes from the prober.
 	Left(prober string)
 }
 
@@ -65,7 +65,7 @@ type healthStream struct {
 	probes   envoy.Probes
 	refused  bool      // it is no gateway of its network
 	seen     uint64    // version of the snapshot for which they are
-	paced    time.Time // before which they are not made anew
+	paced    time.Time // before which they are not computed again
 }
 
 // StreamHealthCheck tells a gateway what to probe, again whenever that changes,
@@ -150,7 +150,7 @@ func (h *healthStream) receive(ctx context.Context) {
 	}
 }
 
-// greet waits for the first request, which must say who asks.
+// greet waits for the first request, which must name the node.
 func (h *healthStream) greet(ctx context.Context) error {
 	limits := h.server.options.Limits
 	timer := time.NewTimer(limits.FirstRequest)
@@ -220,8 +220,8 @@ func (h *healthStream) loop(ctx context.Context) error {
 }
 
 // tellProbes sends what is to be probed if it is not what was sent last, and
-// returns when to look at a newer snapshot. Who is no gateway of its network, or no
-// longer, is told why and heard no more.
+// returns when to look at a newer snapshot. A node that is not a gateway of its network, or no
+// longer, gets the reason and is ignored from then on.
 func (h *healthStream) tellProbes(s *federation.Snapshot, now time.Time) (time.Time, error) {
 	if h.seen == s.Version() {
 		return time.Time{}, nil
@@ -252,7 +252,7 @@ func (h *healthStream) take(m *healthv3.HealthCheckRequestOrEndpointHealthRespon
 	}
 	if m.GetHealthCheckRequest() != nil {
 		if id := m.GetHealthCheckRequest().GetNode().GetId(); id != "" && id != h.client.node.ID {
-			return status.Error(codes.InvalidArgument, "the node of a stream may not become another")
+			return status.Error(codes.InvalidArgument, "the node of a stream must not change")
 		}
 		h.seen, h.probes, h.paced = 0, envoy.Probes{}, time.Time{}
 		return nil

@@ -147,7 +147,7 @@ func (c checker) report(address string, is corev3.HealthStatus) {
 	}
 }
 
-// TestHealthDiscovery: a gateway is told what to probe, again on the same stream
+// TestHealthDiscovery: a gateway gets what to probe, again on the same stream
 // when that changes and on a new one after a reconnect, and what it reports
 // arrives.
 func TestHealthDiscovery(t *testing.T) {

@@ -130,7 +130,7 @@ func followedNodes(t testing.TB) []envoy.Node {
 
 // TestR32StreamsHaveWhatNewStreamsGet: for random histories, whatever is derived of a
 // node, its facets, what registries know of it and its gateway's secrets, is derived
-// anew when what it was derived from changes.
+// again when what it was derived from changes.
 func TestR32StreamsHaveWhatNewStreamsGet(t *testing.T) {
 	nodes := followedNodes(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -31,7 +31,7 @@ func (g *group) numbersOf(key federation.ObjectKey, names *nameTable) []uint32 {
 }
 
 // absences are the resources that were asked for and do not exist, or cannot be built.
-// They have a lock of their own, so that nobody who asks what became of an object waits
+// They have a lock of their own, so that a query for an object's status does not wait
 // for a build.
 type absences struct {
 	mu    sync.Mutex
@@ -67,7 +67,7 @@ type objectChanges struct {
 	since  map[uint64]map[federation.ObjectKey]struct{} // nil: all
 }
 
-// of returns what tells whether the object is another one than in the snapshot of a
+// of returns a function that reports whether the object differs from the one in the snapshot of a
 // version.
 func (c *objectChanges) of(latest *federation.Snapshot, key federation.ObjectKey) func(uint64) bool {
 	return func(version uint64) bool {

@@ -184,8 +184,8 @@ func (h *hub) when(what string, so func(*fleet.Value) bool) {
 	}
 }
 
-// TestR42StatusWaitsForNoBuild: a stream that is busy keeps nobody waiting who asks
-// what became of an object.
+// TestR42StatusWaitsForNoBuild: a query for an object's status does not wait
+// for a busy stream.
 func TestR42StatusWaitsForNoBuild(t *testing.T) {
 	made, stuck, goOn := envoyBuilder, make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -217,7 +217,7 @@ func TestR42StatusWaitsForNoBuild(t *testing.T) {
 	c.accept(xdstest.CDS)
 }
 
-// TestObjectThatJustChangedIsPending: nobody is told that a proxy has what was
+// TestObjectThatJustChangedIsPending: the status never claims that a proxy has what was
 // not even sent to it.
 func TestObjectThatJustChangedIsPending(t *testing.T) {
 	h := newHub(t)
@@ -237,7 +237,7 @@ func TestObjectThatJustChangedIsPending(t *testing.T) {
 			Set: map[federation.ObjectKey]*federation.Object{rule.Key: rule},
 		}})
 		if r := h.objectProgress(rule.Key)(h.fleet.Latest()); len(r) != 1 || r[0].State != fleet.Waiting && r[0].State != fleet.Delivered {
-			t.Fatalf("change %d, which nobody acknowledged, is told as %+v", i, r)
+			t.Fatalf("change %d, which no proxy acknowledged, is reported as %+v", i, r)
 		}
 		c.accept(xdstest.CDS)
 		h.becomes("acknowledged", h.objectProgress(rule.Key), fleet.Accepted)

@@ -91,7 +91,7 @@ func (l *load) note(name, failure string) {
 	}
 }
 
-// answeredBy tells that the last answers all came from there.
+// answeredBy fails unless the last answers all came from there.
 func (l *load) answeredBy(name string) func() error {
 	return func() error {
 		l.mu.Lock()

@@ -7,7 +7,7 @@ import (
 
 // nameTable numbers the names of resources, once for all streams: what a stream
 // keeps of a resource is a slot, not a name (R62). A number means the same
-// name for as long as somebody holds it.
+// name for as long as it is held.
 type nameTable struct {
 	mu      sync.RWMutex
 	numbers map[string]uint32
@@ -23,7 +23,7 @@ type heldName struct {
 
 func newNameTable() *nameTable { return &nameTable{numbers: map[string]uint32{}} }
 
-// find returns the number of a name that somebody holds.
+// find returns the number of a name that is held.
 func (t *nameTable) find(name string) (number uint32, held bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -31,7 +31,7 @@ func (t *nameTable) find(name string) (number uint32, held bool) {
 	return number, held
 }
 
-// held returns the numbers of those names that somebody holds.
+// held returns the numbers of those names that are held.
 func (t *nameTable) held(names []string) []uint32 {
 	var numbers []uint32
 	for _, name := range names {

@@ -32,7 +32,7 @@ func (n *nameSet) has(name string) bool { return n.counts[name] > 0 }
 
 func (n *nameSet) all() []string { return slices.Collect(maps.Keys(n.counts)) }
 
-// reset takes all names anew. Names that stay keep their numbers.
+// reset replaces all names. Names that stay keep their numbers.
 func (n *nameSet) reset(s *federation.Snapshot, r *federation.Reader) {
 	before, contributed := n.counts, n.contributions
 	n.counts, n.contributions = make(map[string]int, len(before)), make(map[federation.ServiceKey][]string, len(contributed))
@@ -98,7 +98,7 @@ func (n *nameSet) affected(c federation.ChangeSet, before, after *federation.Sna
 	return slices.Compact(hosts)
 }
 
-// ask has the services, which are all of one hostname, contribute anew. It appends the
+// ask has the services, which are all of one hostname, contribute again. It appends the
 // names that came or went.
 func (n *nameSet) ask(services []*federation.Service, before map[federation.ServiceKey][]string, s *federation.Snapshot, r *federation.Reader, moved []string) []string {
 	for _, svc := range services {
@@ -120,7 +120,7 @@ func (n *nameSet) contribute(key federation.ServiceKey, now, moved []string) []s
 	return n.exchange(before, now, moved)
 }
 
-// refix asks anew for the fixed names. It returns those that came or went.
+// refix asks again for the fixed names. It returns those that were added or removed.
 func (n *nameSet) refix(s *federation.Snapshot, r *federation.Reader) (moved []string) {
 	before := n.fixed
 	n.fixed = slices.Sorted(slices.Values(n.fixedOf(s, r)))

@@ -9,7 +9,7 @@ import (
 )
 
 // Both of the following send a stale request and then one whose answer shows
-// what became of the first.
+// the result of the first.
 func TestX05StaleSotWRequestIsNotAnswered(t *testing.T) {
 	h := newHub(t)
 	h.set(service("a", 1), service("b", 2))

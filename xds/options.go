@@ -98,7 +98,7 @@ type Options struct {
 	Limits    Limits          // zero fields: DefaultLimits
 	Secrets   Secrets         // nil: the type is not served
 	Probes    Probes          // nil: health discovery is not served
-	Access    Access          // nil: everybody is believed, and nobody has secrets of its own
+	Access    Access          // nil: every client is trusted, and none has secrets of its own
 
 	// Findings counts what builders say of objects, by code: 1 for one more, -1 for
 	// one less. It must not block. nil: nobody counts.

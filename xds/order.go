@@ -58,7 +58,7 @@ func (s *session) judgePresent(sub *subscription, target *resource, e entry, w w
 	return v
 }
 
-// needsNewCluster tells that the listener or route refers to a cluster that the
+// needsNewCluster reports whether the listener or route refers to a cluster that the
 // client has not accepted yet, but is going to get.
 func (s *session) needsNewCluster(sub *subscription, r *resource) bool {
 	cds := s.subs[envoy.ClusterType]
@@ -78,7 +78,7 @@ func (s *session) needsNewCluster(sub *subscription, r *resource) bool {
 	})
 }
 
-// stillNeeded tells whether a resource that is gone must stay with the client
+// stillNeeded reports whether a resource that is gone must stay with the client
 // for now: a cluster while the client may still use it, endpoints while their
 // cluster stays.
 func (s *session) stillNeeded(sub *subscription, r *resource, w want) (held bool, until time.Time) {
@@ -119,7 +119,7 @@ func (s *session) usage(referrer *subscription) usage {
 	return u
 }
 
-// retains tells that a cluster stays with the client only because it may still
+// retains reports whether a cluster stays with the client only because it may still
 // be used, and that its endpoints have this name.
 func (s *session) retains(assignment string) bool {
 	if s.needs.retained == nil {

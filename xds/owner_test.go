@@ -9,7 +9,7 @@ import (
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
-// A proxy on an open stream is told when its own namespace takes a hostname over,
+// A proxy on an open stream is updated when its own namespace takes a hostname over,
 // and when it gives it back.
 func TestR22AnOpenStreamFollowsTheOwner(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {

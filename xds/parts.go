@@ -8,9 +8,9 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// partSeparator stands in the index between the names of a resource and of one
-// of its parts. What follows it is a part's name, or nothing: what parts of the
-// resource have in common.
+// partSeparator separates the names of a resource and of one of its parts in the
+// index. After it comes a part's name, or nothing: what parts of the resource have
+// in common.
 const partSeparator = "\x01"
 
 // resourceOf is the name of the resource that an entry of the index means.

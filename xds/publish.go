@@ -111,5 +111,5 @@ func (s *subscription) numbered(states map[string]fleet.RolloutState) []fleet.Op
 // number is part of source.
 func (g *group) number() fleet.Group { return g.id }
 
-// number is part of source: what a secret is made from is no object.
+// number is part of source: a secret is not made from objects.
 func (*secretSource) number() fleet.Group { return 0 }

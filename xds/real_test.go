@@ -111,9 +111,9 @@ static_resources:
     load_assignment: {cluster_name: hub, endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: SOCKET}}}}]}]}
 `
 
-// newReal starts both; clusters named bad are ones that Envoy refuses. What
-// Envoy waits for it awaits for ever, and the hub gives up no wait of its own:
-// what settles is what was told, not what time healed.
+// newReal starts both; clusters named bad are ones that Envoy refuses. Envoy
+// waits forever for its resources, and the hub ends none of its waits early:
+// what settles was sent, and did not heal by a timeout.
 func newReal(t *testing.T, delta bool, services ...serviceDelta) *real {
 	dir, err := os.MkdirTemp("", "xds")
 	if err != nil {
@@ -233,7 +233,7 @@ func (r *real) hasClusters(names ...string) func() error {
 	}
 }
 
-// settled tells that all is accepted and nothing warms.
+// settled fails unless everything is accepted and nothing is warming.
 func (r *real) settled() error {
 	for p := range r.fleet.Latest().Proxies() {
 		for typ, s := range p.Sync {
@@ -259,7 +259,7 @@ func (r *real) state(want fleet.State) func() error {
 	}
 }
 
-// accepted tells that Envoy accepted the last response of the type.
+// accepted fails unless Envoy accepted the last response of the type.
 func (r *real) accepted(kind string) func() error {
 	return func() error {
 		for p := range r.fleet.Latest().Proxies() {

@@ -10,9 +10,9 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// reasons are what the builders said of objects and services that are not, or not
-// wholly, in the resources of connected proxies. Groups keep it up to date as they
-// build, so that reading it costs nothing of theirs.
+// reasons are the builders' reports on objects and services that are not, or only
+// partly, in the resources of connected proxies. Groups keep them up to date as they
+// build, so that reading them does not slow down groups.
 type reasons struct {
 	mu      sync.Mutex
 	of      map[any]map[reason]*said // by ObjectKey or ServiceKey

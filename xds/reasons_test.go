@@ -12,8 +12,8 @@ import (
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
-// What builders leave out is said of the object that it is about for as long as
-// it holds and a proxy is connected that it concerns.
+// What builders leave out is reported on its object as long as it is left out and an
+// affected proxy is connected.
 func TestR24ReasonsReachTheObjectThatCausedThem(t *testing.T) {
 	counted := make(chan string, 100)
 	h := newHub(t, func(o *Options) {

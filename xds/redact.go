@@ -46,7 +46,7 @@ func redactPacked(packed *anypb.Any) error {
 	return nil
 }
 
-// hide leaves a text to say that there was something, and nothing of the rest.
+// hide leaves a text that shows that there was a value, and nothing of it.
 func hide(m protoreflect.Message, field protoreflect.FieldDescriptor) {
 	if field.Kind() == protoreflect.StringKind && field.Cardinality() != protoreflect.Repeated {
 		m.Set(field, protoreflect.ValueOfString(redacted))

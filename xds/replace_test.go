@@ -48,8 +48,8 @@ func routedTo(t *testing.T, subset, version string) federation.Edit {
 	return e
 }
 
-// A subset takes the place of another, again and again, under load: not one
-// request fails, though the hub gives up no wait of its own.
+// One subset replaces another, again and again, under load: not one request fails,
+// though the hub ends none of its waits early.
 func TestX25ReplacementUnderLoadLosesNothing(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		r, l := replaced(t, delta)

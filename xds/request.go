@@ -125,7 +125,7 @@ func (s *subscription) subscribe(names, gone []string, all bool, now time.Time) 
 // leave takes up that the client no longer names the resource.
 func (s *subscription) leave(name string, now time.Time) {
 	switch {
-	case s.wildcard: // still wanted: the client is told how it stands
+	case s.wildcard: // still wanted: the client gets its state
 		s.agenda.look(name, want{since: now, urgent: true, resend: true, tell: true})
 	case s.whole():
 		s.agenda.look(name, want{since: now, urgent: true})
@@ -202,7 +202,7 @@ func (s *subscription) ask(names []string, now time.Time) {
 	}
 }
 
-// tooMany tells that the stream wants more names than it may.
+// tooMany fails if the stream subscribes to more names than it may.
 func (s *subscription) tooMany(limits Limits) error {
 	if s.client.slots.named > limits.Names {
 		return status.Error(codes.ResourceExhausted, fmt.Sprintf("the stream subscribes to more than %d resources of %s, the limit xds.maxNamesPerType", limits.Names, s.kind))

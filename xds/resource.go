@@ -135,7 +135,7 @@ func appendBytes[T ~string | ~[]byte](b []byte, field protowire.Number, value T)
 	return append(appendHead(b, field, len(value)), value...)
 }
 
-// sameContent tells that a client that has a needs no b; nil is absent.
+// sameContent reports whether a client that has a needs no b; nil is absent.
 func sameContent(a, b *resource) bool {
 	if a == nil || b == nil {
 		return a == b

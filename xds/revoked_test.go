@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestF84RevokedStreamsEndWithinAMinute, with the times of a hub that is told
+// TestF84RevokedStreamsEndWithinAMinute, with the times of a hub that is configured
 // nothing else: also where what was revoked is found out at the second look, as it
 // is with tokens.
 func TestF84RevokedStreamsEndWithinAMinute(t *testing.T) {

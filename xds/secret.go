@@ -41,11 +41,11 @@ type Secrets interface {
 	Follow(ref SecretRef, proven func() time.Time) (done func())
 	// Secret is the secret as it is now; false: there is none that can be used.
 	Secret(ref SecretRef) (Secret, bool)
-	// Changed is closed when a secret becomes another after the call.
+	// Changed is closed when a secret changes after the call.
 	Changed() <-chan struct{}
 }
 
-// mayHaveSecrets tells that what the stream carries is for a client that proved
+// mayHaveSecrets reports whether what the stream carries is for a client that proved
 // over TLS who it is, or that is on this machine and may open the hub's socket. A
 // token is enough: for one, the certificate service signs whatever key its bearer
 // has.
@@ -80,7 +80,7 @@ func (st *stream) openSecrets() []source {
 	return []source{st.secrets}
 }
 
-// hasCredentials tells that the stream may have the key material of Gateways, not
+// hasCredentials reports whether the stream may have the key material of Gateways, not
 // only the names of files.
 func (st *stream) hasCredentials() bool { return st.client.trusted && st.view.HasCredentials() }
 
@@ -102,9 +102,9 @@ func lateResource(name, fingerprint string) *resource {
 	}
 }
 
-// reveal returns the response with the bytes of its secrets, which are in no
-// other place. A secret that has become another since, or that was to be put
-// back, is left out: the client keeps what it has, and what is new follows.
+// reveal returns the response with the bytes of its secrets, which are nowhere else.
+// A secret that has changed since, or that was to be put back, is left out: the client
+// keeps the one that it has, and the new one follows.
 func (st *stream) reveal(r *response) *response {
 	if r.kind != envoy.SecretType {
 		return r

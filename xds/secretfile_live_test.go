@@ -52,7 +52,7 @@ func (e *edge) filesOf(tenant string) string {
 	return dir
 }
 
-// serves tells that the tenant's host answers over TLS.
+// serves fails unless the tenant's host answers over TLS.
 func (e *edge) serves(tenant, text string, certificates ...tls.Certificate) func() error {
 	return func() error {
 		answer, err := e.ask(tenant+".example.com", certificates...)

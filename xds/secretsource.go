@@ -33,7 +33,7 @@ type secretSource struct {
 // there is to know.
 const fileFingerprint = "files"
 
-// listenerCursor is a group of listeners and how far it was read.
+// listenerCursor is a group of listeners and the position up to which it was read.
 type listenerCursor struct {
 	cursor
 	refs map[string][]string // secrets by listener
@@ -85,7 +85,7 @@ func (s *secretSource) sync(snapshot *federation.Snapshot) uint64 {
 	return s.version
 }
 
-// collect counts anew what the listeners refer to that changed up to the snapshot.
+// collect recounts the references of the listeners that changed up to the snapshot.
 func (s *secretSource) collect(c *listenerCursor, snapshot *federation.Snapshot, touched map[string]bool) {
 	version := c.source.sync(snapshot)
 	if c.read && version == c.at {
@@ -146,7 +146,7 @@ func (s *secretSource) settle(name string, next uint64) {
 	}
 }
 
-// serves tells that the node may have what its listeners refer to by that name. Its
+// serves reports whether the node may have what its listeners refer to by that name. Its
 // own secrets are made for those who ask.
 func (s *secretSource) serves(name string) bool {
 	return transport.IsFile(name) || s.secrets != nil && s.credentials && !transport.IsOwn(name)
@@ -211,7 +211,7 @@ func (s *secretSource) since(version uint64) ([]logEntry, uint64, bool) {
 	return changed, s.version, ok
 }
 
-// allows tells that the node's listeners refer to the name.
+// allows reports whether the node's listeners refer to the name.
 func (s *secretSource) allows(name string) bool { return s.followed[name] != nil }
 
 func (s *secretSource) close() {

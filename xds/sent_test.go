@@ -58,7 +58,7 @@ func TestR44ProxyConfigShowsWhatAProxyWasSent(t *testing.T) {
 		h.set(service("web", 1, 3))
 		second := c.next(xdstest.EDS)
 		web := h.server.Sent(stream, xdstest.EDS)[1]
-		wantContent(t, "sent anew", web.Sent, second, cluster("web"))
+		wantContent(t, "sent again", web.Sent, second, cluster("web"))
 		wantContent(t, "still accepted", web.Acked, first, cluster("web"))
 		if found := h.server.Sent(fleet.Key{StreamID: "none"}, xdstest.EDS); found != nil {
 			t.Errorf("a stream that is not there was sent %+v", found)

@@ -19,11 +19,11 @@ type session struct {
 	reopen   func(envoy.Type) []source // nil: the sources are still the right ones
 	count    func(Event, envoy.Type)
 	answered func(envoy.Type, time.Duration)
-	nacked   func(envoy.Type, *flight, string) // nil: nobody is told
+	nacked   func(envoy.Type, *flight, string) // nil: not called
 	prefix   string                            // of nonces: other streams have others
 	sent     uint64                            // responses
 	snapshot uint64                            // version that was last collected
-	// moved tells that the sources may be others in the snapshot than in those before;
+	// moved reports whether the sources may be others in the snapshot than in those before;
 	// nil: they never are.
 	moved func(*federation.Snapshot) bool
 

@@ -13,7 +13,7 @@ const pageSize = 64
 
 // page is what a stream keeps of that many names with neighbouring numbers.
 type page struct {
-	sent   [pageSize]*resource // last told; nil: told that it is gone, or never told
+	sent   [pageSize]*resource // sent last; nil: its removal was sent, or nothing was
 	held   uint64              // numbers that the stream holds in the table
 	named  uint64              // subscribed to by name
 	paid   uint64              // counted in the account: there was no resource of that name

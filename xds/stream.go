@@ -170,7 +170,7 @@ func (st *stream) run(ctx context.Context) error {
 	return st.loop(ctx)
 }
 
-// noteMode says of a router in sni-dnat mode why it gets what a standard one does.
+// noteMode reports why a router in sni-dnat mode gets what a standard one does.
 func (st *stream) noteMode() {
 	if st.client.node.RouterMode != envoy.SNIDNAT {
 		return
@@ -183,7 +183,7 @@ func (st *stream) noteMode() {
 
 var errDraining = status.Error(codes.Unavailable, "the hub is shutting down: connect again")
 
-// greet waits for the first request, which must say who asks.
+// greet waits for the first request, which must name the node.
 func (st *stream) greet(ctx context.Context) (message, error) {
 	limits := st.server.options.Limits
 	timer := time.NewTimer(limits.FirstRequest)
@@ -268,8 +268,8 @@ func (st *stream) acquire(t envoy.Type, keys []groupKey) []source {
 	return sources
 }
 
-// reopen returns the groups of the node if they are others than those that the
-// stream has, else nil.
+// reopen returns the groups of the node if they differ from those of the stream,
+// else nil.
 func (st *stream) reopen(t envoy.Type) []source {
 	keys := groupKeysOf(st.view, t)
 	if slices.Equal(keys, st.held[t]) && (t != envoy.SecretType || st.secrets.credentials == st.hasCredentials()) {
@@ -336,7 +336,7 @@ func (st *stream) loop(ctx context.Context) error {
 		}
 		st.session.collect(snapshot, now)
 		if snapshot.ClusterNamed(st.client.claimed) != st.client.node.Cluster {
-			return status.Errorf(codes.Unavailable, "the cluster that the node names, %s, is another one now: connect again", printable(string(st.client.claimed)))
+			return status.Errorf(codes.Unavailable, "the cluster that the node names, %s, changed: connect again", printable(string(st.client.claimed)))
 		}
 		if st.excess != nil {
 			return st.excess

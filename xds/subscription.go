@@ -36,12 +36,12 @@ type cursor struct {
 
 // entry is what the hub knows of one resource on the client's side.
 type entry struct {
-	sent   *resource // last told; nil: told that it is gone
+	sent   *resource // sent last; nil: its removal was sent
 	acked  *resource // last accepted; nil: none
-	lapsed bool      // told that acked is gone; what came after that is not accepted yet
+	lapsed bool      // the removal of acked was sent; what came after that is not accepted yet
 }
 
-// certain tells that the client has some content of the resource.
+// certain reports whether the client has some content of the resource.
 func (e entry) certain() bool { return e.acked != nil && !e.lapsed }
 
 // subscription is one type on one stream: what the client wants of which sources, and what
@@ -78,10 +78,10 @@ func newSubscription(kind envoy.Type, delta bool, names *nameTable, of *account,
 	}
 }
 
-// whole tells that every response carries the complete state.
+// whole reports whether every response carries the complete state.
 func (s *subscription) whole() bool { return !s.delta && rooted(s.kind) }
 
-// rooted tells that the type is one whose set the hub decides: clusters and
+// rooted reports whether the type is one whose set the hub decides: clusters and
 // listeners, the types that know wildcards.
 func rooted(kind envoy.Type) bool {
 	return kind == envoy.ClusterType || kind == envoy.ListenerType

@@ -104,8 +104,8 @@ func (c client) refuseRoutes(bad func(*routev3.VirtualHost) string) {
 }
 
 // TestR05ARefusedPartThatNoObjectMadeBlamesNobody: a proxy refuses the virtual host of a service of a registry, and that of a
-// VirtualService. The former is in the log and counted, and no object is to blame for it; the latter is said of its own object
-// with the part's name and the proxy's words about it.
+// VirtualService. The former is logged and counted, and no object is to blame for it; the latter is reported on its own object
+// with the part's name and the proxy's error.
 func TestR05ARefusedPartThatNoObjectMadeBlamesNobody(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		counted, log := &refusals{}, &sharedLog{}

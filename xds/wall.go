@@ -65,7 +65,7 @@ func (f *faults) contain(of func() string, fallBack func() []envoy.Reason) {
 	f.set(what, reasons)
 }
 
-// moved takes up the view of the stream's node, where it is another one. After a panic the stream keeps the view that it
+// moved uses the new view of the stream's node, if it changed. After a panic the stream keeps the view that it
 // has, and tries again with the next version. The first view of a stream is not taken here: it has nothing to fall back
 // on, and ends.
 func (st *stream) moved(s *federation.Snapshot) (moved bool) {

@@ -102,7 +102,7 @@ func TestR12PoisonObjects(t *testing.T) {
 			}
 			isSaid := strings.HasPrefix(place, "names by ") || place == "contributes" || place == "build"
 			if found := said(); isSaid != (len(found) == 1 && found[0].Code == HubFault) {
-				t.Errorf("of the poison is said: %v", found)
+				t.Errorf("reported on the poison: %v", found)
 			}
 			fresh := h.client(xdstest.Options{Delta: true})
 			if place != "view" {

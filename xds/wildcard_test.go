@@ -53,7 +53,7 @@ func TestX15DroppedNameStaysThroughTheWildcard(t *testing.T) {
 		_, c := wildcardClient(t, true)
 		c.get(xdstest.Request{Type: xdstest.CDS, Names: []string{"*", cluster("a")}})
 		r := c.get(xdstest.Request{Type: xdstest.CDS, Unsubscribe: []string{cluster("a")}})
-		wantNames(t, r, cluster("a")) // the client is told how it stands
+		wantNames(t, r, cluster("a")) // the client gets its state
 		wantRemoved(t, r)
 	})
 }

@@ -111,8 +111,8 @@ ports: [{name: http, port: 8080}]
 endpoints: [{addresses: [10.66.0.1]}]
 `
 
-// nowhere looks for secrets in everything that lies in a folder: etcd, what was
-// saved, keys; plain, in base64 and escaped.
+// nowhere looks for secrets in every file of a folder: etcd, saved
+// states, keys; plain, in base64 and escaped.
 func nowhere(t *testing.T, dir string, secrets map[string]string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

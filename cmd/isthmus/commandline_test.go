@@ -109,8 +109,8 @@ func TestR63DifferencesAreAskedForWhereTheyAreShown(t *testing.T) {
 	}
 }
 
-// A manifest that another API server gave its resourceVersion is applied; only
-// who asks to compare is refused.
+// A manifest with a resourceVersion from another API server is applied; it is refused
+// only if the caller asks for the comparison.
 func TestR44ResourceVersionIsComparedOnRequest(t *testing.T) {
 	atHub(t)
 	file := write(t, filepath.Join(t.TempDir(), "one.yaml"), strings.Replace(fmt.Sprintf(manifest1, "one"), "namespace: shop", `namespace: shop, resourceVersion: "812"`, 1))

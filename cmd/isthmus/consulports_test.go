@@ -23,7 +23,7 @@ func portNamed(name string, number int, isDefault bool) map[string]any {
 	return map[string]any{"Name": name, "Port": number, "Default": isDefault}
 }
 
-// servedPorts is what GraphQL says of a service's ports, a line for the service and
+// servedPorts is what GraphQL reports about a service's ports, a line for the service and
 // for each endpoint.
 func (h *hubUnderTest) servedPorts(hostname string) (string, error) {
 	type port struct {

@@ -92,7 +92,7 @@ func TestR04CredentialsAreForGatewaysOfTheirNamespace(t *testing.T) {
 	}
 }
 
-// keyOf tells whether the node gets the gateway's private key, when it shows a
+// keyOf reports whether the node gets the gateway's private key, when it shows a
 // certificate of that account.
 func (h secureHub) keyOf(t *testing.T, node *corev3.Node, namespace, account string) (bool, error) {
 	t.Helper()

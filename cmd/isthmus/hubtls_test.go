@@ -125,7 +125,7 @@ func TestF83HubCertificateRotated(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock, rotated := testbed.StartClock(t), time.Now()
-	h.certify(t) // writes the files anew
+	h.certify(t) // rewrites the files
 	h.await(t, "the new certificate", func() error {
 		now, err := h.shown()
 		if err == nil && now.SerialNumber.Cmp(old.SerialNumber) == 0 && string(now.Raw) == string(old.Raw) {
@@ -162,6 +162,6 @@ func TestF84TrustBundleChanged(t *testing.T) {
 		t.Errorf("after %s the stream ends with %v", took, err)
 	}
 	if err := getsClusters(t, h.xds, h.ca.TLS(testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}), "c1"); err == nil {
-		t.Error("it is believed again")
+		t.Error("the client is trusted again")
 	}
 }

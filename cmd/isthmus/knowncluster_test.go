@@ -105,7 +105,7 @@ func TestR08TheStoreKnowsTheClustersOfFiles(t *testing.T) {
 	}
 }
 
-// holds tells that a file of the folder has the text.
+// holds fails unless a file of the folder has the text.
 func holds(dir, text string) error {
 	found := fmt.Errorf("no file of %s has %q", dir, text)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

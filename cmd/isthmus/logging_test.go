@@ -19,7 +19,7 @@ import (
 // logLine is a line of a log in JSON.
 type logLine map[string]any
 
-// has tells whether the line has these values; they begin those of the line.
+// has reports whether the line has these values; they begin those of the line.
 func (l logLine) has(want logLine) bool {
 	for key, value := range want {
 		if !strings.HasPrefix(fmt.Sprint(l[key]), fmt.Sprint(value)) {

@@ -210,7 +210,7 @@ func (h *hubUnderTest) query(query string, into any) error {
 	return json.Unmarshal(envelope.Data, into)
 }
 
-// shownCluster is what the API says of a cluster.
+// shownCluster is what the API reports about a cluster.
 type shownCluster struct {
 	ClusterID, Provider string
 	Status              struct{ Phase, Message string }
@@ -220,7 +220,7 @@ type shownCluster struct {
 	}
 }
 
-// cluster returns what the API says of one cluster.
+// cluster returns what the API reports about one cluster.
 func (h *hubUnderTest) cluster(id string) (shownCluster, error) {
 	var a struct {
 		Clusters struct{ Nodes []shownCluster }
@@ -278,6 +278,6 @@ func TestLibrariesLogAsTheHubDoes(t *testing.T) {
 		}
 	}
 	if strings.Contains(written.String(), "noise") {
-		t.Errorf("klog's details are told: %q", written.String())
+		t.Errorf("klog's details are logged: %q", written.String())
 	}
 }

@@ -23,7 +23,7 @@ func TestBY6KeysThatOthersCanReadAreRefused(t *testing.T) {
 	if code != cmdutil.ExitFailed || !strings.Contains(errText, "--tls-key") || !strings.Contains(errText, "0600") || strings.Contains(errText, "BEGIN") {
 		t.Errorf("exit %d with %q", code, errText)
 	}
-	write(t, filepath.Join(dir, "key"), "") // to be written anew
+	write(t, filepath.Join(dir, "key"), "") // to be rewritten
 	secureFlags(t, dir, ca)
 	if err := os.Chmod(filepath.Join(dir, "key"), 0o600); err != nil {
 		t.Fatal(err)

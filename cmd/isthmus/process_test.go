@@ -29,7 +29,7 @@ func startProgram(t *testing.T) *program {
 	return startProgramIn(t, shortDir(t))
 }
 
-// startProgramIn starts a hub on what lies in the folder, and waits until it is
+// startProgramIn starts a hub on the files of the folder, and waits until it is
 // ready.
 func startProgramIn(t *testing.T, dir string, args ...string) *program {
 	t.Helper()
@@ -78,7 +78,7 @@ func (p *program) holdRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The interim answer says that the handler is reading the body.
+	// The interim answer means that the handler is reading the body.
 	if _, err := io.ReadFull(conn, make([]byte, len("HTTP/1.1 100 Continue"))); err != nil {
 		t.Fatal(err)
 	}

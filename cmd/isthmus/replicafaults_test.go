@@ -23,7 +23,7 @@ type memberFault struct {
 	begin, end func(s *testbed.EtcdCluster, member int)
 }
 
-// elects tells that nobody can write until there is another leader.
+// elects reports whether nobody can write until there is another leader.
 func (f memberFault) elects() bool { return f.leader && !strings.HasPrefix(f.name, "cut off") }
 
 func memberFaults() []memberFault {

@@ -145,7 +145,7 @@ func (h *hubUnderTest) renew(name string) (code string, err error) {
 }
 
 // TestRegistrationsAcrossARestartOfTheirStore: etcd counts what is left of a lease
-// anew when it starts. What is not renewed is gone after its time from then on,
+// again when it starts. What is not renewed is gone after its time from then on,
 // what is renewed stays, and neither goes with the restart.
 func TestRegistrationsAcrossARestartOfTheirStore(t *testing.T) {
 	// etcd gives a new leader's leases its election timeout more, and looks for ended

@@ -113,7 +113,7 @@ func atHub(t *testing.T) *hubUnderTest {
 	return h
 }
 
-// transcript runs the command lines of a transcript and writes it anew.
+// transcript runs the command lines of a transcript and rewrites it.
 func transcript(t *testing.T, h *hubUnderTest, old string) string {
 	t.Helper()
 	var out strings.Builder

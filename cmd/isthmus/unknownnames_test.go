@@ -14,7 +14,7 @@ import (
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
-// unknownNameBytes is what the hub says that names without a resource cost.
+// unknownNameBytes is the cost of names without a resource that the hub reports.
 func (p *secureProgram) unknownNameBytes(t *testing.T) int {
 	t.Helper()
 	_, metrics, err := p.health.get("/metrics")

@@ -26,7 +26,7 @@ type between struct {
 	asked  []string               // names of operations
 	afters []string               // cursors behind which changes were asked for
 	cut    bool                   // new connections end at once
-	after  func(of string) string // what becomes of a cursor; nil: nothing
+	after  func(of string) string // changes a cursor; nil: it stays
 }
 
 func newBetween(t *testing.T, h *hubUnderTest) *between {

@@ -44,7 +44,7 @@ func (s *stage) TempDir() string {
 	if err != nil {
 		s.Fatalf("making a folder: %v", err)
 	}
-	s.Cleanup(func() { _ = os.RemoveAll(dir) }) // what stays lies in the system's folder for that
+	s.Cleanup(func() { _ = os.RemoveAll(dir) }) // leftovers are in the system's temporary folder
 	return dir
 }
 

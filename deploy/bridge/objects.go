@@ -149,7 +149,7 @@ func registerInConsul(s *Site, service string, pod int) {
 }
 
 // registerGateway lets the hub know a gateway, and the label by which Gateways
-// select it: what a gateway says of itself counts for nothing.
+// select it: what a gateway reports about itself does not count.
 func registerGateway(s *Site, g *Gateway) {
 	s.Consul.Put("/v1/catalog/register", map[string]any{
 		"Node": "edge-" + g.Name, "Address": g.Addresses[0],

@@ -35,7 +35,7 @@ type World struct {
 // Options say how a World is built.
 type Options struct {
 	Program string            // of the hub: the path of its binary
-	Told    func(step string) // is told what is done next; nil: nobody
+	Told    func(step string) // called with each next step; nil: not called
 	Shapes  map[string]Shape  // of the sites, by cluster; default one of each
 }
 

@@ -124,7 +124,7 @@ func (f folder) show(out io.Writer, ended <-chan error) error {
 	}
 }
 
-// running tells whether the demo of this folder runs.
+// running reports whether the demo of this folder runs.
 func (f folder) running() (pid int, running bool) {
 	text, err := os.ReadFile(f.file("pid"))
 	if err != nil {

@@ -159,7 +159,7 @@ func (t teller) failover() {
 		began := time.Now()
 		g.Envoy.Kill()
 		want := []string{"UNREACHABLE", "LAST_RESORT"}[i]
-		testbed.WaitFor(t.stage, time.Minute, "the hub to tell that it is "+want, func() error { return t.stands(from, g, want) })
+		testbed.WaitFor(t.stage, time.Minute, "the hub to report it as "+want, func() error { return t.stands(from, g, want) })
 		t.say("  After %v it is %s to %s.", time.Since(began).Round(100*time.Millisecond), want, from.Network)
 		testbed.WaitFor(t.stage, time.Minute, "requests that do not fail", func() error {
 			counts, failed := t.count(from, 30)

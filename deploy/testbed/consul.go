@@ -26,7 +26,7 @@ type ConsulOptions struct {
 }
 
 // Consul is one Consul server. Without Persistent, a Restart makes an empty
-// datacenter of the same name whose indexes begin anew.
+// datacenter of the same name whose indexes start again.
 type Consul struct {
 	*Process
 	URL     string

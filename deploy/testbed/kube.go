@@ -32,7 +32,7 @@ type KubeUser struct {
 // Kube is a kube-apiserver with an etcd of its own and no controllers: nothing
 // empties a deleted Namespace, collects owned objects or makes EndpointSlices
 // of selectors. Stop, Kill, Pause and Restart act on the API server; its data
-// lies in Etcd. It writes no endpoints of its own Service.
+// is in Etcd. It writes no endpoints of its own Service.
 type Kube struct {
 	*Process
 	Etcd    *Etcd

@@ -29,8 +29,8 @@ func (k *Kube) Do(method, path string, body []byte) Response {
 }
 
 // Apply creates or changes objects. A manifest holds one JSON or block-style
-// YAML object, or several YAML ones divided by ---. A kind that is not served
-// yet is waited for. A Namespace must be applied before what lies in it.
+// YAML object, or several YAML ones separated by ---. It waits for kinds that are not
+// served yet. A Namespace must be applied before the objects in it.
 func (k *Kube) Apply(manifests ...string) {
 	k.t.Helper()
 	for _, o := range objectsIn(k.t, manifests) {

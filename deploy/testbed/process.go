@@ -137,7 +137,7 @@ func (p *Process) launch() error {
 	return nil
 }
 
-// command runs the open file, so that the program may lie in a folder that the
+// command runs the open file, so that the program may be in a folder that the
 // user of the process cannot enter.
 func (p *Process) command(program *os.File) *exec.Cmd {
 	cmd := &exec.Cmd{

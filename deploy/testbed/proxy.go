@@ -139,7 +139,7 @@ func (p *Proxy) reset(conn net.Conn) {
 	}
 }
 
-// endWrite says that no more data comes, unless the connection was reset.
+// endWrite signals that no more data comes, unless the connection was reset.
 func (p *Proxy) endWrite(conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -62,7 +62,7 @@ func (w *Wire) isClosed() bool {
 	return w.closed
 }
 
-// Saw tells that the bytes were in a packet of which the namespace had a part
+// Saw reports whether the bytes were in a packet of which the namespace had a part
 // before the call.
 func (w *Wire) Saw(text string) bool {
 	w.namespace.t.Helper()

@@ -143,7 +143,7 @@ type Foresight struct {
 	Missing []Change // allocations that they make necessary, made already in the state
 }
 
-// isLeftOver tells that the service has an allocation and no ServiceEntry here.
+// isLeftOver reports whether the service has an allocation and no ServiceEntry here.
 func (s *State) isLeftOver(key federation.ServiceKey) bool {
 	_, unsettled := s.unsettled.Get(serviceSortKey(key))
 	return unsettled && len(s.AllocatedTo(key)) > 0 && !s.hasEntry(key)

@@ -40,7 +40,7 @@ type Source interface {
 	// (seed 32).
 	Kinds() []federation.Kind
 	// Run follows the source until the context ends. The first Update is full.
-	// Trouble that may pass is said by Trouble, and what was given stays.
+	// Trouble that may pass is reported by Trouble, and what was given stays.
 	Run(ctx context.Context, to Sink) error
 }
 
@@ -109,7 +109,7 @@ func (c Commit) RefusedSecrets() error {
 	return nil
 }
 
-// Note is what history says of a commit beside its changes.
+// Note is what history records about a commit beside its changes.
 type Note struct {
 	Author         string
 	Time           time.Time
@@ -168,25 +168,25 @@ type Log interface {
 	Find(ctx context.Context, idempotencyKey string) (*Record, error)
 }
 
-// Secrets reads what commits put beside objects. Its errors are ErrUnavailable,
-// or say that the value is damaged; they hold nothing of it.
+// Secrets reads the secrets that commits stored beside objects. Its errors are
+// ErrUnavailable, or report a damaged value; they contain nothing of it.
 type Secrets interface {
 	// Secret returns what is kept beside the object, encrypted as it was given, or
 	// nil.
 	Secret(ctx context.Context, of federation.ObjectKey) (sealed []byte, err error)
 	// SecretsOf returns what has a secret, in the order of the keys.
 	SecretsOf(ctx context.Context) ([]federation.ObjectKey, error)
-	// Reseal puts another encryption of the same secret in the place of the old
-	// one. It tells whether the old one was still there.
+	// Reseal replaces the secret with another encryption of it. It reports whether the
+	// old one was still there.
 	Reseal(ctx context.Context, old, fresh Secret) (bool, error)
 }
 
-// Leases keeps objects that go unless they are renewed. They are given by the
+// Leases keeps objects that are deleted unless they are renewed. They are given by the
 // store's Source like others, with Expires.
 type Leases interface {
-	// Register puts the object for so long; one of that key is replaced.
+	// Register stores the object until the TTL ends; one with that key is replaced.
 	Register(ctx context.Context, o Object, ttl time.Duration) (expires time.Time, err error)
-	// Renew begins the time of the object anew; ErrNoLease when it is gone.
+	// Renew restarts the object's TTL; ErrNoLease when it is gone.
 	Renew(ctx context.Context, key federation.ObjectKey) (expires time.Time, err error)
 	// Release removes the object now; without one it does nothing.
 	Release(ctx context.Context, key federation.ObjectKey) error
@@ -216,6 +216,6 @@ func (r *Refused) Error() string { return r.Limit + ": " + r.Message }
 // The errors of a Log and of Leases.
 var (
 	ErrUnknownRevision = errors.New("this revision is not in the history (any more)")
-	ErrNoLease         = errors.New("there is no such registration (any more): register anew")
+	ErrNoLease         = errors.New("there is no such registration (any more): register again")
 	ErrUnavailable     = errors.New("the configuration store does not answer: repeat later")
 )

@@ -16,7 +16,7 @@ const codeStopped = "SOURCE_STOPPED"
 func stopped(problems []Problem) bool { return len(problems) > 0 && problems[0].Code == codeStopped }
 
 // A source that ended is started again after firstPause, then after twice as
-// long each time up to longestPause; one that ran for longer begins anew.
+// long each time up to longestPause; one that ran for longer starts with the shortest.
 const (
 	firstPause   = time.Second
 	longestPause = 30 * time.Second

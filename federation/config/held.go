@@ -72,7 +72,7 @@ func hold(o *Object, domain string, labels *labelSets) *held {
 	shown, err := decode(o)
 	if err != nil {
 		h.Problems = []federation.Problem{{
-			Code: codeUndecodable, Object: title(o.Key), Message: fmt.Sprintf("%v; the object is set aside: apply it anew", err),
+			Code: codeUndecodable, Object: title(o.Key), Message: fmt.Sprintf("%v; the object is set aside: apply it again", err),
 		}}
 		return h
 	}
@@ -113,7 +113,7 @@ func decode(o *Object) (*federation.Object, error) {
 	return shown, nil
 }
 
-// at is what was decoded of the same bytes, for an object that is stored anew.
+// at is what was decoded from the same bytes, for an object that is stored again.
 func (h *held) at(o *Object) *held {
 	same := *h
 	same.object = o
@@ -133,7 +133,7 @@ func (h *held) at(o *Object) *held {
 	return &same
 }
 
-// specOf decodes an object anew, for the rare reader of a spec that is not kept.
+// specOf decodes an object again, for the rare reader of a spec that is not kept.
 func specOf(o *Object) func() any {
 	return func() any {
 		again, err := decode(o)
@@ -144,7 +144,7 @@ func specOf(o *Object) func() any {
 	}
 }
 
-// withSpec is the object with its spec, decoded anew where it was not kept.
+// withSpec is the object with its spec, decoded again where it was not kept.
 func (h *held) withSpec() *federation.Object {
 	if h.shown.Decode == nil {
 		return h.shown

@@ -16,7 +16,7 @@ type Step struct {
 // ObjectHistory is what was done to one object.
 type ObjectHistory struct {
 	Steps []Step // the newest first
-	// Compacted says that older steps existed and are not kept any more.
+	// Compacted means that older steps existed and are not kept any more.
 	Compacted bool
 }
 

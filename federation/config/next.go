@@ -227,7 +227,7 @@ func (h *held) services() []federation.ServiceKey {
 	return h.Entry.Services()
 }
 
-// settle makes the service anew from all that contributes to it. After a panic it stays
+// settle recomputes the service from all that contributes to it. After a panic it stays
 // as it was, and the others go on (R12).
 func (d *draft) settle(key federation.ServiceKey) {
 	defer func() {

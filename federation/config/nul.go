@@ -8,7 +8,7 @@ import (
 // errNUL keeps keys apart, whose parts NUL ends.
 var errNUL = errors.New("a text of it has a NUL character")
 
-// hasNUL tells whether a text or key of JSON has a NUL character, which JSON can
+// hasNUL reports whether a text or key of JSON has a NUL character, which JSON can
 // only escape.
 func hasNUL(manifest []byte) bool {
 	escape := []byte(`\u0000`)

@@ -7,7 +7,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// HubPresenceKey names the object that says that the hub, one of several over one
+// HubPresenceKey names the object that exists while the hub, one of several over one
 // store, runs.
 func HubPresenceKey(hub string) federation.ObjectKey {
 	return federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.HubPresenceKind.Name, Name: hub}

@@ -45,8 +45,8 @@ func TestSeed36(t *testing.T) {
 	w.has(t, "a.example.com", "10.0.0.2")
 }
 
-// TestSeed37 has a DNS entry: its endpoints are part of its cluster, which is
-// what a reader makes of the resolution; the change set names the service.
+// TestSeed37 has a DNS entry: its endpoints are part of its cluster, which
+// a reader derives from the resolution; the change set names the service.
 func TestSeed37(t *testing.T) {
 	w := newWorld()
 	w.apply(t, entry("a", `{hosts: [a.example.com], resolution: DNS, ports: [{number: 80, name: http}], endpoints: [{address: x.example.com}]}`))

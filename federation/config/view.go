@@ -32,7 +32,7 @@ func (v *View) Superseded() <-chan struct{} { return v.superseded }
 // includes.
 func (v *View) Revision() int64 { return v.State.Revision() }
 
-// Synced tells that every source gave its first update.
+// Synced reports whether every source gave its first update.
 func (v *View) Synced() bool {
 	for _, s := range v.Sources {
 		if !s.Synced {

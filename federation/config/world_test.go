@@ -106,7 +106,7 @@ func (w *world) has(t testing.TB, host string, want ...string) {
 	}
 }
 
-// changed is what a change set says of services: HOST REASONS, sorted.
+// changed is what a change set reports about services: HOST REASONS, sorted.
 func changed(c federation.ChangeSet) []string {
 	var out []string
 	for _, s := range c.Services {

@@ -179,7 +179,7 @@ func TestAllReadsAreTested(t *testing.T) {
 }
 
 // TestPropertyDerivedValuesAreAsComputedFromNothing: after each edit of a random history
-// whatever is kept of a snapshot is what a computation from nothing makes of it, for
+// every cached value equals the one computed from nothing, for
 // readers of any version, and is computed only when something changed that it reads.
 func TestPropertyDerivedValuesAreAsComputedFromNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

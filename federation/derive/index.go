@@ -9,7 +9,7 @@ import (
 )
 
 // Index finds what was computed from a thing of the snapshot, by name. It is safe for
-// concurrent use; Affected waits for nobody but for who replaces an entry.
+// concurrent use; Affected only waits for a caller that replaces an entry.
 type Index[N comparable] struct {
 	mu sync.RWMutex
 	// outer is called before the first and after the last value that was computed from
@@ -168,7 +168,7 @@ func (x *Index[N]) Close() {
 	}
 }
 
-// isAbout tells that an object of that name is about the hostname: by this name, or by a
+// isAbout reports whether an object of that name is about the hostname: by this name, or by a
 // wildcard for whole labels.
 func isAbout(name, host string) bool {
 	return name == "*" || name == host || strings.HasPrefix(name, "*.") && strings.HasSuffix(host, name[1:])

@@ -38,8 +38,8 @@ func NewTable[K comparable, V any](compute func(*federation.Reader, K) V) *Table
 	return &Table[K, V]{compute: compute, rows: map[K]*row[V]{}, index: NewIndex[K]()}
 }
 
-// Get returns what compute makes of the snapshot. As long as nothing changed that the
-// value was computed from, it is the very same value.
+// Get returns the value that compute returns for the snapshot. It is the very same value
+// until something changes that it was computed from.
 func (t *Table[K, V]) Get(s *federation.Snapshot, key K) V {
 	if value, is := t.known(s, key); is {
 		return value

@@ -1,6 +1,6 @@
 // Package federationtest loads scenarios: files that say what clusters have, how
 // the mesh is configured and which proxies are connected, and what each part of the
-// hub makes of it. README.md in this folder documents the format.
+// hub computes from that. README.md in this folder documents the format.
 package federationtest
 
 import (
@@ -198,7 +198,7 @@ func (s *Scenario) Compare(t testing.TB, section string, got []byte) {
 	}
 }
 
-// rewrite reads the file anew, so that rooms that update one after the other
+// rewrite reads the file again, so that rooms that update one after the other
 // keep each other's sections.
 func (s *Scenario) rewrite(t testing.TB, section string, data []byte) {
 	t.Helper()

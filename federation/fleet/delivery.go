@@ -64,7 +64,7 @@ type RefusedPart struct {
 	Whole bool
 }
 
-// blames tells that the object may be why the proxy refused the resource.
+// blames reports whether the object may be why the proxy refused the resource.
 func (r OpenResource) blames(key federation.ObjectKey) bool {
 	return r.Refused && (r.Searching || slices.ContainsFunc(r.Parts, func(p RefusedPart) bool { return p.madeOf(key) }))
 }
@@ -91,12 +91,12 @@ func (d *Delivery) Untraced() iter.Seq2[string, string] {
 	}
 }
 
-// Searches tells that the hub is finding out which part of some resource is at fault.
+// Searches reports whether the hub is finding out which part of some resource is at fault.
 func (d *Delivery) Searches() bool {
 	return slices.ContainsFunc(d.Open, func(r OpenResource) bool { return r.Searching })
 }
 
-// Equal tells that both say the same.
+// Equal reports whether both say the same.
 func (d *Delivery) Equal(o *Delivery) bool {
 	return d.Sync == o.Sync && d.Wildcard == o.Wildcard && d.Bulk == o.Bulk && d.Waits == o.Waits && d.InFlight == o.InFlight &&
 		d.Refused == o.Refused && slices.Equal(d.Groups, o.Groups) && slices.Equal(d.RefusedSecrets, o.RefusedSecrets) && slices.Equal(d.Named, o.Named) &&
@@ -111,7 +111,7 @@ func (d *Delivery) find(number uint32) (at int, open bool) {
 	return slices.BinarySearchFunc(d.Open, number, func(r OpenResource, number uint32) int { return int(r.Number) - int(number) })
 }
 
-// has tells that the stream is sent the resource if one of its groups builds it.
+// has reports whether the stream is sent the resource if one of its groups builds it.
 func (d *Delivery) has(number uint32) bool { return d.Wildcard || d.Named.Has(number) }
 
 // stateSince is how far the stream is with what snapshots of that version and
@@ -155,7 +155,7 @@ type Progress struct {
 	Searching bool
 }
 
-// IsAt tells that every stream that is served knows what it is to get as of the
+// IsAt reports whether every stream that is served knows what it is to get as of the
 // snapshot of that version.
 func (v *Value) IsAt(version uint64) bool {
 	for p := range v.Proxies() {
@@ -166,10 +166,9 @@ func (v *Value) IsAt(version uint64) bool {
 	return true
 }
 
-// Rollout tells for each proxy that is affected how far it is with what snapshots of
-// that version and later ones brought, by cluster and node ID: what it was sent from
-// earlier snapshots does not count. Of several streams of a proxy the one that is
-// behind counts.
+// Rollout returns the progress of each affected proxy, by cluster and node ID, with what
+// snapshots of that version and later ones changed: resources sent from earlier snapshots
+// do not count. If a proxy has several streams, the one that is behind counts.
 func (v *Value) Rollout(version uint64) []Progress {
 	var found []Progress
 	for _, p := range v.roster().proxies {
@@ -203,7 +202,7 @@ func (p *Proxy) rollout(version uint64) (state RolloutState, text string) {
 // Numbers is a set of numbers.
 type Numbers []uint64
 
-// Has tells that the number is in the set.
+// Has reports whether the number is in the set.
 func (n Numbers) Has(number uint32) bool {
 	at := int(number / 64)
 	return at < len(n) && n[at]&(1<<(number%64)) != 0

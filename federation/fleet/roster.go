@@ -110,7 +110,7 @@ type Question struct {
 	Built  []Built
 	// Secrets are the names of those to which the object has listeners refer.
 	Secrets []string
-	// Changed tells whether the object is another one than in the snapshot of that
+	// Changed reports whether the object is another one than in the snapshot of that
 	// version.
 	Changed func(version uint64) bool
 }
@@ -126,7 +126,7 @@ type Affected struct {
 	Visited int
 }
 
-// Refused tells whether any proxy refuses anything. It costs the same for every object.
+// Refused reports whether any proxy refuses anything. It costs the same for every object.
 func (v *Value) Refused() bool { return v.roster().refused }
 
 // Affected tells how far proxies are with what was made of an object. A proxy that

@@ -9,7 +9,7 @@ import (
 )
 
 // maxGone bounds the streams that a value remembers as gone; a reader that is
-// behind the oldest forgotten one is told All.
+// behind the oldest forgotten one gets All.
 const maxGone = 8192
 
 // Value is the fleet at one moment. All methods are safe for concurrent use.
@@ -30,7 +30,7 @@ func emptyValue() *Value {
 	return v
 }
 
-// Version rises with every published change and starts anew with the process.
+// Version rises with every published change and starts again with the process.
 func (v *Value) Version() uint64 { return v.version }
 
 // Superseded is closed when something was reported that this value lacks.
@@ -78,7 +78,7 @@ func (v *Value) ByProxy(id ProxyID) (newest *Proxy) {
 }
 
 // ChangeSet names what differs between two versions, each stream once. With All
-// the reader is too far behind, or never read, and must take everything anew.
+// the reader is too far behind, or never read, and must read everything again.
 type ChangeSet struct {
 	From, To uint64
 	All      bool

@@ -16,7 +16,7 @@ type Cluster struct {
 	Usage                    *ClusterUsage // nil: the cluster is not being read
 }
 
-// IsNode says that a cluster has an ID.
+// IsNode marks a cluster as a Node of the schema.
 func (Cluster) IsNode() {}
 
 // ID makes the opaque ID.
@@ -28,7 +28,7 @@ func (c Cluster) Key() string { return string(c.Of.ID) }
 // ClusterID is the ID that it was attached with.
 func (c Cluster) ClusterID() string { return string(c.Of.ID) }
 
-// Provider is the sort of the source.
+// Provider is the kind of the source.
 func (c Cluster) Provider() Provider { return provider(c.Of.Spec.Provider) }
 
 // NetworkID is the network of its endpoints that name no other.

@@ -38,7 +38,7 @@ func NewConfigObject(of *config.Object) ConfigObject {
 	})}
 }
 
-// IsNode says that a configuration object has an ID.
+// IsNode marks a configuration object as a Node of the schema.
 func (ConfigObject) IsNode() {}
 
 // ID makes the opaque ID.
@@ -78,7 +78,7 @@ func (o ConfigObject) Name() string { return o.Of.Key.Name }
 // Revision is that of its source at which it last changed.
 func (o ConfigObject) Revision() string { return Revision(o.Of.Revision) }
 
-// HasLabel tells whether it has the label with that value.
+// HasLabel reports whether it has the label with that value.
 func (o ConfigObject) HasLabel(key, value string) bool {
 	if isPlain(value) && !bytes.Contains(o.Of.Manifest, []byte(value)) {
 		return false // as nearly always: the manifest need not be read
@@ -87,7 +87,7 @@ func (o ConfigObject) HasLabel(key, value string) bool {
 	return ok && has == value
 }
 
-// isPlain tells that JSON writes the text as it is.
+// isPlain reports whether JSON writes the text as it is.
 func isPlain(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r) })
 }

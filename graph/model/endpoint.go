@@ -15,7 +15,7 @@ type Endpoint struct {
 	service federation.ServiceKey
 }
 
-// IsNode says that an endpoint has an ID.
+// IsNode marks an endpoint as a Node of the schema.
 func (Endpoint) IsNode() {}
 
 // ID makes the opaque ID.
@@ -62,7 +62,7 @@ func (e Endpoint) Address() string { return e.Of.Address.String() }
 // ClusterID is the cluster that it runs in.
 func (e Endpoint) ClusterID() string { return string(cmp.Or(e.Of.Cluster, e.Source.Cluster)) }
 
-// Provider is the sort of the source that it comes from.
+// Provider is the kind of the source that it comes from.
 func (e Endpoint) Provider() Provider { return provider(e.Source.Provider) }
 
 // NetworkID is where it is reached.
@@ -71,7 +71,7 @@ func (e Endpoint) NetworkID() string { return string(e.Of.Network) }
 // Weight is its share of the requests, beside those of the others.
 func (e Endpoint) Weight() float64 { return float64(e.Of.LoadBalancingWeight()) }
 
-// Health tells whether requests go to it.
+// Health is its health: whether requests are sent to it.
 func (e Endpoint) Health() Health { return Health(e.Of.Health) }
 
 // Labels are in the order of their keys.

@@ -2,7 +2,7 @@ package model
 
 import "isthmus.dev/isthmus/federation"
 
-// NewEndpointExplanation shows what is said of one endpoint of a service.
+// NewEndpointExplanation explains one endpoint of a service.
 func NewEndpointExplanation(service federation.ServiceKey, of federation.Explanation) EndpointExplanation {
 	out := EndpointExplanation{
 		Endpoint: Endpoint{Source: of.Shard, Of: of.Endpoint, service: service}, Included: of.Included, Via: Via(of.Via), Reason: of.Code, Message: of.Message,

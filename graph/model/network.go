@@ -10,7 +10,7 @@ import (
 // Network is a network as one snapshot has it.
 type Network struct{ Of *federation.Network }
 
-// IsNode says that a network has an ID.
+// IsNode marks a network as a Node of the schema.
 func (Network) IsNode() {}
 
 // ID makes the opaque ID.
@@ -22,7 +22,7 @@ func (n Network) Key() string { return n.NetworkID() }
 // NetworkID is what it is called.
 func (n Network) NetworkID() string { return string(n.Of.ID) }
 
-// Gated tells whether it is entered through gateways.
+// Gated reports whether it is entered through gateways.
 func (n Network) Gated() bool { return n.Of.Gated }
 
 // Cidrs are the ranges that are in it.
@@ -63,7 +63,7 @@ type NetworkGateway struct {
 
 func (g NetworkGateway) of() federation.Gateway { return g.network.Gateways[g.at] }
 
-// IsNode says that a gateway has an ID.
+// IsNode marks a gateway as a Node of the schema.
 func (NetworkGateway) IsNode() {}
 
 // ID makes the opaque ID.

@@ -5,7 +5,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/apply"
 )
 
-// Outcome is what became of a request that changes the configuration.
+// Outcome is the result of a request that changes the configuration.
 type Outcome struct {
 	DryRun     bool
 	Revision   *string
@@ -16,16 +16,16 @@ type Outcome struct {
 	UserErrors []UserError
 }
 
-// ApplyPayload is what became of an apply.
+// ApplyPayload is the result of an apply.
 type ApplyPayload struct {
 	Outcome
 	Ticket *string
 }
 
-// DeletePayload is what became of a deletion.
+// DeletePayload is the result of a deletion.
 type DeletePayload struct{ Outcome }
 
-// RollbackPayload is what became of a rollback.
+// RollbackPayload is the result of a rollback.
 type RollbackPayload struct{ Outcome }
 
 // ConfigChange is what a request does to one object.
@@ -35,7 +35,7 @@ type ConfigChange struct {
 	change apply.Change
 }
 
-// Diff is made when somebody asks for it: it costs more than the rest.
+// Diff is computed on request: it costs more than the rest.
 func (c *ConfigChange) Diff() *string { return given(c.change.Diff()) }
 
 // NewOutcome shows a result.

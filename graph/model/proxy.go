@@ -11,7 +11,7 @@ import (
 )
 
 // NewProxy shows one stream of a proxy as the fleet has it. What registries know of
-// its workload goes before what it says of itself, as in what it is sent; the
+// its workload goes before what it reports about itself, as in what it is sent; the
 // snapshot knows where its cluster and workload are, where neither says.
 func NewProxy(from *federation.Snapshot, of *fleet.Proxy) Proxy {
 	place := federation.Place{Cluster: of.Cluster, Network: of.Network, Addresses: of.Addresses}

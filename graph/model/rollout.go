@@ -30,7 +30,7 @@ func NewRollout(all []ProxyRollout) Rollout {
 	return r
 }
 
-// ConfigObjectStatus is what became of an object in the mesh. Each part is computed
+// ConfigObjectStatus is the status of an object in the mesh. Each part is computed
 // when a field of an operation asks for it. Delivery is nil where that is not known.
 type ConfigObjectStatus struct {
 	Delivery    func() *Rollout

@@ -16,7 +16,7 @@ type Service struct {
 	Of   *federation.Service
 }
 
-// IsNode says that a service has an ID.
+// IsNode marks a service as a Node of the schema.
 func (Service) IsNode() {}
 
 // ID makes the opaque ID.
@@ -50,7 +50,7 @@ func (s Service) Aliases() []string {
 // Resolution says how a proxy finds an address.
 func (s Service) Resolution() Resolution { return Resolution(s.Of.Resolution.String()) }
 
-// MeshExternal tells whether the service lies outside of the mesh.
+// MeshExternal reports whether the service lies outside of the mesh.
 func (s Service) MeshExternal() bool { return s.Of.MeshExternal }
 
 // ContentHash changes with the content.

@@ -32,7 +32,7 @@ func TestOnlyMutationsHaveLargeBodies(t *testing.T) {
 		"a mutation among queries":    {strings.Replace(sized("mutation m{change} query q{hello}", 1<<20), "{", `{"operationName":"m",`, 1), 200, ""},
 		"a subscription":              {sized("subscription{ticks}", 1<<20), 413, "1048576 bytes"},
 		"a document of that size":     {`{"query":"mutation{change} #` + strings.Repeat("x", 1<<20) + `"}`, 413, "1048576 bytes"},
-		"tokens are limited as ever":  {sized("mutation{change"+strings.Repeat(" a:change", 10_000)+"}", 1<<20), 422, "token"},
+		"tokens are limited as usual": {sized("mutation{change"+strings.Repeat(" a:change", 10_000)+"}", 1<<20), 422, "token"},
 		"what does not parse":         {sized("mutation{", 1<<20), 400, ""},
 		"what is not JSON":            {strings.Repeat("[", 2<<20), 400, "nested"},
 		"as large as everybody's may": {sized("{hello}", 1<<20-44), 200, ""},

@@ -105,7 +105,7 @@ func (c *callers) end() {
 	}
 }
 
-// callerOf names who asks: by the verified certificate, else by address.
+// callerOf names the caller: by its verified certificate, else by its address.
 func callerOf(r *http.Request) (caller string, known bool) {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		leaf := r.TLS.PeerCertificates[0]

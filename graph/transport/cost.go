@@ -103,7 +103,7 @@ func weight(field *ast.Field) int {
 	return cost
 }
 
-// counted tells whether the whole of a list is needed to count it.
+// counted reports whether the whole of a list is needed to count it.
 func counted(set ast.SelectionSet) bool {
 	for _, selection := range set {
 		switch selected := selection.(type) {

@@ -135,7 +135,7 @@ func TestFaultsOfTheRequestHaveAStatus(t *testing.T) {
 			t.Errorf("%s got %d %s, want %d", name, got.status, got.body, row.status)
 		}
 		if strings.Contains(name, "reservation") && !strings.Contains(got.body, "single connection mode") {
-			t.Errorf("%s is told %s", name, got.body)
+			t.Errorf("%s gets %s", name, got.body)
 		}
 	}
 	both := "application/json, text/event-stream"

@@ -30,7 +30,7 @@ const (
 	NotFound           Code = "NOT_FOUND"              // What was named does not exist, or is not the caller's to see.
 	Conflict           Code = "CONFLICT"               // Another change came first.
 	PreconditionFailed Code = "PRECONDITION_FAILED"    // An expectation of the request does not hold.
-	TooComplex         Code = "TOO_COMPLEX"            // A limit stands in the way; ask for less at once.
+	TooComplex         Code = "TOO_COMPLEX"            // The request exceeds a limit; ask for less at once.
 	RateLimited        Code = "RATE_LIMITED"           // Ask again later.
 	Unavailable        Code = "UNAVAILABLE"            // The hub cannot answer now, or not in time.
 	// The hub keeps no queries by their hash; send the document.

@@ -21,7 +21,7 @@ type faultPlace struct {
 	text      string // of the fault, which names an argument that is not declared
 }
 
-// placeOf completes what validation says of the place of an error.
+// placeOf completes what validation reports about the place of an error.
 func placeOf(ctx context.Context, shown *gqlerror.Error) faultPlace {
 	found := faultPlace{locations: shown.Locations, text: shown.Message}
 	if !graphql.HasOperationContext(ctx) {

@@ -46,7 +46,7 @@ type Options struct {
 type Observer interface {
 	// Request was answered; a subscription, when it was set up. The operation is
 	// query, mutation, subscription, or "" where the request was refused before that
-	// was known; failed tells that the answer holds an error.
+	// was known; failed reports whether the answer holds an error.
 	Request(operation string, took time.Duration, failed bool)
 	// Connections counts streams that were opened (1) or have ended (-1).
 	Connections(transport string, change int)

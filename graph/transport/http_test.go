@@ -98,10 +98,10 @@ func TestRequestsAndTheirStatus(t *testing.T) {
 func TestAllowNamesTheMethods(t *testing.T) {
 	handler := newHandler(t)
 	if allow := send(t, handler, get("query=mutation{change}")).header.Get("Allow"); allow != "POST" {
-		t.Errorf("a mutation by GET is told %q", allow)
+		t.Errorf("a mutation by GET gets %q", allow)
 	}
 	if allow := send(t, handler, call{"DELETE", "/graphql", "", nil}).header.Get("Allow"); allow != "GET, POST" {
-		t.Errorf("DELETE is told %q", allow)
+		t.Errorf("DELETE gets %q", allow)
 	}
 }
 

@@ -43,8 +43,8 @@ func (o *operations) complete(id string) {
 	}
 }
 
-// finish says that the last message of an operation is about to be sent. false:
-// the client has completed it, and nothing more may be sent.
+// finish marks that the last message of an operation is about to be sent. It returns
+// false if the client has completed it: nothing more may be sent.
 func (o *operations) finish(ended *operation) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

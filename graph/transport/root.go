@@ -2,7 +2,7 @@ package transport
 
 import "github.com/vektah/gqlparser/v2/ast"
 
-// oneRoot tells whether a validated selection set has one field in its answer. The
+// oneRoot reports whether a validated selection set has one field in its answer. The
 // parser's own rule takes two aliases of the same field for one.
 func oneRoot(set ast.SelectionSet) bool {
 	names := make(map[string]struct{})

@@ -148,7 +148,7 @@ func (f *fakeSchema) subscribe(ctx context.Context, field *ast.Field) graphql.Re
 			}
 		case "cut":
 			if sent > 1 {
-				transport.EndWith(ctx, transport.Errorf(transport.PreconditionFailed, "begin anew"))
+				transport.EndWith(ctx, transport.Errorf(transport.PreconditionFailed, "start again"))
 				return nil
 			}
 			return data(field, "once")

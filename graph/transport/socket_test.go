@@ -325,8 +325,8 @@ func TestHandshakeRefusals(t *testing.T) {
 	}
 }
 
-// certified makes every caller one with a certificate of that name, which holds
-// for so long from the request on.
+// certified gives every caller a certificate of that name, which is valid
+// for the given time from the request on.
 func certified(handler http.Handler, name string, holds time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leaf := &x509.Certificate{Subject: pkix.Name{CommonName: name + r.Header.Get("X-Other")}, NotAfter: time.Now().Add(holds)}

@@ -14,7 +14,7 @@ import (
 // subprotocolName is the only one that is spoken. The older graphql-ws is not.
 const subprotocolName = "graphql-transport-ws"
 
-// asksForSocket tells whether a request wants to become a WebSocket. Other
+// asksForSocket reports whether a request wants to become a WebSocket. Other
 // upgrades are not offered, and a request that would like one is answered without.
 func asksForSocket(r *http.Request) bool {
 	return r.ProtoMajor == 1 && hasToken(r.Header, "Upgrade", "websocket") && hasToken(r.Header, "Connection", "upgrade")

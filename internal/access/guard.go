@@ -36,7 +36,7 @@ type Options struct {
 	Hub          federation.ClusterID // the hub's own, which counts as attached
 	Denied       *Denied              // nil: nobody is
 	Metrics      Metrics              // nil: nobody counts
-	Proven       func(net.Addr)       // is told where a caller is that proved who it is; nil: nobody is told. It must not block.
+	Proven       func(net.Addr)       // called with the address of each caller that proved who it is; nil: not called. It must not block.
 	Logger       *slog.Logger         // nil: slog's default
 }
 
@@ -169,7 +169,7 @@ func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, beare
 	return Identity{Workload: w, Clusters: []federation.ClusterID{cluster}, Pod: found.pod, Ends: ends, again: again}, nil
 }
 
-// credentialsOf reads what a caller says of itself, as Istio's agents do.
+// credentialsOf reads what a caller reports about itself, as Istio's agents do.
 func credentialsOf(ctx context.Context) (Token, federation.ClusterID, error) {
 	said, _ := metadata.FromIncomingContext(ctx)
 	bearers, clusters := said.Get("authorization"), said.Get("clusterid")

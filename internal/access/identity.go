@@ -42,7 +42,7 @@ func (i Identity) of(cluster federation.ClusterID) bool { return slices.Contains
 // Standing is how a cluster is attached.
 type Standing struct {
 	Attached bool
-	Frozen   string // why nothing new is believed of it; empty: it is not frozen
+	Frozen   string // why no change from it is accepted; empty: it is not frozen
 	UID      string // of kube-system, as it was found first; empty: not known yet
 	// TrustDomain is that of the cluster's workloads.
 	TrustDomain string

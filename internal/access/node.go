@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Node is what a proxy says of itself.
+// Node is what a proxy reports about itself.
 type Node struct {
 	ID             string // whole
 	Name           string // third part of the ID: POD.NAMESPACE
@@ -28,8 +28,8 @@ type Workloads interface {
 	AccountsAt(cluster federation.ClusterID, address netip.Addr) []string
 }
 
-// Allow tells whether the caller may be the node, with what it proved looked at
-// anew (F84): a certificate with the roots as they are now, a token as its cluster
+// Allow checks that the caller may be the node, with what it proved looked at
+// again (F84): a certificate with the roots as they are now, a token as its cluster
 // judged it last. The error is the reason, fit for the caller (S18). It does not
 // block.
 func (g *Guard) Allow(i Identity, n Node) error {
@@ -50,8 +50,8 @@ func (g *Guard) Allow(i Identity, n Node) error {
 	return g.ownsAddresses(i, n)
 }
 
-// ownsAddresses tells that each of the node's addresses is its own: one that is and
-// another workload's beside it would have the node stand in for both (S18, R04).
+// ownsAddresses checks that every address of the node is its own. With one of another
+// workload beside it, the node could impersonate that workload (S18, R04).
 func (g *Guard) ownsAddresses(i Identity, n Node) error {
 	own := i.Workload.Namespace + "/" + i.Workload.ServiceAccount
 	for _, address := range n.Addresses {
@@ -86,7 +86,7 @@ func (g *Guard) LastProof(i Identity, cluster federation.ClusterID) time.Time {
 	return i.Proven
 }
 
-// belongs tells that the cluster is there, and that its workloads have identities
+// belongs checks that the cluster exists, and that its workloads have identities
 // of the caller's trust domain.
 func (g *Guard) belongs(i Identity, cluster federation.ClusterID) error {
 	standing := g.o.Clusters.Standing(cluster)

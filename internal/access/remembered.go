@@ -67,7 +67,7 @@ func (t *Tokens) makeRoom() {
 	}
 }
 
-// isGood tells that the token was found to be good, and that this still counts.
+// isGood reports whether the token was found to be good, and that this still counts.
 func (t *Tokens) isGood(cluster federation.ClusterID, token Token) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

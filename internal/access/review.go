@@ -14,7 +14,7 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
-// account is what a cluster says of a token.
+// account is what a cluster reports about a token.
 type account struct {
 	namespace, name, pod string
 }

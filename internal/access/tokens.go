@@ -213,7 +213,7 @@ func (t *Tokens) still(cluster federation.ClusterID, token Token) error {
 	return nil
 }
 
-// mayTry tells that neither the workload nor its source failed too often.
+// mayTry reports whether neither the workload nor its source failed too often.
 func (t *Tokens) mayTry(who *suspect) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -75,7 +75,7 @@ func TestR48ATokenNamesItsClusterByAnAlias(t *testing.T) {
 }
 
 // Good answers are remembered for at most 5 minutes, bad ones for one, and none
-// after the cluster was attached anew (S23).
+// after the cluster was attached again (S23).
 func TestS23AnswersAreRememberedBriefly(t *testing.T) {
 	for accept, limit := range map[bool]time.Duration{true: 5 * time.Minute, false: time.Minute} {
 		w, r := reviewed(t, accept)
@@ -93,7 +93,7 @@ func TestS23AnswersAreRememberedBriefly(t *testing.T) {
 		w.now = w.now.Add(time.Second)
 		ask(2, "at the limit")
 		w.attach(t, "c1", r)
-		ask(3, "after it was attached anew")
+		ask(3, "after it was attached again")
 	}
 }
 

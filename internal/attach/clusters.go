@@ -22,7 +22,7 @@ type Engine interface {
 
 // Registries runs what is attached.
 type Registries interface {
-	// Confirm believes what a cluster is held for.
+	// Confirm accepts the change that a cluster is held for.
 	Confirm(federation.ClusterID) error
 	// Leaving shows that a cluster is being detached, or is not after all.
 	Leaving(id federation.ClusterID, leaving bool)
@@ -36,7 +36,7 @@ type Options struct {
 	Registries Registries
 	Plans      interface{ Latest() Plan }
 	Vault      *Vault
-	// Forget has a cluster that is not an object learnt anew; nil: nothing is kept of such.
+	// Forget has the identity of a cluster that is not an object learnt again; nil: none is kept.
 	Forget   func(context.Context, federation.ClusterID) error
 	Kinds    map[federation.Provider]Kind
 	Hub      federation.ClusterID
@@ -85,7 +85,7 @@ func New(o Options) *Clusters {
 	return &Clusters{o: o, turns: turns{taken: map[string]chan struct{}{}}, given: map[federation.ClusterID]string{}}
 }
 
-// Result is what became of a request. With Errors nothing was changed.
+// Result is the result of a request. With Errors nothing was changed.
 type Result struct {
 	Findings []apply.Finding
 	Errors   []apply.Error
@@ -322,7 +322,7 @@ func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result,
 	return result, nil
 }
 
-// duplicates says of an object that came in between that the ID is taken.
+// duplicates reports a taken ID if an object with it was written meanwhile.
 func duplicates(id federation.ClusterID, all []apply.Error) []apply.Error {
 	for i, e := range all {
 		if e.Code == apply.PreconditionFailed {
@@ -353,7 +353,7 @@ func (c *Clusters) await(ctx context.Context, holds func(*federation.Snapshot) b
 	}
 }
 
-// Confirm believes what a cluster is held for.
+// Confirm accepts the change that a cluster is held for.
 func (c *Clusters) Confirm(ctx context.Context, id federation.ClusterID) (Result, error) {
 	of, shown := c.o.Snapshots.Latest().Cluster(id)
 	if !shown {
@@ -370,7 +370,7 @@ func (c *Clusters) Confirm(ctx context.Context, id federation.ClusterID) (Result
 	return Result{}, nil
 }
 
-// unlearn has the registry of the cluster find out anew who it is, and keep that.
+// unlearn has the registry learn and record the cluster's identity again.
 func (c *Clusters) unlearn(ctx context.Context, id federation.ClusterID) error {
 	if _, exists := c.object(id); exists {
 		c.give(id, "")
@@ -408,7 +408,7 @@ func (c *Clusters) Detach(ctx context.Context, id federation.ClusterID, author s
 	return Result{}, err
 }
 
-// isThere tells whether the cluster is shown as it was asked for, and not as
+// isThere reports whether the cluster is shown as it was asked for, and not as
 // another source had it before.
 func (c *Clusters) isThere(s *federation.Snapshot, r Request) bool {
 	of, shown := s.Cluster(r.ID)
@@ -416,7 +416,7 @@ func (c *Clusters) isThere(s *federation.Snapshot, r Request) bool {
 	return shown && found && holder == ObjectSource && (r.Network == "" || of.Spec.Network == r.Network)
 }
 
-// shows tells whether the cluster is there as that of its object.
+// shows reports whether the cluster is there as that of its object.
 func (c *Clusters) shows(s *federation.Snapshot, id federation.ClusterID) bool {
 	if _, shown := s.Cluster(id); !shown {
 		return false

@@ -69,7 +69,7 @@ func (r *Remotes) Follow(ctx context.Context, holder federation.ClusterID, clust
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.speaks[holder] == f.turn {
-		delete(r.speaks, holder) // another one that still reads is heard again
+		delete(r.speaks, holder) // the Secrets of another cluster that still reads count again
 	}
 }
 

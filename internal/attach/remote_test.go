@@ -54,7 +54,7 @@ func naming(name string, ids ...string) *corev1.Secret {
 }
 
 // TestF47SecretsOfAnotherClusterNameNothing: another cluster behind the URL neither adds
-// nor takes away what the Secrets of the known one name, and the reason is told.
+// nor removes clusters that the Secrets of the known one name, and the reason is reported.
 func TestF47SecretsOfAnotherClusterNameNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := listwatchtest.New("u1")

@@ -75,7 +75,7 @@ func (s remoteSecret) size() int64 {
 	return int64(n)
 }
 
-// lacks tells whether a Secret of before, or an ID in it, is not in the list.
+// lacks reports whether a Secret of before, or an ID in it, is not in the list.
 func (f *remoteReader) lacks(list []remoteSecret) bool {
 	found := map[listwatch.Key]remoteSecret{}
 	for _, s := range list {
@@ -110,7 +110,7 @@ func (f *remoteReader) Following(err error) {
 	}
 }
 
-// reason is what users are told about the error; empty for nothing.
+// reason is the text of the error for users; empty for none.
 func (f *remoteReader) reason(err error, d kube.Diagnosis) string {
 	var other listwatch.ForeignError
 	switch {

@@ -14,7 +14,7 @@ type turns struct {
 	taken map[string]chan struct{} // closed when the name is free
 }
 
-// take waits for all the names. Who takes a name while it has another one must take it
+// take waits for all the names. A caller that takes a name while it holds another must take it
 // last, or all requests could wait for each other.
 func (t *turns) take(ctx context.Context, names ...string) (release func(), err error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))

@@ -90,7 +90,7 @@ func (v *Vault) Learn(ctx context.Context, id federation.ClusterID, uid string) 
 	return v.setUID(ctx, id, func(known string) string { return cmp.Or(known, uid) })
 }
 
-// Unlearn forgets who the cluster is: an operator confirms that it is another one.
+// Unlearn forgets the cluster's identity: an operator confirms that the cluster was replaced.
 func (v *Vault) Unlearn(ctx context.Context, id federation.ClusterID) error {
 	return v.setUID(ctx, id, func(string) string { return "" })
 }
@@ -127,7 +127,7 @@ func (v *Vault) setUID(ctx context.Context, id federation.ClusterID, change func
 	return err
 }
 
-// Reseal seals everything anew that was not sealed with the newest key, and
+// Reseal reseals everything that was not sealed with the newest key, and
 // returns how many. What cannot be opened stays as it is; the error names it.
 func (v *Vault) Reseal(ctx context.Context) (count int, err error) {
 	all, err := v.secrets.SecretsOf(ctx)
@@ -137,7 +137,7 @@ func (v *Vault) Reseal(ctx context.Context) (count int, err error) {
 	for _, key := range all {
 		done, fault := v.reseal(ctx, key)
 		if fault != nil {
-			err = errors.Join(err, fmt.Errorf("sealing the credentials of %s anew: %w", key, fault))
+			err = errors.Join(err, fmt.Errorf("resealing the credentials of %s: %w", key, fault))
 		}
 		if done {
 			count++

@@ -85,7 +85,7 @@ func (s *Secrets) adjust(ctx context.Context, running map[object]following, grou
 	}
 }
 
-// forget drops what nobody wants any more: key material is not kept for later.
+// forget drops what no client wants any more: key material is not kept for later.
 func (s *Secrets) forget(o object) {
 	for _, ref := range o.refs() {
 		s.shelf.put(ref, nil)

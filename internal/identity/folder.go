@@ -179,7 +179,7 @@ func (f *Folder) checkLayout(name string) {
 	f.shelf.complain("folder "+name, problem)
 }
 
-// isName tells that the name may be that of a secret.
+// isName reports whether the name may be that of a secret.
 func isName(name string) bool {
 	return name != "" && !strings.HasPrefix(name, ".") && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.'

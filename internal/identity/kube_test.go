@@ -88,7 +88,7 @@ func (d *drawer) says(code string) string {
 	return ""
 }
 
-// well tells that nothing is wrong but that certificates end some day.
+// well reports whether nothing is wrong but that certificates end some day.
 func (d *drawer) well() bool {
 	return d.says(ProblemMissing)+d.says(ProblemSource)+d.says(ProblemUnusable) == ""
 }

@@ -105,7 +105,7 @@ func certificatesOf(name string, content []byte) ([]*x509.Certificate, error) {
 	return all, nil
 }
 
-// read makes of the parts what the reference asks for.
+// read turns the parts into the secret that the reference asks for.
 func (p parts) read(authorities bool, now time.Time) (Secret, error) {
 	if authorities {
 		return p.authorities(now)
@@ -113,7 +113,7 @@ func (p parts) read(authorities bool, now time.Time) (Secret, error) {
 	return p.pair(now)
 }
 
-// has tells that the parts are meant to hold what a reference asks for.
+// has reports whether the parts are meant to hold what a reference asks for.
 func (p parts) has(authorities bool) bool {
 	names := slices.Concat(chainNames, keyNames)
 	if authorities {

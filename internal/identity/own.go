@@ -21,13 +21,13 @@ type Issuer interface {
 type Roots interface {
 	// Bundles are the roots of each trust domain, PEM.
 	Bundles() map[string][]byte
-	// Changed is closed when they become others after the call.
+	// Changed is closed when they change after the call.
 	Changed() <-chan struct{}
 }
 
 const (
-	// lookEvery is how often it is looked which certificates are to be renewed: all
-	// that are due then change together.
+	// lookEvery is how often the hub looks for certificates to renew: all that are due
+	// then change together.
 	lookEvery = 10 * time.Second
 	// retryEvery is the time between two attempts to sign what could not be signed.
 	retryEvery = 10 * time.Second
@@ -36,18 +36,18 @@ const (
 var errNoIssuer = errors.New("this hub signs no certificates (identity.ca is none)")
 
 // own has the secrets that proxies have for themselves: a certificate with a key
-// that is made here for one node and kept in memory alone, and the roots.
+// that is generated here for one node and kept only in memory, and the roots.
 type own struct {
 	options Options
-	changed func() // called when a secret became another
+	changed func() // called when a secret changed
 
 	mu           sync.Mutex
 	follows      map[Ref][]*follower
 	certificates map[Ref]certificate
-	roots        map[string]Secret // by trust domain of the one who asks; empty: not made yet
+	roots        map[string]Secret // by trust domain of the client; empty: not made yet
 }
 
-// follower is who follows a secret.
+// follower is a client that follows a secret.
 type follower struct {
 	proven func() time.Time // when it last proved who it is; nil: it does so all the time
 }
@@ -62,7 +62,7 @@ func newOwn(o Options, changed func()) *own {
 	return &own{options: o, changed: changed, follows: map[Ref][]*follower{}, certificates: map[Ref]certificate{}, roots: map[string]Secret{}}
 }
 
-// follow makes the secret for as long as somebody follows it.
+// follow keeps the secret up to date while a client follows it.
 func (o *own) follow(ref Ref, proven func() time.Time) (done func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -186,7 +186,7 @@ func (o *own) run(ctx context.Context) {
 	}
 }
 
-// renew tells whether a secret became another.
+// renew reports whether a secret became another.
 func (o *own) renew() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -128,7 +128,7 @@ func TestCertificatesAreRenewedAtHalfTheirLife(t *testing.T) {
 		select {
 		case <-changed:
 		default:
-			t.Error("nobody is told")
+			t.Error("the channel is not closed")
 		}
 		if next := m.leaf(ownRef("one")); next.Equal(first) || bytes.Equal(next.RawSubjectPublicKeyInfo, first.RawSubjectPublicKeyInfo) {
 			t.Error("after half of its life it is the same, or has the same key")
@@ -199,7 +199,7 @@ func TestNewRootsReachProxies(t *testing.T) {
 		select {
 		case <-changed:
 		default:
-			t.Error("nobody is told")
+			t.Error("the channel is not closed")
 		}
 		after, _ := m.secrets.Secret(roots)
 		if n := bytes.Count(after.Material.Authorities, []byte("BEGIN CERTIFICATE")); n != 2 || after.Fingerprint == before.Fingerprint {

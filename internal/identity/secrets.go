@@ -27,7 +27,7 @@ type Secrets struct {
 	mu       sync.Mutex
 	clusters map[federation.ClusterID]*listwatch.Cluster
 	wanted   map[object]int
-	changed  chan struct{} // clusters or wanted are others; has room for one notice
+	changed  chan struct{} // clusters or wanted changed; has room for one notice
 }
 
 // New makes secrets without a source.
@@ -55,7 +55,7 @@ func (s *Secrets) Secret(ref Ref) (Secret, bool) {
 	return s.shelf.find(ref)
 }
 
-// Changed is closed when a secret becomes another after the call.
+// Changed is closed when a secret changes after the call.
 func (s *Secrets) Changed() <-chan struct{} { return s.shelf.changes() }
 
 // Problems are what is wrong now, by names that stay, and a channel that is

@@ -180,7 +180,7 @@ func (s *shelf) changes() <-chan struct{} {
 	return s.changed
 }
 
-// wrong are the problems by name, and when they are others.
+// wrong returns the problems by name, and a channel that is closed when they change.
 func (s *shelf) wrong() (map[string]federation.Problem, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

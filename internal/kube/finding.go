@@ -80,7 +80,7 @@ func (r *Refusal) Error() string {
 	return "kubeconfig refused: " + strings.Join(lines, "; ")
 }
 
-// Has tells whether a finding carries the code.
+// Has reports whether a finding carries the code.
 func (r *Refusal) Has(code Code) bool {
 	for _, finding := range r.Findings {
 		if finding.Code == code {

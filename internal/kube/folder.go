@@ -15,8 +15,8 @@ import (
 // FileKind says what happened to the file of a cluster.
 type FileKind string
 
-// Ready carries new content. Gone says that the file was removed. Problem says that the file cannot be used now: what was
-// attached by earlier content stays.
+// Ready carries new content. Gone means that the file was removed. Problem means that the file cannot be used now: clusters
+// attached by earlier content stay.
 const (
 	FileReady   FileKind = "ready"
 	FileGone    FileKind = "gone"
@@ -59,7 +59,7 @@ func newFolder(check func([]byte) error) *folder {
 }
 
 // step compares a complete look with what is known. Content counts when it is settled or was the same in the look
-// before; a file is gone when two looks in a row lack it. again says that a further look soon will tell more.
+// before; a file is gone when two looks in a row lack it. again means that a further look soon will tell more.
 func (f *folder) step(look []listed) (events []FileEvent, again bool) {
 	present := map[string][]listed{}
 	pending := map[string]bool{}

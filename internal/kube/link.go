@@ -21,7 +21,7 @@ func onLink(err error) error {
 	return linkError{err}
 }
 
-// garbled tells that the other side answered and does not speak HTTP as an API server does. The standard library has no
+// garbled reports whether the other side answered and does not speak HTTP as an API server does. The standard library has no
 // types for it that others can name.
 func garbled(err error) bool {
 	var protocol textproto.ProtocolError

@@ -41,7 +41,7 @@ func TestF40BrokenConnectionIsUnreachable(t *testing.T) {
 		"HTTP/2 closed in the body":   {handle: cut(true)},
 		"HTTP/1 connection closed":    {http1: true, handle: cut(false)},
 		"HTTP/1 closed in the body":   {http1: true, handle: cut(true)},
-		"HTTP/1 handler gives up":     {http1: true, handle: abort},
+		"HTTP/1 handler aborts":       {http1: true, handle: abort},
 		"HTTP/2 body reset":           {handle: abortInBody},
 		"HTTP/1 chunk without an end": {http1: true, handle: abortInBody},
 	} {

@@ -15,7 +15,7 @@ func NewSecret(value string) Secret { return Secret{value: value} }
 // Reveal is the value itself, for the one place that sends it.
 func (s Secret) Reveal() string { return s.value }
 
-// Empty tells whether there is no value.
+// Empty reports whether there is no value.
 func (s Secret) Empty() bool { return s.value == "" }
 
 func (s Secret) String() string {

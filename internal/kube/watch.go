@@ -44,7 +44,7 @@ func WatchDir(dir string, options WatchOptions) *Folder {
 }
 
 // Run watches until the context ends and then returns its error. A folder that cannot be read is a Problem with an empty
-// ID, never the absence of its files: it is tried again, and Ready with an empty ID tells that it can be read again.
+// ID, never the absence of its files: Run retries, and Ready with an empty ID means that it can be read again.
 func (f *Folder) Run(ctx context.Context, handler FileHandler) error {
 	folders := watch.Open(watch.Options{Dir: f.dir, Settle: f.options.Settle, Poll: f.options.Poll, Logger: f.options.Logger})
 	defer folders.Close()

@@ -23,7 +23,7 @@ type Rules struct {
 	// has never found well; default 3 s. Envoy says so before its first attempt
 	// has ended.
 	Grace time.Duration
-	// Lapse is how long a gateway stays reachable of which nobody says anything;
+	// Lapse is how long a gateway stays reachable without reports;
 	// default 5 s. Then nothing is known of it, which is as good for who uses it, and
 	// does not outvote those who know. What is unreachable stays so.
 	Lapse time.Duration
@@ -38,7 +38,7 @@ func (r Rules) withDefaults() Rules {
 	return r
 }
 
-// Word is what a prober says of one way.
+// Word is what a prober reports about one way.
 type Word struct {
 	Prober string // tells the probers of a network apart
 	Way    federation.VerdictKey
@@ -64,7 +64,7 @@ type way struct {
 	known     bool
 	wellSince time.Time // zero: it is not well
 	returned  time.Time // when it last became reachable after it was not; zero: never
-	heard     time.Time // when somebody last said anything that counts
+	heard     time.Time // when the last report that counts came
 }
 
 type word struct {
@@ -107,7 +107,7 @@ func (j *Judge) Left(prober string) {
 	}
 }
 
-// Keep forgets the ways that nobody wants to know of any more.
+// Keep forgets the ways that are not wanted any more.
 func (j *Judge) Keep(wanted func(federation.VerdictKey) bool) {
 	for key := range j.ways {
 		if !wanted(key) {
@@ -141,8 +141,8 @@ const (
 	unwell
 )
 
-// judge brings the verdict up to the time, and returns when it may become another
-// without a word.
+// judge brings the verdict up to the time, and returns when it may change without a
+// report.
 func (w *way) judge(r Rules, at time.Time) (again time.Time) {
 	now, again := w.condition(r, at)
 	if now != well {

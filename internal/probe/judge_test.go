@@ -19,7 +19,7 @@ var (
 
 const beat = 500 * time.Millisecond // between two reports of a prober
 
-// change is a verdict that became another, so long after the start.
+// change is a changed verdict, and the time since the start.
 type change struct {
 	After     time.Duration
 	Reachable bool
@@ -70,12 +70,12 @@ func TestVerdicts(t *testing.T) {
 		"not believed before it was ever well":   {none, []string{"-----+"}, "[{2.5s true}]"},
 		"dead from the start, after the grace":   {none, []string{"--------"}, "[{3s false}]"},
 		"back after five seconds":                {none, []string{"+-+++++++++++++"}, "[{0s true} {500ms false} {6s true}]"},
-		"an interruption begins it anew":         {none, []string{"+-+++++-+++++++++++++"}, "[{0s true} {500ms false} {9s true}]"},
-		"a pause begins it anew":                 {none, []string{"+-+++++      +++++++++++++"}, "[{0s true} {500ms false} {11.5s true}]"},
+		"an interruption restarts it":            {none, []string{"+-+++++-+++++++++++++"}, "[{0s true} {500ms false} {9s true}]"},
+		"a pause restarts it":                    {none, []string{"+-+++++      +++++++++++++"}, "[{0s true} {500ms false} {11.5s true}]"},
 		"silence says nothing":                   {none, []string{"+                    "}, "[{0s true}]"},
 		"silence leaves the dead dead":           {none, []string{"+-                   "}, "[{0s true} {500ms false}]"},
 		"any prober is enough":                   {none, []string{"++-----", "+++++++"}, "[{0s true}]"},
-		"unheard for long, it is known anew":     {none, []string{"+           -", "            -"}, "[{0s true} {6s false}]"},
+		"silent for long, it is learnt again":    {none, []string{"+           -", "            -"}, "[{0s true} {6s false}]"},
 		"all of them":                            {none, []string{"++-----", "++++++-"}, "[{0s true} {3s false}]"},
 		"one that is silent has no say":          {none, []string{"++---------", "++++       "}, "[{0s true} {4s false}]"},
 		"one that left has none either":          {none, []string{"++---------", "++++!      "}, "[{0s true} {2s false}]"},
@@ -140,7 +140,7 @@ func TestPropertyFlappingIsOneChangeEachWay(t *testing.T) {
 	})
 }
 
-// TestPropertyVerdicts: whatever is said, a verdict is followed by another only
+// TestPropertyVerdicts: whatever the reports, a verdict changes only
 // for a reason that the rules name, and asking again when told to loses nothing.
 func TestPropertyVerdicts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -175,8 +175,8 @@ func saidWithin(stories []string, what byte, first, last int) (beats int) {
 	return beats
 }
 
-// TestAskedAgainInTime: who asks when told to hears of the change at the moment at
-// which it happens.
+// TestAskedAgainInTime: a caller that asks when it was told to sees the change at the
+// moment at which it happens.
 func TestAskedAgainInTime(t *testing.T) {
 	j := NewJudge(Rules{})
 	j.Hear(Word{Prober: "a", Way: theWay, Well: true}, start)

@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Sheet is what this hub says of the ways from one network: of those that it
+// Sheet is what this hub reports about the ways from one network: of those that it
 // found reachable, or of those that it did not.
 type Sheet struct {
 	SheetKey
@@ -31,9 +31,9 @@ var ErrNoSheet = errors.New("there is no such sheet")
 
 // Store keeps sheets where every hub reads them. Its methods may block.
 type Store interface {
-	// Put keeps the sheet for so long, in the place of the one of that key.
+	// Put keeps the sheet until the TTL ends; it replaces the one with that key.
 	Put(ctx context.Context, s Sheet, ttl time.Duration) error
-	// Renew begins its time anew; ErrNoSheet when it is gone.
+	// Renew restarts its TTL; ErrNoSheet when it is gone.
 	Renew(ctx context.Context, key SheetKey) error
 	// Remove does nothing where there is none.
 	Remove(ctx context.Context, key SheetKey) error
@@ -115,7 +115,7 @@ func (k *Keeper) Hear(words []Word) {
 	k.nudge()
 }
 
-// Left says that the prober is gone. It does not block.
+// Left records that the prober is gone. It does not block.
 func (k *Keeper) Left(prober string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -179,7 +179,7 @@ type writer struct {
 // written is a sheet as the store has it.
 type written struct {
 	since  map[netip.AddrPort]time.Time
-	renew  time.Time // when its time is to begin anew
+	renew  time.Time // when its TTL is to be restarted
 	absent bool      // it is certain that there is none
 }
 
@@ -218,7 +218,7 @@ func (w *writer) log(now map[federation.VerdictKey]federation.Verdict) {
 	for way, v := range now {
 		w.meet(way.Observer)
 		if was, had := w.said[way]; had && was.Reachable != v.Reachable || !had && !v.Reachable {
-			w.k.o.Logger.Info("a gateway is judged anew", slog.String("network", string(way.Observer)), slog.String("gateway", way.Gateway.String()), slog.Bool("reachable", v.Reachable))
+			w.k.o.Logger.Info("the verdict on a gateway changed", slog.String("network", string(way.Observer)), slog.String("gateway", way.Gateway.String()), slog.Bool("reachable", v.Reachable))
 		}
 	}
 	w.said = now

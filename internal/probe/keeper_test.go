@@ -112,7 +112,7 @@ func wayTo(gateway int) federation.VerdictKey {
 	return federation.VerdictKey{Observer: "n1", Gateway: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(gateway)}), 15443)}
 }
 
-// say has a prober report on both gateways for so long.
+// say has a prober report on both gateways for that time.
 func say(k *Keeper, long time.Duration, first, second bool) {
 	for range long / beat {
 		k.Hear([]Word{{Prober: "p", Way: wayTo(1), Well: first}, {Prober: "p", Way: wayTo(2), Well: second}})

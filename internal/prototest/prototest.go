@@ -46,7 +46,7 @@ func withoutEach(m protoreflect.Message, path string, try func(path string)) {
 	})
 }
 
-// IsLeaf tells whether the field is one value for those who write the message: a scalar, a
+// IsLeaf reports whether the field is one value for those who write the message: a scalar, a
 // map or list of them, or one of protobuf's own types, such as a duration.
 func IsLeaf(field protoreflect.FieldDescriptor) bool {
 	message := field.Message()

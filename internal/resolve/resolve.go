@@ -60,7 +60,7 @@ type Keeper struct {
 type known struct {
 	due       time.Time
 	good      []netip.Addr // what was resolved last and may be used
-	addresses []netip.Addr // what is told: the good, and those of the last answer that are refused
+	addresses []netip.Addr // the addresses passed on: the good ones, and those of the last answer that are refused
 	failing   bool
 	refusing  bool
 }
@@ -155,7 +155,7 @@ type answer struct {
 }
 
 // take notes the answer and tells whether there is something new to say. Addresses
-// that the policy refuses are told too, so that the network shows them as refused;
+// that the policy refuses are passed on too, so that the network shows them as refused;
 // where an answer has no others, they take no good one's place.
 func (k *Keeper) take(name federation.Hostname, a *answer, policy federation.AddressPolicy) bool {
 	of := k.names[name]

@@ -75,7 +75,7 @@ func (k *Keys) take(text []byte) error {
 }
 
 // Newest names the key that seals. What KeyID says otherwise of was sealed
-// before it came, and can be sealed anew.
+// before it came, and can be resealed.
 func (k *Keys) Newest() string { return name(k.ring().newest) }
 
 // IDs are the names of all keys, in the order of the file.

@@ -36,7 +36,7 @@ func TestASealedSecretIsOpenedAfterARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seal.key")
 	kept := sealed(t, open(t, path), "hunter2")
 	if bytes.Contains(kept, []byte("hunter2")) {
-		t.Error("the secret stands in what was sealed")
+		t.Error("the sealed text contains the secret")
 	}
 	again, err := seal.OpenKeys(path, false)
 	if err != nil {
@@ -112,7 +112,7 @@ func TestRotationOfTheKey(t *testing.T) {
 		t.Errorf("what was sealed before the rotation: %v", err)
 	}
 	if _, err := replica.Open(fresh, place); !errors.Is(err, seal.ErrUnknownKey) {
-		t.Errorf("before it read the file anew, the other process: %v", err)
+		t.Errorf("before it read the file again, the other process: %v", err)
 	}
 	if changed, err := replica.Reload(); !changed || err != nil {
 		t.Errorf("reload: %v, %v", changed, err)

@@ -23,7 +23,7 @@ type frames struct {
 	left    int // of the payload
 }
 
-// frameHandler is told what is in the bytes. Payloads come in pieces.
+// frameHandler gets the content of the bytes. Payloads come in pieces.
 type frameHandler interface {
 	begin(f *frames)
 	payload(f *frames, piece []byte)
@@ -36,7 +36,7 @@ func (f *frames) stream() uint32 { return binary.BigEndian.Uint32(f.header[5:]) 
 
 func (f *frames) has(flag byte) bool { return f.header[4]&flag != 0 }
 
-// ends tells that the frame is the last of its stream in this direction.
+// ends reports whether the frame is the last of its stream in this direction.
 func (f *frames) ends() bool {
 	return f.kind() == resetFrame || (f.kind() == dataFrame || f.kind() == headersFrame) && f.has(flagEndStream)
 }

@@ -17,7 +17,7 @@ type ConnectionLimits struct {
 	Total     int // open at the same time; 0: no bound
 	PerSource int // of these, from one address or IPv6 /64; 0: no bound. Does not hold for unix sockets.
 	// Descriptor is the first file descriptor that a connection may not have; 0: no bound. The system gives out the
-	// lowest free one, so a connection with a high one says that the process is short of them.
+	// lowest free one, so a connection with a high one means that the process is short of them.
 	Descriptor int
 }
 

@@ -57,7 +57,7 @@ func (s *limitedServer) connect(t *testing.T, from byte) (client, accepted net.C
 	return client, accepted
 }
 
-// closed tells that the hub closed the connection.
+// closed reports whether the hub closed the connection.
 func closed(t *testing.T, client net.Conn) bool {
 	t.Helper()
 	_ = client.SetReadDeadline(time.Unix(1, 0)) // what is there already, and nothing else

@@ -16,7 +16,7 @@ var cipherSuites = []string{
 	"ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA", "AES256-SHA",
 }
 
-// IsCipherSuite tells that Envoy accepts the name, as OpenSSL spells it, or that it is
+// IsCipherSuite reports whether Envoy accepts the name, as OpenSSL spells it, or that it is
 // a group of names that the server prefers equally: [A|B].
 func IsCipherSuite(name string) bool {
 	names := []string{name}

@@ -21,7 +21,7 @@ type sighting struct {
 	absent bool
 }
 
-// Saw says what the look finds under a name, and tells whether the one before found the
+// Saw says what the look finds under a name, and reports whether the one before found the
 // same.
 func (l *Looks) Saw(name string, sum [sha256.Size]byte) (same bool) {
 	if l.now == nil {

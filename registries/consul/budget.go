@@ -44,7 +44,7 @@ func (b *budget) progress() {
 	b.show()
 }
 
-// show needs the lock, so that what is told last is the newest.
+// show needs the lock, so that the last value sent is the newest.
 func (b *budget) show() {
 	b.used(federation.Usage{
 		Objects: max(b.kept.Objects, b.syncing.Objects), Bytes: max(b.kept.Bytes, b.syncing.Bytes) + b.reading.Load(),
@@ -145,7 +145,7 @@ func minus(u federation.Usage) federation.Usage {
 	return federation.Usage{Objects: -u.Objects, Bytes: -u.Bytes}
 }
 
-// fits tells whether the offers may be kept beside, or in the place of, what is.
+// fits checks that the offers may be kept beside, or instead of, the present ones.
 func (s *session) fits(offers map[string]*offer) error {
 	all := s.model.used
 	for name, o := range offers {

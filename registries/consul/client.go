@@ -65,7 +65,7 @@ type request struct {
 	timeout time.Duration // 0 is readTimeout
 }
 
-// answer is what the headers of a good answer say of it.
+// answer has the headers of a good answer.
 type answer struct {
 	index    uint64 // 0 when missing or no number
 	filtered bool   // the token may not see all of it

@@ -88,7 +88,7 @@ func (f *failures) pause(name string, err error) time.Duration {
 	return pause
 }
 
-// isReported tells whether the failure of the service was reported. Further failures of it
+// isReported reports whether the failure of the service was reported. Further failures of it
 // are not.
 func (f *failures) isReported(name string) bool {
 	f.mu.Lock()
@@ -103,7 +103,7 @@ func (f *failures) report(name string) {
 	f.get(name).reported = true
 }
 
-// waits tells whether it is too early to read the service again.
+// waits reports whether it is too early to read the service again.
 func (f *failures) waits(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

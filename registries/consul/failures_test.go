@@ -25,7 +25,7 @@ func (d dripping) Read([]byte) (int, error) {
 
 func (dripping) Close() error { return nil }
 
-// failed are answers whose trouble may pass at any time, and what is to be said of them.
+// failed are answers whose trouble may pass at any time, and what is to be reported about them.
 var failed = map[string]struct {
 	answer func(*http.Request) *http.Response
 	says   string

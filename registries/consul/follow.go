@@ -44,7 +44,7 @@ type pollers struct {
 	failures  failures
 }
 
-// watch is what the goroutine of follow makes of what the pollers send.
+// watch is what the goroutine of follow derives from the pollers' messages.
 type watch struct {
 	*session
 	pollers *pollers

@@ -35,7 +35,7 @@ func (g *guard) compareIndexes(ctx context.Context) error {
 	return nil
 }
 
-// sawIndex notes the index of a table. It tells whether a higher one was seen
+// sawIndex notes the index of a table. It reports whether a higher one was seen
 // before.
 func (g *guard) sawIndex(path string, index uint64) (wentBack bool) {
 	g.mu.Lock()
@@ -48,7 +48,7 @@ func (g *guard) sawIndex(path string, index uint64) (wentBack bool) {
 	return wentBack
 }
 
-// forgetIndexes starts anew: what is read next is compared with nothing.
+// forgetIndexes starts again: what is read next is compared with nothing.
 func (g *guard) forgetIndexes() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

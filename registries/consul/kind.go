@@ -17,7 +17,7 @@ import (
 	"isthmus.dev/isthmus/registries/provider"
 )
 
-// Section is what the config file and Cluster objects say of a Consul datacenter. An
+// Section is what the config file and Cluster objects say about a Consul datacenter. An
 // object names no file of the hub's machine.
 type Section struct {
 	Address    string            `yaml:"address"`

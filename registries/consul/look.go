@@ -11,7 +11,7 @@ import (
 	"isthmus.dev/isthmus/registries/provider"
 )
 
-// look reads a Consul once as a registry does: what it says of itself and of its first
+// look reads a Consul once as a registry does: what it reports about itself and its first
 // list is what there is to know before. What it sees is neither logged nor counted: the
 // cluster is not attached.
 func (o Opener) look(ctx context.Context, r attach.Request) attach.Report {

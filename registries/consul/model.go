@@ -18,7 +18,7 @@ type model struct {
 	used   federation.Usage
 }
 
-// content is what some services come to, as the hub is told.
+// content is the state of some services, as the hub gets it.
 type content struct {
 	services  map[federation.ServiceKey]*federation.Shard
 	workloads map[federation.WorkloadKey]*federation.Workload

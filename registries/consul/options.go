@@ -48,7 +48,7 @@ type Options struct {
 	Wait        time.Duration          // of a long poll; default 30 s
 	SweepEvery  time.Duration          // all services that have no long poll are read once in this time; default 10 s
 	Limits      federation.Limits      // of what the datacenter may have; zero: the defaults
-	Used        func(federation.Usage) // is told what is kept; it must not block
+	Used        func(federation.Usage) // called with the usage; it must not block
 	Logger      *slog.Logger
 
 	poison func(service string)     // tests make the handling of a service panic; nil: no test

@@ -78,14 +78,14 @@ func (p *pollers) poll(ctx context.Context, name string, last reading) {
 }
 
 // wentBack asks for a re-list when an index goes back (F58), which starts all
-// pollers anew; the answer is not used. Indexes of an agent's own view and of its servers
+// pollers again; the answer is not used. Indexes of an agent's own view and of its servers
 // are compared only where an instance is missing.
 func (p *pollers) wentBack(ctx context.Context, before, now uint64) bool {
 	return now != 0 && now < before && send(ctx, p.reset, struct{}{})
 }
 
 // complain sorts an error: what ends the session, what is a service's own
-// problem, and what the next proof explains. It tells whether to go on.
+// problem, and what the next proof explains. It reports whether to go on.
 func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 	var r *refusal
 	var odd *unreadable
@@ -205,7 +205,7 @@ func (p *pollers) beat(ctx context.Context) {
 	}
 }
 
-// again tells whether a proof that failed is tried once more: after a passing
+// again reports whether a proof that failed is tried once more: after a passing
 // trouble, and a few times more while Consul makes room for it.
 func again(err error, tries int) bool {
 	var r *refusal
@@ -261,7 +261,7 @@ func (p *pollers) sweep(ctx context.Context) {
 	}
 }
 
-// readInTurn reads one service of the sweep. It tells whether to go on.
+// readInTurn reads one service of the sweep. It reports whether to go on.
 func (p *pollers) readInTurn(ctx context.Context, name string) bool {
 	o, _, err := p.r.read(ctx, p.translate, name, 0)
 	if err == nil {
@@ -272,7 +272,7 @@ func (p *pollers) readInTurn(ctx context.Context, name string) bool {
 	return p.complain(ctx, name, err) && (!isBusy(err) || retry.Sleep(ctx, hotGap))
 }
 
-// send tells whether the value was taken before the context ended.
+// send reports whether the value was taken before the context ended.
 func send[T any](ctx context.Context, to chan<- T, v T) bool {
 	select {
 	case to <- v:

@@ -50,7 +50,7 @@ func portsOf(e *entry, id string, report *report) ([]port, bool) {
 	var out []port
 	for _, p := range declared {
 		if p.Port < 1 || p.Port > 65535 {
-			report.ofInstance(id, "PORT_INVALID", "Port", fmt.Sprintf("%d is no port from 1 to 65535; the instance is not used", p.Port))
+			report.ofInstance(id, "PORT_INVALID", "Port", fmt.Sprintf("%d is not a port from 1 to 65535; the instance is not used", p.Port))
 			return nil, false
 		}
 		name := strings.ToLower(p.Name)
@@ -107,7 +107,7 @@ func (t *translator) choice(found []*instance, report *report) portChoice {
 	if said := agreed(found, keyServicePort, report); said != "" {
 		n, err := strconv.ParseUint(said, 10, 16)
 		if err != nil || n == 0 {
-			report.ofService("PORT_SETTING_INVALID", keyServicePort, quote(said)+" is no port from 1 to 65535; it is not used")
+			report.ofService("PORT_SETTING_INVALID", keyServicePort, quote(said)+" is not a port from 1 to 65535; it is not used")
 			return c
 		}
 		if c.number = uint16(n); c.instance == "" || c.instance == AllPorts {

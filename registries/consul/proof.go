@@ -209,5 +209,5 @@ func noRights() error {
 	return &refusal{blind: true, msg: `permission: the token may not see all services and nodes, so that its answers cannot be used; write a token with service_prefix "" and node_prefix "" read to tokenFile`}
 }
 
-// edit is how the identity is told to the hub.
+// edit is how the hub gets the identity.
 func (i identity) edit() *federation.Identity { return &federation.Identity{UID: i.String()} }

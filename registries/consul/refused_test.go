@@ -20,7 +20,7 @@ func (r *rig) endpoints(v registrytest.View, name string) int {
 	return 0
 }
 
-// problemOf tells whether there is a problem of the service that says that.
+// problemOf reports whether there is a problem of the service that says that.
 func problemOf(v registrytest.View, name, says string) bool {
 	for _, p := range v.Problems {
 		if p.Code == codeUnreadable && p.Object == "Service "+name && strings.Contains(p.Message, says) {

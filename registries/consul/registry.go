@@ -1,6 +1,6 @@
 // Package consul follows one Consul datacenter: its services with their
 // instances become the shards of one cluster. Long polls by index keep it
-// current; content is compared before anything is said; nothing is taken away
+// current; content is compared before anything is sent; nothing is removed
 // without proof that the answer is complete and comes from the same Consul.
 //
 // The token needs service_prefix "" and node_prefix "" read: a Consul that hides
@@ -67,7 +67,7 @@ func stamp(nanos int64) time.Time {
 }
 
 // Run follows Consul until the context ends and then returns nil; every trouble
-// is one that may pass and is said by Status. What was said before stays as it
+// is one that may pass and is reported by Status. What was sent before stays as it
 // is while there is trouble.
 func (r *Registry) Run(ctx context.Context, to Sink) error {
 	defer r.client.http.CloseIdleConnections()
@@ -123,7 +123,7 @@ func (s *session) report(err error) {
 	}
 }
 
-// status is said once until it changes.
+// status is sent once until it changes.
 func (s *session) status(phase federation.Phase, message string) {
 	now := federation.RegistryStatus{Phase: phase, Message: message}
 	if now == s.said {

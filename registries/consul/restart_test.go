@@ -130,7 +130,7 @@ func (h *supervised) wait(t *testing.T, what string, is func(seen) bool) seen {
 	return h.seen()
 }
 
-// TestR84AServiceThatCannotBeReadAtARestartStays: the hub is started anew while the health of one service is answered with 500. That
+// TestR84AServiceThatCannotBeReadAtARestartStays: the hub is restarted while the health of one service is answered with 500. That
 // service stays as it was on disk, with what its tags make and its workloads; one that was never known is absent. All others are read,
 // the status names both, and all of it heals by itself.
 func TestR84AServiceThatCannotBeReadAtARestartStays(t *testing.T) {

@@ -146,7 +146,7 @@ func staleBy(t *testing.T, heard *registrytest.Recorder, word string) registryte
 	})
 }
 
-// isSilence tells that no answer came for seconds. That is right of a registry to say
+// isSilence reports whether no answer came for seconds. A registry is right to report that
 // when the machine stops.
 func isSilence(s federation.RegistryStatus) bool {
 	return s.Phase == federation.Stale && strings.Contains(s.Message, "no answer within")

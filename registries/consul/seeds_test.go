@@ -22,7 +22,7 @@ func until(t *testing.T, what string, fulfilled func() bool) {
 	})
 }
 
-// has tells that the service has an endpoint with the label.
+// has reports whether the service has an endpoint with the label.
 func (r *rig) has(name, label, value string) func(registrytest.View) bool {
 	return func(v registrytest.View) bool {
 		s := v.Services[r.Key(name)]

@@ -12,7 +12,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// translator turns what Consul says of one service into values of the domain.
+// translator turns Consul's data about one service into values of the domain.
 // It is pure: equal input in any order gives equal output.
 type translator struct {
 	names      *naming
@@ -42,7 +42,7 @@ func (o *offer) equal(p *offer) bool {
 		maps.EqualFunc(o.workloads, p.workloads, (*federation.Workload).Equal) && slices.Equal(o.problems, p.problems)
 }
 
-// shrinks tells that the new offer lacks an instance that this one has, or may have.
+// shrinks reports whether the new offer lacks an instance that this one has, or may have.
 func (o *offer) shrinks(to *offer) bool {
 	if o.kept && !to.kept {
 		return true

@@ -34,7 +34,7 @@ func (m *model) keep() (services func(federation.ServiceKey) bool, workloads fun
 	return services, workloads
 }
 
-// ends tells whether a change ends that a service is kept. The model does not know what
+// ends reports whether a change ends that a service is kept. The model does not know what
 // was kept, so that only a full edit takes it away.
 func (m *model) ends(set map[string]*offer, gone []string) bool {
 	kept := func(name string) bool { return m.offers[name] != nil && m.offers[name].kept }

@@ -63,17 +63,17 @@ func (e *sliceEndpoint) backing(sl *slice, in surroundings, n *notes) (*pod, bac
 	return nil, backedByMissing
 }
 
-// names tells whether the endpoint refers to that pod, and not to an earlier or
+// names reports whether the endpoint refers to that pod, and not to an earlier or
 // later one of its name.
 func (e *sliceEndpoint) names(p *pod) bool {
 	return e.pod == p.k.Name && (e.podUID == "" || p.uid == "" || e.podUID == p.uid)
 }
 
-// mayHave tells whether the address can be the pod's; the API server may not show
+// mayHave reports whether the address can be the pod's; the API server may not show
 // its addresses yet.
 func (p *pod) mayHave(ip netip.Addr) bool { return len(p.ips) == 0 || slices.Contains(p.ips, ip) }
 
-// addressable tells whether the pod can be found by its addresses: those of a pod
+// addressable reports whether the pod can be found by its addresses: those of a pod
 // on its host's network are shared, those of one that is over may be reused.
 func (p *pod) addressable() bool { return !p.hostNetwork && !p.over }
 
@@ -88,7 +88,7 @@ func (in surroundings) podAt(namespace string, ip netip.Addr) *pod {
 	return found
 }
 
-// staysBehind tells whether the later version of the pod is behind the same
+// staysBehind reports whether the later version of the pod is behind the same
 // endpoints.
 func (p *pod) staysBehind(later *pod) bool {
 	return later != nil && p.uid == later.uid && slices.Equal(p.ips, later.ips) && p.addressable() == later.addressable()

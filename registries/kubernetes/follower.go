@@ -22,7 +22,7 @@ type (
 		set  object
 		gone key
 	}
-	// followed says that a kind is watched, or why not.
+	// followed reports that a kind is watched, or why not.
 	followed struct {
 		kind kind
 		err  error
@@ -125,7 +125,7 @@ func (f *follower) take(e event) {
 }
 
 // flush says what changed. While lists of different epochs are mixed, or what
-// answers is not what was followed, nothing is said: stale beats partial.
+// answers is not what was followed, nothing is sent: stale beats partial.
 func (f *follower) flush() {
 	if f.whole() && !f.link.frozen() {
 		full := f.epochs[0] > f.full || f.relist
@@ -144,7 +144,7 @@ func (f *follower) flush() {
 	}
 }
 
-// whole tells whether every kind was listed in the same epoch.
+// whole reports whether every kind was listed in the same epoch.
 func (f *follower) whole() bool {
 	for _, epoch := range f.epochs {
 		if epoch == 0 || epoch != f.epochs[0] {

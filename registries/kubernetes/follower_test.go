@@ -59,8 +59,8 @@ func TestEventsThatWaitAreOneEdit(t *testing.T) {
 	heard.Check(t)
 }
 
-// TestListsOfTwoHistoriesAreNeverMixed: after a new epoch began nothing is said
-// until everything was listed in it; what is said then is one full edit.
+// TestListsOfTwoHistoriesAreNeverMixed: after a new epoch began nothing is sent
+// until everything was listed in it; then one full edit is sent.
 func TestListsOfTwoHistoriesAreNeverMixed(t *testing.T) {
 	heard := &registrytest.Recorder{}
 	f := newFollower(New(Options{}), heard)

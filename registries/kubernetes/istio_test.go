@@ -119,7 +119,7 @@ func TestR85Localities(t *testing.T) {
 	}
 }
 
-// TestR85UDPOnATCPPort is said.
+// TestR85UDPOnATCPPort: a UDP port on the number of a TCP port is reported.
 func TestR85UDPOnATCPPort(t *testing.T) {
 	m := newModel("")
 	world(t, m, strings.Replace(plainService, "port: 80}", "port: 80, appProtocol: udp}, {name: dns, port: 53, protocol: UDP, appProtocol: udp}", 1))

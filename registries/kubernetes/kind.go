@@ -31,7 +31,7 @@ type Following interface {
 	Attach(id federation.ClusterID, reviewer clientset.Interface, cluster *listwatch.Cluster, secrets bool) (detach func())
 	// Follow reads what else the cluster has, until the context ends.
 	Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
-	// Expires is told when the credentials that were kept end.
+	// Expires is called with the time at which the kept credentials expire.
 	Expires(federation.ClusterID, *kube.Credentials)
 }
 

@@ -33,13 +33,13 @@ func (l *link) probed(err error) {
 	}
 }
 
-// strange tells whether what answers is not, or not any more, what was followed:
+// strange reports whether what answers is not, or not any more, what was followed:
 // nothing of it is trusted, and an operator must know.
 func (l *link) strange(err error) bool {
 	return listwatch.Untrusted(err) || l.synced && apierrors.IsNotFound(err)
 }
 
-// frozen tells whether nothing that comes is passed on.
+// frozen reports whether nothing that comes is passed on.
 func (l *link) frozen() bool { return l.strange(l.worst()) }
 
 func (l *link) follows() bool {

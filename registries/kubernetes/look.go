@@ -56,7 +56,7 @@ type server struct {
 	report *attach.Report
 }
 
-// look tells whether the server let itself be looked at.
+// look reports whether the server let itself be looked at.
 func (s *server) look(ctx context.Context) bool {
 	if !s.version(ctx) || !s.rights(ctx) {
 		return false
@@ -74,7 +74,7 @@ const oldest = 21
 // minutes are judged by them.
 const maxSkew = 30 * time.Second
 
-// version reads the version and the clock, and tells whether the server answers.
+// version reads the version and the clock, and reports whether the server answers.
 func (s *server) version(ctx context.Context) bool {
 	asked := time.Now()
 	version, date, err := s.getVersion(ctx)

@@ -276,7 +276,7 @@ func (m *model) kept(kind kind) map[key]string {
 }
 
 // replace takes a complete list of one kind and tells whether anything differs.
-// With afresh, versions prove nothing: the server's history may be another one.
+// With afresh, versions prove nothing: the server's history may have changed.
 func (m *model) replace(kind kind, items []object, afresh bool) bool {
 	before := m.known(kind)
 	differs := false

@@ -2,7 +2,7 @@ package kubernetes
 
 import corev1 "k8s.io/api/core/v1"
 
-// defaults is what a Namespace says of those of its Services that do not say it
+// defaults is what a Namespace says about those of its Services that do not say it
 // themselves.
 type defaults struct {
 	record

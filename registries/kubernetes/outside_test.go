@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAddressesFromOutside: they are no VIPs and no endpoints; what is no address
-// is left out and told.
+// TestAddressesFromOutside: they are neither VIPs nor endpoints; a value that is not an address
+// is left out and reported.
 func TestAddressesFromOutside(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, status string

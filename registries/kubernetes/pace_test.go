@@ -250,7 +250,7 @@ func TestBusyServerKeepsItsWatches(t *testing.T) {
 		server.set(func(p *paced) { p.busy = false })
 		heard.WaitPhase(t, federation.Ready)
 		if _, after, _ := server.counts(); after != before {
-			t.Errorf("%d watches were opened anew", after-before)
+			t.Errorf("%d watches were reopened", after-before)
 		}
 	})
 }

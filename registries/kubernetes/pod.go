@@ -207,7 +207,7 @@ func (r probeReader) port(p intstr.IntOrString, field string) (uint16, bool) {
 	}
 	out, ok := portNumber(number)
 	if !ok {
-		r.notes.Add(codeProbe, r.field+field, "%d is no port number (1 to 65535); the probe is left out", number)
+		r.notes.Add(codeProbe, r.field+field, "%d is not a port number (1 to 65535); the probe is left out", number)
 	}
 	return out, ok
 }

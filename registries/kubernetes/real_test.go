@@ -88,7 +88,7 @@ func TestRealObjects(t *testing.T) {
 	wantProblems(t, federation.Edit{Problems: federation.Delta[string, federation.Problem]{Set: v.Problems}}, map[string]string{
 		"Service suite/balanced spec.ports[2].protocol":                  "SCTP",
 		"Service suite/address spec.externalName":                        "IP address",
-		"EndpointSlice suite/strange-1 ports[1].port":                    "0 is no port",
+		"EndpointSlice suite/strange-1 ports[1].port":                    "0 is not a port",
 		"EndpointSlice suite/strange-1 ports[2].port":                    "70000",
 		"EndpointSlice suite/strange-1 ports[3].port":                    "no number",
 		"EndpointSlice suite/strange-1 endpoints[0].addresses[0]":        `"10.0.0.01"`,

@@ -69,7 +69,7 @@ func (s set[V]) all() iter.Seq[V] {
 	return slices.Values(s.few)
 }
 
-// refersAs tells whether both refer to the same things, as after a change of
+// refersAs reports whether both refer to the same things, as after a change of
 // health.
 func (s *slice) refersAs(o *slice) bool {
 	return s.service == o.service && slices.EqualFunc(s.endpoints, o.endpoints, func(a, b sliceEndpoint) bool {

@@ -45,7 +45,7 @@ type Options struct {
 	// nothing.
 	Reconcile time.Duration
 	Limits    federation.Limits      // of what the cluster may have; zero: the defaults
-	Used      func(federation.Usage) // is told what is kept; it must not block; nil: nobody
+	Used      func(federation.Usage) // called with the usage; it must not block; nil: not called
 	Logger    *slog.Logger           // nil: the default logger
 
 	poison func(subject) // tests make the handling of an object panic; nil: no test
@@ -88,7 +88,7 @@ func New(o Options) *Registry {
 func (r *Registry) Cluster() *listwatch.Cluster { return r.cluster }
 
 // Run follows the cluster until the context ends, and then returns nil: there
-// is no trouble that a retry may not heal, so trouble is said by Status. The
+// is no trouble that a retry may not heal, so trouble is reported by Status. The
 // first Update is full. Update and Status are called by one goroutine. A panic of
 // any of its goroutines is one of Run.
 func (r *Registry) Run(ctx context.Context, to Sink) error {

@@ -23,7 +23,7 @@ func needed() []authorization.ResourceAttributes {
 }
 
 // rights asks for each needed verb whether it is granted, and whether everything
-// is. It tells whether the server said so.
+// is. It reports whether the server said so.
 func (s *server) rights(ctx context.Context) bool {
 	var missing []string
 	for _, of := range needed() {

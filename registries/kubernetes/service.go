@@ -132,7 +132,7 @@ func (s *service) addresses(in *corev1.Service, n *notes) {
 // mostExternal bounds the addresses from outside of one service.
 const mostExternal = 64
 
-// fromOutside takes where the cluster says that the service is reached from
+// fromOutside returns where, as the cluster reports, the service is reached from
 // outside, which is of use for gateways of networks only; Next applies the
 // address policy. What load balancers do with virtual IPs inside is their own
 // business.
@@ -241,7 +241,7 @@ func servicePorts(in []corev1.ServicePort, n *notes) []federation.Port {
 		this := socket{protocol.Transport(), number}
 		switch {
 		case !ok:
-			n.Add(codePort, field+".port", "%d is no port number (1 to 65535); this port is left out", p.Port)
+			n.Add(codePort, field+".port", "%d is not a port number (1 to 65535); this port is left out", p.Port)
 		case !supported:
 			n.Add(codeProtocol, field+".protocol", "%s is not supported; this port is left out", federation.Quote(string(p.Protocol)))
 		case p.Name == "" && len(in) > 1:
@@ -259,7 +259,7 @@ func servicePorts(in []corev1.ServicePort, n *notes) []federation.Port {
 	return out
 }
 
-// fits tells whether the appProtocol can be that of a port which turned out to speak
+// fits reports whether the appProtocol can be that of a port which turned out to speak
 // the protocol.
 func fits(app string, protocol federation.Protocol) bool {
 	named := federation.ParseProtocol(app)

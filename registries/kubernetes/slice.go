@@ -132,7 +132,7 @@ func slicePorts(in []discoveryv1.EndpointPort, n *notes) []federation.EndpointPo
 		number, ok := portNumber(*p.Port)
 		switch {
 		case !ok:
-			n.Add(codePort, field+".port", "%d is no port number (1 to 65535); this port is left out", *p.Port)
+			n.Add(codePort, field+".port", "%d is not a port number (1 to 65535); this port is left out", *p.Port)
 		case name == "" && len(in) > 1:
 			n.Add(codePort, field+".name", "a slice with several ports must name each; this port is left out")
 		case seen[name]:

@@ -32,7 +32,7 @@ func TestStrangeSlices(t *testing.T) {
 		{
 			"BO1_Ports", v4 + "ports: [{name: a, port: 0}, {name: b, port: 70000}, {name: c}, {port: 8080}, {name: http, port: 8080}, {name: http, port: 8081}, {name: s, port: 9, protocol: SCTP}, {name: u, port: 53, protocol: UDP}, {name: n, port: -5}]\nendpoints: [{addresses: [10.1.0.1]}]",
 			[]string{"10.1.0.1 [{http 8080} {u 53}] HEALTHY"},
-			map[string]string{"ports[0].port": "0 is no port", "ports[1].port": "70000 is no port", "ports[2].port": "no number", "ports[3].name": "must name", "ports[5].name": "used before", "ports[8].port": "-5"},
+			map[string]string{"ports[0].port": "0 is not a port", "ports[1].port": "70000 is not a port", "ports[2].port": "no number", "ports[3].name": "must name", "ports[5].name": "used before", "ports[8].port": "-5"},
 		},
 		{"BO1_OnePortWithoutName", v4 + "ports: [{port: 8080}]\nendpoints: [{addresses: [10.1.0.1]}]", []string{"10.1.0.1 [{ 8080}] HEALTHY"}, nil},
 		{"BO1_NoPorts", v4 + "ports: []\nendpoints: [{addresses: [10.1.0.1]}]", []string{"10.1.0.1 [] HEALTHY"}, nil},

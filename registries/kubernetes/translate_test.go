@@ -223,7 +223,7 @@ func TestBO8PortsOfAService(t *testing.T) {
 		t.Errorf("ports %v", got)
 	}
 	wantProblems(t, e, map[string]string{
-		"Service shop/Web spec.ports[3].protocol": "SCTP", "Service shop/Web spec.ports[4].name": "must name", "Service shop/Web spec.ports[5].port": "0 is no port",
+		"Service shop/Web spec.ports[3].protocol": "SCTP", "Service shop/Web spec.ports[4].name": "must name", "Service shop/Web spec.ports[5].port": "0 is not a port",
 		"Service shop/Web spec.ports[6].port": "70000", "Service shop/Web spec.ports[7]": "used before", "Service shop/Web spec.ports[8]": "used before",
 		"Service shop/Web spec.ports[9].appProtocol": "treated as TCP",
 	})

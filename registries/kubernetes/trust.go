@@ -76,7 +76,7 @@ func compareTrust(domain, roots string, bundles map[string][]byte) (severity app
 	theirs, ours := certificatesIn([]byte(roots)), certificatesIn(bundles[domain])
 	switch {
 	case len(ours) == 0:
-		return apply.Warning, "workloads of the cluster are of trust domain " + quoted(domain) + ", for which the hub has no roots: name them in identity.bundles, or nobody believes them"
+		return apply.Warning, "workloads of the cluster are of trust domain " + quoted(domain) + ", for which the hub has no roots: name them in identity.bundles, or proxies do not trust them"
 	case slices.ContainsFunc(theirs, func(c *x509.Certificate) bool { return slices.ContainsFunc(ours, c.Equal) }):
 		return apply.Info, "the cluster and the hub have the same roots for trust domain " + quoted(domain)
 	}

@@ -48,7 +48,7 @@ func portNumber(n int32) (uint16, bool) {
 	return uint16(n), true
 }
 
-// labelValue tells whether the text is a valid, non-empty label value.
+// labelValue reports whether the text is a valid, non-empty label value.
 func labelValue(s string) bool {
 	if s == "" || len(s) > 63 || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
 		return false

@@ -24,13 +24,13 @@ type Kind struct {
 	// HasSection: it needs its own section in the config file, which has the provider's
 	// name in lower case.
 	HasSection bool
-	// Identified: a cluster of it is told from all others by its UID. It is served under
-	// one ID only, and another one in its place is held.
+	// Identified: a UID identifies a cluster of it. It is served under
+	// one ID only, and another cluster in its place is held.
 	Identified bool
 	// NeedsCredentials: a Cluster object of it without credentials cannot be attached.
 	NeedsCredentials bool
 	// File is the file that the section names and that is looked at: when it changes, the
-	// cluster is attached anew; nil: there is none.
+	// cluster is attached again; nil: there is none.
 	File func(section any) string
 	// Open makes a registry; it does not block.
 	Open func(Cluster) (registries.Registry, error)

@@ -14,7 +14,7 @@ import (
 	"isthmus.dev/isthmus/registries"
 )
 
-// Claim is what one source says of one cluster.
+// Claim is what one source says about one cluster.
 type Claim struct {
 	registries.Cluster
 	Refused string // why it cannot be attached; empty: it can
@@ -74,7 +74,7 @@ type Attachment struct {
 	Source Source
 }
 
-// same tells whether two attachments of one ID need nothing to be done.
+// same reports whether two attachments of one ID need nothing to be done.
 func (a Attachment) same(b Attachment) bool {
 	return a.Source == b.Source && a.Refused == b.Refused && a.Spec == b.Spec && a.Fingerprint == b.Fingerprint
 }

@@ -12,7 +12,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// sources are the three of operators: each sets or takes back what it says of c1.
+// sources are the three of operators: each sets or withdraws what it says about c1.
 func sources(id federation.ClusterID) (set []func(*Inputs, Claim), drop []func(*Inputs)) {
 	set = []func(*Inputs, Claim){
 		func(in *Inputs, c Claim) { in.Config = []Claim{c} },
@@ -94,7 +94,7 @@ func TestClaimsRefusedFirstSourceKeepsTheID(t *testing.T) {
 }
 
 // An alias names one cluster, whatever the order in which clusters claim it;
-// the others keep theirs and are told. When it is free the next one has it.
+// the others keep theirs, with a problem. When it is free the next one has it.
 func TestR48AnAliasStandsForOneCluster(t *testing.T) {
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		synctest.Test(t, func(t *testing.T) {

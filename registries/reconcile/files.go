@@ -18,7 +18,7 @@ const lookEvery = 2 * time.Second
 type Kubeconfig struct {
 	ID   federation.ClusterID
 	Path string
-	// Claim is what the config file says of the cluster with a file of that digest.
+	// Claim is what the config file says about the cluster with a file of that digest.
 	Claim func(digest string) (Claim, error)
 
 	used string // digest with which the cluster was attached
@@ -35,7 +35,7 @@ func Kubeconfigs(files []*Kubeconfig) []*Kubeconfig {
 	return files
 }
 
-// FollowKubeconfigs has a cluster of the config file attached anew when its kubeconfig
+// FollowKubeconfigs reattaches a cluster of the config file when its kubeconfig
 // changed; the supervisor keeps the old registry until the new one is in sync.
 func (r *Reconciler) FollowKubeconfigs(files []*Kubeconfig) func(context.Context) error {
 	return func(ctx context.Context) error {
@@ -77,8 +77,8 @@ func (r *Reconciler) look(f *Kubeconfig) error {
 	return nil
 }
 
-// changed takes a look's digest and tells whether the file is to be used anew: it is
-// another, and nobody has written to it since the look before.
+// changed takes a look's digest and reports whether the file is to be used again: it
+// changed, and was not written to since the look before.
 func (f *Kubeconfig) changed(digest string) bool {
 	settled := digest == f.seen
 	f.seen = digest

@@ -97,7 +97,7 @@ func (in Inputs) operators() map[federation.ClusterID]bool {
 	return all
 }
 
-// started tells that all places where operators name clusters were looked at.
+// started reports whether all places where operators name clusters were looked at.
 func (in Inputs) started() bool { return in.FolderLooked && in.ObjectsLooked }
 
 // ended are the clusters whose Secrets count no more, because no operator has

@@ -199,7 +199,7 @@ func (r *Reconciler) forget() {
 	})
 }
 
-// complete tells whether all clusters of the start are attached: the sources of
+// complete reports whether all clusters of the start are attached: the sources of
 // operators were looked at, and so were the Secrets of every cluster that answers.
 func (r *Reconciler) complete(s *federation.Snapshot) bool {
 	if !r.in.started() {

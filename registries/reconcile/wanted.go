@@ -79,7 +79,7 @@ func duplicateAlias(alias string, id, holder federation.ClusterID) federation.Pr
 	}
 }
 
-// Holder names the source that has the ID, and tells whether that one yields to
+// Holder names the source that has the ID, and reports whether that one yields to
 // operators.
 func (p *Plan) Holder(id federation.ClusterID) (name string, yields, found bool) {
 	a, found := p.Clusters[id]
@@ -138,7 +138,7 @@ func (a Attachment) admit(confirmed bool, to Registries) {
 	to.Attach(c)
 }
 
-// show shows the problems of a cluster: all of them where it was admitted anew.
+// show shows the problems of a cluster: all of them if it was admitted again.
 func (p *Plan) show(id federation.ClusterID, before map[string]federation.Problem, anew bool, to Registries) {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, stays := p.Problems[id][name]; !stays {

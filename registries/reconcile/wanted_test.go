@@ -83,7 +83,7 @@ func secret(fingerprint string, ids ...string) Secrets {
 
 func of(holder string, s Secrets) map[string]Secrets { return map[string]Secrets{holder: s} }
 
-// badFile is what the folder says of a kubeconfig that executes a program.
+// badFile is what the folder says about a kubeconfig that executes a program.
 func badFile(id string) Claim {
 	const text = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
   clusters: [{name: c, cluster: {server: "https://192.0.2.1"}}], users: [{name: u, user: {exec: {command: /bin/true}}}]}`
@@ -119,7 +119,7 @@ func TestWantedClusters(t *testing.T) {
 			[]says{{config: one("x", "1")}, {config: one("x", "1")}},
 			[]string{"attach x 1 of config", ""},
 		},
-		"rotation: another kubeconfig attaches anew": {
+		"rotation: another kubeconfig reattaches": {
 			[]says{{config: one("x", "1")}, {config: one("x", "2")}},
 			[]string{"attach x 1 of config", "attach x 2 of config"},
 		},

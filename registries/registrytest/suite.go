@@ -97,7 +97,7 @@ func Start(t *testing.T, rig Rig) (*Recorder, func()) {
 	return heard, stop
 }
 
-// Offers tells that the view has the service with exactly these endpoints. A
+// Offers reports whether the view has the service with exactly these endpoints. A
 // registry may not know a service without any.
 func Offers(v View, key federation.ServiceKey, s Service) bool {
 	shard := v.Services[key]

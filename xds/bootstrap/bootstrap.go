@@ -134,7 +134,7 @@ func (o *Options) check() error {
 	return errors.Join(wrong...)
 }
 
-// local tells that nobody reaches the endpoint from another machine.
+// local reports whether nobody reaches the endpoint from another machine.
 func (e Endpoint) local() bool {
 	ip, err := netip.ParseAddr(e.Host)
 	return e.Path != "" || e.Host == "localhost" || err == nil && ip.IsLoopback()
@@ -202,8 +202,8 @@ func (o *Options) node() *corev3.Node {
 	return n
 }
 
-// SecretFiles are what the folder Secrets must hold, by name: Envoy reads the
-// files of mutual TLS anew when they become others.
+// SecretFiles are the files that the folder Secrets must have, by name: Envoy reloads
+// the files of mutual TLS when they change.
 func SecretFiles(o Options) (map[string][]byte, error) {
 	if o.Secrets == "" || o.Certificate == "" {
 		return nil, nil

@@ -46,7 +46,7 @@ func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, pa
 	return found
 }
 
-// Concerns tells that resources for the facet can be made of the object. A builder
+// Concerns reports whether resources for the facet can be made of the object. A builder
 // for a gateway reads all Gateways, and uses only those that select it.
 func Concerns(o *federation.Object, f node.Facet) bool {
 	spec, is := o.Spec.(*networking.Gateway)

@@ -74,7 +74,7 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 	return each(s, func(federation.Explanation) federation.Explanation { return none })
 }
 
-// sees tells that the proxy knows of the service.
+// sees reports whether the proxy knows of the service.
 func (e explainer) sees(s *federation.Service) bool {
 	return e.view.Sees(s)
 }

@@ -16,7 +16,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// explained writes what Explain says of web as ADDRESS@CLUSTER VIA CODE CAUSE.
+// explained writes what Explain reports about web as ADDRESS@CLUSTER VIA CODE CAUSE.
 func explained(w *world, n envoy.Node, port uint16) []string {
 	var all []string
 	for _, e := range envoy.Explain(n, webKey.Hostname, port, w.snapshot) {

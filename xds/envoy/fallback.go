@@ -23,7 +23,7 @@ type Form struct {
 	Digest [16]byte
 }
 
-// HasParts tells that resources of the type consist of parts that a proxy may
+// HasParts reports whether resources of the type consist of parts that a proxy may
 // refuse one by one.
 func HasParts(t resource.Type) bool { return t == resource.RouteType || t == resource.ListenerType }
 

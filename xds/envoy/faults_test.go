@@ -24,7 +24,7 @@ func (w *world) found(reachable bool, gateways ...string) *world {
 	return w.apply(e)
 }
 
-// status is what the control link says of a cluster.
+// status is what the control link reports about a cluster.
 func (w *world) status(id federation.ClusterID, phase federation.Phase) *world {
 	return w.apply(federation.Edit{
 		Source: federation.ShardKey{Cluster: id, Provider: federation.Mock}, Status: &federation.RegistryStatus{Phase: phase},

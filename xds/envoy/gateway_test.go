@@ -48,7 +48,7 @@ func TestGatewaysAreForRoutersWithTheLabels(t *testing.T) {
 	}
 }
 
-// BX11: names are matched; what is no name of a secret is none.
+// BX11: names are matched; a value that is not a secret name is rejected.
 func TestBX11SecretNames(t *testing.T) {
 	for _, name := range []string{"web", "web.example.com", "a-1"} {
 		for _, want := range []transport.CredentialSecret{
@@ -71,13 +71,13 @@ func TestWhatIsNotHonouredOfGatewaysIsSaid(t *testing.T) {
 		server string
 		want   []string
 	}{
-		"all honoured": {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "::1", hosts: ["./a.example", "*"], tls: {mode: MUTUAL, credentialName: a, subjectAltNames: [b], cipherSuites: [AES128-SHA]}}`, nil},
-		"redirect":     {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {httpsRedirect: true}}`, nil},
-		"fields":       {`{port: {number: 80, name: a, protocol: HTTP, targetPort: 8080}, defaultEndpoint: "127.0.0.1:1", hosts: ["*"]}`, []string{"servers[0].defaultEndpoint", "servers[0].port.targetPort"}},
-		"mode":         {`{port: {number: 443, name: a, protocol: TLS}, hosts: ["*"], tls: {mode: AUTO_PASSTHROUGH}}`, nil},
-		"values":       {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "unix:///a", hosts: ["*a", "a b"], tls: {mode: SIMPLE, credentialName: a/b, httpsRedirect: true}}`, []string{"servers[0].bind", "servers[0].hosts[0]", "servers[0].hosts[1]", "servers[0].tls.credentialName", "servers[0].tls.httpsRedirect"}},
-		"plaintext":    {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}`, []string{"servers[0].tls"}},
-		"protocol":     {`{port: {number: 0, name: a, protocol: UDP}, hosts: ["*"]}`, []string{"servers[0].port.number", "servers[0].port.protocol"}},
+		"all supported": {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "::1", hosts: ["./a.example", "*"], tls: {mode: MUTUAL, credentialName: a, subjectAltNames: [b], cipherSuites: [AES128-SHA]}}`, nil},
+		"redirect":      {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {httpsRedirect: true}}`, nil},
+		"fields":        {`{port: {number: 80, name: a, protocol: HTTP, targetPort: 8080}, defaultEndpoint: "127.0.0.1:1", hosts: ["*"]}`, []string{"servers[0].defaultEndpoint", "servers[0].port.targetPort"}},
+		"mode":          {`{port: {number: 443, name: a, protocol: TLS}, hosts: ["*"], tls: {mode: AUTO_PASSTHROUGH}}`, nil},
+		"values":        {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "unix:///a", hosts: ["*a", "a b"], tls: {mode: SIMPLE, credentialName: a/b, httpsRedirect: true}}`, []string{"servers[0].bind", "servers[0].hosts[0]", "servers[0].hosts[1]", "servers[0].tls.credentialName", "servers[0].tls.httpsRedirect"}},
+		"plaintext":     {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}`, []string{"servers[0].tls"}},
+		"protocol":      {`{port: {number: 0, name: a, protocol: UDP}, hosts: ["*"]}`, []string{"servers[0].port.number", "servers[0].port.protocol"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld().config(t, "kind: Gateway\nmetadata: {name: n, namespace: shop}\nspec: {servers: ["+c.server+"]}")
@@ -88,7 +88,7 @@ func TestWhatIsNotHonouredOfGatewaysIsSaid(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, c.want) {
-				t.Errorf("not honoured are %q, want %q", got, c.want)
+				t.Errorf("not supported are %q, want %q", got, c.want)
 			}
 		})
 	}

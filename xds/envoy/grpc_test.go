@@ -47,7 +47,7 @@ func grpcNodeMessage(t *testing.T, generator string) *corev3.Node {
 	return n
 }
 
-// grpcEndpoints writes what a gRPC client is told as PRIORITY LOCALITY*WEIGHT: ADDRESS*WEIGHT.
+// grpcEndpoints writes the endpoints of a gRPC client as PRIORITY LOCALITY*WEIGHT: ADDRESS*WEIGHT.
 func grpcEndpoints(t *testing.T, w *world) []string {
 	t.Helper()
 	a, _ := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, grpcClient(t), w.snapshot), webCluster)

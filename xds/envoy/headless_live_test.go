@@ -80,7 +80,7 @@ func TestR81RequestsReachAStrictHeadlessService(t *testing.T) {
 			continue
 		}
 		if peer := r.Echo(t).Header.Get("X-Forwarded-Client-Cert"); !strings.Contains(peer, "/sa/client") {
-			t.Errorf("%s: the server is told that the caller is %q", host, peer)
+			t.Errorf("%s: the server sees the caller %q", host, peer)
 		}
 	}
 	found, err := lookup(caller, "ip4", "db-0."+databaseHost+".")

@@ -156,7 +156,7 @@ func TestRequestsCrossTheBridge(t *testing.T) {
 			t.Errorf("%s is answered by %s over %s, want the server over %s", url, answer.Name, answer.Protocol, protocol)
 		}
 		if caller := answer.Header.Get("X-Forwarded-Client-Cert"); !strings.Contains(caller, farClient) {
-			t.Errorf("the server is told that the caller is %q", caller)
+			t.Errorf("the server sees the caller %q", caller)
 		}
 	}
 	if got := sayLine(t, b.client, "10.96.0.1:90"); got != "server hello\n" {

@@ -21,7 +21,7 @@ func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	return fixed(t, f, r)
 }
 
-// Contributed tells whether services contribute names at all to those of the facet.
+// Contributed reports whether services contribute names at all to those of the facet.
 func Contributed(f node.Facet) bool { return scopeOf(f).names != nil }
 
 // Contributes returns the names that exist because of one service, sorted.

@@ -174,7 +174,7 @@ func TestR33WhatIsNotUsedCountsForNothing(t *testing.T) {
 	}
 }
 
-// TestR34TheAgentsIdentityIsUsed: what Istio's agent says of itself gives its proxy
+// TestR34TheAgentsIdentityIsUsed: what Istio's agent reports about itself gives its proxy
 // an identity, that of the agent; IDENTITY_SOURCE comes first.
 func TestR34TheAgentsIdentityIsUsed(t *testing.T) {
 	for name, c := range map[string]struct {

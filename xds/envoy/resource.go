@@ -34,7 +34,7 @@ func Build(t resource.Type, name string, f node.Facet, r *federation.Reader) (pr
 	return m, v.Reasons, nil
 }
 
-// StandsFor tells that proxies of the facet get the resource, a cluster or its
+// StandsFor reports whether proxies of the facet get the resource, a cluster or its
 // endpoints, for the service and not for another one of its hostname.
 func StandsFor(name string, f node.Facet, s *federation.Service, in *federation.Snapshot) bool {
 	id, ok := resource.ParseClusterName(name)

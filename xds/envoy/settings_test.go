@@ -29,7 +29,7 @@ func TestSupportedSettingsHaveAnEffect(t *testing.T) {
 			w := world{snapshot: s.Snapshot()}
 			w.configure(withoutField(t, o, path))
 			if maps.Equal(whole, resourcesOf(t, s, w.snapshot)) {
-				t.Errorf("%s of %s is said to be supported, but no proxy gets other bytes without it", path, key.Kind)
+				t.Errorf("%s of %s is listed as supported, but no proxy gets other bytes without it", path, key.Kind)
 			}
 		}
 	}

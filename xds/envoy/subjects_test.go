@@ -10,7 +10,7 @@ import (
 )
 
 // Everything that builders find is about an endpoint, of which explain tells, or about
-// an object or a service, of which the status tells: nothing is said to nobody.
+// an object or a service, whose status shows it: no reason is lost.
 func TestR24EveryReasonIsAboutSomething(t *testing.T) {
 	codes := map[string]int{}
 	check := func(name string, built map[resource.Type][]builtResource) {

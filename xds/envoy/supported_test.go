@@ -20,7 +20,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
-// TestSupportedFieldsHaveAnEffect takes each field that is said to be supported out of
+// TestSupportedFieldsHaveAnEffect takes each field that is listed as supported out of
 // a valid object, one at a time, and expects that some proxy gets other bytes. Every
 // other field of a kind must be listed with the reason why it has no effect.
 func TestSupportedFieldsHaveAnEffect(t *testing.T) {
@@ -45,13 +45,13 @@ func TestSupportedFieldsHaveAnEffect(t *testing.T) {
 			}
 			for _, path := range leavesOf(specOf(t, kind).ProtoReflect().Descriptor(), "", 0) {
 				switch {
-				case isBelow(path, refused): // users are told why
+				case isBelow(path, refused): // users get the reason
 				case !isBelow(path, fields):
 					t.Errorf("%s is neither supported nor listed as not supported", path)
 				case !f.set[path]:
 					t.Errorf("no object of testdata/supported has %s", path)
 				case !f.works[path]:
-					t.Errorf("%s is said to be supported, but no proxy gets other bytes without it", path)
+					t.Errorf("%s is listed as supported, but no proxy gets other bytes without it", path)
 				}
 			}
 		})
@@ -178,7 +178,7 @@ func leavesOf(d protoreflect.MessageDescriptor, path string, depth int) []string
 	return leaves
 }
 
-// isBelow tells that the path is one of the paths or below one.
+// isBelow reports whether the path is one of the paths or below one.
 func isBelow(path string, paths []string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+".") })
 }

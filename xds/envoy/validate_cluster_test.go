@@ -21,7 +21,7 @@ func spoilTLS(t *testing.T, common *tlsv3.CommonTlsContext) func(*clusterv3.Clus
 	}
 }
 
-// What DestinationRules can make of clusters is judged as Envoy does.
+// Clusters that DestinationRules can produce are judged as Envoy does.
 func TestBadClustersAreNeverSent(t *testing.T) {
 	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
 	names := &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: []*tlsv3.SubjectAltNameMatcher{{

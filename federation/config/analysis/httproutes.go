@@ -57,7 +57,7 @@ func (r *References) services(name string) []*federation.Service {
 	return found
 }
 
-// meant tells that the HTTP routes seem to be for the port: one of them names
+// meant reports whether the HTTP routes seem to be for the port: one of them names
 // it, nothing says what it speaks, or no port of the service speaks HTTP.
 func meant(spec *networking.VirtualService, svc *federation.Service, p federation.ServicePort) bool {
 	if names(spec, uint32(p.Number)) {
@@ -69,7 +69,7 @@ func meant(spec *networking.VirtualService, svc *federation.Service, p federatio
 	return undeclared(p) || !speaksHTTP(svc)
 }
 
-// speaksHTTP tells that the HTTP routes apply to some port of the service.
+// speaksHTTP reports whether the HTTP routes apply to some port of the service.
 func speaksHTTP(svc *federation.Service) bool {
 	return slices.ContainsFunc(svc.Ports, func(p federation.ServicePort) bool { return p.Protocol.IsHTTP() })
 }
@@ -83,7 +83,7 @@ func severity(spec *networking.VirtualService, svc *federation.Service, p federa
 	return Warning
 }
 
-// names tells that one of the HTTP routes is for the port by its number.
+// names reports whether one of the HTTP routes is for the port by its number.
 func names(spec *networking.VirtualService, port uint32) bool {
 	for _, route := range spec.GetHttp() {
 		for _, match := range route.GetMatch() {
@@ -95,7 +95,7 @@ func names(spec *networking.VirtualService, port uint32) bool {
 	return false
 }
 
-// matchesPorts tells that every HTTP route is for ports that it names.
+// matchesPorts reports whether every HTTP route is for ports that it names.
 func matchesPorts(spec *networking.VirtualService) bool {
 	for _, route := range spec.GetHttp() {
 		if len(route.GetMatch()) == 0 {
@@ -110,7 +110,7 @@ func matchesPorts(spec *networking.VirtualService) bool {
 	return true
 }
 
-// undeclared tells that the port is taken for TCP because nothing says what it
+// undeclared reports whether the port is taken for TCP because nothing says what it
 // speaks.
 func undeclared(p federation.ServicePort) bool {
 	prefix, _, _ := strings.Cut(strings.ToLower(p.Name), "-")

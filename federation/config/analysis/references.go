@@ -118,7 +118,7 @@ func (r *References) destination(field string, to *networking.Destination) {
 	r.Add(NotFoundReference, field+".subset", "no DestinationRule has the subset %q of %s: requests to it get an error", to.GetSubset(), host)
 }
 
-// Host tells that a service of that name exists, and finds it missing if not.
+// Host reports whether a service of that name exists, and finds it missing if not.
 func (r *References) Host(field, name string) bool {
 	host := federation.ResolveHost(name, r.object.Key.Namespace)
 	if suffix, wild := strings.CutPrefix(string(host), "*"); wild {

@@ -70,7 +70,7 @@ type Rollback struct {
 	Origin
 }
 
-// Result is what became of a request. With Errors nothing was changed.
+// Result is the result of a request. With Errors nothing was changed.
 type Result struct {
 	DryRun   bool
 	Revision int64 // of the configuration afterwards; that of the base in a dry run
@@ -78,7 +78,7 @@ type Result struct {
 	Findings []Finding
 	Errors   []Error
 	// Before and After are the snapshots without and with the change, of a dry run
-	// only: what readers make of them shows what would happen.
+	// only: readers compute from them what would happen.
 	Before, After *federation.Snapshot
 }
 

@@ -309,7 +309,7 @@ func TestRacingAppliesLoseNothing(t *testing.T) {
 	}
 }
 
-// increment adds one, and tells that somebody else was faster.
+// increment adds one, and reports whether somebody else was faster.
 func (w *world) increment(ctx context.Context) (again bool) {
 	o, _ := w.snapshots.Latest().Object(routeKey("count"))
 	var n int

@@ -58,7 +58,7 @@ func newest(whole *int64, each map[federation.ObjectKey]int64) int64 {
 	return revision
 }
 
-// await waits until the view is as it should be, and tells whether it came to be.
+// await waits until the view is as it should be, and reports whether it came to be.
 func (e *Engine) await(ctx context.Context, holds func(base) bool) bool {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()

@@ -13,7 +13,7 @@ import (
 // version; they are in no object, no history and no answer.
 type Credentials struct {
 	Of      federation.ObjectKey
-	Version string // another one each time; it tells nothing of the credentials
+	Version string // a new one each time; it reveals nothing about the credentials
 	Sealed  []byte
 }
 

@@ -15,8 +15,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-// Views gives the newest configuration, and is told what the next will probably
-// be; a config.Aggregate is one.
+// Views gives the newest configuration, and gets a preview of the next one; a
+// config.Aggregate is one.
 type Views interface {
 	Latest() *config.View
 	Expect(next *config.State)
@@ -69,7 +69,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// maxAttempts is how often a change is computed anew because another hub was
+// maxAttempts is how often a change is recomputed because another hub was
 // faster.
 const maxAttempts = 10
 
@@ -148,7 +148,7 @@ func (e *Engine) silence() <-chan struct{} {
 	return e.silent
 }
 
-// giveUp has everybody fail who waits now.
+// giveUp fails all callers that wait now.
 func (e *Engine) giveUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,7 +160,7 @@ func (r Result) unavailable() bool {
 	return slices.ContainsFunc(r.Errors, func(e Error) bool { return e.Code == Unavailable })
 }
 
-// attempt is one go at a change. Without a result somebody else was faster.
+// attempt is one try of a change. Without a result another writer was faster.
 func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Result, error) {
 	on := base{e.Views.Latest()}
 	// In this order: what the view has of the same request is found.

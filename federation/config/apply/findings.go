@@ -12,7 +12,7 @@ import (
 
 // analyse finds what a change would bring about that nobody asked for: problems
 // and disagreements that the snapshot after it has and that before it has not, and
-// what the changed objects refer to in vain.
+// references of the changed objects to objects that do not exist.
 func analyse(before, after *federation.Snapshot, changes []config.Change) []Finding {
 	if before == nil || after == nil {
 		return nil

@@ -106,7 +106,7 @@ func (p planning) rollback(v base, then []config.Object) (plan, []Error) {
 	return out, errs
 }
 
-// unknownKind says of an object that it stays whatever it is.
+// unknownKind is the finding that an object of an unknown kind stays as it is.
 func unknownKind(key federation.ObjectKey) Finding {
 	return Finding{Code: string(schema.UnknownKind), Severity: Warning, Key: key, Message: fmt.Sprintf(
 		"%s is left as it is: this version does not know its kind", key)}

@@ -23,9 +23,9 @@ const (
 // InvalidTTL is the code of a time out of these bounds.
 const InvalidTTL Code = "INVALID_TTL"
 
-// Register keeps a WorkloadEntry, given as JSON or YAML, for so long: for
-// platforms that the hub has no registry for. One of that name is replaced and
-// stays who it is; one that was applied is not. With problems it was refused.
+// Register keeps a WorkloadEntry, given as JSON or YAML, until the TTL ends: for
+// platforms that the hub has no registry for. A registered one of that name is replaced
+// and keeps its UID; an applied one is not. If there are problems, it was refused.
 func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (expires time.Time, problems []Error, err error) {
 	w, problems := readWorkload(e.Schema, e.Limits, text, ttl)
 	if len(problems) > 0 {

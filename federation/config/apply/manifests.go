@@ -17,7 +17,7 @@ type wanted struct {
 	document manifest.Document
 }
 
-// place tells where the field stands in the input.
+// place returns the position of the field in the input.
 func (w wanted) place(field string) Place {
 	line, column := w.document.Position(field)
 	return Place{File: w.document.File, Document: w.document.Index + 1, Line: line, Column: column}

@@ -47,7 +47,7 @@ func keyOf(kind schema.Kind, value map[string]any, namespace string) federation.
 	return federation.ObjectKey{Group: kind.Group, Kind: kind.Name, Namespace: ns, Name: name}
 }
 
-// stamp sets what the store says of an object: who it is, since when, and how
+// stamp sets what the store records about an object: its UID, since when, and how
 // often it changed beside its metadata.
 func stamp(now, live map[string]any, uid func() string, at time.Time) {
 	m := metadataOf(now)

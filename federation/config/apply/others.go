@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// withOthers adds to what is wrong with some manifests what is wrong with those
-// that could be read, so that all of it is said at once, in the order of the
-// input.
+// withOthers adds the errors of the manifests that could be read to those of the
+// manifests that could not, so that all errors are reported at once, in the order of
+// the input.
 func (p planning) withOthers(on base, r Request, read []wanted, errs []Error) []Error {
 	r.Prune = false // what could not be read may belong to the set
 	_, more := p.apply(on, r, read)

@@ -36,7 +36,7 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 	}
 	r.expects = newest(r.ExpectedRevision, r.ExpectedRevisions)
 	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) {
-		if all == nil { // another hub was faster: everything is merged anew
+		if all == nil { // another hub was faster: everything is merged again
 			all, _ = readManifests(e.Schema, e.Limits, r.Manifests, cmp.Or(r.Namespace, defaultNamespace))
 		}
 		p, errs := e.plans.apply(v, r, all)

@@ -82,7 +82,7 @@ func TestRollbackAcrossSchemaVersions(t *testing.T) {
 	}
 }
 
-// What the store says of a value that it cannot use is true: apply or delete the
+// The store's advice about a value that it cannot use is right: apply or delete the
 // object again.
 func TestUnusableValuesAreCuredByApplyAndByDelete(t *testing.T) {
 	s := store(t, filepath.Join(t.TempDir(), "etcd"))

@@ -51,7 +51,7 @@ func (v *Validated) Run(ctx context.Context, to config.Sink) error {
 	return v.source.Run(ctx, &checking{Validated: v, to: to, bad: map[federation.ObjectKey]config.Problem{}})
 }
 
-// vouch says that the object is valid and about to be written. It may be nil.
+// vouch records that the object is valid and about to be written. It may be nil.
 func (v *Validated) vouch(o *config.Object) {
 	if v == nil || o == nil {
 		return
@@ -107,7 +107,7 @@ func (c *checking) Update(u config.Update) {
 	}
 }
 
-// count is how many of the objects are somebody's: automatic VIPs are the hub's own.
+// count is the number of objects that users applied: automatic VIPs are the hub's own.
 func (c *checking) count(events []config.Event) int {
 	n := 0
 	for _, e := range events {
@@ -118,7 +118,7 @@ func (c *checking) count(events []config.Event) int {
 	return n
 }
 
-// take says what becomes of an event; nothing where the fault leaves the object
+// take returns the event to pass on; an empty one if the fault leaves the object
 // as it was.
 func (c *checking) take(e config.Event, before map[federation.ObjectKey]*config.Object, fault *config.Problem) config.Event {
 	key := keyOfEvent(e)
@@ -148,9 +148,9 @@ func keyOfEvent(e config.Event) federation.ObjectKey {
 
 func fate(last *config.Object) string {
 	if last == nil {
-		return "; it was written past validation and is not used: apply it anew"
+		return "; it was written past validation and is not used: apply it again"
 	}
-	return "; it was written past validation, and the last valid one stays in force: apply it anew"
+	return "; it was written past validation, and the last valid one stays in force: apply it again"
 }
 
 // fault says why a stored object does not pass.

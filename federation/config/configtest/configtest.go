@@ -144,7 +144,7 @@ type Heard struct {
 	wrong    []string
 }
 
-// Trouble is what a source said of itself, and how many objects there were then.
+// Trouble is the trouble that a source reported, and how many objects there were then.
 type Trouble struct {
 	Problems []config.Problem
 	Objects  int

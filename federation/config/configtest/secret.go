@@ -79,14 +79,14 @@ func nowhere(t *testing.T, s Store, revision int64, sealed string) {
 func resealed(t *testing.T, s Store) {
 	t.Helper()
 	now := config.Secret{Of: Key("a"), Sealed: []byte("another")}
-	fresh := config.Secret{Of: Key("a"), Sealed: []byte("another, sealed anew")}
+	fresh := config.Secret{Of: Key("a"), Sealed: []byte("another, resealed")}
 	if done, err := s.Reseal(t.Context(), config.Secret{Of: Key("a"), Sealed: []byte("an old one")}, fresh); done || err != nil {
-		t.Errorf("sealing anew what is not there any more: %v, %v", done, err)
+		t.Errorf("resealing what is not there any more: %v, %v", done, err)
 	}
 	if done, err := s.Reseal(t.Context(), now, fresh); !done || err != nil {
-		t.Errorf("sealing anew: %v, %v", done, err)
+		t.Errorf("resealing: %v, %v", done, err)
 	}
 	if got, err := s.Secret(t.Context(), Key("a")); err != nil || string(got) != string(fresh.Sealed) {
-		t.Errorf("sealed anew it is %q, %v", got, err)
+		t.Errorf("resealed it is %q, %v", got, err)
 	}
 }

@@ -145,7 +145,7 @@ func unchanged(t *testing.T, s Store) {
 	second := Must(t, s, Set(first, Object("a", 1), Object("b", 2)))
 	seen := heard.WaitRevision(t, second)
 	if seen.Objects[Key("a")] != before.Objects[Key("a")] {
-		t.Error("an object that did not change was given anew")
+		t.Error("an object that did not change was given again")
 	}
 	if last := seen.Updates[len(seen.Updates)-1]; len(last.Events) != 1 {
 		t.Errorf("one change came as %+v", last)

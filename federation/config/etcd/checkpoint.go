@@ -26,7 +26,7 @@ type checkpointer struct {
 	asked  chan wanted
 }
 
-// due tells that a checkpoint is worth its bytes. While a stored value is not
+// due reports whether a checkpoint is worth its bytes. While a stored value is not
 // usable none is made: the value stays where it can be repaired.
 func (p *checkpointer) due(s *state) bool {
 	const small = 4 << 20

@@ -231,7 +231,7 @@ func loggedAt(answer *clientv3.TxnResponse, id string) int64 {
 	return 0
 }
 
-// isRecordOf tells whether the transaction is the record of that revision.
+// isRecordOf reports whether the transaction is the record of that revision.
 func (r records) isRecordOf(ctx context.Context, revision int64, id string) bool {
 	entries, err := r.entries(ctx, revision, revision)
 	return err == nil && entries[0].Tx == id
@@ -259,7 +259,7 @@ func (c *cache) append(from, next *state, mod int64) {
 	defer func() {
 		select {
 		case c.made <- struct{}{}:
-		default: // it is told already
+		default: // it is reported already
 		}
 	}()
 	select {

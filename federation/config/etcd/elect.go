@@ -34,7 +34,7 @@ func elect(ctx context.Context, member *etcdserver.EtcdServer, opening int64) {
 	}
 }
 
-// caughtUp tells that Raft knows that all that was agreed on before is applied. An
+// caughtUp reports whether Raft knows that all that was agreed on before is applied. An
 // election before that reads what is not applied, and ends the store if etcd has
 // applied and dropped it meanwhile: that etcd has applied it is not enough.
 //

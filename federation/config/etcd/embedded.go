@@ -120,7 +120,7 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 	return nil, fmt.Errorf("opening the embedded etcd in %s: %w", o.DataDir, err)
 }
 
-// damaged tells that etcd cannot make sense of its own files. What the file system
+// damaged reports whether etcd cannot make sense of its own files. What the file system
 // refuses, such as for want of rights or of file descriptors, damages nothing.
 func damaged(err error) bool {
 	var ofFile *fs.PathError

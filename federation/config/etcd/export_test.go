@@ -59,7 +59,7 @@ func (c *Config) AskMembers(ctx context.Context) error {
 // Link is a connection to a member.
 type Link struct{ *link }
 
-// Closed tells whether the hub closed it.
+// Closed reports whether the hub closed it.
 func (l Link) Closed() bool { return errors.Is(l.SetDeadline(time.Time{}), net.ErrClosed) }
 
 // Links are the connections to a member.

@@ -93,7 +93,7 @@ func TestF17CompactionDuringACutGivesWhatDiffers(t *testing.T) {
 	seen := heard.Wait(t, "what differs", func(s configtest.Seen) bool { return len(s.Objects) == 4 && s.Codes() == "" })
 	for _, name := range []string{"stays", "leased-stays"} {
 		if seen.Objects[configtest.Key(name)] != before.Objects[configtest.Key(name)] {
-			t.Errorf("%s did not change and was given anew", name)
+			t.Errorf("%s did not change and was given again", name)
 		}
 	}
 }

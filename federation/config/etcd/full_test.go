@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// TestR10FullDiskIsNotDamage: nobody is told to remove a store because the disk is full.
+// TestR10FullDiskIsNotDamage: no message says to remove a store because the disk is full.
 func TestR10FullDiskIsNotDamage(t *testing.T) {
 	broken := make(failure, 1)
 	logger := zap.New(zapcore.NewNopCore(), zap.WithFatalHook(broken))

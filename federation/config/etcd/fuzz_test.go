@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 )
 
-// FuzzRecord reads arbitrary bytes as every sort of value (B-E1).
+// FuzzRecord reads arbitrary bytes as every type of value (B-E1).
 func FuzzRecord(f *testing.F) {
 	d := &draft{index: index{Revision: 1, Note: config.Note{Author: "ann"}}}
 	manifest := []byte(`{"apiVersion":"v1","kind":"A","metadata":{"name":"n"}}`)

@@ -32,7 +32,7 @@ func (c *Config) Records(ctx context.Context, before int64, limit int) ([]config
 		return nil, fault("reading the history", err)
 	}
 	records := make([]config.Record, 0, len(answer.Kvs))
-	previous := "" // what the record above says of this one
+	previous := "" // the hash of this record in the one above
 	for _, kv := range answer.Kvs {
 		if !known(string(kv.Key)) {
 			continue

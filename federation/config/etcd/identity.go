@@ -11,11 +11,11 @@ import (
 	"isthmus.dev/isthmus/internal/durable"
 )
 
-// epochFile lies beside the folder of an embedded etcd and has its epoch, so that
+// epochFile is beside the folder of an embedded etcd and has its epoch, so that
 // the files of another store in its place are noticed.
 func epochFile(dir string) string { return filepath.Clean(dir) + ".epoch" }
 
-// sameStore tells whether the folder holds the store that it held before. The
+// sameStore checks that the folder holds the store that it held before. The
 // first time it takes a note of it, and also where the note is cut short: an older
 // isthmus could leave one so in a crash.
 func sameStore(dir, epoch string) error {

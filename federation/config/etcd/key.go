@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Where the configuration lies in etcd. Everything below configRoot and
+// Where the configuration is in etcd. Everything below configRoot and
 // leasedRoot has one of these forms; docs/adr/0013 says what each is for.
 const (
 	configRoot      = "/isthmus/v1/config/"
@@ -65,7 +65,7 @@ func transaction(key string) (string, error) {
 
 func notID(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') }
 
-// known tells whether a key below configRoot is one of ours.
+// known reports whether a key below configRoot is one of ours.
 func known(key string) bool {
 	var err error
 	switch {

@@ -16,7 +16,7 @@ const (
 	pageOfParts = 8 // of up to 1 MiB each
 )
 
-// place is what the store said of the head at one moment.
+// place is the head as the store returned it at one moment.
 type place struct {
 	head
 	mod int64 // etcd's revision of the head key; 0: nothing was ever committed
@@ -126,7 +126,7 @@ func (c *cache) moveTo(from, next *state) {
 	from.next.Store(next)
 }
 
-// reload reads the state anew, and keeps what is equal to old's.
+// reload reads the state again, and keeps what is equal to old's.
 func (c *cache) reload(ctx context.Context, old *state, to place) (*state, error) {
 	s, err := c.loadAgain(ctx, to.Revision)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *cache) reload(ctx context.Context, old *state, to place) (*state, error
 	return s, nil
 }
 
-// loadAgain is load, begun anew when something was collected under its reading.
+// loadAgain is load, repeated when a value was collected while it was read.
 func (c *cache) loadAgain(ctx context.Context, revision int64) (*state, error) {
 	s, err := c.load(ctx, revision)
 	for range 2 {

@@ -13,7 +13,7 @@ import (
 // aboutListeners is a remark of etcd on the ports of a server that has none here.
 const aboutListeners = "Running http and grpc server on single port. This is not recommended for production."
 
-// aboutRetries is what etcd's client says of each request that fails, whatever
+// aboutRetries is what etcd's client logs for each request that fails, whatever
 // the reason. The caller says it, too, and a member that is down is named once.
 const aboutRetries = "retrying of unary invoker failed"
 

@@ -191,7 +191,7 @@ func (h *health) noteMember(m *member) {
 }
 
 // membersDown names the members that do not answer. When none does, the whole
-// store is unreachable, and that is said elsewhere.
+// store is unreachable, and that is reported elsewhere.
 func membersDown(members []*member) []config.Problem {
 	if !slices.ContainsFunc(members, func(m *member) bool { return m.err == nil }) {
 		return nil

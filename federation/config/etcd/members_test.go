@@ -66,7 +66,7 @@ func TestR70DeadMemberIsNamedAndSlowsNothing(t *testing.T) {
 	s.Members[dead].Kill()
 	s.heard.Wait(t, "the member to be named", code("MEMBER_DOWN"))
 	if got := s.down(); got != s.Endpoints()[dead] {
-		t.Errorf("%s is said to be down, it is %s", got, s.Endpoints()[dead])
+		t.Errorf("%s is reported as down, it is %s", got, s.Endpoints()[dead])
 	}
 	testbed.Within(t, slowest, func() time.Duration { return s.change(10) })
 	s.Members[dead].Restart()
@@ -110,7 +110,7 @@ func TestR71FrozenLeaderIsReplaced(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		s.base, err = s.c.Commit(t.Context(), configtest.Set(newest[0].Revision, configtest.Object("a", "anew")))
+		s.base, err = s.c.Commit(t.Context(), configtest.Set(newest[0].Revision, configtest.Object("a", "new")))
 		return err == nil
 	})
 	testbed.Within(t, slowest, func() time.Duration { return s.change(6) })

@@ -36,7 +36,7 @@ type pages struct {
 	seen map[uint64]bool // pages that the tree has reached
 }
 
-// checkPages tells whether the tree of a bbolt file is whole: every page of it is
+// checkPages checks that the tree of a bbolt file is whole: every page of it is
 // there once, is what its parent says, and has its keys in order.
 func checkPages(file io.ReaderAt) error {
 	var best []byte

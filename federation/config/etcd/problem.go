@@ -16,7 +16,7 @@ const (
 	codeUndecodable  = "UNDECODABLE"       // an object's value
 	codeChecksum     = "CHECKSUM"          // an object's value was altered
 	codeNewerFormat  = "NEWER_FORMAT"      // a newer isthmus wrote it
-	codeOtherObject  = "OTHER_OBJECT"      // key and value do not belong together, or the value is no object
+	codeOtherObject  = "OTHER_OBJECT"      // key and value do not belong together, or the value is not an object
 	codeRevision     = "OTHER_REVISION"    // an object's own revision does not fit to its record's
 	codeTwins        = "DUPLICATE_UID"     // two objects say that they are the same
 	codeUnknownKey   = "UNKNOWN_KEY"       // lies among ours and is not ours

@@ -194,7 +194,7 @@ func (r records) outcomes(ctx context.Context, id string, x *index) ([]outcome, 
 	return outcomes, err
 }
 
-// gone tells that something was collected between two reads.
+// gone reports whether something was collected between two reads.
 func gone(err error) bool {
 	return errors.Is(err, errMissing) || errors.Is(err, config.ErrUnknownRevision)
 }

@@ -46,7 +46,7 @@ func (f *follower) missing(ctx context.Context, entries []logEntry, indexed map[
 	return problems, nil
 }
 
-// isMissing tells whether the log has the entry and the record is not there, as
+// isMissing reports whether the log has the entry and the record is not there, as
 // of one moment.
 func (r records) isMissing(ctx context.Context, e logEntry) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Patience)

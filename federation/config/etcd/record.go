@@ -38,13 +38,13 @@ type checkpoint struct {
 }
 
 // txRoot is the first value of a transaction that is staged. What makes the
-// transaction known puts it anew: a root of that revision is referred to.
+// transaction known puts it again: a root of that revision is referred to.
 type txRoot struct {
 	Known int64 // revision as of which it is known; 0: not yet
 	Time  time.Time
 }
 
-// index is what a transaction says of its values: a record of changes, or every
+// index is what a transaction says about its values: a record of changes, or every
 // object of a checkpoint.
 type index struct {
 	Revision int64
@@ -119,7 +119,7 @@ func sharedKey(k federation.ObjectKey) federation.ObjectKey {
 	return k
 }
 
-// values returns what lies in a part. One whose checksum is wrong is read all the
+// values returns the content of a part. One whose checksum is wrong is read all the
 // same: each object of it has its own.
 func values(part []byte) ([]byte, error) {
 	data, err := payload(part)

@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 )
 
-// secretValue is what lies beside an object.
+// secretValue is the value that is stored beside an object.
 type secretValue struct {
 	Key    federation.ObjectKey
 	Sealed []byte
@@ -97,7 +97,7 @@ func (c *Config) SecretsOf(ctx context.Context) ([]federation.ObjectKey, error) 
 // Reseal is part of config.Secrets.
 func (c *Config) Reseal(ctx context.Context, old, fresh config.Secret) (bool, error) {
 	if old.Of != fresh.Of || len(fresh.Sealed) == 0 {
-		return false, fmt.Errorf("sealing a secret of %s anew: it must stay one of that object", old.Of)
+		return false, fmt.Errorf("resealing a secret of %s: it must stay one of that object", old.Of)
 	}
 	kv, err := c.secretAt(ctx, old.Of)
 	if err != nil || kv == nil {
@@ -117,7 +117,7 @@ func (c *Config) Reseal(ctx context.Context, old, fresh config.Secret) (bool, er
 		If(clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision), clientv3.Compare(clientv3.Value(epochKey), "=", c.store.epoch)).
 		Then(clientv3.OpPut(key, value)).Commit()
 	if err != nil {
-		return false, fault("sealing a secret anew", err)
+		return false, fault("resealing a secret", err)
 	}
 	return answer.Succeeded, nil
 }

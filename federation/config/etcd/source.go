@@ -20,7 +20,7 @@ import (
 // farBehind is from how many commits on one merged Update is given.
 const farBehind = 100
 
-// retryAfter is how long a broken watch waits before it is begun anew.
+// retryAfter is how long the source waits before it restarts a broken watch.
 const retryAfter = 200 * time.Millisecond
 
 // Run is part of config.Source. It gives one Update for each commit, or one for
@@ -214,7 +214,7 @@ func broken(answer clientv3.WatchResponse, open bool) error {
 	if !open {
 		return errors.New("the watch ended")
 	}
-	return answer.Err() // compacted, no leader, cancelled: everything is read anew
+	return answer.Err() // compacted, no leader, cancelled: everything is read again
 }
 
 // list reads the head and what is leased, all as of one moment.

@@ -50,7 +50,7 @@ func (d *draft) add(e entry, manifest []byte) {
 	d.Entries = append(d.Entries, e)
 }
 
-// staged is a transaction that lies in etcd whole and is not known yet.
+// staged is a transaction that is complete in etcd and not known yet.
 type staged struct {
 	id, hash string
 	root     int64 // etcd's revision of its root

@@ -18,7 +18,7 @@ func (h *health) cure() string {
 }
 
 // makeRoom frees what etcd keeps of overwritten and deleted values, and disarms
-// the alarm if a twentieth of the quota is free then. It tells whether the
+// the alarm if a twentieth of the quota is free then. It reports whether the
 // store is still full.
 func (h *health) makeRoom(ctx context.Context) (full bool, err error) {
 	now, err := h.client.Get(ctx, headKey, clientv3.WithCountOnly())

@@ -123,7 +123,7 @@ func (f *follower) collect(ctx context.Context, present map[string]int64) error 
 	return nil
 }
 
-// isStaged tells whether the transaction says of itself that it is not known. One
+// isStaged reports whether the transaction is marked as not known. One
 // whose root cannot be read is left to people.
 func (w writer) isStaged(ctx context.Context, id string) (bool, error) {
 	answer, err := w.read.get(ctx, rootKey(id))

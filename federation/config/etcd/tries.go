@@ -145,7 +145,7 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// RemoteAddr tells gRPC, and it the one who asks for the peer of a request, which
+// RemoteAddr tells gRPC, and through it callers that ask for the peer of a request, which
 // link the request went over.
 func (l *link) RemoteAddr() net.Addr { return linkAddr{l.Conn.RemoteAddr(), l} }
 
@@ -165,7 +165,7 @@ func (l *link) hangUpIfSilent(since time.Time) {
 	}
 }
 
-// silentSince tells whether nothing came from any member since then. That a connection
+// silentSince reports whether nothing came from any member since then. That a connection
 // was accepted does not count: the kernel of a frozen member does that.
 func (t *tries) silentSince(since time.Time) bool { return t.heard.Load() < since.UnixNano() }
 

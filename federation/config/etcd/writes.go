@@ -19,7 +19,7 @@ const (
 	dropFor, dropMeanwhile = 5 * time.Second, time.Second
 )
 
-// wrote is told how many bytes a transaction has put into the store. After a large
+// wrote records how many bytes a transaction has put into the store. After a large
 // one it has an embedded etcd drop them from memory (R63): Raft keeps them for other
 // members, of which there are none, until enough writes have followed, and the buffer
 // of the database file until one write of its own kind has not.

@@ -171,7 +171,7 @@ func workloadPorts(in *networking.WorkloadEntry, field string, n *notes) []feder
 	for _, name := range slices.Sorted(maps.Keys(in.GetPorts())) {
 		number, ok := portNumber(in.GetPorts()[name])
 		if !ok {
-			n.Add(codePort, field+".ports."+name, "%d is no port number; it is left out, use 1 to 65535", in.GetPorts()[name])
+			n.Add(codePort, field+".ports."+name, "%d is not a port number; it is left out, use 1 to 65535", in.GetPorts()[name])
 			continue
 		}
 		ports = append(ports, federation.EndpointPort{Name: name, Number: number})

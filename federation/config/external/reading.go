@@ -65,7 +65,7 @@ func (r *Reading) compare(o *Reading) int {
 	return cmp.Or(r.created.Compare(o.created), r.key.Compare(o.key))
 }
 
-// Read understands an entry, apart from what it says of a single host. Without
+// Read understands an entry, apart from what it says about a single host. Without
 // a Reading nothing of the entry can be used.
 func Read(e Entry) (*Reading, []federation.Problem) {
 	n := notesOn(e.Key)
@@ -146,7 +146,7 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
 	for i, p := range in {
 		number, ok := portNumber(p.GetNumber())
 		if !ok {
-			n.Add(codePort, at("spec.ports", i)+".number", "%d is no port number; the port is left out, use 1 to 65535", p.GetNumber())
+			n.Add(codePort, at("spec.ports", i)+".number", "%d is not a port number; the port is left out, use 1 to 65535", p.GetNumber())
 			continue
 		}
 		protocol := federation.ParseProtocol(p.GetProtocol())
@@ -158,7 +158,7 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
 		target, ok := portNumber(cmp.Or(p.GetTargetPort(), p.GetNumber()))
 		if !ok {
 			target = number
-			n.Add(codePort, at("spec.ports", i)+".targetPort", "%d is no port number; %d is used", p.GetTargetPort(), number)
+			n.Add(codePort, at("spec.ports", i)+".targetPort", "%d is not a port number; %d is used", p.GetTargetPort(), number)
 		}
 		r.served = append(r.served, federation.EndpointPort{Name: p.GetName(), Number: target})
 	}

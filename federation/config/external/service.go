@@ -9,7 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// WantsVIP tells whether the service should have an automatic VIP: its oldest
+// WantsVIP reports whether the service should have an automatic VIP: its oldest
 // entry names no address, and its host is one name that a service may have.
 func WantsVIP(key federation.ServiceKey, entries []*Reading) bool {
 	return len(entries) > 0 && !isWildcard(key.Hostname) && key.Hostname.Usable() && slices.MinFunc(entries, (*Reading).compare).automatic

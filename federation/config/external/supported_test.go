@@ -15,7 +15,7 @@ import (
 )
 
 // TestEveryFieldHasAnEffectOrIsReported takes each field out of valid objects, one at a
-// time: a service or a workload changes, or the object was told that it does not.
+// time: a service or a workload changes, or a problem of the object reports that none does.
 func TestEveryFieldHasAnEffectOrIsReported(t *testing.T) {
 	for name, spec := range map[string]string{
 		"static": `{hosts: [a.example, b.example], addresses: [10.9.0.1, 10.9.0.2], location: MESH_INTERNAL, resolution: STATIC, exportTo: [".", other], subjectAltNames: [s1, s2],

@@ -15,7 +15,7 @@ type Instance struct {
 	Spec   *networking.WorkloadEntry
 }
 
-// Workload is what a WorkloadEntry says of a workload; nil when it cannot be
+// Workload is what a WorkloadEntry says about a workload; nil when it cannot be
 // used. Labels of the object count beside those of its spec, and before them.
 func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []federation.Problem) {
 	key := federation.WorkloadKey{Namespace: i.Key.Namespace, Name: i.Key.Name}

@@ -30,7 +30,7 @@ func (anything) Admit(wanted, _ map[string]any) (map[string]any, []schema.Proble
 	return wanted, nil
 }
 
-// mounted is a ConfigMap: its objects lie in several files, which are replaced
+// mounted is a ConfigMap: its objects are in several files, which are replaced
 // at once.
 type mounted struct {
 	*file.Source

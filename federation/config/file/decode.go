@@ -12,7 +12,7 @@ import (
 	"isthmus.dev/isthmus/internal/parallel"
 )
 
-// shownProblems is how many problems of one file are told.
+// shownProblems is how many problems of one file are reported.
 const shownProblems = 20
 
 // decode reads the objects of a file. With a problem nothing of it counts (B-Y3).

@@ -85,7 +85,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	return nil
 }
 
-// look looks once. It tells that another look soon will tell more.
+// look looks once. It reports whether another look soon will tell more.
 func (s *Source) look(to config.Sink, folders *watch.Folders, first *bool) (again bool) {
 	l, err := lookAt(s.o)
 	if err != nil {

@@ -75,7 +75,7 @@ func TestBY3FilesWithoutObjectsKeepWhatTheySaid(t *testing.T) {
 			}
 			for key, o := range before.Objects {
 				if key.Name != "c" && seen.Objects[key] != o {
-					t.Errorf("%s was given anew", key)
+					t.Errorf("%s was given again", key)
 				}
 			}
 			f.put("a.yaml", entry("a", 5))

@@ -34,7 +34,7 @@ const swapped = "..data"
 
 // sight is a file as a look found it.
 type sight struct {
-	stamp   string // another one when the file is another or was written to
+	stamp   string // changes when the file is replaced or written to
 	changed time.Time
 	refused *config.Problem // why it cannot be read
 }
@@ -52,7 +52,7 @@ type looked struct {
 	entries int
 }
 
-// lookAt lists all files. An error means that nothing can be said of any.
+// lookAt lists all files. An error means that nothing is known about any of them.
 func lookAt(o Options) (*looked, error) {
 	root, err := os.OpenRoot(o.Dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func lookAt(o Options) (*looked, error) {
 
 func (l *looked) close() { _ = l.root.Close() } // it was only read
 
-// walk looks into a folder, which lies in those above. An error is of the whole
+// walk looks into a folder, which is in those above. An error concerns the whole
 // look.
 func (l *looked) walk(folder string, above []string) error {
 	entries, self, err := l.list(folder)
@@ -171,7 +171,7 @@ func (l *looked) target(folder string) string {
 	return target
 }
 
-// unmoved tells that no files were replaced at once since the look began.
+// unmoved reports whether no files were replaced at once since the look began.
 func (l *looked) unmoved() bool {
 	for folder, target := range l.links {
 		if l.target(folder) != target {
@@ -181,7 +181,7 @@ func (l *looked) unmoved() bool {
 	return true
 }
 
-// isUnknown tells that the look could not tell whether the file is there.
+// isUnknown reports whether the look could not tell whether the file is there.
 func (l *looked) isUnknown(name string) bool {
 	return slices.ContainsFunc(l.unknown, func(folder string) bool { return strings.HasPrefix(name, folder+"/") })
 }

@@ -45,7 +45,7 @@ func newTree(o Options) *tree {
 	return &tree{o: o, files: map[string]*known{}, given: map[federation.ObjectKey]*config.Object{}}
 }
 
-// news is what became of a file: gone, or what it says.
+// news is the change of a file: it is gone, or has this content.
 type news struct {
 	name     string
 	gone     bool
@@ -53,14 +53,14 @@ type news struct {
 	problems []config.Problem // with one the objects do not count
 }
 
-// replaced tells that the look found another folder with nothing in it, such as
-// one in which something is no longer mounted: that says nothing of the files.
+// replaced reports whether the look found another folder with nothing in it, such as
+// a folder that is no longer mounted: that proves nothing about the files.
 func (t *tree) replaced(l *looked) bool {
 	return len(l.files) == 0 && len(t.files) > 0 && l.self != t.self
 }
 
 // read compares the look with what is known and reads what changed and settled.
-// Without whole nothing is to be taken from it yet. Again tells that some files
+// Without whole nothing is to be taken from it yet. Again reports whether some files
 // have not settled.
 func (t *tree) read(l *looked, now time.Time) (found []news, whole, again bool) {
 	ripe, unripe := t.compare(l, now)

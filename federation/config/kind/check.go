@@ -88,7 +88,7 @@ func References(to *analysis.References, o *federation.Object) {
 	}
 }
 
-// Restricts tells that objects of the kind may ask for a restriction of traffic that
+// Restricts reports whether objects of the kind may ask for a restriction of traffic that
 // nothing enforces.
 func (r *Row) Restricts() bool { return r.unenforced != nil }
 

@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Known tells whether the hub knows the kind.
+// Known reports whether the hub knows the kind.
 func (r *Row) Known() bool { return r.empty != nil }
 
 // Decode reads the spec of an object of that kind into the kind's own Go type.

@@ -2,8 +2,8 @@ package kind
 
 import "isthmus.dev/isthmus/federation"
 
-// Internal tells whether objects of the kind are for the hubs alone. Such kinds have no
-// schema, because nobody applies their objects, and nobody is shown them.
+// Internal reports whether objects of the kind are for the hubs alone. Such kinds have no
+// schema, because users neither apply nor see their objects.
 func Internal(k federation.Kind) bool {
 	r := rows[k]
 	return r != nil && r.internal

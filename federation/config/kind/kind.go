@@ -75,7 +75,7 @@ type of[T any] struct {
 	expressions []string
 	// contributes is how objects become part of services; nil: they do not.
 	contributes *federation.Contribution
-	// internal keeps objects for the hubs alone: nobody applies them, nobody is shown them.
+	// internal keeps objects for the hubs alone: users neither apply nor see them.
 	internal bool
 }
 

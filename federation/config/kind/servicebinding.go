@@ -79,7 +79,7 @@ func bind(t federation.BindingTarget, namespace, domain string) federation.Bound
 	return bound
 }
 
-// Shadowed says that the binding does not count, for another object decides.
+// Shadowed is the problem that the binding has no effect, because another object decides.
 func (b *Binding) Shadowed(by string) federation.Problem {
 	return federation.Problem{
 		Code: codeShadowed, Object: b.Object.Key.Title(), Field: "spec.hostname",

@@ -31,7 +31,7 @@ var _ = add(of[networking.VirtualService]{
 // for TLS or TCP that not every proxy has.
 const OwnConnections = "connections:own"
 
-// hasOwnConnections tells that routes for TLS or TCP are not exported to
+// hasOwnConnections reports whether routes for TLS or TCP are not exported to
 // everyone, or look at the source.
 func hasOwnConnections(s *networking.VirtualService) bool {
 	own := len(s.GetExportTo()) > 0 && !slices.Contains(s.GetExportTo(), "*")

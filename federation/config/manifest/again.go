@@ -7,7 +7,7 @@ type origin struct {
 }
 
 // Released is the document without what was read of it, which takes many times its
-// text, so that Again must read it anew. Items of lists, and JSON, stay as they are.
+// text, so that Again must read it again. Items of lists, and JSON, stay as they are.
 func (d Document) Released() Document {
 	if d.from != nil {
 		d.Value, d.place = nil, nil

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// readJSON reads a chunk that is one or more JSON values, and tells whether it
+// readJSON reads a chunk that is one or more JSON values, and reports whether it
 // is. Values with problems are left out.
 func (p *parser) readJSON(c chunk) bool {
 	if !isJSON(c.text) {

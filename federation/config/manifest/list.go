@@ -39,7 +39,7 @@ func (p *parser) keep(d Document) {
 	p.report(d.place.spot, "", TooManyDocuments, "the file has more than the %d documents allowed: split it", p.limits.Documents)
 }
 
-// describe names the sort of a value.
+// describe names the type of a value.
 func describe(value any) string {
 	switch value.(type) {
 	case nil:

@@ -42,7 +42,7 @@ func located(err error) (message string, line int) {
 	return strings.Replace(message, m[0], "", 1), line
 }
 
-// isOfParser tells whether the library's parser says so, which counts lines from 0, and
+// isOfParser reports whether the library's parser says so, which counts lines from 0, and
 // not its scanner, which counts from 1.
 func isOfParser(message string) bool {
 	for _, of := range []string{"<document start>", "node content", "'-' indicator", "key", "',' or ']'", "',' or '}'"} {
@@ -73,7 +73,7 @@ func lineOfProblem(lines []string, named int, message string) int {
 	return problem
 }
 
-// isEnd tells that nothing is in the line and behind it.
+// isEnd reports whether nothing is in the line and behind it.
 func isEnd(lines []string, line int) bool {
 	return line > len(lines) || strings.TrimSpace(strings.Join(lines[line-1:], "")) == ""
 }

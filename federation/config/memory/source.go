@@ -32,7 +32,7 @@ func (s *Store) Run(ctx context.Context, to config.Sink) error {
 	}
 }
 
-// wait waits for a change or for the next lease's end; it tells whether the
+// wait waits for a change or for the next lease's end; it reports whether the
 // context still lives.
 func wait(ctx context.Context, moved <-chan struct{}, next time.Time) bool {
 	var end <-chan time.Time
@@ -112,7 +112,7 @@ func (f *follower) catchUp(log []config.Record, leased map[federation.ObjectKey]
 	f.say(nil)
 }
 
-// give gives what change makes of the keys.
+// give passes on how change alters the objects of the keys.
 func (f *follower) give(keys []federation.ObjectKey, change func()) {
 	before := make([]*config.Object, len(keys))
 	for i, key := range keys {

@@ -18,7 +18,7 @@ import (
 )
 
 // Admit gives the whole object as it is to be stored: in the kind's storage
-// version, with defaults filled in. Every problem is said at once; with one,
+// version, with defaults filled in. It reports all problems at once; with one,
 // there is no object. Unknown fields are refused. Old is the stored object, nil
 // for a new one. Neither is changed.
 //
@@ -184,7 +184,7 @@ func oldOrNil(old map[string]any) any {
 	return old
 }
 
-// blocks tells that an object is too wrong for CEL rules, as in Kubernetes.
+// blocks reports whether an object is too wrong for CEL rules, as in Kubernetes.
 func blocks(errs field.ErrorList) bool {
 	for _, err := range errs {
 		switch err.Type {

@@ -164,7 +164,7 @@ func (v *version) beside(m *manager, wanted, live map[string]any, o ApplyOptions
 	return v.finish(merged, live, o).Problems
 }
 
-// covered tells that a field is already spoken of.
+// covered reports whether a field is already spoken of.
 func covered(p Problem, by []Problem) bool {
 	for _, q := range by {
 		if q.Field == p.Field {
@@ -255,7 +255,7 @@ func stamp(managed []metav1.ManagedFieldsEntry, old map[string]any, now time.Tim
 	}
 }
 
-// isConflict tells that others own what an apply would change.
+// isConflict reports whether others own what an apply would change.
 func isConflict(err error) (*apierrors.StatusError, bool) {
 	var status *apierrors.StatusError
 	if !errors.As(err, &status) || status.Status().Reason != metav1.StatusReasonConflict {

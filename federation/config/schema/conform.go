@@ -8,9 +8,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// level is one level of a schema: what it says of a value apart from the value's
+// level is one level of a schema: what it says about a value apart from the value's
 // own members, which have levels of their own. The library makes its validators
-// anew for each member of each object, and copies the schema of each member that
+// again for each member of each object, and copies the schema of each member that
 // an object could have; here both are made once, when they are first needed.
 //
 // It only tells whether a value conforms. What is wrong with one that does not,
@@ -50,7 +50,7 @@ func newLevel(here spec.Schema) *level {
 	return l
 }
 
-// conforms tells that the library would find nothing wrong with a value.
+// conforms reports whether the library would find nothing wrong with a value.
 func (l *level) conforms(value any) bool {
 	if !l.here.Validate(value).IsValid() {
 		return false

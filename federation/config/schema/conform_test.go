@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is told fast must be what the library says: for objects of every kind, bent
+// The fast check must agree with the library's: for objects of every kind, bent
 // in every way.
 func TestPropertyConformsAsTheLibrarySays(t *testing.T) {
 	set := load(t)

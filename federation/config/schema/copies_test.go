@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "copy the definitions from the modules anew")
+var update = flag.Bool("update", false, "copy the definitions from the modules again")
 
 // origins are where the copies come from: module, files, and the name here.
 var origins = []struct{ module, files, name string }{

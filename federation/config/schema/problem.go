@@ -24,7 +24,7 @@ func (p Problem) String() string {
 	return p.Field + ": " + p.Message
 }
 
-// Code names the sort of a problem; it is stable.
+// Code is the kind of a problem; it is stable.
 type Code string
 
 // The codes of problems.

@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Kind is a sort of objects.
+// Kind is a kind of objects.
 type Kind struct {
 	federation.Kind
 	Plural, Singular string

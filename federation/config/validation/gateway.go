@@ -100,7 +100,7 @@ func needs(t *api.ServerTLSSettings, file, name string) string {
 // defaultMinVersion is the oldest version of a server that names none.
 const defaultMinVersion = api.ServerTLSSettings_TLSV1_2
 
-// noVersion tells that the oldest version is newer than the newest one.
+// noVersion reports whether the oldest version is newer than the newest one.
 func noVersion(t *api.ServerTLSSettings) bool {
 	oldest, newest := cmp.Or(t.GetMinProtocolVersion(), defaultMinVersion), cmp.Or(t.GetMaxProtocolVersion(), api.ServerTLSSettings_TLSV1_3)
 	return oldest > newest

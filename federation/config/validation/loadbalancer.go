@@ -121,19 +121,19 @@ func localityName(name string) string {
 	return when(wrong, "%q is not a locality: write REGION, REGION/ZONE or REGION/ZONE/SUBZONE; the last part may be *", name)
 }
 
-// within tells that a locality is part of another one.
+// within reports whether a locality is part of another one.
 func within(a, b string) bool {
 	b = strings.TrimSuffix(strings.TrimSuffix(b, "*"), "/")
 	return a == b || b == "" || strings.HasPrefix(a, b+"/")
 }
 
-// inOrder tells that a locality overlaps with an earlier one. The first that fits
+// inOrder reports whether a locality overlaps with an earlier one. The first that fits
 // counts, so that a wider one with * may follow.
 func inOrder(name, earlier string) bool {
 	return within(name, earlier) || within(earlier, name) && !strings.HasSuffix(name, "*")
 }
 
-// withoutOrder tells that two localities overlap.
+// withoutOrder reports whether two localities overlap.
 func withoutOrder(a, b string) bool { return within(a, b) || within(b, a) }
 
 // overlapping reports localities that overlap with an earlier one of the list.

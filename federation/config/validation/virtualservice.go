@@ -121,7 +121,7 @@ func sniHost(hosts []string, name string) string {
 	return when(!within, "%q is not within spec.hosts: add it there", name)
 }
 
-// standsFor tells whether a host, which may begin with *, matches a name.
+// standsFor reports whether a host, which may begin with *, matches a name.
 func standsFor(host, name string) bool {
 	host, name = strings.ToLower(host), strings.ToLower(name)
 	suffix, wild := strings.CutPrefix(host, "*")

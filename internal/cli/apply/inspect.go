@@ -44,7 +44,7 @@ func documentsOf(files []client.ManifestInput) (found []manifestObject, problems
 	return found, problems
 }
 
-// manifestReport is what can be said of manifests without a hub.
+// manifestReport is what can be checked in manifests without a hub.
 type manifestReport struct {
 	objects  []manifestObject
 	problems []output.Problem // why a hub would refuse them

@@ -28,8 +28,8 @@ func (s *sources) bind(f *pflag.FlagSet) {
 	f.BoolVarP(&s.recursive, "recursive", "R", false, "include subfolders")
 }
 
-// read reads every manifest. A folder gives its *.yaml, *.yml and *.json, in the
-// order of their paths, and only regular files that lie in it.
+// read reads every manifest. Of a folder it reads *.yaml, *.yml and *.json, in the
+// order of their paths, and only regular files that are in it.
 func (s *sources) read(stdin io.Reader) ([]client.ManifestInput, error) {
 	if len(s.files) == 0 {
 		return nil, cmdutil.Usagef("-f is missing: name a file or a folder of manifests, or - for standard input")

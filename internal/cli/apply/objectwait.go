@@ -60,7 +60,7 @@ func awaitObjects(ctx context.Context, s *session.Session, w *objectWait) error 
 	}
 }
 
-// late is that the time is over, or that somebody ended it before.
+// late is that the time is over, or that the wait was interrupted before.
 func (p *progress) late(ctx context.Context) error {
 	told := p.told
 	if told == "" {
@@ -73,8 +73,8 @@ func (p *progress) late(ctx context.Context) error {
 	return fmt.Errorf("timed out after %s (%s); wait longer with --timeout, or look with \"isthmus describe\" and \"isthmus get proxies\"", p.timeout, told)
 }
 
-// look asks for the objects that are left and says how far they are. An error is
-// that waiting is in vain, or that the hub did not answer.
+// look asks for the objects that are left and returns their progress. An error means
+// that waiting is pointless, or that the hub did not answer.
 func (w *objectWait) look(ctx context.Context, s *session.Session) (told string, err error) {
 	var left []client.Ref
 	var waiting, done string

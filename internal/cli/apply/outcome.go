@@ -31,8 +31,8 @@ func refused(io cmdutil.Streams, reasons []client.UserError) error {
 	return cmdutil.Failed{Code: cmdutil.ExitFailed, Text: what + "; " + cmdutil.Remedy(codes)}
 }
 
-// warn tells the findings of a request. That a dry run gives no ticket is told
-// to nobody: the command line asks for none.
+// warn prints the findings of a request, except that a dry run gives no ticket: the
+// command line asks for none.
 func warn(io cmdutil.Streams, of client.Outcome) error {
 	for _, f := range of.Findings {
 		if of.DryRun && f.Code == "NOT_BUILT" {

@@ -40,7 +40,7 @@ func (w *waiting) check() error {
 }
 
 // turn is how long the hub is asked to wait within one request. Longer waits are
-// many requests with one idempotency key, between which progress is told.
+// many requests with one idempotency key, between which progress is printed.
 const turn = 2 * time.Second
 
 // input is what a request asks the hub to wait for; nil: nothing.
@@ -53,7 +53,7 @@ func (w *waiting) input(atMost time.Duration) *client.WaitInput {
 }
 
 // sendChange sends a change of the configuration, with a key that makes repeating it
-// harmless, tells what became of it, and waits for proxies if that was asked for.
+// harmless, prints the result, and waits for proxies if the flags ask for it.
 func sendChange(ctx context.Context, s *session.Session, w *waiting, o output.Format, send func(context.Context, *client.WaitInput, *string) (client.Outcome, error)) error {
 	key := rand.Text()
 	short, cancel := s.Within(ctx)

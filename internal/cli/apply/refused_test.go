@@ -26,11 +26,11 @@ func TestRefusalsEndWithWhatToDo(t *testing.T) {
 		all := told.String() + err.Error()
 		for _, want := range of.says {
 			if !strings.Contains(all, want) {
-				t.Errorf("%v is told as %q, without %q", of.reasons, all, want)
+				t.Errorf("%v is reported as %q, without %q", of.reasons, all, want)
 			}
 		}
 		if strings.Contains(all, of.not) {
-			t.Errorf("%v is told as %q, with %q", of.reasons, all, of.not)
+			t.Errorf("%v is reported as %q, with %q", of.reasons, all, of.not)
 		}
 	}
 }

@@ -133,13 +133,13 @@ func plainClusterCommand(io cmdutil.Streams, cmd *cobra.Command, did string, do 
 	return cmdutil.Finish(cmd)
 }
 
-// told is how a change of a cluster is told.
+// told is how a change of a cluster is reported.
 type told struct {
 	id, did string
 	dry     bool
 }
 
-// tellCluster writes what became of a request: findings of a dry run are its data,
+// tellCluster prints the result of a request: findings of a dry run are its data,
 // else they are warnings.
 func tellCluster(io cmdutil.Streams, o client.ClusterOutcome, t told) error {
 	if t.dry {

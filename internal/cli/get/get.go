@@ -183,7 +183,7 @@ func itemNamed(ctx context.Context, s *session.Session, t resource.Target, n res
 	return objectItem(*answer.ConfigObject)
 }
 
-// printTable prints the rows of one sort, or says that there are none.
+// printTable prints the rows of one type, or that there are none.
 func printTable(s *session.Session, g *getting, t resource.Target, shown []item) error {
 	if len(shown) == 0 && !g.watch {
 		_, err := fmt.Fprintln(s.IO.Err, nothing(g, t))

@@ -34,7 +34,7 @@ type heads struct {
 func objectItem(o client.ObjectSummary) (item, error) {
 	var value map[string]any
 	if err := kubejson.Unmarshal([]byte(o.Json), &value); err != nil {
-		return item{}, fmt.Errorf("reading what the hub says of %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+		return item{}, fmt.Errorf("reading the hub's answer about %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 	}
 	if metadata, ok := value["metadata"].(map[string]any); ok {
 		delete(metadata, "managedFields")

@@ -18,7 +18,7 @@ type watcher struct {
 	of      resource.Target
 	only    string          // the key of the one thing that was named; "": all
 	shown   map[string]item // by key, as they were last shown
-	seen    map[string]bool // keys of the whole state, while it comes anew; else nil
+	seen    map[string]bool // keys of the whole state, while it is read again; else nil
 	streams proxyStreams
 }
 

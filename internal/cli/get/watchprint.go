@@ -14,7 +14,7 @@ const (
 	deleted  = "DELETED"
 )
 
-// same tells that there is nothing new to show.
+// same reports whether there is nothing new to show.
 func (w *watcher) same(before, one item) bool {
 	if w.asked.isTable() {
 		return w.sameRow(before, one)

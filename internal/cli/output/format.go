@@ -17,7 +17,7 @@ import (
 // Format is the value of -o: a sort and what follows its equals sign.
 type Format struct{ Name, template string }
 
-// IsWhole tells that all of an answer is printed, not lines about it.
+// IsWhole reports whether all of an answer is printed, not lines about it.
 func (o Format) IsWhole() bool { return o.Name == "json" || o.Name == "yaml" }
 
 // ParseFormat reads the value of -o.

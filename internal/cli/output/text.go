@@ -70,7 +70,7 @@ func OrDash(text string) string {
 	return text
 }
 
-// ShownAs is a thing of the hub's own as -o json writes it: what GraphQL says of
+// ShownAs is a thing of the hub's own as -o json writes it: what GraphQL returns for
 // it, under a kind and a version.
 func ShownAs(kind string, thing any) (map[string]any, error) {
 	text, err := json.Marshal(thing)

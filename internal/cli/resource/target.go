@@ -6,7 +6,7 @@ import (
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
-// Target is a sort of things with names, or all of them.
+// Target is some resources of one type, by name, or all of them.
 type Target struct {
 	Type
 	Word  string

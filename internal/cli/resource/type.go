@@ -36,13 +36,13 @@ func HubWord(word string) string {
 	return ""
 }
 
-// Type is a sort of things: one of the hub's own, or a kind of objects.
+// Type is a type of resource: one of the hub's own, or a kind of object.
 type Type struct {
 	Hub  string // Services, …; "": objects of Kind
 	Kind client.Kind
 }
 
-// Namespaced tells whether its things are in namespaces.
+// Namespaced reports whether its things are in namespaces.
 func (s Type) Namespaced() bool { return s.Hub == Services || s.Hub == "" && s.Kind.Namespaced }
 
 // Plural is how the sort is spoken of.

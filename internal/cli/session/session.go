@@ -22,7 +22,7 @@ const (
 	defaultServer  = "http://127.0.0.1:8080" // where a hub serves GraphQL by default
 	defaultTimeout = 30 * time.Second
 	// Large manifests have more time than the default, a second per bytesPerSecond, but never
-	// more than longest: then the hub itself gives up.
+	// more than longest: then the hub itself stops waiting.
 	bytesPerSecond = 32 << 10
 	longest        = 2 * time.Minute
 	// DefaultNamespace is where objects are looked for when nobody names one, as

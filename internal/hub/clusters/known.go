@@ -22,7 +22,7 @@ type Record interface {
 // object has it beside its credentials. The value is the UID; empty: not known.
 type knownClusters func(federation.ClusterID) Record
 
-// forget has the cluster learnt anew: an operator confirms that it is another one.
+// forget has the cluster's identity learnt again: an operator confirms that the cluster was replaced.
 func (k knownClusters) forget(ctx context.Context, id federation.ClusterID) error {
 	if k == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"isthmus.dev/isthmus/registries/provider"
 )
 
-// learning runs the registry of a cluster of which nobody has recorded who it is. Once the
+// learning runs the registry of a cluster whose identity is not recorded yet. Once the
 // registry knows its UID, learn records it beside the run.
 func learning(ctx context.Context, inner registries.Registry, to registries.Sink, learn func(ctx context.Context, uid string)) error {
 	sink := &learningSink{Sink: to, learnt: make(chan string, 1)}

@@ -69,7 +69,7 @@ func (r *recorded) Run(ctx context.Context, to registries.Sink) error {
 	})
 }
 
-// retry repeats what the store does not do, and tells whether it was done before the
+// retry repeats what the store does not do, and reports whether it was done before the
 // context ended.
 func (r *recorded) retry(ctx context.Context, log func(string, ...any), message string, what func() error) (done bool) {
 	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}

@@ -9,7 +9,7 @@ import (
 	"isthmus.dev/isthmus/internal/seal"
 )
 
-// sealing follows the key file: what was sealed with an older key is sealed anew.
+// sealing follows the key file: what was sealed with an older key is resealed.
 type sealing struct {
 	keys   *seal.Keys
 	vault  *attach.Vault
@@ -39,7 +39,7 @@ func (s sealing) run(ctx context.Context) error {
 	}
 }
 
-// reseal tells whether everything that can be opened is sealed with the newest
+// reseal reports whether everything that can be opened is sealed with the newest
 // key.
 func (s sealing) reseal(ctx context.Context) bool {
 	count, err := s.vault.Reseal(ctx)
@@ -47,10 +47,10 @@ func (s sealing) reseal(ctx context.Context) bool {
 		return false
 	}
 	if count > 0 {
-		s.logger.Info("credentials were sealed anew", "count", count, "key", s.keys.Newest())
+		s.logger.Info("credentials were resealed", "count", count, "key", s.keys.Newest())
 	}
 	if err != nil {
-		s.logger.Warn("credentials were not sealed anew; they are tried again when the key file changes", "err", err)
+		s.logger.Warn("credentials were not resealed; the hub tries again when the key file changes", "err", err)
 	}
 	return true
 }

@@ -33,7 +33,7 @@ type Identities struct {
 	Trust     *authority.Trust
 	tokens    *callers.Tokens
 	Guard     *callers.Guard
-	Proven    func(net.Addr) // is told where on xDS a caller is that may have streams
+	Proven    func(net.Addr) // called with the xDS address of each caller that may have streams
 	metrics   *metrics.Identity
 	logger    *slog.Logger
 
@@ -49,7 +49,7 @@ type Options struct {
 	Keys      *seal.Keys
 	Snapshots *federation.Aggregate
 	Metrics   *metrics.Identity
-	Proven    func(net.Addr) // is told where a caller is that may have streams
+	Proven    func(net.Addr) // called with the address of each caller that may have streams
 	Logger    *slog.Logger
 }
 

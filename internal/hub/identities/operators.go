@@ -37,7 +37,7 @@ func (i *Identities) Operators(base *tls.Config) *tls.Config {
 	return eachHandshake(base, func(c *tls.Config) { c.VerifyConnection = verify })
 }
 
-// eachHandshake is the base with a change that is made anew for each handshake,
+// eachHandshake is the base with a change that is made again for each handshake,
 // since what the base itself holds may change between two; nil for nil.
 func eachHandshake(base *tls.Config, change func(*tls.Config)) *tls.Config {
 	if base == nil {

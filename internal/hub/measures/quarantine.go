@@ -22,7 +22,7 @@ type Quarantine struct {
 // registryKinds are what registries read.
 var registryKinds = []string{"Service", "EndpointSlice", "Pod", "Node", "Namespace"}
 
-// Measure counts anew; kinds of which nothing is in quarantine count as zero.
+// Measure counts again; kinds of which nothing is in quarantine count as zero.
 func (q Quarantine) Measure() {
 	type object struct {
 		cluster federation.ClusterID

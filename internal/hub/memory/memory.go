@@ -76,7 +76,7 @@ type releaser struct {
 	floor uint64 // what was mapped after the last release
 }
 
-// isDue tells that the heap has grown by half since the last release, and that the
+// isDue reports whether the heap has grown by half since the last release, and that the
 // burst is over: nothing was collected since the last look, so that little was
 // allocated. A busy hub would only ask for the same memory again.
 func (r *releaser) isDue(now usage) bool {

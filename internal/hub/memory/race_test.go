@@ -2,5 +2,5 @@
 
 package memory
 
-// raceDetector tells whether the test was built with it.
+// raceDetector reports whether the test was built with it.
 const raceDetector = true

@@ -1,4 +1,4 @@
-// Package status tells what becomes of objects: what is wrong with them, and which proxies
+// Package status computes the status of objects: what is wrong with them, and which proxies
 // have them.
 package status
 
@@ -14,7 +14,7 @@ import (
 // notHonoured is the code of a field that the hub does not act on.
 const notHonoured = "NOT_HONOURED"
 
-// Objects tells what becomes of an object: from the problems that the hub's own
+// Objects computes the status of an object: from the problems that the hub's own
 // cluster has with it, and from what proxies' resources are not made of.
 type Objects struct {
 	Hub     federation.ClusterID

@@ -16,7 +16,7 @@ func (noReasons) Reasons(federation.ObjectKey) []envoy.Reason { return nil }
 
 func (noReasons) ServiceReasons(federation.ServiceKey) []envoy.Reason { return nil }
 
-// TestR43NotHonouredIsThatOfTheSnapshot: what the mesh says of an object later is not
+// TestR43NotHonouredIsThatOfTheSnapshot: what the mesh reports about an object later is not
 // in the answer of an operation that began before.
 func TestR43NotHonouredIsThatOfTheSnapshot(t *testing.T) {
 	mesh := federation.NewAggregate(nil)

@@ -31,7 +31,7 @@ type Options struct {
 	Policy      Policy
 	Store       Store
 	Keys        Sealer
-	Stale       func(sealed []byte) bool // tells what is to be sealed anew; nil: nothing is
+	Stale       func(sealed []byte) bool // reports whether to reseal it; nil: never
 	Source      Source                   // nil: the hub makes its own roots
 	Late        bool                     // the source may come after the start; until then nobody signs
 	Poll        time.Duration            // how often Run looks at store and source; default 30 s
@@ -289,7 +289,7 @@ func (a *Authority) take(s state, revision int64) {
 		a.changed = make(chan struct{})
 	}
 	if others && !first {
-		a.o.Logger.Info("the roots of the mesh are others", slog.String("trustDomain", a.o.TrustDomain), slog.Int("roots", len(s.roots())))
+		a.o.Logger.Info("trust bundle changed", slog.String("trustDomain", a.o.TrustDomain), slog.Int("roots", len(s.roots())))
 	}
 }
 
@@ -323,7 +323,7 @@ func (a *Authority) Sign(o Order) (Leaf, error) {
 // Roots are those that are trusted for the authority's trust domain.
 func (a *Authority) Roots() []*x509.Certificate { return a.now().roots() }
 
-// Changed is closed when the roots become others after the call.
+// Changed is closed when the roots change after the call.
 func (a *Authority) Changed() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

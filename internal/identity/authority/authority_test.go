@@ -178,7 +178,7 @@ func TestKeysPrintAsRedacted(t *testing.T) {
 	}
 }
 
-// What was sealed with an older key is sealed anew.
+// What was sealed with an older key is resealed.
 func TestKeysAreSealedAnew(t *testing.T) {
 	r := newRig(t, nil)
 	before := bytes.Clone(r.store.value)
@@ -187,11 +187,11 @@ func TestKeysAreSealedAnew(t *testing.T) {
 		o.Keys, o.Stale = turning{old: 90, new: 17}, func(sealed []byte) bool { return anew && sealed[0] == 'a'^90 }
 	})
 	if r.pass(0); !bytes.Equal(r.store.value, before) {
-		t.Error("what is not stale was sealed anew")
+		t.Error("what is not stale was resealed")
 	}
 	anew = true
 	if r.pass(0); bytes.Equal(r.store.value, before) {
-		t.Fatal("it was not sealed anew")
+		t.Fatal("it was not resealed")
 	}
 	revision := r.store.revision
 	if r.pass(0); r.store.revision != revision {

@@ -137,7 +137,7 @@ func (t *Trust) Run(ctx context.Context) error {
 	}
 }
 
-// news tells that the authority's roots are others than at the call before.
+// news reports whether the authority's roots changed since the previous call.
 func (t *Trust) news() bool {
 	if t.o.Authority == nil {
 		return false
@@ -179,7 +179,7 @@ func (t *Trust) look(warned map[string]string) {
 	}
 }
 
-// Changed is closed when a bundle becomes another after the call, while Run runs.
+// Changed is closed when a bundle changes after the call, while Run runs.
 func (t *Trust) Changed() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -225,7 +225,7 @@ func (t *Trust) Pool() *x509.CertPool {
 	return pool
 }
 
-// Has tells whether the certificate, or another one for its key, is a root of any
+// Has reports whether the certificate, or another one for its key, is a root of any
 // trust domain.
 func (t *Trust) Has(c *x509.Certificate) bool {
 	for _, roots := range t.bundles() {
@@ -264,7 +264,7 @@ func (t *Trust) clusters(domain string, root *x509.Certificate) []federation.Clu
 
 var errNoCertificate = errors.New("there is no certificate")
 
-// plain takes the names of packages out of an error, which is told to clients.
+// plain takes the names of packages out of an error, which is shown to clients.
 func plain(err error) error {
 	return errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "x509svid: "), "spiffeid: "))
 }

@@ -28,10 +28,10 @@ func TestR12LastProofOfCertificates(t *testing.T) {
 	}
 	before := r.now.Add(-3 * time.Hour)
 	if at := provenIn(r.issue(Order{Proven: before})); !at.Equal(before) {
-		t.Errorf("a proof of %s is said to be of %s", before, at)
+		t.Errorf("a proof of %s is reported as of %s", before, at)
 	}
 	if at := provenIn(r.issue(Order{Proven: r.now.Add(time.Hour)})); !at.Equal(r.now) {
-		t.Errorf("a proof of the future is said to be of %s", at)
+		t.Errorf("a proof of the future is reported as of %s", at)
 	}
 	if _, err := r.Sign(Order{Workload: web, Key: newKey(t).Public(), Proven: r.now.Add(-25 * time.Hour)}); !errors.Is(err, ErrOldProof) {
 		t.Errorf("an old proof: %v", err)
@@ -45,6 +45,6 @@ func TestR12LastProofOfCertificates(t *testing.T) {
 		t.Errorf("a certificate of another authority counts from %s", at)
 	}
 	if said := r.issue(Order{Proven: before}); !lastProof(said, false).Equal(before) {
-		t.Error("a hub of another store begins the chain anew")
+		t.Error("a hub of another store starts the chain again")
 	}
 }

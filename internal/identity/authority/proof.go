@@ -49,13 +49,13 @@ func mayAuthenticate(leaf *x509.Certificate) bool {
 	return slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny)
 }
 
-// signedHere tells that one of the hub's own signers signed the leaf of the chain.
+// signedHere reports whether one of the hub's own signers signed the leaf of the chain.
 func (t *Trust) signedHere(chain []*x509.Certificate) bool {
 	return t.o.Authority != nil && len(chain) > 1 && t.o.Authority.now().signed(chain[1])
 }
 
-// clustersOf believes what a leaf says of its cluster only where one of the
-// hub's own signers said so.
+// clustersOf trusts the cluster that a leaf names only if one of the hub's own
+// signers issued it.
 func (t *Trust) clustersOf(w Workload, leaf *x509.Certificate, chains [][]*x509.Certificate) []federation.ClusterID {
 	var all []federation.ClusterID
 	for _, chain := range chains {

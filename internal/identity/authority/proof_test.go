@@ -160,7 +160,7 @@ func TestTrustBundlesFollowTheirFiles(t *testing.T) {
 	select {
 	case <-changed:
 	default:
-		t.Error("nobody is told")
+		t.Error("the channel is not closed")
 	}
 	if all := trust.Bundles(); len(all) != 2 || len(certificates(t, all["other.example"])) != 2 || len(certificates(t, all["mesh.example"])) != 1 {
 		t.Errorf("bundles are %v", all)

@@ -75,7 +75,7 @@ func (s state) roots() []*x509.Certificate {
 	return all
 }
 
-// signed tells that the certificate is that of one of the signers.
+// signed reports whether the certificate is that of one of the signers.
 func (s state) signed(c *x509.Certificate) bool {
 	return slices.ContainsFunc(s.generations, func(g generation) bool { return g.signer().Equal(c) })
 }
@@ -116,7 +116,7 @@ func (s state) trusted(roots []*x509.Certificate, now time.Time) time.Time {
 }
 
 // settle drops the keys of those that sign no more, and the signers whose last
-// certificate has expired. changed tells that something was dropped, or that
+// certificate has expired. changed reports whether something was dropped, or that
 // certificates live longer than was known.
 func (s state) settle(now time.Time, p Policy) (next state, changed bool) {
 	for i, g := range s.generations {
@@ -135,7 +135,7 @@ func (s state) settle(now time.Time, p Policy) (next state, changed bool) {
 	return next, changed
 }
 
-// due tells that the hub is to make a root: there is none of its own, or the
+// due reports whether the hub is to make a root: there is none of its own, or the
 // last third of its life has begun.
 func (s state) due(now time.Time) bool {
 	g, some := s.newest()

@@ -55,9 +55,8 @@ func (h *hub) lastProofOf(chain string) time.Time {
 	return proof.Proven
 }
 
-// TestR12ChainsOfRenewalsEnd: a certificate that was got with nothing but an earlier one does not renew for ever. How long ago the
-// last proof was is told from certificate to certificate; a token, or a connection from where the workload is known to be, is a new
-// proof.
+// TestR12ChainsOfRenewalsEnd: a certificate that was obtained with nothing but an earlier one does not renew forever. Each certificate carries the time of
+// the last proof; a token, or a connection from the workload's known address, is a new proof.
 func TestR12ChainsOfRenewalsEnd(t *testing.T) {
 	h := startHub(t, Limits{}) // proofs count for 24 h
 	csr, _ := request(t)

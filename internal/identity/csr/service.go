@@ -38,7 +38,7 @@ type Roots interface {
 	Bundles() map[string][]byte
 }
 
-// Outcome is what became of a request.
+// Outcome is the result of a request.
 type Outcome string
 
 // The outcomes. A caller who proved nothing is counted where proofs are.

@@ -16,8 +16,8 @@ type Budget struct {
 	shares []*Share
 }
 
-// NewBudget makes a budget without a share. Zero limits are the defaults. used is told
-// what is kept, at Show; it must not block; nil: nobody.
+// NewBudget makes a budget without a share. Zero limits are the defaults. used is called
+// with the usage, at Show; it must not block; nil: not called.
 func NewBudget(limits federation.Limits, used func(federation.Usage)) *Budget {
 	if used == nil {
 		used = func(federation.Usage) {}
@@ -42,21 +42,21 @@ func (b *Budget) Share() *Share {
 	return s
 }
 
-// Replaced says that a list that was passed on was taken up, and what is held now.
+// Replaced records that the sink accepted a list, and what it holds now.
 func (s *Share) Replaced(held federation.Usage) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.held, s.listed = held, federation.Usage{}
 }
 
-// Took says that an object of this size that was passed on was taken up, and what is
-// held now.
+// Took records that the sink accepted an object of this size, and what it holds
+// now.
 func (s *Share) Took(size int64, held federation.Usage) {
 	s.unqueue(size)
 	s.Holds(held)
 }
 
-// Holds says what is held now.
+// Holds records what the sink holds now.
 func (s *Share) Holds(held federation.Usage) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()

@@ -24,7 +24,7 @@ func TestBK19VersionsOfAServer(t *testing.T) {
 	}
 	err := ask(3, "1.34", "1.35", "1.36")
 	if err == nil || !strings.Contains(err.Error(), `"1.34", "1.35", "1.36"`) {
-		t.Fatalf("another one each time: %v", err)
+		t.Fatalf("the server changes on every request: %v", err)
 	}
 	if again := ask(3, "1.37", "1.38"); !errors.Is(again, err) {
 		t.Errorf("and on: %v", again)

@@ -10,10 +10,10 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// ErrRelist says that a list or watch ended because everything is listed again.
+// ErrRelist means that a list or watch ended because everything is listed again.
 var ErrRelist = errors.New("everything is listed again")
 
-// UnprovenError says that the cluster did not prove that it is the known one.
+// UnprovenError means that the cluster did not prove that it is the known one.
 type UnprovenError struct{ Why error }
 
 func (e UnprovenError) Error() string {
@@ -21,28 +21,28 @@ func (e UnprovenError) Error() string {
 }
 func (e UnprovenError) Unwrap() error { return e.Why }
 
-// Interrupted tells whether following a resource was only interrupted: it goes on by
+// Interrupted reports whether following a resource was only interrupted: it goes on by
 // itself once the cluster has proven itself, and the cluster's own status says why.
 func Interrupted(err error) bool {
 	var unproven UnprovenError
 	return errors.Is(err, ErrRelist) || errors.As(err, &unproven)
 }
 
-// ForeignError says that another cluster answers at the address.
+// ForeignError means that another cluster answers at the address.
 type ForeignError struct{ Want, Have string }
 
 func (e ForeignError) Error() string {
 	return fmt.Sprintf("another cluster answers at this address: its kube-system has the UID %s and not %s; nothing of it is used; correct the address or confirm the new cluster", federation.Quote(e.Have), federation.Quote(e.Want))
 }
 
-// UnsteadyError says that the server is another one each time it is asked (B-K19).
+// UnsteadyError means that the server's version changes on every request (B-K19).
 type UnsteadyError struct{ Versions string }
 
 func (e UnsteadyError) Error() string {
 	return fmt.Sprintf("the API server says another version each time it is asked (%s): nothing of it is used until it is steady or an operator confirms the cluster", e.Versions)
 }
 
-// Untrusted tells whether the trouble lasts until the known cluster answers, steadily,
+// Untrusted reports whether the trouble lasts until the known cluster answers, steadily,
 // whatever else may go wrong meanwhile: the silence of another cluster proves nothing.
 func Untrusted(err error) bool {
 	var foreign ForeignError
@@ -70,40 +70,40 @@ const (
 	errRepeats    = ownError("the server gave the same continue token twice: the list has no end; nothing of it is used")
 )
 
-// faultError says that the hub panicked over an object.
+// faultError means that the hub panicked over an object.
 type faultError struct{ k Key }
 
 func (e faultError) Error() string {
 	return fmt.Sprintf("the hub cannot read %s, which is a fault of the hub; report it with the stack in the hub's log", e.k)
 }
 
-// needsList tells whether what a watch did not bring can only be found by a list.
+// needsList reports whether what a watch did not bring can only be found by a list.
 func needsList(err error) bool {
 	var fault faultError
 	return Limited(err) || errors.As(err, &fault)
 }
 
-// Definite tells whether the server answered and refused: it will do so again
+// Definite reports whether the server answered and refused: it will do so again
 // until somebody changes rights, credentials or the server.
 func Definite(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
 }
 
-// Limited tells whether the server has more than it may.
+// Limited reports whether the server has more than it may.
 func Limited(err error) bool {
 	var limit federation.LimitError
 	return errors.As(err, &limit)
 }
 
-// Endless tells whether a list has no end, or more than the cluster may have.
+// Endless reports whether a list has no end, or more than the cluster may have.
 func Endless(err error) bool { return Limited(err) || errors.Is(err, errRepeats) }
 
-// EndsAtOnce tells whether the server ended a watch as soon as it began.
+// EndsAtOnce reports whether the server ended a watch as soon as it began.
 func EndsAtOnce(err error) bool { return errors.Is(err, errEndsAtOnce) }
 
 func overloaded(err error) bool { return apierrors.IsTooManyRequests(err) }
 
-// expired tells whether the version to go on from is not kept any more.
+// expired reports whether the version to go on from is not kept any more.
 func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }

@@ -17,7 +17,7 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
-// isList tells whether the request lists what is followed.
+// isList reports whether the request lists what is followed.
 func isList(request *http.Request) bool {
 	return strings.HasSuffix(request.URL.Path, "/secrets") && request.URL.Query().Get("watch") == ""
 }

@@ -108,7 +108,7 @@ func start(t *testing.T, change func(*listwatch.Resource[value])) *world {
 func elapse(d time.Duration) { <-time.NewTimer(d).C; synctest.Wait() }
 
 // TestFaultsOfServers: what was read stays or becomes what the proven cluster has, the
-// trouble is told, and all is well once the server is.
+// trouble is reported, and ends when the server recovers.
 func TestFaultsOfServers(t *testing.T) {
 	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {

@@ -11,12 +11,12 @@ type Keeper[T any] interface {
 	// Now are all objects of the resource, after each list and each change. The map is
 	// valid during the call.
 	Now(all map[Key]T)
-	// Following says that all changes come from now on (nil), or why they do not. What
+	// Following reports that all changes come from now on (nil), or why they do not. What
 	// was read before stays.
 	Following(err error)
 }
 
-// Keep is Follow for a resource of few objects: it keeps them, and tells all of them
+// Keep is Follow for a resource of few objects: it keeps them, and passes on all of them
 // whenever one may have changed. All calls come from this goroutine.
 func Keep[T any](ctx context.Context, c *Cluster, r Resource[T], key func(T) Key, limits federation.Limits, to Keeper[T]) {
 	share := NewBudget(limits, nil).Share()

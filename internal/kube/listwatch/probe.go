@@ -147,7 +147,7 @@ func (c *Cluster) judge(found round) error {
 	return err
 }
 
-// steadiness is what the server said of its version in the latest rounds.
+// steadiness is the version that the server reported in the latest rounds.
 type steadiness struct {
 	rounds [12]string // a ring; empty: nothing was said
 	next   int

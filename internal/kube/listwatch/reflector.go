@@ -43,9 +43,9 @@ type reflector[T any] struct {
 	pauses  retry.Backoff
 }
 
-// Follow tells the sink what the cluster has of the resource, until the context ends.
-// Nothing is told that was not read from the proven cluster. On trouble Follow tries
-// again, and what was told stays. What the sink keeps counts in the share.
+// Follow keeps the sink up to date with the cluster's objects of the resource, until the
+// context ends. It passes on only what it read from the proven cluster. On trouble Follow
+// tries again, and what the sink has stays. What the sink keeps counts in the share.
 func Follow[T any](ctx context.Context, c *Cluster, r Resource[T], share *Share, to Sink[T]) {
 	f := &reflector[T]{
 		Resource: r.withDefaults(), cluster: c, share: share, to: to,

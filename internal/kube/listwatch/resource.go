@@ -37,7 +37,7 @@ type Resource[T any] struct {
 	// Fault makes a placeholder for an object over which Read panicked. Nil: a list or an
 	// event with such an object is refused, and what was known stays.
 	Fault func(k Key, cause any, stack []byte) T
-	// Doubtful tells whether a list lacks so much that it counts only when a second one,
+	// Doubtful reports whether a list lacks so much that it counts only when a second one,
 	// some seconds later, does not bring it back (F44); nil: every list counts.
 	Doubtful func([]T) bool
 }
@@ -83,13 +83,13 @@ func Named(name string) string {
 // taken, because the context ended.
 type Sink[T any] interface {
 	// Listed is a complete list from the proven server. In another epoch than before,
-	// versions of objects prove nothing: the server's history may be another one.
+	// versions of objects prove nothing: the server's history may have changed.
 	Listed(ctx context.Context, items []T, epoch uint64) bool
 	// Set is an object that was added or changed.
 	Set(ctx context.Context, value T) bool
 	// Deleted is an object that was deleted.
 	Deleted(ctx context.Context, k Key) bool
-	// Following says that all changes come from now on (nil), or why they do not. What
+	// Following reports that all changes come from now on (nil), or why they do not. What
 	// was read before stays.
 	Following(ctx context.Context, err error)
 }

@@ -12,7 +12,7 @@ const (
 	MaxTableSize = 5000011
 )
 
-// IsTableSize tells that Envoy takes a Maglev table of that size.
+// IsTableSize reports whether Envoy takes a Maglev table of that size.
 func IsTableSize(size uint64) bool {
 	return size <= MaxTableSize && new(big.Int).SetUint64(size).ProbablyPrime(0)
 }

@@ -33,7 +33,7 @@ func onlyAddresses(a *corev3.Address) error {
 // onlySockets is for endpoints that are found by DNS.
 func onlySockets(a *corev3.Address) error {
 	if a.GetSocketAddress().GetAddress() == "" {
-		return fmt.Errorf("the address is no name and no IP address")
+		return fmt.Errorf("the address is neither a name nor an IP address")
 	}
 	return validatePort(a)
 }

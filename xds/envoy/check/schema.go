@@ -130,7 +130,7 @@ func waysFrom(d protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	return found
 }
 
-// leads tells whether messages of the type are, or may hold, what is looked at.
+// leads reports whether messages of the type are, or may hold, what is looked at.
 func leads(d protoreflect.MessageDescriptor, been map[protoreflect.FullName]bool) bool {
 	switch d.FullName() {
 	case "google.protobuf.Any", "google.protobuf.Duration":

@@ -11,9 +11,9 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-// setMutual has the cluster speak mutual TLS with the endpoints that take it.
-// Those of each cluster of the federation are held to the accounts of that
-// cluster, so that none can stand in for another's.
+// setMutual makes the cluster use mutual TLS with the endpoints that accept it.
+// Endpoints of each cluster of the federation must prove an account of that
+// cluster, so that none can impersonate another cluster's.
 func setMutual(v *facet.View, c *clusterv3.Cluster, d destination.Destination) {
 	d.Service, _ = v.Reader.Accounts(d.Service.Key)
 	names := d.Policy.GetTls().GetSubjectAltNames()

@@ -21,7 +21,7 @@ type Destination struct {
 	Labels map[string]string // of its endpoints
 	Policy *networking.TrafficPolicy
 	Rules  []*federation.Object // that made the policy
-	// Identity tells that callers have an identity of the mesh; SNI is what mutual
+	// Identity reports whether callers have an identity of the mesh; SNI is what mutual
 	// TLS asks for, and Taken whose name that is, if not the destination's.
 	Identity   bool
 	Agent      bool // it comes from Istio's agent
@@ -59,26 +59,26 @@ func Of(v *facet.View, name string) (Destination, bool) {
 	return d, true
 }
 
-// ruledHere tells that the facet is the one that makes the service's clusters: a
+// ruledHere reports whether the facet is the one that makes the service's clusters: a
 // facet of a namespace's own rules makes those only for which the namespace has
 // rules that others do not see.
 func ruledHere(v *facet.View, s *federation.Service) bool {
 	return v.Facet.Scope != node.ScopeOwn || destinationrule.Differ(s, v.Callers(), v.Reader)
 }
 
-// EDS tells that the destination's endpoints come by EDS.
+// EDS reports whether the destination's endpoints come by EDS.
 func (d Destination) EDS() bool {
 	known := d.Service.Resolution == federation.ClientSideLB || d.Service.Resolution == federation.Passthrough
 	return known && !d.Passthrough() && d.Refusal() == "" && d.Taken == ""
 }
 
-// Passthrough tells that callers choose the endpoint.
+// Passthrough reports whether callers choose the endpoint.
 func (d Destination) Passthrough() bool {
 	return !d.balanced && (d.Service.Resolution == federation.Passthrough ||
 		d.Policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH)
 }
 
-// CallersChoose tells that sidecars send to where the caller wanted, because the
+// CallersChoose reports whether sidecars send to where the caller wanted, because the
 // service or a rule about it says so. Connections of a gateway were meant for the
 // gateway: it balances over the endpoints.
 func CallersChoose(s *federation.Service, r *federation.Reader) bool {

@@ -19,7 +19,7 @@ func (d Destination) RuledBy() string {
 	return strings.Join(names, ", ")
 }
 
-// Ignored says that a field of the destination's policy has no effect.
+// Ignored is the reason that a field of the destination's policy has no effect.
 func (d Destination) ignored(f destinationrule.Ignored) resource.Reason {
 	return resource.Reason{Code: resource.ReasonRuleIgnored, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + f.Field + " has no effect: " + f.Why}
 }

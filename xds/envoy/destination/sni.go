@@ -35,9 +35,9 @@ func serverNameOf(v *facet.View, d Destination, subsets []*networking.Subset) (n
 	return name, ""
 }
 
-// SNIConflict says that the destination has no name of its own.
-// It is said of the DestinationRule that names the subset, and of the service; first
-// is the rule of the destination that has the name, where there is one.
+// SNIConflict is the reason that the destination has no name of its own.
+// It is reported on the DestinationRule that names the subset, and on the service; first
+// is the rule of the destination that has the name, if there is one.
 func (d Destination) SNIConflict(name, taken string, first federation.ObjectKey) resource.Reason {
 	var related []federation.ObjectKey
 	if first != (federation.ObjectKey{}) && first != d.Rule() {

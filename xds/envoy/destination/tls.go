@@ -44,13 +44,13 @@ func (d Destination) Server(http bool) transport.Server {
 	return transport.Server{Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: sni, Names: names}
 }
 
-// Mutual tells that connections to the destination are mutual TLS wherever the
+// Mutual reports whether connections to the destination are mutual TLS wherever the
 // endpoint takes it.
 func (d Destination) Mutual() bool {
 	return d.Identity && !d.Service.MeshExternal && (d.Policy.GetTls() == nil || d.DemandsMutual())
 }
 
-// DemandsMutual tells that the rules want mutual TLS of every endpoint.
+// DemandsMutual reports whether the rules want mutual TLS of every endpoint.
 func (d Destination) DemandsMutual() bool {
 	return d.Policy.GetTls().GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL
 }

@@ -8,7 +8,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Any tells whether is holds for a rule of the host, whatever its exportTo.
+// Any reports whether is holds for a rule of the host, whatever its exportTo.
 func Any(host federation.Hostname, r *federation.Reader, is func(*networking.DestinationRule) bool) bool {
 	for o := range r.Objects().For(Kind, host) {
 		if rule, ok := Spec(o); ok && is(rule) {
@@ -18,12 +18,12 @@ func Any(host federation.Hostname, r *federation.Reader, is func(*networking.Des
 	return false
 }
 
-// Ejects tells that any policy of the rule has outlier detection.
+// Ejects reports whether any policy of the rule has outlier detection.
 func Ejects(rule *networking.DestinationRule) bool {
 	return anyPolicy(rule, func(_ *networking.LoadBalancerSettings, o *networking.OutlierDetection) bool { return o != nil })
 }
 
-// anyPolicy tells that a policy of the rule, of its subsets or of a port is as is
+// anyPolicy reports whether a policy of the rule, of its subsets or of a port is as is
 // says.
 func anyPolicy(rule *networking.DestinationRule, is func(*networking.LoadBalancerSettings, *networking.OutlierDetection) bool) bool {
 	policies := []*networking.TrafficPolicy{rule.GetTrafficPolicy()}
@@ -38,7 +38,7 @@ func anyPolicy(rule *networking.DestinationRule, is func(*networking.LoadBalance
 	})
 }
 
-// LetsChoose tells that any policy of the rule is PASSTHROUGH.
+// LetsChoose reports whether any policy of the rule is PASSTHROUGH.
 func LetsChoose(rule *networking.DestinationRule) bool {
 	return anyPolicy(rule, func(l *networking.LoadBalancerSettings, _ *networking.OutlierDetection) bool {
 		return l.GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH

@@ -19,7 +19,7 @@ const maxRingSize = 64 << 10
 type Ignored struct{ Field, Why string }
 
 // SetBalancing chooses among endpoints: in turn, unless the policy says another
-// way. weighted tells that localities carry the weights of their endpoints.
+// way. weighted reports whether localities carry the weights of their endpoints.
 func SetBalancing(c *clusterv3.Cluster, policy *networking.TrafficPolicy, weighted bool) []Ignored {
 	balancer := policy.GetLoadBalancer()
 	switch balancer.GetSimple() {
@@ -69,7 +69,7 @@ func setTable(c *clusterv3.Cluster, size uint64) []Ignored {
 	return nil
 }
 
-// ByLocality tells that the policy's balancing bends or ignores the weights
+// ByLocality reports whether the policy's balancing bends or ignores the weights
 // of endpoints, so that localities carry them.
 func ByLocality(policy *networking.TrafficPolicy) bool {
 	if policy.GetLoadBalancer().GetConsistentHash() != nil {

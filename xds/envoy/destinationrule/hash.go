@@ -51,7 +51,7 @@ func tcpHashPolicies(policy *networking.TrafficPolicy) []*typev3.HashPolicy {
 	return []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}}}}
 }
 
-// ApplyTCP puts into a TCP filter what the policy says of its connections.
+// ApplyTCP puts into a TCP filter what the policy says about its connections.
 func ApplyTCP(proxy *tcpproxyv3.TcpProxy, policy *networking.TrafficPolicy) {
 	tcp := policy.GetConnectionPool().GetTcp()
 	proxy.HashPolicy = tcpHashPolicies(policy)

@@ -106,7 +106,7 @@ func explicitHTTP(config *upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig)
 	return &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: config}
 }
 
-// SpeaksHTTP2 tells that requests go in HTTP/2 whatever the caller speaks.
+// SpeaksHTTP2 reports whether requests go in HTTP/2 whatever the caller speaks.
 func SpeaksHTTP2(speaks federation.Protocol, policy *networking.TrafficPolicy) bool {
 	http := policy.GetConnectionPool().GetHttp()
 	return !http.GetUseClientProtocol() && speaks.IsHTTP() &&

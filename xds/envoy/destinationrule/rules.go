@@ -33,7 +33,7 @@ func Hosts(o *federation.Object) []string {
 	return slices.DeleteFunc(slices.Clone(o.Names), func(name string) bool { return strings.HasPrefix(name, exportName) })
 }
 
-// HasOwn tells that proxies of the namespace may have rules that others do
+// HasOwn reports whether proxies of the namespace may have rules that others do
 // not see: it has some itself, or some are exported to it by name.
 func HasOwn(namespace string, r *federation.Reader) bool {
 	return !none(r.Objects().In(Kind, namespace)) || !none(r.Objects().Named(Kind, exportName+namespace))
@@ -57,7 +57,7 @@ func Everyone() Callers {
 	return Callers{Labels: func(want map[string]string) bool { return len(want) == 0 }}
 }
 
-// Differ tells that the callers have rules about the service that others do not see.
+// Differ reports whether the callers have rules about the service that others do not see.
 func Differ(s *federation.Service, c Callers, r *federation.Reader) bool {
 	return !slices.Equal(For(s, c, r), For(s, Everyone(), r))
 }
@@ -104,7 +104,7 @@ func rulesSeen(host string, c Callers, r *federation.Reader) []*federation.Objec
 	return rules
 }
 
-// see tells that the rule is for the callers: those that select anybody do so in
+// see reports whether the rule is for the callers: those that select anybody do so in
 // their own namespace only.
 func (c Callers) see(o *federation.Object) bool {
 	rule, ok := Spec(o)

@@ -2,7 +2,7 @@ package destinationrule
 
 import networking "istio.io/api/networking/v1"
 
-// IsTLS tells that connections are to be TLS.
+// IsTLS reports whether connections are to be TLS.
 func IsTLS(tls *networking.ClientTLSSettings) bool {
 	return tls != nil && tls.GetMode() != networking.ClientTLSSettings_DISABLE
 }

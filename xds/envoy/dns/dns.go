@@ -123,7 +123,7 @@ func namedBefore(v *facet.View, s, t *federation.Service) bool {
 	return service.ComesBefore(s, t, own)
 }
 
-// addressesOf are the VIPs that callers in the facet's cluster are told: their
+// addressesOf are the VIPs that callers in the facet's cluster get: their
 // own cluster's, of a service of other clusters the automatic ones (unless it is
 // cluster-local there), and of what is outside of the mesh those that it was given. None: the name is not answered
 // here.
@@ -149,7 +149,7 @@ func addressesOf(v *facet.View, s *federation.Service) []string {
 	return addresses
 }
 
-// givenElsewhere tells that the VIP is an automatic one of the service, and that
+// givenElsewhere reports whether the VIP is an automatic one of the service, and that
 // another service was given it: callers would reach the other one.
 func givenElsewhere(v *facet.View, s *federation.Service, vip netip.Addr) bool {
 	if !s.IsAutomatic(vip) {

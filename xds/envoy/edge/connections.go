@@ -110,7 +110,7 @@ func (r *boundRule) serverNames(route *networking.TLSRoute, s *Server) ([]string
 		for _, text := range match.GetSniHosts() {
 			name := strings.ToLower(text)
 			if name != "*" && !resource.IsServerName(name) {
-				return nil, fmt.Errorf(".match[%d].sniHosts: %q is no name of a server", i, text)
+				return nil, fmt.Errorf(".match[%d].sniHosts: %q is not the name of a server", i, text)
 			}
 			for _, own := range s.names {
 				if narrow := (gateway.Host{Name: own}).Admitted(name, ""); narrow != "" {

@@ -87,7 +87,7 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	return l
 }
 
-// serverChains are what becomes of the connections of one server.
+// serverChains are the filter chains for the connections of one server.
 func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChain {
 	switch {
 	case p.speech == gateway.SpeaksHTTP:

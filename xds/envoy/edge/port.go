@@ -119,7 +119,7 @@ func (p *listenPort) leaveOut(s *Server, code, why string) {
 	p.reasons = append(p.reasons, resource.Reason{Code: code, Cause: s.object.Key, Message: s.title() + ": " + why})
 }
 
-// losesTo says that another server comes first.
+// losesTo is the reason that another server comes first.
 func (p *listenPort) losesTo(first, s *Server, why string) {
 	p.leaveOut(s, resource.ReasonGatewayConflict, why)
 	if first.object != s.object {

@@ -45,13 +45,13 @@ func (s *Server) gatewayName() string { return s.object.Key.Namespace + "/" + s.
 
 func (s *Server) mode() networking.ServerTLSSettings_TLSmode { return s.spec.GetTls().GetMode() }
 
-// routed tells that the server's requests are routed as HTTP.
+// routed reports whether the server's requests are routed as HTTP.
 func (s *Server) routed(how gateway.Speech) bool {
 	https := strings.EqualFold(s.spec.GetPort().GetProtocol(), "HTTPS") && !gateway.PassesOn(s.spec)
 	return how == gateway.SpeaksHTTP || https && s.err == nil
 }
 
-// admits tells that the server's hosts let connections for the service pass:
+// admits reports whether the server's hosts let connections for the service pass:
 // NAMESPACE/HOST is of that namespace alone.
 func (s *Server) admits(svc *federation.Service) bool {
 	return slices.ContainsFunc(s.hosts, func(h gateway.Host) bool {

@@ -35,7 +35,7 @@ func KeepClusterLocal(v *facet.View, d destination.Destination, offers []Offer) 
 	})
 }
 
-// prefersNear tells that the destination's endpoints have priorities by locality:
+// prefersNear reports whether the destination's endpoints have priorities by locality:
 // where they are ejected when they fail, or the service or the settings want it,
 // unless a rule turns that off.
 func prefersNear(v *facet.View, d destination.Destination) bool {

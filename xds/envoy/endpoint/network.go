@@ -126,8 +126,8 @@ func (h *Horizon) enter(g federation.Gateway, id federation.NetworkID) {
 	slices.Sort(e.networks)
 }
 
-// yieldToEndpoints gives up the entries whose address is that of an endpoint
-// that is spoken to directly: Envoy knows an address once.
+// yieldToEndpoints drops the entries whose address is that of an endpoint that is
+// reached directly: Envoy accepts an address only once.
 func yieldToEndpoints(v *facet.View, h *Horizon) {
 	for _, o := range h.Direct {
 		ip, _ := o.Endpoint.Address.IP()

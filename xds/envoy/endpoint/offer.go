@@ -74,7 +74,7 @@ func usable(v *facet.View, o *Offer, portName string) bool {
 	case !served:
 		LeaveOutEndpoint(v, *o, resource.ReasonPortNotServed, fmt.Sprintf("%s does not listen for port %q", address, portName))
 	case number == 0 || !isIP && !isName || isIP && (ip.Zone() != "" || ip.IsUnspecified()):
-		LeaveOutEndpoint(v, *o, resource.ReasonInvalidAddress, fmt.Sprintf("%s with port %d is no address to send to", address, number))
+		LeaveOutEndpoint(v, *o, resource.ReasonInvalidAddress, fmt.Sprintf("%s with port %d is not an address to send to", address, number))
 	default:
 		o.number = number
 		return true
@@ -82,7 +82,7 @@ func usable(v *facet.View, o *Offer, portName string) bool {
 	return false
 }
 
-// carries tells that all of the wanted labels are there.
+// carries reports whether all of the wanted labels are there.
 func carries(labels, wanted map[string]string) bool {
 	for key, value := range wanted {
 		if have, has := labels[key]; !has || have != value {

@@ -25,7 +25,7 @@ func (v *View) Ruling(s *federation.Service) destinationrule.Ruling {
 	return r
 }
 
-// TrafficPolicyFor is what the facet's proxies are told about requests to a port
+// TrafficPolicyFor is the policy of the facet's proxies for requests to a port
 // of the service or one of its subsets; the empty subset is the whole service.
 // It is never nil.
 func (v *View) TrafficPolicyFor(s *federation.Service, port uint16, subset string) *networking.TrafficPolicy {
@@ -34,7 +34,7 @@ func (v *View) TrafficPolicyFor(s *federation.Service, port uint16, subset strin
 	return r.PolicyOf(port, part)
 }
 
-// HasSubset tells that the facet's proxies know of a subset of the service.
+// HasSubset reports whether the facet's proxies know of a subset of the service.
 func (v *View) HasSubset(s *federation.Service, subset string) bool {
 	_, ok := v.Ruling(s).Subset(subset)
 	return ok

@@ -33,7 +33,7 @@ func Open(f node.Facet, r *federation.Reader) *View { return &View{Facet: f, Rea
 // LeaveOut notes why something is not in what is built.
 func (v *View) LeaveOut(r resource.Reason) { v.Reasons = append(v.Reasons, r) }
 
-// Sees tells that the facet's proxies know of the service.
+// Sees reports whether the facet's proxies know of the service.
 func (v *View) Sees(s *federation.Service) bool {
 	everyone := v.Facet.Egress == "" && node.IsPublic(s)
 	return everyone || v.Facet.Covers(s)

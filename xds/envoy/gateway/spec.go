@@ -99,7 +99,7 @@ func (h Host) Admitted(host, namespace string) string {
 // Kind is the kind of Gateways.
 var Kind = federation.Kind{Group: "networking.istio.io", Name: "Gateway"}
 
-// PassesOn tells that the server does not end TLS.
+// PassesOn reports whether the server does not end TLS.
 func PassesOn(s *networking.Server) bool {
 	mode := s.GetTls().GetMode()
 	return mode == networking.ServerTLSSettings_PASSTHROUGH || mode == networking.ServerTLSSettings_AUTO_PASSTHROUGH

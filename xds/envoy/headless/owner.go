@@ -34,7 +34,7 @@ func AppendPodListeners(names []string, f node.Facet, p service.ServedPort) []st
 	return names
 }
 
-// isCaptured tells that connections to the address leave the pod, so that they are
+// isCaptured reports whether connections to the address leave the pod, so that they are
 // captured.
 func isCaptured(ip netip.Addr) bool {
 	return !ip.IsUnspecified() && !ip.IsLoopback() && ip.Zone() == ""

@@ -44,7 +44,7 @@ func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	return slices.Compact(names)
 }
 
-// vipInUse tells that a service has the pod's VIP and port: Envoy refuses two
+// vipInUse reports whether a service has the pod's VIP and port: Envoy refuses two
 // listeners of one address.
 func vipInUse(v *facet.View, p Pod, number uint16) bool {
 	return len(v.Reader.SelectAtVIP(p.VIP(), func(s *federation.Service) bool {

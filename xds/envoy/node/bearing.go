@@ -15,7 +15,7 @@ import (
 // SidecarKind is the kind of Sidecars.
 var SidecarKind = federation.Kind{Group: "networking.istio.io", Name: "Sidecar"}
 
-// bearing is what configuration makes of a proxy as a whole.
+// bearing is the effective configuration of a proxy as a whole.
 type bearing struct {
 	egress   string
 	labels   string
@@ -71,7 +71,7 @@ func (f Facet) label(key string) (string, bool) {
 	return "", false
 }
 
-// HasLabels tells that the proxy carries all of the labels.
+// HasLabels reports whether the proxy carries all of the labels.
 func (f Facet) HasLabels(want map[string]string) bool {
 	for key, value := range want {
 		if have, has := f.label(key); !has || have != value {

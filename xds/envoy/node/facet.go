@@ -32,7 +32,7 @@ type Facet struct {
 	SNIDNAT   bool                // the proxies are routers in sni-dnat mode
 	Balanced  bool                // services whose callers choose the endpoint, for gateways, which have no such callers
 	Automatic bool                // DNS capture: callers know services by automatic VIPs
-	// What configuration makes of the proxy.
+	// The effective configuration of the proxy.
 	Egress   string                  // what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST, which excludes; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
 	Outbound federation.OutboundMode // empty: ALLOW_ANY
@@ -75,7 +75,7 @@ func (f Facet) flags() iter.Seq2[string, bool] {
 	}
 }
 
-// Offers tells whether the facet's resources are made of services.
+// Offers reports whether the facet's resources are made of services.
 func (f Facet) Offers() bool {
 	switch f.Scope {
 	case ScopePublic, ScopePrivate, ScopeImported, ScopeOwn:
@@ -84,7 +84,7 @@ func (f Facet) Offers() bool {
 	return false
 }
 
-// Covers tells whether the facet's resources may be made of the service.
+// Covers reports whether the facet's resources may be made of the service.
 func (f Facet) Covers(s *federation.Service) bool {
 	switch f.Scope {
 	case ScopePublic:
@@ -99,7 +99,7 @@ func (f Facet) Covers(s *federation.Service) bool {
 	return false
 }
 
-// Imports tells that the facet's Sidecar, if it has one, wants what the
+// Imports reports whether the facet's Sidecar, if it has one, wants what the
 // namespace has for the host, which may be a wildcard.
 func (f Facet) Imports(namespace string, host federation.Hostname) bool {
 	if f.Egress == "" {
@@ -113,7 +113,7 @@ func (f Facet) Imports(namespace string, host federation.Hostname) bool {
 	return false
 }
 
-// listImports tells that one of the list has the host, and that none excludes it.
+// listImports reports whether one of the list has the host, and that none excludes it.
 func listImports(list, namespace string, host federation.Hostname) bool {
 	imported := false
 	for want := range strings.SplitSeq(list, ",") {
@@ -129,7 +129,7 @@ func listImports(list, namespace string, host federation.Hostname) bool {
 	return imported
 }
 
-// IsPublic tells that proxies of every namespace see the service.
+// IsPublic reports whether proxies of every namespace see the service.
 func IsPublic(s *federation.Service) bool {
 	return len(s.ExportTo) == 0 || slices.Contains(s.ExportTo, "*")
 }

@@ -1,5 +1,5 @@
-// Package node reads what a proxy says of itself, and finds what registries and
-// configuration make of it: its view, and the facets on which its resources depend.
+// Package node reads what a proxy reports about itself, and combines it with registries
+// and configuration: the proxy's view, and the facets on which its resources depend.
 package node
 
 import (
@@ -29,7 +29,7 @@ const (
 	SNIDNAT  RouterMode = "sni-dnat" // bridges two networks
 )
 
-// Node is what a proxy says of itself.
+// Node is what a proxy reports about itself.
 type Node struct {
 	ID             string // whole: TYPE~IP~NAME~DOMAIN
 	Type           Type

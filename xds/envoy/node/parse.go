@@ -154,7 +154,7 @@ func (p *nodeParser) port(key string) uint16 {
 	port, ok := resource.ParsePort(text)
 	switch {
 	case !ok:
-		p.fail("metadata %s %q is no port; use 1 to 65535", key, text)
+		p.fail("metadata %s %q is not a port; use 1 to 65535", key, text)
 	case port == resource.OutboundPort || port == resource.InboundPort:
 		p.fail("metadata %s %d is a port of the capture; use another", key, port)
 	}
@@ -179,7 +179,7 @@ func (p *nodeParser) labels(key string) map[string]string {
 		return nil
 	}
 	if value.GetStructValue() == nil {
-		p.fail("metadata %s is no object of strings", key)
+		p.fail("metadata %s is not an object of strings", key)
 		return nil
 	}
 	labels, size := map[string]string{}, 0
@@ -265,7 +265,7 @@ func (p *nodeParser) readGRPC() {
 	}
 }
 
-// finish fills in what is said in another place. On Kubernetes the name ends
+// finish fills in values from other places. On Kubernetes the name ends
 // with the namespace, and the domain begins with it.
 func (p *nodeParser) finish() {
 	if p.node.Namespace != "" {

@@ -45,7 +45,7 @@ func (n Node) serves(r *federation.Reader) error {
 	return fmt.Errorf("gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", n.Namespace)
 }
 
-// namedGateway tells that the object of the node's network has a gateway by a
+// namedGateway reports whether the object of the node's network has a gateway by a
 // service of the node's namespace.
 func namedGateway(n Node, r *federation.Reader) bool {
 	key := federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: string(r.At(n.Place()).Network())}

@@ -16,9 +16,9 @@ type Scope string
 const (
 	ScopeStatic      Scope = "static"      // what is the same for every sidecar
 	ScopePublic      Scope = "public"      // services that every namespace sees
-	ScopePrivate     Scope = "private"     // what of services is another for this namespace than for everyone; comes before public
+	ScopePrivate     Scope = "private"     // services that differ for this namespace; comes before public
 	ScopeImported    Scope = "imported"    // services that a Sidecar imports; takes the place of the two before
-	ScopeOwn         Scope = "own"         // what a namespace's own rules make of services; comes before the three
+	ScopeOwn         Scope = "own"         // services as a namespace's own rules change them; comes before the three
 	ScopeCapture     Scope = "capture"     // the entry of captured outbound connections
 	ScopeInbound     Scope = "inbound"     // the entry of captured inbound connections
 	ScopeRoutes      Scope = "routes"      // routes by port, with the short names of a namespace

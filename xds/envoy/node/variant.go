@@ -6,7 +6,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Variant is what a node says of itself, on which the resources of its proxy depend
+// Variant is what a node reports about itself, on which the resources of its proxy depend
 // and which neither its proof nor a registry confirms. Each variant may have the hub
 // build most resources once more, so that an identity has few (R07). It is a valid map
 // key.

@@ -7,13 +7,13 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// What a proxy says of its own network, locality and labels is a hint: where a
+// What a proxy reports about its own network, locality and labels is a hint: where a
 // registry has an entry of its workload, that holds (S19). Where none has, and the
 // proxy had to prove who it is, a gateway has none of them, and no credentials: a
 // valid certificate of any workload says nothing about them (R04).
 
-// View is a node as a snapshot has it: what registries know of its workload, and
-// what configuration makes of it.
+// View is a node as a snapshot has it: what registries know about its workload, and
+// its effective configuration.
 type View struct {
 	node    Node // with network, locality and labels as they count
 	bearing bearing
@@ -46,7 +46,7 @@ func (v View) Disagrees() error {
 		"set IDENTITY_SOURCE: %s in the proxy's metadata, or remove the label", n.Workload(), n.Cluster, identityFromHub)
 }
 
-// HasCredentials tells that the node may have the secrets of Gateways that select
+// HasCredentials reports whether the node may have the secrets of Gateways that select
 // it. Of which namespace these secrets are is not the view's to say: that of the node.
 func (v View) HasCredentials() bool {
 	return v.node.Type != Sidecar && (v.known || !v.node.Proven)
@@ -60,7 +60,7 @@ func Facets(t resource.Type, n Node, s *federation.Snapshot) []Facet {
 // Node is the node with network, locality and labels as they count.
 func (v View) Node() Node { return v.node }
 
-// Sees tells that the node knows of the service.
+// Sees reports whether the node knows of the service.
 func (v View) Sees(s *federation.Service) bool {
 	f := Facet{Scope: ScopeImported, Namespace: v.node.Namespace, Egress: v.bearing.egress}
 	return f.Covers(s)

@@ -52,7 +52,7 @@ func serviceListener(v *facet.View, name string) *listenerv3.Listener {
 	return portListener(v, l, number)
 }
 
-// portListener gives HTTP what is HTTP, and TLS to the services that are told
+// portListener routes HTTP as HTTP, and TLS to the services that are told
 // apart by the name of the server. Other connections of the port are not for its
 // services and go on; a caller that lets the server speak first waits for
 // detection. The chain for HTTP names its transport: the ALPN of a ClientHello

@@ -108,12 +108,12 @@ func policyOf(name string, config proto.Message) *clusterv3.LoadBalancingPolicy 
 	}}}
 }
 
-// byRing tells that gRPC chooses among the destination's endpoints by hash.
+// byRing reports whether gRPC chooses among the destination's endpoints by hash.
 func byRing(d destination.Destination) bool {
 	return d.Policy.GetLoadBalancer().GetConsistentHash() != nil
 }
 
-// reportNotInGRPC says of the parts of the policy that gRPC clients do not know them.
+// reportNotInGRPC reports the parts of the policy that gRPC clients do not support.
 func reportNotInGRPC(v *facet.View, d destination.Destination) {
 	pool := d.Policy.GetConnectionPool()
 	http := proto.CloneOf(pool.GetHttp())
@@ -139,13 +139,13 @@ func notInGRPC(d destination.Destination, field, why string) resource.Reason {
 	return resource.Reason{Code: resource.ReasonProxyless, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + field + " has no effect on gRPC clients: " + why}
 }
 
-// byDNS tells that the destination's endpoints may be names.
+// byDNS reports whether the destination's endpoints may be names.
 func byDNS(d destination.Destination) bool {
 	return d.Service.Resolution == federation.DNSLB || d.Service.Resolution == federation.DNSRoundRobinLB
 }
 
 // grpcOffers lists the endpoints of a destination: those with an IP address.
-// Where the service is found by DNS and none has, byName tells that it is the
+// Where the service is found by DNS and none has, byName reports whether it is the
 // first name alone.
 func grpcOffers(v *facet.View, d destination.Destination) (found []endpoint.Offer, byName bool) {
 	d.Service, _ = v.Reader.Endpoints(d.Service.Key)

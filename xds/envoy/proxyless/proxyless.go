@@ -94,8 +94,8 @@ func searchList(domain string) []string {
 	return list
 }
 
-// meant are the hosts that a name may mean, the best claim first: the full
-// name, then what the search list makes of it, in its order.
+// meant are the hosts that a name may mean, the best match first: the full
+// name, then its expansions by the search list, in that order.
 func meant(v *facet.View, name string) []federation.Hostname {
 	hosts := []federation.Hostname{federation.Hostname(name)}
 	for _, suffix := range searchList(v.Facet.Domain) {

@@ -58,20 +58,20 @@ func targetHost(v *facet.View, host federation.Hostname, number uint16) (h *rout
 	return &route.Host{Host: host, Number: number, Service: owner.Service}, losers
 }
 
-// isRuled tells that a VirtualService speaks of the host by its name.
+// isRuled reports whether a VirtualService speaks of the host by its name.
 func isRuled(v *facet.View, host federation.Hostname) bool {
 	return resource.IsDomain(string(host)) && len(route.RulesNamed(v, string(host), host)) > 0
 }
 
-// hasRoutes tells that the host has routes, and does not say what of them is
+// hasRoutes reports whether the host has routes, and does not say what of them is
 // left out.
 func hasRoutes(v *facet.View, h *route.Host) bool {
 	aside := facet.Open(v.Facet, v.Reader)
 	return len(route.HostRoutes(aside, h)) > 0
 }
 
-// forGRPC makes of routes for Envoy what a gRPC client does with them, and says
-// what it does not do. Routes that no gRPC request matches are left out.
+// forGRPC reduces routes for Envoy to what a gRPC client carries out, and reports
+// what it ignores. Routes that no gRPC request matches are left out.
 func forGRPC(v *facet.View, name string, h *route.Host, routes []*routev3.Route) []*routev3.Route {
 	var known []*routev3.Route
 	for i, route := range routes {
@@ -116,13 +116,13 @@ func (g grpcRoute) adapt(in *routev3.Route) []*routev3.Route {
 		for _, r := range routes {
 			r.Action = action
 		}
-	} else if in.GetDirectResponse().GetStatus() != http.StatusServiceUnavailable { // which is what gRPC makes of it
+	} else if in.GetDirectResponse().GetStatus() != http.StatusServiceUnavailable { // gRPC answers the same
 		g.ignored("a redirect or direct response", "the call fails as UNAVAILABLE")
 	}
 	return routes
 }
 
-// changes says of what a proxy would change that it stays.
+// changes reports what a proxy would change and a gRPC client leaves as it is.
 func (g grpcRoute) changes(in *routev3.Route) {
 	changed := len(in.GetRequestHeadersToAdd()) + len(in.GetRequestHeadersToRemove()) + len(in.GetResponseHeadersToAdd()) + len(in.GetResponseHeadersToRemove())
 	for _, w := range in.GetRoute().GetWeightedClusters().GetClusters() {

@@ -52,7 +52,7 @@ func Filter(name string, config proto.Message) *listenerv3.Filter {
 	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: Any(config)}}
 }
 
-// HTTPInspectorFilter tells whether a connection speaks HTTP.
+// HTTPInspectorFilter detects whether a connection is HTTP.
 func HTTPInspectorFilter() *listenerv3.ListenerFilter {
 	return &listenerv3.ListenerFilter{Name: httpInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
 		TypedConfig: Any(&httpinspectorv3.HttpInspector{}),

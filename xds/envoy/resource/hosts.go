@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// IsDomain tells that the name is one of a host, or a wildcard for hosts, that a
+// IsDomain reports whether the name is one of a host, or a wildcard for hosts, that a
 // virtual host can have.
 func IsDomain(name string) bool {
 	return strings.Trim(name, "*.") != "" && !strings.Contains(name[1:], "*") && !strings.ContainsFunc(name, func(r rune) bool {
@@ -13,14 +13,14 @@ func IsDomain(name string) bool {
 	})
 }
 
-// IsServerName tells that TLS can ask for the name: a name, or a wildcard for
+// IsServerName reports whether TLS can ask for the name: a name, or a wildcard for
 // the first part of one.
 func IsServerName(name string) bool {
 	rest := strings.TrimPrefix(name, "*.")
 	return rest != "" && !strings.Contains(rest, "*") && IsDomain(name)
 }
 
-// Covers tells whether the host is the pattern, or matches its wildcard.
+// Covers reports whether the host is the pattern, or matches its wildcard.
 func Covers(pattern, host string) bool {
 	if suffix, wild := strings.CutPrefix(pattern, "*"); wild {
 		return strings.HasSuffix(host, suffix)
@@ -28,7 +28,7 @@ func Covers(pattern, host string) bool {
 	return pattern == host
 }
 
-// VisibleFrom tells that a rule of the namespace own, with that exportTo, holds for
+// VisibleFrom reports whether a rule of the namespace own, with that exportTo, holds for
 // callers in the namespace from. An empty from means callers of every namespace.
 func VisibleFrom(exportTo []string, own, from string) bool {
 	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(to string) bool {

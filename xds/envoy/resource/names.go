@@ -86,7 +86,7 @@ func ParseListener(name string) (vip netip.Addr, port uint16, ok bool) {
 	return vip, port, ok && err == nil
 }
 
-// PodListener names the listener of a pod's port; it is no address.
+// PodListener names the listener of a pod's port; the name does not contain an address.
 func PodListener(host federation.Hostname, port uint16) string {
 	return fmt.Sprintf("pod_%s_%d", host, port)
 }

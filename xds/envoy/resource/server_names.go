@@ -50,7 +50,7 @@ func ParseServerName(name string) (id ClusterID, ok bool) {
 	return ClusterID{federation.Hostname(host), port, subset}, true
 }
 
-// MayBeShortened tells whether some subset of the host has a shortened name.
+// MayBeShortened reports whether some subset of the host has a shortened name.
 func MayBeShortened(host federation.Hostname) bool {
 	return len(plainServerName(host, 65535, strings.Repeat("x", maxSubset))) > MaxServerName || strings.Contains(string(host), "_.")
 }

@@ -16,7 +16,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
-// Connections is what becomes of the connections to a service port: some are
+// Connections says how connections to a service port are routed: some are
 // told apart by the name of the server that their TLS asks for.
 type Connections struct {
 	Named []NamedConnections
@@ -29,7 +29,7 @@ type NamedConnections struct {
 	Filter  *listenerv3.Filter
 }
 
-// Routes tells that connections for the server are among those that are told apart.
+// Routes reports whether connections for the server are among those that are told apart.
 // A name is not left to rest because a route has a wildcard for it.
 func (c Connections) Routes(server string) bool {
 	return slices.ContainsFunc(c.Named, func(n NamedConnections) bool {
@@ -38,7 +38,7 @@ func (c Connections) Routes(server string) bool {
 }
 
 // ConnectionsTo routes connections to the port at all of the addresses; the invalid
-// prefix matches any. Who matches no route reaches the service.
+// prefix matches any. A connection that matches no route reaches the service.
 func ConnectionsTo(v *facet.View, p service.ServedPort, to netip.Prefix) Connections {
 	own := Connections{Rest: toService(v, p)}
 	r := RuleFor(v, p.Service.Key.Hostname, p.Port.Number)
@@ -105,7 +105,7 @@ func (r *Rule) tlsConnections(to netip.Prefix) (Connections, error) {
 			for _, name := range match.GetSniHosts() {
 				name = strings.ToLower(name)
 				if !resource.IsServerName(name) {
-					return c, fmt.Errorf("tls[%d].match[%d].sniHosts: %q is no name of a server", i, j, name)
+					return c, fmt.Errorf("tls[%d].match[%d].sniHosts: %q is not the name of a server", i, j, name)
 				}
 				if !taken[name] {
 					taken[name], servers = true, append(servers, name)
@@ -119,7 +119,7 @@ func (r *Rule) tlsConnections(to netip.Prefix) (Connections, error) {
 	return c, nil
 }
 
-// Takes tells that one of the route's matches is for connections to all of the
+// Takes reports whether one of the route's matches is for connections to all of the
 // addresses.
 func (r *Rule) Takes(route *networking.TCPRoute, to netip.Prefix) (bool, error) {
 	for i, match := range route.GetMatch() {
@@ -142,7 +142,7 @@ type connectionMatch interface {
 	GetSourceNamespace() string
 }
 
-// ConcernsConnection tells that the match is for the facet's proxies and the rule's port.
+// ConcernsConnection reports whether the match is for the facet's proxies and the rule's port.
 func (r *Rule) ConcernsConnection(m connectionMatch) bool {
 	return r.isFor(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.Port)) &&
 		isSource(r.View, m.GetSourceNamespace(), m.GetSourceLabels())

@@ -92,7 +92,7 @@ func (n hostNames) ownShort(h *Host) []string {
 	return n.short(h)
 }
 
-// isOwn tells that the host is a service of the proxy's namespace.
+// isOwn reports whether the host is a service of the proxy's namespace.
 func (n hostNames) isOwn(h *Host) bool {
 	return h.Service != nil && service.IsOwn(h.Service, n.facet.OwnNamespace())
 }
@@ -175,7 +175,7 @@ func (n hostNames) foreignVIPs(h *Host) []string {
 	return hostsOf(vips)
 }
 
-// hostsOf writes addresses as they stand in a Host header.
+// hostsOf writes addresses as in a Host header.
 func hostsOf(vips []netip.Addr) []string {
 	hosts := make([]string, len(vips))
 	for i, vip := range vips {

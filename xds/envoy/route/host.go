@@ -29,7 +29,7 @@ func withAliases(v *facet.View, hosts []*Host, h *Host) []*Host {
 	return hosts
 }
 
-// isHost tells that the name is among the hosts, or will be as that of a service which
+// isHost reports whether the name is among the hosts, or will be as that of a service which
 // has the port: one of another namespace than the service that is the other name.
 func isHost(v *facet.View, hosts []*Host, name federation.Hostname, number uint16) bool {
 	owner, _ := service.FirstOwner(v.Reader.ByHostname(name), number, v.Facet.OwnNamespace(), v.Facet.Covers)
@@ -115,7 +115,7 @@ func RuledHosts(v *facet.View, known []*Host) []federation.Hostname {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// isService tells that the host, which is none of the known ones, is a service, or
+// isService reports whether the host, which is none of the known ones, is a service, or
 // a wildcard for known hosts.
 func isService(v *facet.View, host federation.Hostname, known []*Host) bool {
 	if strings.HasPrefix(string(host), "*") && slices.ContainsFunc(known, func(h *Host) bool { return resource.Covers(string(host), string(h.Host)) }) {

@@ -85,13 +85,13 @@ func routeName(route, match string) string {
 	return route + "." + match
 }
 
-// concerns tells that the match is for the facet's proxies and the rule's port.
+// concerns reports whether the match is for the facet's proxies and the rule's port.
 func (r *Rule) concerns(m *networking.HTTPMatchRequest) bool {
 	return r.isFor(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.Port)) &&
 		isSource(r.View, m.GetSourceNamespace(), m.GetSourceLabels())
 }
 
-// isSource tells that the facet's proxies are what a match means by its source.
+// isSource reports whether the facet's proxies are what a match means by its source.
 func isSource(v *facet.View, namespace string, labels map[string]string) bool {
 	c := v.Callers()
 	return (namespace == "" || namespace == c.Namespace) && c.Labels(labels)

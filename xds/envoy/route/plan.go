@@ -86,7 +86,7 @@ func planProxy(v *facet.View) *Plan {
 	return &Plan{Name: resource.HTTPProxyRoutes, Hosts: hosts, Last: resource.Everything("block_all", unknown)}
 }
 
-// needsDestination tells that the host's callers choose the instance, which they
+// needsDestination reports whether the host's callers choose the instance, which they
 // cannot say to an explicit proxy.
 func needsDestination(v *facet.View, h *Host) bool {
 	needs := h.Service != nil && h.Service.Resolution == federation.Passthrough

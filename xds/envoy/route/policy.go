@@ -18,7 +18,7 @@ func hashPolicies(v *facet.View, s *federation.Service, port uint16, subset stri
 	return hash
 }
 
-// applyTCP puts into a TCP filter what the policy says of connections to the target.
+// applyTCP puts into a TCP filter what the policy says about connections to the target.
 func applyTCP(v *facet.View, proxy *tcpproxyv3.TcpProxy, t target) {
 	policy := v.TrafficPolicyFor(t.Service, t.Port.Number, t.subset)
 	destinationrule.ApplyTCP(proxy, policy)

@@ -50,7 +50,7 @@ func RulesNamed(v *facet.View, name string, host federation.Hostname) []*federat
 	return found
 }
 
-// hasRule tells that the facet's proxies see and import the VirtualService, and
+// hasRule reports whether the facet's proxies see and import the VirtualService, and
 // that it is for sidecars.
 func hasRule(v *facet.View, o *federation.Object, host federation.Hostname) bool {
 	spec, ok := o.Spec.(*networking.VirtualService)
@@ -65,7 +65,7 @@ func reportYounger(v *facet.View, found []*federation.Object, name string) {
 	}
 }
 
-// isFor tells that a list of gateways in a match means the rule's callers. An
+// isFor reports whether a list of gateways in a match means the rule's callers. An
 // empty one means all for which the VirtualService is.
 func (r *Rule) isFor(gateways []string) bool {
 	if len(r.Gateways) == 0 {

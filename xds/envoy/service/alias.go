@@ -21,7 +21,7 @@ func aliasOf(v *facet.View, s *federation.Service) (federation.Hostname, bool) {
 	return v.Reader.AliasTarget(s, v.Sees)
 }
 
-// IsAlias tells that the service is another name of one that the facet's proxies have.
+// IsAlias reports whether the service is another name of one that the facet's proxies have.
 func IsAlias(v *facet.View, s *federation.Service) bool {
 	_, is := aliasOf(v, s)
 	return is

@@ -13,12 +13,12 @@ import (
 // Istio. What the listener catches goes to the service's cluster, and from there to
 // the address that the caller dialed.
 
-// IsHeadless tells that callers of the service choose among its pods.
+// IsHeadless reports whether callers of the service choose among its pods.
 func IsHeadless(s *federation.Service) bool {
 	return s.Resolution == federation.Passthrough && !s.MeshExternal
 }
 
-// callersDialPods tells that a headless service has no addresses but those of its
+// callersDialPods reports whether a headless service has no addresses but those of its
 // pods. A ServiceEntry of the mesh with the resolution NONE may name addresses, and
 // these are dialed.
 func callersDialPods(s *federation.Service) bool { return IsHeadless(s) && HasPods(s) }
@@ -32,7 +32,7 @@ func PodDomains(s *federation.Service) []string {
 	return []string{"*." + host}
 }
 
-// HasPods tells that a registry of workloads has the service; what ServiceEntries
+// HasPods reports whether a registry of workloads has the service; what ServiceEntries
 // alone declare has no names for its instances.
 func HasPods(s *federation.Service) bool {
 	return slices.ContainsFunc(s.Endpoints, func(g federation.ShardEndpoints) bool { return g.Shard.Provider != federation.External })

@@ -45,7 +45,7 @@ func OwnerOf(v *facet.View, id resource.ClusterID) (ServedPort, bool) {
 	return owner, true
 }
 
-// Owns tells whether the name of the service's cluster means this service.
+// Owns reports whether the name of the service's cluster means this service.
 func Owns(v *facet.View, s *federation.Service, number uint16) bool {
 	owner, _ := OwnerAmong(v, v.Reader.ByHostname(s.Key.Hostname), number)
 	if owner.Service != s {
@@ -79,7 +79,7 @@ func FirstOwner(services []*federation.Service, number uint16, own string, sees 
 	return owner, losers
 }
 
-// ComesBefore tells that the hostname is s's rather than t's for proxies of the
+// ComesBefore reports whether the hostname is s's rather than t's for proxies of the
 // namespace own. Of services of equal age neither comes before the other.
 func ComesBefore(s, t *federation.Service, own string) bool {
 	if ours, theirs := IsOwn(s, own), IsOwn(t, own); ours != theirs {
@@ -91,12 +91,12 @@ func ComesBefore(s, t *federation.Service, own string) bool {
 	return s.Created.Before(t.Created)
 }
 
-// IsOwn tells that the service is of the namespace, where there is one.
+// IsOwn reports whether the service is of the namespace, where there is one.
 func IsOwn(s *federation.Service, namespace string) bool {
 	return namespace != "" && s.Key.Namespace == namespace
 }
 
-// MayDiffer tells that the hostname may have another owner for the facet's
+// MayDiffer reports whether the hostname may have another owner for the facet's
 // namespace than for everyone.
 func MayDiffer(f node.Facet, host federation.Hostname, r *federation.Reader) bool {
 	services := r.ByHostname(host)
@@ -131,12 +131,12 @@ func TCPPort(s *federation.Service, number uint16) (federation.ServicePort, bool
 	return p, ok && p.Protocol.Transport() == federation.TransportTCP
 }
 
-// Taken says that the hostname is another service's for the facet's proxies.
+// Taken is the reason that the hostname is another service's for the facet's proxies.
 func Taken(v *facet.View, owner ServedPort, loser *federation.Service) resource.Reason {
 	return HostnameTaken(owner, loser, v.Facet.OwnNamespace())
 }
 
-// HostnameTaken says that the hostname is another service's for proxies of the
+// HostnameTaken is the reason that the hostname is another service's for proxies of the
 // namespace own.
 func HostnameTaken(owner ServedPort, loser *federation.Service, own string) resource.Reason {
 	why := " has the same hostname and is older; give one of them another name"
@@ -155,13 +155,13 @@ type ServedPort struct {
 	Port    federation.ServicePort
 }
 
-// ByServerName tells that connections to the port are told apart by the name of
+// ByServerName reports whether connections to the port are told apart by the name of
 // the server alone: the port speaks TLS and the service has no VIP.
 func ByServerName(p ServedPort, f node.Facet) bool {
 	return AsksByName(p.Port.Protocol) && len(ListenerVIPs(p.Service, f)) == 0
 }
 
-// AsksByName tells that connections of the protocol begin with the name of the
+// AsksByName reports whether connections of the protocol begin with the name of the
 // server that they are for.
 func AsksByName(p federation.Protocol) bool { return p == federation.TLS || p == federation.HTTPS }
 
@@ -178,7 +178,7 @@ func PortNumbers(services []*federation.Service) []uint16 {
 	return numbers
 }
 
-// SpeaksHTTP tells that any service speaks HTTP on the port.
+// SpeaksHTTP reports whether any service speaks HTTP on the port.
 func SpeaksHTTP(v *facet.View, number uint16) bool {
 	for group := range ByHostname(v.Reader.SpecsOnPort(number)) {
 		owner, _ := OwnerAmong(v, group, number)

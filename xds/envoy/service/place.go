@@ -9,7 +9,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
-// IsClusterLocal tells that the host is served by the caller's own cluster only:
+// IsClusterLocal reports whether the host is served by the caller's own cluster only:
 // as the settings have it, the most specific first, else where it is Kubernetes'
 // own.
 func IsClusterLocal(host federation.Hostname, mesh *federation.MeshSettings) bool {
@@ -27,7 +27,7 @@ func IsClusterLocal(host federation.Hostname, mesh *federation.MeshSettings) boo
 	return len(labels) > 2 && labels[2] == "svc" && (labels[1] == "kube-system" || labels[1] == "default" && labels[0] == "kubernetes")
 }
 
-// dependsOnPlace tells whether the facets near have the service: not whether
+// dependsOnPlace reports whether the facets near have the service: not whether
 // anything is different for a proxy there, which takes a look at its rules.
 func dependsOnPlace(s *federation.Service, r *federation.Reader) bool {
 	mesh := r.Mesh()
@@ -37,7 +37,7 @@ func dependsOnPlace(s *federation.Service, r *federation.Reader) bool {
 	return destinationrule.Any(s.Key.Hostname, r, destinationrule.Ejects)
 }
 
-// StaysClose tells that the service itself wants what is nearby to come first.
+// StaysClose reports whether the service itself wants what is nearby to come first.
 // Nodes are not told apart: PreferSameNode is taken as PreferSameZone.
 func StaysClose(s *federation.Service) bool {
 	switch s.TrafficDistribution {
@@ -47,7 +47,7 @@ func StaysClose(s *federation.Service) bool {
 	return false
 }
 
-// HasPlace tells that the facet is one of those that have the service's endpoints.
+// HasPlace reports whether the facet is one of those that have the service's endpoints.
 func HasPlace(f node.Facet, s *federation.Service, r *federation.Reader) bool {
 	return f.Place == "" || (f.Place == node.Near) == dependsOnPlace(s, r)
 }

@@ -41,7 +41,7 @@ func VIPs(s *federation.Service, cluster federation.ClusterID) (vips []netip.Add
 	return vips, false
 }
 
-// HasShard tells that the cluster has the service.
+// HasShard reports whether the cluster has the service.
 func HasShard(s *federation.Service, cluster federation.ClusterID) bool {
 	return slices.ContainsFunc(s.Endpoints, func(e federation.ShardEndpoints) bool { return e.Shard.Cluster == cluster })
 }

@@ -24,7 +24,7 @@ import (
 // network that take mutual TLS, by the name that they ask for, and ends none. It
 // has a cluster for each name, beside those that every router has.
 
-// Passes tells that a router in sni-dnat mode has clusters for the port: what is
+// Passes reports whether a router in sni-dnat mode has clusters for the port: what is
 // outside of the mesh, found by DNS or without balancing, and UDP have none.
 func Passes(s *federation.Service, p federation.ServicePort) bool {
 	return !s.MeshExternal && s.Resolution == federation.ClientSideLB && p.Protocol.Transport() == federation.TransportTCP

@@ -46,7 +46,7 @@ func gatewayValues(m proto.Message) []Field {
 			n.add(path+".bind", err.Error()+"; nothing listens")
 		}
 		if number := server.GetPort().GetNumber(); number == 0 || number >= 1<<16 {
-			n.add(path+".port.number", fmt.Sprintf("%d is no port; nothing listens", number))
+			n.add(path+".port.number", fmt.Sprintf("%d is not a port; nothing listens", number))
 		}
 		how, why := gateway.SpeechOf(server)
 		if why != "" {

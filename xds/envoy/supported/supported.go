@@ -22,7 +22,7 @@ type Field struct {
 	Reason string // why, and what to do instead
 }
 
-// table says of the fields of a kind whether they are supported. A path has no
+// table lists whether the fields of a kind are supported. A path has no
 // indices; what it says holds for all that is below it, and a field that is in no path
 // is not supported.
 type table struct {
@@ -54,7 +54,7 @@ func add(r row) struct{} {
 	return struct{}{}
 }
 
-// Knows tells whether the kind has a row.
+// Knows reports whether the kind has a row.
 func Knows(kind federation.Kind) bool {
 	_, known := rows[kind]
 	return known
@@ -67,7 +67,7 @@ func Kinds() []federation.Kind {
 	})
 }
 
-// Selects tells whether objects of the kind decide which resources a proxy gets, and
+// Selects reports whether objects of the kind decide which resources a proxy gets, and
 // are not part of a resource.
 func Selects(kind federation.Kind) bool { return rows[kind].selects }
 
@@ -142,7 +142,7 @@ func (w *fieldWalk) field(field protoreflect.FieldDescriptor, v protoreflect.Val
 	}
 }
 
-// goesBelow tells that the table says something of fields below the path.
+// goesBelow reports whether the table says something of fields below the path.
 func (t table) goesBelow(path string) bool {
 	below := func(other string) bool { return strings.HasPrefix(other, path+".") }
 	for other := range t.refused {

@@ -82,7 +82,7 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 			n.subnets(spec, fmt.Sprintf("tls[%d].match[%d]", i, j), match.GetGateways(), match.GetDestinationSubnets())
 			for k, name := range match.GetSniHosts() {
 				if !resource.IsServerName(strings.ToLower(name)) {
-					n.add(fmt.Sprintf("tls[%d].match[%d].sniHosts[%d]", i, j, k), "this is no name of a server; the object has no effect on connections to its hosts")
+					n.add(fmt.Sprintf("tls[%d].match[%d].sniHosts[%d]", i, j, k), "this is not the name of a server; the object has no effect on connections to its hosts")
 				}
 			}
 		}

@@ -22,7 +22,7 @@ type Server struct {
 }
 
 // TLSSocket is the client's side of TLS. Where neither the policy nor the service
-// names the server, the host of each HTTP request does, which is said in its
+// names the server, the host of each HTTP request does, which is named in its
 // options.
 func TLSSocket(tls *networking.ClientTLSSettings, to Server, options *upstreamhttpv3.HttpProtocolOptions) *corev3.TransportSocket {
 	common := &tlsv3.CommonTlsContext{TlsParams: &tlsv3.TlsParameters{

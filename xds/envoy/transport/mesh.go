@@ -18,10 +18,10 @@ import (
 )
 
 // MeshProtocol is what connections between proxies of the mesh offer by ALPN, so
-// that they are told from those of workloads that speak TLS themselves.
+// that they differ from those of workloads that use TLS themselves.
 const MeshProtocol = "istio"
 
-// What an endpoint's metadata says of its transport, for transport_socket_matches.
+// The keys of an endpoint's metadata about its transport, for transport_socket_matches.
 const (
 	socketMatchFilter = "envoy.transport_socket_match"
 	tlsModeKey        = "tlsMode"
@@ -150,7 +150,7 @@ func OfTrustDomains(domains []string) []*tlsv3.SubjectAltNameMatcher {
 	return matchers
 }
 
-// Client is what a client of the mesh says of itself and of its connections.
+// Client is what a client of the mesh reports about itself and its connections.
 type Client struct {
 	Agent bool   // its identity comes from Istio's agent
 	Http2 bool   // requests go in HTTP/2, whatever the caller speaks

@@ -27,7 +27,7 @@ const (
 	OwnRoots       = "ROOTCA"  // what it verifies the certificates of others with
 )
 
-// IsOwn tells that the name is that of a secret that every proxy has for itself.
+// IsOwn reports whether the name is that of a secret that every proxy has for itself.
 func IsOwn(name string) bool { return name == OwnCertificate || name == OwnRoots }
 
 // CredentialSecret is what listeners mean by the name of a secret of a credential.
@@ -61,7 +61,7 @@ func ParseSecretName(name string) (s CredentialSecret, ok bool) {
 	return s, ok && isCredential(s.Credential) && revokes == (crl != "") && (s.Authorities || !revokes)
 }
 
-// isCredential tells that the name may be that of a secret: no path, no scheme,
+// isCredential reports whether the name may be that of a secret: no path, no scheme,
 // not the name for the authorities of another.
 func isCredential(name string) bool {
 	if name == "" || len(name) > maxCredential || strings.HasSuffix(name, authoritySuffix) || strings.HasPrefix(name, ".") {

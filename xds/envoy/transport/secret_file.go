@@ -24,7 +24,7 @@ const (
 	maxFileSecret = 500
 )
 
-// IsFile tells that the name is that of a secret that is files on the proxy.
+// IsFile reports whether the name is that of a secret that is files on the proxy.
 func IsFile(name string) bool {
 	return strings.HasPrefix(name, fileCertificate) || strings.HasPrefix(name, fileRoots)
 }

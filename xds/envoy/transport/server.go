@@ -22,7 +22,7 @@ var tlsVersions = map[networking.ServerTLSSettings_TLSProtocol]tlsv3.TlsParamete
 }
 
 // ServerTLS is the server's side of TLS. What cannot be had is never replaced by
-// less. identity tells that the proxies have one of the mesh, http that requests are
+// less. identity reports whether the proxies have one of the mesh, http that requests are
 // routed. Errors begin with the field.
 func ServerTLS(tls *networking.ServerTLSSettings, identity, http bool) (*corev3.TransportSocket, error) {
 	mutual := tls.GetMode() == networking.ServerTLSSettings_MUTUAL
@@ -106,7 +106,7 @@ func credentials(tls *networking.ServerTLSSettings) ([]string, error) {
 	for i, name := range given {
 		names[i] = strings.TrimPrefix(name, secretScheme)
 		if !isCredential(names[i]) {
-			return nil, fmt.Errorf(".%s: %q is no name of a secret; it has letters, digits, - and . and does not end in %s", field, name, authoritySuffix)
+			return nil, fmt.Errorf(".%s: %q is not the name of a secret; it has letters, digits, - and . and does not end in %s", field, name, authoritySuffix)
 		}
 	}
 	return names, nil
@@ -145,7 +145,7 @@ func clientRoots(tls *networking.ServerTLSSettings) (string, error) {
 	authority := strings.TrimPrefix(tls.GetCaCertCredentialName(), secretScheme)
 	switch {
 	case authority != "" && !isCredential(authority):
-		return "", fmt.Errorf(".caCertCredentialName: %q is no name of a secret", tls.GetCaCertCredentialName())
+		return "", fmt.Errorf(".caCertCredentialName: %q is not the name of a secret", tls.GetCaCertCredentialName())
 	case authority == "" && len(names) > 0:
 		authority = names[0]
 	}

@@ -50,7 +50,7 @@ func headersToRemove(in *networking.Headers_HeaderOperations) []string {
 	return slices.DeleteFunc(slices.Clone(in.GetRemove()), FixedHeader)
 }
 
-// FixedHeader tells that Envoy refuses to change the header.
+// FixedHeader reports whether Envoy refuses to change the header.
 func FixedHeader(name string) bool {
 	return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
 }
@@ -68,7 +68,7 @@ func HostHeader(in *networking.Headers) string {
 	return ""
 }
 
-// The commands that are known to stand in a header's value; Envoy refuses all
+// The commands that are allowed in a header's value; Envoy rejects all
 // routes of a port because of one that it does not know.
 var formatCommands = regexp.MustCompile(`^(?:[^%]|%%|%(?:REQ|RESP)\([A-Za-z0-9:_-]+(?:\?[A-Za-z0-9:_-]+)?\)%|%(?:` + strings.Join([]string{
 	"PROTOCOL", "RESPONSE_FLAGS", "RESPONSE_CODE_DETAILS", "ROUTE_NAME", "UPSTREAM_CLUSTER", "UPSTREAM_HOST", "HOSTNAME", "START_TIME",

@@ -15,7 +15,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// RouteMatch is true of a request of which all that is said is true.
+// RouteMatch matches a request that meets all of its conditions.
 func RouteMatch(in *networking.HTTPMatchRequest) (*routev3.RouteMatch, error) {
 	if len(Claims(in.GetHeaders()))+len(Claims(in.GetWithoutHeaders())) > 0 {
 		return noRequest(), nil
@@ -120,7 +120,7 @@ func headerMatch(name string, in *networking.StringMatch) (*routev3.HeaderMatche
 	return h, err
 }
 
-// anyValue tells that a value only has to be there.
+// anyValue reports whether a value only has to be there.
 func anyValue(in *networking.StringMatch) bool {
 	return in.GetMatchType() == nil || in.GetRegex() == "*"
 }

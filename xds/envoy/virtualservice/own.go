@@ -12,7 +12,7 @@ import (
 // the source.
 const ownConnectionsName = "connections:own"
 
-// HasOwnConnections tells that proxies of the namespace may have routes for
+// HasOwnConnections reports whether proxies of the namespace may have routes for
 // connections that others do not have.
 func HasOwnConnections(namespace string, r *federation.Reader) bool {
 	for o := range r.Objects().Named(Kind, ownConnectionsName) {

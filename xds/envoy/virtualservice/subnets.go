@@ -7,7 +7,7 @@ import (
 	networking "istio.io/api/networking/v1"
 )
 
-// InSubnets tells that the addresses are in one of the subnets, where there are any;
+// InSubnets reports whether the addresses are in one of the subnets, where there are any;
 // unknown ones are in none.
 func InSubnets(subnets []string, addresses netip.Prefix) (bool, error) {
 	in := len(subnets) == 0
@@ -36,7 +36,7 @@ func ParseSubnet(text string) (netip.Prefix, error) {
 // Single is the block of one address.
 func Single(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
 
-// Within tells that all of the one block is in the other.
+// Within reports whether all of the one block is in the other.
 func Within(part, whole netip.Prefix) bool {
 	return whole.Bits() <= part.Bits() && whole.Contains(part.Addr())
 }

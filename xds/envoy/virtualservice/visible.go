@@ -8,7 +8,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// ForMesh tells that a list of gateways means sidecars.
+// ForMesh reports whether a list of gateways means sidecars.
 func ForMesh(gateways []string) bool {
 	return len(gateways) == 0 || slices.Contains(gateways, MeshGateway)
 }

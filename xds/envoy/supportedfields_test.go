@@ -15,8 +15,8 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 		kind, spec string
 		want       []string
 	}{
-		"all honoured": {"VirtualService", `{hosts: [web], http: [{match: [{uri: {prefix: /a}}], timeout: 1s, retries: {attempts: 2}, route: [{destination: {host: web, subset: v1}, weight: 1}]}]}`, nil},
-		"delegate":     {"VirtualService", `{hosts: [web], http: [{delegate: {name: a}}]}`, []string{"http[0].delegate"}},
+		"all supported": {"VirtualService", `{hosts: [web], http: [{match: [{uri: {prefix: /a}}], timeout: 1s, retries: {attempts: 2}, route: [{destination: {host: web, subset: v1}, weight: 1}]}]}`, nil},
+		"delegate":      {"VirtualService", `{hosts: [web], http: [{delegate: {name: a}}]}`, []string{"http[0].delegate"}},
 		"values": {
 			"VirtualService", `{hosts: ["*", web], http: [{match: [{uri: {regex: "("}}, {headers: {uri: {exact: a}}}], redirect: {redirectCode: 200}}, {directResponse: {status: 200}}, {directResponse: {status: 200}}]}`,
 			[]string{"hosts[0]", "http[0].match[0].uri", "http[0].match[1].headers[uri]", "http[0].redirect.redirectCode", "http[2]"},
@@ -47,7 +47,7 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, c.want) {
-				t.Errorf("not honoured are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+				t.Errorf("not supported are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
 		})
 	}

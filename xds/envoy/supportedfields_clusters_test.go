@@ -16,7 +16,7 @@ func ruleObject(rule *networking.DestinationRule) *federation.Object {
 	return &federation.Object{Key: federation.ObjectKey{Group: "networking.istio.io", Kind: "DestinationRule", Namespace: "shop", Name: "n"}, Spec: rule}
 }
 
-// TLS that cannot be had is said to be in vain wherever it stands.
+// TLS that is not available is reported wherever a rule asks for it.
 func TestTLSThatCannotBeHadIsReported(t *testing.T) {
 	none := &networking.TrafficPolicy{Tls: &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_MUTUAL}}
 	rule := &networking.DestinationRule{
@@ -44,7 +44,7 @@ func TestSubsetsThatDifferByCaseAreReported(t *testing.T) {
 	}
 }
 
-// Of each field it is known whether it is honoured.
+// Every field is listed as supported or not.
 func TestEveryFieldOfARuleIsKnown(t *testing.T) {
 	for oneof := range 4 {
 		rule := &networking.DestinationRule{}
