@@ -27,6 +27,11 @@ var words = []struct{ phrase, instead string }{
 	{`\b(is|are) told of\b`, "gets, sees"},
 	{`\bwhat holds\b`, "what is in force, the value that is used"},
 	{`\bthere(in|of)\b`, "in it, of it"},
+	{`\b(lies?|stands?) (in|beside|under)\b`, "is in, is stored beside"},
+	{`\bwhat (became|becomes) of\b`, "the result, the status"},
+	{`\b(says|said) of (a|an|the|its)\b`, "reports about, says about"},
+	{`\bmakes? of\b`, "computes from, derives from"},
+	{`\b(for so long|as ever)\b`, "until …, as before"},
 }
 
 // TestTheGuideIsInPlainWords: the guide, the decisions, the pages of the root folder

@@ -95,7 +95,7 @@ func (m *member) startInstead(c Cluster) {
 }
 
 func (m *member) newInstance(c Cluster) *instance {
-	i := &instance{member: m, cluster: c, writer: m.options.Aggregate.Open(m.shard), kick: make(chan struct{}, 1), confirmed: c.Believe}
+	i := &instance{member: m, cluster: c, writer: m.options.Aggregate.Open(m.shard), kick: make(chan struct{}, 1), confirmed: c.Confirmed}
 	m.supervisor.start(i.run)
 	return i
 }

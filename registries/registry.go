@@ -41,8 +41,8 @@ type Cluster struct {
 	// Fingerprint is a content hash of all that Open depends on: another one
 	// replaces the running registry. It reveals no secret.
 	Fingerprint string
-	// Believe: the identity is taken from the attachment, not from what was known of the ID.
-	Believe bool
+	// Confirmed: the identity is taken from the attachment, not from what was known of the ID.
+	Confirmed bool
 	// Identified: the UID tells the cluster from all others, so that it is served under
 	// one ID only.
 	Identified bool

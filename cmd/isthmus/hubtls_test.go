@@ -143,7 +143,7 @@ func TestF83HubCertificateRotated(t *testing.T) {
 	h.stream(t)
 }
 
-// TestF84TrustBundleChanged: who was believed because of a root that is trusted no
+// TestF84TrustBundleChanged: a client that was trusted because of a root that is trusted no
 // more loses the stream within a minute, and does not come back.
 func TestF84TrustBundleChanged(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ const firstRead = 16 << 10
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, held *hold) ([]byte, *refusal) {
 	limits := h.options.Limits
 	limited := heldBody{http.MaxBytesReader(w, r.Body, max(limits.Body, limits.LargeBody)), held}
-	// What a client says it will send is not believed: memory grows with what arrives.
+	// The length that a client announces is not trusted: memory grows with what arrives.
 	body := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), firstRead)+bytes.MinRead))
 	_, err := io.CopyN(body, limited, limits.Body+1)
 	if err == nil && int64(body.Len()) > limits.Body {

@@ -16,7 +16,7 @@ var errStillAllowed = errors.New("it is still allowed")
 var webNode = Node{ID: "sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local", Name: "web-1.shop", Cluster: "c1", Namespace: "shop"}
 
 // TestF84CertificatesOfRootsThatAreTrustedNoMore: what a certificate proved counts
-// for as long as it would be believed now.
+// for as long as it would be trusted now.
 func TestF84CertificatesOfRootsThatAreTrustedNoMore(t *testing.T) {
 	proof := authority.Proof{Workload: workload("shop", "web"), Clusters: []federation.ClusterID{"c1"}, Ends: time.Now().Add(time.Hour)}
 	for name, c := range map[string]struct {

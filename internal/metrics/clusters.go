@@ -19,7 +19,7 @@ type Clusters struct {
 
 func newClusters(r *prometheus.Registry) *Clusters {
 	return &Clusters{
-		changes: zero(counter(r, "cluster_changes_total", "Requests to attach, rotate, confirm or detach a cluster, by what became of them.", "action", "outcome"),
+		changes: zero(counter(r, "cluster_changes_total", "Requests to attach, rotate, confirm or detach a cluster, by their result.", "action", "outcome"),
 			[]string{"attach", "rotate", "confirm", "detach"}, []string{"done", "refused", "failed"}),
 		unusable:   counter(r, "cluster_credentials_unusable_total", "Times that the kept credentials of a cluster could not be opened.", "cluster"),
 		expires:    gauge(r, "cluster_credentials_expiry_timestamp_seconds", "When the kept credentials of a cluster end.", "cluster"),

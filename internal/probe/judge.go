@@ -16,12 +16,12 @@ type Rules struct {
 	Recovery time.Duration
 	// Pause is between two returns of a gateway; default 30 s.
 	Pause time.Duration
-	// Silence is after which the last word of a prober counts no more; default
-	// 2.5 s. A prober that is silent says nothing, neither good nor bad.
+	// Silence is the time after which a prober's last report expires; default
+	// 2.5 s. A silent prober counts neither for nor against a gateway.
 	Silence time.Duration
-	// Grace is how long a prober is not believed that a gateway is dead which it
-	// has never found well; default 3 s. Envoy says so before its first attempt
-	// has ended.
+	// Grace is how long the hub ignores a prober that reports a gateway as dead and
+	// has never reported it as well; default 3 s. Envoy does so before its first
+	// attempt has ended.
 	Grace time.Duration
 	// Lapse is how long a gateway stays reachable without reports;
 	// default 5 s. Then nothing is known of it, which is as good for who uses it, and
@@ -186,14 +186,14 @@ func (w *way) settle(reachable bool, at time.Time) {
 // and none says the other.
 func (w *way) condition(r Rules, at time.Time) (now condition, again time.Time) {
 	for _, said := range w.words {
-		ends, believed := said.last.Add(r.Silence), said.first.Add(r.Grace)
+		ends, counts := said.last.Add(r.Silence), said.first.Add(r.Grace)
 		switch {
 		case !at.Before(ends):
 			continue // silent
 		case said.well:
 			now = well
-		case !said.wasWell && at.Before(believed):
-			again = earlier(again, believed)
+		case !said.wasWell && at.Before(counts):
+			again = earlier(again, counts)
 			continue
 		case now == silent:
 			now = unwell

@@ -67,7 +67,7 @@ func TestVerdicts(t *testing.T) {
 		"nothing was said":                       {none, []string{"    "}, "[]"},
 		"well":                                   {none, []string{"++++"}, "[{0s true}]"},
 		"dead: at once":                          {none, []string{"++-"}, "[{0s true} {1s false}]"},
-		"not believed before it was ever well":   {none, []string{"-----+"}, "[{2.5s true}]"},
+		"ignored before it was ever well":        {none, []string{"-----+"}, "[{2.5s true}]"},
 		"dead from the start, after the grace":   {none, []string{"--------"}, "[{3s false}]"},
 		"back after five seconds":                {none, []string{"+-+++++++++++++"}, "[{0s true} {500ms false} {6s true}]"},
 		"an interruption restarts it":            {none, []string{"+-+++++-+++++++++++++"}, "[{0s true} {500ms false} {9s true}]"},

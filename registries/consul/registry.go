@@ -6,7 +6,7 @@
 // The token needs service_prefix "" and node_prefix "" read: a Consul that hides
 // something from a token looks like one that lost it.
 //
-// What becomes of a service:
+// A service is translated like this:
 //   - its name, a DNS label, goes through the hostname template; names that
 //     differ by case only are all refused;
 //   - tags KEY|VALUE and KEY=VALUE and the service meta are labels of the

@@ -23,7 +23,7 @@ type hostile struct {
 	mu      sync.Mutex
 	pages   int           // of a list of pods; negative: without end
 	onPage  int           // pods
-	tokens  []string      // continue tokens, in turn; nil: another one each time
+	tokens  []string      // continue tokens, in turn; nil: a new one each time
 	label   string        // of every pod
 	watched int           // pods that a watch sends
 	begin   chan struct{} // closed when watches may send

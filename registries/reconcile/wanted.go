@@ -134,7 +134,7 @@ func (a Attachment) admit(confirmed bool, to Registries) {
 		return
 	}
 	c := a.Cluster
-	c.Owner, c.Rank, c.Believe = a.Source.Owner, a.Source.Rank, confirmed
+	c.Owner, c.Rank, c.Confirmed = a.Source.Owner, a.Source.Rank, confirmed
 	to.Attach(c)
 }
 

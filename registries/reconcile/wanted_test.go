@@ -18,7 +18,7 @@ func (c *calls) say(format string, args ...any) { c.all = append(c.all, fmt.Spri
 
 func (c *calls) Attach(of registries.Cluster) {
 	confirmed := ""
-	if of.Believe {
+	if of.Confirmed {
 		confirmed = " confirmed"
 	}
 	c.say("attach %s %s of %s%s", of.ID, of.Fingerprint, of.Owner, confirmed)

@@ -142,8 +142,8 @@ func TestProbesOfAGateway(t *testing.T) {
 	}
 }
 
-// TestReportsAreRead: any name is enough, and of what was not asked for nothing is
-// believed.
+// TestReportsAreRead: any name is enough, and reports about what was not asked for are
+// ignored.
 func TestReportsAreRead(t *testing.T) {
 	s := bridged(nil)
 	p := ProbesOf(node.Node{Type: node.Router, Network: "n3", Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}}, s, nil)

@@ -41,7 +41,7 @@ func rawStatus(t *testing.T, from *testbed.Namespace, address, path string) int 
 }
 
 // Sidecars match normalized paths: spelling one in another way does not get past a
-// rule. How far they go is a setting, with Istio's values.
+// rule. The extent is a setting, with Istio's values.
 func TestR31SidecarsNormalizePaths(t *testing.T) {
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	server, _ := pod(t, network, "10.7.0.2", nil)

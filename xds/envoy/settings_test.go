@@ -13,7 +13,7 @@ import (
 )
 
 // TestSupportedSettingsHaveAnEffect takes each field that MeshSettings and a Network are
-// said to support out of an object, and expects that some proxy gets other bytes.
+// listed to support out of an object, and expects that some proxy gets other bytes.
 func TestSupportedSettingsHaveAnEffect(t *testing.T) {
 	s := federationtest.Load(t, "testdata/supported/settings.txtar")
 	whole := resourcesOf(t, s, s.Snapshot())

@@ -19,7 +19,7 @@ import (
 
 // Admit gives the whole object as it is to be stored: in the kind's storage
 // version, with defaults filled in. It reports all problems at once; with one,
-// there is no object. Unknown fields are refused. Old is the stored object, nil
+// it returns nil. Unknown fields are refused. Old is the stored object, nil
 // for a new one. Neither is changed.
 //
 // What only the store sets (status, uid, creationTimestamp, generation,

@@ -8,7 +8,7 @@ import (
 )
 
 // Diff shows what changes from one object to the other as a unified diff of YAML,
-// without what only the store sets in metadata. Nil means that there is no object. If
+// without what only the store sets in metadata. Nil means that the object does not exist. If
 // nothing else differs, the result is "".
 func Diff(from, to map[string]any) string {
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(from), B: lines(to), FromFile: "before", ToFile: "after", Context: 3})

@@ -10,8 +10,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-// unreachable reports routes after one that takes everything, and matches that stand
-// in a route before. The matches of a route are alternatives.
+// unreachable reports routes after one that takes everything, and matches that
+// an earlier route has, too. The matches of a route are alternatives.
 func unreachable[M proto.Message, R interface{ GetMatch() []M }](at path, routes []R) []Problem {
 	all := slices.IndexFunc(routes, func(r R) bool { return len(r.GetMatch()) == 0 })
 	var found []Problem
