@@ -85,7 +85,8 @@ func (o *Object) CompareAge(p *Object) int {
 // may be found, the most specific first: the name itself, then each wildcard
 // that covers it, then "*".
 func Wildcards(host Hostname) []string {
-	names := []string{string(host)}
+	names := make([]string, 1, 2+strings.Count(string(host), "."))
+	names[0] = string(host)
 	for rest := strings.TrimPrefix(string(host), "*."); ; {
 		_, after, found := strings.Cut(rest, ".")
 		if !found {

@@ -1,6 +1,10 @@
 package federation
 
-import "iter"
+import (
+	"iter"
+
+	"isthmus.dev/isthmus/internal/btree"
+)
 
 // NotedObjects are Objects for a Reader: those that are read are noted, and that others
 // may come. Objects that are hidden from the Reader are not among them.
@@ -11,36 +15,34 @@ func (r *Reader) Objects() NotedObjects { return NotedObjects{r} }
 
 // Named is Objects.Named, noted.
 func (x NotedObjects) Named(kind Kind, name string) iter.Seq[*Object] {
-	note(&x.reader.deps.Names, ObjectName{kind, name})
-	return x.noted(x.reader.snapshot.objects.Named(kind, name))
+	return func(yield func(*Object) bool) { x.named(ObjectName{kind, name}, yield) }
 }
 
 // For yields the objects of a kind that speak of the hostname, by name or by
 // wildcard, the most specific first.
 func (x NotedObjects) For(kind Kind, host Hostname) iter.Seq[*Object] {
-	note(&x.reader.deps.Hosts, ObjectName{kind, string(host)})
-	return x.noted(func(yield func(*Object) bool) {
+	return func(yield func(*Object) bool) {
+		note(&x.reader.deps.Hosts, ObjectName{kind, string(host)})
 		for _, name := range Wildcards(host) {
-			for o := range x.reader.snapshot.objects.Named(kind, name) {
-				if !yield(o) {
-					return
-				}
+			if stopped := x.walk(&x.reader.snapshot.objects.byName, ObjectName{kind, name}.start(), yield); stopped {
+				return
 			}
 		}
-	})
+	}
 }
 
 // In is Objects.In, noted.
 func (x NotedObjects) In(kind Kind, namespace string) iter.Seq[*Object] {
-	note(&x.reader.deps.Sets, ObjectSet{kind, namespace})
-	return x.noted(x.reader.snapshot.objects.In(kind, namespace))
+	return func(yield func(*Object) bool) { x.in(ObjectSet{kind, namespace}, yield) }
 }
 
 // Of is Objects.Of, noted. A computation that reads a whole kind is repeated with
 // every object that comes.
 func (x NotedObjects) Of(kind Kind) iter.Seq[*Object] {
-	note(&x.reader.deps.Sets, ObjectSet{kind, AllNamespaces})
-	return x.noted(x.reader.snapshot.objects.Of(kind))
+	return func(yield func(*Object) bool) {
+		note(&x.reader.deps.Sets, ObjectSet{kind, AllNamespaces})
+		x.walk(&x.reader.snapshot.objects.byKey, kind.prefix(), yield)
+	}
 }
 
 // Select returns the objects of a kind that match, in the order of their keys. Those
@@ -64,17 +66,27 @@ func (x NotedObjects) ProxyLabels() []string {
 	return x.reader.snapshot.objects.ProxyLabels()
 }
 
-func (x NotedObjects) noted(objects iter.Seq[*Object]) iter.Seq[*Object] {
+func (x NotedObjects) named(n ObjectName, yield func(*Object) bool) {
+	note(&x.reader.deps.Names, n)
+	x.walk(&x.reader.snapshot.objects.byName, n.start(), yield)
+}
+
+func (x NotedObjects) in(set ObjectSet, yield func(*Object) bool) {
+	note(&x.reader.deps.Sets, set)
+	x.walk(&x.reader.snapshot.objects.byKey, set.start(), yield)
+}
+
+// walk yields the objects whose keys in the tree begin with the prefix. It is a function that
+// takes yield, not an iterator: the loops of callers then stay on their stacks.
+func (x NotedObjects) walk(tree *btree.Map[*Object], prefix string, yield func(*Object) bool) (stopped bool) {
 	r := x.reader
-	return func(yield func(*Object) bool) {
-		for o := range objects {
-			if r.hidden[o.Key] {
-				continue
-			}
-			note(&r.deps.Objects, o.Key)
-			if !yield(o) {
-				return
-			}
+	tree.WalkPrefix(prefix, func(_ string, o *Object) bool {
+		if r.hidden[o.Key] {
+			return false
 		}
-	}
+		note(&r.deps.Objects, o.Key)
+		stopped = !yield(o)
+		return stopped
+	})
+	return stopped
 }
