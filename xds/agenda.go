@@ -33,6 +33,13 @@ func (a *agenda) answer(name string, w want) {
 	a.urgent = true
 }
 
+// expect makes room for n names.
+func (a *agenda) expect(n int) {
+	if len(a.pending) == 0 && n > fewNames {
+		a.pending = make(map[string]want, n)
+	}
+}
+
 // shrink lets go of the memory of many names that were looked at together.
 func (a *agenda) shrink() {
 	if len(a.pending) == 0 {

@@ -9,37 +9,41 @@ type clientState struct {
 	claims int    // names of initial_resource_versions without a resource that are not answered yet
 }
 
-// tell notes that the client is sent r; nil means removed.
-func (c *clientState) tell(name string, r *resource) {
-	e := c.slots.get(name)
-	if e.sent != nil {
-		c.sum = c.sum.minus(e.sent.hash)
-		c.live -= e.sent.weight()
-	}
-	if r != nil {
-		c.sum = c.sum.plus(r.hash)
-		c.live += r.weight()
-	}
-	e.lapsed = e.acked != nil && (e.lapsed || r == nil)
-	e.sent = r
-	c.slots.put(name, e)
+// tell notes that the client is sent r; nil means removed. It returns the new entry of the name.
+func (c *clientState) tell(name string, r *resource) entry {
+	return c.slots.update(name, func(e entry) entry {
+		if e.sent != nil {
+			c.sum = c.sum.minus(e.sent.hash)
+			c.live -= e.sent.weight()
+		}
+		if r != nil {
+			c.sum = c.sum.plus(r.hash)
+			c.live += r.weight()
+		}
+		e.lapsed = e.acked != nil && (e.lapsed || r == nil)
+		e.sent = r
+		return e
+	})
 }
 
 // accept notes that the client has taken what the response told it.
 func (c *clientState) accept(f *flight) {
 	for _, r := range f.resources {
-		if e := c.slots.get(r.name); e != (entry{}) {
-			e.acked, e.lapsed = r, e.lapsed && !sameContent(e.sent, r)
-			c.slots.put(r.name, e)
-			if r.home != nil {
-				r.home.blame.noteAccepted(r)
+		has := c.slots.update(r.name, func(e entry) entry {
+			if e != (entry{}) { // else the client dropped it
+				e.acked, e.lapsed = r, e.lapsed && !sameContent(e.sent, r)
 			}
+			return e
+		})
+		if has != (entry{}) && r.home != nil {
+			r.home.blame.noteAccepted(r)
 		}
 	}
 	for _, name := range f.removed {
-		e := c.slots.get(name)
-		e.acked, e.lapsed = nil, false
-		c.slots.put(name, e)
+		c.slots.update(name, func(e entry) entry {
+			e.acked, e.lapsed = nil, false
+			return e
+		})
 	}
 }
 

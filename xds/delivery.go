@@ -100,6 +100,9 @@ func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 	var b batch
 	s.needs = needs{}
 	sub.prepare(!free)
+	if len(sub.agenda.pending) > fewNames {
+		b.changed = make([]*resource, 0, len(sub.agenda.pending))
+	}
 	for name, w := range sub.agenda.pending {
 		if !free && !w.urgent {
 			continue
@@ -175,10 +178,10 @@ func (s *session) guard(sub *subscription, b *batch, now time.Time) {
 // send makes the response and notes what it tells the client.
 func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, repair: sub.repairing}
+	sub.client.slots.expect(len(b.changed))
 	for _, r := range b.changed {
 		delete(sub.agenda.pending, r.name)
-		sub.client.tell(r.name, r)
-		if e := sub.client.slots.get(r.name); e.acked != r || e.lapsed {
+		if e := sub.client.tell(r.name, r); e.acked != r || e.lapsed {
 			f.resources = append(f.resources, r)
 		}
 	}
@@ -210,6 +213,9 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 // for them without a word.
 func (s *session) parents(sub *subscription, changed []*resource, now time.Time) {
 	eds, rds, sds := s.subs[envoy.EndpointType], s.subs[envoy.RouteType], s.subs[envoy.SecretType]
+	if eds == nil && sub.kind == envoy.ClusterType && len(s.warming) == 0 {
+		s.warming = make(map[string]struct{}, len(changed))
+	}
 	for _, r := range changed {
 		for _, name := range r.refs.secrets {
 			if sds != nil && sds.wants(name) {

@@ -75,7 +75,7 @@ func (s *subscription) readSotW(r request, now time.Time) bool {
 	names, all := withoutWildcard(r.names)
 	s.named = s.named || len(r.names) > 0
 	all = rooted(s.kind) && (all || !s.named)
-	changed := s.subscribe(names, s.client.slots.without(names), all, now)
+	changed := s.subscribe(names, without(s.client.slots, names), all, now)
 	switch {
 	case first:
 		s.reply = s.wildcard
@@ -100,9 +100,10 @@ func (s *subscription) subscribe(names, gone []string, all bool, now time.Time) 
 	for _, name := range gone {
 		s.client.slots.unsubscribe(name)
 	}
+	s.agenda.expect(len(names))
 	for _, name := range names {
-		if s.client.slots.subscribe(name) {
-			s.agenda.look(s.client.slots.name(name), want{since: now, urgent: true, resend: true})
+		if kept, added := s.client.slots.subscribe(name); added {
+			s.agenda.look(kept, want{since: now, urgent: true, resend: true})
 			changed = true
 		}
 		if s.client.slots.excess != nil {
@@ -197,8 +198,8 @@ func leaving(of *slots, unsubscribe, names []string) (gone []string, wildcard bo
 // ask sends what was asked for.
 func (s *subscription) ask(names []string, now time.Time) {
 	for _, name := range names {
-		has := s.client.slots.get(name).sent // without a body: the client says that it has it
-		s.agenda.answer(s.client.slots.name(name), want{since: now, urgent: true, resend: has == nil || has.hasBody() || s.client.slots.isRewarmed(name), tell: true})
+		kept, has, rewarmed := s.client.slots.asked(name) // has no body: the client says that it has it
+		s.agenda.answer(kept, want{since: now, urgent: true, resend: has == nil || has.hasBody() || rewarmed, tell: true})
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 // pageSize is the number of names in a page: the bits of a word.
 const pageSize = 64
 
+// fewNames is the number of names up to which maps and slices grow on their own.
+const fewNames = 8
+
 // page is what a stream keeps of that many names with neighbouring numbers.
 type page struct {
 	sent   [pageSize]*resource // sent last; nil: its removal was sent, or nothing was
@@ -82,6 +85,11 @@ func (s *slots) hold(name string) (p *page, number uint32) {
 	if p, number = s.find(name); p != nil {
 		return p, number
 	}
+	return s.add(name)
+}
+
+// add is hold for a name of which nothing is kept yet.
+func (s *slots) add(name string) (p *page, number uint32) {
 	number, exists := s.names.hold(name)
 	at := int(number / pageSize)
 	if at >= len(s.pages) {
@@ -90,19 +98,17 @@ func (s *slots) hold(name string) (p *page, number uint32) {
 	if s.pages[at] == nil {
 		s.pages[at] = &page{}
 	}
-	s.pages[at].held |= bit(number)
-	if !exists {
-		s.pay(s.pages[at], number, len(name))
+	p = s.pages[at]
+	p.held |= bit(number)
+	if exists {
+		return p, number
 	}
-	return s.pages[at], number
-}
-
-func (s *slots) pay(p *page, number uint32, length int) {
-	if err := s.account.addName(number, length); err != nil {
+	if err := s.account.addName(number, len(name)); err != nil {
 		s.excess = err
-		return
+		return p, number
 	}
 	p.paid |= bit(number)
+	return p, number
 }
 
 // letGo ends what hold began, but for the page.
@@ -163,12 +169,25 @@ func (s *slots) claim(name, version string) *resource {
 }
 
 func (s *slots) put(name string, e entry) {
+	s.update(name, func(entry) entry { return e })
+}
+
+// update replaces the entry of the name by what change makes of it, and returns the new one.
+func (s *slots) update(name string, change func(entry) entry) entry {
+	p, number := s.find(name)
+	var old entry
+	if p != nil {
+		old = s.at(p, number)
+	}
+	e := change(old)
+	if e == old {
+		return e
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p, _ := s.find(name); p == nil && e == (entry{}) {
-		return
+	if p == nil {
+		p, number = s.add(name)
 	}
-	p, number := s.hold(name)
 	p.sent[number%pageSize] = e.sent
 	switch {
 	case e.acked != e.sent || e.lapsed:
@@ -180,6 +199,16 @@ func (s *slots) put(name string, e entry) {
 		}
 	}
 	s.tidy(p, number)
+	return e
+}
+
+// expect makes room for n resources that are going to be sent.
+func (s *slots) expect(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.open) == 0 && n > fewNames {
+		s.open = make(map[uint32]entry, n)
+	}
 }
 
 // all yields everything of which something was told or accepted.
@@ -193,7 +222,8 @@ func (s *slots) all() iter.Seq2[string, entry] {
 	}
 }
 
-func (s *slots) namesIn(of func(*page) uint64) iter.Seq[string] {
+// namesIn yields the names whose bits are set in the word that of returns.
+func namesIn(s *slots, of func(*page) uint64) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for number := range s.pages.numbered(of) {
 			if !yield(s.names.name(number)) {
@@ -210,21 +240,23 @@ func (s *slots) isNamed(name string) bool {
 
 // allNamed yields the names that are subscribed to.
 func (s *slots) allNamed() iter.Seq[string] {
-	return s.namesIn(func(p *page) uint64 { return p.named })
+	return namesIn(s, func(p *page) uint64 { return p.named })
 }
 
-// subscribe notes that the name is subscribed to; false: it was already.
-func (s *slots) subscribe(name string) (added bool) {
+// subscribe notes that the name is subscribed to, and returns the table's copy of it; added is
+// false if it was already.
+func (s *slots) subscribe(name string) (kept string, added bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, number := s.hold(name)
+	kept = s.names.name(number)
 	if p.named&bit(number) != 0 {
-		return false
+		return kept, false
 	}
 	p.named |= bit(number)
 	s.named++
 	s.published = nil
-	return true
+	return kept, true
 }
 
 func (s *slots) unsubscribe(name string) {
@@ -254,7 +286,7 @@ func (s *slots) subscribed() fleet.Numbers {
 }
 
 // without returns the names that are subscribed to and are not among these.
-func (s *slots) without(names []string) []string {
+func without(s *slots, names []string) []string {
 	stay, seen := make([]uint64, len(s.pages)), 0
 	for _, name := range names {
 		p, number := s.find(name)
@@ -283,13 +315,18 @@ func (s *slots) rewarm(name string) {
 	p.rewarm |= bit(number)
 }
 
-func (s *slots) isRewarmed(name string) bool {
+// asked returns the table's copy of a name (as name does), what the client was sent last under
+// it, and whether the client may ask for it once more.
+func (s *slots) asked(name string) (kept string, sent *resource, rewarmed bool) {
 	p, number := s.find(name)
-	return p != nil && p.rewarm&bit(number) != 0
+	if p == nil {
+		return name, nil, false
+	}
+	return s.names.name(number), p.sent[number%pageSize], p.rewarm&bit(number) != 0
 }
 
 func (s *slots) allRewarmed() iter.Seq[string] {
-	return s.namesIn(func(p *page) uint64 { return p.rewarm })
+	return namesIn(s, func(p *page) uint64 { return p.rewarm })
 }
 
 // forgetRewarm forgets it of one name, or of all.

@@ -142,7 +142,9 @@ func (s *subscription) lookAtAll(w want) {
 		return
 	}
 	for _, c := range s.cursors {
-		for _, name := range c.source.list() {
+		names := c.source.list()
+		s.agenda.expect(len(names))
+		for _, name := range names {
 			s.agenda.look(name, w)
 		}
 	}
