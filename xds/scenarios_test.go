@@ -10,14 +10,13 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/federationtest"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
 // TestScenarios compares what a step sends to proxies on incremental streams, in the
-// order in which it is sent, and the status of configuration objects.
+// order in which it is sent.
 func TestScenarios(t *testing.T) {
 	federationtest.EachFile(t, func(t *testing.T, s *federationtest.Scenario) {
 		server := New(Options{Snapshots: s.Aggregate, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler)})
@@ -35,34 +34,8 @@ func TestScenarios(t *testing.T) {
 				f.follow()
 			}
 			s.Compare(t, "want/sent.txt", []byte(sent.String()))
-			s.Compare(t, "want/status.txt", []byte(statuses(server, s)))
 		}
 	})
-}
-
-// statuses has the findings of all configuration objects.
-func statuses(server *Server, s *federationtest.Scenario) string {
-	var b strings.Builder
-	for o := range s.Config.Objects() {
-		title := o.Key.Title()
-		for p := range s.Snapshot().Problems("hub") {
-			if p.Object == title {
-				fmt.Fprintf(&b, "%s: %s %s: %s\n", title, p.Code, p.Field, p.Message)
-			}
-		}
-		for _, f := range apply.References(s.Snapshot(), o.Key) {
-			fmt.Fprintf(&b, "%s: %s %s: %s\n", title, f.Code, f.Field, f.Message)
-		}
-		if decoded, ok := s.Snapshot().Object(o.Key); ok {
-			for _, f := range envoy.NotHonoured(decoded) {
-				fmt.Fprintf(&b, "%s: NOT_SUPPORTED %s: %s\n", title, f.Path, f.Reason)
-			}
-		}
-		for _, r := range server.Reasons(o.Key) {
-			fmt.Fprintf(&b, "%s: %s %s\n", title, r.Code, r.Message)
-		}
-	}
-	return b.String()
 }
 
 func nodeOf(t *testing.T, proxy federationtest.Proxy) envoy.Node {

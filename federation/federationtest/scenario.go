@@ -180,6 +180,11 @@ func (s *Scenario) Section(name string) ([]byte, bool) {
 	return s.archive.Files[i].Data, true
 }
 
+// Wants reports whether the beginning or any step has the section.
+func (s *Scenario) Wants(section string) bool {
+	return slices.ContainsFunc(s.archive.Files, func(f txtar.File) bool { return f.Name == section || strings.HasSuffix(f.Name, "/"+section) })
+}
+
 // Compare checks what a room made against its section, or writes it there with
 // -update. A scenario without the section asks nothing of that room.
 func (s *Scenario) Compare(t testing.TB, section string, got []byte) {
