@@ -8,10 +8,6 @@
 package kind
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/federation/config/validation"
@@ -79,10 +75,9 @@ type of[T any] struct {
 	internal bool
 }
 
-var rows = map[federation.Kind]*Row{}
+var rows = federation.Rows[*Row]{}
 
-// add makes a kind known. Each kind's file calls it once, for a variable without a
-// name, so that there is no list of kinds beside the files.
+// add makes a kind known. Each kind's file calls it once, for a variable without a name.
 func add[T any](k of[T]) *Row {
 	r := &Row{
 		Kind: k.kind, Columns: k.columns, objectName: k.objectName, dryRun: k.dryRun, expressions: k.expressions, internal: k.internal,
@@ -109,10 +104,7 @@ func add[T any](k of[T]) *Row {
 	if k.contributes != nil {
 		federation.Contributes(k.kind, *k.contributes)
 	}
-	if _, twice := rows[k.kind]; twice {
-		panic(fmt.Sprintf("the kind %s has two rows", k.kind))
-	}
-	rows[k.kind] = r
+	rows.Add(k.kind, r)
 	return r
 }
 
@@ -126,7 +118,9 @@ func Of(kind federation.Kind) *Row {
 
 // All returns every row by group and name of the kind.
 func All() []*Row {
-	return slices.SortedFunc(maps.Values(rows), func(a, b *Row) int {
-		return federation.ObjectKey{Group: a.Group, Kind: a.Name}.Compare(federation.ObjectKey{Group: b.Group, Kind: b.Name})
-	})
+	var all []*Row
+	for _, k := range rows.Kinds() {
+		all = append(all, rows[k])
+	}
+	return all
 }

@@ -42,15 +42,11 @@ type row struct {
 	selects bool
 }
 
-var rows = map[federation.Kind]row{}
+var rows = federation.Rows[row]{}
 
-// add says what proxies get of a kind. As in the room federation/config/kind there is
-// no list of kinds beside the rows.
+// add says what proxies get of a kind.
 func add(r row) struct{} {
-	if _, twice := rows[r.kind]; twice {
-		panic(fmt.Sprintf("the kind %s has two rows", r.kind))
-	}
-	rows[r.kind] = r
+	rows.Add(r.kind, r)
 	return struct{}{}
 }
 
@@ -61,11 +57,7 @@ func Knows(kind federation.Kind) bool {
 }
 
 // Kinds are the kinds that have a row, by group and name.
-func Kinds() []federation.Kind {
-	return slices.SortedFunc(maps.Keys(rows), func(a, b federation.Kind) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
-	})
-}
+func Kinds() []federation.Kind { return rows.Kinds() }
 
 // Selects reports whether objects of the kind decide which resources a proxy gets, and
 // are not part of a resource.
