@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"isthmus.dev/isthmus/internal/watch"
 )
 
 // denyEvery is the time between two looks at the deny list.
@@ -94,27 +96,20 @@ func (d *Denied) Run(ctx context.Context) error {
 	if d.path == "" {
 		return nil
 	}
-	ticker := time.NewTicker(d.every)
-	defer ticker.Stop()
-	warned := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		list, err := readDenied(d.path)
-		switch {
-		case err != nil:
-			if warned != err.Error() {
-				d.logger.Warn("the deny list cannot be read; the previous one stays in use", slog.Any("err", err))
-			}
-			warned = err.Error()
-			continue
-		case list.text != d.list.Load().text:
-			d.logger.Info("deny list changed", slog.Int("count", len(list.exact)+len(list.prefixes)))
-			d.list.Store(list)
-		}
-		warned = ""
+	watch.Poll(ctx, d.every, d.reload, func(err error) {
+		d.logger.Warn("the deny list cannot be read; the previous one stays in use", slog.Any("err", err))
+	})
+	return nil
+}
+
+func (d *Denied) reload() error {
+	list, err := readDenied(d.path)
+	if err != nil {
+		return err
 	}
+	if list.text != d.list.Load().text {
+		d.logger.Info("deny list changed", slog.Int("count", len(list.exact)+len(list.prefixes)))
+		d.list.Store(list)
+	}
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/internal/keyfile"
+	"isthmus.dev/isthmus/internal/watch"
 )
 
 // CertificateFiles are the three files of mutual TLS. All are needed.
@@ -90,33 +91,22 @@ func (c *Certificates) ClientCAs() []*x509.Certificate { return c.current.Load()
 // Run follows changes of the files until the context ends and then returns nil. While the files are broken or half
 // replaced, the last good ones stay and a warning is logged once for each new state of them.
 func (c *Certificates) Run(ctx context.Context) error {
-	ticker := time.NewTicker(c.options.Poll)
-	defer ticker.Stop()
-	warned := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			warned = c.reload(warned)
-		}
-	}
+	watch.Poll(ctx, c.options.Poll, c.reload, func(err error) {
+		c.options.Logger.Warn("the TLS files cannot be used now; what was read before stays in use", "err", err)
+	})
+	return nil
 }
 
-// reload returns the problem that was last warned about, empty when all is well.
-func (c *Certificates) reload(warned string) string {
+func (c *Certificates) reload() error {
 	next, err := c.load()
 	if err != nil {
-		if problem := err.Error(); problem != warned {
-			c.options.Logger.Warn("the TLS files cannot be used now; what was read before stays in use", "err", err)
-		}
-		return err.Error()
+		return err
 	}
 	if next.sum != c.current.Load().sum {
 		c.current.Store(next)
 		c.options.Logger.Info("new TLS files are in use", "expires", next.config.Certificates[0].Leaf.NotAfter)
 	}
-	return ""
+	return nil
 }
 
 // Expires is the end of the current certificate.

@@ -259,14 +259,12 @@ func TestNewHandshakesUseNewFiles(t *testing.T) {
 	next.serial = 3
 	cert, key = ca.issue(t, next)
 	replace(t, files, cert, key, newAuthority(t).pem())
-	if problem := certificates.reload(""); problem != "" {
-		t.Fatal(problem)
-	}
+	must(t, certificates.reload())
 	if _, _, err := handshake(t, config, client); err == nil {
 		t.Error("a client of the old CA is let in")
 	}
 	replace(t, files, cert, key, ca.pem())
-	certificates.reload("")
+	must(t, certificates.reload())
 	if serial, _, err := handshake(t, config, client); err != nil || serial != 3 {
 		t.Errorf("got %d, %v", serial, err)
 	}

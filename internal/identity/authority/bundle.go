@@ -19,6 +19,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/watch"
 )
 
 // BundleFile is a file of roots, PEM, that are trusted for one trust domain.
@@ -116,23 +117,31 @@ func ParseRoots(name string, text []byte) ([]*x509.Certificate, error) {
 // Run follows the files, and the authority, until the context ends and then
 // returns nil. A file that cannot be used changes nothing.
 func (t *Trust) Run(ctx context.Context) error {
-	ticker := time.NewTicker(t.o.Poll)
-	defer ticker.Stop()
-	warned := map[string]string{}
-	var others <-chan struct{} // nil for ever: there is no authority
-	for {
-		if t.o.Authority != nil {
-			others = t.o.Authority.Changed()
-		}
+	var files sync.WaitGroup
+	for i, f := range t.o.Files {
+		files.Go(func() {
+			watch.Poll(ctx, t.o.Poll, func() error { return t.reload(i) }, func(err error) {
+				t.o.Logger.Warn("a trust bundle cannot be read; what was read before stays in use", slog.String("trustDomain", f.TrustDomain), slog.Any("err", err))
+			})
+		})
+	}
+	t.followAuthority(ctx)
+	files.Wait()
+	return nil
+}
+
+func (t *Trust) followAuthority(ctx context.Context) {
+	if t.o.Authority == nil {
+		return
+	}
+	for ctx.Err() == nil {
+		others := t.o.Authority.Changed()
 		if t.news() {
 			t.announce()
 		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-others:
-		case <-ticker.C:
-			t.look(warned)
 		}
 	}
 }
@@ -157,26 +166,21 @@ func (t *Trust) announce() {
 	t.changed = make(chan struct{})
 }
 
-func (t *Trust) look(warned map[string]string) {
-	for i, f := range t.o.Files {
-		content, err := readBundle(f.File)
-		if err != nil {
-			if warned[f.File] != err.Error() {
-				t.o.Logger.Warn("a trust bundle cannot be read; what was read before stays in use", slog.String("trustDomain", f.TrustDomain), slog.Any("err", err))
-			}
-			warned[f.File] = err.Error()
-			continue
-		}
-		delete(warned, f.File)
-		t.mu.Lock()
-		if !bytes.Equal(t.files[i].text, content.text) {
-			t.files[i] = content
-			close(t.changed)
-			t.changed = make(chan struct{})
-			t.o.Logger.Info("a trust bundle is another", slog.String("trustDomain", f.TrustDomain), slog.Int("roots", len(content.roots)))
-		}
-		t.mu.Unlock()
+func (t *Trust) reload(i int) error {
+	content, err := readBundle(t.o.Files[i].File)
+	if err != nil {
+		return err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if bytes.Equal(t.files[i].text, content.text) {
+		return nil
+	}
+	t.files[i] = content
+	close(t.changed)
+	t.changed = make(chan struct{})
+	t.o.Logger.Info("a trust bundle is another", slog.String("trustDomain", t.o.Files[i].TrustDomain), slog.Int("roots", len(content.roots)))
+	return nil
 }
 
 // Changed is closed when a bundle changes after the call, while Run runs.

@@ -148,15 +148,16 @@ func TestTrustBundlesFollowTheirFiles(t *testing.T) {
 	}
 	write(encodeAll(roots[0].roots))
 	r := newRig(t, nil)
-	trust, warned := r.trust(BundleFile{TrustDomain: "other.example", File: file}), map[string]string{}
+	trust := r.trust(BundleFile{TrustDomain: "other.example", File: file})
 	changed := trust.Changed()
 	write([]byte("nothing"))
-	trust.look(warned)
-	if !contains(trust.bundles()["other.example"], roots[0].signer()) || len(warned) != 1 {
+	if err := trust.reload(0); err == nil || !contains(trust.bundles()["other.example"], roots[0].signer()) {
 		t.Error("a file that cannot be read took the roots away")
 	}
 	write(encodeAll([]*x509.Certificate{roots[0].signer(), roots[1].signer()}))
-	trust.look(warned)
+	if err := trust.reload(0); err != nil {
+		t.Error(err)
+	}
 	select {
 	case <-changed:
 	default:

@@ -1,0 +1,31 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPollReportsEachFailureOnce until it is another one, or comes again after a success.
+func TestPollReportsEachFailureOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := []string{"a", "a", "b", "", "b", "b"}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(looks))*time.Minute+time.Second)
+		defer cancel()
+		var reported []string
+		next := 0
+		Poll(ctx, time.Minute, func() error {
+			text := looks[next]
+			if next++; text != "" {
+				return errors.New(text)
+			}
+			return nil
+		}, func(err error) { reported = append(reported, err.Error()) })
+		if next != len(looks) || !slices.Equal(reported, []string{"a", "b", "b"}) {
+			t.Errorf("%d looks reported %q", next, reported)
+		}
+	})
+}
