@@ -8,20 +8,21 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 // identified is a registry that follows the cluster of that number, and is held
 // when it is to expect a different one.
 func identified(n *byte, services *int) func(federation.Identity) (registries.Registry, error) {
 	return func(known federation.Identity) (registries.Registry, error) {
-		return fake(func(ctx context.Context, to registries.Sink) error {
-			e := full(*n, *services)
+		return registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
+			e := registrytest.Full(*n, *services)
 			if known.UID != "" && known.UID != e.Identity.UID {
 				to.Status(federation.RegistryStatus{Phase: federation.Held, Message: "another cluster answers"})
 				<-ctx.Done()
 				return nil
 			}
-			return says(e)(ctx, to)
+			return registrytest.Says(e)(ctx, to)
 		}), nil
 	}
 }
@@ -60,7 +61,7 @@ func TestF47AnotherClusterIsFrozenUntilConfirmed(t *testing.T) {
 
 // TestF47ConfirmedAfterARestart: the cluster was exchanged while nobody ran.
 func TestF47ConfirmedAfterARestart(t *testing.T) {
-	dir, _ := savedBy(t, full(1, 30))
+	dir, _ := savedBy(t, registrytest.Full(1, 30))
 	synctest.Test(t, func(t *testing.T) {
 		number, services := byte(2), 3
 		h := start(t, dir, registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Mock}, Open: identified(&number, &services)})

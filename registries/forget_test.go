@@ -11,6 +11,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 func (h *hub) problems(id federation.ClusterID) string {
@@ -34,7 +35,7 @@ func (h *hub) wantIdentity(t *testing.T, id federation.ClusterID, uid string) {
 func TestF04ForgetRemovesWhatADetachLeftOnDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	owned := func(id, owner string) registries.Cluster {
-		c := cluster(id, "", says(full(1, 5)))
+		c := cluster(id, "", registrytest.Says(registrytest.Full(1, 5)))
 		c.Owner = owner
 		return c
 	}
@@ -63,7 +64,7 @@ func TestF04ForgetRemovesWhatADetachLeftOnDisk(t *testing.T) {
 
 func TestLeavingIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := start(t, "", cluster("c1", "", says(full(1, 5))))
+		h := start(t, "", cluster("c1", "", registrytest.Says(registrytest.Full(1, 5))))
 		defer h.stop()
 		h.Leaving("c1", true)
 		h.wantPhase(t, "c1", federation.Detaching)

@@ -9,12 +9,13 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 // relists says one list at its first start, further ones when told, and at each
 // later start what it is told to say then.
-func relists(first federation.Edit, again <-chan federation.Edit, later federation.Edit) []fake {
-	return []fake{
+func relists(first federation.Edit, again <-chan federation.Edit, later federation.Edit) []registrytest.Fake {
+	return []registrytest.Fake{
 		func(ctx context.Context, to registries.Sink) error {
 			to.Update(first)
 			for {
@@ -27,16 +28,16 @@ func relists(first federation.Edit, again <-chan federation.Edit, later federati
 				}
 			}
 		},
-		says(later),
+		registrytest.Says(later),
 	}
 }
 
 func TestF44SuspiciousListIsHeldUntilASecondOneAgrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := make(chan federation.Edit)
-		h := start(t, "", cluster("c1", "", relists(full(1, 30), again, full(1, 14))...))
+		h := start(t, "", cluster("c1", "", relists(registrytest.Full(1, 30), again, registrytest.Full(1, 14))...))
 		defer h.stop()
-		again <- full(1, 14)
+		again <- registrytest.Full(1, 14)
 		synctest.Wait()
 		s := h.wantPhase(t, "c1", federation.Held)
 		if !strings.Contains(s.Message, "16 of 30 services") {
@@ -58,10 +59,10 @@ func TestF44HeldStatusNamesNoTroubleThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mended := make(chan struct{})
 		h := start(t, "", cluster("c1", "", func(ctx context.Context, to registries.Sink) error {
-			to.Update(full(1, 30))
+			to.Update(registrytest.Full(1, 30))
 			to.Status(federation.RegistryStatus{Phase: federation.Stale, Message: "connection refused"})
 			<-mended
-			to.Update(full(1, 14))
+			to.Update(registrytest.Full(1, 14))
 			<-ctx.Done()
 			return nil
 		}, silent))
@@ -84,10 +85,10 @@ func TestF44HeldStatusNamesNoTroubleThatIsOver(t *testing.T) {
 func TestF44WholeSecondListLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := make(chan federation.Edit)
-		h := start(t, "", cluster("c1", "", relists(full(1, 30), again, full(1, 31))...))
+		h := start(t, "", cluster("c1", "", relists(registrytest.Full(1, 30), again, registrytest.Full(1, 31))...))
 		defer h.stop()
-		before := len(h.history.snapshots())
-		again <- full(1, 0)
+		before := len(h.history.Since(0))
+		again <- registrytest.Full(1, 0)
 		synctest.Wait()
 		h.wantPhase(t, "c1", federation.Held)
 		after(6 * time.Second)
@@ -95,7 +96,7 @@ func TestF44WholeSecondListLosesNothing(t *testing.T) {
 			t.Errorf("the message %q stays", s.Message)
 		}
 		h.wantServices(t, 31)
-		for _, s := range h.history.snapshots()[before:] {
+		for _, s := range h.history.Since(0)[before:] {
 			if s.Services().Len() < 30 {
 				t.Errorf("version %d has %d services", s.Version(), s.Services().Len())
 			}
@@ -119,9 +120,9 @@ func TestSmallHeldListProvesNoLossOfAll(t *testing.T) {
 func wantHeldThenEmpty(t *testing.T, services, fewer int) {
 	synctest.Test(t, func(t *testing.T) {
 		again := make(chan federation.Edit)
-		h := start(t, "", cluster("c1", "", relists(full(1, services), again, full(1, 0))...))
+		h := start(t, "", cluster("c1", "", relists(registrytest.Full(1, services), again, registrytest.Full(1, 0))...))
 		defer h.stop()
-		again <- full(1, fewer)
+		again <- registrytest.Full(1, fewer)
 		after(6 * time.Second)
 		h.wantPhase(t, "c1", federation.Held)
 		h.wantServices(t, services)
@@ -134,12 +135,12 @@ func wantHeldThenEmpty(t *testing.T, services, fewer int) {
 func TestConfirmBelievesTheNextListAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := make(chan federation.Edit)
-		h := start(t, "", cluster("c1", "", relists(full(1, 30), again, full(1, 2))...))
+		h := start(t, "", cluster("c1", "", relists(registrytest.Full(1, 30), again, registrytest.Full(1, 2))...))
 		defer h.stop()
 		if err := h.Confirm("c1"); err == nil {
 			t.Error("a release of what is not held is no error")
 		}
-		again <- full(1, 2)
+		again <- registrytest.Full(1, 2)
 		after(time.Second)
 		h.wantPhase(t, "c1", federation.Held)
 		if err := h.Confirm("c1"); err != nil {
@@ -153,29 +154,29 @@ func TestConfirmBelievesTheNextListAtOnce(t *testing.T) {
 
 func TestWhatIsHeld(t *testing.T) {
 	one := func(endpoints int) federation.Edit {
-		e := full(1, 0)
-		e.Services.Set[key("only")] = shard(1, endpoints)
+		e := registrytest.Full(1, 0)
+		e.Services.Set[registrytest.Key("only")] = registrytest.Shard(1, endpoints)
 		return e
 	}
 	others := one(0)
-	others.Services.Set[key("only")] = shard(2, 25)
+	others.Services.Set[registrytest.Key("only")] = registrytest.Shard(2, 25)
 	watch := federation.Edit{}
-	for s := range full(1, 30).Services.Set {
+	for s := range registrytest.Full(1, 30).Services.Set {
 		watch.Services.Gone = append(watch.Services.Gone, s)
 	}
 	for name, c := range map[string]struct {
 		first, then federation.Edit
 		held        bool
 	}{
-		"half of the services":                   {full(1, 30), full(1, 15), false},
-		"more than half of the services":         {full(1, 30), full(1, 14), true},
-		"more than half of 9 services":           {full(1, 9), full(1, 0), false},
-		"services that have few, endpoints many": {full(1, 12), full(1, 5), true},
+		"half of the services":                   {registrytest.Full(1, 30), registrytest.Full(1, 15), false},
+		"more than half of the services":         {registrytest.Full(1, 30), registrytest.Full(1, 14), true},
+		"more than half of 9 services":           {registrytest.Full(1, 9), registrytest.Full(1, 0), false},
+		"services that have few, endpoints many": {registrytest.Full(1, 12), registrytest.Full(1, 5), true},
 		"half of the endpoints":                  {one(24), one(12), false},
 		"more than half of the endpoints":        {one(24), one(11), true},
 		"as many endpoints, all others":          {one(25), others, true},
-		"a watch event that removes everything":  {full(1, 30), watch, false},
-		"the first list of all":                  {full(1, 0), full(1, 40), false},
+		"a watch event that removes everything":  {registrytest.Full(1, 30), watch, false},
+		"the first list of all":                  {registrytest.Full(1, 0), registrytest.Full(1, 40), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,18 +12,19 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 // rich is a list with a bit of everything that has to survive on disk.
 func rich(n byte, services int) federation.Edit {
-	e := full(n, services)
-	s := shard(n, 3)
+	e := registrytest.Full(n, services)
+	s := registrytest.Shard(n, 3)
 	s.Endpoints[0].Labels = map[string]string{"app": "web"}
 	s.Endpoints[1].Address = federation.UnixAddress("/run/web.sock")
 	s.Endpoints[2].Address = federation.HostAddress("web.example")
 	s.Created = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s.ServiceAccounts = []string{"web"}
-	e.Services.Set[key("rich")] = s
+	e.Services.Set[registrytest.Key("rich")] = s
 	e.Workloads.Set = map[federation.WorkloadKey]*federation.Workload{{Namespace: "shop", Name: "web-1"}: {Labels: map[string]string{"app": "web"}}}
 	return e
 }
@@ -34,7 +35,7 @@ func savedBy(t *testing.T, list federation.Edit) (dir, file string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")
 	synctest.Test(t, func(t *testing.T) {
-		h := start(t, dir, cluster("c1", "", says(list)))
+		h := start(t, dir, cluster("c1", "", registrytest.Says(list)))
 		after(time.Second)
 		h.stop()
 	})
@@ -53,7 +54,7 @@ func TestP06DeadClusterIsServedAsItWas(t *testing.T) {
 		c := cluster("c1", "", func(ctx context.Context, to registries.Sink) error {
 			to.Status(federation.RegistryStatus{Phase: federation.Syncing, Message: "connection refused"})
 			<-back
-			return says(full(1, 20))(ctx, to)
+			return registrytest.Says(registrytest.Full(1, 20))(ctx, to)
 		})
 		open := c.Open
 		c.Open = func(id federation.Identity) (registries.Registry, error) { known = id; return open(id) }
@@ -75,8 +76,8 @@ func TestP06DeadClusterIsServedAsItWas(t *testing.T) {
 		h.wantServices(t, 26)
 		want := federation.NewAggregate(nil)
 		want.Open(federation.ShardKey{Cluster: "c1", Provider: federation.Mock}).Update(rich(1, 25))
-		svc, _ := h.Latest().Service(key("rich"))
-		is, _ := want.Latest().Service(key("rich"))
+		svc, _ := h.Latest().Service(registrytest.Key("rich"))
+		is, _ := want.Latest().Service(registrytest.Key("rich"))
 		if len(svc.Endpoints[0].Endpoints) != 3 || !svc.Endpoints[0].Endpoints[0].Equal(&is.Endpoints[0].Endpoints[0]) || !svc.Created.Equal(is.Created) {
 			t.Errorf("restored: %+v\nsaved: %+v", svc.Endpoints, is.Endpoints)
 		}
@@ -97,13 +98,13 @@ func TestClusterThatSyncsInTimeNeverShowsItsSavedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, dir, cluster("c1", "", func(ctx context.Context, to registries.Sink) error {
 			pass(9 * time.Second)
-			return says(full(1, 22))(ctx, to)
+			return registrytest.Says(registrytest.Full(1, 22))(ctx, to)
 		}))
 		defer h.stop()
 		after(time.Minute)
 		h.wantServices(t, 22)
-		for _, s := range h.history.snapshots() {
-			if _, ok := s.Service(key("rich")); ok {
+		for _, s := range h.history.Since(0) {
+			if _, ok := s.Service(registrytest.Key("rich")); ok {
 				t.Errorf("version %d shows the saved state", s.Version())
 			}
 		}
@@ -111,9 +112,9 @@ func TestClusterThatSyncsInTimeNeverShowsItsSavedState(t *testing.T) {
 }
 
 func TestF44EmptyFirstListAfterARestartIsHeld(t *testing.T) {
-	dir, _ := savedBy(t, full(1, 25))
+	dir, _ := savedBy(t, registrytest.Full(1, 25))
 	synctest.Test(t, func(t *testing.T) {
-		h := start(t, dir, cluster("c1", "", says(full(1, 0)), says(full(1, 25))))
+		h := start(t, dir, cluster("c1", "", registrytest.Says(registrytest.Full(1, 0)), registrytest.Says(registrytest.Full(1, 25))))
 		defer h.stop()
 		h.wantPhase(t, "c1", federation.Held)
 		if h.isReady() {
@@ -126,15 +127,15 @@ func TestF44EmptyFirstListAfterARestartIsHeld(t *testing.T) {
 }
 
 func TestSeed22OneOfThreeFails(t *testing.T) {
-	dir, _ := savedBy(t, set2(full(1, 0), "of-the-failing"))
+	dir, _ := savedBy(t, set2(registrytest.Full(1, 0), "of-the-failing"))
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, dir,
 			cluster("c1", "", fails("403: may not list services")),
-			cluster("c2", "", says(set2(full(2, 0), "two"))),
-			cluster("c3", "", says(set2(full(3, 0), "three"))))
+			cluster("c2", "", registrytest.Says(set2(registrytest.Full(2, 0), "two"))),
+			cluster("c3", "", registrytest.Says(set2(registrytest.Full(3, 0), "three"))))
 		defer h.stop()
 		for _, name := range []string{"of-the-failing", "two", "three"} {
-			if _, ok := h.Latest().Service(key(name)); !ok {
+			if _, ok := h.Latest().Service(registrytest.Key(name)); !ok {
 				t.Errorf("service %s is not listed", name)
 			}
 		}
@@ -154,11 +155,11 @@ func TestSavedStateFollowsWithinASecondAndGoesWithItsCluster(t *testing.T) {
 		var sink registries.Sink
 		h := start(t, dir, cluster("c1", "", func(ctx context.Context, to registries.Sink) error {
 			sink = to
-			return says(full(1, 1))(ctx, to)
+			return registrytest.Says(registrytest.Full(1, 1))(ctx, to)
 		}))
 		defer h.stop()
 		after(time.Second)
-		sink.Update(set("new-one", shard(1, 1)))
+		sink.Update(set("new-one", registrytest.Shard(1, 1)))
 		after(time.Second)
 		file := filepath.Join(dir, "c1.Mock.db")
 		data, err := os.ReadFile(file)
@@ -193,7 +194,7 @@ func TestRefusedSavedStates(t *testing.T) {
 		"no file":    func(b []byte) []byte { clear(b); return b },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, file := savedBy(t, full(1, 3))
+			dir, file := savedBy(t, registrytest.Full(1, 3))
 			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -205,7 +206,7 @@ func TestRefusedSavedStates(t *testing.T) {
 		})
 	}
 	t.Run("of another cluster", func(t *testing.T) {
-		dir, file := savedBy(t, full(1, 3))
+		dir, file := savedBy(t, registrytest.Full(1, 3))
 		if err := os.Rename(file, filepath.Join(dir, "c2.Mock.db")); err != nil {
 			t.Fatal(err)
 		}

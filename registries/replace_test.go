@@ -10,20 +10,21 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 func TestReplacementShowsNoStateBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listed := make(chan struct{})
-		slow := fake(func(ctx context.Context, to registries.Sink) error {
+		slow := registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
 			to.Status(federation.RegistryStatus{Phase: federation.Syncing})
 			<-listed
-			return says(full(2, 30))(ctx, to)
+			return registrytest.Says(registrytest.Full(2, 30))(ctx, to)
 		})
 		ended := false
-		old := fake(func(ctx context.Context, to registries.Sink) error {
+		old := registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
 			defer func() { ended = true }()
-			return says(full(1, 30))(ctx, to)
+			return registrytest.Says(registrytest.Full(1, 30))(ctx, to)
 		})
 		h := start(t, "", cluster("c1", "old", old))
 		defer h.stop()
@@ -33,18 +34,18 @@ func TestReplacementShowsNoStateBetween(t *testing.T) {
 			t.Fatal("the old registry was stopped before the new one had read anything")
 		}
 		h.wantPhase(t, "c1", federation.Ready)
-		first := len(h.history.snapshots())
+		first := len(h.history.Since(0))
 		close(listed)
 		synctest.Wait()
 		after(6 * time.Second) // all endpoints differ: the new list needs a second proof
 		if !ended {
 			t.Error("the old registry still runs")
 		}
-		svc, _ := h.Latest().Service(key("s7"))
+		svc, _ := h.Latest().Service(registrytest.Key("s7"))
 		if got := svc.ClusterVIPs.Of("c1")[0].String(); got != "10.2.0.1/32" {
 			t.Errorf("the VIP is %s, want that of the new registry", got)
 		}
-		for _, s := range h.history.snapshots()[first-1:] {
+		for _, s := range h.history.Since(0)[first-1:] {
 			if s.Services().Len() != 30 {
 				t.Errorf("version %d has %d services", s.Version(), s.Services().Len())
 			}
@@ -62,9 +63,9 @@ func TestReplacementShowsNoStateBetween(t *testing.T) {
 func TestF49WrongNewCredentialsLeaveTheOldOnesWorking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sink registries.Sink
-		old := fake(func(ctx context.Context, to registries.Sink) error {
+		old := registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
 			sink = to
-			return says(full(1, 3))(ctx, to)
+			return registrytest.Says(registrytest.Full(1, 3))(ctx, to)
 		})
 		h := start(t, "", cluster("c1", "old", old))
 		defer h.stop()
@@ -91,8 +92,8 @@ func TestF49WrongNewCredentialsLeaveTheOldOnesWorking(t *testing.T) {
 			if !strings.Contains(s.Message, "not in use") {
 				t.Errorf("%s: the message is %q and does not say what is wrong", name, s.Message)
 			}
-			sink.Update(set("change-"+strings.ToLower(name), shard(1, 1)))
-			if _, ok := h.Latest().Service(key("change-" + strings.ToLower(name))); !ok {
+			sink.Update(set("change-"+strings.ToLower(name), registrytest.Shard(1, 1)))
+			if _, ok := h.Latest().Service(registrytest.Key("change-" + strings.ToLower(name))); !ok {
 				t.Errorf("%s: the old registry is not heard any more", name)
 			}
 		}
@@ -107,18 +108,18 @@ func TestF49WrongNewCredentialsLeaveTheOldOnesWorking(t *testing.T) {
 func TestF50LateEditsOfAReplacedRegistryChangeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		stubborn := fake(func(ctx context.Context, to registries.Sink) error {
-			to.Update(full(1, 3))
+		stubborn := registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
+			to.Update(registrytest.Full(1, 3))
 			<-ctx.Done()
 			<-release
-			to.Update(full(1, 0))
+			to.Update(registrytest.Full(1, 0))
 			to.Update(gone("s1"))
 			to.Status(federation.RegistryStatus{Phase: federation.Failed, Message: "closing"})
 			return errors.New("closed")
 		})
 		h := start(t, "", cluster("c1", "old", stubborn))
 		defer h.stop()
-		h.Attach(cluster("c1", "new", says(full(2, 3))))
+		h.Attach(cluster("c1", "new", registrytest.Says(registrytest.Full(2, 3))))
 		synctest.Wait()
 		version := h.Latest().Version()
 		close(release)
@@ -135,7 +136,7 @@ func TestCorrectionOfANeverSyncedClusterStartsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, "", cluster("c1", "wrong", silent))
 		defer h.stop()
-		h.Attach(cluster("c1", "right", says(full(1, 2))))
+		h.Attach(cluster("c1", "right", registrytest.Says(registrytest.Full(1, 2))))
 		synctest.Wait()
 		h.wantPhase(t, "c1", federation.Ready)
 		h.wantServices(t, 2)
@@ -150,15 +151,15 @@ func TestRefusedClusterIsShownAndJoinsLater(t *testing.T) {
 		if s := h.wantPhase(t, "c9", federation.Failed); s.Message != "users[0].user.exec: is refused" {
 			t.Errorf("the message is %q", s.Message)
 		}
-		good := cluster("c9", "good", says(full(9, 1)))
+		good := cluster("c9", "good", registrytest.Says(registrytest.Full(9, 1)))
 		good.Spec.Provider = federation.Kubernetes
 		h.Attach(good)
 		synctest.Wait()
 		h.wantPhase(t, "c9", federation.Ready)
-		h.Attach(cluster("c9", "other kind", says(full(8, 1))))
+		h.Attach(cluster("c9", "other kind", registrytest.Says(registrytest.Full(8, 1))))
 		synctest.Wait()
 		c, _ := h.Latest().Cluster("c9")
-		if svc, _ := h.Latest().Service(key("s0")); c.Spec.Provider != federation.Mock || svc.CountEndpoints() != 2 {
+		if svc, _ := h.Latest().Service(registrytest.Key("s0")); c.Spec.Provider != federation.Mock || svc.CountEndpoints() != 2 {
 			t.Errorf("after a change of the provider the cluster is %+v with %+v", c, svc)
 		}
 	})

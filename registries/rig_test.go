@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,23 +14,10 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// fake is a registry whose Run the test writes.
-type fake func(ctx context.Context, to registries.Sink) error
-
-func (f fake) Run(ctx context.Context, to registries.Sink) error { return f(ctx, to) }
-
-// says is a registry that says the edit and then waits for its end.
-func says(e federation.Edit) fake {
-	return func(ctx context.Context, to registries.Sink) error {
-		to.Update(e)
-		<-ctx.Done()
-		return nil
-	}
-}
 
 // silent is a registry that never hears from its cluster.
 func silent(ctx context.Context, _ registries.Sink) error {
@@ -39,13 +25,13 @@ func silent(ctx context.Context, _ registries.Sink) error {
 	return nil
 }
 
-func fails(message string) fake {
+func fails(message string) registrytest.Fake {
 	return func(context.Context, registries.Sink) error { return fmt.Errorf("%s", message) }
 }
 
 // cluster is one whose registries are opened one after the other from the
 // list; the last of it serves all further starts.
-func cluster(id, fingerprint string, each ...fake) registries.Cluster {
+func cluster(id, fingerprint string, each ...registrytest.Fake) registries.Cluster {
 	starts := 0
 	return registries.Cluster{
 		ID: federation.ClusterID(id), Spec: federation.ClusterSpec{Provider: federation.Mock}, Fingerprint: fingerprint,
@@ -57,63 +43,12 @@ func cluster(id, fingerprint string, each ...fake) registries.Cluster {
 	}
 }
 
-func key(name string) federation.ServiceKey {
-	return federation.ServiceKey{Hostname: federation.Hostname(name + ".shop.svc.cluster.local"), Namespace: "shop"}
-}
-
-// shard has a VIP and endpoints in 10.N.0.0/16.
-func shard(n byte, endpoints int) *federation.Shard {
-	s := &federation.Shard{
-		Ports: []federation.Port{{Number: 80, Protocol: federation.HTTP}},
-		VIPs:  []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, n, 0, 1}), 32)},
-	}
-	for i := range endpoints {
-		s.Endpoints = append(s.Endpoints, federation.Endpoint{
-			Address: federation.IPAddress(netip.AddrFrom4([4]byte{10, n, 1, byte(i + 1)})),
-			Ports:   []federation.EndpointPort{{Number: 8080}},
-		})
-	}
-	return s
-}
-
-// full is a whole list: that many services s0, s1… of two endpoints each.
-func full(n byte, services int) federation.Edit {
-	e := federation.Edit{
-		Services:  federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: map[federation.ServiceKey]*federation.Shard{}},
-		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true},
-		Problems:  federation.Delta[string, federation.Problem]{Full: true},
-		Identity:  &federation.Identity{UID: fmt.Sprintf("uid-%d", n)},
-	}
-	for i := range services {
-		e.Services.Set[key(fmt.Sprintf("s%d", i))] = shard(n, 2)
-	}
-	return e
-}
-
 func set(name string, s *federation.Shard) federation.Edit {
-	return federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key(name): s}}}
+	return federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{registrytest.Key(name): s}}}
 }
 
 func gone(name string) federation.Edit {
-	return federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Gone: []federation.ServiceKey{key(name)}}}
-}
-
-// history remembers every published snapshot.
-type history struct {
-	mu  sync.Mutex
-	all []*federation.Snapshot
-}
-
-func (h *history) Published(s *federation.Snapshot, _ federation.ChangeSet, _ time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all = append(h.all, s)
-}
-
-func (h *history) snapshots() []*federation.Snapshot {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return append([]*federation.Snapshot(nil), h.all...)
+	return federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Gone: []federation.ServiceKey{registrytest.Key(name)}}}
 }
 
 // hub is a running supervisor with a real aggregate. It must be made inside a
@@ -121,7 +56,7 @@ func (h *history) snapshots() []*federation.Snapshot {
 type hub struct {
 	*registries.Supervisor
 	*federation.Aggregate
-	history *history
+	history *registrytest.History
 	log     *bytes.Buffer
 	stop    func()
 }
@@ -140,7 +75,7 @@ func (w *lockedWriter) Write(p []byte) (int, error) {
 // start runs a supervisor with these clusters.
 func start(t *testing.T, dir string, clusters ...registries.Cluster) *hub {
 	t.Helper()
-	h := &hub{history: &history{}, log: &bytes.Buffer{}}
+	h := &hub{history: &registrytest.History{}, log: &bytes.Buffer{}}
 	h.Aggregate = federation.NewAggregate(h.history)
 	h.Supervisor = registries.New(registries.Options{
 		Aggregate: h.Aggregate, Dir: dir, Logger: slog.New(slog.NewTextHandler(&lockedWriter{to: h.log}, nil)),

@@ -16,13 +16,14 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 // talking is a cluster whose registry hands its sink to the test.
 func talking(id string, list federation.Edit, to *registries.Sink) registries.Cluster {
 	return cluster(id, "", func(ctx context.Context, sink registries.Sink) error {
 		*to = sink
-		return says(list)(ctx, sink)
+		return registrytest.Says(list)(ctx, sink)
 	})
 }
 
@@ -33,7 +34,7 @@ func TestR60OneChangeWritesOneRecord(t *testing.T) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
 			var sink registries.Sink
-			h := start(t, dir, talking("c1", full(1, services), &sink))
+			h := start(t, dir, talking("c1", registrytest.Full(1, services), &sink))
 			defer h.stop()
 			after(time.Second)
 			file := filepath.Join(dir, "c1.Mock.db")
@@ -41,7 +42,7 @@ func TestR60OneChangeWritesOneRecord(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sink.Update(set("s1", shard(1, 3)))
+			sink.Update(set("s1", registrytest.Shard(1, 3)))
 			after(time.Second)
 			now, err := os.ReadFile(file)
 			if err != nil || !bytes.Contains(now, []byte("10.1.1.3")) {
@@ -115,7 +116,7 @@ func anyEdit(r *rand.Rand) federation.Edit {
 			workload: {Labels: map[string]string{"v": fmt.Sprint(r.IntN(3))}},
 		}}}
 	default:
-		return set(name, shard(byte(r.IntN(3)), 1+r.IntN(3)))
+		return set(name, registrytest.Shard(byte(r.IntN(3)), 1+r.IntN(3)))
 	}
 }
 
@@ -152,7 +153,7 @@ func TestFailedWriteIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		h := start(t, dir, cluster("c1", "", says(full(1, 2))))
+		h := start(t, dir, cluster("c1", "", registrytest.Says(registrytest.Full(1, 2))))
 		defer h.stop()
 		after(time.Second)
 		if !strings.Contains(h.log.String(), "was not saved") {

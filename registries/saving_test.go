@@ -12,6 +12,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 // TestR60AChangeDuringTheFirstWriteIsAddedToTheFile: the first write of a large cluster takes long, and something changes while it
@@ -23,13 +24,13 @@ func TestR60AChangeDuringTheFirstWriteIsAddedToTheFile(t *testing.T) {
 		var writes atomic.Bool // the next to ask for the time is the write
 		s := registries.New(registries.Options{Aggregate: federation.NewAggregate(nil), Dir: filepath.Dir(file), Now: func() time.Time {
 			if writes.CompareAndSwap(true, false) {
-				sink.Update(set("late", shard(1, 1)))
+				sink.Update(set("late", registrytest.Shard(1, 1)))
 			}
 			return time.Now()
 		}})
 		s.Attach(cluster("c1", "", func(ctx context.Context, to registries.Sink) error {
 			sink = to
-			return says(full(1, 3))(ctx, to)
+			return registrytest.Says(registrytest.Full(1, 3))(ctx, to)
 		}))
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)

@@ -9,16 +9,17 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 func TestSeed17NotSyncedUntilEveryRegistryIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
-		slow := fake(func(ctx context.Context, to registries.Sink) error {
+		slow := registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
 			<-answer
-			return says(full(2, 1))(ctx, to)
+			return registrytest.Says(registrytest.Full(2, 1))(ctx, to)
 		})
-		h := start(t, "", cluster("c1", "", says(full(1, 1))), cluster("c2", "", slow))
+		h := start(t, "", cluster("c1", "", registrytest.Says(registrytest.Full(1, 1))), cluster("c2", "", slow))
 		defer h.stop()
 		if h.Latest().HasSynced() || h.isReady() {
 			t.Error("the hub says that it has synced while c2 has not")
@@ -36,9 +37,9 @@ func TestSeed17NotSyncedUntilEveryRegistryIs(t *testing.T) {
 func TestSeed18SecondAttachOfAnIDRunsNothingAndIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := 0
-		counted := fake(func(ctx context.Context, to registries.Sink) error {
+		counted := registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
 			started++
-			return says(full(1, 1))(ctx, to)
+			return registrytest.Says(registrytest.Full(1, 1))(ctx, to)
 		})
 		h := start(t, "", cluster("c1", "same", counted))
 		defer h.stop()
@@ -63,43 +64,43 @@ func TestSeed18SecondAttachOfAnIDRunsNothingAndIsShown(t *testing.T) {
 
 func TestSeed25ClusterAttachedWhileReadersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := start(t, "", cluster("c1", "", says(full(1, 1))))
+		h := start(t, "", cluster("c1", "", registrytest.Says(registrytest.Full(1, 1))))
 		defer h.stop()
 		reader := h.Latest()
-		h.Attach(cluster("c2", "", says(set2(full(2, 0), "late"))))
+		h.Attach(cluster("c2", "", registrytest.Says(set2(registrytest.Full(2, 0), "late"))))
 		synctest.Wait()
 		<-reader.Superseded()
 		changes := h.Latest().ChangesSince(reader.Version())
-		if len(changes.Services) != 1 || changes.Services[0].Key != key("late") {
+		if len(changes.Services) != 1 || changes.Services[0].Key != registrytest.Key("late") {
 			t.Errorf("the reader sees %v, want the late service", changes.Services)
 		}
 	})
 }
 
 func set2(e federation.Edit, name string) federation.Edit {
-	e.Services.Set[key(name)] = shard(2, 1)
+	e.Services.Set[registrytest.Key(name)] = registrytest.Shard(2, 1)
 	return e
 }
 
 func TestSeed26DetachRemovesVIPAndEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var late registries.Sink
-		talks := fake(func(ctx context.Context, to registries.Sink) error {
+		talks := registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
 			late = to
-			return says(full(2, 1))(ctx, to)
+			return registrytest.Says(registrytest.Full(2, 1))(ctx, to)
 		})
-		h := start(t, "", cluster("c1", "", says(full(1, 1))), cluster("c2", "", talks))
+		h := start(t, "", cluster("c1", "", registrytest.Says(registrytest.Full(1, 1))), cluster("c2", "", talks))
 		defer h.stop()
 		before := h.Latest()
-		if svc, _ := before.Service(key("s0")); len(svc.ClusterVIPs) != 2 {
+		if svc, _ := before.Service(registrytest.Key("s0")); len(svc.ClusterVIPs) != 2 {
 			t.Fatalf("VIPs of both clusters are wanted, there are %v", svc.ClusterVIPs)
 		}
 		h.Detach("c2")
 		<-before.Superseded()
-		late.Update(full(2, 3))
+		late.Update(registrytest.Full(2, 3))
 		late.Status(federation.RegistryStatus{Phase: federation.Failed, Message: "late"})
 		synctest.Wait()
-		svc, ok := h.Latest().Service(key("s0"))
+		svc, ok := h.Latest().Service(registrytest.Key("s0"))
 		if !ok || len(svc.ClusterVIPs) != 1 || svc.ClusterVIPs.Of("c1") == nil || svc.CountEndpoints() != 2 {
 			t.Errorf("s0 is %+v, want what c1 says alone", svc)
 		}
@@ -112,11 +113,11 @@ func TestSeed26DetachRemovesVIPAndEndpoints(t *testing.T) {
 
 func TestF05PanicFailsItsClusterAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		panics := fake(func(_ context.Context, to registries.Sink) error {
-			to.Update(full(2, 3))
+		panics := registrytest.Fake(func(_ context.Context, to registries.Sink) error {
+			to.Update(registrytest.Full(2, 3))
 			panic("a hidden-token in a panic")
 		})
-		h := start(t, "", cluster("c1", "", says(full(1, 1))), cluster("c2", "", panics, panics, says(full(2, 3))))
+		h := start(t, "", cluster("c1", "", registrytest.Says(registrytest.Full(1, 1))), cluster("c2", "", panics, panics, registrytest.Says(registrytest.Full(2, 3))))
 		defer h.stop()
 		s := h.wantPhase(t, "c2", federation.Failed)
 		if !strings.Contains(s.Message, "panicked") || strings.Contains(s.Message, "hidden-token") {
@@ -135,7 +136,7 @@ func TestF05PanicFailsItsClusterAlone(t *testing.T) {
 func TestFailedRegistryIsTriedAgainWithBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var starts []time.Time
-		broken := fake(func(context.Context, registries.Sink) error {
+		broken := registrytest.Fake(func(context.Context, registries.Sink) error {
 			starts = append(starts, time.Now())
 			return fails("reading the token: permission denied")(nil, nil)
 		})
@@ -165,9 +166,9 @@ func TestFailedRegistryIsTriedAgainWithBackOff(t *testing.T) {
 func TestStatusKeepsItsBeginningAndRepeatsPublishNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sink registries.Sink
-		talks := fake(func(ctx context.Context, to registries.Sink) error {
+		talks := registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
 			sink = to
-			return says(full(1, 1))(ctx, to)
+			return registrytest.Says(registrytest.Full(1, 1))(ctx, to)
 		})
 		h := start(t, "", cluster("c1", "", talks))
 		defer h.stop()
@@ -197,7 +198,7 @@ func TestStatusKeepsItsBeginningAndRepeatsPublishNothing(t *testing.T) {
 
 func TestLoneReadyIsNotBelievedBeforeTheFirstList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hasty := fake(func(ctx context.Context, to registries.Sink) error {
+		hasty := registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
 			to.Status(federation.RegistryStatus{Phase: federation.Ready})
 			return silent(ctx, to)
 		})

@@ -12,10 +12,11 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 func kubernetes(id string, n byte, rank int) registries.Cluster {
-	c := cluster(id, id, says(full(n, 5)))
+	c := cluster(id, id, registrytest.Says(registrytest.Full(n, 5)))
 	c.Spec.Provider, c.Identified, c.Rank = federation.Kubernetes, true, rank
 	return c
 }

@@ -46,13 +46,13 @@ func TestClaimsFirstSourceHasTheID(t *testing.T) {
 			if holder, _, ok := h.Reconciler.Latest().Holder("c1"); !ok || holder != "the config file" {
 				t.Errorf("%q (%v) has the ID", holder, ok)
 			}
-			before := len(h.history.since(0))
+			before := len(h.history.Since(0))
 			h.say(drop[0])
 			h.wantIdentity(t, "c1", "uid-2")
 			if got, want := h.problems("c1"), "DUPLICATE_CLUSTER_ID a Cluster object"; got != want {
 				t.Errorf("problems %q, want %q", got, want)
 			}
-			for _, s := range h.history.since(before) {
+			for _, s := range h.history.Since(before) {
 				if s.Services().Len() != 5 {
 					t.Errorf("version %d has %d services", s.Version(), s.Services().Len())
 				}

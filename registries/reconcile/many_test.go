@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 // TestManyClustersSomeDead attaches 100 clusters, ten of which never answer: the 90
@@ -26,7 +27,7 @@ func TestManyClustersSomeDead(t *testing.T) {
 				in.Objects[federation.ClusterID(id)] = claimOf(id, "1", func(ctx context.Context, to registries.Sink) error {
 					if i%10 != 0 {
 						<-time.NewTimer(slowest * time.Duration(i) / 100).C
-						to.Update(full(byte(i), 2))
+						to.Update(registrytest.Full(byte(i), 2))
 					}
 					<-ctx.Done()
 					return nil

@@ -2,39 +2,28 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a registry whose Run the test writes.
-type fake func(ctx context.Context, to registries.Sink) error
-
-func (f fake) Run(ctx context.Context, to registries.Sink) error { return f(ctx, to) }
-
 // cluster is one of that many services; n is who it is.
 func cluster(id, fingerprint string, n byte, services int) Claim {
-	return claimOf(id, fingerprint, func(ctx context.Context, to registries.Sink) error {
-		to.Update(full(n, services))
-		<-ctx.Done()
-		return nil
-	})
+	return claimOf(id, fingerprint, registrytest.Says(registrytest.Full(n, services)))
 }
 
-func claimOf(id, fingerprint string, run fake) Claim {
+func claimOf(id, fingerprint string, run registrytest.Fake) Claim {
 	return Claim{Cluster: registries.Cluster{
 		ID: federation.ClusterID(id), Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Fingerprint: fingerprint,
 		Open: func(federation.Identity) (registries.Registry, error) { return run, nil },
@@ -74,45 +63,6 @@ func (p provingSink) Update(e federation.Edit) {
 	p.Sink.Update(e)
 }
 
-// full is a whole list of services of two endpoints each.
-func full(n byte, services int) federation.Edit {
-	e := federation.Edit{
-		Services:  federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: map[federation.ServiceKey]*federation.Shard{}},
-		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true},
-		Problems:  federation.Delta[string, federation.Problem]{Full: true},
-		Identity:  &federation.Identity{UID: fmt.Sprintf("uid-%d", n)},
-	}
-	for i := range services {
-		key := federation.ServiceKey{Hostname: federation.Hostname(fmt.Sprintf("s%d.shop.svc.cluster.local", i)), Namespace: "shop"}
-		e.Services.Set[key] = &federation.Shard{
-			Ports: []federation.Port{{Number: 80, Protocol: federation.HTTP}},
-			Endpoints: []federation.Endpoint{
-				{Address: federation.IPAddress(netip.AddrFrom4([4]byte{10, n, 1, byte(i)})), Ports: []federation.EndpointPort{{Number: 8080}}},
-				{Address: federation.IPAddress(netip.AddrFrom4([4]byte{10, n, 2, byte(i)})), Ports: []federation.EndpointPort{{Number: 8080}}},
-			},
-		}
-	}
-	return e
-}
-
-// history remembers every published snapshot.
-type history struct {
-	mu  sync.Mutex
-	all []*federation.Snapshot
-}
-
-func (h *history) Published(s *federation.Snapshot, _ federation.ChangeSet, _ time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all = append(h.all, s)
-}
-
-func (h *history) since(n int) []*federation.Snapshot {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.all[n:])
-}
-
 type noMetrics struct{}
 
 func (noMetrics) Remotes(federation.ClusterID, int)      {}
@@ -123,7 +73,7 @@ type hub struct {
 	*Reconciler
 	*federation.Aggregate
 	supervisor *registries.Supervisor
-	history    history
+	history    registrytest.History
 	attached   chan struct{}
 	stop       func()
 }
