@@ -175,11 +175,14 @@ func (s *Service) Port(number uint16) (ServicePort, bool) {
 // VisibleFrom reports whether workloads of the namespace may see the service
 // (ConfigScope of seeds 1.2: "." is PRIVATE, the default is PUBLIC).
 func (s *Service) VisibleFrom(namespace string) bool {
-	if len(s.ExportTo) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(s.ExportTo, func(to string) bool {
-		return to == "*" || to == namespace || to == "." && namespace == s.Key.Namespace
+	return VisibleFrom(s.ExportTo, s.Key.Namespace, namespace)
+}
+
+// VisibleFrom reports whether what the namespace own exports with exportTo is visible from
+// another one; from is empty for callers of every namespace.
+func VisibleFrom(exportTo []string, own, from string) bool {
+	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(to string) bool {
+		return to == "*" || from != "" && (to == from || to == "." && own == from)
 	})
 }
 

@@ -114,7 +114,7 @@ func (c Callers) see(o *federation.Object) bool {
 	if selector := rule.GetWorkloadSelector(); selector != nil {
 		return o.Key.Namespace == c.Namespace && c.Labels(selector.GetMatchLabels())
 	}
-	return resource.VisibleFrom(rule.GetExportTo(), o.Key.Namespace, c.Namespace)
+	return federation.VisibleFrom(rule.GetExportTo(), o.Key.Namespace, c.Namespace)
 }
 
 func forEveryone(o *federation.Object) bool {

@@ -28,7 +28,7 @@ func bound(v *facet.View, p *listenPort, s *Server) []boundRule {
 	var all []boundRule
 	for _, o := range slices.SortedFunc(v.Reader.Objects().Named(virtualservice.Kind, "gateway:"+s.gatewayName()), (*federation.Object).CompareAge) {
 		spec, ok := o.Spec.(*networking.VirtualService)
-		if !ok || !resource.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, v.Facet.Namespace) {
+		if !ok || !federation.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, v.Facet.Namespace) {
 			continue
 		}
 		r := boundRule{Rule: route.Rule{View: v, Object: o, Spec: spec, Port: uint16(s.spec.GetPort().GetNumber()), Gateways: []string{s.gatewayName()}}}

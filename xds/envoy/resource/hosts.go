@@ -1,9 +1,6 @@
 package resource
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // IsDomain reports whether the name is one of a host, or a wildcard for hosts, that a
 // virtual host can have.
@@ -26,12 +23,4 @@ func Covers(pattern, host string) bool {
 		return strings.HasSuffix(host, suffix)
 	}
 	return pattern == host
-}
-
-// VisibleFrom reports whether a rule of the namespace own, with that exportTo, holds for
-// callers in the namespace from. An empty from means callers of every namespace.
-func VisibleFrom(exportTo []string, own, from string) bool {
-	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(to string) bool {
-		return to == "*" || from != "" && (to == from || to == "." && own == from)
-	})
 }

@@ -4,7 +4,6 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // ownConnectionsName finds the VirtualServices with routes for TLS or TCP that
@@ -16,7 +15,7 @@ const ownConnectionsName = "connections:own"
 // connections that others do not have.
 func HasOwnConnections(namespace string, r *federation.Reader) bool {
 	for o := range r.Objects().Named(Kind, ownConnectionsName) {
-		if spec, ok := o.Spec.(*networking.VirtualService); ok && resource.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, namespace) {
+		if spec, ok := o.Spec.(*networking.VirtualService); ok && federation.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, namespace) {
 			return true
 		}
 	}
