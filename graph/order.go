@@ -19,7 +19,7 @@ type order[T any] struct {
 // newOrder reads the field and the direction of an orderBy.
 func newOrder[T any](field string, direction *model.OrderDirection, by func(T) string) order[T] {
 	descending := direction != nil && *direction == model.OrderDirectionDesc
-	name := "by " + field
+	name := " by " + field
 	if descending {
 		name += ", descending"
 	}
@@ -28,6 +28,9 @@ func newOrder[T any](field string, direction *model.OrderDirection, by func(T) s
 
 // ordered is the list in that order. Its cursors differ from those of other orders.
 func (o order[T]) ordered(list model.List[T]) model.List[T] {
+	if o.by == nil {
+		return list
+	}
 	type keyed struct {
 		key  string
 		item T
@@ -44,7 +47,7 @@ func (o order[T]) ordered(list model.List[T]) model.List[T] {
 	}
 	slices.SortFunc(all, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
 	return model.List[T]{
-		Name: list.Name + " " + o.name, Count: func() int { return len(all) },
+		Name: list.Name + o.name, Count: func() int { return len(all) },
 		Key: func(item T) string { return keys[list.Key(item)] },
 		Items: func(yield func(T) bool) {
 			for _, one := range all {

@@ -21,11 +21,8 @@ type proxyResolver struct {
 
 // Proxies lists the streams of proxies that fit.
 func (q query) Proxies(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ProxyFilter, orderBy *model.ProxyOrder) (*model.ProxyConnection, error) {
-	name := "proxies"
-	if orderBy != nil {
-		name += " " + proxyOrder(orderBy).name
-	}
-	window, err := window(name, first, after, last, before)
+	order := proxyOrder(orderBy)
+	window, err := window("proxies"+order.name, first, after, last, before)
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +45,13 @@ func (q query) Proxies(ctx context.Context, first *int, after *string, last *int
 	if filter == nil {
 		list.Count = func() int { return connected(ctx).Count() }
 	}
-	if orderBy != nil {
-		list = proxyOrder(orderBy).ordered(list)
-	}
-	return &model.ProxyConnection{Page: model.NewPage(list, window)}, nil
+	return &model.ProxyConnection{Page: model.NewPage(order.ordered(list), window)}, nil
 }
 
 func proxyOrder(by *model.ProxyOrder) order[model.Proxy] {
+	if by == nil {
+		return order[model.Proxy]{}
+	}
 	return newOrder(string(by.Field), by.Direction, func(of model.Proxy) string {
 		switch by.Field {
 		case model.ProxyOrderFieldConnectedAt:

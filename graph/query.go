@@ -82,22 +82,18 @@ func (q query) Cluster(ctx context.Context, clusterID string) (*model.Cluster, e
 }
 
 func (q query) Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, orderBy *model.ServiceOrder, _ *string) (*model.ServiceConnection, error) {
-	name := "services"
-	if orderBy != nil {
-		name += " " + serviceOrder(orderBy).name
-	}
-	window, err := window(name, first, after, last, before)
+	order := serviceOrder(orderBy)
+	window, err := window("services"+order.name, first, after, last, before)
 	if err != nil {
 		return nil, err
 	}
-	list := services(snapshot(ctx), window.After, filter)
-	if orderBy != nil {
-		list = serviceOrder(orderBy).ordered(list)
-	}
-	return &model.ServiceConnection{Page: model.NewPage(list, window)}, nil
+	return &model.ServiceConnection{Page: model.NewPage(order.ordered(services(snapshot(ctx), window.After, filter)), window)}, nil
 }
 
 func serviceOrder(by *model.ServiceOrder) order[model.Service] {
+	if by == nil {
+		return order[model.Service]{}
+	}
 	return newOrder(string(by.Field), by.Direction, func(of model.Service) string {
 		switch by.Field {
 		case model.ServiceOrderFieldEndpoints:
