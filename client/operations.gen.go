@@ -3772,7 +3772,7 @@ type Signer struct {
 	// Since when its root is trusted.
 	TrustedSince time.Time `json:"trustedSince"`
 	// When it starts to sign.
-	SignsFrom time.Time `json:"signsFrom"`
+	SigningStartsAt time.Time `json:"signingStartsAt"`
 	// When the first certificate in its chain expires.
 	ExpiresAt time.Time `json:"expiresAt"`
 }
@@ -3789,8 +3789,8 @@ func (v *Signer) GetTurn() SignerTurn { return v.Turn }
 // GetTrustedSince returns Signer.TrustedSince, and is useful for accessing the field via an interface.
 func (v *Signer) GetTrustedSince() time.Time { return v.TrustedSince }
 
-// GetSignsFrom returns Signer.SignsFrom, and is useful for accessing the field via an interface.
-func (v *Signer) GetSignsFrom() time.Time { return v.SignsFrom }
+// GetSigningStartsAt returns Signer.SigningStartsAt, and is useful for accessing the field via an interface.
+func (v *Signer) GetSigningStartsAt() time.Time { return v.SigningStartsAt }
 
 // GetExpiresAt returns Signer.ExpiresAt, and is useful for accessing the field via an interface.
 func (v *Signer) GetExpiresAt() time.Time { return v.ExpiresAt }
@@ -4725,7 +4725,7 @@ fragment AuthoritySummary on CertificateAuthority {
 		subject
 		turn
 		trustedSince
-		signsFrom
+		signingStartsAt
 		expiresAt
 	}
 	bundles {
@@ -6517,7 +6517,7 @@ fragment AuthoritySummary on CertificateAuthority {
 		subject
 		turn
 		trustedSince
-		signsFrom
+		signingStartsAt
 		expiresAt
 	}
 	bundles {

@@ -28,13 +28,13 @@ func (r *rotating) Rotate(_ context.Context, force bool, _ string) ([]apply.Erro
 	if !force && r.refuse != nil {
 		return r.refuse, nil
 	}
-	r.signers = append(r.signers, model.Signer{Fingerprint: "f2", Turn: model.SignerTurnWaiting, TrustedSince: day, SignsFrom: day, ExpiresAt: day})
+	r.signers = append(r.signers, model.Signer{Fingerprint: "f2", Turn: model.SignerTurnWaiting, TrustedSince: day, SigningStartsAt: day, ExpiresAt: day})
 	return nil, nil
 }
 
 var day = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-const shownAuthority = `{ trustDomain source signs message signers { fingerprint turn signsFrom } bundles { trustDomain roots { fingerprint expiresAt clusterIDs } } }`
+const shownAuthority = `{ trustDomain source signs message signers { fingerprint turn signingStartsAt } bundles { trustDomain roots { fingerprint expiresAt clusterIDs } } }`
 
 func TestTheCertificateAuthorityIsShownAndRotated(t *testing.T) {
 	a := &rotating{signers: []model.Signer{}}

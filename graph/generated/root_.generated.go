@@ -808,12 +808,12 @@ type ComplexityRoot struct {
 	}
 
 	Signer struct {
-		ExpiresAt    func(childComplexity int) int
-		Fingerprint  func(childComplexity int) int
-		SignsFrom    func(childComplexity int) int
-		Subject      func(childComplexity int) int
-		TrustedSince func(childComplexity int) int
-		Turn         func(childComplexity int) int
+		ExpiresAt       func(childComplexity int) int
+		Fingerprint     func(childComplexity int) int
+		SigningStartsAt func(childComplexity int) int
+		Subject         func(childComplexity int) int
+		TrustedSince    func(childComplexity int) int
+		Turn            func(childComplexity int) int
 	}
 
 	Subscription struct {
@@ -3921,12 +3921,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Signer.Fingerprint(childComplexity), true
-	case "Signer.signsFrom":
-		if e.ComplexityRoot.Signer.SignsFrom == nil {
+	case "Signer.signingStartsAt":
+		if e.ComplexityRoot.Signer.SigningStartsAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.Signer.SignsFrom(childComplexity), true
+		return e.ComplexityRoot.Signer.SigningStartsAt(childComplexity), true
 	case "Signer.subject":
 		if e.ComplexityRoot.Signer.Subject == nil {
 			break
@@ -6503,7 +6503,7 @@ type Signer {
   "Since when its root is trusted."
   trustedSince: DateTime!
   "When it starts to sign."
-  signsFrom: DateTime!
+  signingStartsAt: DateTime!
   "When the first certificate in its chain expires."
   expiresAt: DateTime!
 }
@@ -8003,8 +8003,8 @@ func (ec *executionContext) childFields_Signer(ctx context.Context, field graphq
 		return ec.fieldContext_Signer_turn(ctx, field)
 	case "trustedSince":
 		return ec.fieldContext_Signer_trustedSince(ctx, field)
-	case "signsFrom":
-		return ec.fieldContext_Signer_signsFrom(ctx, field)
+	case "signingStartsAt":
+		return ec.fieldContext_Signer_signingStartsAt(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_Signer_expiresAt(ctx, field)
 	}

@@ -14232,16 +14232,16 @@ func (ec *executionContext) fieldContext_Signer_trustedSince(_ context.Context, 
 	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
-func (ec *executionContext) _Signer_signsFrom(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
+func (ec *executionContext) _Signer_signingStartsAt(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Signer_signsFrom(ctx, field)
+			return ec.fieldContext_Signer_signingStartsAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.SignsFrom, nil
+			return obj.SigningStartsAt, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
@@ -14251,7 +14251,7 @@ func (ec *executionContext) _Signer_signsFrom(ctx context.Context, field graphql
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_Signer_signsFrom(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Signer_signingStartsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
@@ -23654,8 +23654,8 @@ func (ec *executionContext) _Signer(ctx context.Context, sel ast.SelectionSet, o
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "signsFrom":
-			out.Values[i] = ec._Signer_signsFrom(ctx, field, obj)
+		case "signingStartsAt":
+			out.Values[i] = ec._Signer_signingStartsAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

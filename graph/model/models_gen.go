@@ -1154,7 +1154,7 @@ type Signer struct {
 	// Since when its root is trusted.
 	TrustedSince time.Time `json:"trustedSince"`
 	// When it starts to sign.
-	SignsFrom time.Time `json:"signsFrom"`
+	SigningStartsAt time.Time `json:"signingStartsAt"`
 	// When the first certificate in its chain expires.
 	ExpiresAt time.Time `json:"expiresAt"`
 }

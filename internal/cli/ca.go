@@ -78,7 +78,7 @@ func tellRotation(io cmdutil.Streams, a client.AuthoritySummary) error {
 	last := a.Signers[len(a.Signers)-1]
 	when := "signs now"
 	if last.Turn == client.SignerTurnWaiting {
-		when = "signs from " + last.SignsFrom.UTC().Format(time.RFC3339) + " on"
+		when = "signs from " + last.SigningStartsAt.UTC().Format(time.RFC3339) + " on"
 	}
 	_, err := fmt.Fprintf(io.Out, "new root %s is trusted and %s\n", short(last.Fingerprint), when)
 	return err
@@ -104,7 +104,7 @@ func showAuthority(io cmdutil.Streams, a client.AuthoritySummary) error {
 		}
 	}
 	for _, s := range a.Signers {
-		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", short(s.Fingerprint), s.Turn, onDay(s.TrustedSince), onDay(s.SignsFrom), onDay(s.ExpiresAt)); err != nil {
+		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", short(s.Fingerprint), s.Turn, onDay(s.TrustedSince), onDay(s.SigningStartsAt), onDay(s.ExpiresAt)); err != nil {
 			return err
 		}
 	}

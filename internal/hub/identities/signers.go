@@ -32,7 +32,7 @@ func (i *Identities) Show() model.CertificateAuthority {
 	for _, s := range i.authority.Signers() {
 		out.Signers = append(out.Signers, model.Signer{
 			Fingerprint: s.Fingerprint, Subject: s.Subject, Turn: model.SignerTurn(s.Turn),
-			TrustedSince: apiTime(s.Trusted), SignsFrom: apiTime(s.Signs), ExpiresAt: apiTime(s.Ends),
+			TrustedSince: apiTime(s.Trusted), SigningStartsAt: apiTime(s.Signs), ExpiresAt: apiTime(s.Ends),
 		})
 	}
 	return out
