@@ -143,8 +143,8 @@ func viewOfEvent(o Options) view {
 
 // Exec pins the view of an operation.
 func (p pinned) Exec(ctx context.Context) graphql.ResponseHandler {
-	if err := p.awaitRevision(ctx); err != nil {
-		return refused(ctx, err)
+	if at, err := p.awaitRevision(ctx); err != nil {
+		return refused(at, err)
 	}
 	first := viewOf(p.options)
 	if first.config != nil { // before the snapshot, which then has its revision, too

@@ -16,47 +16,51 @@ const minRevisionWait = 2 * time.Second
 
 // awaitRevision waits until the hub has read the revision that the operation asks
 // for, in the header of its request or in the argument minRevision of its fields.
-func (p pinned) awaitRevision(ctx context.Context) error {
-	least, err := leastRevision(ctx)
+// The context that it returns is that of the field that names the revision, for errors.
+func (p pinned) awaitRevision(ctx context.Context) (context.Context, error) {
+	least, at, err := leastRevision(ctx)
 	if err != nil || least == 0 {
-		return err
+		return at, err
 	}
 	if p.options.Config.Objects == nil {
-		return errNoConfig
+		return at, errNoConfig
 	}
 	limit := time.NewTimer(minRevisionWait)
 	defer limit.Stop()
 	for {
 		seen := p.options.Config.Objects.Latest()
 		if seen.Revision() >= least {
-			return nil
+			return at, nil
 		}
 		select {
 		case <-seen.Superseded():
 		case <-limit.C:
-			return transport.Errorf(transport.Unavailable,
+			return at, transport.Errorf(transport.Unavailable,
 				"minRevision: this hub has read the configuration up to revision %d, and not up to %d within %s: repeat the request", seen.Revision(), least, minRevisionWait)
 		case <-ctx.Done():
-			return ctx.Err()
+			return at, ctx.Err()
 		}
 	}
 }
 
-func leastRevision(ctx context.Context) (int64, error) {
-	least, err := readRevision(transport.HeaderMinRevision, transport.MinRevision(ctx))
+func leastRevision(ctx context.Context) (least int64, at context.Context, err error) {
+	least, err = readRevision(transport.HeaderMinRevision, transport.MinRevision(ctx))
 	if err != nil {
-		return 0, err
+		return 0, ctx, err
 	}
+	at = ctx
 	operation := graphql.GetOperationContext(ctx)
 	for _, field := range graphql.CollectFields(operation, operation.Operation.SelectionSet, []string{"Query"}) {
 		text, _ := field.ArgumentMap(operation.Variables)["minRevision"].(string)
 		revision, err := readRevision("minRevision", text)
-		if err != nil {
-			return 0, err
+		if err != nil || revision > least {
+			least, at = revision, graphql.WithFieldContext(ctx, &graphql.FieldContext{Field: field})
 		}
-		least = max(least, revision)
+		if err != nil {
+			return 0, at, err
+		}
 	}
-	return least, nil
+	return least, at, nil
 }
 
 func readRevision(name, text string) (int64, error) {
