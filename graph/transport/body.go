@@ -27,9 +27,14 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, held *hold) (
 	_, err := io.CopyN(body, limited, limits.Body+1)
 	if err == nil && int64(body.Len()) > limits.Body {
 		if fault := held.enlarge(); fault != nil {
-			return nil, fault
+			err = crowded{fault}
+		} else {
+			_, err = body.ReadFrom(limited)
 		}
-		_, err = body.ReadFrom(limited)
+	}
+	if errors.As(err, new(crowded)) {
+		// A client that still sends would lose the answer with the connection. What is dropped takes no memory.
+		_, _ = io.Copy(io.Discard, limited.Reader)
 	}
 	return body.Bytes(), refusalOfBody(err)
 }

@@ -73,7 +73,7 @@ func TestFewLargeBodiesAreHeldAtOnce(t *testing.T) {
 		first <- recorder.Code
 	}()
 	<-body.more
-	if got := send(t, handler, postBody(sized("mutation{change}", 2<<20))); got.status != 503 || got.header.Get("Retry-After") == "" || got.code() != "UNAVAILABLE" {
+	if got := send(t, handler, postBody(sized("mutation{change}", 2<<20))); got.status != 429 || got.header.Get("Retry-After") == "" || got.code() != "RATE_LIMITED" {
 		t.Errorf("the second got %d %s", got.status, got.body)
 	}
 	if got := send(t, handler, post("mutation{change}")); got.status != 200 {

@@ -79,9 +79,14 @@ func (h *hold) enlarge() *refusal {
 	of := h.of
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	if of.larges >= of.limits.LargeBodies || of.large[h.caller] >= max(1, of.limits.LargeBodies/2) {
-		return refuse(http.StatusServiceUnavailable, Unavailable, fmt.Sprintf("the hub takes %d bodies of more than %d bytes at the same time, and of one caller %d; try again",
-			of.limits.LargeBodies, of.limits.Body, max(1, of.limits.LargeBodies/2)))
+	share := max(1, of.limits.LargeBodies/2)
+	switch {
+	case of.large[h.caller] >= share:
+		return refuse(http.StatusTooManyRequests, RateLimited,
+			fmt.Sprintf("a caller sends at most %d bodies of more than %d bytes at the same time; try again", share, of.limits.Body))
+	case of.larges >= of.limits.LargeBodies:
+		return refuse(http.StatusServiceUnavailable, Unavailable,
+			fmt.Sprintf("the hub takes at most %d bodies of more than %d bytes at the same time; try again", of.limits.LargeBodies, of.limits.Body))
 	}
 	of.larges++
 	of.large[h.caller]++

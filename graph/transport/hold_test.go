@@ -1,7 +1,10 @@
 package transport_test
 
 import (
+	"bufio"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -75,11 +78,42 @@ func TestR03LargeBodiesOfACaller(t *testing.T) {
 	})
 	<-in
 	large := sized("mutation{change}", 2<<20)
-	if code := askFrom(handler, "10.0.0.1", strings.NewReader(large)); code != http.StatusServiceUnavailable {
+	if code := askFrom(handler, "10.0.0.1", strings.NewReader(large)); code != http.StatusTooManyRequests {
 		t.Errorf("the second of the caller is answered %d", code)
 	}
 	if code := askFrom(handler, "10.0.0.2", strings.NewReader(large)); code != http.StatusOK {
 		t.Errorf("that of another caller is answered %d", code)
+	}
+}
+
+// TestR03LargeBodiesThatAreRefusedAreAnswered, all of them, over one server: a client that sends
+// its whole body before it reads gets the answer and no broken connection.
+func TestR03LargeBodiesThatAreRefusedAreAnswered(t *testing.T) {
+	handler := newHandler(t)
+	in, end := make(chan struct{}), make(chan struct{})
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer close(end)
+	clients.Go(func() {
+		askFrom(handler, "127.0.0.1", io.MultiReader(strings.NewReader(strings.Repeat(" ", 2<<20)), neverSent{in, end}))
+	})
+	<-in
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	body := sized("mutation{change}", 16<<20)
+	for range 8 {
+		connection, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = fmt.Fprintf(connection, "POST / HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		if err != nil {
+			t.Errorf("sending the body: %v", err)
+		}
+		if answer, err := http.ReadResponse(bufio.NewReader(connection), nil); err != nil || answer.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("the answer is %+v, %v", answer, err)
+		}
+		_ = connection.Close()
 	}
 }
 
