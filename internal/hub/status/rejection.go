@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
@@ -75,52 +76,31 @@ func fieldSaid(snapshot *federation.Snapshot, key federation.ObjectKey, text str
 		return ""
 	}
 	longest, field := 0, ""
-	for at, value := range stringsOf("spec", m.ProtoReflect()) {
-		switch {
+	_ = protorange.Range(m.ProtoReflect(), func(at protopath.Values) error { // fails only if the function does
+		switch value, _ := at.Index(-1).Value.Interface().(string); {
 		case len(value) < longest || !strings.ContainsAny(value, `/\.*-_:{}[]()+?$%=`) || !strings.Contains(text, value):
 		case len(value) == longest:
 			field = ""
 		default:
-			longest, field = len(value), at
+			longest, field = len(value), fieldAt(at.Path)
 		}
-	}
+		return nil
+	})
 	return field
 }
 
-// stringsOf yields the paths and values of all strings of the message.
-func stringsOf(path string, m protoreflect.Message) func(func(string, string) bool) {
-	return func(yield func(string, string) bool) {
-		m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-			at := path + "." + f.JSONName()
-			goOn := true
-			switch {
-			case f.IsMap():
-				v.Map().Range(func(k protoreflect.MapKey, one protoreflect.Value) bool {
-					goOn = stringsIn(at+"["+k.String()+"]", f.MapValue(), one, yield)
-					return goOn
-				})
-			case f.IsList():
-				for i := 0; goOn && i < v.List().Len(); i++ {
-					goOn = stringsIn(fmt.Sprintf("%s[%d]", at, i), f, v.List().Get(i), yield)
-				}
-			default:
-				goOn = stringsIn(at, f, v, yield)
-			}
-			return goOn
-		})
-	}
-}
-
-func stringsIn(at string, f protoreflect.FieldDescriptor, v protoreflect.Value, yield func(string, string) bool) bool {
-	switch f.Kind() {
-	case protoreflect.StringKind:
-		return yield(at, v.String())
-	case protoreflect.MessageKind:
-		for inner, value := range stringsOf(at, v.Message()) {
-			if !yield(inner, value) {
-				return false
-			}
+// fieldAt is the path as findings name fields.
+func fieldAt(path protopath.Path) string {
+	at := "spec"
+	for _, step := range path {
+		switch step.Kind() {
+		case protopath.FieldAccessStep:
+			at += "." + step.FieldDescriptor().JSONName()
+		case protopath.ListIndexStep:
+			at += fmt.Sprintf("[%d]", step.ListIndex())
+		case protopath.MapIndexStep:
+			at += "[" + step.MapIndex().String() + "]"
 		}
 	}
-	return true
+	return at
 }
