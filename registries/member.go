@@ -17,6 +17,7 @@ type member struct {
 	operator   *operator
 	saver      *saver
 	settled    atomic.Bool // the start need not wait for it
+	unsaved    bool        // its state could not be written; only save looks at it
 	load       func()      // reads the last known good state, the first time it is called; not with mu held
 
 	mu        sync.Mutex

@@ -63,6 +63,7 @@ type Metrics interface {
 	Edit(federation.ClusterID)              // one was published
 	Event(federation.ClusterID, time.Time)  // the registry said something
 	Synced(federation.ClusterID, time.Time) // a complete list was published
+	Unsaved(federation.ClusterID, bool)     // whether its last known good state cannot be written
 }
 
 // Options are the surroundings of a Supervisor. Only Aggregate is needed.
@@ -82,6 +83,7 @@ type noMetrics struct{}
 func (noMetrics) RegistryPanicked(federation.ClusterID)  {}
 func (noMetrics) RegistryRestarted(federation.ClusterID) {}
 func (noMetrics) Edit(federation.ClusterID)              {}
+func (noMetrics) Unsaved(federation.ClusterID, bool)     {}
 func (noMetrics) Event(federation.ClusterID, time.Time)  {}
 func (noMetrics) Synced(federation.ClusterID, time.Time) {}
 

@@ -2,6 +2,7 @@ package registries
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,12 +55,31 @@ func (s *Supervisor) saveDirty() (all bool) {
 	s.mu.Unlock()
 	all = true
 	for _, m := range members {
-		if err := m.saver.save(); err != nil {
-			all = false
-			s.options.Logger.Warn("the last known good state was not saved", "cluster", m.shard.Cluster, "err", err, "retryIn", saveAgain)
-		}
+		err := m.saver.save()
+		all = all && err == nil
+		m.noteSaved(err)
 	}
 	return all
+}
+
+// noteSaved shows, and logs, that the state began or ceased to be not on disk. The cluster
+// is served all the same.
+func (m *member) noteSaved(err error) {
+	failing, cluster := err != nil, m.shard.Cluster
+	if failing == m.unsaved || m.saver.gone.Load() {
+		return
+	}
+	m.unsaved = failing
+	m.options.Metrics.Unsaved(cluster, failing)
+	if !failing {
+		m.options.Logger.Info("the last known good state is saved again", "cluster", cluster)
+		m.operator.problem("unsaved", nil)
+		return
+	}
+	m.options.Logger.Warn("the last known good state was not saved", "cluster", cluster, "err", err, "retryIn", saveAgain)
+	m.operator.problem("unsaved", &federation.Problem{Code: "STATE_NOT_SAVED", Object: "cluster " + string(cluster), Message: fmt.Sprintf(
+		"its last known good state cannot be saved in %s: %s; make the folder writable and free space on its disk: the hub tries again every %s. "+
+			"The cluster is served; after a restart the hub knows an older state of it until it answers", m.options.Dir, err, saveAgain)})
 }
 
 // saver keeps the last known good state of one cluster on disk.

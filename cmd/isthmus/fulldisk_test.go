@@ -38,6 +38,7 @@ func TestF20FullDiskRefusesChanges(t *testing.T) {
 	if err := h.query(`{configObjects {totalCount}}`, &seen); err != nil || seen.ConfigObjects.TotalCount != 1 {
 		t.Errorf("with a full disk the hub shows %d objects, %v", seen.ConfigObjects.TotalCount, err)
 	}
+	h.register(t, "small") // there is room for it
 	h.await(t, "the trouble in the log", func() error {
 		if log := p.log.String(); !strings.Contains(log, "the disk of the store is full") {
 			return errors.New(log)

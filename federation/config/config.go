@@ -109,6 +109,23 @@ func (c Commit) RefusedSecrets() error {
 	return nil
 }
 
+// CheckSize refuses a note of more than so many bytes, and names its largest field.
+func (n Note) CheckSize(most int) error {
+	fields := map[string]string{"message": n.Message, "fieldManager": n.Manager, "ticket": n.Ticket, "idempotencyKey": n.IdempotencyKey, "": n.Author}
+	size, largest := 0, ""
+	for name, value := range fields {
+		size += len(value)
+		if len(value) > len(fields[largest]) {
+			largest = name
+		}
+	}
+	if size <= most {
+		return nil
+	}
+	return &Refused{Limit: "note size", Field: largest, Message: fmt.Sprintf(
+		"author, message, manager, ticket and idempotency key have more than %d bytes", most)}
+}
+
 // Note is what history records about a commit beside its changes.
 type Note struct {
 	Author         string
@@ -209,7 +226,11 @@ func (r *Repeated) Error() string {
 }
 
 // Refused is the error of a commit that the store will never take as it is.
-type Refused struct{ Limit, Message string } // Limit names the rule, such as "storage full"
+type Refused struct {
+	Limit   string // the rule, such as "storage full"
+	Field   string // of the request; empty: none
+	Message string
+}
 
 func (r *Refused) Error() string { return r.Limit + ": " + r.Message }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"runtime"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -122,8 +123,24 @@ func (r *rooms) openMesh(context.Context) (err error) {
 		return err
 	}
 	r.attaching = r.clusters.Objects(r.mesh, r.keys)
-	r.ready = newReadiness(r.snapshots, r.clusters.Supervisor.Ready(), r.mesh.Views, r.identities.Warnings)
+	r.ready = newReadiness(r.snapshots, r.clusters.Supervisor.Ready(), r.mesh.Views, r.warnings)
 	return nil
+}
+
+// warnings are what does not keep the hub from serving.
+func (r *rooms) warnings() []string {
+	all := r.identities.Warnings()
+	if refused := r.store.Refusal(); refused != nil {
+		all = append(slices.Clip(all), refused.Error())
+	}
+	return all
+}
+
+// measureStore shows whether the folder of an embedded store takes changes.
+func (r *rooms) measureStore() {
+	if len(r.settings.Etcd.Endpoints) == 0 {
+		r.metrics.Config.Writable(r.dir.Etcd(), r.store.Refusal() == nil)
+	}
 }
 
 // openProxies makes what serves proxies, and what other hubs know of this one.
@@ -151,7 +168,7 @@ func (r *rooms) assemble() (*assembly, error) {
 		Hub:    model.Hub{Version: version.Version, ClusterID: string(s.ClusterID)}, Clusters: r.attaching, Authority: r.identities,
 	}), transport.Options{Log: r.logger, Observer: r.metrics.GraphQL, Origins: s.AllowedOrigins, HideSchema: s.HideSchema})
 	faults := measures.Quarantine{Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies, Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots}
-	health := server.Health(r.ready.check, r.metrics.Handler(faults.Measure))
+	health := server.Health(r.ready.check, r.metrics.Handler(faults.Measure, r.measureStore))
 	pages, err := web.New(s, web.Parts{API: api, Logging: r.log.Handler(web.CallerOf), Health: health})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ type Config struct {
 	revision prometheus.Gauge
 	objects  prometheus.Gauge
 	open     *prometheus.GaugeVec
+	writable *prometheus.GaugeVec
 	source   struct{ revision, updated, trouble *prometheus.GaugeVec }
 }
 
@@ -29,6 +30,7 @@ func newConfig(r *prometheus.Registry) *Config {
 		objects:  gauge(r, "config_objects", "Objects of the configuration that are in force.").WithLabelValues(),
 	}
 	m.open = gauge(r, "config_policies_not_enforced", "Stored policies that mean to restrict traffic and are not enforced.", "kind")
+	m.writable = gauge(r, "config_store_writable", "1 while the disk of the embedded store takes changes; else 0.", "folder")
 	m.source.revision = gauge(r, "config_source_revision", "Revision of a source when it was last heard of.", "source")
 	m.source.updated = gauge(r, "config_source_last_update_timestamp_seconds", "When the last update of a source came.", "source")
 	m.source.trouble = gauge(r, "config_source_problems", "What is wrong with a source or with what it holds.", "source")
@@ -52,6 +54,11 @@ func (m *Config) InForce(revision int64, objects int) {
 // and are not enforced.
 func (m *Config) Unenforced(kind string, objects int) {
 	m.open.WithLabelValues(kind).Set(float64(objects))
+}
+
+// Writable says whether the disk of the embedded store takes changes.
+func (m *Config) Writable(folder string, takes bool) {
+	m.writable.WithLabelValues(folder).Set(oneIf(takes))
 }
 
 // Source says how a source is doing. One that gave no update yet has only its

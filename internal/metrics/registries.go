@@ -21,6 +21,7 @@ type Registries struct {
 	bytes     *prometheus.GaugeVec
 	most      *prometheus.GaugeVec
 	mostBytes *prometheus.GaugeVec
+	unsaved   *prometheus.GaugeVec
 }
 
 func newRegistries(r *prometheus.Registry) *Registries {
@@ -35,6 +36,7 @@ func newRegistries(r *prometheus.Registry) *Registries {
 		objects:   gauge(r, "registry_objects", "Objects of a cluster that its registry keeps.", "cluster"),
 		bytes:     gauge(r, "registry_bytes", "Memory for the objects of a cluster that its registry keeps, estimated.", "cluster"),
 		most:      gauge(r, "registry_objects_limit", "The most objects of a cluster that its registry keeps.", "cluster"),
+		unsaved:   gauge(r, "cluster_state_unsaved", "1 while the last known good state of a cluster cannot be written.", "cluster"),
 		mostBytes: gauge(r, "registry_bytes_limit", "The most memory for the objects of a cluster that its registry keeps.", "cluster"),
 	}
 }
@@ -84,6 +86,12 @@ func (m *Registries) Attached(cluster federation.ClusterID) {
 	for _, vec := range []*prometheus.CounterVec{m.events, m.edits, m.restarts, m.panics} {
 		vec.WithLabelValues(string(cluster))
 	}
+	m.Unsaved(cluster, false)
+}
+
+// Unsaved says whether the last known good state of a cluster cannot be written.
+func (m *Registries) Unsaved(cluster federation.ClusterID, failing bool) {
+	m.unsaved.WithLabelValues(string(cluster)).Set(oneIf(failing))
 }
 
 // Detached forgets a cluster.
@@ -91,7 +99,7 @@ func (m *Registries) Detached(cluster federation.ClusterID) {
 	labels := prometheus.Labels{"cluster": string(cluster)}
 	for _, vec := range []interface {
 		DeletePartialMatch(prometheus.Labels) int
-	}{m.events, m.edits, m.restarts, m.panics, m.phase, m.lastEvent, m.lastSync, m.objects, m.bytes, m.most, m.mostBytes} {
+	}{m.events, m.edits, m.restarts, m.panics, m.phase, m.lastEvent, m.lastSync, m.objects, m.bytes, m.most, m.mostBytes, m.unsaved} {
 		vec.DeletePartialMatch(labels)
 	}
 }

@@ -153,6 +153,7 @@ const (
 	NothingToDo        Code = "NOTHING_TO_DO"
 	TooManyDocuments        = Code(manifest.TooManyDocuments)
 	StorageFull        Code = "STORAGE_FULL"
+	StorageNotWritable Code = "STORAGE_NOT_WRITABLE"
 	StoreRefused       Code = "STORE_REFUSED"
 	Unavailable        Code = "UNAVAILABLE" // the store does not answer; repeat later
 	Busy               Code = "BUSY"        // others keep changing the configuration; repeat

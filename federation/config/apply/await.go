@@ -115,10 +115,13 @@ func refusedBy(err error) (Result, error) {
 	switch {
 	case errors.As(err, &refused):
 		code := StoreRefused
-		if refused.Limit == "storage full" {
+		switch refused.Limit {
+		case "storage full":
 			code = StorageFull
+		case "storage not writable":
+			code = StorageNotWritable
 		}
-		return Result{Errors: []Error{{Code: code, Message: refused.Error()}}}, nil
+		return Result{Errors: []Error{{Code: code, Field: refused.Field, Message: refused.Error()}}}, nil
 	case errors.Is(err, config.ErrUnavailable):
 		return Result{Errors: []Error{{Code: Unavailable, Message: err.Error()}}}, nil
 	}

@@ -86,13 +86,13 @@ func TestManagersOfDifferentCaseAreDifferent(t *testing.T) {
 func TestLongNotesAreRefusedByTheirLimit(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("x", 65<<10)
-	for name, change := range map[string]func(*apply.Request){
-		"message": func(r *apply.Request) { r.Message = long }, "author": func(r *apply.Request) { r.Author = long },
-		"ticket": func(r *apply.Request) { r.Ticket = long }, "key": key(long),
+	for field, change := range map[string]func(*apply.Request){
+		"message": func(r *apply.Request) { r.Message = long }, "": func(r *apply.Request) { r.Author = long },
+		"ticket": func(r *apply.Request) { r.Ticket = long }, "idempotencyKey": key(long),
 	} {
 		r := w.apply(route("web", "v1"), change)
-		if codes(r) != "STORE_REFUSED " || !strings.Contains(r.Errors[0].Message, "note size") || len(r.Errors[0].Message) > 300 {
-			t.Errorf("%s: %.300v", name, r.Errors)
+		if codes(r) != "STORE_REFUSED "+field || !strings.Contains(r.Errors[0].Message, "note size") || len(r.Errors[0].Message) > 300 {
+			t.Errorf("%s: %.300v", field, r.Errors)
 		}
 	}
 }

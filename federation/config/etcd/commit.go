@@ -18,6 +18,9 @@ func (c *Config) Commit(ctx context.Context, commit config.Commit) (int64, error
 	if err := refusal(commit); err != nil {
 		return 0, err
 	}
+	if r := c.store.refusalOfEnded(); r != nil {
+		return 0, r
+	}
 	if commit.Time.IsZero() {
 		commit.Time = c.o.Now()
 	}

@@ -8,41 +8,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
-	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"isthmus.dev/isthmus/internal/durable"
 )
-
-// failure is where etcd says that it cannot go on. Left alone it would end the
-// whole process; here it ends the goroutine in which it came up.
-type failure chan string
-
-// OnWrite is part of zapcore.CheckWriteHook.
-func (f failure) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
-	why := entry.Message
-	for _, field := range fields {
-		if err, is := field.Interface.(error); is {
-			why += ": " + err.Error()
-		}
-	}
-	f.say(why)
-	runtime.Goexit()
-}
-
-func (f failure) say(why string) {
-	select {
-	case f <- why:
-	default:
-	}
-}
 
 // initialised makes sure that the folder holds a complete store. An etcd that
 // ends during its very first start leaves one behind that never starts again:
@@ -80,15 +52,15 @@ func initialised(ctx context.Context, o Options) error {
 // embedded starts an etcd of one member without any listener: only this process
 // can reach it.
 func embedded(ctx context.Context, o Options) (*Store, error) {
-	broken := make(failure, 1)
-	logger := newLogger(o.Logger).WithOptions(zap.WithPanicHook(broken), zap.WithFatalHook(broken))
+	in := newInside()
+	logger := newLogger(o.Logger).WithOptions(zap.WithPanicHook(in), zap.WithFatalHook(in))
 	started := make(chan *Store, 1)
 	failed := make(chan error, 1)
 	opening := openings.Add(1)
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				broken.say(fmt.Sprint(p))
+				in.fail(fmt.Sprint(p))
 			}
 		}()
 		server, err := embed.StartEtcd(embeddedConfig(o, logger))
@@ -96,7 +68,7 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 			failed <- err
 			return
 		}
-		started <- &Store{server: server, dir: o.DataDir, broken: broken, inside: newInside()}
+		started <- &Store{server: server, dir: o.DataDir, inside: in, logger: o.Logger}
 	}()
 	var err error
 	select {
@@ -107,14 +79,14 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 		}
 	case err = <-failed:
 		if damaged(err) {
-			err = damagedBy(err.Error())
+			err = damagedBy(err)
 		}
-	case why := <-broken:
-		err = damagedBy(why)
+	case <-in.failed:
+		err = damagedBy(in.ended())
 	case <-ctx.Done():
 		err = notReady(ctx)
 		if errors.Is(ctx.Err(), context.Canceled) {
-			closeStarted(started, failed, broken)
+			closeStarted(started, failed, in)
 		}
 	}
 	return nil, fmt.Errorf("opening the embedded etcd in %s: %w", o.DataDir, err)
@@ -128,33 +100,23 @@ func damaged(err error) bool {
 	return !errors.As(err, &ofFile) && !errors.As(err, &ofSystem)
 }
 
-// damagedBy says what can be done. Nobody should remove a store that is in order: a full disk
-// damages nothing, and a fault of the program may be over at the next start.
-func damagedBy(why string) error {
-	if fullDisk(why) {
-		return stoppedBy(why)
+// damagedBy says what can be done. Nobody should remove a store that is in order: a disk
+// that refuses writes damages nothing, and a fault of the program may be over at the next start.
+func damagedBy(why error) error {
+	if advice := atDisk(why); advice != "" {
+		return fmt.Errorf("%w: %s, and start again; %s", why, advice, notDamaged)
 	}
-	return fmt.Errorf("%s: start again; if that fails in the same way, the data is damaged: restore a backup of the folder, or remove it and start once with --new-store", why)
+	return fmt.Errorf("%w: start again; if that fails in the same way, the data is damaged: restore a backup of the folder, or remove it and start once with --new-store", why)
 }
-
-// stoppedBy is why a store ended that was in order when it was opened.
-func stoppedBy(why string) error {
-	if fullDisk(why) {
-		return fmt.Errorf("%s: free space on its disk and start again; the store is not damaged", why)
-	}
-	return errors.New(why)
-}
-
-func fullDisk(why string) bool { return strings.Contains(why, syscall.ENOSPC.Error()) }
 
 // closeStarted waits for the end of a start that nobody wants any more. After a
 // time-out nobody waits: what hangs stays until the process ends.
-func closeStarted(started <-chan *Store, failed <-chan error, broken failure) {
+func closeStarted(started <-chan *Store, failed <-chan error, in *inside) {
 	select {
 	case s := <-started:
 		s.server.Close()
 	case <-failed:
-	case <-broken:
+	case <-in.failed:
 	}
 }
 
@@ -167,12 +129,12 @@ func (s *Store) awaitReady(ctx context.Context, opening int64) error {
 	var err error
 	select {
 	case <-s.server.Server.ReadyNotify():
-		s.client = v3client.New(s.server.Server)
+		s.client = insideClient(s.server, s.inside)
 		return nil
 	case <-s.server.Server.StopNotify():
 		err = errors.New("it stopped at once; its last log lines say why")
-	case why := <-s.broken:
-		return damagedBy(why)
+	case <-s.inside.failed:
+		return damagedBy(s.inside.ended())
 	case <-ctx.Done():
 		err = notReady(ctx)
 	}

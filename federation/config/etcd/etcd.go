@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -35,8 +36,9 @@ type Options struct {
 type Store struct {
 	server *embed.Etcd // nil: outside
 	dir    string      // of the embedded one
-	broken failure
-	inside *inside // nil: outside
+	logger *slog.Logger
+	inside *inside     // nil: outside
+	usable atomic.Bool // the folder of an embedded one that has ended can be written again
 	client *clientv3.Client
 	tries  *tries // nil: embedded
 	epoch  string
@@ -64,7 +66,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		if err := initialised(ctx, o); err != nil {
 			return nil, fmt.Errorf("making the embedded etcd in %s: %w", o.DataDir, err)
 		}
-		if err := intact(o.DataDir); err != nil {
+		if err := errors.Join(openable(o.DataDir), intact(o.DataDir)); err != nil {
 			return nil, fmt.Errorf("opening the embedded etcd in %s: %w", o.DataDir, err)
 		}
 		return embedded(ctx, o)
@@ -155,8 +157,13 @@ func (s *Store) Epoch() string { return s.epoch }
 // Client speaks to the store. It is closed by Close.
 func (s *Store) Client() *clientv3.Client { return s.client }
 
-// Run blocks until the context ends, and returns nil, or until an embedded
-// store fails for good, and returns why.
+// lookAgain is the time between two looks whether the folder of a store that ended can be
+// written again.
+const lookAgain = 2 * time.Second
+
+// Run blocks until the context ends, and returns nil, or until an embedded store fails in a
+// way that a restart may cure, and returns why. One that ended at its disk would not start
+// either: the hub goes on without it, and Refusal says why.
 func (s *Store) Run(ctx context.Context) error {
 	if s.server == nil {
 		<-ctx.Done()
@@ -165,14 +172,17 @@ func (s *Store) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
+	case <-s.inside.failed:
 	case <-s.server.Server.StopNotify():
-		return errors.New("the embedded etcd stopped; its last log lines say why")
-	case why := <-s.broken:
-		s.broken.say(why)
-		return fmt.Errorf("running the embedded etcd in %s: %w", s.dir, stoppedBy(why))
+		s.inside.fail("it stopped; its last log lines say why")
 	case err := <-s.server.Err():
-		return fmt.Errorf("running the embedded etcd: %w", err)
+		s.inside.fail(err.Error())
 	}
+	if why := s.inside.ended(); atDisk(why) == "" {
+		return fmt.Errorf("running the embedded etcd in %s: %w", s.dir, why)
+	}
+	s.outlive(ctx, lookAgain)
+	return nil
 }
 
 // closeWithin is how long Close waits for the embedded etcd. What was acknowledged is
@@ -188,7 +198,7 @@ func (s *Store) Close() error {
 	}
 	if s.server != nil {
 		err = errors.Join(err, ends(func() {
-			if s.inside.end(s.broken) { // waits for calls that are under way
+			if s.inside.end() { // waits for calls that are under way
 				s.server.Close()
 			}
 		}, closeWithin))

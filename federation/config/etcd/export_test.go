@@ -73,3 +73,22 @@ func (s *Store) Links(endpoint string) (all []Link) {
 	}
 	return all
 }
+
+// ErrEnded is the error of a store that ended.
+var ErrEnded = errEnded
+
+// End has the embedded etcd fail for that reason.
+func (s *Store) End(why string) { s.inside.fail(why) }
+
+// Hang asks the embedded etcd what it answers only when the question is given up.
+func (s *Store) Hang(ctx context.Context) <-chan error {
+	asked, answer := make(chan struct{}), make(chan error, 1)
+	go func() {
+		answer <- s.inside.ask(ctx, func(ctx context.Context) error { close(asked); <-ctx.Done(); return ctx.Err() })
+	}()
+	<-asked
+	return answer
+}
+
+// Usable reports whether the folder of a store that ended was found writable.
+func (s *Store) Usable() bool { return s.usable.Load() }

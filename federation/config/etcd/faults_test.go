@@ -179,6 +179,43 @@ func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 	})
 }
 
+// TestF20LeasesOutliveAFullStore: what is registered stays while the quota is used up. It
+// can be renewed and released, and what is not renewed goes; only what is new is refused.
+func TestF20LeasesOutliveAFullStore(t *testing.T) {
+	c := opened(t, etcd.Options{Quota: 16 << 20}).Config(calm())
+	heard, _ := configtest.Listen(t, c)
+	heard.WaitRevision(t, 0)
+	for name, ttl := range map[string]time.Duration{"kept": time.Hour, "released": time.Hour, "gone": time.Second} {
+		if _, err := c.Register(t.Context(), *configtest.Object(name, 1), ttl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alarmed := code("STORAGE_FULL")
+	for base := int64(0); !alarmed(heard.Now()); {
+		_, err := c.Commit(t.Context(), configtest.Set(base, configtest.Object(fmt.Sprint("o-", base), strings.Repeat(fmt.Sprint(base%10), 900<<10))))
+		if err == nil {
+			base++
+		} else if limit(err) != "storage full" {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Renew(t.Context(), configtest.Key("kept")); err != nil {
+		t.Errorf("renewing: %v", err)
+	}
+	if err := c.Release(t.Context(), configtest.Key("released")); err != nil {
+		t.Errorf("releasing: %v", err)
+	}
+	if _, err := c.Register(t.Context(), *configtest.Object("new", 1), time.Hour); limit(err) != "storage full" {
+		t.Errorf("registering: %v", err)
+	}
+	seen := heard.Wait(t, "what was released and what was not renewed to go", func(s configtest.Seen) bool {
+		return s.Objects[configtest.Key("gone")] == nil && s.Objects[configtest.Key("released")] == nil
+	})
+	if seen.Objects[configtest.Key("kept")] == nil || !alarmed(seen) {
+		t.Errorf("there are %d objects, the trouble is %s", len(seen.Objects), seen.Codes())
+	}
+}
+
 func limit(err error) string {
 	var r *config.Refused
 	if errors.As(err, &r) {

@@ -111,6 +111,9 @@ func (c *Config) Find(ctx context.Context, idempotencyKey string) (*config.Recor
 	if idempotencyKey == "" {
 		return nil, nil
 	}
+	if r := c.store.refusalOfEnded(); r != nil { // the change that asks is refused as one without a key
+		return nil, fmt.Errorf("%w: %w", config.ErrUnavailable, r)
+	}
 	answer, err := c.client.Txn(ctx).Then(append(headOps(), clientv3.OpGet(onceKey(idempotencyKey)))...).Commit()
 	if err != nil {
 		return nil, fault("looking for the commit", err)

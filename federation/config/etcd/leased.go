@@ -34,6 +34,9 @@ func (c *Config) Register(ctx context.Context, o config.Object, ttl time.Duratio
 	if k, err := readLeasedKey(key); err != nil || k != o.Key || ttl <= 0 {
 		return time.Time{}, &config.Refused{Limit: "invalid object", Message: fmt.Sprintf("%s cannot be registered for %v", o.Key, ttl)}
 	}
+	if r := c.store.refusal(leaseReserve); r != nil {
+		return time.Time{}, r
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
 	expires, err := c.register(ctx, key, o, ttl)

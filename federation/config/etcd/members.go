@@ -38,7 +38,7 @@ type health struct {
 	quiet     quiet
 	roundTrip atomic.Int64 // to the member that answered last of all when they were last asked, in ns
 	roomMade  atomic.Int64 // etcd's revision when room was last made
-	diskFull  atomic.Bool  // as it was logged
+	refused   atomic.Value // the limit for which the disk refused changes when it was last logged
 }
 
 // missedWhenDown is how many questions a member leaves unanswered before it is
@@ -146,23 +146,10 @@ func (h *health) noteSilence(members []*member) {
 
 func (h *health) statusOf(ctx context.Context, m *member) (*clientv3.StatusResponse, error) {
 	if m.conn == nil {
-		return h.ownStatus(ctx)
+		return h.client.Status(ctx, "")
 	}
 	answer, err := etcdserverpb.NewMaintenanceClient(m.conn).Status(ctx, &etcdserverpb.StatusRequest{}, grpc.WaitForReady(true))
 	return (*clientv3.StatusResponse)(answer), err
-}
-
-// ownStatus asks the embedded etcd.
-func (h *health) ownStatus(ctx context.Context) (*clientv3.StatusResponse, error) {
-	var answer *clientv3.StatusResponse
-	err := h.store.inside.ask(ctx, func() (err error) {
-		answer, err = h.client.Status(ctx, "")
-		return err
-	})
-	if err != nil {
-		return nil, err // an answer that comes too late is nobody's
-	}
-	return answer, nil
 }
 
 func hostOf(endpoint string) string {
@@ -185,7 +172,7 @@ func (h *health) noteMember(m *member) {
 	if m.missed == 0 {
 		m.since = h.o.Now()
 	}
-	if m.missed++; m.missed == missedWhenDown {
+	if m.missed++; m.missed == missedWhenDown && !errors.Is(m.err, errEnded) { // Run logs the end
 		h.o.Logger.Warn("an etcd member does not answer", "member", m.endpoint, "err", m.err)
 	}
 }
@@ -207,20 +194,35 @@ func membersDown(members []*member) []config.Problem {
 	return problems
 }
 
+// logRefusal logs that the disk began or ceased to refuse changes. The end of the store
+// itself is logged by Run.
+func (h *health) logRefusal(r *config.Refused) {
+	now := ""
+	if r != nil {
+		now = r.Limit
+	}
+	was, _ := h.refused.Swap(now).(string)
+	switch {
+	case now == was:
+	case now == limitFull:
+		h.o.Logger.Warn("changes are refused: the disk of the store is full", "reason", r.Message)
+	case now == limitNotWritable && h.store.inside.ended() == nil:
+		h.o.Logger.Error("changes are refused: the disk of the store is read-only", "reason", r.Message)
+	case now == "":
+		h.o.Logger.Info("the disk of the store takes changes again")
+	}
+}
+
 // storage says when the store takes no writes, or soon will not. An embedded
 // store that is full is compacted and defragmented here, and takes writes again
 // when that made room: nobody else can do it, and nobody else uses it.
 func (h *health) storage(ctx context.Context, members []*member) []config.Problem {
 	ctx, cancel := context.WithTimeout(ctx, h.o.Patience)
 	defer cancel()
-	why := h.store.diskFull()
-	if was := h.diskFull.Swap(why != ""); why != "" && !was {
-		h.o.Logger.Warn("changes are refused: the disk of the store is full", "reason", why)
-	} else if why == "" && was {
-		h.o.Logger.Info("the disk of the store has room again")
-	}
-	if why != "" {
-		return []config.Problem{{Code: codeStorageFull, Message: why}}
+	refused := h.store.Refusal()
+	h.logRefusal(refused)
+	if refused != nil {
+		return []config.Problem{{Code: codeOfLimit[refused.Limit], Message: refused.Message}}
 	}
 	var problems []config.Problem
 	for _, m := range members {

@@ -25,7 +25,11 @@ const (
 	codeShadowed     = "SHADOWED"          // a leased object whose key is taken
 	codeStorageFull  = "STORAGE_FULL"      // nothing can be written
 	codeStorageTight = "STORAGE_NEAR_FULL" // soon
+	codeNotWritable  = "STORAGE_NOT_WRITABLE"
 )
+
+// codeOfLimit are the codes of what the disk of an embedded store refuses.
+var codeOfLimit = map[string]string{limitFull: codeStorageFull, limitNotWritable: codeNotWritable}
 
 func codeOf(err error) string {
 	switch {
@@ -66,7 +70,7 @@ func fault(doing string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return &config.Refused{Limit: "storage full", Message: "etcd has used up its quota and takes no writes; raise the quota of " +
+		return &config.Refused{Limit: limitFull, Message: "etcd has used up its quota and takes no writes; raise the quota of " +
 			"an embedded one with --etcd-quota-bytes; compact and defragment one outside and disarm its alarm, or raise its --quota-backend-bytes"}
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return &config.Refused{Limit: "request size of etcd", Message: "etcd takes no value of this size; raise its --max-request-bytes to 1.5 MiB at least"}

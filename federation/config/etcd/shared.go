@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -10,6 +11,9 @@ import (
 // sharedRoot is where values lie that are no configuration and that all replicas
 // of the hub share.
 const sharedRoot = "/isthmus/v1/shared/"
+
+// sharedPatience is how long the store may take for such a value.
+const sharedPatience = 5 * time.Second
 
 // Shared is one value that all replicas of the hub share.
 type Shared struct {
@@ -22,6 +26,8 @@ func (s *Store) Shared(name string) Shared { return Shared{s.client, sharedRoot 
 
 // Load returns the value and its revision; revision 0: there is none.
 func (v Shared) Load(ctx context.Context) ([]byte, int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, sharedPatience)
+	defer cancel()
 	answer, err := v.client.Get(ctx, v.key)
 	if err != nil {
 		return nil, 0, fault("reading "+v.key, err)
@@ -38,6 +44,8 @@ func (v Shared) Load(ctx context.Context) ([]byte, int64, error) {
 
 // Save stores the value if the revision is still that; saved false: it is not.
 func (v Shared) Save(ctx context.Context, value []byte, revision int64) (saved bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sharedPatience)
+	defer cancel()
 	answer, err := v.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(v.key), "=", revision)).
 		Then(clientv3.OpPut(v.key, seal(value))).Commit()

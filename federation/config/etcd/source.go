@@ -132,6 +132,9 @@ func (f *follower) lost(err error) {
 	if f.since.IsZero() {
 		f.since = f.c.o.Now()
 	}
+	if errors.Is(err, errEnded) {
+		return // storage says so, and nobody else can have written meanwhile
+	}
 	p := config.Problem{Code: codeUnreachable, Message: fmt.Sprintf(
 		"the store does not answer since %s, what is shown may be older than what it holds: %s", f.since.UTC().Format(time.RFC3339), err)}
 	var broken *damage

@@ -221,9 +221,8 @@ func refusal(commit config.Commit) error {
 	if len(commit.Changes) == 0 {
 		return &config.Refused{Limit: "empty commit", Message: "it changes nothing"}
 	}
-	n := commit.Note
-	if len(n.Author)+len(n.Message)+len(n.Manager)+len(n.Ticket)+len(n.IdempotencyKey) > maxNote {
-		return &config.Refused{Limit: "note size", Message: fmt.Sprintf("author, message, manager, ticket and idempotency key have more than %d bytes", maxNote)}
+	if err := commit.CheckSize(maxNote); err != nil {
+		return err
 	}
 	if err := commit.RefusedSecrets(); err != nil {
 		return err

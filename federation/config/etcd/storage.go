@@ -31,11 +31,12 @@ func (h *health) makeRoom(ctx context.Context) (full bool, err error) {
 			return true, err
 		}
 		h.roomMade.Store(now.Header.Revision)
-		if err := h.store.server.Server.Backend().Defrag(); err != nil {
+		defrag := func(context.Context) error { return h.store.server.Server.Backend().Defrag() }
+		if err := h.store.inside.ask(ctx, defrag); err != nil {
 			return true, err
 		}
 	}
-	s, err := h.ownStatus(ctx)
+	s, err := h.client.Status(ctx, "")
 	if err != nil || s.DbSize > s.DbSizeQuota/20*19 {
 		return true, err
 	}

@@ -42,7 +42,10 @@ func (s *Store) wrote(ctx context.Context, size int, atMost time.Duration) {
 	if ctx.Err() != nil {
 		return // the disk is slow: the memory goes with later writes
 	}
-	for range 2 { // the first commit empties the buffer, the second drops its room
-		s.server.Server.Backend().ForceCommit()
-	}
+	_ = s.inside.ask(ctx, func(context.Context) error { // it only saves memory
+		for range 2 { // the first commit empties the buffer, the second drops its room
+			s.server.Server.Backend().ForceCommit()
+		}
+		return nil
+	})
 }

@@ -18,8 +18,8 @@ func refusal(c config.Commit) error {
 	if len(c.Changes) == 0 {
 		return &config.Refused{Limit: "empty commit", Message: "it changes nothing"}
 	}
-	if len(c.Author)+len(c.Message)+len(c.Manager)+len(c.Ticket)+len(c.IdempotencyKey) > maxNote {
-		return &config.Refused{Limit: "note size", Message: fmt.Sprintf("its note has more than %d bytes", maxNote)}
+	if err := c.CheckSize(maxNote); err != nil {
+		return err
 	}
 	if err := c.RefusedSecrets(); err != nil {
 		return err

@@ -21,6 +21,7 @@ func remedies() []codesRemedy {
 		},
 		{[]string{"BUSY"}, "repeat it"},
 		{[]string{"STORAGE_FULL"}, "the store is full: delete what is not needed, or give it more room"},
+		{[]string{"STORAGE_NOT_WRITABLE"}, "the hub cannot write its data folder: do what the message says; the hub serves what it has meanwhile"},
 		{[]string{"STORE_REFUSED", "TOO_LARGE", "TOO_MANY_DOCUMENTS"}, "the request is too large: split it, and apply the parts one after the other"},
 		{[]string{"READ_ONLY"}, "change the object where it comes from; \"isthmus describe\" says where that is"},
 		{[]string{"PROTECTED"}, "keep the protected objects among the manifests, or apply them without their annotation first"},

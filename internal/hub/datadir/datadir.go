@@ -53,7 +53,7 @@ func prepare(path string) (*Dir, error) {
 	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("the folder cannot be written: %w", reason(err))
+		return nil, fmt.Errorf("the folder cannot be written: %w; make it writable, or check its disk", reason(err))
 	}
 	if err := takeLock(lock); err != nil {
 		return nil, errors.Join(err, lock.Close())
