@@ -16,7 +16,7 @@ import (
 	"isthmus.dev/isthmus/registries"
 )
 
-// unsavedMetrics notes what it is told of states on disk.
+// unsavedMetrics records whether states are on disk.
 type unsavedMetrics struct {
 	registries.Metrics
 	mu   sync.Mutex

@@ -16,7 +16,7 @@ import (
 // TestF20HubOutlivesItsDisk: the file system below the data folder, one that only the hub
 // sees, stops after an error as ext4 does: nothing can be written, by files that are open
 // either. The hub serves on, refuses changes at once, and says where and what to do. A
-// start is refused without a word about beginning anew; with the disk in order all is there.
+// start is refused without the advice to begin with an empty store; with the disk in order all is there.
 func TestF20HubOutlivesItsDisk(t *testing.T) {
 	dir := shortDir(t)
 	data, image := filepath.Join(dir, "data"), filepath.Join(dir, "image")
