@@ -14,6 +14,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
+	"isthmus.dev/isthmus/registries/registrytest"
 )
 
 // unsavedMetrics records whether states are on disk.
@@ -46,7 +47,7 @@ func TestF20StateThatCannotBeSavedIsAProblem(t *testing.T) {
 		var log bytes.Buffer
 		counted, snapshots := &unsavedMetrics{}, federation.NewAggregate(nil)
 		s := registries.New(registries.Options{Aggregate: snapshots, Dir: dir, Metrics: counted, Logger: slog.New(slog.NewTextHandler(&lockedWriter{to: &log}, nil))})
-		s.Attach(cluster("c1", "", says(full(1, 3))))
+		s.Attach(cluster("c1", "", registrytest.Says(registrytest.Full(1, 3))))
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- s.Run(ctx) }()
