@@ -172,7 +172,7 @@ func (s *slots) put(name string, e entry) {
 	s.update(name, func(entry) entry { return e })
 }
 
-// update replaces the entry of the name by what change makes of it, and returns the new one.
+// update replaces the entry of the name by the result of change, and returns it.
 func (s *slots) update(name string, change func(entry) entry) entry {
 	p, number := s.find(name)
 	var old entry
