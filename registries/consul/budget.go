@@ -102,15 +102,19 @@ func (c *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// instanceSize is what an instance takes beside its texts, roughly: it is an
-// endpoint and a workload.
-const instanceSize = 1024
-
-// A tag gives a service another name, or makes it another service: aliasSize is what such a
-// name takes, endpointSize what an instance takes in the service of a tag.
+// What the hub keeps of a datacenter, in the registry and in the snapshot, in bytes beside
+// texts. TestR06TheCountIsWhatTheHubKeeps measures it.
 const (
-	endpointSize = 512
-	aliasSize    = 512
+	offerSize    = 512 // a service, whatever becomes of it
+	shardSize    = 2048
+	aliasSize    = 240
+	endpointSize = 736
+	portSize     = 24 // of an endpoint
+	workloadSize = 672
+	problemSize  = 320
+	mapSize      = 48
+	slotSize     = 36 // a place for a label
+	textSize     = 4  // by which texts are rounded up
 )
 
 // usage is what keeping the offer takes: its instances, and about how many bytes.
@@ -118,27 +122,50 @@ func (o *offer) usage() federation.Usage {
 	if o == nil {
 		return federation.Usage{}
 	}
-	u := federation.Usage{Objects: 1, Bytes: instanceSize}
+	u := federation.Usage{Objects: 1, Bytes: offerSize}
 	for _, p := range o.problems {
-		u.Bytes += int64(len(p.Object) + len(p.Field) + len(p.Message))
+		u.Bytes += problemSize + int64(len(p.Object)+len(p.Field)+len(p.Message))
 	}
 	if o.shard == nil {
 		return u
 	}
+	u.Objects += len(o.shard.Endpoints)
+	u.Bytes += bytesOf(o.shard) + workloadSize*int64(len(o.workloads))
 	for i := range o.shard.Endpoints {
 		e := &o.shard.Endpoints[i]
-		u.Objects++
-		u.Bytes += instanceSize + int64(len(e.UID)+len(e.Workload))
-		for k, v := range e.Labels {
-			u.Bytes += int64(len(k) + len(v) + 48)
-		}
+		u.Bytes += int64(len(e.UID)+2*len(e.Workload)) + labelsSize(e.Labels)
 	}
-	u.Bytes += aliasSize * int64(len(o.shard.Aliases))
 	for _, s := range o.tagged {
 		u.Objects++
-		u.Bytes += instanceSize + endpointSize*int64(len(s.Endpoints)) + aliasSize*int64(len(s.Aliases))
+		u.Bytes += bytesOf(s)
 	}
 	return u
+}
+
+// bytesOf is what the shard takes but for what the shards of the service's tags share with it.
+func bytesOf(s *federation.Shard) int64 {
+	n := shardSize + aliasSize*int64(len(s.Aliases))
+	for i := range s.Endpoints {
+		n += endpointSize + portSize*int64(len(s.Endpoints[i].Ports))
+	}
+	return n
+}
+
+// labelsSize is what the labels take: a map has 8 places, or so many that at most
+// seven of eight are taken.
+func labelsSize(labels map[string]string) int64 {
+	if len(labels) == 0 {
+		return mapSize
+	}
+	places := 8
+	for len(labels) > 8 && places*7/8 < len(labels) {
+		places *= 2
+	}
+	n := mapSize + slotSize*int64(places)
+	for k, v := range labels {
+		n += int64(len(k)+len(v)) + 2*textSize
+	}
+	return n
 }
 
 func minus(u federation.Usage) federation.Usage {
