@@ -17,7 +17,7 @@ type Limits struct {
 const (
 	defaultLimitObjects = 500_000
 	defaultLimitPages   = 2_000
-	defaultLimitBytes   = 512 << 20
+	defaultLimitBytes   = 1 << 30
 )
 
 // WithDefaults fills in what is zero.
