@@ -70,7 +70,7 @@ func memoryFor(part []byte) int64 {
 }
 
 // body counts the answer while it is read; done ends that.
-func (b *budget) body(of io.Reader) (counted io.Reader, done func()) {
+func (b *budget) body(of io.Reader) (counted *countedBody, done func()) {
 	c := &countedBody{body: of, budget: b}
 	return c, func() {
 		b.reading.Add(-c.takes)
@@ -86,7 +86,14 @@ type countedBody struct {
 	read   int64
 	takes  int64 // memory
 	shown  int64
+
+	progress func()
+	passed   int64 // bytes read at the last progress
 }
+
+// progressSize is how many bytes of an answer are progress. A Consul that sends its answer
+// byte by byte makes none.
+const progressSize = 64 << 10
 
 func (c *countedBody) Read(p []byte) (int, error) {
 	n, err := c.body.Read(p)
@@ -94,6 +101,10 @@ func (c *countedBody) Read(p []byte) (int, error) {
 	c.read, c.takes = c.read+int64(n), c.takes+takes
 	if c.budget.reading.Add(takes) > c.budget.limits.Bytes {
 		return 0, federation.LimitError{Limit: "bytes", Most: c.budget.limits.Bytes}
+	}
+	if c.read-c.passed >= progressSize {
+		c.passed = c.read
+		c.progress()
 	}
 	if c.read-c.shown >= showEvery {
 		c.shown = c.read

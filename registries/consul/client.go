@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	requestTimeout = 4 * time.Second // of a canary read; with beatEvery it keeps STALE within 15 s
-	readTimeout    = 15 * time.Second
+	requestTimeout = 4 * time.Second  // of a canary read; with beatEvery it keeps STALE within 15 s
+	readTimeout    = 15 * time.Second // of any other read, of which each progressSize must come within requestTimeout
 	maxAnswer      = 64 << 20
 )
 
@@ -209,11 +209,13 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 	counted, done := c.budget.body(res.Body)
 	defer done()
 	// A long poll waits for its headers; an answer that has begun must come to an end soon.
-	slow := time.AfterFunc(ofBody, cancel)
+	began := time.Now()
+	slow := time.AfterFunc(min(ofBody, requestTimeout), cancel)
 	defer slow.Stop()
+	counted.progress = func() { slow.Reset(min(ofBody-time.Since(began), requestTimeout)) }
 	a, err := read(res, q.path, counted, v)
 	if err != nil && ctx.Err() != nil {
-		return a, fmt.Errorf("reading an answer of consul: it is not complete after %s", ofBody.Round(time.Second))
+		return a, fmt.Errorf("reading an answer of consul: it is not complete after %s", time.Since(began).Round(time.Second))
 	}
 	return a, err
 }

@@ -16,7 +16,8 @@ var errRelist = errors.New("the catalogue must be read again as a whole")
 
 const (
 	relistAtMost = 5 * time.Second // between two re-lists that a Consul's index asks for
-	reserved     = 3               // requests beside the services' long polls: list, proof, sweep
+	sweepers     = 4               // services without a long poll that are read at once
+	reserved     = 2 + sweepers    // requests beside the services' long polls: list, proof, sweep
 	raiseEvery   = time.Minute     // after a 429
 )
 

@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,10 +152,10 @@ func TestF67ServicesWithoutALongPollAreSeenWithin10s(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newPaced(300)
 		heard := startPaced(t, server)
-		if got, want := heard.View().Status.Message, "147 of 300 services followed live, the rest within 10s"; got != want {
+		if got, want := heard.View().Status.Message, "144 of 300 services followed live, the rest within 10s"; got != want {
 			t.Errorf("the status says %q, want %q", got, want)
 		}
-		for _, name := range []string{"web-299", "web-147", "web-222"} {
+		for _, name := range []string{"web-299", "web-144", "web-222"} {
 			began := time.Now()
 			server.set(func(p *paced) { p.changes[healthPath+name]++ })
 			heard.Wait(t, name, addressIs(name, "10.0.0.2"))
@@ -169,7 +170,7 @@ func TestF67ServicesWithoutALongPollAreSeenWithin10s(t *testing.T) {
 // old one, which it may have come back to.
 func TestServiceThatGetsALongPollIsReadAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const name = "web-147" // the first one without a long poll
+		const name = "web-144" // the first one without a long poll
 		server := newPaced(300)
 		heard := startPaced(t, server)
 		server.set(func(p *paced) { p.changes[healthPath+name]++ })
@@ -218,4 +219,128 @@ func TestF68SilenceIsNoticedIn15sAndTheReturnIn5s(t *testing.T) {
 			})
 		})
 	}
+}
+
+// byBytes is a body that comes byte by byte, one a second, without end.
+type byBytes struct{ ended <-chan struct{} }
+
+func (b byBytes) Read(p []byte) (int, error) {
+	second := time.NewTimer(time.Second)
+	defer second.Stop()
+	select {
+	case <-second.C:
+		p[0] = ' '
+		return 1, nil
+	case <-b.ended:
+		return 0, context.Canceled
+	}
+}
+
+func (byBytes) Close() error { return nil }
+
+// TestF67SlowAnswersDoNotHoldUpOtherServices: an answer that comes byte by byte is given up
+// after 4 s, and as many services are read at once.
+func TestF67SlowAnswersDoNotHoldUpOtherServices(t *testing.T) {
+	for slow, limit := range map[string]time.Duration{"web-299": 10 * time.Second, "web-29": 20 * time.Second} {
+		t.Run(slow, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newPaced(300)
+				heard := startPaced(t, server)
+				server.set(func(p *paced) {
+					p.broken, p.breaks = healthPath+slow, func(q *http.Request) *http.Response {
+						return &http.Response{StatusCode: http.StatusOK, Body: byBytes{q.Context().Done()}}
+					}
+				})
+				heard.Wait(t, "a problem", func(v registrytest.View) bool { return len(v.Problems) > 0 })
+				for _, name := range []string{"web-289", "web-144", "web-222"} {
+					began := time.Now()
+					server.set(func(p *paced) { p.changes[healthPath+name]++ })
+					heard.Wait(t, name, addressIs(name, "10.0.0.2"))
+					if took := time.Since(began); took > limit {
+						t.Errorf("%s: seen after %v, want %v at most", name, took, limit)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestAnAnswerThatMakesProgressIsWaitedFor: 320 KiB that take 10 s.
+func TestAnAnswerThatMakesProgressIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newPaced(3)
+		heard := startPaced(t, server)
+		server.set(func(p *paced) {
+			p.broken = healthPath + "web-001"
+			p.changes[p.broken]++
+			p.breaks = func(*http.Request) *http.Response {
+				answer := fmt.Sprintf(instanceJSON, "web-001", "web-001", "10.0.0.9")
+				return &http.Response{
+					StatusCode: http.StatusOK, Header: http.Header{"X-Consul-Index": {"2"}},
+					Body: io.NopCloser(io.MultiReader(&slowly{left: 5}, strings.NewReader(answer))),
+				}
+			}
+		})
+		heard.Wait(t, "the answer", addressIs("web-001", "10.0.0.9"))
+	})
+}
+
+// slowly is a body of 64 KiB of spaces every 2 s.
+type slowly struct{ left, ready int }
+
+func (s *slowly) Read(p []byte) (int, error) {
+	if s.ready == 0 {
+		if s.left == 0 {
+			return 0, io.EOF
+		}
+		retry.Sleep(context.Background(), 2*time.Second)
+		s.left, s.ready = s.left-1, progressSize
+	}
+	n := min(len(p), s.ready)
+	s.ready -= n
+	for i := range n {
+		p[i] = ' '
+	}
+	return n, nil
+}
+
+// TestR06ADatacenterBeyondItsLimitsIsReadMoreAndMoreRarely: each try reads nearly all that
+// fits, and takes 20 s here.
+func TestR06ADatacenterBeyondItsLimitsIsReadMoreAndMoreRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newPaced(300)
+		server.broken, server.breaks = healthPath, func(q *http.Request) *http.Response {
+			name := strings.TrimPrefix(q.URL.Path, healthPath)
+			if name != canaryService {
+				retry.Sleep(q.Context(), time.Second/2)
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(fmt.Sprintf(instanceJSON, name, name, "10.0.0.1")))}
+		}
+		var lists, reads atomic.Int64
+		registry, err := New(Options{Cluster: "c1", Address: "http://consul.test:8500", Limits: federation.Limits{Objects: 500}, Count: func(kind string) {
+			switch kind {
+			case CountServices:
+				lists.Add(1)
+			case CountHealth:
+				reads.Add(1)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		registry.client.http.Transport = server
+		heard := heardOf(t, registry)
+		heard.WaitPhase(t, federation.Failed)
+		if n := reads.Load(); n > 250+readers {
+			t.Errorf("%d services were read, although 250 are the limit", n)
+		}
+		retry.Sleep(t.Context(), time.Hour)
+		if n := lists.Load(); n > 30 {
+			t.Errorf("%d tries within an hour, want 30 at most", n)
+		}
+		t.Logf("%d tries and %d reads of services within an hour", lists.Load(), reads.Load())
+		server.set(func(p *paced) { p.first = 200 })
+		retry.Sleep(t.Context(), longestLimited*5/4)
+		heard.WaitPhase(t, federation.Ready)
+	})
 }

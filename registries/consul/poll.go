@@ -217,15 +217,36 @@ func again(err error, tries int) bool {
 
 // rota is the list of services that are read in turn.
 type rota struct {
-	mu    sync.Mutex
-	names []string
-	next  int
+	mu      sync.Mutex
+	names   []string
+	next    int
+	reading map[string]bool
 }
 
 func (r *rota) set(names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names = names
+}
+
+// begin tells whether the service may be read now: no other read of it is under way.
+func (r *rota) begin(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reading[name] {
+		return false
+	}
+	if r.reading == nil {
+		r.reading = map[string]bool{}
+	}
+	r.reading[name] = true
+	return true
+}
+
+func (r *rota) end(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.reading, name)
 }
 
 // turn is the next service and how many there are.
@@ -239,9 +260,11 @@ func (r *rota) turn() (string, int) {
 	return r.names[r.next], len(r.names)
 }
 
-// sweep reads the services without a long poll, all of them once in SweepEvery.
+// sweep reads the services without a long poll, all of them once in SweepEvery. A
+// service whose answer is slow does not hold up the others.
 func (p *pollers) sweep(ctx context.Context) {
 	due := time.Now()
+	places := make(chan struct{}, sweepers)
 	for ctx.Err() == nil {
 		name, n := p.rota.turn()
 		if n == 0 {
@@ -249,8 +272,14 @@ func (p *pollers) sweep(ctx context.Context) {
 			due = time.Now()
 			continue
 		}
-		if !p.failures.waits(name) && !p.readInTurn(ctx, name) {
-			return
+		if !p.failures.waits(name) && p.rota.begin(name) {
+			if !send(ctx, places, struct{}{}) {
+				return
+			}
+			p.spawn(ctx, func() {
+				defer func() { p.rota.end(name); <-places }()
+				p.readInTurn(ctx, name)
+			})
 		}
 		// A slow answer is made up for, so that the round keeps its length.
 		due = due.Add(max(p.r.o.SweepEvery*9/10/time.Duration(n), sweepGap))
@@ -261,15 +290,18 @@ func (p *pollers) sweep(ctx context.Context) {
 	}
 }
 
-// readInTurn reads one service of the sweep. It reports whether to go on.
-func (p *pollers) readInTurn(ctx context.Context, name string) bool {
+// readInTurn reads one service of the sweep.
+func (p *pollers) readInTurn(ctx context.Context, name string) {
 	o, _, err := p.r.read(ctx, p.translate, name, 0)
 	if err == nil {
 		p.failures.end(name)
-		return send(ctx, p.news, news{name: name, offer: o, direct: true})
+		send(ctx, p.news, news{name: name, offer: o, direct: true})
+		return
 	}
 	p.failures.pause(name, err)
-	return p.complain(ctx, name, err) && (!isBusy(err) || retry.Sleep(ctx, hotGap))
+	if p.complain(ctx, name, err) && isBusy(err) {
+		retry.Sleep(ctx, hotGap)
+	}
 }
 
 // send reports whether the value was taken before the context ended.

@@ -77,7 +77,8 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s.sync(ctx)
-		if err == nil {
+		synced := err == nil
+		if synced {
 			err = s.follow(ctx)
 		}
 		rethrow(err)
@@ -90,7 +91,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 			continue
 		}
 		s.report(s.named(ctx, err))
-		if time.Since(began) > steadyAfter {
+		if synced && time.Since(began) > steadyAfter {
 			pauses.reset()
 		}
 		retry.Sleep(ctx, pauses.next(err))
@@ -102,8 +103,11 @@ func newSession(r *Registry, to Sink) *session {
 	return &session{r: r, to: to, model: newModel(), guard: &guard{client: r.client, id: r.expect}, polls: r.o.MaxPolls}
 }
 
-// steadyAfter is how long a link must have held for the waits between attempts
-// to start from the shortest again.
+// longestLimited is the longest wait of a datacenter that is beyond its limits.
+const longestLimited = 4 * time.Minute
+
+// steadyAfter is how long a link must have held, with a sync, for the waits between
+// attempts to start from the shortest again.
 const steadyAfter = 20 * time.Second
 
 // report says a trouble as the cluster's status.
@@ -135,15 +139,18 @@ func (s *session) status(phase federation.Phase, message string) {
 
 // backoff is the pauses between attempts, by what was wrong. They are short enough
 // to be back within 5 s of the return of Consul (F68). After a refusal they are
-// longer, and a busy Consul says itself how long.
-type backoff struct{ passing, busy, refused, limited retry.Backoff }
+// longer, and a busy Consul says itself how long. To find out that a datacenter is still
+// beyond its limits, nearly all of it must be read; a change of the limits starts a new
+// registry, without a pause.
+type backoff struct{ passing, busy, refused, odd, limited retry.Backoff }
 
 func newBackoff() *backoff {
 	return &backoff{
 		passing: retry.Backoff{First: 250 * time.Millisecond, Longest: 3500 * time.Millisecond},
 		busy:    retry.Backoff{First: 2 * time.Second, Longest: 12 * time.Second},
 		refused: retry.Backoff{First: time.Second, Longest: 8 * time.Second},
-		limited: retry.Backoff{First: time.Second, Longest: 30 * time.Second},
+		odd:     retry.Backoff{First: time.Second, Longest: 30 * time.Second},
+		limited: retry.Backoff{First: time.Second, Longest: longestLimited},
 	}
 }
 
@@ -160,8 +167,10 @@ func (b *backoff) next(err error) time.Duration {
 	var odd *unreadable
 	var limit federation.LimitError
 	switch {
-	case errors.As(err, &limit), errors.As(err, &odd):
+	case errors.As(err, &limit):
 		return b.limited.Next()
+	case errors.As(err, &odd):
+		return b.odd.Next()
 	case errors.As(err, &full):
 		return max(full.after, b.busy.Next())
 	case errors.As(err, &r):

@@ -192,6 +192,9 @@ func (s *session) readAll(ctx context.Context, names []string) (map[string]readi
 	next := make(chan string)
 	var wg sync.WaitGroup
 	one := func(name string) {
+		if ctx.Err() != nil {
+			return
+		}
 		got, err := s.readFirst(ctx, name)
 		if err == nil {
 			err = g.add(name, got)
