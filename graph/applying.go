@@ -35,10 +35,10 @@ func (r *reader) files(in model.ApplyInput) []apply.File {
 		if len(in.Manifests) > 1 {
 			name = fmt.Sprintf("manifests[%d]", i)
 		}
-		all = append(all, apply.File{Name: name, Data: []byte(text)})
+		all = append(all, apply.File{Name: name, Data: text})
 	}
 	for _, f := range in.Files {
-		all = append(all, apply.File{Name: f.Name, Data: []byte(f.Content)})
+		all = append(all, apply.File{Name: f.Name, Data: f.Content})
 	}
 	return all
 }

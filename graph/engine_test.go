@@ -54,7 +54,7 @@ func (e *engine) Apply(ctx context.Context, r apply.Request) (apply.Result, erro
 	e.applied = r
 	var changes []config.Change
 	for _, file := range r.Manifests {
-		for i, document := range strings.Split(string(file.Data), "\n---\n") {
+		for i, document := range strings.Split(file.Data, "\n---\n") {
 			change, err := object(file, document)
 			if err != nil || strings.Contains(document, "BAD") {
 				return apply.Result{DryRun: r.DryRun, Errors: []apply.Error{{

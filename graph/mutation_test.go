@@ -28,7 +28,7 @@ func TestApplyHandsEverythingOver(t *testing.T) {
 	}))
 	zero := int64(0)
 	want := apply.Request{
-		Manifests: []apply.File{{Name: "a.yaml", Data: []byte(route("shop", "a", "x"))}, {Name: "b.yaml", Data: []byte(route("shop", "b", "x"))}},
+		Manifests: []apply.File{{Name: "a.yaml", Data: route("shop", "a", "x")}, {Name: "b.yaml", Data: route("shop", "b", "x")}},
 		DryRun:    true, Manager: "ci", Force: true, Set: "s", Prune: true, ExpectedRevision: &zero,
 		ExpectedRevisions: map[federation.ObjectKey]int64{routeKey("shop", "a"): 7},
 		Origin:            apply.Origin{Message: "why", IdempotencyKey: "k"},

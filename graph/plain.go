@@ -10,7 +10,7 @@ import (
 )
 
 // compact answers a field whose value can be written as a whole: pages of services
-// and of endpoints, which have thousands of fields.
+// and of endpoints, and what an apply changes, which have thousands of fields.
 func compact(next graphql.FieldMiddleware) graphql.FieldMiddleware {
 	return func(ctx context.Context, resolve graphql.Resolver) (any, error) {
 		found, err := next(ctx, resolve)
@@ -33,6 +33,8 @@ func compact(next graphql.FieldMiddleware) graphql.FieldMiddleware {
 			if of != nil {
 				whole, ok = plainService.Marshal(ctx, op, selected, *of)
 			}
+		case []model.ConfigChange:
+			whole, ok = plainChange.MarshalAll(ctx, op, selected, of)
 		}
 		if ok {
 			return whole, nil

@@ -95,6 +95,35 @@ func TestR64PageOfServicesIsWrittenAsAWhole(t *testing.T) {
 	}
 }
 
+// TestR63ChangesAreWrittenAsAWhole: the executor starts a goroutine for each of them, and
+// holds many times their text until the last is written. The bytes are the same.
+func TestR63ChangesAreWrittenAsAWhole(t *testing.T) {
+	c := newConfigured(t, nil)
+	c.apply(route("shop", "old", "x"))
+	manifests := []string{route("shop", "old", "y")}
+	for i := range 100 {
+		manifests = append(manifests, route("shop", fmt.Sprint("new-", i), "x"))
+	}
+	whole := graph.New(c.options)
+	asking := func(fields string) string {
+		return fmt.Sprintf("mutation{apply(input:{dryRun:true manifests:%q}){changes{%s}}}", strings.Join(manifests, "\n---\n"), fields)
+	}
+	const shown = "__typename action object{group kind namespace a:name revision __typename}"
+	for _, fields := range []string{shown, shown + " diff", "object{name current{name}}", "...on ConfigChange{action}"} {
+		want, got := answerOf(t, graph.ByField(whole), asking(fields)), answerOf(t, whole, asking(fields))
+		if !bytes.Equal(got, want) || !bytes.Contains(got, []byte(`"changes":[{`)) {
+			t.Errorf("%s gets\n%s\nthe executor writes\n%s", fields, got, want)
+		}
+	}
+	count := func(schema graphql.ExecutableSchema, fields string) float64 {
+		return testing.AllocsPerRun(3, func() { answerOf(t, schema, asking(fields)) })
+	}
+	least := count(whole, "action")
+	if field, all := count(graph.ByField(whole), shown)-least, count(whole, shown)-least; all*20 > field {
+		t.Errorf("the objects of changes take %.0f allocations, and %.0f field by field", all, field)
+	}
+}
+
 func BenchmarkPage(b *testing.B) {
 	whole := graph.New(graph.Options{Snapshots: &source{world(b)}})
 	for b.Loop() {

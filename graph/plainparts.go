@@ -82,3 +82,17 @@ var plainLocality = &compiled.Object[model.Locality]{Names: []string{"Locality"}
 	"zone":    compiled.NullString(func(l model.Locality) *string { return l.Zone }),
 	"subZone": compiled.NullString(func(l model.Locality) *string { return l.SubZone }),
 }}
+
+// plainChange has no differences: they take long, and the executor makes several at once.
+var plainChange = &compiled.Object[model.ConfigChange]{Names: []string{"ConfigChange"}, Fields: map[string]compiled.Field[model.ConfigChange]{
+	"action": compiled.String(func(c model.ConfigChange) model.ChangeAction { return c.Action }),
+	"object": compiled.One(func(c model.ConfigChange) model.ObjectRef { return c.Object }, plainRef),
+}}
+
+var plainRef = &compiled.Object[model.ObjectRef]{Names: []string{"ObjectRef"}, Fields: map[string]compiled.Field[model.ObjectRef]{
+	"group":     compiled.String(func(r model.ObjectRef) string { return r.Group }),
+	"kind":      compiled.String(func(r model.ObjectRef) string { return r.Kind }),
+	"namespace": compiled.String(func(r model.ObjectRef) string { return r.Namespace }),
+	"name":      compiled.String(func(r model.ObjectRef) string { return r.Name }),
+	"revision":  compiled.NullString(func(r model.ObjectRef) *string { return r.Revision }),
+}}

@@ -128,7 +128,7 @@ func (m *mesh) compare(ctx context.Context, objects int) (applied, error) {
 		text := benchManifests(objects, round)
 		before, _ := usage()
 		began := time.Now()
-		r, err := m.engine.Apply(ctx, apply.Request{Manifests: []apply.File{{Name: "mesh.yaml", Data: text}}})
+		r, err := m.engine.Apply(ctx, apply.Request{Manifests: []apply.File{{Name: "mesh.yaml", Data: string(text)}}})
 		applies = append(applies, time.Since(began))
 		after, _ := usage()
 		cpu += after - before

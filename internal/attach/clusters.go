@@ -301,7 +301,7 @@ func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result,
 		return Result{}, fmt.Errorf("writing the object of cluster %s: %w", id, err)
 	}
 	request := apply.Request{
-		Manifests: []apply.File{{Name: "cluster " + string(id), Data: manifest}}, Credentials: []apply.Credentials{credentials},
+		Manifests: []apply.File{{Name: "cluster " + string(id), Data: string(manifest)}}, Credentials: []apply.Credentials{credentials},
 		Manager: manager, Force: true, Origin: apply.Origin{Author: w.request.Author, Message: "credentials of cluster " + string(id) + " rotated"},
 	}
 	if w.fresh {

@@ -38,7 +38,7 @@ type Request struct {
 // File is one input with the name by which problems call it.
 type File struct {
 	Name string
-	Data []byte
+	Data string
 }
 
 // Origin says who makes a change and why.

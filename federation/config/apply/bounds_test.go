@@ -18,7 +18,7 @@ func files(texts ...string) func(*apply.Request) {
 	return func(r *apply.Request) {
 		r.Manifests = nil
 		for i, text := range texts {
-			r.Manifests = append(r.Manifests, apply.File{Name: fmt.Sprintf("%d.yaml", i), Data: []byte(text)})
+			r.Manifests = append(r.Manifests, apply.File{Name: fmt.Sprintf("%d.yaml", i), Data: text})
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (b base) registered(key federation.ObjectKey) map[string]any {
 }
 
 func readWorkload(kinds *schema.Set, limits manifest.Limits, text []byte, ttl time.Duration) (wanted, []Error) {
-	all, errs := readManifests(kinds, limits, []File{{Data: text}}, defaultNamespace)
+	all, errs := readManifests(kinds, limits, []File{{Data: string(text)}}, defaultNamespace)
 	switch {
 	case len(errs) > 0:
 		return wanted{}, errs

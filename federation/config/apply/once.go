@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"maps"
 	"slices"
 	"time"
@@ -108,7 +109,7 @@ func (r Request) digest() string {
 	for _, f := range r.Manifests {
 		d.add("file", f.Name)
 		_, _ = fmt.Fprintf(d, "%d:", len(f.Data))
-		_, _ = d.Write(f.Data)
+		_, _ = io.WriteString(d, f.Data)
 	}
 	return d.text()
 }

@@ -77,7 +77,7 @@ func join(t *testing.T, store configtest.Store, more ...config.Named) *world {
 
 // request makes one of YAML manifests.
 func request(manifests string, change ...func(*apply.Request)) apply.Request {
-	r := apply.Request{Manifests: []apply.File{{Name: "mesh.yaml", Data: []byte(manifests)}}}
+	r := apply.Request{Manifests: []apply.File{{Name: "mesh.yaml", Data: manifests}}}
 	for _, f := range change {
 		f(&r)
 	}

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -16,7 +15,7 @@ func (p *parser) readJSON(c chunk) bool {
 	if !isJSON(c.text) {
 		return false
 	}
-	r := &jsonReader{parser: p, at: spot{c.line, 1}, text: c.text, tokens: json.NewDecoder(bytes.NewReader(c.text))}
+	r := &jsonReader{parser: p, at: spot{c.line, 1}, text: c.text, tokens: json.NewDecoder(strings.NewReader(c.text))}
 	r.tokens.UseNumber()
 	for r.tokens.More() {
 		p.document = p.count
@@ -29,8 +28,8 @@ func (p *parser) readJSON(c chunk) bool {
 	return true
 }
 
-func isJSON(text []byte) bool {
-	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+func isJSON(text string) bool {
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
 		var raw json.RawMessage
 		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
 			return true
@@ -43,7 +42,7 @@ func isJSON(text []byte) bool {
 // jsonReader turns the tokens of valid JSON into values.
 type jsonReader struct {
 	*parser
-	text   []byte
+	text   string
 	tokens *json.Decoder
 	offset int  // up to which at has been moved
 	at     spot // of offset
@@ -56,8 +55,8 @@ func (r *jsonReader) next() (json.Token, spot) {
 	for start < len(r.text) && strings.IndexByte(" \t\r\n,:", r.text[start]) >= 0 {
 		start++
 	}
-	for _, b := range r.text[r.offset:start] {
-		switch {
+	for i := r.offset; i < start; i++ {
+		switch b := r.text[i]; {
 		case b == '\n':
 			r.at = spot{r.at.line + 1, 1}
 		case utf8.RuneStart(b):

@@ -4,10 +4,10 @@
 package manifest
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Limits bound what Parse reads; a zero field means its default.
@@ -99,12 +99,13 @@ const batch = 256
 // problem; it never means that there should be none.
 func Parse(file string, data []byte, limits Limits) ([]Document, []Problem) {
 	var documents []Document
-	problems := Each(file, data, limits, func(d Document) { documents = append(documents, d) })
+	problems := Each(file, string(data), limits, func(d Document) { documents = append(documents, d) })
 	return documents, problems
 }
 
-// Each is Parse for a caller that need not hold all documents at once.
-func Each(file string, data []byte, limits Limits, use func(Document)) []Problem {
+// Each is Parse for a caller that need not hold all documents at once. Released
+// documents hold the text itself, not a copy.
+func Each(file, data string, limits Limits, use func(Document)) []Problem {
 	p := &parser{file: file, limits: limits.OrDefault(), document: -1, use: use}
 	if p.refuseWhole(data) {
 		return p.problems
@@ -157,12 +158,12 @@ func (p *parser) report(at spot, field string, code Code, format string, args ..
 func (p *parser) full() bool { return len(p.problems) >= p.limits.Problems }
 
 // refuseWhole reports what forbids to read the file at all.
-func (p *parser) refuseWhole(data []byte) bool {
+func (p *parser) refuseWhole(data string) bool {
 	if len(data) > p.limits.Bytes {
 		p.report(spot{}, "", TooLarge, "the file has %d bytes, more than the %d allowed: split it", len(data), p.limits.Bytes)
 		return true
 	}
-	if i := bytes.IndexByte(data, 0); i >= 0 {
+	if i := strings.IndexByte(data, 0); i >= 0 {
 		p.report(spotOf(data, i), "", NulByte, "a NUL byte is not text: write the file as UTF-8")
 		return true
 	}
@@ -178,7 +179,8 @@ func (p *parser) refuseWhole(data []byte) bool {
 }
 
 // parse reads one chunk between document markers. Of JSON there may be no tree.
-func (p *parser) parse(c chunk, t *tree) {
+func (p *parser) parse(written chunk, t *tree) {
+	c := written.blanked()
 	first := significant(c.text)
 	if first < 0 {
 		return
@@ -200,7 +202,7 @@ func (p *parser) parse(c chunk, t *tree) {
 		t = decode(c.text)
 	}
 	if v, ok := p.readYAML(c, t); ok {
-		p.add(v, &origin{c, p.limits})
+		p.add(v, &origin{written, p.limits})
 	}
 }
 

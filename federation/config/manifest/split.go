@@ -1,24 +1,33 @@
 package manifest
 
 import (
-	"bytes"
+	"strings"
 	"unicode/utf8"
 )
 
-// chunk is what lies between two document markers. Lines keep their columns.
+// chunk is what lies between two document markers, a part of the file's text.
 type chunk struct {
-	text []byte
-	line int // of its first byte in the file, from 1
+	text   string
+	line   int // of its first byte in the file, from 1
+	marker int // bytes of the marker that begins it
+}
+
+// blanked is the chunk with spaces in place of the marker, so that lines keep their columns.
+func (c chunk) blanked() chunk {
+	if c.marker > 0 {
+		c.text, c.marker = strings.Repeat(" ", c.marker)+c.text[c.marker:], 0
+	}
+	return c
 }
 
 // spot is a place in a file, from 1.
 type spot struct{ line, column int }
 
 // spotOf finds the place of an offset; columns count characters.
-func spotOf(data []byte, offset int) spot {
-	before := data[:offset]
-	start := bytes.LastIndexByte(before, '\n') + 1
-	return spot{bytes.Count(before, []byte{'\n'}) + 1, utf8.RuneCount(before[start:]) + 1}
+func spotOf(text string, offset int) spot {
+	before := text[:offset]
+	start := strings.LastIndexByte(before, '\n') + 1
+	return spot{strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1}
 }
 
 func (c chunk) spot(offset int) spot {
@@ -27,31 +36,27 @@ func (c chunk) spot(offset int) spot {
 	return s
 }
 
-var byteOrderMark = []byte("\uFEFF")
+const byteOrderMark = "\uFEFF"
 
 // split cuts a file at its document markers, which mean the same everywhere in
 // YAML, so that a broken document does not hide those after it.
-func split(data []byte) []chunk {
-	data = bytes.TrimPrefix(data, byteOrderMark)
+func split(data string) []chunk {
+	data = strings.TrimPrefix(data, byteOrderMark)
 	var chunks []chunk
-	start, first := 0, 1
-	line := 1
-	var blank []byte // the marker that begins the current chunk
+	start, line := 0, 1
+	next := chunk{line: 1}
 	cut := func(end int) {
-		text := data[start:end]
-		if len(blank) > 0 {
-			text = append(bytes.Repeat([]byte{' '}, len(blank)), text[len(blank):]...)
-		}
-		chunks = append(chunks, chunk{text: text, line: first})
+		next.text = data[start:end]
+		chunks = append(chunks, next)
 	}
 	for i := 0; i < len(data); line++ {
-		end := bytes.IndexByte(data[i:], '\n') + 1
+		end := strings.IndexByte(data[i:], '\n') + 1
 		if end == 0 {
 			end = len(data) - i
 		}
 		if isMarker(data[i : i+end]) {
 			cut(i)
-			start, first, blank = i, line, data[i:i+3]
+			start, next = i, chunk{line: line, marker: len("---")}
 		}
 		i += end
 	}
@@ -59,21 +64,21 @@ func split(data []byte) []chunk {
 	return chunks
 }
 
-func isMarker(line []byte) bool {
-	if !bytes.HasPrefix(line, []byte("---")) && !bytes.HasPrefix(line, []byte("...")) {
+func isMarker(line string) bool {
+	if !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "...") {
 		return false
 	}
-	return len(line) == 3 || bytes.IndexByte([]byte(" \t\r\n"), line[3]) >= 0
+	return len(line) == 3 || strings.IndexByte(" \t\r\n", line[3]) >= 0
 }
 
 // significant returns the offset of the first byte that is neither blank nor in
 // a comment, or -1.
-func significant(text []byte) int {
+func significant(text string) int {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case ' ', '\t', '\r', '\n':
 		case '#':
-			end := bytes.IndexByte(text[i:], '\n')
+			end := strings.IndexByte(text[i:], '\n')
 			if end < 0 {
 				return -1
 			}
@@ -85,12 +90,12 @@ func significant(text []byte) int {
 	return -1
 }
 
-func invalidUTF8(data []byte) int {
-	if utf8.Valid(data) {
+func invalidUTF8(data string) int {
+	if utf8.ValidString(data) {
 		return -1
 	}
 	for i := 0; ; {
-		r, size := utf8.DecodeRune(data[i:])
+		r, size := utf8.DecodeRuneInString(data[i:])
 		if r == utf8.RuneError && size <= 1 {
 			return i
 		}
@@ -99,10 +104,10 @@ func invalidUTF8(data []byte) int {
 }
 
 // separators estimates from above how many values a text can hold.
-func separators(data []byte) int {
+func separators(data string) int {
 	n := 0
-	for i, b := range data {
-		switch b {
+	for i := range len(data) {
+		switch b := data[i]; b {
 		case '\n', ',', '[', '{':
 			n++
 		case ':', '-', '?':

@@ -11,7 +11,7 @@ var yamlLine = regexp.MustCompile(`line (\d+): `)
 // syntax reports why the text is not YAML.
 func (p *parser) syntax(c chunk, err error) {
 	message, line := located(err)
-	lines := strings.Split(string(c.text), "\n")
+	lines := strings.Split(c.text, "\n")
 	if isOfParser(message) {
 		line = lineOfProblem(lines, line, message)
 	}
@@ -61,7 +61,7 @@ func lineOfProblem(lines []string, named int, message string) int {
 	if named == 0 || isEnd(lines, begins) {
 		return named // where the text ends too soon
 	}
-	rest := decode([]byte(strings.Join(lines[named:], "\n")))
+	rest := decode(strings.Join(lines[named:], "\n"))
 	if rest.err == nil {
 		return begins
 	}

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -39,22 +38,22 @@ type tree struct {
 func decodeAll(chunks []chunk) []*tree {
 	trees := make([]*tree, len(chunks))
 	parallel.Each(len(chunks), func(i int) {
-		text := chunks[i].text
-		if first := significant(text); first >= 0 && bytes.IndexByte([]byte("%{["), text[first]) < 0 {
+		text := chunks[i].blanked().text
+		if first := significant(text); first >= 0 && strings.IndexByte("%{[", text[first]) < 0 {
 			trees[i] = decode(text)
 		}
 	})
 	return trees
 }
 
-func decode(text []byte) *tree {
+func decode(text string) *tree {
 	t := &tree{}
 	defer func() {
 		if recover() != nil {
 			t.err = errors.New("it is not YAML that can be read")
 		}
 	}()
-	t.err = yaml.NewDecoder(bytes.NewReader(text)).Decode(&t.root)
+	t.err = yaml.NewDecoder(strings.NewReader(text)).Decode(&t.root)
 	return t
 }
 
@@ -193,7 +192,7 @@ func (r *yamlReader) key(n *yaml.Node, path string) (string, bool) {
 // indentation refuses tabs with which a plain scalar goes on over a line end:
 // what looks like a nested value is then part of a string.
 func (r *yamlReader) indentation(root *yaml.Node) {
-	lines := strings.Split(string(r.chunk.text), "\n")
+	lines := strings.Split(r.chunk.text, "\n")
 	var last *yaml.Node
 	check := func(until int) {
 		if last == nil || last.Kind != yaml.ScalarNode || last.Style&quoted != 0 {

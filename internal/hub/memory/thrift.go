@@ -1,12 +1,12 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 	"math"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"sync"
 
 	"isthmus.dev/isthmus/federation/config/apply"
@@ -92,7 +92,7 @@ func (e Engine) Apply(ctx context.Context, r apply.Request) (apply.Result, error
 	size, documents := 0, 0
 	for _, f := range r.Manifests {
 		size += len(f.Data)
-		documents += 1 + bytes.Count(f.Data, []byte("\n---"))
+		documents += 1 + strings.Count(f.Data, "\n---")
 	}
 	if size >= largeApply {
 		end := e.thrift.begin(int64(max(size*roomPerByte, documents*roomPerDocument)))
