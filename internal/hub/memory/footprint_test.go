@@ -9,6 +9,7 @@ import (
 	"runtime/metrics"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
@@ -159,19 +160,33 @@ func TestR63MemoryIsReleasedOnceABurstIsOver(t *testing.T) {
 }
 
 // TestR63LargeAppliesCollectSooner: once the last of those that run at the same time
-// has ended, the collector is as before; where GOGC is set, it is left alone.
+// has ended for some time, the collector is as before; where GOGC is set, it is left alone.
 func TestR63LargeAppliesCollectSooner(t *testing.T) {
 	t.Setenv("GOGC", "")
-	usual, large := collectsAt(), newThrift()
-	first, second := large.begin(1), large.begin(1)
-	first()
-	if got := collectsAt(); got != thriftyPercent {
-		t.Errorf("during a large apply it collects at %d %%, want %d", got, thriftyPercent)
-	}
-	second()
-	if got := collectsAt(); got != usual {
-		t.Errorf("after large applies it collects at %d %%, want %d as before", got, usual)
-	}
+	usual := collectsAt()
+	synctest.Test(t, func(t *testing.T) {
+		large := newThrift()
+		expect := func(when string, want uint64) {
+			t.Helper()
+			if got := collectsAt(); got != want {
+				t.Errorf("%s it collects at %d %%, want %d", when, got, want)
+			}
+		}
+		first, second := large.begin(1), large.begin(1)
+		first()
+		time.Sleep(2 * afterwards)
+		expect("during a large apply", thriftyPercent)
+		second()
+		time.Sleep(afterwards / 2)
+		third := large.begin(1)
+		time.Sleep(2 * afterwards)
+		expect("during one that began soon after the others", thriftyPercent)
+		third()
+		time.Sleep(afterwards / 2)
+		expect("soon after large applies", thriftyPercent)
+		time.Sleep(afterwards)
+		expect("after large applies", usual)
+	})
 	t.Setenv("GOGC", "150")
 	defer newThrift().begin(1)()
 	if got := collectsAt(); got != usual {
@@ -199,6 +214,7 @@ func TestR63LargeAppliesHaveAMemoryLimit(t *testing.T) {
 		}
 		first()
 		second()
+		large.restore()
 		if got := debug.SetMemoryLimit(-1); got != given {
 			t.Errorf("after large applies the limit is %d, was %d", got, given)
 		}
@@ -210,6 +226,7 @@ func TestR63LargeAppliesHaveAMemoryLimit(t *testing.T) {
 func TestR63LargeAppliesAreThriftyUntilTheyAreAnswered(t *testing.T) {
 	t.Setenv("GOGC", "")
 	usual, engine := collectsAt(), NewEngine(footprintMesh(t).engine)
+	engine.thrift.afterwards = time.Millisecond
 	ctx, answered := context.WithCancel(t.Context())
 	defer answered()
 	large := string(testbed.PartnerEntries("shop", 0, 1)) + strings.Repeat("# comment\n", largeApply/10)

@@ -8,6 +8,7 @@ import (
 	"runtime/metrics"
 	"strings"
 	"sync"
+	"time"
 
 	"isthmus.dev/isthmus/federation/config/apply"
 )
@@ -26,23 +27,28 @@ const (
 	// leastRoom is the part of what the hub has that an apply may take in any case:
 	// proxies are served meanwhile.
 	leastRoom = 8
+	// afterwards is how long the hub stays thrifty once the last large apply was answered:
+	// its own work on what was applied goes on for some seconds.
+	afterwards = 10 * time.Second
 )
 
-// thrift has the garbage collector run more often until a large apply is answered.
-// Its garbage is several hundred times the manifests; with the runtime's usual 100 %
-// the hub would take twice its live memory for it (R63).
+// thrift has the garbage collector run more often from the begin of a large apply until
+// some time after its answer. Its garbage is several hundred times the manifests; with the
+// runtime's usual 100 % the hub would take twice its live memory for it (R63).
 type thrift struct {
-	mu     sync.Mutex
-	large  int   // applies that are being carried out
-	usual  int   // percent
-	most   int64 // usual memory limit
-	had    int64 // bytes, before the first of them
-	room   int64 // bytes for all of them
-	forced bool
+	forced     bool // GOGC is set: the collector is left alone
+	afterwards time.Duration
+
+	mu    sync.Mutex
+	on    bool
+	large int   // applies that are not answered yet
+	usual int   // percent
+	most  int64 // usual memory limit
+	had   int64 // bytes, before the first of them
+	room  int64 // bytes for all of them
 }
 
-// newThrift leaves the collector alone where GOGC is set.
-func newThrift() *thrift { return &thrift{forced: os.Getenv("GOGC") != ""} }
+func newThrift() *thrift { return &thrift{forced: os.Getenv("GOGC") != "", afterwards: afterwards} }
 
 // begin is called before a large apply with the memory that it may take, and end after
 // its answer.
@@ -52,9 +58,12 @@ func (t *thrift) begin(room int64) (end func()) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.on {
+		t.on = true
+		t.usual, t.most = debug.SetGCPercent(thriftyPercent), debug.SetMemoryLimit(-1)
+	}
 	if t.large++; t.large == 1 {
 		debug.FreeOSMemory() // what earlier work has left would come on top
-		t.usual, t.most = debug.SetGCPercent(thriftyPercent), debug.SetMemoryLimit(-1)
 		t.had, t.room = goMemory(), 0
 	}
 	t.room += max(room, t.had/leastRoom)
@@ -66,6 +75,16 @@ func (t *thrift) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.large--; t.large == 0 {
+		time.AfterFunc(t.afterwards, t.restore)
+	}
+}
+
+// restore gives the runtime its usual settings, unless another large apply has begun.
+func (t *thrift) restore() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.large == 0 && t.on {
+		t.on = false
 		debug.SetGCPercent(t.usual)
 		debug.SetMemoryLimit(t.most)
 	}
