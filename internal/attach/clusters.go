@@ -197,7 +197,8 @@ func (c *Clusters) notOurs(id federation.ClusterID) []apply.Error {
 	if _, exists := c.object(id); exists {
 		return nil
 	}
-	if holder, _, found := c.o.Plans.Latest().Holder(id); found {
+	// A plan may still have a Cluster object that was just deleted.
+	if holder, _, found := c.o.Plans.Latest().Holder(id); found && holder != ObjectSource {
 		return []apply.Error{{Code: AttachedElsewhere, Field: "clusterID", Message: fmt.Sprintf("%s comes from %s: change it there", id, holder)}}
 	}
 	return []apply.Error{{Code: NotAttached, Field: "clusterID", Message: fmt.Sprintf("no cluster %s is attached", id)}}

@@ -126,6 +126,22 @@ func TestAttachingManyTakesAsLongAsTheSlowest(t *testing.T) {
 	})
 }
 
+// TestADetachedClusterIsNotAttachedElsewhere: the plan of what is attached may follow the
+// objects a little later.
+func TestADetachedClusterIsNotAttachedElsewhere(t *testing.T) {
+	clusters, _ := attaching(t, func(context.Context, attach.Request) (report attach.Report) {
+		report.UID = "the one"
+		return report
+	})
+	if r, err := clusters.Attach(t.Context(), request("c0")); err != nil || len(r.Errors) > 0 {
+		t.Fatal(r.Errors, err)
+	}
+	r, err := clusters.Detach(t.Context(), "c0", "a test")
+	if err != nil || len(r.Errors) != 1 || r.Errors[0].Code != attach.NotAttached {
+		t.Errorf("a cluster without an object that the plan still has: %+v, %v", r.Errors, err)
+	}
+}
+
 // TestOneClusterUnderManyIDsIsAttachedOnce: the requests come at the same time, and
 // name one cluster (B-K16), or one alias.
 func TestOneClusterUnderManyIDsIsAttachedOnce(t *testing.T) {
