@@ -71,7 +71,7 @@ type Limits struct {
 	Streams      int           // open at the same time, of callers with one identity
 	Variants     int           // of nodes, of callers with one identity
 	UnknownNames int           // bytes that names without a resource may cost, of callers with one identity
-	NodeBytes    int           // that what nodes say of themselves may take, of callers with one identity
+	NodeBytes    int           // that what nodes report about themselves may take, of callers with one identity
 	Names        int           // subscribed to, of one type; also those that the client says it has
 	NameBytes    int           // of one name
 	Requests     float64       // in a second, those apart that answer a response
