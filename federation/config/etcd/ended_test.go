@@ -23,7 +23,7 @@ func TestF20NothingWaitsForAStoreThatEnded(t *testing.T) {
 	heard.WaitRevision(t, base)
 	ctx := context.WithoutCancel(t.Context())
 	waiting := s.Hang(ctx)
-	s.End("failed to commit tx: read-only file system")
+	s.End(t, "failed to commit tx: read-only file system")
 	if err := <-waiting; !errors.Is(err, etcd.ErrEnded) {
 		t.Errorf("what was waiting ends with %v", err)
 	}
@@ -69,7 +69,7 @@ func TestF20NothingWaitsForAStoreThatEnded(t *testing.T) {
 func TestF20HubEndsForWhatARestartCures(t *testing.T) {
 	for why, ends := range map[string]bool{"slice bounds out of range": true, "write db: no space left on device": false} {
 		s := opened(t, etcd.Options{})
-		s.End(why)
+		s.End(t, why)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"testing"
 	"time"
 )
 
@@ -77,8 +78,11 @@ func (s *Store) Links(endpoint string) (all []Link) {
 // ErrEnded is the error of a store that ended.
 var ErrEnded = errEnded
 
-// End has the embedded etcd fail for that reason.
-func (s *Store) End(why string) { s.inside.fail(why) }
+// End has the embedded etcd fail for that reason. In truth it runs until the test is over.
+func (s *Store) End(t testing.TB, why string) {
+	t.Cleanup(s.server.Close)
+	s.inside.fail(why)
+}
 
 // Hang asks the embedded etcd what it answers only when the question is given up.
 func (s *Store) Hang(ctx context.Context) <-chan error {
