@@ -1,10 +1,10 @@
 package registries_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -57,28 +57,35 @@ type hub struct {
 	*registries.Supervisor
 	*federation.Aggregate
 	history *registrytest.History
-	log     *bytes.Buffer
+	log     *logText
 	stop    func()
 }
 
-type lockedWriter struct {
-	mu sync.Mutex
-	to *bytes.Buffer
+// logText is a log that may be read while it is written.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
 }
 
-func (w *lockedWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.to.Write(p)
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // start runs a supervisor with these clusters.
 func start(t *testing.T, dir string, clusters ...registries.Cluster) *hub {
 	t.Helper()
-	h := &hub{history: &registrytest.History{}, log: &bytes.Buffer{}}
+	h := &hub{history: &registrytest.History{}, log: &logText{}}
 	h.Aggregate = federation.NewAggregate(h.history)
 	h.Supervisor = registries.New(registries.Options{
-		Aggregate: h.Aggregate, Dir: dir, Logger: slog.New(slog.NewTextHandler(&lockedWriter{to: h.log}, nil)),
+		Aggregate: h.Aggregate, Dir: dir, Logger: slog.New(slog.NewTextHandler(h.log, nil)),
 	})
 	for _, c := range clusters {
 		h.Attach(c)

@@ -1,7 +1,6 @@
 package registries_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"os"
@@ -44,9 +43,9 @@ func TestF20StateThatCannotBeSavedIsAProblem(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		log := &logText{}
 		counted, snapshots := &unsavedMetrics{}, federation.NewAggregate(nil)
-		s := registries.New(registries.Options{Aggregate: snapshots, Dir: dir, Metrics: counted, Logger: slog.New(slog.NewTextHandler(&lockedWriter{to: &log}, nil))})
+		s := registries.New(registries.Options{Aggregate: snapshots, Dir: dir, Metrics: counted, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		s.Attach(cluster("c1", "", registrytest.Says(registrytest.Full(1, 3))))
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
