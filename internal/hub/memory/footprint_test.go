@@ -166,6 +166,7 @@ func TestR63LargeAppliesCollectSooner(t *testing.T) {
 	usual := collectsAt()
 	synctest.Test(t, func(t *testing.T) {
 		large := newThrift()
+		pass := func(d time.Duration) { <-time.NewTimer(d).C }
 		expect := func(when string, want uint64) {
 			t.Helper()
 			if got := collectsAt(); got != want {
@@ -174,17 +175,17 @@ func TestR63LargeAppliesCollectSooner(t *testing.T) {
 		}
 		first, second := large.begin(1), large.begin(1)
 		first()
-		time.Sleep(2 * afterwards)
+		pass(2 * afterwards)
 		expect("during a large apply", thriftyPercent)
 		second()
-		time.Sleep(afterwards / 2)
+		pass(afterwards / 2)
 		third := large.begin(1)
-		time.Sleep(2 * afterwards)
+		pass(2 * afterwards)
 		expect("during one that began soon after the others", thriftyPercent)
 		third()
-		time.Sleep(afterwards / 2)
+		pass(afterwards / 2)
 		expect("soon after large applies", thriftyPercent)
-		time.Sleep(afterwards)
+		pass(afterwards)
 		expect("after large applies", usual)
 	})
 	t.Setenv("GOGC", "150")
