@@ -403,7 +403,7 @@ func (c *Clusters) Detach(ctx context.Context, id federation.ClusterID, author s
 		return Result{Errors: deleted.Errors}, err
 	}
 	c.give(id, "")
-	if !c.await(ctx, func(s *federation.Snapshot) bool { return !c.shows(s, id) }) {
+	if !c.await(ctx, func(s *federation.Snapshot) bool { return c.isLeft(s, id) }) {
 		err = errors.New("the cluster is detached, and the hub has not let go of all of it yet")
 	}
 	return Result{}, err
@@ -417,11 +417,12 @@ func (c *Clusters) isThere(s *federation.Snapshot, r Request) bool {
 	return shown && found && holder == ObjectSource && (r.Network == "" || of.Spec.Network == r.Network)
 }
 
-// shows reports whether the cluster is there as that of its object.
-func (c *Clusters) shows(s *federation.Snapshot, id federation.ClusterID) bool {
-	if _, shown := s.Cluster(id); !shown {
-		return false
+// isLeft reports whether nothing of the cluster of an object is left: the plan does not
+// have it, and it is not shown, or it is that of another source.
+func (c *Clusters) isLeft(s *federation.Snapshot, id federation.ClusterID) bool {
+	if holder, _, found := c.o.Plans.Latest().Holder(id); found {
+		return holder != ObjectSource
 	}
-	holder, _, found := c.o.Plans.Latest().Holder(id)
-	return !found || holder == ObjectSource
+	_, shown := s.Cluster(id)
+	return !shown
 }

@@ -142,6 +142,55 @@ func TestADetachedClusterIsNotAttachedElsewhere(t *testing.T) {
 	}
 }
 
+// latePlan has a cluster that is shown no more, until the next plan.
+type latePlan struct{ over chan struct{} }
+
+func (p latePlan) Latest() attach.Plan { return p }
+
+func (p latePlan) Holder(federation.ClusterID) (source string, yields, found bool) {
+	select {
+	case <-p.over:
+		return "", false, false
+	default:
+		return attach.ObjectSource, false, true
+	}
+}
+func (p latePlan) AliasHolder(string) (federation.ClusterID, bool) { return "", false }
+func (p latePlan) Superseded() <-chan struct{}                     { return p.over }
+
+type leaving struct{ attach.Registries }
+
+func (leaving) Leaving(federation.ClusterID, bool) {}
+
+// TestADetachEndsWhenThePlanHasNothingOfTheCluster: before, its ID would still be taken.
+func TestADetachEndsWhenThePlanHasNothingOfTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state, _ := config.NewState(config.Options{}).Next([]config.Event{{New: &config.Object{Key: attach.KeyOf("c0"), Manifest: []byte(`{}`)}}}, 1)
+		snapshots := federation.NewAggregate(nil)
+		late := latePlan{make(chan struct{})}
+		clusters := attach.New(attach.Options{
+			Engine: &store{snapshots: snapshots}, Views: emptyView{&config.View{State: state}}, Snapshots: snapshots,
+			Plans: late, Registries: leaving{}, Hub: "hub",
+		})
+		ended := make(chan error, 1)
+		go func() {
+			r, err := clusters.Detach(t.Context(), "c0", "a test")
+			if len(r.Errors) > 0 {
+				t.Error(r.Errors)
+			}
+			ended <- err
+		}()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Error("it ended while the plan had the cluster")
+		}
+		close(late.over)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestOneClusterUnderManyIDsIsAttachedOnce: the requests come at the same time, and
 // name one cluster (B-K16), or one alias.
 func TestOneClusterUnderManyIDsIsAttachedOnce(t *testing.T) {
