@@ -138,14 +138,14 @@ func TestR06UsageIsShown(t *testing.T) {
 		t.Fatalf("attached: %+v", got)
 	}
 	h.awaitPhase(t, "dc1", "READY")
-	if out := mustRun(t, "describe", "cluster", "dc1"); !strings.Contains(out, "of at most 500000 objects") || !strings.Contains(out, "of at most 512 MiB") {
+	if out := mustRun(t, "describe", "cluster", "dc1"); !strings.Contains(out, "of at most 500000 objects") || !strings.Contains(out, "of at most 1024 MiB") {
 		t.Errorf("described: %s", out)
 	}
 	_, page, err := h.get("/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`objects{cluster="dc1"} `, `bytes{cluster="dc1"} `, `objects_limit{cluster="dc1"} 500000`, `bytes_limit{cluster="dc1"} 5.36870912e+08`} {
+	for _, want := range []string{`objects{cluster="dc1"} `, `bytes{cluster="dc1"} `, `objects_limit{cluster="dc1"} 500000`, `bytes_limit{cluster="dc1"} 1.073741824e+09`} {
 		if !strings.Contains(page, "\nisthmus_registry_"+want) {
 			t.Errorf("the metrics have no %s", want)
 		}
