@@ -229,7 +229,7 @@ func (r *rota) set(names []string) {
 	r.names = names
 }
 
-// begin tells whether the service may be read now: no other read of it is under way.
+// begin reports whether the service may be read now: no other read of it is under way.
 func (r *rota) begin(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -73,7 +73,7 @@ func (c shape) RoundTrip(q *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"X-Consul-Index": {"7"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
-// published keeps the snapshot that the hub makes of what a registry says.
+// published keeps the snapshot that the hub derives from what a registry reports.
 type published struct{ snapshot *federation.Snapshot }
 
 func (p *published) Update(e federation.Edit) {
