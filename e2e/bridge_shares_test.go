@@ -30,8 +30,7 @@ func testShares(t *testing.T, w *bridge.World) {
 			w.Open(t, s, shape[s.Cluster].Gateways)
 		}
 		from := w.Sites[random.IntN(len(w.Sites))]
-		awaitShape(t, w, shape)
-		counts := askMany(t, from, *bridgeRequests)
+		counts := askUndisturbed(t, w, from, shape)
 		t.Logf("round %d, from %s, pods and gateways %v: %s", round, from.Cluster, shape, shares(t, shape, counts))
 	}
 	for _, s := range w.Sites {
@@ -41,28 +40,55 @@ func testShares(t *testing.T, w *bridge.World) {
 	awaitShape(t, w, map[string]bridge.Shape{"c1": {Pods: 4, Gateways: 2}, "c2": {Pods: 5, Gateways: 3}, "dc1": {Pods: 4, Gateways: 1}})
 }
 
-// awaitShape waits until every sidecar weighs what there is, and every gateway has
-// the pods that are behind it.
+// askUndisturbed counts which pods answer while the caller has the endpoints of the
+// shape. Where the machine stalls, a gateway is taken for dead until its next answer:
+// the count then begins anew.
+func askUndisturbed(t *testing.T, w *bridge.World, from *bridge.Site, shape map[string]bridge.Shape) map[string]int {
+	t.Helper()
+	const tries = 5
+	for range tries {
+		awaitShape(t, w, shape)
+		before := from.Caller.Updates(bridge.Host)
+		if before == 0 {
+			t.Fatal("Envoy does not count updates of the endpoints")
+		}
+		counts := askMany(t, from, *bridgeRequests)
+		wrong := shaped(w, shape)
+		if updates := from.Caller.Updates(bridge.Host) - before; wrong == nil && updates == 0 {
+			return counts
+		} else if updates > 0 {
+			t.Logf("the endpoints of %s changed %d times during its requests", from.Cluster, updates)
+		}
+	}
+	t.Fatalf("the endpoints of %s changed during each of %d rounds of requests", from.Cluster, tries)
+	return nil
+}
+
+// awaitShape waits until the endpoints are those of the shape.
 func awaitShape(t *testing.T, w *bridge.World, shape map[string]bridge.Shape) {
 	t.Helper()
-	testbed.WaitFor(t, patience, fmt.Sprint("endpoints and weights of ", shape), func() error {
-		var wrong []error
-		for _, from := range w.Sites {
-			found, err := from.Caller.Endpoints(bridge.Host)
-			if err != nil {
-				return err
-			}
-			wrong = append(wrong, weighed(w, from, shape, found))
-			for _, g := range from.Gateways {
-				behind, err := g.Behind(bridge.Host)
-				if err == nil && len(behind) != shape[from.Cluster].Pods {
-					err = fmt.Errorf("behind the gateway %s are %v", g.Outside, behind)
-				}
-				wrong = append(wrong, err)
-			}
+	testbed.WaitFor(t, patience, fmt.Sprint("endpoints and weights of ", shape), func() error { return shaped(w, shape) })
+}
+
+// shaped is an error unless every sidecar weighs what there is, and every gateway has
+// the pods that are behind it.
+func shaped(w *bridge.World, shape map[string]bridge.Shape) error {
+	var wrong []error
+	for _, from := range w.Sites {
+		found, err := from.Caller.Endpoints(bridge.Host)
+		if err != nil {
+			return err
 		}
-		return errors.Join(wrong...)
-	})
+		wrong = append(wrong, weighed(w, from, shape, found))
+		for _, g := range from.Gateways {
+			behind, err := g.Behind(bridge.Host)
+			if err == nil && len(behind) != shape[from.Cluster].Pods {
+				err = fmt.Errorf("behind the gateway %s are %v", g.Outside, behind)
+			}
+			wrong = append(wrong, err)
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // weighed is an error unless the gateways of each site weigh as its pods do.

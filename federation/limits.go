@@ -43,6 +43,38 @@ func (u Usage) Add(o Usage) Usage {
 	return Usage{Objects: u.Objects + o.Objects, Bytes: u.Bytes + o.Bytes}
 }
 
+// Bytes of a map of labels, and of its texts beside what is in them.
+const (
+	labelsSize = 48
+	labelSize  = 36 // a place of the map
+	textSize   = 8  // by which a text is rounded up
+)
+
+// TextSize returns the bytes that texts take in memory.
+func TextSize(texts ...string) (n int64) {
+	for _, t := range texts {
+		n += int64(len(t)) + textSize
+	}
+	return n
+}
+
+// LabelsSize returns the bytes that labels take in memory: their map has 8 places, or so
+// many that at most seven of eight are taken.
+func LabelsSize(labels map[string]string) int64 {
+	if len(labels) == 0 {
+		return labelsSize
+	}
+	places := 8
+	for len(labels) > 8 && places*7/8 < len(labels) {
+		places *= 2
+	}
+	n := labelsSize + labelSize*int64(places)
+	for k, v := range labels {
+		n += TextSize(k, v)
+	}
+	return n
+}
+
 // LimitError is the error of a cluster that has more than it may.
 type LimitError struct {
 	Limit string // the setting that it exceeds

@@ -20,8 +20,16 @@ func SNI(host string) string { return fmt.Sprintf("outbound_.%d_._.%s", Port, ho
 // Endpoints are the addresses and ports to which a sidecar sends requests for a
 // service, with their weights.
 func (p *Pod) Endpoints(host string) (map[string]int, error) {
-	return p.hosts(fmt.Sprintf("outbound|%d||%s", Port, host))
+	return p.hosts(outbound(host))
 }
+
+// Updates counts how often the hub sent a sidecar endpoints of a service.
+func (p *Pod) Updates(host string) uint64 {
+	return p.Envoy.Stat("cluster." + outbound(host) + ".update_success")
+}
+
+// outbound is the sidecar's cluster of a service.
+func outbound(host string) string { return fmt.Sprintf("outbound|%d||%s", Port, host) }
 
 // Behind are those to which a gateway passes connections for a service on.
 func (g *Gateway) Behind(host string) (map[string]int, error) { return g.hosts(SNI(host)) }

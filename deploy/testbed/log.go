@@ -8,7 +8,11 @@ import (
 	"testing"
 )
 
-const tailLines = 25
+// What a failed test prints of each log: little, so that what failed stays in sight.
+const (
+	tailLines = 8
+	lineBytes = 200
+)
 
 // A processLog is the file that a process writes to, over all its runs.
 type processLog struct {
@@ -69,6 +73,9 @@ func keepLog(t testing.TB, name string, text []byte) {
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	if len(lines) > tailLines {
 		lines = lines[len(lines)-tailLines:]
+	}
+	for i, line := range lines {
+		lines[i] = line[:min(len(line), lineBytes)]
 	}
 	t.Logf("the log of %s is kept in %s and ends with:\n%s", name, path, bytes.Join(lines, []byte("\n")))
 }

@@ -66,17 +66,25 @@ func TestR03SlowClientsHoldBoundedMemory(t *testing.T) {
 	}
 }
 
+// sendForEver has a caller send a large body that does not end before the test.
+func sendForEver(t *testing.T, handler http.Handler, caller string) {
+	t.Helper()
+	in, end := make(chan struct{}), make(chan struct{})
+	var client sync.WaitGroup
+	t.Cleanup(func() {
+		close(end)
+		client.Wait()
+	})
+	client.Go(func() {
+		askFrom(handler, caller, io.MultiReader(strings.NewReader(strings.Repeat(" ", 2<<20)), neverSent{in, end}))
+	})
+	<-in
+}
+
 // TestR03LargeBodiesOfACaller: one caller does not take all places for large bodies.
 func TestR03LargeBodiesOfACaller(t *testing.T) {
 	handler := newHandler(t)
-	in, end := make(chan struct{}), make(chan struct{})
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	defer close(end)
-	clients.Go(func() {
-		askFrom(handler, "10.0.0.1", io.MultiReader(strings.NewReader(strings.Repeat(" ", 2<<20)), neverSent{in, end}))
-	})
-	<-in
+	sendForEver(t, handler, "10.0.0.1")
 	large := sized("mutation{change}", 2<<20)
 	if code := askFrom(handler, "10.0.0.1", strings.NewReader(large)); code != http.StatusTooManyRequests {
 		t.Errorf("the second of the caller is answered %d", code)
@@ -90,14 +98,7 @@ func TestR03LargeBodiesOfACaller(t *testing.T) {
 // its whole body before it reads gets the answer and no broken connection.
 func TestR03LargeBodiesThatAreRefusedAreAnswered(t *testing.T) {
 	handler := newHandler(t)
-	in, end := make(chan struct{}), make(chan struct{})
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	defer close(end)
-	clients.Go(func() {
-		askFrom(handler, "127.0.0.1", io.MultiReader(strings.NewReader(strings.Repeat(" ", 2<<20)), neverSent{in, end}))
-	})
-	<-in
+	sendForEver(t, handler, "127.0.0.1")
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	body := sized("mutation{change}", 16<<20)

@@ -92,6 +92,10 @@ func (c *Certificates) ClientCAs() []*x509.Certificate { return c.current.Load()
 // replaced, the last good ones stay and a warning is logged once for each new state of them.
 func (c *Certificates) Run(ctx context.Context) error {
 	watch.Poll(ctx, c.options.Poll, c.reload, func(err error) {
+		if err == nil {
+			c.options.Logger.Info("the TLS files can be used again")
+			return
+		}
 		c.options.Logger.Warn("the TLS files cannot be used now; what was read before stays in use", "err", err)
 	})
 	return nil

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Poll calls look at each interval until the context ends. It reports what fails once, and
-// again after it failed in another way or succeeded.
-func Poll(ctx context.Context, interval time.Duration, look func() error, failed func(error)) {
+// Poll calls look at each interval until the context ends. It reports an error once, until
+// look fails in another way, and nil when look succeeds again.
+func Poll(ctx context.Context, interval time.Duration, look func() error, report func(error)) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	reported := ""
@@ -17,11 +17,12 @@ func Poll(ctx context.Context, interval time.Duration, look func() error, failed
 			return
 		case <-ticker.C:
 		}
-		text := ""
-		if err := look(); err != nil {
-			if text = err.Error(); text != reported {
-				failed(err)
-			}
+		err, text := look(), ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != reported {
+			report(err)
 		}
 		reported = text
 	}

@@ -3,14 +3,15 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// TestPollReportsEachFailureOnce until it is another one, or comes again after a success.
-func TestPollReportsEachFailureOnce(t *testing.T) {
+// TestPollReportsChanges: each failure once, until it is another one, and its end.
+func TestPollReportsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := []string{"a", "a", "b", "", "b", "b"}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(looks))*time.Minute+time.Second)
@@ -23,8 +24,8 @@ func TestPollReportsEachFailureOnce(t *testing.T) {
 				return errors.New(text)
 			}
 			return nil
-		}, func(err error) { reported = append(reported, err.Error()) })
-		if next != len(looks) || !slices.Equal(reported, []string{"a", "b", "b"}) {
+		}, func(err error) { reported = append(reported, fmt.Sprint(err)) })
+		if next != len(looks) || !slices.Equal(reported, []string{"a", "b", "<nil>", "b"}) {
 			t.Errorf("%d looks reported %q", next, reported)
 		}
 	})

@@ -123,9 +123,6 @@ const (
 	portSize     = 24 // of an endpoint
 	workloadSize = 672
 	problemSize  = 320
-	mapSize      = 48
-	slotSize     = 36 // a place for a label
-	textSize     = 4  // by which texts are rounded up
 )
 
 // usage is what keeping the offer takes: its instances, and about how many bytes.
@@ -144,7 +141,7 @@ func (o *offer) usage() federation.Usage {
 	u.Bytes += bytesOf(o.shard) + workloadSize*int64(len(o.workloads))
 	for i := range o.shard.Endpoints {
 		e := &o.shard.Endpoints[i]
-		u.Bytes += int64(len(e.UID)+2*len(e.Workload)) + labelsSize(e.Labels)
+		u.Bytes += int64(len(e.UID)+2*len(e.Workload)) + federation.LabelsSize(e.Labels)
 	}
 	for _, s := range o.tagged {
 		u.Objects++
@@ -158,23 +155,6 @@ func bytesOf(s *federation.Shard) int64 {
 	n := shardSize + aliasSize*int64(len(s.Aliases))
 	for i := range s.Endpoints {
 		n += endpointSize + portSize*int64(len(s.Endpoints[i].Ports))
-	}
-	return n
-}
-
-// labelsSize is what the labels take: a map has 8 places, or so many that at most
-// seven of eight are taken.
-func labelsSize(labels map[string]string) int64 {
-	if len(labels) == 0 {
-		return mapSize
-	}
-	places := 8
-	for len(labels) > 8 && places*7/8 < len(labels) {
-		places *= 2
-	}
-	n := mapSize + slotSize*int64(places)
-	for k, v := range labels {
-		n += int64(len(k)+len(v)) + 2*textSize
 	}
 	return n
 }

@@ -16,79 +16,52 @@ const (
 	podSize          = 1070
 	probeSize        = 96
 	addressSize      = 48
-	stringSize       = 8 // by which texts are rounded up
-	mapSize          = 48
-	slotSize         = 36 // a place of a map of texts
 )
 
-func textSize(texts ...string) (n int64) {
-	for _, t := range texts {
-		n += int64(len(t)) + stringSize
-	}
-	return n
-}
-
-// labelsSize is what labels take: a map has 8 places, or so many that at most seven of
-// eight are taken.
-func labelsSize(labels map[string]string) int64 {
-	if len(labels) == 0 {
-		return mapSize
-	}
-	places := 8
-	for len(labels) > 8 && places*7/8 < len(labels) {
-		places *= 2
-	}
-	n := mapSize + slotSize*int64(places)
-	for k, v := range labels {
-		n += textSize(k, v)
-	}
-	return n
-}
-
 func (r *record) size() int64 {
-	n := recordSize + textSize(r.k.Namespace, r.k.Name, r.version)
+	n := recordSize + federation.TextSize(r.k.Namespace, r.k.Name, r.version)
 	for _, p := range r.problems {
-		n += problemSize + textSize(p.Code, p.Object, p.Field, p.Message)
+		n += problemSize + federation.TextSize(p.Code, p.Object, p.Field, p.Message)
 	}
 	return n
 }
 
 func (s *service) size() int64 {
-	n := s.record.size() + serviceSize + labelsSize(s.shard.Labels) + textSize(string(s.service.Hostname), s.shard.UID) + textSize(s.shard.ExportTo...)
+	n := s.record.size() + serviceSize + federation.LabelsSize(s.shard.Labels) + federation.TextSize(string(s.service.Hostname), s.shard.UID) + federation.TextSize(s.shard.ExportTo...)
 	for _, p := range s.shard.Ports {
-		n += servicePortSize + textSize(p.Name)
+		n += servicePortSize + federation.TextSize(p.Name)
 	}
 	if s.shard.Selector != nil {
-		n += labelsSize(s.shard.Selector.Labels) + labelsSize(s.shard.Selector.TargetNames) + int64(len(s.shard.Selector.TargetPorts))*addressSize
+		n += federation.LabelsSize(s.shard.Selector.Labels) + federation.LabelsSize(s.shard.Selector.TargetNames) + int64(len(s.shard.Selector.TargetPorts))*addressSize
 	}
 	return n + int64(len(s.shard.External)+len(s.shard.VIPs))*addressSize
 }
 
 func (s *slice) size() int64 {
-	n := s.record.size() + sliceSize + textSize(s.service)
+	n := s.record.size() + sliceSize + federation.TextSize(s.service)
 	for _, p := range s.ports {
-		n += endpointPortSize + textSize(p.Name)
+		n += endpointPortSize + federation.TextSize(p.Name)
 	}
 	for i := range s.endpoints {
 		e := &s.endpoints[i]
-		n += endpointSize + endpointPortSize*int64(len(s.ports)) + textSize(e.hostname, e.podUID, e.node, e.zone)
+		n += endpointSize + endpointPortSize*int64(len(s.ports)) + federation.TextSize(e.hostname, e.podUID, e.node, e.zone)
 		if e.pod != "" {
-			n += backedSize + 2*textSize(e.pod)
+			n += backedSize + 2*federation.TextSize(e.pod)
 		}
 	}
 	return n
 }
 
 func (p *pod) size() int64 {
-	n := p.record.size() + podSize + labelsSize(p.labels) + textSize(p.uid, p.account, p.node) + int64(len(p.ips))*addressSize
+	n := p.record.size() + podSize + federation.LabelsSize(p.labels) + federation.TextSize(p.uid, p.account, p.node) + int64(len(p.ips))*addressSize
 	for i := range p.probes {
-		n += probeSize + textSize(p.probes[i].Container, p.probes[i].Path, p.probes[i].Service)
+		n += probeSize + federation.TextSize(p.probes[i].Container, p.probes[i].Path, p.probes[i].Service)
 	}
 	return n
 }
 
 func (n *node) size() int64 {
-	return n.record.size() + textSize(n.locality.Region, n.locality.Zone, n.locality.SubZone)
+	return n.record.size() + federation.TextSize(n.locality.Region, n.locality.Zone, n.locality.SubZone)
 }
 
 // swap counts an object that takes the place of another one; nil is none.

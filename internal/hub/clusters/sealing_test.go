@@ -2,12 +2,18 @@ package clusters
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/seal"
 )
 
@@ -19,23 +25,28 @@ func TestF20UnreadableKeyFileIsLoggedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	away := path + ".away"
 	var log bytes.Buffer
-	s := &sealing{keys: keys, logger: slog.New(slog.NewTextHandler(&log, nil))}
-	for range 2 {
-		if err := os.Rename(path, path+".away"); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		s := &sealing{keys: keys, vault: attach.NewVault(noSecrets{}, keys, ""), logger: slog.New(slog.NewTextHandler(&log, nil))}
+		go s.run(ctx)
+		for range 2 {
+			for _, move := range [][2]string{{path, away}, {away, path}} {
+				if err := os.Rename(move[0], move[1]); err != nil {
+					t.Fatal(err)
+				}
+				<-time.NewTimer(3 * keyEvery).C
+			}
 		}
-		for range 3 {
-			s.reload()
-		}
-		if err := os.Rename(path+".away", path); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			s.reload()
-		}
-	}
+		stop()
+	})
 	if lost, back := strings.Count(log.String(), "cannot be read"), strings.Count(log.String(), "can be read again"); lost != 2 || back != 2 {
 		t.Errorf("it is logged %d and %d times, want 2 each:\n%s", lost, back, log.String())
 	}
 }
+
+// noSecrets is a store without credentials.
+type noSecrets struct{ config.Secrets }
+
+func (noSecrets) SecretsOf(context.Context) ([]federation.ObjectKey, error) { return nil, nil }

@@ -121,6 +121,10 @@ func (t *Trust) Run(ctx context.Context) error {
 	for i, f := range t.o.Files {
 		files.Go(func() {
 			watch.Poll(ctx, t.o.Poll, func() error { return t.reload(i) }, func(err error) {
+				if err == nil {
+					t.o.Logger.Info("a trust bundle can be read again", slog.String("trustDomain", f.TrustDomain))
+					return
+				}
 				t.o.Logger.Warn("a trust bundle cannot be read; what was read before stays in use", slog.String("trustDomain", f.TrustDomain), slog.Any("err", err))
 			})
 		})
