@@ -102,7 +102,7 @@ func (w *Writer) Update(e Edit) {
 }
 
 // ReplaceBy closes the writer and puts in its place one that stood by, with all
-// that it was told, as one version: nobody sees a state between the two.
+// that it was told, as one version: no reader sees a state between the two.
 func (w *Writer) ReplaceBy(next *Writer) error {
 	w.aggregate.mu.Lock()
 	defer w.aggregate.mu.Unlock()

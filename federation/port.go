@@ -25,7 +25,7 @@ const (
 )
 
 // ParseProtocol reads a protocol by its usual names, whatever their case. The
-// empty name is TCP (seed 3); a name that nobody knows is Unsupported.
+// empty name is TCP (seed 3); an unknown name is Unsupported.
 func ParseProtocol(name string) Protocol {
 	switch strings.ToLower(name) {
 	case "", "tcp":

@@ -36,7 +36,7 @@ type Standing string
 
 // The standings.
 const (
-	Unprobed    Standing = "UNPROBED"    // used: nobody has probed it from there
+	Unprobed    Standing = "UNPROBED"    // used: it has not been probed from there
 	Reachable   Standing = "REACHABLE"   // used
 	Unreachable Standing = "UNREACHABLE" // not used
 	LastResort  Standing = "LAST_RESORT" // found unreachable, and used all the same: so are all

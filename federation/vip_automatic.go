@@ -35,7 +35,7 @@ func IsAllocatedVIP(vip netip.Addr) bool {
 	return allocatedIPv4.Contains(vip) || allocatedIPv6.Contains(vip)
 }
 
-// IsAutomatic reports whether nobody gave the VIP to the service but the hub: no cluster
+// IsAutomatic reports whether the hub itself gave the VIP to the service: no cluster
 // says that the service has it, and no ServiceEntry names an address outside of the
 // hub's ranges. In these ranges the configuration keeps what entries name and what is
 // allocated apart.

@@ -95,7 +95,7 @@ func (q query) ConfigObject(ctx context.Context, group, kind string, namespace *
 }
 
 // objectNamed finds the object in force of that key. What is the hub's alone is
-// nobody's.
+// no node's.
 func objectNamed(ctx context.Context, key federation.ObjectKey) (found model.ConfigObject, ok bool) {
 	view, err := configured(ctx)
 	if err != nil || kind.Internal(key.Of()) {

@@ -31,7 +31,7 @@ type statuses struct {
 	builds   uint64
 	rest     time.Time // no look before
 	// followed counts the subscriptions that follow the same objects. Only theirs are
-	// looked at; of the others is known how they were when somebody followed them.
+	// looked at; of the others is known how they were when they were last followed.
 	followed map[scope]int
 }
 
@@ -79,7 +79,7 @@ func newStatuses(o Options) *statuses {
 	return &statuses{Options: o, seed: maphash.MakeSeed(), of: map[federation.ObjectKey]objectStatus{}, followed: map[scope]int{}}
 }
 
-// follow has the objects of the scope looked at until end is called. Those that nobody
+// follow has the objects of the scope looked at until end is called. Those that no caller
 // has followed before are looked at here, so that what they are like now is no news.
 func (s *statuses) follow(of scope) (end func()) {
 	s.mu.Lock()
@@ -94,7 +94,7 @@ func (s *statuses) follow(of scope) (end func()) {
 			delete(s.followed, of)
 		}
 		if len(s.followed) == 0 {
-			s.snapshot, s.fleet = nil, nil // nobody else may need them any more
+			s.snapshot, s.fleet = nil, nil // they may be collected
 		}
 	}
 }

@@ -131,7 +131,7 @@ func workloadOf(key []byte) (federation.WorkloadKey, error) {
 // savedStates are the files of one folder, one per cluster.
 type savedStates struct {
 	dir string // empty: nothing is kept
-	// files has a lock for each file, so that a slow one keeps nobody else waiting.
+	// files has a lock for each file, so that a slow one does not hold up the others.
 	files sync.Map
 }
 

@@ -169,7 +169,7 @@ func (s *Supervisor) Leaving(id federation.ClusterID, leaving bool) {
 }
 
 // Forget removes the saved states of clusters of the owner that are not attached:
-// of those that were detached while nobody ran, or when the process ended.
+// of those that were detached while no hub ran, or when the process ended.
 func (s *Supervisor) Forget(owner string) {
 	stays := func(shard federation.ShardKey) bool {
 		m := s.member(shard.Cluster)

@@ -129,7 +129,7 @@ func (g *group) touch(name string) {
 	name, _ = g.parts.touch(name)
 	if c := g.cells[name]; c != nil {
 		if c.dirty {
-			return // in the log, and nobody looked since
+			return // in the log, and no stream looked since
 		}
 		c.dirty = true
 	}

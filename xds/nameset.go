@@ -15,7 +15,7 @@ import (
 type nameSet struct {
 	of     *recipe
 	faults *faults
-	table  *nameTable // nil: nobody asks for numbers
+	table  *nameTable // nil: numbers are not needed
 
 	counts        map[string]int // how many contributions give the name
 	contributions map[federation.ServiceKey][]string

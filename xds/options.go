@@ -91,8 +91,8 @@ type Options struct {
 	Snapshots Snapshots
 	Fleet     *fleet.Fleet
 	Ready     <-chan struct{} // streams wait until it is closed; nil: they do not
-	Metrics   Metrics         // nil: nobody counts
-	Traffic   Traffic         // nil: nobody measures
+	Metrics   Metrics         // nil: nothing is counted
+	Traffic   Traffic         // nil: nothing is measured
 	Logger    *slog.Logger    // nil: slog's default
 	Pace      time.Duration   // between two pushes of a type to a stream; 0: 20 ms
 	Limits    Limits          // zero fields: DefaultLimits
@@ -101,10 +101,10 @@ type Options struct {
 	Access    Access          // nil: every client is trusted, and none has secrets of its own
 
 	// Findings counts what builders say of objects, by code: 1 for one more, -1 for
-	// one less. It must not block. nil: nobody counts.
+	// one less. It must not block. nil: nothing is counted.
 	Findings func(code string, change int)
 	// UnknownNames measures the bytes that names without a resource cost. It must not
-	// block. nil: nobody measures.
+	// block. nil: nothing is measured.
 	UnknownNames func(change int)
 
 	// SecretsOnSocket gives secrets to clients of a unix socket without TLS. On

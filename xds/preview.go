@@ -119,7 +119,7 @@ func (s *Server) compare(pair [2]groupKey, before, after *federation.Snapshot) [
 }
 
 // touched names the resources of a facet that the change may touch, nil where
-// that is not known: the facet itself is another, or nobody follows it.
+// that is not known: the facet itself is another, or no stream follows it.
 func (s *Server) touched(pair [2]groupKey, before, after *federation.Snapshot) []string {
 	s.mu.Lock()
 	g := s.groups[pair[0]]

@@ -54,13 +54,13 @@ type slots struct {
 	names   *nameTable
 	account *account
 	// mu is held while pages, what is sent of them, and open are changed: others look at
-	// these (see shown), and nobody but the stream's goroutine changes them.
+	// these (see shown), and only the stream's goroutine changes them.
 	mu     sync.Mutex
 	excess error // why the account does not take what the client asks for
 	pages  pages
 	open   map[uint32]entry // not accepted as they were told last
 	named  int              // names that are subscribed to
-	// published is the set of these as somebody else may read it; nil: it is to be made.
+	// published is the set of these as others may read it; nil: it is to be made.
 	published fleet.Numbers
 }
 

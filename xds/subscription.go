@@ -67,7 +67,7 @@ type subscription struct {
 	repairing  bool   // the next response is a repair
 	empty      emptiness
 	sync       fleet.Sync
-	redirected time.Time // set: the sources are new, and nobody looked at what they have
+	redirected time.Time // set: the sources are new, and have not been looked at
 	changed    bool      // since it was published last, or it may have
 }
 

@@ -53,7 +53,7 @@ func printAttach(ctx context.Context, o options) error {
 		took := make([][]time.Duration, len(measured))
 		for range attachRounds {
 			for i, measure := range measured {
-				runtime.GC() // nobody pays for what another one left
+				runtime.GC() // none pays for the garbage of another
 				d, err := measure()
 				if err != nil {
 					return err

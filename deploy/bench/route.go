@@ -62,7 +62,7 @@ func routeTo(host string, turn int, revision int64) config.Event {
 }
 
 // fillRoutes has a VirtualService and a DestinationRule for each service, and
-// VirtualServices of hosts that nobody serves up to the number of objects.
+// VirtualServices of hosts that no service has up to the number of objects.
 func (w *world) fillRoutes(objects, services int) {
 	var events []config.Event
 	for port, n := range map[int]int{sharedPort: services, ownPort: ownHosts} {

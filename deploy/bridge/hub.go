@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// Hub is the hub's own program, which asks everybody who they are.
+// Hub is the hub's own program, which authenticates every caller.
 type Hub struct {
 	*testbed.Hub
 	at *testbed.Namespace

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// lookEvery is how often files and processes are looked at that nobody tells of.
+// lookEvery is how often files and processes without events are looked at.
 const lookEvery = 50 * time.Millisecond
 
 // folder is where a running demo keeps its process ID, its log, and a link to a

@@ -40,7 +40,7 @@ func (s *stage) Errorf(format string, args ...any) {
 	s.mu.Lock()
 	s.failed = true
 	s.mu.Unlock()
-	_, _ = fmt.Fprintf(s.out, "demo: "+format+"\n", args...) // nobody else to tell
+	_, _ = fmt.Fprintf(s.out, "demo: "+format+"\n", args...) // its own error cannot be shown
 }
 
 func (s *stage) Fatal(args ...any) { s.Fatalf("%s", fmt.Sprint(args...)) }

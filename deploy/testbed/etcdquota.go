@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// filler is a key that nobody but the testbed knows.
+// filler is a key that only the testbed knows.
 var filler = base64.StdEncoding.EncodeToString([]byte("/testbed/filler"))
 
 // call asks a member through etcd's JSON gateway.

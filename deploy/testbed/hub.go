@@ -129,7 +129,7 @@ func ShortDir(t testing.TB) string {
 	return dir
 }
 
-// freeAddress is HOST:PORT that nobody listens on.
+// freeAddress is HOST:PORT that no process listens on.
 func freeAddress(t testing.TB, n *Namespace, at netip.Addr) string {
 	t.Helper()
 	return netip.AddrPortFrom(at, uint16(FreePort(t, n, at))).String()

@@ -197,7 +197,7 @@ func (p *Process) Kill() {
 	}
 }
 
-// Pause freezes the process: its connections stay open and nobody answers.
+// Pause freezes the process: its connections stay open without answers.
 func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause.

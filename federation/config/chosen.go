@@ -45,7 +45,7 @@ func allocatable(r *external.Reading) []netip.Addr {
 }
 
 // unchosen are the allocated addresses without those that an entry of another
-// service names: an address that somebody chose comes first (ADR 0059).
+// service names: a chosen address comes first (ADR 0059).
 func (d *draft) unchosen(key federation.ServiceKey, allocated []netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(allocated), func(ip netip.Addr) bool {
 		elsewhere := false

@@ -16,7 +16,7 @@ type labelSets struct {
 
 func newLabelSets() *labelSets { return &labelSets{known: map[string]map[string]string{}} }
 
-// shared returns the one map that is used for all equal ones. Nobody writes to it.
+// shared returns the one map that is used for all equal ones. It is never written to.
 func (l *labelSets) shared(labels map[string]string) map[string]string {
 	if len(labels) == 0 {
 		return labels

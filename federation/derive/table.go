@@ -14,7 +14,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Table keeps a value for each key that somebody asked for. It is safe for concurrent
+// Table keeps a value for each key that was asked for. It is safe for concurrent
 // use, and holds no lock while it computes.
 type Table[K comparable, V any] struct {
 	compute func(*federation.Reader, K) V
@@ -90,9 +90,9 @@ func (t *Table[K, V]) keep(s *federation.Snapshot, key K, now *row[V]) {
 	case before == nil:
 		before = &row[V]{}
 	case before.from > s.Version():
-		return // somebody who is ahead computed it
+		return // a reader that is ahead computed it
 	}
-	// Changes that somebody else has looked at since were not looked at for this value.
+	// Changes that another reader has looked at since were not looked at for this value.
 	now.stale = s.Version() < t.at.Version()
 	t.index.Replace(key, before.deps, now.deps)
 	t.rows[key] = now

@@ -8,7 +8,7 @@ import (
 )
 
 // Fleet collects what the streams report. Reports are cheap: they are folded
-// into a new value when somebody asks for the latest one.
+// into a new value when a reader asks for the latest one.
 type Fleet struct {
 	mu       sync.Mutex
 	latest   *Value

@@ -13,7 +13,7 @@ import (
 )
 
 // roster finds the proxies that get what a group builds. It is made once of a
-// value, when somebody first asks; after that an object costs what it affects that
+// value, when a reader first asks; after that an object costs what it affects that
 // is on its way, however many proxies have it or do not get it (R42).
 type roster struct {
 	proxies  []rosterProxy

@@ -30,7 +30,7 @@ type Options struct {
 	// PartialSuccess answers data that comes with errors with the draft's status
 	// 294 where the client takes application/graphql-response+json, instead of 200.
 	PartialSuccess bool
-	Observer       Observer // nil: nobody counts.
+	Observer       Observer // nil: nothing is counted.
 	// HideSchema refuses introspection. Errors then suggest no names of the schema either.
 	HideSchema bool
 	// Origins are those of pages elsewhere that may send operations, such as

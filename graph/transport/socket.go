@@ -99,7 +99,7 @@ func (s *socket) close(why closing) {
 	_ = s.ws.Close(why.code, why.reason)
 }
 
-// keepAlive pings the client, so that connections that nobody holds any more end.
+// keepAlive pings the client, so that connections whose client has gone end.
 func (s *socket) keepAlive(ctx context.Context) {
 	ticker := time.NewTicker(s.limits.KeepAlive)
 	defer ticker.Stop()
@@ -170,7 +170,7 @@ func (s *socket) receive() ([]byte, error) {
 	return data, nil
 }
 
-// pinged counts pings and pongs of WebSocket itself as messages, pongs that nobody asked
+// pinged counts pings and pongs of WebSocket itself as messages, pongs that the hub has not asked
 // for among them. The pong is not ours to send.
 func (s *socket) pinged(context.Context, []byte) bool {
 	if !s.rate.allow(time.Now()) {

@@ -9,7 +9,7 @@ import (
 
 // turns are the places in which events of subscriptions are executed. Each change of the mesh is an event of every
 // subscriber: without a bound, all of them are executed at once, and queries and mutations wait for the processor.
-// Callers take turns, so that one with many subscriptions keeps nobody else waiting for longer than one event.
+// Callers take turns, so that one with many subscriptions keeps no other waiting for longer than one event.
 type turns struct {
 	mu      sync.Mutex
 	free    int
@@ -39,7 +39,7 @@ func (t *turns) queue(caller string) (given chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	given = make(chan struct{})
-	if t.free > 0 { // nobody waits
+	if t.free > 0 { // no caller waits
 		t.free--
 		close(given)
 		return given

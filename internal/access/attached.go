@@ -20,7 +20,7 @@ const (
 	breakFor   = 10 * time.Second
 )
 
-// attached is how a cluster is asked. Each cluster has its own slots, so that one that does not answer holds up nobody
+// attached is how a cluster is asked. Each cluster has its own slots, so that one that does not answer holds up no other
 // else's tokens.
 type attached struct {
 	client  kubernetes.Interface
@@ -29,7 +29,7 @@ type attached struct {
 
 	mu      sync.Mutex
 	failed  int       // times in a row
-	retryAt time.Time // with failed >= breakAfter: nobody asks before
+	retryAt time.Time // with failed >= breakAfter: it is not asked before
 }
 
 func newAttached(client kubernetes.Interface, cluster *listwatch.Cluster) *attached {

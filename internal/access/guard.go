@@ -34,8 +34,8 @@ type Options struct {
 	Clusters     Clusters
 	Workloads    Workloads
 	Hub          federation.ClusterID // the hub's own, which counts as attached
-	Denied       *Denied              // nil: nobody is
-	Metrics      Metrics              // nil: nobody counts
+	Denied       *Denied              // nil: none are denied
+	Metrics      Metrics              // nil: nothing is counted
 	Proven       func(net.Addr)       // called with the address of each caller that proved who it is; nil: not called. It must not block.
 	Logger       *slog.Logger         // nil: slog's default
 }
@@ -79,7 +79,7 @@ func (g *Guard) Identify(ctx context.Context) (Identity, error) {
 	no := refusal{}
 	if !errors.As(err, &no) {
 		g.o.Metrics.Proof(by, Unproven)
-		g.log.Warn(source.Of(addressOf(ctx)), "nobody can tell who a caller is", slog.String("address", addressOf(ctx).String()), slog.Any("err", err))
+		g.log.Warn(source.Of(addressOf(ctx)), "a caller cannot be authenticated now", slog.String("address", addressOf(ctx).String()), slog.Any("err", err))
 		return Identity{}, status.Error(codes.Unavailable, err.Error())
 	}
 	g.o.Metrics.Proof(by, Refused)

@@ -64,7 +64,7 @@ const (
 	Proven    Outcome = "proven"
 	Refused   Outcome = "refused"   // it proves nothing, or not what is asked for
 	Throttled Outcome = "throttled" // too many of that source failed before
-	Unproven  Outcome = "unproven"  // nobody could tell
+	Unproven  Outcome = "unproven"  // it could not be found out
 )
 
 // Method is how a caller proves who it is.

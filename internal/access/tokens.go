@@ -83,7 +83,7 @@ func (t *Tokens) forget(cluster federation.ClusterID) {
 var errThrottled = errors.New("too many of your tokens were refused; wait a minute")
 
 // check tells whose token it is and when it ends. A refusal is definite; every
-// other error means that nobody could tell.
+// other error means that it could not be found out.
 func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.ClusterID, token Token) (account, time.Time, error) {
 	who := suspectOf(from, cluster, token)
 	if !t.mayTry(&who) && !t.isGood(cluster, token) {

@@ -55,7 +55,7 @@ func (h *assembly) run(ctx context.Context) error {
 }
 
 // awaitEnd waits for all parts, but not for ever: what asks an embedded etcd that has failed, because the disk is full, never
-// gets an answer, whatever its context. A hub that serves nobody must end, so that it is started again.
+// gets an answer, whatever its context. A hub that serves no client must end, so that it is started again.
 func (h *assembly) awaitEnd(over <-chan struct{}) error {
 	timer := time.NewTimer(h.endWithin)
 	defer timer.Stop()

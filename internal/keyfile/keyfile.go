@@ -1,5 +1,5 @@
 // Package keyfile checks the permissions of files with secrets: only the hub's own user
-// and its group may read them, and nobody else may change them.
+// and its group may read them, and no other user may change them.
 package keyfile
 
 import (
@@ -9,7 +9,7 @@ import (
 )
 
 // Check returns why a file with a secret may not be used as it is (B-Y6): others
-// can read or change it, or it belongs to somebody else than the hub's own user and
+// can read or change it, or it belongs to another user than the hub's own user and
 // root, who can do both whatever its mode says. The file's name is for the caller to
 // say.
 func Check(info os.FileInfo) error {

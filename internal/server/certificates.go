@@ -47,7 +47,7 @@ type loaded struct {
 }
 
 // OpenCertificates reads the files and fails on whatever a handshake would fail on later: a missing or empty file, a
-// mismatch, an expired certificate, a key that everybody can read (B-F7). An empty CA never means "no verification".
+// mismatch, an expired certificate, a key that all users can read (B-F7). An empty CA never means "no verification".
 func OpenCertificates(files CertificateFiles, options CertificateOptions) (*Certificates, error) {
 	if options.Poll <= 0 {
 		options.Poll = 5 * time.Second

@@ -42,7 +42,7 @@ type GRPC struct {
 }
 
 // Options are the transport limits of a gRPC server. gRPC spreads the connection age by a tenth, so that clients do not
-// come back all at once. A connection without a stream is closed when it is idle: nobody has said who they are on it. The
+// come back all at once. A connection without a stream is closed when it is idle: no caller has been authenticated on it. The
 // windows grow for messages that are being read only: what arrives on a stream before its caller is known is bounded.
 func (o GRPC) Options() []grpc.ServerOption {
 	var secure credentials.TransportCredentials

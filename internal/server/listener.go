@@ -27,7 +27,7 @@ const (
 )
 
 // Listen opens HOST:PORT or unix:PATH. HOST is an IP address, localhost or, for every address, empty. A unix socket has mode
-// 0600; its folder is made with mode 0700 when it is missing; a socket that nobody listens on is replaced. The file goes
+// 0600; its folder is made with mode 0700 when it is missing; a socket without a listener is replaced. The file goes
 // when the listener is closed.
 func Listen(ctx context.Context, addr string, options ListenOptions) (net.Listener, error) {
 	var listener net.Listener
@@ -119,7 +119,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// clearStale removes a socket that nobody listens on, and nothing else.
+// clearStale removes a socket without a listener, and nothing else.
 func clearStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {

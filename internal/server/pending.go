@@ -58,7 +58,7 @@ const mostCompared = 64
 
 // makesRoom returns the connection to close for a new one of the source; nil: there is none. A caller with few
 // connections does not suffer from sources with many: it is the oldest of the source that has the most. Age alone would
-// let a flood push out everybody who needs longer for a handshake than the flood for one round.
+// let a flood push out every client that needs longer for a handshake than the flood for one round.
 func (p *pending) makesRoom(why Refusal, from netip.Prefix) *limitedConn {
 	most := p.bySource[from]
 	if why != TooManyOfSource {

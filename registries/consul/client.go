@@ -74,7 +74,7 @@ type answer struct {
 	http2    bool
 }
 
-// refusal is an error that no retry heals soon: somebody must change rights, a
+// refusal is an error that no retry heals soon: an operator must change rights, a
 // token or an address.
 type refusal struct {
 	msg   string

@@ -64,7 +64,7 @@ func meshExternal(found []*instance) bool {
 	return nodes
 }
 
-// protocol is HTTP where nobody names one, and TCP where the name is unknown or
+// protocol is HTTP where none is named, and TCP where the name is unknown or
 // instances disagree (seeds 5.3, B-C6).
 func protocol(field string, names []string, report *report) federation.Protocol {
 	if len(names) == 0 {

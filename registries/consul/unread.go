@@ -91,7 +91,7 @@ func (s *session) spoilt(name string, odd *unreadable) *offer {
 }
 
 // tell shows how the services are followed, and which cannot be read. Where reading most of
-// them fails, the rest goes on, but nobody may take the cluster for up to date.
+// them fails, the rest goes on, but the cluster is not up to date.
 func (w *watch) tell() {
 	phase := federation.Ready
 	if w.model.failed() > len(w.services)/2 {

@@ -46,7 +46,7 @@ func Wanted(in Inputs) *Plan {
 }
 
 // grantAliases gives each alias to one cluster: the first by the rank and the name of
-// its source, then by its ID. An ID is nobody's alias.
+// its source, then by its ID. An ID is never an alias.
 func (p *Plan) grantAliases() {
 	order := slices.SortedFunc(maps.Keys(p.Clusters), func(a, b federation.ClusterID) int {
 		return cmp.Or(p.Clusters[a].compare(p.Clusters[b]), cmp.Compare(a, b))

@@ -134,7 +134,7 @@ func (o *Options) check() error {
 	return errors.Join(wrong...)
 }
 
-// local reports whether nobody reaches the endpoint from another machine.
+// local reports whether the endpoint can only be reached from this machine.
 func (e Endpoint) local() bool {
 	ip, err := netip.ParseAddr(e.Host)
 	return e.Path != "" || e.Host == "localhost" || err == nil && ip.IsLoopback()

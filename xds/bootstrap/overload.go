@@ -42,7 +42,7 @@ func heapAction(name string, from float64) *overloadv3.OverloadAction {
 	}}}
 }
 
-// runtime has values that nobody changes while Envoy runs.
+// runtime has values that do not change while Envoy runs.
 func runtime() *bootstrapv3.LayeredRuntime {
 	return &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{{
 		Name: "isthmus",

@@ -32,7 +32,7 @@ func (e *Engine) catchUp(ctx context.Context, revision int64) (*Result, error) {
 	case err != nil:
 		return nil, fmt.Errorf("looking for revision %d: %w", revision, err)
 	case len(newest) == 0 || newest[0].Revision < revision:
-		return nil, nil // nobody made it: the expectation is wrong
+		return nil, nil // it was not made: the expectation is wrong
 	}
 	limited, cancel := context.WithTimeout(ctx, catchUpPatience)
 	defer cancel()

@@ -30,7 +30,7 @@ func (b base) isUnusable(key federation.ObjectKey) bool {
 }
 
 // stored returns an object of the store of record. What has a lease is not in
-// its history, and automatic VIPs are nobody's to change.
+// its history, and automatic VIPs cannot be changed.
 func (b base) stored(key federation.ObjectKey) (*config.Object, bool) {
 	o, ok := b.State.Object(key)
 	if !ok || !b.isStored(o) {

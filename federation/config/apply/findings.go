@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 )
 
-// analyse finds what a change would bring about that nobody asked for: problems
+// analyse finds what a change would bring about beside what was asked for: problems
 // and disagreements that the snapshot after it has and that before it has not, and
 // references of the changed objects to objects that do not exist.
 func analyse(before, after *federation.Snapshot, changes []config.Change) []Finding {

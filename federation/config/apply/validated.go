@@ -159,7 +159,7 @@ func (c *checking) fault(o *config.Object) *config.Problem {
 		return nil
 	}
 	if _, has := c.schema.Kind(o.Key.Of()); !has {
-		return nil // automatic VIPs and what nobody knows: its reader says what it thinks of it
+		return nil // automatic VIPs and unknown kinds: its reader says what it thinks of it
 	}
 	if last := c.given[o.Key]; last != nil && bytes.Equal(last.Manifest, o.Manifest) || c.vouchedFor(o) {
 		return nil

@@ -272,6 +272,6 @@ func (c *cache) append(from, next *state, mod int64) {
 			next.mod = mod
 			c.moveTo(from, next)
 		}
-	default: // somebody reads it already
+	default: // a reader has it already
 	}
 }

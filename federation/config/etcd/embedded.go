@@ -109,8 +109,8 @@ func damagedBy(why error) error {
 	return fmt.Errorf("%w: start again; if that fails in the same way, the data is damaged: restore a backup of the folder, or remove it and start once with --new-store", why)
 }
 
-// closeStarted waits for the end of a start that nobody wants any more. After a
-// time-out nobody waits: what hangs stays until the process ends.
+// closeStarted waits for the end of a start that is not wanted any more. After a
+// time-out it does not wait: what hangs stays until the process ends.
 func closeStarted(started <-chan *Store, failed <-chan error, in *inside) {
 	select {
 	case s := <-started:
@@ -173,6 +173,6 @@ func embeddedConfig(o Options, logger *zap.Logger) *embed.Config {
 	c.BackendBatchInterval = batched
 	// Of every 100 writes Raft keeps in memory what other members may lack. There are none.
 	c.SnapshotCatchUpEntries = 1
-	c.AuthToken = "" // nobody can log in
+	c.AuthToken = "" // no user can log in
 	return c
 }

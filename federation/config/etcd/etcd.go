@@ -21,7 +21,7 @@ import (
 
 // Options say which etcd. Without Endpoints it runs inside the process.
 type Options struct {
-	DataDir   string      // of the embedded etcd; nobody else may use it meanwhile
+	DataDir   string      // of the embedded etcd; no other process may use it meanwhile
 	Endpoints []string    // of an etcd outside; DataDir is not used then
 	TLS       *tls.Config // for https endpoints
 	Logger    *slog.Logger

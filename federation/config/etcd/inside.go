@@ -11,10 +11,10 @@ import (
 )
 
 // inside lets callers into the embedded server while it runs. It is the one place that
-// knows that the server has ended: from then on nobody gets in, and those who are in get
+// knows that the server has ended: from then on no caller gets in, and those who are in get
 // an answer at once. A server that failed may hold a lock for ever, or panic.
 type inside struct {
-	over   chan struct{} // closed when nobody gets in any more
+	over   chan struct{} // closed when no caller gets in any more
 	failed chan struct{} // closed when the server failed
 	calls  sync.WaitGroup
 

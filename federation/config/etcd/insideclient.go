@@ -29,7 +29,7 @@ func answered[A any](ctx context.Context, in *inside, send func(context.Context)
 		return err
 	})
 	if err != nil {
-		return none, err // an answer that comes too late is nobody's
+		return none, err // an answer that comes too late is dropped
 	}
 	return answer, nil
 }

@@ -215,7 +215,7 @@ func (h *health) logRefusal(r *config.Refused) {
 
 // storage says when the store takes no writes, or soon will not. An embedded
 // store that is full is compacted and defragmented here, and takes writes again
-// when that made room: nobody else can do it, and nobody else uses it.
+// when that made room: no other hub can do it, and none uses it.
 func (h *health) storage(ctx context.Context, members []*member) []config.Problem {
 	ctx, cancel := context.WithTimeout(ctx, h.o.Patience)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// quietFor is how long the store counts as silent after the last time that nobody
+// quietFor is how long the store counts as silent after the last time that no member
 // answered. The members are asked more often.
 const quietFor = 5 * tryFor
 
@@ -21,7 +21,7 @@ type quiet struct {
 	reads map[*context.CancelCauseFunc]bool // those that are waiting
 }
 
-// begin says that nobody answers, until then or until end.
+// begin says that no member answers, until then or until end.
 func (q *quiet) begin(until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

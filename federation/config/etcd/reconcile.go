@@ -35,7 +35,7 @@ func (f *follower) missing(ctx context.Context, entries []logEntry, indexed map[
 		}
 		if len(problems) < shownUnknown {
 			problems = append(problems, config.Problem{Code: codeHistory, Object: fmt.Sprintf("revision %d", last), Message: fmt.Sprintf(
-				"the record of revision %d is missing: nobody can look at it or go back beyond it; restore a backup of the store if that is needed", last)})
+				"the record of revision %d is missing: it cannot be shown, and nothing can be rolled back beyond it; restore a backup of the store if that is needed", last)})
 		}
 	}
 	m := f.c.points.mark.Load()

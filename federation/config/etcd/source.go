@@ -25,7 +25,7 @@ const retryAfter = 200 * time.Millisecond
 
 // Run is part of config.Source. It gives one Update for each commit, or one for
 // many when it is far behind. Meanwhile it makes checkpoints and collects what
-// nobody needs. It returns an error when the store holds nothing good at the
+// is not needed. It returns an error when the store holds nothing good at the
 // start.
 func (c *Config) Run(ctx context.Context, to config.Sink) error {
 	f := &follower{
@@ -133,7 +133,7 @@ func (f *follower) lost(err error) {
 		f.since = f.c.o.Now()
 	}
 	if errors.Is(err, errEnded) {
-		return // storage says so, and nobody else can have written meanwhile
+		return // storage says so, and no other hub can have written meanwhile
 	}
 	p := config.Problem{Code: codeUnreachable, Message: fmt.Sprintf(
 		"the store does not answer since %s, what is shown may be older than what it holds: %s", f.since.UTC().Format(time.RFC3339), err)}

@@ -59,7 +59,7 @@ type staged struct {
 
 var errCollected = errors.New("what was staged took too long and was collected")
 
-// writer stages transactions, makes them known, and removes what nobody needs any more.
+// writer stages transactions, makes them known, and removes what is not needed any more.
 type writer struct {
 	store  *Store
 	client *clientv3.Client
@@ -68,7 +68,7 @@ type writer struct {
 	read   records
 }
 
-// stage writes the draft where nobody looks yet. What it has written when it
+// stage writes the draft where no reader looks yet. What it has written when it
 // fails is collected later.
 func (w writer) stage(ctx context.Context, d *draft) (staged, error) {
 	t := staged{id: rand.Text()}

@@ -23,7 +23,7 @@ type sighting struct {
 	since time.Time
 }
 
-// sweep collects what nobody needs any more and returns what it finds wrong.
+// sweep collects what is not needed any more and returns what it finds wrong.
 func (f *follower) sweep(ctx context.Context) ([]config.Problem, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(time.Minute, 2*f.c.o.Patience))
 	defer cancel()

@@ -94,7 +94,7 @@ func repeatably(ctx context.Context) context.Context {
 func isRepeatable(ctx context.Context, request any) bool {
 	switch r := request.(type) {
 	case *etcdserverpb.RangeRequest, *etcdserverpb.LeaseGrantRequest, *etcdserverpb.LeaseRevokeRequest:
-		return true // a lease that nobody uses expires
+		return true // a lease that is not used expires
 	case *etcdserverpb.TxnRequest:
 		if readsOnly(r.Success) && readsOnly(r.Failure) {
 			return true

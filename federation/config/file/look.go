@@ -187,7 +187,7 @@ func (l *looked) isUnknown(name string) bool {
 }
 
 // content reads a file that was seen; whole says that it is the one that was
-// seen and that nobody wrote to it meanwhile.
+// seen and that it was not written to meanwhile.
 func (l *looked) content(name string) (data []byte, whole bool, refused *config.Problem) {
 	no := func(code, message string) ([]byte, bool, *config.Problem) {
 		return nil, true, &config.Problem{Code: code, Object: name, Message: message}

@@ -27,7 +27,7 @@ func Decode(kind federation.Kind, raw json.RawMessage) (any, error) {
 }
 
 // decodeSpec reads a spec as the kind's own module does: Istio's take durations
-// such as 3m, and fields that nobody knows. What is in protobuf's own JSON is
+// such as 3m, and unknown fields. What is in protobuf's own JSON is
 // read by protobuf, at a fraction of the cost.
 func decodeSpec(raw json.RawMessage, into any) error {
 	if len(raw) == 0 || string(raw) == "null" {

@@ -108,7 +108,7 @@ func add[T any](k of[T]) *Row {
 	return r
 }
 
-// Of returns the row of a kind. A kind that nobody knows has an empty one.
+// Of returns the row of a kind. An unknown kind has an empty one.
 func Of(kind federation.Kind) *Row {
 	if r, known := rows[kind]; known {
 		return r

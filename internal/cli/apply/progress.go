@@ -162,9 +162,9 @@ func newProgress(s *session.Session) *progress {
 func (p *progress) tell(text string) {
 	switch {
 	case p.live:
-		_, _ = fmt.Fprintf(p.to, "\r\x1b[K%s (%s)", text, time.Since(p.began).Round(time.Second)) // nobody to tell if it fails
+		_, _ = fmt.Fprintf(p.to, "\r\x1b[K%s (%s)", text, time.Since(p.began).Round(time.Second)) // its own error cannot be shown
 	case text != p.told:
-		_, _ = fmt.Fprintln(p.to, text) // nobody to tell if it fails
+		_, _ = fmt.Fprintln(p.to, text) // its own error cannot be shown
 	}
 	p.told = text
 }
@@ -172,7 +172,7 @@ func (p *progress) tell(text string) {
 // done removes the line.
 func (p *progress) done() {
 	if p.live && p.told != "" {
-		_, _ = fmt.Fprint(p.to, "\r\x1b[K") // nobody to tell if it fails
+		_, _ = fmt.Fprint(p.to, "\r\x1b[K") // its own error cannot be shown
 	}
 	p.told = ""
 }
@@ -189,7 +189,7 @@ func (p *progress) failure(r *client.Rollout, allAnswered bool) error {
 	p.done()
 	for _, one := range r.Proxies.Nodes {
 		if output.OrEmpty(one.Error) != "" {
-			_, _ = fmt.Fprintf(p.to, "%s rejected it: %s\n", one.NodeID, *one.Error) // nobody to tell if it fails
+			_, _ = fmt.Fprintf(p.to, "%s rejected it: %s\n", one.NodeID, *one.Error) // its own error cannot be shown
 		}
 	}
 	after, next := "", `correct the objects, or go back with "isthmus rollback"`

@@ -39,7 +39,7 @@ func ExitCode(io Streams, err error) int {
 	if errors.As(err, &told) && told.Text == "" {
 		return told.Code
 	}
-	_, _ = fmt.Fprintln(io.Err, "isthmus: "+DescribeError(err)) // nobody to tell if it fails
+	_, _ = fmt.Fprintln(io.Err, "isthmus: "+DescribeError(err)) // its own error cannot be shown
 	if errors.As(err, &told) {
 		return told.Code
 	}

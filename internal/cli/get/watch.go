@@ -44,7 +44,7 @@ func watchItems(ctx context.Context, s *session.Session, g *getting, t resource.
 }
 
 func (w *watcher) lost(err error, again time.Duration) {
-	_, _ = fmt.Fprintf(w.io.Err, "%v; trying again in %s\n", err, again.Round(time.Millisecond)) // nobody to tell if it fails
+	_, _ = fmt.Fprintf(w.io.Err, "%v; trying again in %s\n", err, again.Round(time.Millisecond)) // its own error cannot be shown
 }
 
 func (w *watcher) filter() *client.ChangeFilter {

@@ -111,7 +111,7 @@ func isOf(k client.Kind, rest string) bool {
 	return group == k.Group && slices.Contains(k.Versions, version)
 }
 
-// words are the names of all kinds by which somebody may have meant one.
+// words are the names of all kinds by which a user may mean one.
 func (v Vocabulary) words() []string {
 	words := []string{Services, "service", Clusters, "cluster", Proxies, "proxy", Networks, "network"}
 	for _, k := range v {

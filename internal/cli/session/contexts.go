@@ -32,7 +32,7 @@ type hubContext struct {
 // maxContexts is the largest config file in bytes.
 const maxContexts = 1 << 20
 
-// contextsPath is the file's path and whether somebody named it.
+// contextsPath is the file's path and whether the user named it.
 func contextsPath() (path string, named bool) {
 	if path := os.Getenv("ISTHMUS_CONFIG"); path != "" {
 		return path, true

@@ -25,7 +25,7 @@ const (
 	// more than longest: then the hub itself stops waiting.
 	bytesPerSecond = 32 << 10
 	longest        = 2 * time.Minute
-	// DefaultNamespace is where objects are looked for when nobody names one, as
+	// DefaultNamespace is where objects are looked for when none is named, as
 	// with kubectl.
 	DefaultNamespace = "default"
 )
@@ -164,7 +164,7 @@ func WithStream(r *Flags, io cmdutil.Streams, do func(ctx context.Context, s *Se
 
 // showQuery prints an operation as it can be sent again.
 func showQuery(io cmdutil.Streams, request client.Request) {
-	_, _ = fmt.Fprintln(io.Err, strings.TrimSpace(request.Query)) // nobody to tell if it fails
+	_, _ = fmt.Fprintln(io.Err, strings.TrimSpace(request.Query)) // its own error cannot be shown
 	if text := output.JSON(request.Variables, ""); text != "null" && text != "{}" {
 		_, _ = fmt.Fprintln(io.Err, "# variables: "+text)
 	}

@@ -13,7 +13,7 @@ import (
 const leftoverPrefix = ".new-"
 
 // removeLeftovers removes what a crash left beside files that were being replaced:
-// it may hold keys. The folder is locked, so nobody is writing there.
+// it may hold keys. The folder is locked, so no other process writes there.
 func (d *Dir) removeLeftovers() error {
 	var wrong []error
 	for _, folder := range []string{d.path, d.LastKnownGood()} {

@@ -22,7 +22,7 @@ type Options struct {
 	Secrets    Secrets
 	Probes     *probe.Keeper
 	Limits     xds.Limits
-	Ready      <-chan struct{} // nobody is served before
+	Ready      <-chan struct{} // no proxy is served before
 	Metrics    *metrics.XDS
 	Logger     *slog.Logger
 }

@@ -24,7 +24,7 @@ import (
 	"isthmus.dev/isthmus/xds"
 )
 
-// What settings are where nobody says otherwise.
+// What settings are by default.
 const (
 	DefaultGraphQL   = "127.0.0.1:8080"
 	DefaultXDS       = "127.0.0.1:15010"

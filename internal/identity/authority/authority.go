@@ -33,7 +33,7 @@ type Options struct {
 	Keys        Sealer
 	Stale       func(sealed []byte) bool // reports whether to reseal it; nil: never
 	Source      Source                   // nil: the hub makes its own roots
-	Late        bool                     // the source may come after the start; until then nobody signs
+	Late        bool                     // the source may come after the start; until then there is no signer
 	Poll        time.Duration            // how often Run looks at store and source; default 30 s
 	Now         func() time.Time         // default time.Now
 	Logger      *slog.Logger             // default slog.Default
@@ -115,7 +115,7 @@ func (a *Authority) Run(ctx context.Context) error {
 	}
 }
 
-// pause is how long until the next look: not long while nobody signs.
+// pause is how long until the next look: not long while there is no signer.
 func (a *Authority) pause() time.Duration {
 	if _, able := a.now().current(a.o.Now()); !able {
 		return min(time.Second, a.o.Poll)
@@ -299,7 +299,7 @@ func (a *Authority) now() state {
 	return a.state
 }
 
-// ErrNoSigner is the error of Sign while nobody can sign.
+// ErrNoSigner is the error of Sign while there is no signer.
 var ErrNoSigner = errors.New("no signer is usable now; look at the hub's log and at its clock")
 
 // Sign signs the certificate of an order for the authority's own trust domain.

@@ -11,7 +11,7 @@ import (
 
 // Standing is how the authority is.
 type Standing struct {
-	Signer  string    // fingerprint; empty: nobody signs
+	Signer  string    // fingerprint; empty: there is no signer
 	Ends    time.Time // when the signer's certificate does
 	Roots   int
 	Trouble error // of the latest look at store and source, or with keys

@@ -46,7 +46,7 @@ const (
 	Signed  Outcome = "signed"
 	Refused Outcome = "refused" // what was asked for may not be had
 	Limited Outcome = "limited" // too many at once
-	Failed  Outcome = "failed"  // nobody could sign
+	Failed  Outcome = "failed"  // there was no signer
 )
 
 // Metrics counts requests. Its method must not block.
@@ -65,7 +65,7 @@ type Options struct {
 	Roots   Roots
 	Limits  Limits           // zero fields: DefaultLimits
 	Now     func() time.Time // default time.Now
-	Metrics Metrics          // nil: nobody counts
+	Metrics Metrics          // nil: nothing is counted
 	Logger  *slog.Logger     // nil: slog's default
 }
 

@@ -84,7 +84,7 @@ func needsList(err error) bool {
 }
 
 // Definite reports whether the server answered and refused: it will do so again
-// until somebody changes rights, credentials or the server.
+// until an operator changes rights, credentials or the server.
 func Definite(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
 }

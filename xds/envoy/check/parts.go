@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// onlyAddresses is for endpoints that nobody resolves.
+// onlyAddresses is for endpoints that are not resolved.
 func onlyAddresses(a *corev3.Address) error {
 	if pipe := a.GetPipe(); pipe != nil {
 		if pipe.GetPath() == "" || len(pipe.GetPath()) > MaxSocketPath {

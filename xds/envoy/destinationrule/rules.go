@@ -124,7 +124,7 @@ func forEveryone(o *federation.Object) bool {
 
 // firstRules keeps those of the rules of one host that hold together, the oldest
 // first: those with the selector of the oldest that selects anybody, else those
-// that select nobody.
+// without a selector.
 func firstRules(rules []*federation.Object) []*federation.Object {
 	slices.SortFunc(rules, func(o, p *federation.Object) int {
 		return cmp.Or(resource.CompareTrueFirst(selects(o), selects(p)), resource.CompareTrueFirst(o.Older(p), p.Older(o)))
