@@ -41,8 +41,8 @@ func testShares(t *testing.T, w *bridge.World) {
 }
 
 // askUndisturbed counts which pods answer while the caller has the endpoints of the
-// shape. Where the machine stalls, a gateway is taken for dead until its next answer:
-// the count then begins anew.
+// shape. Where the machine stalls, the hub takes a gateway for dead until its next answer:
+// the requests are then repeated.
 func askUndisturbed(t *testing.T, w *bridge.World, from *bridge.Site, shape map[string]bridge.Shape) map[string]int {
 	t.Helper()
 	const tries = 5
