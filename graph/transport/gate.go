@@ -34,6 +34,9 @@ func (g gate) MutateOperationParameters(ctx context.Context, params *graphql.Raw
 	if graphql.HasOperationContext(ctx) {
 		graphql.GetOperationContext(ctx).Stats.SetExtension(documentKey, document)
 	}
+	if surrogateInLiteral(params.Query) {
+		return coded(ValidationFailed, `a string has an escape from \ud800 to \udfff, half a character; write the character itself`)
+	}
 	return g.check(document)
 }
 

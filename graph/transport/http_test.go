@@ -58,6 +58,9 @@ func TestRequestsAndTheirStatus(t *testing.T) {
 		"GET with bad variables":           {get("query={hello}&variables={"), 400, "BAD_USER_INPUT"},
 		"GET with variables":               {get("query=query($n:String){hello(name:$n)}&variables={\"n\":\"x\"}"), 200, ""},
 		"document does not parse":          {post("{"), 400, "GRAPHQL_PARSE_FAILED"},
+		"half a character in a literal":    {post(`{hello(name:"\"\ud83d")}`), 422, "GRAPHQL_VALIDATION_FAILED"},
+		"a character as two escapes":       {post("#\"\n" + `{hello(name:"\ud83d\ude00")}`), 422, "GRAPHQL_VALIDATION_FAILED"},
+		"escapes that are no half":   {post(`#"\ud83d` + "\n" + `{hello(name:"\\ud83d\u0041") a:hello(name:"""\""" "\ud83d""")}`), 200, ""},
 		"unknown field":                    {post("{nothing}"), 422, "GRAPHQL_VALIDATION_FAILED"},
 		"unknown operation":                {postBody(`{"query":"query A{hello}","operationName":"B"}`), 422, "GRAPHQL_VALIDATION_FAILED"},
 		"subscription over plain JSON":     {post("subscription{ticks}"), 406, "BAD_USER_INPUT"},
@@ -154,6 +157,13 @@ func TestStreamsAreNamedWhereTheyAreNeeded(t *testing.T) {
 		if got.status != 406 || !strings.Contains(got.body, "text/event-stream") || !strings.Contains(got.body, "graphql-transport-ws") {
 			t.Errorf("the refusal does not name the streaming transports: %d %s", got.status, got.body)
 		}
+	}
+}
+
+func TestSeveralOperationsNeedAName(t *testing.T) {
+	got := send(t, newHandler(t), post("query A{hello} query B{hello}"))
+	if got.status != 422 || got.code() != "GRAPHQL_VALIDATION_FAILED" || !strings.Contains(got.body, "name one as operationName") {
+		t.Errorf("got %d %s", got.status, got.body)
 	}
 }
 

@@ -114,7 +114,7 @@ func loneSurrogate(data []byte) bool {
 	return high
 }
 
-func escapedCode(data []byte) (code uint64, ok bool) {
+func escapedCode[T []byte | string](data T) (code uint64, ok bool) {
 	if len(data) < len(`\uXXXX`) || data[0] != '\\' || data[1] != 'u' {
 		return 0, false
 	}

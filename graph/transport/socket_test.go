@@ -308,6 +308,26 @@ func TestHandshakeRefusals(t *testing.T) {
 			t.Errorf("BG17 %s: %s got %d", name, value, got.StatusCode)
 		}
 	}
+	for name, set := range map[string]func(*http.Request){
+		"no version": func(r *http.Request) { r.Header.Set("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==") },
+		"no key":     func(r *http.Request) { r.Header.Set("Sec-WebSocket-Version", "13") },
+		"POST":       func(r *http.Request) { r.Method = http.MethodPost },
+	} {
+		request := httptest.NewRequest(http.MethodGet, server.URL+"/graphql", nil)
+		request.RequestURI = ""
+		request.Header.Set("Connection", "Upgrade")
+		request.Header.Set("Upgrade", "websocket")
+		set(request)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if !strings.Contains(string(text), `"code":"BAD_USER_INPUT"`) || answer.StatusCode/100 != 4 {
+			t.Errorf("a handshake with %s got %d %s", name, answer.StatusCode, text)
+		}
+	}
 	first := connect(t, server)
 	if got := try(nil); got.StatusCode != 429 {
 		t.Errorf("one connection too many got %d", got.StatusCode)

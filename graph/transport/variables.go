@@ -19,6 +19,9 @@ import (
 func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (*graphql.OperationContext, gqlerror.List) {
 	operation, errs := h.exec.CreateOperationContext(ctx, params)
 	if operation.Operation == nil {
+		if operation.Doc != nil && params.OperationName == "" {
+			errs = gqlerror.List{coded(ValidationFailed, "the document has several operations; name one as operationName")}
+		}
 		return operation, errs // The document is not valid.
 	}
 	inputs := inputs{types: h.schema.Types, hidden: h.options.HideSchema}
@@ -81,12 +84,18 @@ func (in inputs) mustBe(definition *ast.Definition, value any) string {
 			return ""
 		}
 		return in.oneOf(definition)
+	case definition.Kind == ast.InputObject:
+		if _, isObject := value.(map[string]any); !isObject {
+			return "an object"
+		}
 	case definition.Name == "Int":
 		if _, err := strconv.ParseInt(string(number), 10, 32); err != nil {
 			return "an Int: a whole number of at most 32 bits"
 		}
-	case definition.Name == "Float" && !isNumber:
-		return "a number"
+	case definition.Name == "Float":
+		if _, err := strconv.ParseFloat(string(number), 64); err != nil {
+			return "a number of at most 64 bits"
+		}
 	case definition.Name == "ID" && isNumber && strings.ContainsAny(string(number), ".eE"), definition.Name == "ID" && !isNumber && !isText:
 		return "an ID: a string or a whole number"
 	case (definition.Name == "String" || definition.Name == "Duration" || definition.Name == "DateTime") && !isText:

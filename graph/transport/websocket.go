@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -49,7 +50,11 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 		InsecureSkipVerify: true, // sameSite has looked at the origin
 	})
 	if err != nil {
-		reply.failed = true // Accept has answered.
+		fault := refuse(cmp.Or(wire.refused, http.StatusInternalServerError), BadUserInput, "the WebSocket handshake is not one of RFC 6455, version 13")
+		if fault.status == http.StatusInternalServerError {
+			fault = refuse(fault.status, Internal, internalText)
+		}
+		reply.fault(fault)
 		return
 	}
 	reply.streamed = true
@@ -63,11 +68,23 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 }
 
 // hijacked keeps the connection below a WebSocket, which cannot be cut otherwise
-// while the client's answer to a close frame is waited for.
+// while the client's answer to a close frame is waited for. A refusal of the library,
+// which is plain text, it keeps back.
 type hijacked struct {
 	http.ResponseWriter
 	connection net.Conn
+	refused    int // the status of the refusal, or 0
 }
+
+func (h *hijacked) WriteHeader(status int) {
+	if status == http.StatusSwitchingProtocols {
+		h.ResponseWriter.WriteHeader(status)
+		return
+	}
+	h.refused = status
+}
+
+func (h *hijacked) Write(text []byte) (int, error) { return len(text), nil }
 
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	connection, buffers, err := http.NewResponseController(h.ResponseWriter).Hijack()
