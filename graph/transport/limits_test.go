@@ -83,6 +83,7 @@ func TestHostileDocumentsAreRefusedQuickly(t *testing.T) {
 		"cost of pages in pages":        {"{items(first:500){nodes{items(first:500){nodes{id}}}}}", "TOO_COMPLEX"},
 		"cost of edges":                 {"{items(first:100){edges{node{items(first:100){edges{node{id}}}}}}}", "TOO_COMPLEX"},
 		"cost of default pages":         {"{items{nodes{items{nodes{items{nodes{id}}}}}}}", "TOO_COMPLEX"},
+		"arguments that do not exist":   {"{items(" + numbered(3300, "a%d:1") + "){totalCount}}", "GRAPHQL_VALIDATION_FAILED"},
 		"BG16 misspelt field":           {"{helo}", "GRAPHQL_VALIDATION_FAILED"},
 		// Names like these would be looked for.
 		"name of a megabyte":          {"{" + strings.Repeat("x", 1<<20-100) + "}", "TOO_COMPLEX"},

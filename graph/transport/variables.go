@@ -18,6 +18,7 @@ import (
 // another case. The library also calls every number that it refuses 0.
 func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (*graphql.OperationContext, gqlerror.List) {
 	operation, errs := h.exec.CreateOperationContext(ctx, params)
+	errs = errs[:min(len(errs), maxErrors)] // To find the place of each takes time with the length of the document.
 	if operation.Operation == nil {
 		if operation.Doc != nil && params.OperationName == "" {
 			errs = gqlerror.List{coded(ValidationFailed, "the document has several operations; name one as operationName")}
