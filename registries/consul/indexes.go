@@ -3,6 +3,7 @@ package consul
 import (
 	"context"
 	"encoding/json"
+	"errors"
 )
 
 const servicesPath = "/v1/catalog/services"
@@ -18,7 +19,8 @@ var tables = []request{
 
 // compareIndexes reads the index of each table. It returns errRelist where one is
 // lower than before: Consul was restored from a snapshot, and a long poll with an
-// index from before the restore waits until it runs out, whatever has changed.
+// index from before the restore waits until it runs out, whatever has changed. It also
+// returns errRelist where the leader is another one.
 func (g *guard) compareIndexes(ctx context.Context) error {
 	for _, table := range tables {
 		var entries json.RawMessage
@@ -31,6 +33,32 @@ func (g *guard) compareIndexes(ctx context.Context) error {
 		case g.sawIndex(table.path, a.index):
 			return errRelist
 		}
+	}
+	return g.compareLeader(ctx)
+}
+
+// compareLeader returns errRelist where the servers have another leader than before. A
+// server passes a long poll on to the leader: where that freezes, the poll stays with it
+// although the next leader answers all new reads.
+func (g *guard) compareLeader(ctx context.Context) error {
+	var now string
+	_, err := g.client.get(ctx, request{kind: CountCanary, path: "/v1/status/leader", timeout: requestTimeout}, &now)
+	var r *refusal
+	var odd *unreadable
+	switch {
+	case errors.As(err, &r), errors.As(err, &odd): // all else can be read: long polls go on without this
+		return nil
+	case err != nil:
+		return err
+	case now == "":
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before := g.leader
+	g.leader = now
+	if before != "" && before != now {
+		return errRelist
 	}
 	return nil
 }
@@ -52,5 +80,5 @@ func (g *guard) sawIndex(path string, index uint64) (wentBack bool) {
 func (g *guard) forgetIndexes() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.highest = nil
+	g.highest, g.leader = nil, ""
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ type paced struct {
 	first   int            // the services below it are gone
 	changes map[string]int // of each path
 	address map[string]int // last number of a service's address, by path; default its index
+	leader  string         // a long poll stays with the leader at its start
 	changed chan struct{}  // closed by the next change
 }
 
@@ -55,13 +57,24 @@ func (p *paced) state(path string) (silent, refuse bool, index int, changed <-ch
 	return p.silent, p.refuse, 1 + p.changes[path], p.changed
 }
 
+func (p *paced) leads() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leader
+}
+
 // block answers a long poll: the index, once it is another one or the wait is over.
 func (p *paced) block(ctx context.Context, path, known, wait string) (int, error) {
 	limit, err := time.ParseDuration(wait)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
+	leader := p.leads()
 	for err == nil {
 		_, _, index, changed := p.state(path)
+		if p.leads() != leader {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
 		if known != fmt.Sprint(index) {
 			return index, nil
 		}
@@ -116,6 +129,9 @@ func (p *paced) breaksAt(q *http.Request) func(*http.Request) *http.Response {
 func (p *paced) body(path string, index int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if path == "/v1/status/leader" {
+		return strconv.Quote(p.leader)
+	}
 	if name, ok := strings.CutPrefix(path, healthPath); ok {
 		return fmt.Sprintf(instanceJSON, name, name, fmt.Sprintf("10.0.0.%d", cmp.Or(p.address[path], index)))
 	}
@@ -219,6 +235,32 @@ func TestF68SilenceIsNoticedIn15sAndTheReturnIn5s(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestF68LongPollsDoNotStayWithAFrozenLeader: the next leader answers all new reads, so that
+// Consul proves to be in order.
+func TestF68LongPollsDoNotStayWithAFrozenLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newPaced(4)
+		server.first, server.leader = 1, "10.0.0.101:8300"
+		heard := startPaced(t, server)
+		server.set(func(p *paced) {
+			p.leader = "10.0.0.102:8300"
+			p.first, p.changes[servicesPath] = 0, 1
+			p.changes[healthPath+"web-001"]++
+		})
+		began := time.Now()
+		heard.Wait(t, "a changed service", addressIs("web-001", "10.0.0.2"))
+		heard.Wait(t, "a new service", addressIs("web-000", "10.0.0.1"))
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("seen after %v, want 10 s at most", took)
+		}
+		edits := heard.View().Edits
+		retry.Sleep(t.Context(), time.Minute)
+		if more := heard.View().Edits - edits; more != 0 {
+			t.Errorf("%d edits without a change, want none", more)
+		}
+	})
 }
 
 // byBytes is a body that comes byte by byte, one a second, without end.

@@ -71,6 +71,7 @@ type guard struct {
 	proven time.Time // when the last good proof with the token began
 	// highest is the highest index that was seen of each table.
 	highest map[string]uint64
+	leader  string // the address of the servers' leader, as it was seen last
 }
 
 // prove reads Consul's own service, which must be visible, and, when asked to,
