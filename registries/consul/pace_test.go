@@ -244,6 +244,7 @@ func TestF68LongPollsDoNotStayWithAFrozenLeader(t *testing.T) {
 		server := newPaced(4)
 		server.first, server.leader = 1, "10.0.0.101:8300"
 		heard := startPaced(t, server)
+		synctest.Wait() // the long polls are under way
 		server.set(func(p *paced) {
 			p.leader = "10.0.0.102:8300"
 			p.first, p.changes[servicesPath] = 0, 1
