@@ -130,7 +130,7 @@ func TestR84OneProofCountsForManyFailures(t *testing.T) {
 		if err := s.sync(t.Context()); err != nil || len(s.model.odd) != 100 {
 			t.Fatalf("the sync ended with %v and %d services that cannot be read, want 100", err, len(s.model.odd))
 		}
-		if n, want := int(proofs.Load()), 2+len(tables); n != want {
+		if n, want := int(proofs.Load()), 2+len(tables)+1; n != want { // two proofs, the tables' indexes, the leader
 			t.Errorf("%d requests of proofs, want %d", n, want)
 		}
 	})
