@@ -126,7 +126,8 @@ func TestDamagedRecordKeepsTheLastGoodState(t *testing.T) {
 			configtest.Must(t, writer, configtest.Set(base, configtest.Object("a", 2)))
 			waitUntil(t, "the fault to be said or passed over", func() bool {
 				seen := heard.Now()
-				return seen.Codes() == "HISTORY_DAMAGED"
+				// A follower that read the log's record before its damage does not read it again.
+				return seen.Codes() == "HISTORY_DAMAGED" || what == "log" && seen.Codes() == "" && seen.Revision() > base
 			})
 			if seen := heard.Now(); len(seen.Objects) != 1 {
 				t.Errorf("objects: %v", seen.Objects)
