@@ -50,7 +50,10 @@ kind: VirtualService
 metadata: {name: old, namespace: shop}
 spec: {hosts: [old], http: [{route: [{destination: {host: a}}, {destination: {host: b}}]}]}
 `
-	configtest.Must(t, w.store, smuggled(t, 0, "old", `{hosts: [old], http: [{route: [{destination: {host: a}}, {destination: {host: b}}]}]}`))
+	base := configtest.Must(t, w.store, smuggled(t, 0, "old", `{hosts: [old], http: [{route: [{destination: {host: a}}, {destination: {host: b}}]}]}`))
+	if _, err := w.views.WaitFor(t.Context(), base); err != nil {
+		t.Fatal(err)
+	}
 	key := routeKey("old")
 	for {
 		s := w.snapshots.Latest()
