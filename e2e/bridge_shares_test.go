@@ -53,12 +53,11 @@ func askUndisturbed(t *testing.T, w *bridge.World, from *bridge.Site, shape map[
 			t.Fatal("Envoy does not count updates of the endpoints")
 		}
 		counts := askMany(t, from, *bridgeRequests)
-		wrong := shaped(w, shape)
-		if updates := from.Caller.Updates(bridge.Host) - before; wrong == nil && updates == 0 {
+		wrong, updates := shaped(w, shape), from.Caller.Updates(bridge.Host)-before
+		if wrong == nil && updates == 0 {
 			return counts
-		} else if updates > 0 {
-			t.Logf("the endpoints of %s changed %d times during its requests", from.Cluster, updates)
 		}
+		t.Logf("the endpoints of %s changed %d times during its requests: %v", from.Cluster, updates, wrong)
 	}
 	t.Fatalf("the endpoints of %s changed during each of %d rounds of requests", from.Cluster, tries)
 	return nil

@@ -96,13 +96,8 @@ func (d *Denied) Run(ctx context.Context) error {
 	if d.path == "" {
 		return nil
 	}
-	watch.Poll(ctx, d.every, d.reload, func(err error) {
-		if err == nil {
-			d.logger.Info("the deny list can be read again")
-			return
-		}
-		d.logger.Warn("the deny list cannot be read; the previous one stays in use", slog.Any("err", err))
-	})
+	watch.Poll(ctx, d.every, d.reload, watch.Logged(d.logger,
+		"the deny list cannot be read; the previous one stays in use", "the deny list can be read again"))
 	return nil
 }
 

@@ -91,13 +91,8 @@ func (c *Certificates) ClientCAs() []*x509.Certificate { return c.current.Load()
 // Run follows changes of the files until the context ends and then returns nil. While the files are broken or half
 // replaced, the last good ones stay and a warning is logged once for each new state of them.
 func (c *Certificates) Run(ctx context.Context) error {
-	watch.Poll(ctx, c.options.Poll, c.reload, func(err error) {
-		if err == nil {
-			c.options.Logger.Info("the TLS files can be used again")
-			return
-		}
-		c.options.Logger.Warn("the TLS files cannot be used now; what was read before stays in use", "err", err)
-	})
+	watch.Poll(ctx, c.options.Poll, c.reload, watch.Logged(c.options.Logger,
+		"the TLS files cannot be used now; what was read before stays in use", "the TLS files can be used again"))
 	return nil
 }
 

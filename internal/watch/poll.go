@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"log/slog"
 	"time"
 )
 
@@ -25,5 +26,17 @@ func Poll(ctx context.Context, interval time.Duration, look func() error, report
 			report(err)
 		}
 		reported = text
+	}
+}
+
+// Logged is a report of Poll that logs: what failed with the error, and again when look
+// succeeds again.
+func Logged(log *slog.Logger, failed, again string, attrs ...any) func(error) {
+	return func(err error) {
+		if err == nil {
+			log.Info(again, attrs...)
+			return
+		}
+		log.With(attrs...).Warn(failed, "err", err)
 	}
 }

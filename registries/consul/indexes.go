@@ -17,11 +17,11 @@ var tables = []request{
 	{kind: CountCanary, path: "/v1/health/state/critical", filter: `ServiceName == "consul"`, timeout: requestTimeout},
 }
 
-// compareIndexes reads the index of each table. It returns errRelist where one is
-// lower than before: Consul was restored from a snapshot, and a long poll with an
-// index from before the restore waits until it runs out, whatever has changed. It also
-// returns errRelist where the leader is another one.
-func (g *guard) compareIndexes(ctx context.Context) error {
+// compareServers reads the index of each table, and who leads. It returns errRelist where
+// an index is lower than before: Consul was restored from a snapshot, and a long poll with
+// an index from before the restore waits until it runs out, whatever has changed. The same
+// holds where another server leads than before.
+func (g *guard) compareServers(ctx context.Context) error {
 	for _, table := range tables {
 		var entries json.RawMessage
 		a, err := g.client.get(ctx, table, &entries)
@@ -76,8 +76,8 @@ func (g *guard) sawIndex(path string, index uint64) (wentBack bool) {
 	return wentBack
 }
 
-// forgetIndexes starts again: what is read next is compared with nothing.
-func (g *guard) forgetIndexes() {
+// forgetServers starts again: what is read next is compared with nothing.
+func (g *guard) forgetServers() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.highest, g.leader = nil, ""

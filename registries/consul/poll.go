@@ -190,7 +190,7 @@ func (p *pollers) beat(ctx context.Context) {
 		}
 		err := p.guard.prove(ctx, n%8 == 0)
 		if err == nil {
-			err = p.guard.compareIndexes(ctx)
+			err = p.guard.compareServers(ctx)
 		}
 		for tries := 1; again(err, tries) && retry.Sleep(ctx, time.Second); tries++ {
 			if isBusy(err) {

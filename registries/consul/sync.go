@@ -120,8 +120,8 @@ func (s *session) sync(ctx context.Context) error {
 	if err := s.guard.prove(ctx, true); err != nil {
 		return err
 	}
-	s.guard.forgetIndexes()
-	if err := s.guard.compareIndexes(ctx); err != nil {
+	s.guard.forgetServers()
+	if err := s.guard.compareServers(ctx); err != nil {
 		return err
 	}
 	id := s.guard.identity()

@@ -28,13 +28,7 @@ func (s *sealing) run(ctx context.Context) error {
 			done = s.reseal(ctx)
 		}
 		return err
-	}, func(err error) {
-		if err == nil {
-			s.logger.Info("the key file can be read again")
-			return
-		}
-		s.logger.Warn("the key file cannot be read; the keys that were read stay in use", "err", err)
-	})
+	}, watch.Logged(s.logger, "the key file cannot be read; the keys that were read stay in use", "the key file can be read again"))
 	return nil
 }
 

@@ -120,13 +120,9 @@ func (t *Trust) Run(ctx context.Context) error {
 	var files sync.WaitGroup
 	for i, f := range t.o.Files {
 		files.Go(func() {
-			watch.Poll(ctx, t.o.Poll, func() error { return t.reload(i) }, func(err error) {
-				if err == nil {
-					t.o.Logger.Info("a trust bundle can be read again", slog.String("trustDomain", f.TrustDomain))
-					return
-				}
-				t.o.Logger.Warn("a trust bundle cannot be read; what was read before stays in use", slog.String("trustDomain", f.TrustDomain), slog.Any("err", err))
-			})
+			watch.Poll(ctx, t.o.Poll, func() error { return t.reload(i) }, watch.Logged(t.o.Logger,
+				"a trust bundle cannot be read; what was read before stays in use", "a trust bundle can be read again",
+				slog.String("trustDomain", f.TrustDomain)))
 		})
 	}
 	t.followAuthority(ctx)
