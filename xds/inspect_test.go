@@ -225,6 +225,7 @@ func TestObjectThatJustChangedIsPending(t *testing.T) {
 	h.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{bank: httpShard(1)}})
 	c := h.client(xdstest.Options{Delta: true, Node: node("web-1")})
 	c.get(xdstest.Request{Type: xdstest.CDS})
+	h.becomes("the proxy has its clusters", rolloutOf(h.aggregate.Latest().Version()), fleet.Accepted)
 	for i := range 20 {
 		rule := &federation.Object{
 			Key:      federation.ObjectKey{Group: "networking.istio.io", Kind: "DestinationRule", Namespace: "shop", Name: "pay"},
