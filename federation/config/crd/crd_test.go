@@ -3,11 +3,14 @@ package crd_test
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"sigs.k8s.io/yaml"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
@@ -269,6 +272,40 @@ func TestG02ClusterGoneAndBack(t *testing.T) {
 	seen := heard.Wait(t, "the other cluster to be seen", func(s configtest.Seen) bool { return problem(s, "UNREACHABLE", "another cluster answers") })
 	if !says(seen.Objects[routeKey("one", "a")], "v2") {
 		t.Errorf("there are %v", seen.Objects)
+	}
+}
+
+// TestG05ManifestGrantsWhatIsRead: the role has the kinds that the source gives, and no more.
+func TestG05ManifestGrantsWhatIsRead(t *testing.T) {
+	text, err := os.ReadFile("../../../deploy/kubernetes/custom-resources.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, _, _ := strings.Cut(string(text), "\n---\n")
+	var role struct {
+		Rules []struct{ APIGroups, Resources, Verbs []string }
+	}
+	if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+		t.Fatal(err)
+	}
+	var granted, read []string
+	for _, rule := range role.Rules {
+		if !slices.Equal(rule.Verbs, []string{"list", "watch"}) {
+			t.Errorf("the verbs are %v", rule.Verbs)
+		}
+		for _, resource := range rule.Resources {
+			granted = append(granted, resource+"."+rule.APIGroups[0])
+		}
+	}
+	set := kinds(t)
+	for _, k := range newRig(t).source.Kinds() {
+		known, _ := set.Kind(k)
+		read = append(read, known.Plural+"."+known.Group)
+	}
+	slices.Sort(granted)
+	slices.Sort(read)
+	if !slices.Equal(granted, read) {
+		t.Errorf("the role grants %v, the source reads %v", granted, read)
 	}
 }
 
