@@ -24,7 +24,7 @@ const (
 // follower reads one cluster with one client. Several may read a cluster while its
 // credentials are rotated: of each place, the latest that listed it is heard.
 type follower struct {
-	*Source
+	of      *Source
 	id      federation.ClusterID
 	cluster *listwatch.Cluster
 	turn    uint64
@@ -50,7 +50,7 @@ func (s *Source) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 		return
 	}
 	f := &follower{
-		Source: s, id: id, cluster: cluster, turn: s.nextTurn(), budget: listwatch.NewBudget(s.o.Limits, nil),
+		of: s, id: id, cluster: cluster, turn: s.nextTurn(), budget: listwatch.NewBudget(s.o.Limits, nil),
 		tries: flowcontrol.NewTokenBucketRateLimiter(triesPerSecond, triesAtOnce), relook: make(chan struct{}, 1),
 		pauses: retry.Backoff{First: time.Second, Longest: s.o.Look}, running: map[place]running{},
 	}
@@ -119,14 +119,14 @@ func (f *follower) round(ctx context.Context, w *want) time.Duration {
 			f.start(ctx, p, at)
 		}
 	}
-	return f.o.Look
+	return f.of.o.Look
 }
 
 // keepOnly ends what reads other places than these, or another version, or places whose
 // objects were dropped meanwhile and have to be listed again.
 func (f *follower) keepOnly(places map[place]served) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
 	for p, r := range f.running {
 		if at, wanted := places[p]; !wanted || at.resource != r.resource || f.dropped(p, r.to) {
 			r.stop()
@@ -141,20 +141,22 @@ func (f *follower) dropped(p place, to *placeSink) bool {
 	if to.table == nil {
 		return false // not listed yet
 	}
-	c := f.clusters[f.id]
+	c := f.of.clusters[f.id]
 	return c == nil || c.tables[p] != to.table
 }
 
 // start reads one place until that is ended.
 func (f *follower) start(ctx context.Context, p place, at served) {
 	ctx, stop := context.WithCancel(ctx)
-	to := &placeSink{follower: f, place: p, share: f.budget.Share(), name: at.resource.GroupResource().String()}
+	to := &placeSink{by: f, to: f.of, place: p, share: f.budget.Share(), name: at.resource.GroupResource().String()}
 	f.running[p] = running{at.resource, to, stop}
 	r := listwatch.Of(to.name, f.cluster.Dynamic().Resource(at.resource).Namespace(p.namespace), func(in *unstructured.Unstructured) *item {
 		return f.reread(p, at.kind, in)
 	}, (*item).size)
 	r.Tries, r.Reconcile, r.Doubtful = f.tries, true, to.doubtful
-	r.Fault = func(k listwatch.Key, cause any, stack []byte) *item { return f.fault(f.id, at.kind, k, cause, stack) }
+	r.Fault = func(k listwatch.Key, cause any, stack []byte) *item {
+		return f.of.fault(f.id, at.kind, k, cause, stack)
+	}
 	f.ended.Go(func() {
 		listwatch.Follow(ctx, f.cluster, r, to.share, to)
 		to.share.Replaced(federation.Usage{})
@@ -163,14 +165,14 @@ func (f *follower) start(ctx context.Context, p place, at served) {
 
 // reread reads an object, unless it is the one that was read before.
 func (f *follower) reread(p place, kind schema.Kind, in *unstructured.Unstructured) *item {
-	f.mu.Lock()
+	f.of.mu.Lock()
 	var before *item
-	if c := f.clusters[f.id]; c != nil && c.tables[p] != nil {
+	if c := f.of.clusters[f.id]; c != nil && c.tables[p] != nil {
 		before = c.tables[p].items[listwatch.Key{Namespace: in.GetNamespace(), Name: in.GetName()}]
 	}
-	f.mu.Unlock()
+	f.of.mu.Unlock()
 	if before != nil && before.uid == in.GetUID() && before.version == in.GetResourceVersion() && before.version != "" {
 		return before
 	}
-	return f.item(kind, in)
+	return f.of.item(kind, in)
 }

@@ -135,14 +135,14 @@ func (d *discovered) has(ctx context.Context, k schema.Kind, version string) (bo
 
 // looked takes up what a look found, or why it failed.
 func (f *follower) looked(w *want, found findings, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	defer f.notify()
-	c := f.clusters[f.id]
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	defer f.of.notify()
+	c := f.of.clusters[f.id]
 	if c == nil || c.want != w {
 		return
 	}
-	f.stale = true
+	f.of.stale = true
 	c.unlooked = nil
 	if err != nil {
 		if !listwatch.Interrupted(err) {
@@ -169,7 +169,7 @@ func (f *follower) looked(w *want, found findings, err error) {
 		delete(c.pending, p)
 	}
 	c.looked = true
-	f.finish(c)
+	f.of.finish(c)
 }
 
 // finish has the objects of a cluster count once all of it was read or refused; the caller

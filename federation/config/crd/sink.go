@@ -14,7 +14,8 @@ import (
 
 // placeSink takes what a follower reads of one place.
 type placeSink struct {
-	*follower
+	by    *follower
+	to    *Source
 	place place
 	share *listwatch.Share
 	name  string // of the resource
@@ -24,21 +25,21 @@ type placeSink struct {
 // within calls do with the cluster, unless it is not read any more, and tells Run. It
 // reports whether the context has not ended.
 func (p *placeSink) within(ctx context.Context, do func(*cluster)) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.to.mu.Lock()
+	defer p.to.mu.Unlock()
 	if ctx.Err() != nil {
 		return false
 	}
-	if c := p.clusters[p.id]; c != nil {
+	if c := p.to.clusters[p.by.id]; c != nil {
 		do(c)
-		p.notify()
+		p.to.notify()
 	}
 	return true
 }
 
 // heard is the table of the place if this follower is the one that is heard, else nil.
 func (p *placeSink) heard(c *cluster) *table {
-	if t := c.tables[p.place]; t != nil && t.turn == p.turn {
+	if t := c.tables[p.place]; t != nil && t.turn == p.by.turn {
 		return t
 	}
 	return nil
@@ -46,9 +47,9 @@ func (p *placeSink) heard(c *cluster) *table {
 
 // doubtful reports whether a list lacks so much that it is read again.
 func (p *placeSink) doubtful(items []*item) (lacks bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.clusters[p.id]
+	p.to.mu.Lock()
+	defer p.to.mu.Unlock()
+	c := p.to.clusters[p.by.id]
 	return c != nil && c.tables[p.place] != nil && c.tables[p.place].lacks(items)
 }
 
@@ -56,10 +57,10 @@ func (p *placeSink) doubtful(items []*item) (lacks bool) {
 func (p *placeSink) Listed(ctx context.Context, items []*item, _ uint64) bool {
 	return p.within(ctx, func(c *cluster) {
 		t := c.table(p.place)
-		if t.turn > p.turn {
+		if t.turn > p.by.turn {
 			return
 		}
-		t.turn, p.table = p.turn, t
+		t.turn, p.table = p.by.turn, t
 		listed := make(map[listwatch.Key]bool, len(items))
 		for _, i := range items {
 			listed[i.at] = true
@@ -72,7 +73,7 @@ func (p *placeSink) Listed(ctx context.Context, items []*item, _ uint64) bool {
 		}
 		p.share.Replaced(t.used)
 		delete(c.pending, p.place)
-		p.finish(c)
+		p.to.finish(c)
 	})
 }
 
@@ -101,15 +102,15 @@ func (p *placeSink) set(t *table, i *item) {
 	if before == i {
 		return
 	}
-	p.stale = p.stale || len(i.problems) > 0 || before != nil && len(before.problems) > 0
+	p.to.stale = p.to.stale || len(i.problems) > 0 || before != nil && len(before.problems) > 0
 	t.put(i)
-	p.touch(keyOf(p.place.kind, i.at))
+	p.to.touch(keyOf(p.place.kind, i.at))
 }
 
 func (p *placeSink) drop(t *table, at listwatch.Key) {
-	p.stale = p.stale || t.bad[at] != nil
+	p.to.stale = p.to.stale || t.bad[at] != nil
 	t.remove(at)
-	p.touch(keyOf(p.place.kind, at))
+	p.to.touch(keyOf(p.place.kind, at))
 }
 
 // Following is part of listwatch.Sink.
@@ -119,7 +120,7 @@ func (p *placeSink) Following(ctx context.Context, err error) {
 		return // the status of the cluster says so, or it is read again
 	case apierrors.IsNotFound(err):
 		select {
-		case p.relook <- struct{}{}:
+		case p.by.relook <- struct{}{}:
 		default:
 		}
 		return
@@ -127,14 +128,14 @@ func (p *placeSink) Following(ctx context.Context, err error) {
 	p.within(ctx, func(c *cluster) {
 		_, failed := c.failed[p.place]
 		if err == nil {
-			p.stale = p.stale || failed
+			p.to.stale = p.to.stale || failed
 			delete(c.failed, p.place)
 			return
 		}
-		p.stale = true
+		p.to.stale = true
 		c.failed[p.place] = p.failure(err)
 		delete(c.pending, p.place)
-		p.finish(c)
+		p.to.finish(c)
 	})
 }
 
@@ -143,6 +144,6 @@ func (p *placeSink) failure(err error) config.Problem {
 	if p.place.namespace != "" {
 		where = "in namespace " + p.place.namespace
 	}
-	return config.Problem{Code: codeUnreadable, Object: fmt.Sprintf("%s of %s", p.name, named(p.id)), Message: text.Cut(fmt.Sprintf(
+	return config.Problem{Code: codeUnreadable, Object: fmt.Sprintf("%s of %s", p.name, named(p.by.id)), Message: text.Cut(fmt.Sprintf(
 		"%s: %s; what was read before stays", where, listwatch.Message(err, kube.Explain)), mostMessage)}
 }
