@@ -73,7 +73,7 @@ func (s *Source) admit(kind schema.Kind, at listwatch.Key, in *unstructured.Unst
 	return object, nil
 }
 
-// fault stands for an object over which the hub panicked.
+// fault is what is known of an object over which the hub panicked.
 func (s *Source) fault(id federation.ClusterID, kind schema.Kind, at listwatch.Key, cause any, stack []byte) *item {
 	s.o.Logger.Error("the hub panicked over a custom resource of a cluster", slog.String("cluster", string(id)),
 		slog.String("object", keyOf(kind.Kind, at).Title()), slog.Any("panic", cause), slog.String("stack", string(stack)))

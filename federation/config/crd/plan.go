@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-// everyNamespace stands for all namespaces in the settings.
+// everyNamespace means all namespaces in the settings.
 const everyNamespace = "*"
 
 // plan is what the settings of the mesh have read.
