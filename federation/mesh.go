@@ -112,8 +112,11 @@ const DefaultRootNamespace = "istio-system"
 
 // MeshSettings are the settings of the whole mesh.
 type MeshSettings struct {
-	RootNamespace         string `json:"rootNamespace,omitempty"`
-	TrustDomain           string `json:"trustDomain,omitempty"`
+	RootNamespace string `json:"rootNamespace,omitempty"`
+	TrustDomain   string `json:"trustDomain,omitempty"`
+	// TrustDomainAliases are other names of the trust domain: a principal of one of them
+	// means that of all.
+	TrustDomainAliases    []string `json:"trustDomainAliases,omitempty"`
 	OutboundTrafficPolicy struct {
 		Mode OutboundMode `json:"mode,omitempty"`
 	} `json:"outboundTrafficPolicy,omitzero"`

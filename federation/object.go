@@ -51,6 +51,9 @@ type Object struct {
 	// ProxyLabels are the keys of a proxy's labels that decide whether and how
 	// the object concerns the proxy.
 	ProxyLabels []string
+	// DryRun marks a policy that is tried out: proxies tell what it would refuse, and refuse
+	// nothing.
+	DryRun bool
 	// Spec is of the kind's own Go type, and opaque here. Where Decode is set it is
 	// not kept: the services and workloads of the snapshot say what the object means.
 	Spec   any
@@ -67,7 +70,7 @@ func (o *Object) Decoded() any {
 
 // Equal compares all fields; the digest represents the spec.
 func (o *Object) Equal(p *Object) bool {
-	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest && maps.Equal(o.Labels, p.Labels) &&
+	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest && o.DryRun == p.DryRun && maps.Equal(o.Labels, p.Labels) &&
 		o.Created.Equal(p.Created) && slices.Equal(o.Names, p.Names) && slices.Equal(o.ProxyLabels, p.ProxyLabels)
 }
 

@@ -20,6 +20,15 @@ func (m *MeshSettings) Trust() string {
 	return cmp.Or(m.TrustDomain, DefaultTrustDomain)
 }
 
+// TrustDomains are the trust domain of the mesh and its aliases.
+func (m *MeshSettings) TrustDomains() []string {
+	domains := []string{m.Trust()}
+	if m != nil {
+		domains = append(domains, m.TrustDomainAliases...)
+	}
+	return domains
+}
+
 // TrustDomain is that of the identities of the cluster's workloads; of an unknown
 // cluster it is the mesh's.
 func (r *Reader) TrustDomain(id ClusterID) string {
@@ -29,10 +38,10 @@ func (r *Reader) TrustDomain(id ClusterID) string {
 	return r.Mesh().Trust()
 }
 
-// TrustDomains are those of the mesh and of all its clusters, sorted.
+// TrustDomains are those of the mesh, its aliases included, and of all its clusters, sorted.
 func (r *Reader) TrustDomains() []string {
 	note(&r.deps.Clusters, AnyCluster)
-	domains := []string{r.Mesh().Trust()}
+	domains := r.Mesh().TrustDomains()
 	for c := range r.snapshot.Clusters() {
 		if c.Spec.TrustDomain != "" {
 			domains = append(domains, c.Spec.TrustDomain)

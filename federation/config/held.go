@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -32,6 +33,9 @@ type document struct {
 	Metadata struct {
 		Labels            map[string]string `json:"labels"`
 		CreationTimestamp *time.Time        `json:"creationTimestamp"`
+		Annotations       struct {
+			DryRun string `json:"istio.io/dry-run"`
+		} `json:"annotations"`
 	} `json:"metadata"`
 	Spec json.RawMessage `json:"spec"`
 }
@@ -107,6 +111,7 @@ func decode(o *Object) (*federation.Object, error) {
 	shown := &federation.Object{
 		Key: o.Key, Revision: o.Revision, Digest: hex.EncodeToString(digest[:16]), Labels: d.Metadata.Labels, Spec: spec,
 	}
+	shown.DryRun, _ = strconv.ParseBool(d.Metadata.Annotations.DryRun) // what is neither is in force
 	if d.Metadata.CreationTimestamp != nil {
 		shown.Created = d.Metadata.CreationTimestamp.UTC()
 	}

@@ -5,8 +5,10 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1"
+	security "istio.io/api/security/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/authorization"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
@@ -47,8 +49,14 @@ func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, pa
 }
 
 // Concerns reports whether resources for the facet can be made of the object. A builder
-// for a gateway reads all Gateways, and uses only those that select it.
+// for a gateway reads all Gateways, and uses only those that select it. Policies are found by
+// one of the labels that they select.
 func Concerns(o *federation.Object, f node.Facet) bool {
-	spec, is := o.Spec.(*networking.Gateway)
-	return !is || f.HasLabels(spec.GetSelector())
+	switch spec := o.Spec.(type) {
+	case *networking.Gateway:
+		return f.HasLabels(spec.GetSelector())
+	case *security.AuthorizationPolicy:
+		return authorization.Selects(spec, f.HasLabels)
+	}
+	return true
 }

@@ -29,6 +29,11 @@ metadata: {name: deny, namespace: shop}
 spec: {}
 ---
 apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: attached, namespace: shop}
+spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}]}
+---
+apiVersion: security.istio.io/v1
 kind: RequestAuthentication
 metadata: {name: jwt, namespace: shop}
 spec: {jwtRules: [{issuer: "https://issuer.example.com"}]}
@@ -37,7 +42,7 @@ spec: {jwtRules: [{issuer: "https://issuer.example.com"}]}
 func TestR35PoliciesThatAreNotEnforcedAreFound(t *testing.T) {
 	w := newWorld(t)
 	r := w.must(policies)
-	want := `NOT_ENFORCED AuthorizationPolicy shop/deny spec
+	want := `NOT_ENFORCED AuthorizationPolicy shop/attached spec
 NOT_ENFORCED PeerAuthentication shop/port spec
 NOT_ENFORCED PeerAuthentication shop/strict spec
 NOT_ENFORCED RequestAuthentication shop/jwt spec`

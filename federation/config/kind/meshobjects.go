@@ -31,6 +31,6 @@ var _ = add(of[federation.MeshSettings]{
 // MeshSettingsFields are the fields of MeshSettings that proxies are configured by. The
 // hub itself reads sources.
 var MeshSettingsFields = []string{
-	"rootNamespace", "trustDomain", "outboundTrafficPolicy.mode", "pathNormalization.normalization", "gatewayNamespaces",
+	"rootNamespace", "trustDomain", "trustDomainAliases", "outboundTrafficPolicy.mode", "pathNormalization.normalization", "gatewayNamespaces",
 	"clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover",
 }

@@ -1,6 +1,8 @@
 package kind
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
@@ -21,6 +23,16 @@ func ParseGatewayName(text string) (key federation.ObjectKey, ok bool) {
 // ExportName is the name under which DestinationRules are found that are
 // exported to the namespace by its name.
 func ExportName(namespace string) string { return "export:" + namespace }
+
+// WorkloadsName is the name under which policies are found that select workloads of a
+// namespace by their labels: by the first one, or of all workloads.
+func WorkloadsName(namespace string, labels map[string]string) string {
+	name := "workloads:" + namespace
+	for _, key := range slices.Sorted(maps.Keys(labels))[:min(len(labels), 1)] {
+		name += "/" + key + "=" + labels[key]
+	}
+	return name
+}
 
 // hosts are the names of hosts as the object's namespace means them.
 func (d Decoded) hosts(in ...string) []string {

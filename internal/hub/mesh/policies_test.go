@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	security "istio.io/api/security/v1beta1"
+	selection "istio.io/api/type/v1beta1"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/metrics"
@@ -20,7 +21,7 @@ func TestR35TheLogAndAMetricTellOfPoliciesThatAreNotEnforced(t *testing.T) {
 	}
 	o := &federation.Object{
 		Key:  federation.ObjectKey{Group: "security.istio.io", Kind: "AuthorizationPolicy", Namespace: "shop", Name: "deny"},
-		Spec: &security.AuthorizationPolicy{}, Digest: "1",
+		Spec: &security.AuthorizationPolicy{TargetRefs: []*selection.PolicyTargetReference{{Kind: "Gateway", Name: "edge"}}}, Digest: "1",
 	}
 	a.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{
 		Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}},

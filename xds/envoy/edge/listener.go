@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/authorization"
 	"isthmus.dev/isthmus/xds/envoy/cluster"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/gateway"
@@ -68,9 +69,12 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	if p.speech == gateway.SpeaksTLS {
 		l.ListenerFilters = []*listenerv3.ListenerFilter{resource.TLSInspectorFilter()}
 	}
+	p.policies = authorization.For(v)
 	for _, s := range p.servers {
 		chains := serverChains(v, p, s)
 		for _, chain := range chains {
+			p.policies.Connections(chain)
+			p.policies.Made(v, chain)
 			v.CausedBy(s.object, chain.Filters[0])
 		}
 		l.FilterChains = append(l.FilterChains, chains...)
@@ -91,7 +95,7 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChain {
 	switch {
 	case p.speech == gateway.SpeaksHTTP:
-		return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{gatewayHTTP(v, p.listener(), p.routesName(s))}}}
+		return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{gatewayHTTP(v, p, s)}}}
 	case p.speech == gateway.SpeaksTCP:
 		return withFilter(gatewayTCP(v, p, s))
 	case s.mode() == networking.ServerTLSSettings_PASSTHROUGH:
@@ -105,7 +109,7 @@ func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterC
 	}
 	var chains []*listenerv3.FilterChain
 	if s.routed(p.speech) {
-		chains = withFilter(gatewayHTTP(v, p.listener(), p.routesName(s)))
+		chains = withFilter(gatewayHTTP(v, p, s))
 	} else {
 		chains = withFilter(gatewayTCP(v, p, s))
 	}
@@ -137,8 +141,9 @@ func forServers(names []string) *listenerv3.FilterChainMatch {
 
 // gatewayHTTP is at the edge of the mesh: what callers say of where they come
 // from and of their certificates is not trusted.
-func gatewayHTTP(v *facet.View, statPrefix, routes string) *listenerv3.Filter {
-	m := listener.NewRoutedHTTP(v, statPrefix, routes)
+func gatewayHTTP(v *facet.View, p *listenPort, s *Server) *listenerv3.Filter {
+	m := listener.NewRoutedHTTP(v, p.listener(), p.routesName(s))
+	p.policies.Requests(m)
 	m.UseRemoteAddress = wrapperspb.Bool(true)
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 	m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{

@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/authorization"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/gateway"
 	"isthmus.dev/isthmus/xds/envoy/node"
@@ -21,13 +22,14 @@ import (
 // listenPort is an address and port at which the facet's proxies listen, with
 // the servers of all Gateways that are for it, the oldest first.
 type listenPort struct {
-	bind    netip.Addr
-	number  uint16
-	facet   node.Facet
-	speech  gateway.Speech
-	servers []*Server
-	passed  map[string]bool   // names of servers whose connections are passed through
-	reasons []resource.Reason // why servers of the port are not there
+	bind     netip.Addr
+	number   uint16
+	facet    node.Facet
+	speech   gateway.Speech
+	servers  []*Server
+	passed   map[string]bool   // names of servers whose connections are passed through
+	reasons  []resource.Reason // why servers of the port are not there
+	policies *authorization.Policies
 }
 
 // ports finds what the facet's proxies are to listen at. Gateways of any

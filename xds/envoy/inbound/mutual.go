@@ -1,28 +1,24 @@
 package inbound
 
 import (
-	"fmt"
-
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"isthmus.dev/isthmus/xds/envoy/authorization"
 	"isthmus.dev/isthmus/xds/envoy/facet"
-	"isthmus.dev/isthmus/xds/envoy/listener"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // takeMutual ends mutual TLS of the mesh in front of the workload. Everything
 // else, plaintext and TLS of the workload's own, passes as without it: the mode is
-// PERMISSIVE. A caller that lets the server speak first waits for detection.
-func takeMutual(v *facet.View, l *listenerv3.Listener) {
-	l.ListenerFilters = append(l.ListenerFilters, resource.TLSInspectorFilter())
-	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(listener.Detection), true
+// PERMISSIVE.
+func takeMutual(v *facet.View, policies *authorization.Policies, l *listenerv3.Listener) {
+	detectTLS(l)
 	for _, port := range inboundHTTPPorts(v) {
-		http := listener.NewInlineHTTP(v, fmt.Sprintf("inbound_%d", port), resource.InboundPassthroughCluster)
+		http := inboundHTTP(v, policies, port)
 		http.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 		http.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Uri: true}
 		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{

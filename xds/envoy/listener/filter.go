@@ -30,12 +30,7 @@ func NewRoutedHTTP(v *facet.View, statPrefix, routes string) *hcmv3.HttpConnecti
 	return m
 }
 
-// InlineHTTP sends every request to one cluster.
-func InlineHTTP(v *facet.View, statPrefix, cluster string) *listenerv3.Filter {
-	return resource.Filter(resource.HTTPFilter, NewInlineHTTP(v, statPrefix, cluster))
-}
-
-// NewInlineHTTP is the same before it is a filter.
+// NewInlineHTTP sends every request to one cluster.
 func NewInlineHTTP(v *facet.View, statPrefix, cluster string) *hcmv3.HttpConnectionManager {
 	m := newHTTP(v, statPrefix)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{

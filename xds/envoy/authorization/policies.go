@@ -1,0 +1,193 @@
+// Package authorization compiles AuthorizationPolicies to Envoy's RBAC filters.
+//
+// What cannot be compiled never opens anything: an ALLOW rule with such a value matches
+// nothing, and a DENY rule matches whatever the field has.
+package authorization
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+	security "istio.io/api/security/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// Kind is the kind of AuthorizationPolicies.
+var Kind = federation.Kind{Group: "security.istio.io", Name: "AuthorizationPolicy"}
+
+// The actions of a policy.
+const (
+	allow  = security.AuthorizationPolicy_ALLOW
+	deny   = security.AuthorizationPolicy_DENY
+	audit  = security.AuthorizationPolicy_AUDIT
+	custom = security.AuthorizationPolicy_CUSTOM
+)
+
+// The names of the filters, and Istio's prefixes of their statistics.
+const (
+	httpFilter  = "envoy.filters.http.rbac"
+	tcpFilter   = "envoy.filters.network.rbac"
+	tcpPrefix   = "tcp."
+	triedPrefix = "istio_dry_run_"
+	noProvider  = "deny-all-without-provider"
+)
+
+// Policies are those that select the proxies of a facet.
+type Policies struct {
+	all     []policy
+	domains []string // the trust domain of the mesh, and its other names
+	http    []*hcmv3.HttpFilter
+	tcp     []*listenerv3.Filter
+}
+
+type policy struct {
+	object *federation.Object
+	spec   *security.AuthorizationPolicy
+}
+
+// For finds the policies that select the view's proxies: those of their namespace and of
+// the root namespace.
+func For(v *facet.View) *Policies {
+	mesh := v.Reader.Mesh()
+	p := &Policies{domains: mesh.TrustDomains()}
+	namespaces := []string{v.Facet.Namespace}
+	if root := mesh.Root(); root != v.Facet.Namespace {
+		namespaces = append(namespaces, root)
+	}
+	for _, namespace := range namespaces {
+		names := []string{workloads + namespace}
+		for label := range strings.SplitSeq(v.Facet.Labels, ",") {
+			names = append(names, workloads+namespace+"/"+label)
+		}
+		for _, name := range names {
+			for o := range v.Reader.Objects().Named(Kind, name) {
+				if spec, ok := o.Spec.(*security.AuthorizationPolicy); ok && Selects(spec, v.Facet.HasLabels) {
+					p.all = append(p.all, policy{o, spec})
+				}
+			}
+		}
+	}
+	for _, e := range p.engines(false) {
+		p.http = append(p.http, resource.InHTTP(httpFilter, &httprbacv3.RBAC{Rules: e.rules, ShadowRules: e.tried, ShadowRulesStatPrefix: e.prefix}))
+	}
+	for _, e := range p.engines(true) {
+		p.tcp = append(p.tcp, resource.Filter(tcpFilter, &tcprbacv3.RBAC{
+			StatPrefix: tcpPrefix, Rules: e.rules, ShadowRules: e.tried, ShadowRulesStatPrefix: e.prefix,
+		}))
+	}
+	return p
+}
+
+// workloads begins the names by which policies are found: those of all workloads of a
+// namespace, and those of the workloads that have a label.
+const workloads = "workloads:"
+
+// Selects reports whether the policy selects a proxy of its namespace, or of any if its
+// own is the root namespace.
+func Selects(spec *security.AuthorizationPolicy, hasLabels func(map[string]string) bool) bool {
+	attached := spec.GetTargetRef() != nil || len(spec.GetTargetRefs()) > 0
+	return !attached && hasLabels(spec.GetSelector().GetMatchLabels())
+}
+
+// Requests has the policies decide about requests before anything else does.
+func (p *Policies) Requests(m *hcmv3.HttpConnectionManager) {
+	m.HttpFilters = slices.Concat(p.http, m.HttpFilters)
+}
+
+// Connections has the policies decide about the connections of a chain. In a chain that
+// speaks HTTP they decide about requests.
+func (p *Policies) Connections(chain *listenerv3.FilterChain) {
+	if chain.GetFilters()[0].GetName() != resource.HTTPFilter {
+		chain.Filters = slices.Concat(p.tcp, chain.GetFilters())
+	}
+}
+
+// Made notes that the chain is made of the policies.
+func (p *Policies) Made(v *facet.View, chain *listenerv3.FilterChain) {
+	for _, policy := range p.all {
+		v.CausedBy(policy.object, chain.GetFilters()[0])
+	}
+}
+
+// AskServerName reports whether a policy looks at the name of the server that a TLS
+// connection asks for.
+func (p *Policies) AskServerName() bool {
+	return slices.ContainsFunc(p.all, func(p policy) bool {
+		return slices.ContainsFunc(p.spec.GetRules(), func(r *security.Rule) bool {
+			return slices.ContainsFunc(r.GetWhen(), func(c *security.Condition) bool { return c.GetKey() == serverName })
+		})
+	})
+}
+
+// engine is what one filter enforces, and what it only tries.
+type engine struct {
+	rules, tried *rbacv3.RBAC
+	prefix       string // of the statistics of what is tried
+}
+
+// engines are those of all policies in the order in which Istio evaluates them. What AUDIT
+// marks nobody reads, so it has none.
+func (p *Policies) engines(tcp bool) []engine {
+	var all []engine
+	if slices.ContainsFunc(p.all, policy.asks) {
+		// As with Istio, a provider that is not known refuses everything.
+		everything := &rbacv3.Policy{Permissions: []*rbacv3.Permission{permissions.always}, Principals: []*rbacv3.Principal{principals.always}}
+		all = append(all, engine{rules: &rbacv3.RBAC{Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{noProvider: everything}}})
+	}
+	for _, of := range []struct {
+		action security.AuthorizationPolicy_Action
+		rbac   rbacv3.RBAC_Action
+		prefix string
+	}{{deny, rbacv3.RBAC_DENY, triedPrefix + "deny_"}, {allow, rbacv3.RBAC_ALLOW, triedPrefix + "allow_"}} {
+		var e engine
+		for _, policy := range p.all {
+			if policy.spec.GetAction() != of.action {
+				continue
+			}
+			into := &e.rules
+			if policy.object.DryRun {
+				into, e.prefix = &e.tried, of.prefix
+			}
+			if *into == nil {
+				*into = &rbacv3.RBAC{Action: of.rbac, Policies: map[string]*rbacv3.Policy{}}
+			}
+			maps.Copy((*into).Policies, p.compile(policy, tcp))
+		}
+		if e.rules != nil || e.tried != nil {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// asks reports whether the policy leaves the decision to a provider.
+func (p policy) asks() bool {
+	switch p.spec.GetAction() {
+	case allow, deny, audit:
+		return false
+	}
+	return true
+}
+
+// compile makes a policy of Envoy of each rule, under Istio's names. One that allows and
+// has no rules matches nothing, so that it has everything denied.
+func (p *Policies) compile(from policy, tcp bool) map[string]*rbacv3.Policy {
+	c := &compiler{allows: from.spec.GetAction() == allow, tcp: tcp, namespace: from.object.Key.Namespace, domains: p.domains}
+	compiled := map[string]*rbacv3.Policy{}
+	for i, rule := range from.spec.GetRules() {
+		if of := c.rule(fmt.Sprintf("rules[%d]", i), rule); of != nil {
+			compiled[fmt.Sprintf("ns[%s]-policy[%s]-rule[%d]", from.object.Key.Namespace, from.object.Key.Name, i)] = of
+		}
+	}
+	return compiled
+}
