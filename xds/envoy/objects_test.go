@@ -9,9 +9,12 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
+	security "istio.io/api/security/v1"
 	"sigs.k8s.io/yaml"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/xds/envoy/authorization"
 )
 
 // manifest is what the tests of this room need of an object's metadata.
@@ -21,6 +24,7 @@ type manifest struct {
 		Name              string            `json:"name"`
 		Namespace         string            `json:"namespace"`
 		Labels            map[string]string `json:"labels"`
+		Annotations       map[string]string `json:"annotations"`
 		CreationTimestamp time.Time         `json:"creationTimestamp"`
 	} `json:"metadata"`
 	Spec json.RawMessage `json:"spec"`
@@ -39,6 +43,7 @@ func (w *world) config(t fataler, documents string) *world {
 		o := &federation.Object{
 			Key:    federation.ObjectKey{Group: "networking.istio.io", Kind: m.Kind, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name},
 			Digest: string(m.Spec), Labels: m.Metadata.Labels, Created: m.Metadata.CreationTimestamp,
+			DryRun: m.Metadata.Annotations["istio.io/dry-run"] == "true",
 		}
 		if m.Kind == "MeshSettings" {
 			spec := &federation.MeshSettings{}
@@ -51,8 +56,8 @@ func (w *world) config(t fataler, documents string) *world {
 			if err := protojson.Unmarshal(m.Spec, spec); err != nil {
 				t.Fatalf("%s: %v", o.Key, err)
 			}
-			o.Names, o.ProxyLabels = indexOf(spec)
 			o.Spec = spec
+			index(o)
 		}
 		e.Objects.Set[o.Key] = o
 	}
@@ -71,9 +76,21 @@ func specOf(t fataler, kind string) proto.Message {
 		return &networking.ServiceEntry{}
 	case "Sidecar":
 		return &networking.Sidecar{}
+	case authorization.Kind.Name:
+		return &security.AuthorizationPolicy{}
 	}
 	t.Fatalf("the tests of this room know no %s", kind)
 	return nil
+}
+
+// index has readers find the object.
+func index(o *federation.Object) {
+	if _, is := o.Spec.(*security.AuthorizationPolicy); is {
+		o.Key.Group = authorization.Kind.Group
+		kind.Index(kind.Decoded{Object: o})
+		return
+	}
+	o.Names, o.ProxyLabels = indexOf(o.Spec.(proto.Message))
 }
 
 // indexOf is what the translation of configuration gives an object for readers

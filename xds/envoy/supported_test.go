@@ -137,7 +137,7 @@ func (f *fieldTrial) differ(whole map[string]string, without iter.Seq2[string, s
 func (f *fieldTrial) resources(o *federation.Object, spec proto.Message) iter.Seq2[string, string] {
 	tried := *o
 	tried.Spec = proto.Clone(spec)
-	tried.Names, tried.ProxyLabels = indexOf(proto.Clone(spec))
+	index(&tried)
 	tried.Digest = fmt.Sprint(spec)
 	w := world{snapshot: f.mesh}
 	w.configure(&tried)
