@@ -166,8 +166,8 @@ const (
 	metadataPrefix = experimental + "envoy.filters."
 )
 
-// metadata matches what another filter says of a connection or request; the value [v] is
-// that of an item of a list.
+// metadata matches what another filter reports about a connection or request; the value [v]
+// is that of an item of a list.
 func metadata(key string) func(string) (*rbacv3.Permission, error) {
 	filter, name, named := strings.Cut(strings.TrimPrefix(key, experimental), "[")
 	name, closed := strings.CutSuffix(name, "]")

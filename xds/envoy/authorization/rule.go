@@ -20,8 +20,8 @@ type compiler struct {
 // Problem is a value that cannot be compiled.
 type Problem struct{ Path, Message string }
 
-// Problems are the values of a policy that cannot be compiled, and what becomes of their
-// rules.
+// Problems are the values of a policy that cannot be compiled, and what their rules match
+// instead.
 func Problems(spec *security.AuthorizationPolicy) []Problem {
 	if action := spec.GetAction(); action != allow && action != deny {
 		return nil
@@ -74,7 +74,7 @@ var principals = logic[*rbacv3.Principal]{
 	always: &rbacv3.Principal{Identifier: &rbacv3.Principal_Any{Any: true}},
 }
 
-// combined is the one match, or what combine makes of several.
+// combined is the only match, or the combination of several.
 func combined[M any](all []M, combine func([]M) M) M {
 	if len(all) == 1 {
 		return all[0]
@@ -82,7 +82,7 @@ func combined[M any](all []M, combine func([]M) M) M {
 	return combine(all)
 }
 
-// field is what a rule says of one thing: it is one of the values and none of the others.
+// field is what a rule says about one thing: it is one of the values and none of the others.
 type field[M any] struct {
 	at, notAt     string // the paths of the lists
 	values, other []string

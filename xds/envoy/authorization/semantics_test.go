@@ -65,7 +65,7 @@ type reading struct {
 	denies    bool
 }
 
-// fact is what a rule says of one thing. holds tells whether a value is that of the call;
+// fact is what a rule says about one thing. holds tells whether a value is that of the call;
 // valid whether the value means anything.
 type fact struct {
 	values, not []string
