@@ -942,6 +942,8 @@ type ConfigObjectFilter struct {
 	Namespace *string `json:"namespace"`
 	// Objects with this name.
 	Name *string `json:"name"`
+	// Objects for the proxies of this cluster alone; "" for objects for all proxies.
+	ClusterID *string `json:"clusterID"`
 	// Objects from sources of this kind.
 	Source *ConfigSourceKind `json:"source"`
 	// Objects that were applied with this set.
@@ -961,6 +963,9 @@ func (v *ConfigObjectFilter) GetNamespace() *string { return v.Namespace }
 
 // GetName returns ConfigObjectFilter.Name, and is useful for accessing the field via an interface.
 func (v *ConfigObjectFilter) GetName() *string { return v.Name }
+
+// GetClusterID returns ConfigObjectFilter.ClusterID, and is useful for accessing the field via an interface.
+func (v *ConfigObjectFilter) GetClusterID() *string { return v.ClusterID }
 
 // GetSource returns ConfigObjectFilter.Source, and is useful for accessing the field via an interface.
 func (v *ConfigObjectFilter) GetSource() *ConfigSourceKind { return v.Source }

@@ -111,7 +111,7 @@ func (s *Snapshot) GatewayNames() iter.Seq[Hostname] {
 // an object.
 func (r *Reader) Networks() iter.Seq[*Network] {
 	note(&r.deps.Clusters, AnyCluster)
-	note(&r.deps.Sets, ObjectSet{NetworkKind, AllNamespaces})
+	note(&r.deps.Sets, ObjectSet{Kind: NetworkKind, Namespace: AllNamespaces})
 	return func(yield func(*Network) bool) {
 		for n := range r.snapshot.Networks() {
 			note(&r.deps.Networks, n.ID)

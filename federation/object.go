@@ -15,25 +15,45 @@ type Kind struct{ Group, Name string }
 func (k Kind) String() string { return k.Name + "." + k.Group }
 
 // ObjectKey is the identity of a configuration object (seeds 1.11).
-type ObjectKey struct{ Group, Kind, Namespace, Name string }
+type ObjectKey struct {
+	Group, Kind, Namespace, Name string
+	// Cluster is the one whose proxies alone the object concerns; empty: all proxies. One
+	// of all proxies comes before one of a cluster of the same name.
+	Cluster ClusterID
+}
 
 // Of returns the object's kind.
 func (k ObjectKey) Of() Kind { return Kind{k.Group, k.Kind} }
 
-// Compare orders by group, kind, namespace and name.
-func (k ObjectKey) Compare(o ObjectKey) int {
-	return cmp.Or(cmp.Compare(k.Group, o.Group), cmp.Compare(k.Kind, o.Kind),
-		cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name))
+// Everywhere is the key of the object for all proxies.
+func (k ObjectKey) Everywhere() ObjectKey {
+	k.Cluster = ""
+	return k
 }
 
-func (k ObjectKey) String() string { return k.Kind + "." + k.Group + " " + k.Namespace + "/" + k.Name }
+// Compare orders by group, kind, namespace, name and cluster.
+func (k ObjectKey) Compare(o ObjectKey) int {
+	return cmp.Or(cmp.Compare(k.Group, o.Group), cmp.Compare(k.Kind, o.Kind),
+		cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name), cmp.Compare(k.Cluster, o.Cluster))
+}
+
+func (k ObjectKey) String() string {
+	return k.Kind + "." + k.Group + " " + k.Namespace + "/" + k.Name + k.ofCluster()
+}
+
+func (k ObjectKey) ofCluster() string {
+	if k.Cluster == "" {
+		return ""
+	}
+	return " of cluster " + string(k.Cluster)
+}
 
 // Title is how problems name the object, like "ServiceEntry shop/api".
 func (k ObjectKey) Title() string {
 	if k.Namespace == "" {
-		return k.Kind + " " + k.Name
+		return k.Kind + " " + k.Name + k.ofCluster()
 	}
-	return k.Kind + " " + k.Namespace + "/" + k.Name
+	return k.Kind + " " + k.Namespace + "/" + k.Name + k.ofCluster()
 }
 
 // Object is a configuration object as readers see it. It is never changed after

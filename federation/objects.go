@@ -8,16 +8,20 @@ import (
 	"isthmus.dev/isthmus/internal/btree"
 )
 
-// ObjectName is one of the names under which readers look for objects of a kind.
+// ObjectName is one of the names under which readers look for objects of a kind: for
+// those of a cluster, or for those of all proxies.
 type ObjectName struct {
 	Kind
-	Name string
+	Name    string
+	Cluster ClusterID
 }
 
-// ObjectSet is the set of objects of a kind in a namespace.
+// ObjectSet is the set of objects of a kind in a namespace: of those of a cluster, or of
+// those of all proxies. Without kind and namespace it is everything of the cluster.
 type ObjectSet struct {
 	Kind
 	Namespace string
+	Cluster   ClusterID
 }
 
 // AllNamespaces in an ObjectSet means all objects of the kind. No namespace
@@ -27,12 +31,19 @@ const AllNamespaces = "*"
 func (k Kind) prefix() string { return k.Group + nul + k.Name + nul }
 
 func (k ObjectKey) sortKey() string {
-	return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
+	if k.Cluster == "" {
+		return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
+	}
+	return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name + nul + string(k.Cluster)
 }
 
 func objectKeyOf(key string) ObjectKey {
-	parts := strings.SplitN(key, nul, 4)
-	return ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
+	parts := strings.SplitN(key, nul, 5)
+	k := ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
+	if len(parts) > 4 {
+		k.Cluster = ClusterID(parts[4])
+	}
+	return k
 }
 
 func (n ObjectName) sortKey(key ObjectKey) string { return n.start() + key.sortKey() }
@@ -49,6 +60,7 @@ type Objects struct {
 	byKey       btree.Map[*Object]
 	byName      btree.Map[*Object] // kind, name, key
 	labels      btree.Map[int]     // keys of proxies' labels, and how many objects name each
+	clusters    btree.Map[int]     // clusters, and how many objects are for each alone
 	proxyLabels []string           // those keys, sorted
 }
 
@@ -72,18 +84,24 @@ func (x *Objects) Of(kind Kind) iter.Seq[*Object] { return walkObjects(x.byKey, 
 
 // In yields the objects of a kind in a namespace in the order of names.
 func (x *Objects) In(kind Kind, namespace string) iter.Seq[*Object] {
-	return walkObjects(x.byKey, ObjectSet{kind, namespace}.start())
+	return walkObjects(x.byKey, ObjectSet{Kind: kind, Namespace: namespace}.start())
 }
 
 // Named yields the objects of a kind that have the name among their Names, in the
 // order of their keys.
 func (x *Objects) Named(kind Kind, name string) iter.Seq[*Object] {
-	return walkObjects(x.byName, ObjectName{kind, name}.start())
+	return walkObjects(x.byName, ObjectName{Kind: kind, Name: name}.start())
 }
 
 // ProxyLabels returns the keys of proxies' labels that decide about objects,
 // sorted. As long as the set is the same, so is the slice.
 func (x *Objects) ProxyLabels() []string { return x.proxyLabels }
+
+// HasOf reports whether there are objects for the cluster's proxies alone.
+func (x *Objects) HasOf(id ClusterID) bool {
+	_, has := x.clusters.Get(string(id))
+	return has
+}
 
 func walkObjects(tree btree.Map[*Object], prefix string) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
@@ -95,17 +113,18 @@ func walkObjects(tree btree.Map[*Object], prefix string) iter.Seq[*Object] {
 type objectsTxn struct {
 	byKey, byName btree.Txn[*Object]
 	labels        btree.Txn[int]
+	clusters      btree.Txn[int]
 	before        *Objects
 	relabelled    bool // the set of labels may be another one
 	changes       *changes
 }
 
 func (x *Objects) txn() objectsTxn {
-	return objectsTxn{byKey: x.byKey.Txn(), byName: x.byName.Txn(), labels: x.labels.Txn(), before: x}
+	return objectsTxn{byKey: x.byKey.Txn(), byName: x.byName.Txn(), labels: x.labels.Txn(), clusters: x.clusters.Txn(), before: x}
 }
 
 func (x *objectsTxn) commit() Objects {
-	out := Objects{byKey: x.byKey.Commit(), byName: x.byName.Commit(), labels: x.labels.Commit(), proxyLabels: x.before.proxyLabels}
+	out := Objects{byKey: x.byKey.Commit(), byName: x.byName.Commit(), labels: x.labels.Commit(), clusters: x.clusters.Commit(), proxyLabels: x.before.proxyLabels}
 	if !x.relabelled {
 		return out
 	}
@@ -121,9 +140,10 @@ func (x *objectsTxn) commit() Objects {
 func (x *objectsTxn) set(key ObjectKey, old, now *Object) {
 	if old != nil {
 		for _, name := range old.Names {
-			x.byName.Delete(ObjectName{key.Of(), name}.sortKey(key))
+			x.byName.Delete(ObjectName{Kind: key.Of(), Name: name}.sortKey(key))
 		}
 		x.countLabels(old.ProxyLabels, -1)
+		x.countCluster(key.Cluster, -1)
 	}
 	if now == nil {
 		x.byKey.Delete(key.sortKey())
@@ -131,25 +151,35 @@ func (x *objectsTxn) set(key ObjectKey, old, now *Object) {
 	}
 	x.byKey.Set(key.sortKey(), now)
 	for _, name := range now.Names {
-		x.byName.Set(ObjectName{key.Of(), name}.sortKey(key), now)
+		x.byName.Set(ObjectName{Kind: key.Of(), Name: name}.sortKey(key), now)
 	}
 	x.countLabels(now.ProxyLabels, 1)
+	x.countCluster(key.Cluster, 1)
 }
 
 func (x *objectsTxn) countLabels(keys []string, change int) {
 	for _, key := range keys {
-		n, _ := x.labels.Get(key)
-		switch n += change; n {
-		case 0:
-			x.labels.Delete(key)
+		if n := count(&x.labels, key, change); n == 0 || n == 1 {
 			x.relabelled = true
-		case 1:
-			x.relabelled = true
-			fallthrough
-		default:
-			x.labels.Set(key, n)
 		}
 	}
+}
+
+func (x *objectsTxn) countCluster(id ClusterID, change int) {
+	if id != "" {
+		count(&x.clusters, string(id), change)
+	}
+}
+
+// count changes how many there are, and returns it.
+func count(of *btree.Txn[int], key string, change int) int {
+	n, _ := of.Get(key)
+	if n += change; n == 0 {
+		of.Delete(key)
+	} else {
+		of.Set(key, n)
+	}
+	return n
 }
 
 // apply takes up objects of the configuration, and tells of each that differs.

@@ -128,10 +128,10 @@ func TestReaderNotesObjectsAndTheirAbsence(t *testing.T) {
 	namesOf(r.Objects().In(routes, "shop"))
 	r.Object(ObjectKey{Name: "absent"})
 	deps := r.Deps()
-	if !deps.Objects[o.Key] || !deps.Objects[ObjectKey{Name: "absent"}] || !deps.Sets[ObjectSet{routes, "shop"}] {
+	if !deps.Objects[o.Key] || !deps.Objects[ObjectKey{Name: "absent"}] || !deps.Sets[ObjectSet{Kind: routes, Namespace: "shop"}] {
 		t.Errorf("noted: %+v", deps)
 	}
-	if !deps.Hosts[ObjectName{routes, "a.shop"}] {
+	if !deps.Hosts[ObjectName{Kind: routes, Name: "a.shop"}] {
 		t.Errorf("hosts noted: %v, want a.shop", deps.Hosts)
 	}
 }

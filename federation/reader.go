@@ -9,6 +9,7 @@ type Reader struct {
 	snapshot *Snapshot
 	deps     Deps
 	hidden   map[ObjectKey]bool // objects that do not exist for it
+	cluster  ClusterID          // objects for proxies of other clusters alone do not exist for it either
 }
 
 // Read begins a noted reading of the snapshot.
@@ -86,11 +87,27 @@ func (r *Reader) Settings() Settings {
 	return r.snapshot.Settings()
 }
 
-// Object is Snapshot.Object, noted.
+// For has the reader see objects for proxies of the cluster alone, beside those for all
+// proxies; before, and for the empty cluster, it sees only these.
+func (r *Reader) For(id ClusterID) *Reader {
+	r.cluster = id
+	return r
+}
+
+// sees reports whether the object exists for the reader.
+func (r *Reader) sees(o *Object) bool {
+	return (o.Key.Cluster == "" || o.Key.Cluster == r.cluster) && !r.hidden[o.Key]
+}
+
+// Object is Snapshot.Object, noted; that for all proxies comes first.
 func (r *Reader) Object(key ObjectKey) (*Object, bool) {
 	note(&r.deps.Objects, key)
-	if r.hidden[key] {
+	if o, found := r.snapshot.Object(key); found && r.sees(o) {
+		return o, true
+	}
+	if key.Cluster != "" || r.cluster == "" {
 		return nil, false
 	}
-	return r.snapshot.Object(key)
+	key.Cluster = r.cluster
+	return r.Object(key)
 }

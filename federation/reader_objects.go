@@ -15,16 +15,16 @@ func (r *Reader) Objects() NotedObjects { return NotedObjects{r} }
 
 // Named is Objects.Named, noted.
 func (x NotedObjects) Named(kind Kind, name string) iter.Seq[*Object] {
-	return func(yield func(*Object) bool) { x.named(ObjectName{kind, name}, yield) }
+	return func(yield func(*Object) bool) { x.named(ObjectName{Kind: kind, Name: name}, yield) }
 }
 
 // For yields the objects of a kind that speak of the hostname, by name or by
 // wildcard, the most specific first.
 func (x NotedObjects) For(kind Kind, host Hostname) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
-		note(&x.reader.deps.Hosts, ObjectName{kind, string(host)})
+		x.noteName(&x.reader.deps.Hosts, ObjectName{Kind: kind, Name: string(host)})
 		for _, name := range Wildcards(host) {
-			if stopped := x.walk(&x.reader.snapshot.objects.byName, ObjectName{kind, name}.start(), yield); stopped {
+			if stopped := x.walk(&x.reader.snapshot.objects.byName, ObjectName{Kind: kind, Name: name}.start(), yield); stopped {
 				return
 			}
 		}
@@ -33,14 +33,14 @@ func (x NotedObjects) For(kind Kind, host Hostname) iter.Seq[*Object] {
 
 // In is Objects.In, noted.
 func (x NotedObjects) In(kind Kind, namespace string) iter.Seq[*Object] {
-	return func(yield func(*Object) bool) { x.in(ObjectSet{kind, namespace}, yield) }
+	return func(yield func(*Object) bool) { x.in(ObjectSet{Kind: kind, Namespace: namespace}, yield) }
 }
 
 // Of is Objects.Of, noted. A computation that reads a whole kind is repeated with
 // every object that comes.
 func (x NotedObjects) Of(kind Kind) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
-		note(&x.reader.deps.Sets, ObjectSet{kind, AllNamespaces})
+		x.noteSet(ObjectSet{Kind: kind, Namespace: AllNamespaces})
 		x.walk(&x.reader.snapshot.objects.byKey, kind.prefix(), yield)
 	}
 }
@@ -49,10 +49,10 @@ func (x NotedObjects) Of(kind Kind) iter.Seq[*Object] {
 // that match are noted, and that another may come.
 func (x NotedObjects) Select(kind Kind, match func(*Object) bool) []*Object {
 	r := x.reader
-	note(&r.deps.Sets, ObjectSet{kind, AllNamespaces})
+	x.noteSet(ObjectSet{Kind: kind, Namespace: AllNamespaces})
 	var found []*Object
 	for o := range r.snapshot.objects.Of(kind) {
-		if !r.hidden[o.Key] && match(o) {
+		if r.sees(o) && match(o) {
 			note(&r.deps.Objects, o.Key)
 			found = append(found, o)
 		}
@@ -66,13 +66,33 @@ func (x NotedObjects) ProxyLabels() []string {
 	return x.reader.snapshot.objects.ProxyLabels()
 }
 
+// HasOf is Objects.HasOf, noted.
+func (x NotedObjects) HasOf(id ClusterID) bool {
+	note(&x.reader.deps.Sets, ObjectSet{Cluster: id})
+	return x.reader.snapshot.objects.HasOf(id)
+}
+
+func (x NotedObjects) noteName(in *map[ObjectName]bool, n ObjectName) {
+	note(in, n)
+	if n.Cluster = x.reader.cluster; n.Cluster != "" {
+		note(in, n)
+	}
+}
+
+func (x NotedObjects) noteSet(set ObjectSet) {
+	note(&x.reader.deps.Sets, set)
+	if set.Cluster = x.reader.cluster; set.Cluster != "" {
+		note(&x.reader.deps.Sets, set)
+	}
+}
+
 func (x NotedObjects) named(n ObjectName, yield func(*Object) bool) {
-	note(&x.reader.deps.Names, n)
+	x.noteName(&x.reader.deps.Names, n)
 	x.walk(&x.reader.snapshot.objects.byName, n.start(), yield)
 }
 
 func (x NotedObjects) in(set ObjectSet, yield func(*Object) bool) {
-	note(&x.reader.deps.Sets, set)
+	x.noteSet(set)
 	x.walk(&x.reader.snapshot.objects.byKey, set.start(), yield)
 }
 
@@ -81,7 +101,7 @@ func (x NotedObjects) in(set ObjectSet, yield func(*Object) bool) {
 func (x NotedObjects) walk(tree *btree.Map[*Object], prefix string, yield func(*Object) bool) (stopped bool) {
 	r := x.reader
 	tree.WalkPrefix(prefix, func(_ string, o *Object) bool {
-		if r.hidden[o.Key] {
+		if !r.sees(o) {
 			return false
 		}
 		note(&r.deps.Objects, o.Key)

@@ -70,7 +70,7 @@ func sourceKind(name string) model.ConfigSourceKind {
 
 func fitsKey(key federation.ObjectKey, filter *model.ConfigObjectFilter) bool {
 	return filter == nil || fits(filter.Group, key.Group) && fits(filter.Kind, key.Kind) &&
-		fits(filter.Namespace, key.Namespace) && fits(filter.Name, key.Name)
+		fits(filter.Namespace, key.Namespace) && fits(filter.Name, key.Name) && fits(filter.ClusterID, string(key.Cluster))
 }
 
 func fitsObject(o model.ConfigObject, filter *model.ConfigObjectFilter) bool {
@@ -80,8 +80,8 @@ func fitsObject(o model.ConfigObject, filter *model.ConfigObjectFilter) bool {
 }
 
 // ConfigObject finds an object, in force or as of a revision.
-func (q query) ConfigObject(ctx context.Context, group, kind string, namespace *string, name string, at *string, _ *string) (*model.ConfigObject, error) {
-	key := federation.ObjectKey{Group: group, Kind: kind, Namespace: value(namespace), Name: name}
+func (q query) ConfigObject(ctx context.Context, group, kind string, namespace *string, name string, clusterID *string, at *string, _ *string) (*model.ConfigObject, error) {
+	key := federation.ObjectKey{Group: group, Kind: kind, Namespace: value(namespace), Name: name, Cluster: federation.ClusterID(value(clusterID))}
 	if at != nil {
 		return objectAt(ctx, q.Config.History, key, *at)
 	}

@@ -8,7 +8,7 @@ import (
 	"isthmus.dev/isthmus/graph/model"
 )
 
-type objectResolver struct{ *resolver }
+type objectResolver struct{ clusterOf[model.ConfigObject] }
 
 // Status is the status of an object, as far as that is known. Nothing of it is
 // computed before a field asks for it.
@@ -49,11 +49,11 @@ func (r objectResolver) findings(ctx context.Context, key federation.ObjectKey) 
 	return model.Findings(r.Config.Findings(snapshot(ctx), connected(ctx), key))
 }
 
-type refResolver struct{ *resolver }
+type refResolver struct{ clusterOf[model.ObjectRef] }
 
 // Current finds the object as it is now.
 func (refResolver) Current(ctx context.Context, of *model.ObjectRef) (*model.ConfigObject, error) {
-	found, ok := objectNamed(ctx, federation.ObjectKey{Group: of.Group, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name})
+	found, ok := objectNamed(ctx, federation.ObjectKey{Group: of.Group, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, Cluster: federation.ClusterID(value(of.ClusterID))})
 	if !ok {
 		return nil, nil
 	}

@@ -197,6 +197,9 @@ func clusterIn(network federation.NetworkID) federation.Edit {
 func drawStep(t *rapid.T, operator, registry *federation.Writer, secrets *vault) {
 	object := func(kind federation.Kind, namespace, name string, spec any, labels ...string) {
 		key := federation.ObjectKey{Group: kind.Group, Kind: kind.Name, Namespace: namespace, Name: name}
+		if kind.Group != federation.MeshGroup {
+			key.Cluster = rapid.SampledFrom([]federation.ClusterID{"", "", "c1", "c2"}).Draw(t, "of cluster")
+		}
 		if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
 			operator.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Gone: []federation.ObjectKey{key}}})
 			return

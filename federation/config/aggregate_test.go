@@ -3,6 +3,7 @@ package config_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -162,6 +163,46 @@ func TestSeed30(t *testing.T) {
 		if got := cidr(t, mesh, "n"); got != "10.2.0.0/16" || len(problemsOf(mesh)) > 0 {
 			t.Errorf("after the first is gone: %s, %v", got, problemsOf(mesh))
 		}
+	})
+}
+
+// TestG10ObjectsForAllProxiesComeFirst has objects of one name for all proxies and for those of two
+// clusters, of which neither hides the other.
+func TestG10ObjectsForAllProxiesComeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mesh := federation.NewAggregate(nil)
+		kinds := []federation.Kind{{Group: "networking.istio.io", Name: "VirtualService"}}
+		etcd, first, second := &fakeSource{kinds: kinds}, &fakeSource{kinds: kinds}, &fakeSource{kinds: kinds}
+		a, stop := run(t, mesh, config.Named{Name: "etcd", Source: etcd}, config.Named{Name: "crd:c1", Source: first}, config.Named{Name: "crd:c2", Source: second})
+		defer stop()
+		web := func(of federation.ClusterID) *config.Object {
+			o := object(t, 1, "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: web, namespace: shop}\nspec: {hosts: [web]}")
+			o.Key.Cluster = of
+			return o
+		}
+		expect := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for o := range mesh.Latest().Objects().All() {
+				counts, hidden := a.Latest().SourceOf(o.Key)
+				got = append(got, fmt.Sprint(o.Key.Title(), " of ", counts, hidden))
+			}
+			if got = append(got, problemsOf(mesh)...); !slices.Equal(got, want) {
+				t.Errorf("%s there are %q, want %q", when, got, want)
+			}
+		}
+		etcd.give(1, true)
+		first.give(1, true, web("c1"))
+		second.give(1, true, web("c2"))
+		expect("at first", "VirtualService shop/web of cluster c1 of crd:c1[]", "VirtualService shop/web of cluster c2 of crd:c2[]")
+		etcd.give(2, true, web(""))
+		expect("with one for all proxies", "VirtualService shop/web of etcd[]",
+			"HIDDEN_BY VirtualService shop/web of cluster c1", "HIDDEN_BY VirtualService shop/web of cluster c2")
+		etcd.update(config.Update{Revision: 3, Events: []config.Event{{Old: web("")}}})
+		expect("without it", "VirtualService shop/web of cluster c1 of crd:c1[]", "VirtualService shop/web of cluster c2 of crd:c2[]")
+		first.give(2, true)
+		expect("at last", "VirtualService shop/web of cluster c2 of crd:c2[]")
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 const (
 	codeUndecodable = "UNDECODABLE" // an object that is set aside as a whole
 	codeFault       = federation.CodeHubFault
+	codeMeshOnly    = "MESH_ONLY" // an object for one cluster of a kind that concerns all proxies
 )
 
 // held is an object as the State has it: decoded once and never changed. What a
@@ -73,6 +74,12 @@ func (o Options) fault(key federation.ObjectKey, cause any) {
 // problem.
 func hold(o *Object, domain string, labels *labelSets) *held {
 	h := &held{object: o}
+	if of := o.Key.Cluster; of != "" && !kind.ConcernsProxies(o.Key.Of()) {
+		h.Problems = []federation.Problem{{
+			Code: codeMeshOnly, Object: title(o.Key), Message: fmt.Sprintf("a %s concerns all proxies and cannot be for those of cluster %s alone; the object has no effect: give its source the scope MESH", o.Key.Kind, of),
+		}}
+		return h
+	}
 	shown, err := decode(o)
 	if err != nil {
 		h.Problems = []federation.Problem{{

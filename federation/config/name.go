@@ -26,7 +26,7 @@ func (o *Object) CheckName() error {
 	if !versioned {
 		group = ""
 	}
-	inside := federation.ObjectKey{Group: group, Kind: m.Kind, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}
+	inside := federation.ObjectKey{Group: group, Kind: m.Kind, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Cluster: o.Key.Cluster}
 	if inside != o.Key {
 		return fmt.Errorf("its manifest is of another object, %q", inside)
 	}

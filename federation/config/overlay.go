@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
@@ -34,10 +35,14 @@ func newOverlay(sources []Named) overlay {
 	return o
 }
 
-// holders are the sources that have an object of that key; none is asked for a
-// kind that it does not know (seed 32).
+// holders are the sources that have an object of that key, the one that counts first;
+// none is asked for a kind that it does not know (seed 32). Before an object for one cluster,
+// one for all proxies counts.
 func (o overlay) holders(key federation.ObjectKey) []int {
 	var found []int
+	if key.Cluster != "" {
+		found = o.holders(key.Everywhere())
+	}
 	for i, l := range o.sources {
 		if !l.knows(key.Of()) {
 			continue
@@ -51,8 +56,11 @@ func (o overlay) holders(key federation.ObjectKey) []int {
 
 func (l layer) knows(kind federation.Kind) bool { return slices.Contains(l.kinds, kind) }
 
-// first is the object that counts (seed 30).
+// first is the object that counts (seed 30); nil also where one for all proxies does.
 func (o overlay) first(key federation.ObjectKey) *Object {
+	if key.Cluster != "" && o.first(key.Everywhere()) != nil {
+		return nil
+	}
 	for _, l := range o.sources {
 		if !l.knows(key.Of()) {
 			continue
@@ -90,11 +98,24 @@ func (o overlay) take(source int, u Update) (after overlay, keys []federation.Ob
 	}
 	after = overlay{sources: slices.Clone(o.sources)}
 	after.sources[source].objects = txn.Commit()
-	for key := range touched {
-		keys = append(keys, key)
+	keys = slices.Collect(maps.Keys(touched))
+	for _, key := range keys {
+		after.touchOfClusters(key, touched)
 	}
+	keys = slices.Collect(maps.Keys(touched))
 	slices.SortFunc(keys, federation.ObjectKey.Compare)
 	return after, keys, refused
+}
+
+// touchOfClusters adds the objects which are for the proxies of one cluster and have the name of one
+// for all proxies: whether they count depends on that.
+func (o overlay) touchOfClusters(everywhere federation.ObjectKey, touched map[federation.ObjectKey]bool) {
+	if everywhere.Cluster != "" {
+		return
+	}
+	for _, l := range o.sources {
+		l.objects.WalkPrefix(clusterObjectsPrefix(everywhere), func(_ string, found *Object) bool { touched[found.Key] = true; return false })
+	}
 }
 
 // events are the changes of what counts between two overlays, in the order of

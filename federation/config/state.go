@@ -34,7 +34,7 @@ type State struct {
 	options   Options
 	revision  int64
 	begun     bool                             // an edit was made
-	objects   btree.Map[*held]                 // group, kind, namespace, name
+	objects   btree.Map[*held]                 // group, kind, namespace, name, cluster
 	entries   btree.Map[*external.Reading]     // host, namespace, name
 	bindings  btree.Map[*kind.Binding]         // host, namespace, name
 	shards    btree.Map[*federation.Shard]     // host, namespace
@@ -138,8 +138,15 @@ func decoded[T any](s *State, kind federation.Kind) iter.Seq2[federation.ObjectK
 func kindPrefix(k federation.Kind) string { return k.Group + nul + k.Name + nul }
 
 func objectSortKey(k federation.ObjectKey) string {
-	return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
+	if k.Cluster == "" {
+		return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
+	}
+	return clusterObjectsPrefix(k) + string(k.Cluster)
 }
+
+// clusterObjectsPrefix is what the sort keys of the objects of that name which are for the proxies of
+// one cluster alone begin with.
+func clusterObjectsPrefix(k federation.ObjectKey) string { return objectSortKey(k.Everywhere()) + nul }
 
 func serviceSortKey(k federation.ServiceKey) string {
 	return string(k.Hostname) + nul + k.Namespace

@@ -79,25 +79,29 @@ func (x *readers[N]) ofService(found []N, c federation.ServiceChange, s *federat
 // now: by its names or in its namespace.
 func (x *readers[N]) ofObject(found []N, c federation.ObjectChange, s *federation.Snapshot) []N {
 	found = collect(found, x.objects[c.Key])
+	cluster := c.Key.Cluster
+	if cluster != "" {
+		found = collect(found, x.sets[federation.ObjectSet{Cluster: cluster}])
+	}
 	o, exists := s.Object(c.Key)
 	if !exists {
 		return found
 	}
 	kind := c.Key.Of()
 	for _, name := range o.Names {
-		found = collect(found, x.named[federation.ObjectName{Kind: kind, Name: name}])
+		found = collect(found, x.named[federation.ObjectName{Kind: kind, Name: name, Cluster: cluster}])
 		if name[:min(len(name), 1)] != "*" {
-			found = collect(found, x.hosts[federation.ObjectName{Kind: kind, Name: name}])
+			found = collect(found, x.hosts[federation.ObjectName{Kind: kind, Name: name, Cluster: cluster}])
 			continue
 		}
 		for host, names := range x.hosts {
-			if host.Kind == kind && isAbout(name, host.Name) {
+			if host.Kind == kind && host.Cluster == cluster && isAbout(name, host.Name) {
 				found = collect(found, names)
 			}
 		}
 	}
 	for _, namespace := range [...]string{c.Key.Namespace, federation.AllNamespaces} {
-		found = collect(found, x.sets[federation.ObjectSet{Kind: kind, Namespace: namespace}])
+		found = collect(found, x.sets[federation.ObjectSet{Kind: kind, Namespace: namespace, Cluster: cluster}])
 	}
 	return found
 }

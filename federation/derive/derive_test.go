@@ -55,6 +55,15 @@ func eachPlace(show func(*reader, federation.Place) string) func(*reader) string
 	}
 }
 
+// eachScope shows what is read with and without the objects of a cluster.
+func eachScope(show func(*reader) string) func(*reader) string {
+	return func(r *reader) string {
+		everywhere := show(r)
+		defer r.For("")
+		return everywhere + "\n" + show(r.For("c1"))
+	}
+}
+
 func visible(s *federation.Service) bool { return s.Resolution != federation.DNSLB }
 
 // reads shows for each method of readers all that it tells.
@@ -93,18 +102,19 @@ var reads = map[string]func(*reader) string{
 		return fmt.Sprint(ok && true, ok && c.Spec.TrustDomain != "", networkOf(c))
 	},
 	"Settings": func(r *reader) string { return fmt.Sprint(r.Settings()) },
-	"Object": func(r *reader) string {
+	"Object": eachScope(func(r *reader) string {
 		return digest(r.Object(federation.ObjectKey{Group: "test", Kind: "Rule", Namespace: "ns", Name: "r1"}))
-	},
-	"Objects.Named": func(r *reader) string { return objects(r.Objects().Named(ruleKind, "*.x")) },
-	"Objects.For": func(r *reader) string {
+	}),
+	"Objects.Named": eachScope(func(r *reader) string { return objects(r.Objects().Named(ruleKind, "*.x")) }),
+	"Objects.For": eachScope(func(r *reader) string {
 		return objects(r.Objects().For(ruleKind, "a.x")) + objects(r.Objects().For(ruleKind, "*.x"))
-	},
-	"Objects.In": func(r *reader) string { return objects(r.Objects().In(ruleKind, "other")) },
-	"Objects.Of": func(r *reader) string { return objects(r.Objects().Of(ruleKind)) },
-	"Objects.Select": func(r *reader) string {
+	}),
+	"Objects.In": eachScope(func(r *reader) string { return objects(r.Objects().In(ruleKind, "other")) }),
+	"Objects.Of": eachScope(func(r *reader) string { return objects(r.Objects().Of(ruleKind)) }),
+	"Objects.Select": eachScope(func(r *reader) string {
 		return objects(slices.Values(r.Objects().Select(ruleKind, func(o *federation.Object) bool { return slices.Contains(o.Names, "*") })))
-	},
+	}),
+	"Objects.HasOf": func(r *reader) string { return fmt.Sprint(r.Objects().HasOf("c1")) },
 	"At.Registered": eachPlace(func(r *reader, p federation.Place) string {
 		w, ok := r.At(p).Registered(federation.WorkloadKey{Namespace: "ns", Name: "w1"})
 		if !ok {
@@ -165,7 +175,7 @@ func network(n *federation.Network) string {
 
 // Every method of a Reader is in the property below.
 func TestAllReadsAreTested(t *testing.T) {
-	notReads := []string{"Deps", "Apart", "At", "Objects"}
+	notReads := []string{"Deps", "Apart", "At", "Objects", "For"}
 	for prefix, of := range map[string]reflect.Type{
 		"": reflect.TypeFor[*federation.Reader](), "At.": reflect.TypeFor[federation.NotedSite](), "Objects.": reflect.TypeFor[federation.NotedObjects](),
 	} {

@@ -85,7 +85,7 @@ func drawObject(t *rapid.T) (d federation.Delta[federation.ObjectKey, *federatio
 	var o *federation.Object
 	switch rapid.IntRange(0, 2).Draw(t, "kind") {
 	case 0:
-		key := federation.ObjectKey{Group: ruleKind.Group, Kind: ruleKind.Name, Namespace: rapid.SampledFrom([]string{"ns", "other"}).Draw(t, "rule namespace"), Name: rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "rule")}
+		key := federation.ObjectKey{Group: ruleKind.Group, Kind: ruleKind.Name, Namespace: rapid.SampledFrom([]string{"ns", "other"}).Draw(t, "rule namespace"), Name: rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "rule"), Cluster: rapid.SampledFrom([]federation.ClusterID{"", "", "c1", "c2"}).Draw(t, "of cluster")}
 		name := rapid.SampledFrom([]string{"a.x", "b.x", "*.x", "*.y", "*"}).Draw(t, "about")
 		o = &federation.Object{Key: key, Names: []string{name}, Spec: name, ProxyLabels: rapid.SampledFrom([][]string{nil, {"app"}}).Draw(t, "selects by")}
 	case 1:

@@ -16,14 +16,14 @@ import (
 func (s *Scenario) applyConfig(t testing.TB) {
 	t.Helper()
 	var events []config.Event
-	for _, o := range s.manifests(t, "config.yaml") {
+	for _, o := range s.manifests(t, "config") {
 		old, _ := s.Config.Object(o.Key)
 		events = append(events, config.Event{Old: old, New: o})
 	}
-	for _, o := range s.manifests(t, "delete.yaml") {
+	for _, o := range s.manifests(t, "delete") {
 		old, known := s.Config.Object(o.Key)
 		if !known {
-			t.Fatalf("%s: section %sdelete.yaml: there is no %s", s.Name, s.at, o.Key)
+			t.Fatalf("%s: section %sdelete: there is no %s", s.Name, s.at, o.Key)
 		}
 		events = append(events, config.Event{Old: old})
 	}
@@ -37,20 +37,25 @@ func (s *Scenario) applyConfig(t testing.TB) {
 	s.objects.Update(s.Edit)
 }
 
-func (s *Scenario) manifests(t testing.TB, section string) []*config.Object {
+// manifests are those of the section FOLDER.yaml, and of FOLDER/CLUSTER.yaml those for the proxies
+// of a cluster alone.
+func (s *Scenario) manifests(t testing.TB, folder string) []*config.Object {
 	t.Helper()
-	data, ok := s.Section(section)
-	if !ok {
-		return nil
-	}
 	var all []*config.Object
-	for text := range strings.SplitSeq(string(data), "---\n") {
-		all = append(all, s.manifest(t, text))
+	for _, f := range s.archive.Files {
+		of, found := strings.CutPrefix(f.Name, s.at+folder)
+		if !found {
+			continue
+		}
+		of, _ = strings.CutSuffix(strings.TrimPrefix(of, "/"), ".yaml")
+		for text := range strings.SplitSeq(string(f.Data), "---\n") {
+			all = append(all, s.manifest(t, text, federation.ClusterID(of)))
+		}
 	}
 	return all
 }
 
-func (s *Scenario) manifest(t testing.TB, text string) *config.Object {
+func (s *Scenario) manifest(t testing.TB, text string, of federation.ClusterID) *config.Object {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -68,7 +73,7 @@ func (s *Scenario) manifest(t testing.TB, text string) *config.Object {
 		t.Fatalf("%s: a manifest needs apiVersion, kind and metadata.name:\n%s", s.Name, text)
 	}
 	return &config.Object{
-		Key:        federation.ObjectKey{Group: group, Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name},
+		Key:        federation.ObjectKey{Group: group, Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name, Cluster: of},
 		APIVersion: head.APIVersion, Revision: s.Config.Revision() + 1, Manifest: data,
 	}
 }

@@ -119,7 +119,7 @@ func Load(t testing.TB, file string) *Scenario {
 	return s
 }
 
-var sections = regexp.MustCompile(`^(proxies\.yaml$|(steps/[^/]+/)?(names\.yaml|config\.yaml|delete\.yaml|clusters/[^/]+\.yaml|` +
+var sections = regexp.MustCompile(`^(proxies\.yaml$|(steps/[^/]+/)?(names\.yaml|(config|delete)(/[^/]+)?\.yaml|clusters/[^/]+\.yaml|` +
 	`want/(snapshot\.yaml|translation\.yaml|status\.txt|sent\.txt|query\.graphql|answer\.json|xds/[^/]+/((clusters|endpoints|listeners|routes)\.yaml|reasons\.txt)))$)`)
 
 func (s *Scenario) checkSections(t testing.TB) {

@@ -189,6 +189,8 @@ type ComplexityRoot struct {
 
 	ConfigObject struct {
 		APIVersion func(childComplexity int) int
+		Cluster    func(childComplexity int) int
+		ClusterID  func(childComplexity int) int
 		CreatedAt  func(childComplexity int) int
 		ExpiresAt  func(childComplexity int) int
 		Group      func(childComplexity int) int
@@ -481,6 +483,8 @@ type ComplexityRoot struct {
 	}
 
 	ObjectRef struct {
+		Cluster   func(childComplexity int) int
+		ClusterID func(childComplexity int) int
 		Current   func(childComplexity int) int
 		Group     func(childComplexity int) int
 		Kind      func(childComplexity int) int
@@ -671,7 +675,7 @@ type ComplexityRoot struct {
 		CertificateAuthority func(childComplexity int) int
 		Cluster              func(childComplexity int, clusterID string) int
 		Clusters             func(childComplexity int, first *int, after *string, last *int, before *string) int
-		ConfigObject         func(childComplexity int, group string, kind string, namespace *string, name string, at *string, minRevision *string) int
+		ConfigObject         func(childComplexity int, group string, kind string, namespace *string, name string, clusterID *string, at *string, minRevision *string) int
 		ConfigObjects        func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) int
 		ConfigSources        func(childComplexity int) int
 		ErrorCodes           func(childComplexity int) int
@@ -1406,6 +1410,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ConfigObject.APIVersion(childComplexity), true
+	case "ConfigObject.cluster":
+		if e.ComplexityRoot.ConfigObject.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.Cluster(childComplexity), true
+	case "ConfigObject.clusterID":
+		if e.ComplexityRoot.ConfigObject.ClusterID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.ClusterID(childComplexity), true
 	case "ConfigObject.createdAt":
 		if e.ComplexityRoot.ConfigObject.CreatedAt == nil {
 			break
@@ -2565,6 +2581,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NotHonoured.Reason(childComplexity), true
 
+	case "ObjectRef.cluster":
+		if e.ComplexityRoot.ObjectRef.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRef.Cluster(childComplexity), true
+	case "ObjectRef.clusterID":
+		if e.ComplexityRoot.ObjectRef.ClusterID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ObjectRef.ClusterID(childComplexity), true
 	case "ObjectRef.current":
 		if e.ComplexityRoot.ObjectRef.Current == nil {
 			break
@@ -3315,7 +3343,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.ConfigObject(childComplexity, args["group"].(string), args["kind"].(string), args["namespace"].(*string), args["name"].(string), args["at"].(*string), args["minRevision"].(*string)), true
+		return e.ComplexityRoot.Query.ConfigObject(childComplexity, args["group"].(string), args["kind"].(string), args["namespace"].(*string), args["name"].(string), args["clusterID"].(*string), args["at"].(*string), args["minRevision"].(*string)), true
 	case "Query.configObjects":
 		if e.ComplexityRoot.Query.ConfigObjects == nil {
 			break
@@ -4372,6 +4400,8 @@ type Query {
     namespace: String
     "Its name."
     name: String!
+    "The cluster for whose proxies alone it is; absent for an object for all proxies."
+    clusterID: String
     "The revision of the configuration; the default is the current one."
     at: String
     "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
@@ -5474,6 +5504,10 @@ type ObjectRef {
   namespace: String!
   "Its name."
   name: String!
+  "The cluster for whose proxies alone it is; null for an object for all proxies."
+  clusterID: String
+  "The cluster itself; null if it is not attached or if the object is for all proxies."
+  cluster: Cluster
   "The revision at which it last changed; null if unknown or if it was deleted."
   revision: String
   "The object as it is now; null if it no longer exists."
@@ -5837,6 +5871,8 @@ input ConfigObjectFilter {
   namespace: String
   "Objects with this name."
   name: String
+  "Objects for the proxies of this cluster alone; \"\" for objects for all proxies."
+  clusterID: String
   "Objects from sources of this kind."
   source: ConfigSourceKind
   "Objects that were applied with this set."
@@ -5879,6 +5915,10 @@ type ConfigObject implements Node {
   namespace: String!
   "Its name."
   name: String!
+  "The cluster for whose proxies alone it is; null for an object for all proxies."
+  clusterID: String
+  "The cluster itself; null if it is not attached or if the object is for all proxies."
+  cluster: Cluster
   "The revision at which it last changed."
   revision: String!
   "Its labels, by key."
@@ -6843,6 +6883,10 @@ func (ec *executionContext) childFields_ConfigObject(ctx context.Context, field 
 		return ec.fieldContext_ConfigObject_namespace(ctx, field)
 	case "name":
 		return ec.fieldContext_ConfigObject_name(ctx, field)
+	case "clusterID":
+		return ec.fieldContext_ConfigObject_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_ConfigObject_cluster(ctx, field)
 	case "revision":
 		return ec.fieldContext_ConfigObject_revision(ctx, field)
 	case "labels":
@@ -7397,6 +7441,10 @@ func (ec *executionContext) childFields_ObjectRef(ctx context.Context, field gra
 		return ec.fieldContext_ObjectRef_namespace(ctx, field)
 	case "name":
 		return ec.fieldContext_ObjectRef_name(ctx, field)
+	case "clusterID":
+		return ec.fieldContext_ObjectRef_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_ObjectRef_cluster(ctx, field)
 	case "revision":
 		return ec.fieldContext_ObjectRef_revision(ctx, field)
 	case "current":

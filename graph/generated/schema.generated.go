@@ -40,6 +40,8 @@ type ClusterVIPsResolver interface {
 	Cluster(ctx context.Context, obj *model.ClusterVIPs) (*model.Cluster, error)
 }
 type ConfigObjectResolver interface {
+	Cluster(ctx context.Context, obj *model.ConfigObject) (*model.Cluster, error)
+
 	Yaml(ctx context.Context, obj *model.ConfigObject) (string, error)
 	JSON(ctx context.Context, obj *model.ConfigObject) (string, error)
 	Status(ctx context.Context, obj *model.ConfigObject) (model.ConfigObjectStatus, error)
@@ -85,6 +87,8 @@ type NetworkGatewayResolver interface {
 	Network(ctx context.Context, obj *model.NetworkGateway) (*model.Network, error)
 }
 type ObjectRefResolver interface {
+	Cluster(ctx context.Context, obj *model.ObjectRef) (*model.Cluster, error)
+
 	Current(ctx context.Context, obj *model.ObjectRef) (*model.ConfigObject, error)
 }
 type OverviewResolver interface {
@@ -126,7 +130,7 @@ type QueryResolver interface {
 	Proxy(ctx context.Context, nodeID string) (*model.Proxy, error)
 	Explain(ctx context.Context, proxy string, hostname string, port int, minRevision *string) (*model.Explanation, error)
 	ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) (*model.ConfigObjectConnection, error)
-	ConfigObject(ctx context.Context, group string, kind string, namespace *string, name string, at *string, minRevision *string) (*model.ConfigObject, error)
+	ConfigObject(ctx context.Context, group string, kind string, namespace *string, name string, clusterID *string, at *string, minRevision *string) (*model.ConfigObject, error)
 	History(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, minRevision *string) (*model.ConfigRevisionConnection, error)
 	ConfigSources(ctx context.Context) ([]model.ConfigSource, error)
 	Kinds(ctx context.Context) ([]model.ConfigKind, error)
@@ -755,22 +759,30 @@ func (ec *executionContext) field_Query_configObject_args(ctx context.Context, r
 		return nil, err
 	}
 	args["name"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "at",
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "clusterID",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["at"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+	args["clusterID"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "at",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["minRevision"] = arg5
+	args["at"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minRevision"] = arg6
 	return args, nil
 }
 
@@ -3648,6 +3660,61 @@ func (ec *executionContext) _ConfigObject_name(ctx context.Context, field graphq
 }
 func (ec *executionContext) fieldContext_ConfigObject_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ConfigObject", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObject_clusterID(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObject_clusterID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClusterID(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObject_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObject", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObject_cluster(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObject_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ConfigObject().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObject_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfigObject",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ConfigObject_revision(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
@@ -8450,6 +8517,61 @@ func (ec *executionContext) fieldContext_ObjectRef_name(_ context.Context, field
 	return graphql.NewScalarFieldContext("ObjectRef", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _ObjectRef_clusterID(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRef) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ObjectRef_clusterID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClusterID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ObjectRef_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ObjectRef", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ObjectRef_cluster(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRef) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ObjectRef_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ObjectRef().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ObjectRef_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ObjectRef",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ObjectRef_revision(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRef) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11991,7 +12113,7 @@ func (ec *executionContext) _Query_configObject(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ConfigObject(ctx, fc.Args["group"].(string), fc.Args["kind"].(string), fc.Args["namespace"].(*string), fc.Args["name"].(string), fc.Args["at"].(*string), fc.Args["minRevision"].(*string))
+			return ec.Resolvers.Query().ConfigObject(ctx, fc.Args["group"].(string), fc.Args["kind"].(string), fc.Args["namespace"].(*string), fc.Args["name"].(string), fc.Args["clusterID"].(*string), fc.Args["at"].(*string), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObject) graphql.Marshaler {
@@ -15089,7 +15211,7 @@ func (ec *executionContext) unmarshalInputConfigObjectFilter(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"group", "kind", "namespace", "name", "source", "set", "labels"}
+	fieldsInOrder := [...]string{"group", "kind", "namespace", "name", "clusterID", "source", "set", "labels"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -15124,6 +15246,13 @@ func (ec *executionContext) unmarshalInputConfigObjectFilter(ctx context.Context
 				return it, err
 			}
 			it.Name = data
+		case "clusterID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clusterID"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClusterID = data
 		case "source":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("source"))
 			data, err := ec.unmarshalOConfigSourceKind2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSourceKind(ctx, v)
@@ -17740,6 +17869,49 @@ func (ec *executionContext) _ConfigObject(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "clusterID":
+			out.Values[i] = ec._ConfigObject_clusterID(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ConfigObject_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "revision":
 			out.Values[i] = ec._ConfigObject_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -20389,6 +20561,49 @@ func (ec *executionContext) _ObjectRef(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "clusterID":
+			out.Values[i] = ec._ObjectRef_clusterID(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ObjectRef_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "revision":
 			out.Values[i] = ec._ObjectRef_revision(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {

@@ -44,20 +44,28 @@ func (ConfigObject) IsNode() {}
 // ID makes the opaque ID.
 func (o ConfigObject) ID() string { return ID(KindConfigObject, o.Key()) }
 
-// Key orders objects by group, kind, namespace and name.
+// Key orders objects by group, kind, namespace, name and cluster.
 func (o ConfigObject) Key() string { return objectKey(o.Of.Key) }
 
 func objectKey(k federation.ObjectKey) string {
-	return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
+	key := k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
+	if k.Cluster != "" {
+		key += nul + string(k.Cluster)
+	}
+	return key
 }
 
 // ObjectKey reads what ConfigObject.Key writes; it is the zero key for other texts.
 func ObjectKey(key string) federation.ObjectKey {
 	parts := strings.Split(key, nul)
-	if len(parts) != 4 {
+	if len(parts) < 4 || len(parts) > 5 {
 		return federation.ObjectKey{}
 	}
-	return federation.ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
+	found := federation.ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
+	if len(parts) == 5 {
+		found.Cluster = federation.ClusterID(parts[4])
+	}
+	return found
 }
 
 // APIVersion is that in which the object is written.
@@ -74,6 +82,9 @@ func (o ConfigObject) Namespace() string { return o.Of.Key.Namespace }
 
 // Name is its name.
 func (o ConfigObject) Name() string { return o.Of.Key.Name }
+
+// ClusterID is nil for an object for all proxies.
+func (o ConfigObject) ClusterID() *string { return given(string(o.Of.Key.Cluster)) }
 
 // Revision is that of its source at which it last changed.
 func (o ConfigObject) Revision() string { return Revision(o.Of.Revision) }
@@ -109,7 +120,7 @@ func Revision(revision int64) string { return strconv.FormatInt(revision, 10) }
 
 // NewObjectRef names an object; revision 0 is none.
 func NewObjectRef(key federation.ObjectKey, revision int64) ObjectRef {
-	ref := ObjectRef{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+	ref := ObjectRef{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, ClusterID: given(string(key.Cluster))}
 	if revision != 0 {
 		text := Revision(revision)
 		ref.Revision = &text

@@ -265,6 +265,8 @@ type ConfigObjectFilter struct {
 	Namespace *string `json:"namespace,omitempty"`
 	// Objects with this name.
 	Name *string `json:"name,omitempty"`
+	// Objects for the proxies of this cluster alone; "" for objects for all proxies.
+	ClusterID *string `json:"clusterID,omitempty"`
 	// Objects from sources of this kind.
 	Source *ConfigSourceKind `json:"source,omitempty"`
 	// Objects that were applied with this set.
@@ -677,6 +679,8 @@ type ObjectRef struct {
 	Namespace string `json:"namespace"`
 	// Its name.
 	Name string `json:"name"`
+	// The cluster for whose proxies alone it is; null for an object for all proxies.
+	ClusterID *string `json:"clusterID,omitempty"`
 	// The revision at which it last changed; null if unknown or if it was deleted.
 	Revision *string `json:"revision,omitempty"`
 }

@@ -18,7 +18,8 @@ import (
 // sorted; a part has none where no object has a say in it. It builds the resource, so
 // that it is for when a proxy refused something.
 func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, parts []string) map[string][]federation.ObjectKey {
-	v := &facet.View{Facet: f, Reader: r, Causes: &facet.Causes{Of: map[any][]federation.ObjectKey{}}}
+	v := facet.Open(f, r)
+	v.Causes = &facet.Causes{Of: map[any][]federation.ObjectKey{}}
 	found := map[string][]federation.ObjectKey{}
 	switch t {
 	case resource.RouteType:

@@ -52,7 +52,7 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 	if isTCP {
 		owner, _ = service.FirstOwner(e.snapshot.ByHostname(s.Key.Hostname), port, e.node.Namespace, e.sees)
 	}
-	target, isAlias := e.snapshot.Read().AliasTarget(s, e.sees)
+	target, isAlias := e.read().AliasTarget(s, e.sees)
 	switch {
 	case isAlias && !e.node.GRPC:
 		none.Code, none.Message = ExplainedAlias, fmt.Sprintf("service %s is another name of %s, whose endpoints the proxy has; explain that", s.Key, target)
@@ -62,7 +62,7 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 		none.Code, none.Message = ExplainedNotVisible, fmt.Sprintf("service %s is not exported to namespace %q", s.Key, e.node.Namespace)
 	case !e.sees(s):
 		none.Code, none.Message = ExplainedNotImported, fmt.Sprintf("the Sidecar for the proxy does not import service %s", s.Key)
-		if o := node.SidecarOf(e.node, e.snapshot.Read(), e.snapshot.Mesh().Root()); o != nil {
+		if o := node.SidecarOf(e.node, e.read(), e.snapshot.Mesh().Root()); o != nil {
 			none.Cause = o.Key
 		}
 	case owner.Service != s:
@@ -73,6 +73,8 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 	}
 	return each(s, func(federation.Explanation) federation.Explanation { return none })
 }
+
+func (e explainer) read() *federation.Reader { return e.snapshot.Read().For(e.node.Cluster) }
 
 // sees reports whether the proxy knows of the service.
 func (e explainer) sees(s *federation.Service) bool {
@@ -131,7 +133,8 @@ func (e explainer) build(t resource.Type, p service.ServedPort) *facet.View {
 		if !f.Offers() || !f.Covers(p.Service) {
 			continue
 		}
-		v := &facet.View{Facet: f, Reader: e.snapshot.Read(), GatewayHops: map[*federation.Endpoint]facet.GatewayHop{}}
+		v := facet.Open(f, e.snapshot.Read())
+		v.GatewayHops = map[*federation.Endpoint]facet.GatewayHop{}
 		if m := scopeOf(f).build[t](v, name); m != nil {
 			return v
 		}

@@ -18,7 +18,7 @@ func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	if fixed == nil {
 		return nil
 	}
-	return fixed(t, f, r)
+	return fixed(t, f, r.For(f.Objects))
 }
 
 // Contributed reports whether services contribute names at all to those of the facet.
@@ -30,7 +30,7 @@ func Contributes(t resource.Type, f node.Facet, s *federation.Service, r *federa
 	if of == nil {
 		return nil
 	}
-	r.Spec(s.Key)
+	r.For(f.Objects).Spec(s.Key)
 	if !f.Covers(s) || !service.HasPlace(f, s, r) {
 		return nil
 	}

@@ -109,7 +109,7 @@ func (r *References) destination(field string, to *networking.Destination) {
 		for o := range r.snapshot.Objects().Named(federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, name) {
 			rule, _ := o.Spec.(*networking.DestinationRule)
 			for _, subset := range rule.GetSubsets() {
-				if subset.GetName() == to.GetSubset() {
+				if subset.GetName() == to.GetSubset() && r.meets(o) {
 					return
 				}
 			}
@@ -140,9 +140,15 @@ func (r *References) gateway(field, name string) {
 		namespace, short = r.object.Key.Namespace, name
 	}
 	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: namespace, Name: short}
-	if _, ok := r.snapshot.Object(key); !ok {
+	if _, ok := r.snapshot.Read().For(r.object.Key.Cluster).Object(key); !ok {
 		r.Add(NotFoundReference, field, "there is no %s", key.Title())
 	}
+}
+
+// meets reports whether the two objects may concern the same proxy.
+func (r *References) meets(o *federation.Object) bool {
+	own := r.object.Key.Cluster
+	return own == "" || o.Key.Cluster == "" || o.Key.Cluster == own
 }
 
 // rivals are other VirtualServices that sidecars use for one of the hosts: only
@@ -153,7 +159,7 @@ func (r *References) rivals() {
 			continue
 		}
 		for o := range r.snapshot.Objects().Named(r.object.Key.Of(), name) {
-			if o.Key != r.object.Key && usedBySidecars(o) && o.Older(r.object) {
+			if o.Key != r.object.Key && r.meets(o) && usedBySidecars(o) && o.Older(r.object) {
 				r.Add(ConflictingHosts, fmt.Sprintf("spec.hosts[%d]", i), "%s has the host %s, too, and is older: sidecars use that one", o.Key.Title(), name)
 			}
 		}

@@ -116,6 +116,13 @@ func Of(kind federation.Kind) *Row {
 	return &Row{Kind: kind}
 }
 
+// ConcernsProxies reports whether objects of the kind say how proxies behave, and nothing else: not
+// which services and workloads there are, nor anything about the whole mesh.
+func ConcernsProxies(kind federation.Kind) bool {
+	r, known := rows[kind]
+	return known && r.translate == nil && !r.internal && kind.Group != federation.MeshGroup
+}
+
 // All returns every row by group and name of the kind.
 func All() []*Row {
 	var all []*Row

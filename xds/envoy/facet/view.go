@@ -28,7 +28,9 @@ type GatewayHop struct {
 }
 
 // Open is the facet's view of the snapshot that the reader reads.
-func Open(f node.Facet, r *federation.Reader) *View { return &View{Facet: f, Reader: r} }
+func Open(f node.Facet, r *federation.Reader) *View {
+	return &View{Facet: f, Reader: r.For(f.Objects)}
+}
 
 // LeaveOut notes why something is not in what is built.
 func (v *View) LeaveOut(r resource.Reason) { v.Reasons = append(v.Reasons, r) }

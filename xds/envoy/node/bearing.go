@@ -24,10 +24,15 @@ type bearing struct {
 	// network is where Network objects put the proxy; empty: they do not.
 	network federation.NetworkID
 	ports   string // where a gateway listens for ports of its services
+	// objects is the proxy's cluster where there are objects for its proxies alone.
+	objects federation.ClusterID
 }
 
 func bearingOn(n Node, r *federation.Reader) bearing {
 	c := bearing{labels: projected(n.Labels, r.Objects().ProxyLabels())}
+	if n.Cluster != "" && r.Objects().HasOf(n.Cluster) {
+		c.objects = n.Cluster
+	}
 	if id, placed := r.At(n.Place()).Placed(); placed {
 		c.network = id
 	}

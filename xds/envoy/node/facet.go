@@ -33,6 +33,7 @@ type Facet struct {
 	Balanced  bool                // services whose callers choose the endpoint, for gateways, which have no such callers
 	Automatic bool                // DNS capture: callers know services by automatic VIPs
 	// The effective configuration of the proxy.
+	Objects  federation.ClusterID    // whose objects for its own proxies count; empty: there are none
 	Egress   string                  // what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST, which excludes; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
 	Outbound federation.OutboundMode // empty: ALLOW_ANY
@@ -49,6 +50,7 @@ func (f Facet) String() string {
 		{"egress", f.Egress},
 		{"labels", f.Labels},
 		{"outbound", string(f.Outbound)},
+		{"objects", string(f.Objects)},
 		{"ports", f.Ports},
 		{"place", f.Place},
 		{"locality", strings.TrimRight(f.Locality.String(), "/")},

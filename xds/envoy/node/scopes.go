@@ -66,7 +66,13 @@ func (v View) Facets(t resource.Type) []Facet {
 	if of == nil {
 		return nil
 	}
-	return of(v.node, v.bearing)
+	facets := of(v.node, v.bearing)
+	for i := range facets {
+		if facets[i].Scope != ScopeStatic {
+			facets[i].Objects = v.bearing.objects
+		}
+	}
+	return facets
 }
 
 // offering are the facets whose resources are made of services; what is for fewer proxies comes

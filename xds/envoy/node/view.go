@@ -26,7 +26,7 @@ type View struct {
 // afterwards.
 func ViewOf(n Node, r *federation.Reader) View {
 	passes := n.RouterMode == SNIDNAT && n.serves(r) == nil
-	n, w := n.Registered(r)
+	n, w := n.Registered(r.For(n.Cluster))
 	if !passes {
 		n.RouterMode = Standard
 	}
