@@ -59,16 +59,11 @@ func (t *turns) leave(caller string, given chan struct{}) bool {
 	if i < 0 {
 		return false
 	}
-	t.keep(caller, slices.Delete(t.waiting[caller], i, i+1))
-	return true
-}
-
-// keep notes who of the caller still waits.
-func (t *turns) keep(caller string, still []chan struct{}) {
-	if t.waiting[caller] = still; len(still) == 0 {
+	if t.waiting[caller] = slices.Delete(t.waiting[caller], i, i+1); len(t.waiting[caller]) == 0 {
 		delete(t.waiting, caller)
 		t.next = slices.DeleteFunc(t.next, func(other string) bool { return other == caller })
 	}
+	return true
 }
 
 // end gives the place to the caller whose turn it is.
@@ -80,8 +75,12 @@ func (t *turns) end() {
 		return
 	}
 	caller := t.next[0]
-	t.next = append(t.next[1:], caller)
-	first := t.waiting[caller][0]
-	t.keep(caller, t.waiting[caller][1:])
-	close(first)
+	t.next = t.next[1:]
+	waiting := t.waiting[caller]
+	close(waiting[0])
+	if waiting = waiting[1:]; len(waiting) == 0 {
+		delete(t.waiting, caller)
+		return
+	}
+	t.waiting[caller], t.next = waiting, append(t.next, caller)
 }
