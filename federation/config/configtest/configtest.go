@@ -37,8 +37,8 @@ type Written interface {
 	Commit(ctx context.Context, c config.Commit) (int64, error)
 }
 
-// RunSource runs the tests that every source must pass; open returns an empty one each
-// time.
+// RunSource runs the tests that every source must pass, at the same time; open returns an
+// empty one each time.
 func RunSource(t *testing.T, open func(t *testing.T) Written) {
 	for _, c := range []struct {
 		name string
@@ -50,11 +50,15 @@ func RunSource(t *testing.T, open func(t *testing.T) Written) {
 		{"TenThousandObjectsAreOneUpdate", tenThousand},
 		{"RunAgainGivesTheSame", again},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, open(t))
+		})
 	}
 }
 
-// Run runs the whole suite; open returns an empty store each time.
+// Run runs the whole suite, all tests at the same time; open returns an empty store each
+// time.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	RunSource(t, func(t *testing.T) Written { return open(t) })
 	for _, c := range []struct {
@@ -74,7 +78,10 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"CommittedObjectHidesALeasedOne", hidden},
 		{"SecretsAreBesideTheirObjects", secrets},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, open(t))
+		})
 	}
 }
 

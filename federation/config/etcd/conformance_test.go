@@ -9,6 +9,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	configtest.Run(t, func(t *testing.T) configtest.Store {
 		s := open(t, filepath.Join(t.TempDir(), "etcd"))
 		t.Cleanup(func() {

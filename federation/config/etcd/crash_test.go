@@ -72,6 +72,7 @@ func TestCrashAtEachStepLeavesNothingByHalf(t *testing.T) {
 }
 
 func TestCollectorNeverTakesWhatACommitRefersTo(t *testing.T) {
+	t.Parallel()
 	s := opened(t, etcd.Options{})
 	o := eager()
 	o.OrphanAge = 1 // as if every commit took too long
