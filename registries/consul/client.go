@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,6 +89,15 @@ func (r *refusal) Error() string { return r.msg }
 type busy struct{ after time.Duration }
 
 func (b *busy) Error() string { return "consul answers 429: too many requests" }
+
+// silence is a request that got no answer in time.
+type silence struct{ after time.Duration }
+
+func (s *silence) Error() string {
+	return fmt.Sprintf("reading from consul: no answer within %s", s.after.Round(time.Second))
+}
+
+var errNoLeader = errors.New("reading from consul: its servers have no leader; the logs of the servers say why")
 
 // noACL says that this Consul knows no tokens at all.
 type noACL struct{}
@@ -198,7 +208,7 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 	res, err := c.http.Do(req)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return answer{}, fmt.Errorf("reading from consul: no answer within %s", limit.Round(time.Second))
+			return answer{}, &silence{after: limit}
 		}
 		return answer{}, fmt.Errorf("reading from consul: %w", withoutURL(err))
 	}
@@ -252,8 +262,11 @@ func jsonTrouble(err error) string {
 	return "it is no JSON of the right shape"
 }
 
-// status turns a refused answer into an error. It looks into the body for two
-// known phrases and repeats none of it.
+// leaderless are phrases of a Consul that waited in vain for a leader.
+var leaderless = []string{"No cluster leader", "Raft leader not found", "Not ready to serve consistent reads"}
+
+// status turns a refused answer into an error. It looks into the body for known
+// phrases and repeats none of it.
 func (c *client) status(res *http.Response) error {
 	head, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))
 	switch {
@@ -270,10 +283,14 @@ func (c *client) status(res *http.Response) error {
 		return &refusal{msg: fmt.Sprintf("consul answers %d, a redirect, which is not followed; name the agent itself in consul.address", res.StatusCode)}
 	case bytes.Contains(head, []byte("No path to datacenter")):
 		return fmt.Errorf("reading from consul: it knows no way to datacenter %s; see consul.datacenter", quote(c.dc))
-	case bytes.Contains(head, []byte("No cluster leader")):
-		return errors.New("reading from consul: its servers have no leader")
+	case slices.ContainsFunc(leaderless, func(phrase string) bool { return bytes.Contains(head, []byte(phrase)) }):
+		return errNoLeader
+	case bytes.Contains(head, []byte("No known Consul servers")):
+		return errors.New("reading from consul: the agent knows no server of its datacenter; let it join one (retry_join)")
+	case bytes.Contains(head, []byte("rpc error getting client")):
+		return errors.New("reading from consul: the agent cannot reach the servers of its datacenter; its log says why")
 	}
-	return fmt.Errorf("reading from consul: it answers %d", res.StatusCode)
+	return fmt.Errorf("reading from consul: it answers %d; Consul's log says why", res.StatusCode)
 }
 
 // withoutURL drops the request's address from an error: it repeats what the

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries/registrytest"
@@ -107,6 +108,46 @@ func TestF40AListThatCannotBeReadIsReported(t *testing.T) {
 				heard.WaitPhase(t, federation.Ready)
 			})
 		})
+	}
+}
+
+// TestF40ALeaderThatIsMissingIsNamed: servers without a leader hold requests for longer than
+// the hub waits, and say at once that they have none.
+func TestF40ALeaderThatIsMissingIsNamed(t *testing.T) {
+	for voteless, says := range map[bool]string{true: "its servers have no leader", false: "no answer within 4s"} {
+		synctest.Test(t, func(t *testing.T) {
+			server := newPaced(3)
+			heard := startPaced(t, server)
+			began := time.Now()
+			server.set(func(p *paced) { p.silent, p.voteless = true, voteless })
+			v := heard.WaitPhase(t, federation.Stale)
+			if !strings.Contains(v.Status.Message, says) {
+				t.Errorf("a silent Consul that says that it has no leader (%t) is %q, want %q", voteless, v.Status.Message, says)
+			}
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("the silence was reported after %s", took)
+			}
+			server.set(func(p *paced) { p.silent = false })
+			heard.WaitPhase(t, federation.Ready)
+		})
+	}
+}
+
+// TestErrorsOfAgentsSayWhatIsWrong: an agent answers 500 for all that is wrong behind it. What
+// it says in the body is told apart, and never repeated.
+func TestErrorsOfAgentsSayWhatIsWrong(t *testing.T) {
+	for body, want := range map[string]string{
+		"No cluster leader": "its servers have no leader; the logs of the servers say why",
+		"rpc error making call: Raft leader not found in server lookup mapping":                             "its servers have no leader; the logs of the servers say why",
+		"Not ready to serve consistent reads":                                                               "its servers have no leader; the logs of the servers say why",
+		"No known Consul servers":                                                                           "the agent knows no server of its datacenter; let it join one (retry_join)",
+		"rpc error getting client: failed to get conn: dial tcp 10.0.0.1:8300: connect: connection refused": "the agent cannot reach the servers of its datacenter; its log says why",
+		"something secret": "it answers 500; Consul's log says why",
+	} {
+		err := (&client{}).status(&http.Response{StatusCode: http.StatusInternalServerError, Body: io.NopCloser(strings.NewReader(body))})
+		if err.Error() != "reading from consul: "+want {
+			t.Errorf("the answer 500 %q is %q, want %q", body, err, want)
+		}
 	}
 }
 

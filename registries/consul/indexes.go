@@ -37,12 +37,15 @@ func (g *guard) compareServers(ctx context.Context) error {
 	return g.compareLeader(ctx)
 }
 
+// leaderPath answers at once, with the leader's address or nothing.
+const leaderPath = "/v1/status/leader"
+
 // compareLeader returns errRelist where the servers have another leader than before. A
 // server passes a long poll on to the leader: where that freezes, the poll stays with it
 // although the next leader answers all new reads.
 func (g *guard) compareLeader(ctx context.Context) error {
 	var now string
-	_, err := g.client.get(ctx, request{kind: CountCanary, path: "/v1/status/leader", timeout: requestTimeout}, &now)
+	_, err := g.client.get(ctx, request{kind: CountCanary, path: leaderPath, timeout: requestTimeout}, &now)
 	var r *refusal
 	var odd *unreadable
 	switch {

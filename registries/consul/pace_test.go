@@ -26,16 +26,17 @@ import (
 type paced struct {
 	services int
 
-	mu      sync.Mutex
-	silent  bool   // no answer at all
-	refuse  bool   // no connection
-	broken  string // the paths that begin so are answered with breaks
-	breaks  func(*http.Request) *http.Response
-	first   int            // the services below it are gone
-	changes map[string]int // of each path
-	address map[string]int // last number of a service's address, by path; default its index
-	leader  string         // a long poll stays with the leader at its start
-	changed chan struct{}  // closed by the next change
+	mu       sync.Mutex
+	silent   bool   // no answer at all
+	voteless bool   // it is silent, but says that it has no leader
+	refuse   bool   // no connection
+	broken   string // the paths that begin so are answered with breaks
+	breaks   func(*http.Request) *http.Response
+	first    int            // the services below it are gone
+	changes  map[string]int // of each path
+	address  map[string]int // last number of a service's address, by path; default its index
+	leader   string         // a long poll stays with the leader at its start
+	changed  chan struct{}  // closed by the next change
 }
 
 func newPaced(services int) *paced {
@@ -61,6 +62,12 @@ func (p *paced) leads() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.leader
+}
+
+func (p *paced) isVoteless() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.voteless
 }
 
 // block answers a long poll: the index, once it is another one or the wait is over.
@@ -96,7 +103,7 @@ func (p *paced) RoundTrip(q *http.Request) (*http.Response, error) {
 		return nil, errors.New("connection refused")
 	}
 	httptrace.ContextClientTrace(ctx).WroteHeaders()
-	if silent {
+	if silent && !(path == leaderPath && p.isVoteless()) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -129,7 +136,7 @@ func (p *paced) breaksAt(q *http.Request) func(*http.Request) *http.Response {
 func (p *paced) body(path string, index int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if path == "/v1/status/leader" {
+	if path == leaderPath {
 		return strconv.Quote(p.leader)
 	}
 	if name, ok := strings.CutPrefix(path, healthPath); ok {

@@ -136,7 +136,7 @@ func (g *guard) canary(ctx context.Context) (identity, error) {
 		return identity{}, &refusal{msg: "consul.address does not answer like Consul: " + odd.msg}
 	}
 	if err != nil {
-		return identity{}, err
+		return identity{}, g.explain(ctx, err)
 	}
 	if a.filtered {
 		return identity{}, noRights()
@@ -159,6 +159,21 @@ func (g *guard) canary(ctx context.Context) (identity, error) {
 		return identity{}, &refusal{msg: fmt.Sprintf("consul.address does not answer like Consul: it has more than %d servers", maxServers)}
 	}
 	return id, nil
+}
+
+// explain returns errNoLeader for a silence that is due to it: servers without a leader hold
+// all requests for 7 s, but say at once that they have none.
+func (g *guard) explain(ctx context.Context, err error) error {
+	var silent *silence
+	if !errors.As(err, &silent) {
+		return err
+	}
+	var leader string
+	_, asked := g.client.get(ctx, request{kind: CountCanary, path: leaderPath, timeout: time.Second}, &leader)
+	if errors.Is(asked, errNoLeader) || asked == nil && leader == "" {
+		return errNoLeader
+	}
+	return err
 }
 
 // maxServers bounds an identity, which is kept, shown and compared everywhere. A

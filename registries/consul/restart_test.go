@@ -160,7 +160,7 @@ func TestR84AServiceThatCannotBeReadAtARestartStays(t *testing.T) {
 		t.Errorf("the hub has %v and %v, want %v", s.endpoints, s.workloads, all)
 	}
 	for _, name := range []string{"web", "late", "new"} {
-		if !strings.Contains(s.status.Message, name+" (reading from consul: it answers 500)") {
+		if !strings.Contains(s.status.Message, name+" (reading from consul: it answers 500; Consul's log says why)") {
 			t.Errorf("the status says %q, want service %s and the reason", s.status.Message, name)
 		}
 		if !slices.ContainsFunc(s.problems, func(p federation.Problem) bool { return p.Code == codeUnreadable && p.Object == "Service "+name }) {
