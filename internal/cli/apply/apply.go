@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"isthmus.dev/isthmus/client"
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
@@ -84,6 +85,9 @@ func (a *applyFlags) run(ctx context.Context, r *session.Flags, io cmdutil.Strea
 	if err != nil {
 		return err
 	}
+	if files, err = a.withoutEmptyLists(files, io); err != nil || len(files) == 0 {
+		return err
+	}
 	if dryRun(a.dryRun) == dryClient {
 		return checkAlone(io, o, files)
 	}
@@ -146,6 +150,39 @@ func (a *applyFlags) manifests(io cmdutil.Streams) ([]client.ManifestInput, erro
 		}
 	}
 	return files, nil
+}
+
+// withoutEmptyLists takes out the files that are a list without items, as "isthmus get" writes
+// a backup of an empty hub, and says so. With --prune such a file would delete a whole set: the
+// hub refuses it, as it refuses a file that is empty for no visible reason.
+func (a *applyFlags) withoutEmptyLists(files []client.ManifestInput, io cmdutil.Streams) ([]client.ManifestInput, error) {
+	if a.prune {
+		return files, nil
+	}
+	var left []client.ManifestInput
+	for _, file := range files {
+		if !isEmptyList(file.Content) {
+			left = append(left, file)
+			continue
+		}
+		if _, err := fmt.Fprintf(io.Err, "%s: the list has no items: there is nothing to apply\n", file.Name); err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+// isEmptyList reports whether a text is one v1 List without items.
+func isEmptyList(text string) bool {
+	var list struct {
+		APIVersion, Kind string
+		Items            *[]any
+	}
+	if len(text) > 1<<10 { // of comments, too
+		return false
+	}
+	err := yaml.UnmarshalStrict([]byte(text), &list)
+	return err == nil && list.APIVersion == "v1" && list.Kind == "List" && list.Items != nil && len(*list.Items) == 0
 }
 
 // input is the request without what differs between its repetitions.

@@ -38,6 +38,7 @@ func objectItem(o client.ObjectSummary) (item, error) {
 	}
 	if metadata, ok := value["metadata"].(map[string]any); ok {
 		delete(metadata, "managedFields")
+		withoutCredentials(metadata)
 	}
 	cells := []string{o.Namespace, o.Name}
 	for _, c := range kind.Of(federation.Kind{Group: o.Group, Name: o.Kind}).Columns {
@@ -51,6 +52,16 @@ func objectItem(o client.ObjectSummary) (item, error) {
 		cells: append(cells, strings.ToLower(string(o.Source)), output.OrDash(output.OrEmpty(o.Set)),
 			fmt.Sprint(len(o.Status.NotHonoured)), fmt.Sprint(len(o.Status.Findings))),
 	}, nil
+}
+
+// withoutCredentials takes out the version of a Cluster's credentials: only the hub of these
+// credentials accepts it in a manifest, and a backup is for any hub.
+func withoutCredentials(metadata map[string]any) {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	delete(annotations, federation.CredentialsAnnotation)
+	if annotations != nil && len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
 }
 
 func objectHeads(k client.Kind) heads {
