@@ -70,7 +70,7 @@ func (r *Report) judgeIdentity(request Request, known others) {
 		}
 	}
 	if was := known.uids[request.ID]; was != "" && was != r.UID {
-		r.Addf(OtherCluster, apply.Refusal, "another cluster answers than the one that %s is: attach it under an ID of its own", request.ID)
+		r.Addf(OtherCluster, apply.Refusal, "the credentials are for another cluster than %s: if you rebuilt it, detach %s and attach it again; else attach this one under an ID of its own", request.ID, request.ID)
 		return
 	}
 	r.Addf(DuplicateCluster, apply.Info, "no other ID has this cluster")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -36,7 +37,7 @@ func (s *server) trust(ctx context.Context, trusted Trusted) {
 	}
 	roots, err := s.configured(ctx, rootsConfigMap, rootsKey)
 	if err != nil {
-		s.report.Addf(attach.TrustDomain, apply.Info, "trust domains are not compared: %s", kube.Explain(err))
+		s.report.Add(attach.TrustDomain, apply.Info, notCompared(err))
 		return
 	}
 	if roots == "" {
@@ -45,11 +46,18 @@ func (s *server) trust(ctx context.Context, trusted Trusted) {
 	}
 	mesh, err := s.configured(ctx, meshConfigMap, meshKey)
 	if err != nil {
-		s.report.Addf(attach.TrustDomain, apply.Info, "trust domains are not compared: %s", kube.Explain(err))
+		s.report.Add(attach.TrustDomain, apply.Info, notCompared(err))
 		return
 	}
 	severity, message := compareTrust(trustDomainIn(mesh), roots, trusted.Bundles())
 	s.report.Add(attach.TrustDomain, severity, message)
+}
+
+func notCompared(err error) string {
+	if apierrors.IsForbidden(err) {
+		return "trust domains are not compared: the account may not read Istio's ConfigMaps; deploy/kubernetes/trust.yaml grants it that, if you want them compared"
+	}
+	return "trust domains are not compared: " + kube.Explain(err)
 }
 
 // configured is a key of a ConfigMap; empty where there is none.
