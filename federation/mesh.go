@@ -134,6 +134,16 @@ type MeshSettings struct {
 		Enabled  bool             `json:"enabled,omitempty"`
 		Failover []RegionFailover `json:"failover,omitempty"`
 	} `json:"localityLoadBalancing,omitzero"`
+	// Sources are the clusters whose custom resources are configuration of the mesh.
+	Sources []ResourceSource `json:"sources,omitempty"`
+}
+
+// ResourceSource says which custom resources of an attached cluster are configuration.
+type ResourceSource struct {
+	Cluster    ClusterID `json:"cluster"`
+	Namespaces []string  `json:"namespaces,omitempty"` // "*": all, and objects without a namespace; none: nothing is read
+	Kinds      []string  `json:"kinds,omitempty"`      // such as VirtualService.networking.istio.io; none: all that the hub knows
+	Scope      string    `json:"scope"`                // what they may affect: MESH
 }
 
 // RegionFailover says which region takes over from which.

@@ -76,6 +76,12 @@ func (a *Aggregate) WaitSynced(ctx context.Context) (*View, error) {
 	return a.waitUntil(ctx, (*View).Synced)
 }
 
+// WaitSyncedFor returns the first view that it finds to have an update of every source
+// that gives the kind.
+func (a *Aggregate) WaitSyncedFor(ctx context.Context, kind federation.Kind) (*View, error) {
+	return a.waitUntil(ctx, func(v *View) bool { return v.SyncedFor(kind) })
+}
+
 func (a *Aggregate) waitUntil(ctx context.Context, found func(*View) bool) (*View, error) {
 	for {
 		v := a.Latest()

@@ -42,6 +42,16 @@ func (v *View) Synced() bool {
 	return true
 }
 
+// SyncedFor reports whether every source that gives the kind gave its first update.
+func (v *View) SyncedFor(kind federation.Kind) bool {
+	for i, s := range v.Sources {
+		if !s.Synced && v.overlay.sources[i].knows(kind) {
+			return false
+		}
+	}
+	return true
+}
+
 // SourceOf returns the name of the source whose object of that key counts, and
 // the names of those whose objects it hides; "" where there is none.
 func (v *View) SourceOf(key federation.ObjectKey) (counts string, hidden []string) {

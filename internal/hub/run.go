@@ -71,7 +71,7 @@ func (h *Hub) join(ctx context.Context, store *etcd.Store, keys *seal.Keys) (*as
 		snapshots: federation.NewAggregate(measures.Snapshots{Metrics: counts}), fleet: fleet.New(),
 	}
 	r.limited = h.doors.Limited(h.settings.Connections, counts.Server, r.callers)
-	for _, step := range []func(context.Context) error{r.openIdentities, r.openClusters, r.openMesh, r.openProxies} {
+	for _, step := range []func(context.Context) error{r.openIdentities, r.openMesh, r.openClusters, r.openProxies} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -102,22 +102,14 @@ func (r *rooms) openIdentities(ctx context.Context) (err error) {
 	return nil
 }
 
-// openClusters attaches the clusters that the settings name.
+// openClusters attaches the clusters that the settings name, and those of objects.
 func (r *rooms) openClusters(context.Context) (err error) {
 	policy := r.doors.Policy(r.settings.Dev)
 	r.snapshots.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Settings: &federation.Settings{Addresses: policy}})
 	r.clusters, err = clusters.New(clusters.Options{
 		Settings: r.settings, Policy: policy, Dir: r.dir.LastKnownGood(), Snapshots: r.snapshots, Identities: r.identities,
 		Known:   func(id federation.ClusterID) clusters.Record { return r.store.Shared(sharedKnown + string(id)) },
-		Secrets: r.secrets.Kept, Metrics: r.metrics, Logger: r.logger,
-	})
-	return err
-}
-
-// openMesh joins the configuration, and the clusters that its objects attach.
-func (r *rooms) openMesh(context.Context) (err error) {
-	r.mesh, err = mesh.New(mesh.Options{
-		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir, Logger: r.logger, Metrics: r.metrics.Config,
+		Secrets: r.secrets.Kept, Custom: r.mesh.Custom, Metrics: r.metrics, Logger: r.logger,
 	})
 	if err != nil {
 		return err
@@ -125,6 +117,15 @@ func (r *rooms) openMesh(context.Context) (err error) {
 	r.attaching = r.clusters.Objects(r.mesh, r.keys)
 	r.ready = newReadiness(r.snapshots, r.clusters.Supervisor.Ready(), r.mesh.Views, r.warnings)
 	return nil
+}
+
+// openMesh joins the configuration.
+func (r *rooms) openMesh(context.Context) (err error) {
+	r.mesh, err = mesh.New(mesh.Options{
+		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir,
+		Limits: r.settings.Limits, Logger: r.logger, Metrics: r.metrics.Config,
+	})
+	return err
 }
 
 // warnings are what does not keep the hub from serving.

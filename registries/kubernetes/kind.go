@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/client-go/dynamic"
 	clientset "k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
@@ -99,8 +100,12 @@ func (o Opener) Open(c provider.Cluster, credentials *kube.Credentials) (registr
 	if err != nil {
 		return nil, err
 	}
+	custom, err := dynamic.NewForConfig(client.Config())
+	if err != nil {
+		return nil, err
+	}
 	r := New(Options{
-		Cluster: c.ID, Network: c.Network, Client: client, Expect: c.Known.UID, Logger: o.Logger,
+		Cluster: c.ID, Network: c.Network, Client: client, Dynamic: custom, Expect: c.Known.UID, Logger: o.Logger,
 		Limits: c.Limits, Used: o.Used(c.ID, c.Limits),
 		Explain: func(err error) string { return fmt.Sprintf("%s: %s", credentials.Server, kube.Explain(err)) },
 	})

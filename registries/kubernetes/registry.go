@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -36,6 +37,7 @@ type Options struct {
 	Network      federation.NetworkID // "": kube-system's label, else the default network
 	DomainSuffix string               // "": cluster.local
 	Client       clientset.Interface  // its rate limit must leave room for a request every few seconds
+	Dynamic      dynamic.Interface    // of the same cluster, for others that read it; nil: they read no custom resources
 	Expect       string               // UID of kube-system when the cluster was attached; "": not known yet
 	Explain      func(error) string   // says an error for people, without secrets; nil: its own text
 	PageSize     int64                // of lists; 0: 500
@@ -73,7 +75,7 @@ func New(o Options) *Registry {
 	log := cmp.Or(o.Logger, slog.Default()).With("cluster", string(o.Cluster), "provider", string(federation.Kubernetes))
 	r := &Registry{
 		options: o, log: log,
-		cluster: listwatch.NewCluster(o.Client, listwatch.ClusterOptions{UID: o.Expect, Probe: o.Canary, Logger: log}),
+		cluster: listwatch.NewCluster(o.Client, listwatch.ClusterOptions{UID: o.Expect, Probe: o.Canary, Logger: log, Dynamic: o.Dynamic}),
 		budget:  listwatch.NewBudget(o.Limits, o.Used),
 		tries:   flowcontrol.NewTokenBucketRateLimiter(1, 2*int(kinds)), // F42
 	}

@@ -11,7 +11,7 @@ import (
 type Objects struct {
 	Views interface {
 		Latest() *config.View
-		WaitSynced(context.Context) (*config.View, error)
+		WaitSyncedFor(context.Context, federation.Kind) (*config.View, error)
 	}
 	// Claim is what an object says.
 	Claim func(object *config.Object) Claim
@@ -20,7 +20,7 @@ type Objects struct {
 // FollowObjects follows the configuration until the context ends.
 func (r *Reconciler) FollowObjects(o Objects) func(context.Context) error {
 	return func(ctx context.Context) error {
-		view, err := o.Views.WaitSynced(ctx)
+		view, err := o.Views.WaitSyncedFor(ctx, federation.ClusterKind) // others may wait for these clusters
 		if err != nil {
 			return nil // the hub ends
 		}

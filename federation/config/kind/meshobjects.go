@@ -1,6 +1,10 @@
 package kind
 
-import "isthmus.dev/isthmus/federation"
+import (
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+)
 
 var _ = add(of[federation.ClusterObject]{
 	kind:    federation.ClusterKind,
@@ -20,11 +24,12 @@ var NetworkFields = []string{"cidrs", "clusters", "gateways"}
 var _ = add(of[federation.MeshSettings]{
 	kind: federation.MeshSettingsKind,
 	translate: func(d Decoded, _ *federation.MeshSettings) Meaning {
-		return Meaning{Problems: unused(d, MeshSettingsFields, "this setting has no effect yet")}
+		return Meaning{Problems: unused(d, append(slices.Clone(MeshSettingsFields), "sources"), "this setting has no effect yet")}
 	},
 })
 
-// MeshSettingsFields are the fields of MeshSettings that the hub supports.
+// MeshSettingsFields are the fields of MeshSettings that proxies are configured by. The
+// hub itself reads sources.
 var MeshSettingsFields = []string{
 	"rootNamespace", "trustDomain", "trustDomainAliases", "outboundTrafficPolicy.mode", "pathNormalization.normalization", "gatewayNamespaces",
 	"clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover",

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"sync"
 
 	clientset "k8s.io/client-go/kubernetes"
 
@@ -10,6 +11,11 @@ import (
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
+
+// Follower follows clusters beside their registries.
+type Follower interface {
+	Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
+}
 
 // following is what else the hub reads of a Kubernetes cluster.
 type following struct {
@@ -29,9 +35,12 @@ func (f following) Attach(id federation.ClusterID, reviewer clientset.Interface,
 
 // Follow is part of kubernetes.Following.
 func (f following) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
+	var all sync.WaitGroup
+	all.Go(func() { f.Custom.Follow(ctx, id, cluster) })
 	if f.remotes != nil && f.Settings.RemoteHolders[id] {
-		f.remotes.Follow(ctx, id, cluster)
+		all.Go(func() { f.remotes.Follow(ctx, id, cluster) })
 	}
+	all.Wait()
 }
 
 // Expires is part of kubernetes.Following.

@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/crd"
 	"isthmus.dev/isthmus/federation/config/etcd"
 	"isthmus.dev/isthmus/federation/config/file"
 	configkind "isthmus.dev/isthmus/federation/config/kind"
@@ -29,6 +30,7 @@ type Mesh struct {
 	Engine *apply.Engine
 	Kinds  []schema.Kind
 	Epoch  string
+	Custom *crd.Source // follows the clusters whose custom resources are configuration
 
 	snapshots *federation.Aggregate
 	logger    *slog.Logger
@@ -39,14 +41,15 @@ type Options struct {
 	Store     *etcd.Store
 	Snapshots *federation.Aggregate
 	Hub       federation.ClusterID
-	Dir       string // of manifests; empty: none
+	Dir       string            // of manifests; empty: none
+	Limits    federation.Limits // of the custom resources of one cluster
 	Logger    *slog.Logger
 	Metrics   *metrics.Config
 }
 
 // configSources are the sources of configuration after the store of record, in
 // order of precedence; a new one is one paragraph here (ADR 0015).
-func configSources(o Options, set *schema.Set) []config.Named {
+func configSources(o Options, set *schema.Set, custom *crd.Source) []config.Named {
 	var all []config.Named
 	if o.Dir != "" {
 		var kinds []federation.Kind
@@ -56,7 +59,7 @@ func configSources(o Options, set *schema.Set) []config.Named {
 		folder := file.New(file.Options{Dir: o.Dir, Kinds: kinds, Schema: configkind.Schema{Set: set}, Logger: o.Logger})
 		all = append(all, config.Named{Name: "FILE", Source: folder})
 	}
-	return all
+	return append(all, config.Named{Name: "CRD", Source: custom})
 }
 
 // New joins the sources.
@@ -73,9 +76,13 @@ func New(o Options) (*Mesh, error) {
 	read := apply.NewValidated(stored, set, o.Logger)
 	in := config.Options{Hub: o.Hub, Logger: o.Logger}
 	writer := o.Snapshots.Open(config.NewState(in).Source())
-	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(o, set)...)...)
+	custom := crd.New(crd.Options{Kinds: set.Kinds(), Schema: configkind.Schema{Set: set}, Snapshots: o.Snapshots, Limits: o.Limits, Logger: o.Logger})
+	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(o, set, custom)...)...)
+	custom.Settings(views)
 	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: o.Snapshots, Schema: set, Validated: read, Logger: o.Logger})
-	return &Mesh{Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(), snapshots: o.Snapshots, logger: o.Logger}, nil
+	return &Mesh{
+		Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(), Custom: custom, snapshots: o.Snapshots, logger: o.Logger,
+	}, nil
 }
 
 // Graph is what the API reads and changes.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	clientset "k8s.io/client-go/kubernetes"
 )
 
@@ -19,6 +20,9 @@ type ClusterOptions struct {
 	UID    string        // of kube-system; "": not known yet, the first that answers is trusted
 	Probe  time.Duration // between two reads of kube-system, and their time limit; 0: 5 s
 	Logger *slog.Logger  // nil: the default logger
+	// Dynamic is a client of the same server for resources that have no Go type; nil:
+	// nobody reads such resources.
+	Dynamic dynamic.Interface
 }
 
 // Cluster is a client of an API server, and the gate before it: nobody speaks to a
@@ -27,10 +31,11 @@ type ClusterOptions struct {
 // a history that went back (F45) show there, whatever the watches say. All that read
 // one cluster with the same credentials share one Cluster.
 type Cluster struct {
-	client clientset.Interface
-	every  time.Duration
-	log    *slog.Logger
-	wake   chan struct{}
+	client  clientset.Interface
+	dynamic dynamic.Interface
+	every   time.Duration
+	log     *slog.Logger
+	wake    chan struct{}
 
 	mu      sync.Mutex
 	uid     string // of kube-system; empty until the first proof
@@ -56,7 +61,7 @@ var errNotYet = errors.New("not connected yet")
 // NewCluster makes a Cluster whose gate is closed; Run opens it.
 func NewCluster(client clientset.Interface, o ClusterOptions) *Cluster {
 	return &Cluster{
-		client: client, every: cmp.Or(o.Probe, 5*time.Second), log: cmp.Or(o.Logger, slog.Default()),
+		client: client, dynamic: o.Dynamic, every: cmp.Or(o.Probe, 5*time.Second), log: cmp.Or(o.Logger, slog.Default()),
 		uid: o.UID, epoch: 1, wake: make(chan struct{}, 1),
 		trouble: errNotYet, lost: make(chan struct{}), changed: make(chan struct{}),
 	}
@@ -64,6 +69,9 @@ func NewCluster(client clientset.Interface, o ClusterOptions) *Cluster {
 
 // Client speaks to the server without a proof of who it is.
 func (c *Cluster) Client() clientset.Interface { return c.client }
+
+// Dynamic is Client for resources that have no Go type; nil: there is none.
+func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
 // UID is that of the known cluster; empty until it is known.
 func (c *Cluster) UID() string {

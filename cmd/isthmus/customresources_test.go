@@ -1,0 +1,126 @@
+package main
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/xds/xdstest"
+)
+
+// installIstio has the server serve Istio's kinds of which the names are.
+func installIstio(t *testing.T, server *testbed.Kube, names ...string) {
+	t.Helper()
+	packed, err := os.Open("../../federation/config/schema/crds/istio.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	unpacked, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []json.RawMessage
+	if err := json.NewDecoder(unpacked).Decode(&all); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range all {
+		var about struct{ Metadata struct{ Name string } }
+		if err := json.Unmarshal(text, &about); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(names, about.Metadata.Name) {
+			server.Apply(string(text))
+		}
+	}
+}
+
+const customRoute = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec: {hosts: [web.shop.svc.cluster.local], http: [{match: [{uri: {prefix: /%s}}], route: [{destination: {host: web.shop.svc.cluster.local}}]}]}
+`
+
+// applied applies a manifest to the hub and returns what is wrong with it.
+func (h *hubUnderTest) applied(t *testing.T, manifest string) string {
+	t.Helper()
+	var answer applyAnswer
+	if err := h.query(fmt.Sprintf(`mutation {apply(input: {manifests: [%q]}) {revision userErrors {code message}}}`, manifest), &answer); err != nil {
+		t.Fatal(err)
+	}
+	wrong := ""
+	for _, e := range answer.Apply.UserErrors {
+		wrong += e.Code + ": " + e.Message + "\n"
+	}
+	return wrong
+}
+
+const customSettings = `apiVersion: isthmus.dev/v1
+kind: MeshSettings
+metadata: {name: default}
+spec: {sources: [{cluster: home, namespaces: [shop]%s}]}
+`
+
+// TestG04CustomResourceChangesARoute: with the rights of our manifests alone, a
+// VirtualService of an attached cluster changes the route of a proxy, while the settings
+// name the cluster, and no longer.
+func TestG04CustomResourceChangesARoute(t *testing.T) {
+	home, access := startHome(t, "custom-resources.yaml")
+	installIstio(t, home, "virtualservices.networking.istio.io")
+	home.Apply(strings.Split(attachedService, "---\n")...)
+	home.Apply(fmt.Sprintf(customRoute, "first"))
+	h := startHub(t)
+	if got := h.ask(t, "attachCluster", kubernetesInput("home", access)); got.refusals() != "" {
+		t.Fatalf("attached: %+v", got)
+	}
+	h.awaitPhase(t, "home", "READY")
+	for scope, want := range map[string]string{"": "REQUIRED", ", scope: CLUSTER": "the scope CLUSTER is not supported yet"} {
+		if wrong := h.applied(t, fmt.Sprintf(customSettings, scope)); !strings.Contains(wrong, want) {
+			t.Errorf("%q is answered %q", scope, wrong)
+		}
+	}
+
+	client, _ := h.openClusters(t, nodeOf("caller"))
+	if err := client.Send(xdstest.Request{Type: xdstest.RDS, Names: []string{"80"}}); err != nil {
+		t.Fatal(err)
+	}
+	routes := func(has string) {
+		t.Helper()
+		for {
+			answer, err := client.Receive(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := client.Ack(answer); err != nil {
+				t.Fatal(err)
+			}
+			for name, r := range answer.Resources {
+				text := string(r.GetValue())
+				if name == "80" && strings.Contains(text, has) && (has != "" || !strings.Contains(text, "/first")) {
+					return
+				}
+			}
+		}
+	}
+	routes("")
+	if wrong := h.applied(t, fmt.Sprintf(customSettings, ", scope: MESH")); wrong != "" {
+		t.Fatal(wrong)
+	}
+	routes("/first")
+	home.Apply(fmt.Sprintf(customRoute, "second"))
+	routes("/second")
+	h.awaitSource(t, "CRD", func(s shownSource) bool { return s.Kind == "CRD" && s.Revision != nil && len(s.Trouble) == 0 })
+	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "home"}); got.refusals() != "" {
+		t.Fatalf("detached: %+v", got)
+	}
+	h.awaitSource(t, "CRD", func(s shownSource) bool { return len(s.Trouble) == 1 && s.Trouble[0].Code == "CLUSTER_NOT_ATTACHED" })
+	var left struct{ ConfigObject *struct{ Name string } }
+	if err := h.query(`{configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web") {name}}`, &left); err != nil || left.ConfigObject != nil {
+		t.Errorf("a detached cluster leaves %+v, %v", left, err)
+	}
+}

@@ -1,0 +1,86 @@
+package crd_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/configtest"
+	"isthmus.dev/isthmus/federation/config/crd"
+	"isthmus.dev/isthmus/federation/config/schema"
+)
+
+// anything admits what the suite makes up, without what a server writes.
+type anything struct{}
+
+func (anything) Admit(wanted, _ map[string]any) (map[string]any, []schema.Problem) {
+	metadata := wanted["metadata"].(map[string]any)
+	return map[string]any{
+		"apiVersion": wanted["apiVersion"], "kind": wanted["kind"], "spec": wanted["spec"],
+		"metadata": map[string]any{"name": metadata["name"], "namespace": metadata["namespace"]},
+	}, nil
+}
+
+// written is a source, and the API server that it reads.
+type written struct {
+	*crd.Source
+	t        *testing.T
+	server   *testbed.Kube
+	revision atomic.Int64
+}
+
+// Run is part of config.Source.
+func (w *written) Run(ctx context.Context, to config.Sink) error {
+	return w.Source.Run(ctx, listening{to, &w.revision})
+}
+
+type listening struct {
+	config.Sink
+	revision *atomic.Int64
+}
+
+func (l listening) Update(u config.Update) {
+	l.revision.Store(u.Revision)
+	l.Sink.Update(u)
+}
+
+const entries = "/apis/networking.istio.io/v1/namespaces/shop/workloadentries"
+
+// Commit is part of configtest.Written.
+func (w *written) Commit(_ context.Context, c config.Commit) (int64, error) {
+	revision := w.revision.Load() + 1
+	for _, change := range c.Changes {
+		if change.Object == nil {
+			do(w.t, w.server, http.MethodDelete, entries+"/"+change.Key.Name, "")
+			continue
+		}
+		w.server.Apply(string(change.Object.Manifest))
+	}
+	return revision, nil
+}
+
+// TestG01Conformance: the source passes the suite of those that are watched.
+func TestG01Conformance(t *testing.T) {
+	server := testbed.StartKube(t, testbed.KubeOptions{})
+	loose := definition(t, "istio", "workloadentries.networking.istio.io")
+	loose["spec"].(map[string]any)["versions"] = []any{map[string]any{
+		"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+	}}
+	install(t, server, loose)
+	server.Apply(namespace("shop"))
+	configtest.RunWatched(t, func(t *testing.T) configtest.Written {
+		answer := server.Do(http.MethodDelete, entries, nil)
+		var left struct{ Items []json.RawMessage }
+		if err := json.Unmarshal(answer.Body, &left); err != nil {
+			t.Fatalf("emptying the namespace: %d %v", answer.Status, err)
+		}
+		r := newRig(t, func(o *crd.Options) { o.Schema = anything{} })
+		r.read(all("c1", "shop"))
+		r.attach("c1", server.Admin, 0)
+		return &written{Source: r.source, t: t, server: server}
+	})
+}

@@ -1,0 +1,322 @@
+package crd_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"sigs.k8s.io/yaml"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/configtest"
+	"isthmus.dev/isthmus/federation/config/crd"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// problem finds one with the code whose text has all of these.
+func problem(s configtest.Seen, code string, holds ...string) bool {
+	for _, p := range s.Problems {
+		found := p.Code == code
+		for _, text := range holds {
+			found = found && strings.Contains(p.Object+" "+p.Field+" "+p.Message, text)
+		}
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// TestG01CustomResources reads one real API server in many ways.
+func TestG01CustomResources(t *testing.T) {
+	server := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "narrow"}}})
+	install(t, server, definition(t, "istio", "virtualservices.networking.istio.io"))
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *testbed.Kube)
+	}{
+		{"OneChangeIsOneEvent", oneChange},
+		{"OnlyTheNamespacesThatAreNamed", namespaces},
+		{"LastValidFormStays", invalid},
+		{"ForbiddenNamespace", forbidden},
+		{"KindThatAppearsLater", later},
+		{"TwoClusters", twoClusters},
+		{"KindsThatAreRefused", refusedKinds},
+		{"OtherVersions", versions},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, server) })
+	}
+}
+
+// oneChange: a change of an object is one event; what only the cluster writes is none.
+func oneChange(t *testing.T, server *testbed.Kube) {
+	server.Apply(namespace("one"), route("one", "a", "v1"), route("one", "b", "v1"))
+	r := newRig(t)
+	r.read(all("c1", "one"))
+	r.attach("c1", server.Admin, 0)
+	heard, _ := configtest.Listen(t, r.source)
+	first := heard.Wait(t, "both", func(s configtest.Seen) bool { return len(s.Objects) == 2 })
+	if !first.Updates[0].Full || len(first.Updates[0].Events) != 2 {
+		t.Errorf("the first update is %+v", first.Updates[0])
+	}
+	a := first.Objects[routeKey("one", "a")]
+	for _, text := range []string{"managedFields", "resourceVersion", `"status"`, "generation"} {
+		if says(a, text) {
+			t.Errorf("%s is kept: %s", text, a.Manifest)
+		}
+	}
+	if !says(a, `"uid"`) || !says(a, `"creationTimestamp"`) {
+		t.Errorf("it is %s", a.Manifest)
+	}
+	server.ApplyStatus(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"a","namespace":"one"},"status":{"observedGeneration":7}}`)
+	server.Apply(route("one", "b", "v2"))
+	after := heard.Wait(t, "the change", func(s configtest.Seen) bool { return says(s.Objects[routeKey("one", "b")], "v2") })
+	if n := len(after.Updates); n != 2 || after.Updates[1].Full || len(after.Updates[1].Events) != 1 {
+		t.Errorf("a status and a change came as %+v", after.Updates[1:])
+	}
+	server.Delete(route("one", "b", ""))
+	heard.Wait(t, "the deletion", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
+	if seen := heard.Now(); len(seen.Problems) != 0 {
+		t.Errorf("the problems are %+v", seen.Problems)
+	}
+}
+
+// namespaces: without a namespace nothing is read; one instead of all is no gap.
+func namespaces(t *testing.T, server *testbed.Kube) {
+	server.Apply(namespace("ns1"), namespace("ns2"), route("ns1", "a", "v1"), route("ns2", "b", "v1"))
+	r := newRig(t)
+	r.read(`{"cluster":"c1","scope":"MESH"}`)
+	r.attach("c1", server.Admin, 0)
+	heard, _ := configtest.Listen(t, r.source)
+	heard.Wait(t, "nothing", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects) == 0 })
+	r.read(`{"cluster":"c1","namespaces":["*"],"kinds":["VirtualService.networking.istio.io"],"scope":"MESH"}`)
+	has := func(s configtest.Seen, namespace, name string) bool {
+		return s.Objects[routeKey(namespace, name)] != nil
+	}
+	before := heard.Wait(t, "all", func(s configtest.Seen) bool { return has(s, "ns1", "a") && has(s, "ns2", "b") })
+	r.read(all("c1", "ns2"))
+	after := heard.Wait(t, "one namespace", func(s configtest.Seen) bool { return !has(s, "ns1", "a") })
+	if after.Objects[routeKey("ns2", "b")] != before.Objects[routeKey("ns2", "b")] {
+		t.Error("an object that is read before and after was given again")
+	}
+	server.Apply(route("ns2", "b", "v2"))
+	heard.Wait(t, "a change in the namespace", func(s configtest.Seen) bool { return says(s.Objects[routeKey("ns2", "b")], "v2") })
+	r.read()
+	heard.Wait(t, "nothing again", func(s configtest.Seen) bool { return len(s.Objects) == 0 })
+	r.read(all("c1", "ns2"))
+	heard.Wait(t, "the namespace again", func(s configtest.Seen) bool { return has(s, "ns2", "b") })
+}
+
+// invalid: the server accepts what the hub does not.
+func invalid(t *testing.T, server *testbed.Kube) {
+	server.Apply(namespace("bad"), route("bad", "a", "v1"))
+	r := newRig(t)
+	r.read(all("c1", "bad"))
+	r.attach("c1", server.Admin, 0)
+	heard, _ := configtest.Listen(t, r.source)
+	heard.Wait(t, "the object", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
+	weightless := `{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":%q,"namespace":"bad"},
+		"spec":{"hosts":["web"],"http":[{"route":[{"destination":{"host":"v1"},"weight":0},{"destination":{"host":"v2"},"weight":0}]}]}}`
+	server.Apply(fmt.Sprintf(weightless, "a"), fmt.Sprintf(weightless, "fresh"))
+	seen := heard.Wait(t, "both problems", func(s configtest.Seen) bool { return len(s.Problems) == 2 })
+	if o := seen.Objects[routeKey("bad", "a")]; !says(o, "v1") || says(o, "v2") || len(seen.Objects) != 1 {
+		t.Errorf("there are %v", seen.Objects)
+	}
+	for name, fate := range map[string]string{"bad/a": "its last valid form stays", "bad/fresh": "not used"} {
+		if !problem(seen, seen.Problems[0].Code, "VirtualService "+name+" of cluster c1", "spec.http[0]", fate) {
+			t.Errorf("the problems are %+v", seen.Problems)
+		}
+	}
+	server.Apply(route("bad", "a", "v3"))
+	server.Delete(fmt.Sprintf(weightless, "fresh"))
+	heard.Wait(t, "the repair", func(s configtest.Seen) bool {
+		return len(s.Problems) == 0 && says(s.Objects[routeKey("bad", "a")], "v3")
+	})
+}
+
+// forbidden: rights for one of two namespaces.
+func forbidden(t *testing.T, server *testbed.Kube) {
+	server.Apply(namespace("mine"), namespace("theirs"), route("mine", "a", "v1"), route("theirs", "b", "v1"))
+	const proof = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"%s","metadata":{"name":"%s"%s},%s}`
+	subject := `"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"narrow"}]`
+	server.Apply(
+		fmt.Sprintf(proof, "ClusterRole", "proof", "", `"rules":[{"apiGroups":[""],"resources":["namespaces"],"verbs":["list","watch"]}]`),
+		fmt.Sprintf(proof, "ClusterRoleBinding", "proof", "", `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"proof"},`+subject),
+		fmt.Sprintf(proof, "Role", "mine", `,"namespace":"mine"`, `"rules":[{"apiGroups":["networking.istio.io"],"resources":["virtualservices"],"verbs":["list","watch"]}]`),
+		fmt.Sprintf(proof, "RoleBinding", "mine", `,"namespace":"mine"`, `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"mine"},`+subject))
+	r := newRig(t)
+	r.read(`{"cluster":"c1","namespaces":["mine","theirs"],"scope":"MESH"}`)
+	r.attach("c1", server.User("narrow"), 0)
+	heard, _ := configtest.Listen(t, r.source)
+	seen := heard.Wait(t, "one object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
+	if !problem(seen, "UNREADABLE", "cluster c1", "namespace theirs", "virtualservices.networking.istio.io", "list and watch") {
+		t.Errorf("the problems are %+v", seen.Problems)
+	}
+}
+
+// later: a kind that the cluster does not serve is no trouble, and is read once it does.
+func later(t *testing.T, server *testbed.Kube) {
+	r := newRig(t)
+	r.read(all("c1", "late"))
+	r.attach("c1", server.Admin, 0)
+	heard, _ := configtest.Listen(t, r.source)
+	heard.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) == 1 })
+	if seen := heard.Now(); len(seen.Problems) != 0 {
+		t.Errorf("the problems are %+v", seen.Problems)
+	}
+	rules := definition(t, "istio", "destinationrules.networking.istio.io")
+	install(t, server, rules)
+	server.Apply(namespace("late"), `{"apiVersion":"networking.istio.io/v1","kind":"DestinationRule","metadata":{"name":"a","namespace":"late"},"spec":{"host":"web"}}`)
+	heard.Wait(t, "the object of the new kind", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
+	do(t, server, http.MethodDelete, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/destinationrules.networking.istio.io", "")
+	heard.Wait(t, "it to be deleted with its kind", func(s configtest.Seen) bool { return len(s.Objects) == 0 && len(s.Problems) == 0 })
+}
+
+// versions: a kind is read in a version that the hub knows, or a problem says so.
+func versions(t *testing.T, server *testbed.Kube) {
+	install(t, server, served(definition(t, "istio", "sidecars.networking.istio.io"), "v1beta1"))
+	server.Apply(namespace("old"), `{"apiVersion":"networking.istio.io/v1beta1","kind":"Sidecar","metadata":{"name":"a","namespace":"old"},"spec":{"egress":[{"hosts":["./*"]}]}}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"workloadgroups.networking.istio.io"},
+		"spec":{"group":"networking.istio.io","scope":"Namespaced","names":{"kind":"WorkloadGroup","plural":"workloadgroups","singular":"workloadgroup","listKind":"WorkloadGroupList"},
+		"versions":[{"name":"v9","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`)
+	r := newRig(t)
+	r.read(all("c1", "old"))
+	r.attach("c1", server.Admin, 0)
+	heard, _ := configtest.Listen(t, r.source)
+	seen := heard.Wait(t, "the object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
+	for _, o := range seen.Objects {
+		if o.APIVersion != "networking.istio.io/v1" || !says(o, `"networking.istio.io/v1"`) {
+			t.Errorf("it is %s in %s", o.Manifest, o.APIVersion)
+		}
+	}
+	if !problem(seen, "VERSION_UNKNOWN", "workloadgroups.networking.istio.io of cluster c1", "v9") {
+		t.Errorf("the problems are %+v", seen.Problems)
+	}
+}
+
+// twoClusters: the object of the cluster that is first in precedence counts; what a
+// cluster gave goes when it is detached.
+func twoClusters(t *testing.T, server *testbed.Kube) {
+	server.Apply(namespace("both"), route("both", "a", "v1"))
+	r := newRig(t)
+	r.read(all("c1", "both"), all("c2", "both"))
+	r.attach("c1", server.Admin, 0)
+	detach := r.attach("c2", server.Admin, 10)
+	heard, _ := configtest.Listen(t, r.source)
+	seen := heard.Wait(t, "the object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
+	if !problem(seen, "HIDDEN_BY", "VirtualService both/a", "of cluster c1 is hidden by the one of cluster c2") {
+		t.Errorf("the problems are %+v", seen.Problems)
+	}
+	detach()
+	seen = heard.Wait(t, "c2 to be missing", func(s configtest.Seen) bool { return problem(s, "CLUSTER_NOT_ATTACHED", "cluster c2") })
+	if len(seen.Objects) != 1 || len(seen.Problems) != 1 {
+		t.Errorf("there are %v and %+v", seen.Objects, seen.Problems)
+	}
+	r.read(all("c2", "both"))
+	heard.Wait(t, "nothing to be left", func(s configtest.Seen) bool { return len(s.Objects) == 0 })
+}
+
+// refusedKinds: a cluster cannot attach clusters, or say what is read of it.
+func refusedKinds(t *testing.T, server *testbed.Kube) {
+	r := newRig(t)
+	for _, k := range r.source.Kinds() {
+		if k == federation.ClusterKind || k == federation.MeshSettingsKind {
+			t.Errorf("the source gives %s", k)
+		}
+	}
+	r.read(`{"cluster":"c1","namespaces":["*"],"kinds":["Cluster.isthmus.dev","VirtualServce.networking.istio.io"],"scope":"MESH"}`)
+	r.attach("c1", server.Admin, 0)
+	heard, _ := configtest.Listen(t, r.source)
+	seen := heard.Wait(t, "the problems", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Problems) == 2 })
+	if !problem(seen, "KIND_REFUSED", "Cluster.isthmus.dev", "apply them to the hub") || !problem(seen, "KIND_REFUSED", "VirtualServce", "does not know") || len(seen.Objects) != 0 {
+		t.Errorf("there are %+v and %v", seen.Problems, seen.Objects)
+	}
+}
+
+// TestG02ClusterGoneAndBack: what a cluster gave stays while it cannot be reached, and
+// while another one answers for it; a hub that starts meanwhile does not wait long.
+func TestG02ClusterGoneAndBack(t *testing.T) {
+	server := testbed.StartKube(t, testbed.KubeOptions{})
+	install(t, server, definition(t, "istio", "virtualservices.networking.istio.io"))
+	server.Apply(namespace("one"), route("one", "a", "v1"))
+	r := newRig(t)
+	r.read(all("c1", "one"))
+	r.attach("c1", server.Admin, 0)
+	heard, _ := configtest.Listen(t, r.source)
+	heard.Wait(t, "the object", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
+	server.Stop()
+	heard.Wait(t, "the trouble", func(s configtest.Seen) bool {
+		return problem(s, "UNREACHABLE", "cluster c1", "stays") && len(s.Objects) == 1
+	})
+
+	late := newRig(t, func(o *crd.Options) { o.Patience = time.Hour })
+	late.read(all("c1", "one"))
+	late.attach("c1", server.Admin, 0)
+	starting, _ := configtest.Listen(t, late.source)
+	starting.Wait(t, "an update without the dead cluster", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects) == 0 })
+
+	server.Restart()
+	heard.Wait(t, "the trouble to end", func(s configtest.Seen) bool { return len(s.Problems) == 0 })
+	server.Apply(route("one", "a", "v2"))
+	heard.Wait(t, "a change after it", func(s configtest.Seen) bool { return says(s.Objects[routeKey("one", "a")], "v2") })
+	starting.Wait(t, "the object of the late hub", func(s configtest.Seen) bool { return says(s.Objects[routeKey("one", "a")], "v2") })
+
+	server.Replace()
+	seen := heard.Wait(t, "the other cluster to be seen", func(s configtest.Seen) bool { return problem(s, "UNREACHABLE", "another cluster answers") })
+	if !says(seen.Objects[routeKey("one", "a")], "v2") {
+		t.Errorf("there are %v", seen.Objects)
+	}
+}
+
+// TestG05ManifestGrantsWhatIsRead: the role has the kinds that the source gives, and no more.
+func TestG05ManifestGrantsWhatIsRead(t *testing.T) {
+	text, err := os.ReadFile("../../../deploy/kubernetes/custom-resources.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, _, _ := strings.Cut(string(text), "\n---\n")
+	var role struct {
+		Rules []struct{ APIGroups, Resources, Verbs []string }
+	}
+	if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+		t.Fatal(err)
+	}
+	var granted, read []string
+	for _, rule := range role.Rules {
+		if !slices.Equal(rule.Verbs, []string{"list", "watch"}) {
+			t.Errorf("the verbs are %v", rule.Verbs)
+		}
+		for _, resource := range rule.Resources {
+			granted = append(granted, resource+"."+rule.APIGroups[0])
+		}
+	}
+	set := kinds(t)
+	for _, k := range newRig(t).source.Kinds() {
+		known, _ := set.Kind(k)
+		read = append(read, known.Plural+"."+known.Group)
+	}
+	slices.Sort(granted)
+	slices.Sort(read)
+	if !slices.Equal(granted, read) {
+		t.Errorf("the role grants %v, the source reads %v", granted, read)
+	}
+}
+
+// TestG03NoSettingsNoWait: without sources the first update comes at once; a cluster that
+// is not attached delays it for Patience.
+func TestG03NoSettingsNoWait(t *testing.T) {
+	r := newRig(t, func(o *crd.Options) { o.Patience = time.Hour })
+	heard, _ := configtest.Listen(t, r.source)
+	heard.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) == 1 })
+	r = newRig(t, func(o *crd.Options) { o.Patience = 10 * time.Millisecond })
+	r.read(all("c9", "one"))
+	heard, _ = configtest.Listen(t, r.source)
+	heard.Wait(t, "the update and the problem", func(s configtest.Seen) bool { return len(s.Updates) == 1 && problem(s, "CLUSTER_NOT_ATTACHED", "c9") })
+}

@@ -1,0 +1,178 @@
+package crd
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/retry"
+)
+
+// Lists and watches of one cluster that may begin in a second, and at once.
+const (
+	triesPerSecond = 20
+	triesAtOnce    = 200
+)
+
+// follower reads one cluster with one client. Several may read a cluster while its
+// credentials are rotated: of each place, the latest that listed it is heard.
+type follower struct {
+	of      *Source
+	id      federation.ClusterID
+	cluster *listwatch.Cluster
+	turn    uint64
+	budget  *listwatch.Budget
+	tries   flowcontrol.RateLimiter
+	relook  chan struct{}
+	pauses  retry.Backoff
+	running map[place]running
+	ended   sync.WaitGroup
+}
+
+// running is a list and its watch.
+type running struct {
+	resource apischema.GroupVersionResource
+	to       *placeSink
+	stop     context.CancelFunc
+}
+
+// Follow reads a cluster, as far as the settings want, until the context ends. On trouble
+// what was read stays.
+func (s *Source) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
+	if cluster.Dynamic() == nil {
+		return
+	}
+	f := &follower{
+		of: s, id: id, cluster: cluster, turn: s.nextTurn(), budget: listwatch.NewBudget(s.o.Limits, nil),
+		tries: flowcontrol.NewTokenBucketRateLimiter(triesPerSecond, triesAtOnce), relook: make(chan struct{}, 1),
+		pauses: retry.Backoff{First: time.Second, Longest: s.o.Look}, running: map[place]running{},
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer f.ended.Wait()
+	defer cancel()
+	for ctx.Err() == nil {
+		w, changed := s.wanted(id)
+		f.await(ctx, f.round(ctx, w), changed)
+	}
+}
+
+func (s *Source) nextTurn() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns++
+	return s.turns
+}
+
+// wanted is what is to be read of a cluster, nil for nothing. A cluster that did not prove
+// who it is, such as one that is attached under two IDs, is not read.
+func (s *Source) wanted(id federation.ClusterID) (w *want, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.clusters[id]; c != nil && c.identity != "" {
+		w = c.want
+	}
+	return w, s.changed
+}
+
+// await waits until the settings or the clusters change, a kind seems to be gone, or the
+// pause is over; 0: there is none.
+func (f *follower) await(ctx context.Context, pause time.Duration, changed <-chan struct{}) {
+	var over <-chan time.Time
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-changed:
+	case <-over:
+	case <-f.relook:
+	}
+}
+
+// round looks at what the cluster serves, and reads of it what is wanted. It returns the
+// pause until the next round.
+func (f *follower) round(ctx context.Context, w *want) time.Duration {
+	if w == nil {
+		f.keepOnly(nil)
+		return 0
+	}
+	found, err := f.look(ctx, w)
+	if ctx.Err() != nil {
+		return 0
+	}
+	if f.looked(w, found, err); err != nil {
+		return f.pauses.Next()
+	}
+	f.pauses.Reset()
+	f.keepOnly(found.places)
+	for p, at := range found.places {
+		if _, runs := f.running[p]; !runs {
+			f.start(ctx, p, at)
+		}
+	}
+	return f.of.o.Look
+}
+
+// keepOnly ends what reads other places than these, or another version, or places whose
+// objects were dropped meanwhile and have to be listed again.
+func (f *follower) keepOnly(places map[place]served) {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	for p, r := range f.running {
+		if at, wanted := places[p]; !wanted || at.resource != r.resource || f.dropped(p, r.to) {
+			r.stop()
+			delete(f.running, p)
+		}
+	}
+}
+
+// dropped reports whether what was listed of a place is not kept any more; the caller
+// holds mu.
+func (f *follower) dropped(p place, to *placeSink) bool {
+	if to.table == nil {
+		return false // not listed yet
+	}
+	c := f.of.clusters[f.id]
+	return c == nil || c.tables[p] != to.table
+}
+
+// start reads one place until that is ended.
+func (f *follower) start(ctx context.Context, p place, at served) {
+	ctx, stop := context.WithCancel(ctx)
+	to := &placeSink{by: f, to: f.of, place: p, share: f.budget.Share(), name: at.resource.GroupResource().String()}
+	f.running[p] = running{at.resource, to, stop}
+	r := listwatch.Of(to.name, f.cluster.Dynamic().Resource(at.resource).Namespace(p.namespace), func(in *unstructured.Unstructured) *item {
+		return f.reread(p, at.kind, in)
+	}, (*item).size)
+	r.Tries, r.Reconcile, r.Doubtful = f.tries, true, to.doubtful
+	r.Fault = func(k listwatch.Key, cause any, stack []byte) *item {
+		return f.of.fault(f.id, at.kind, k, cause, stack)
+	}
+	f.ended.Go(func() {
+		listwatch.Follow(ctx, f.cluster, r, to.share, to)
+		to.share.Replaced(federation.Usage{})
+	})
+}
+
+// reread reads an object, unless it is the one that was read before.
+func (f *follower) reread(p place, kind schema.Kind, in *unstructured.Unstructured) *item {
+	f.of.mu.Lock()
+	var before *item
+	if c := f.of.clusters[f.id]; c != nil && c.tables[p] != nil {
+		before = c.tables[p].items[listwatch.Key{Namespace: in.GetNamespace(), Name: in.GetName()}]
+	}
+	f.of.mu.Unlock()
+	if before != nil && before.uid == in.GetUID() && before.version == in.GetResourceVersion() && before.version != "" {
+		return before
+	}
+	return f.of.item(kind, in)
+}

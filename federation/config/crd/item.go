@@ -1,0 +1,83 @@
+package crd
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+)
+
+// item is an object as it was read. It is never changed.
+type item struct {
+	at       listwatch.Key
+	uid      types.UID
+	version  string         // of the cluster; an object that has it again is the same
+	object   *config.Object // nil: not valid, and never was
+	problems []schema.Problem
+}
+
+// itemOverhead is about what an item takes beside its manifest, which is kept as text and
+// decoded.
+const itemOverhead = 512
+
+func (i *item) size() int64 {
+	n := int64(itemOverhead + len(i.at.Namespace) + len(i.at.Name))
+	if i.object != nil {
+		n += 2 * int64(len(i.object.Manifest))
+	}
+	return n
+}
+
+// keyOf is the key under which an object of a cluster is configuration of the mesh.
+func keyOf(kind federation.Kind, at listwatch.Key) federation.ObjectKey {
+	return federation.ObjectKey{Group: kind.Group, Kind: kind.Name, Namespace: at.Namespace, Name: at.Name}
+}
+
+// item reads an object of a kind.
+func (s *Source) item(kind schema.Kind, in *unstructured.Unstructured) *item {
+	i := &item{at: listwatch.Key{Namespace: in.GetNamespace(), Name: in.GetName()}, uid: in.GetUID(), version: in.GetResourceVersion()}
+	i.object, i.problems = s.admit(kind, i.at, in)
+	return i
+}
+
+// admit validates an object and fills in its defaults. Of what the cluster wrote into its
+// metadata, it keeps uid and creationTimestamp: the rest, like the status, changes without
+// a change of what the object means.
+func (s *Source) admit(kind schema.Kind, at listwatch.Key, in *unstructured.Unstructured) (*config.Object, []schema.Problem) {
+	value, refused := s.o.Schema.Admit(in.Object, nil)
+	if len(refused) > 0 {
+		return nil, refused
+	}
+	metadata, _ := value["metadata"].(map[string]any)
+	from, _ := in.Object["metadata"].(map[string]any)
+	for _, field := range []string{"uid", "creationTimestamp"} {
+		if set, has := from[field]; has {
+			metadata[field] = set
+		}
+	}
+	text, err := json.Marshal(value)
+	object := &config.Object{Key: keyOf(kind.Kind, at), APIVersion: kind.APIVersion(), Manifest: text}
+	if err == nil {
+		err = object.CheckName()
+	}
+	if err != nil {
+		return nil, []schema.Problem{{Code: schema.Invalid, Message: err.Error()}}
+	}
+	return object, nil
+}
+
+// fault is what is known of an object over which the hub panicked.
+func (s *Source) fault(id federation.ClusterID, kind schema.Kind, at listwatch.Key, cause any, stack []byte) *item {
+	s.o.Logger.Error("the hub panicked over a custom resource of a cluster", slog.String("cluster", string(id)),
+		slog.String("object", keyOf(kind.Kind, at).Title()), slog.Any("panic", cause), slog.String("stack", string(stack)))
+	return &item{at: at, problems: []schema.Problem{{
+		Code: federation.CodeHubFault, Message: fmt.Sprintf("the hub cannot read this object, which is a fault of the hub; report it with the stack in the hub's log (%.200v)", cause),
+	}}}
+}

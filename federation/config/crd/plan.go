@@ -1,0 +1,117 @@
+package crd
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/schema"
+)
+
+// everyNamespace means all namespaces in the settings.
+const everyNamespace = "*"
+
+// plan is what the settings of the mesh have read.
+type plan struct {
+	known    bool
+	of       *config.Object // from which it was made
+	wanted   map[federation.ClusterID]*want
+	problems []config.Problem
+}
+
+// want is what is to be read of one cluster. It is never changed.
+type want struct {
+	namespaces []string // "" alone: all
+	kinds      []schema.Kind
+}
+
+// place is what one list and its watch read: a kind in one namespace, or in all of them.
+type place struct {
+	kind      federation.Kind
+	namespace string // "": all, or the kind has none
+}
+
+// read takes up the settings, and reports whether they changed. Settings that cannot be
+// decoded change nothing.
+func (p *plan) read(state *config.State, kinds map[federation.Kind]schema.Kind) (changed bool) {
+	object, exists := state.Object(federation.MeshSettingsKey)
+	if p.known && p.of == object {
+		return false
+	}
+	next := plan{known: true, of: object, wanted: map[federation.ClusterID]*want{}}
+	if exists {
+		decoded, ok := state.Decoded(federation.MeshSettingsKey)
+		if !ok {
+			return false
+		}
+		settings, _ := decoded.Spec.(*federation.MeshSettings)
+		next.add(settings.Sources, kinds)
+	}
+	for id, w := range next.wanted {
+		if before := p.wanted[id]; before != nil && before.equal(w) {
+			next.wanted[id] = before
+		}
+	}
+	*p = next
+	return true
+}
+
+func (w *want) equal(o *want) bool {
+	return slices.Equal(w.namespaces, o.namespaces) &&
+		slices.EqualFunc(w.kinds, o.kinds, func(a, b schema.Kind) bool { return a.Kind == b.Kind })
+}
+
+// add takes up the sources of the settings.
+func (p *plan) add(sources []federation.ResourceSource, kinds map[federation.Kind]schema.Kind) {
+	for _, source := range sources {
+		w := &want{namespaces: slices.Clone(source.Namespaces)}
+		if slices.Contains(w.namespaces, everyNamespace) {
+			w.namespaces = []string{""}
+		}
+		named := map[string]bool{}
+		for _, name := range source.Kinds {
+			named[name] = true
+		}
+		for _, k := range slices.SortedFunc(maps.Keys(kinds), compareKinds) {
+			if len(source.Kinds) == 0 || named[k.String()] {
+				w.kinds = append(w.kinds, kinds[k])
+				delete(named, k.String())
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			p.problems = append(p.problems, refusedKind(source.Cluster, name))
+		}
+		p.wanted[source.Cluster] = w
+	}
+}
+
+func compareKinds(a, b federation.Kind) int {
+	return federation.ObjectKey{Group: a.Group, Kind: a.Name}.Compare(federation.ObjectKey{Group: b.Group, Kind: b.Name})
+}
+
+func refusedKind(id federation.ClusterID, name string) config.Problem {
+	why := "the hub does not know this kind; write it as KIND.GROUP, such as VirtualService.networking.istio.io"
+	if slices.ContainsFunc(withheld, func(k federation.Kind) bool { return k.String() == name }) {
+		why = "objects of this kind are not read from a cluster: they attach clusters, or say what is read of them; apply them to the hub"
+	}
+	return config.Problem{
+		Code: codeKindRefused, Object: federation.MeshSettingsKey.Title(), Field: fmt.Sprintf("spec.sources[cluster=%s].kinds", id),
+		Message: fmt.Sprintf("%s: %s", name, why),
+	}
+}
+
+// places are those of all kinds that are wanted, whether the cluster serves them or not.
+// A kind without namespaces is read only with all namespaces.
+func (w *want) places() map[place]schema.Kind {
+	all := map[place]schema.Kind{}
+	for _, k := range w.kinds {
+		for _, namespace := range w.namespaces {
+			if k.Namespaced || namespace == "" {
+				all[place{k.Kind, namespace}] = k
+			}
+		}
+	}
+	return all
+}

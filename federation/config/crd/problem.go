@@ -1,0 +1,118 @@
+package crd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/text"
+)
+
+// The codes of problems beside those of schemas.
+const (
+	codeNotAttached = "CLUSTER_NOT_ATTACHED" // a cluster that is to be read
+	codeKindRefused = "KIND_REFUSED"         // a kind that is to be read, and is not known or never read
+	codeKindLacking = "KIND_NOT_SERVED"      // a cluster does not serve a kind of which there are objects
+	codeVersion     = "VERSION_UNKNOWN"      // a cluster serves a kind only in versions that the hub does not know
+	codeUnreachable = "UNREACHABLE"          // a cluster
+	codeUnreadable  = "UNREADABLE"           // objects of a kind
+	codeHidden      = "HIDDEN_BY"            // a cluster of higher precedence has the object too
+	codeMore        = "MORE_PROBLEMS"
+)
+
+const (
+	shownProblems = 100  // of all clusters
+	mostMessage   = 1024 // bytes
+)
+
+// complain tells what is wrong, once. Before the first Update it is not known yet which
+// clusters are missing.
+func (s *Source) complain(to config.Sink, first bool) {
+	s.mu.Lock()
+	if !s.stale && s.said != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.stale = first // clusters that are missing were left out
+	problems := s.problems(first)
+	s.mu.Unlock()
+	if s.said != nil && slices.Equal(s.said, problems) {
+		return
+	}
+	for _, p := range problems {
+		if !slices.Contains(s.said, p) {
+			s.o.Logger.Warn("custom resources of a cluster", "code", p.Code, "object", p.Object, "field", p.Field, "problem", p.Message)
+		}
+	}
+	s.said = problems
+	to.Trouble(slices.Clone(problems))
+}
+
+// problems are all that is wrong; the caller holds mu.
+func (s *Source) problems(first bool) []config.Problem {
+	all := slices.Clone(s.plan.problems)
+	for id := range s.plan.wanted {
+		if s.clusters[id] == nil && !first {
+			all = append(all, config.Problem{Code: codeNotAttached, Object: named(id), Message: fmt.Sprintf(
+				"sources of MeshSettings name the cluster %s, which is not attached: attach it, or remove it from sources", id)})
+		}
+	}
+	for _, c := range s.order {
+		all = append(all, c.problems()...)
+	}
+	for _, p := range s.hidden {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b config.Problem) int {
+		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+	if more := len(all) - shownProblems; more > 0 {
+		all = append(all[:shownProblems], config.Problem{Code: codeMore, Object: "custom resources", Message: fmt.Sprintf("there are %d more problems", more)})
+	}
+	return append([]config.Problem{}, all...)
+}
+
+func named(id federation.ClusterID) string { return "cluster " + string(id) }
+
+func (c *cluster) problems() (all []config.Problem) {
+	if c.inTrouble() {
+		all = append(all, config.Problem{Code: codeUnreachable, Object: named(c.id), Message: text.Cut(fmt.Sprintf(
+			"the cluster is %s, and what was read of it stays: %s", c.status.Phase, c.status.Message), mostMessage)})
+	} else if c.unlooked != nil {
+		all = append(all, *c.unlooked)
+	}
+	for _, p := range c.failed {
+		all = append(all, p)
+	}
+	for kind, p := range c.kinds {
+		if p.Code == codeVersion || c.has(kind) {
+			all = append(all, p)
+		}
+	}
+	for p, t := range c.tables {
+		for at, i := range t.bad {
+			for _, wrong := range i.problems {
+				fate := "; the object is not used"
+				if i.object != nil {
+					fate = "; its last valid form stays"
+				}
+				all = append(all, config.Problem{
+					Code: string(wrong.Code), Object: fmt.Sprintf("%s of %s", keyOf(p.kind, at).Title(), named(c.id)), Field: wrong.Field, Message: wrong.Message + fate,
+				})
+			}
+		}
+	}
+	return all
+}
+
+// has reports whether there are objects of the kind.
+func (c *cluster) has(kind federation.Kind) bool {
+	for p, t := range c.tables {
+		if p.kind == kind && len(t.items) > 0 {
+			return true
+		}
+	}
+	return false
+}

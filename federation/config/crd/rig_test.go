@@ -1,0 +1,204 @@
+package crd_test
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/configtest"
+	"isthmus.dev/isthmus/federation/config/crd"
+	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/memory"
+	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+)
+
+// rig is a hub's configuration that has a source of custom resources.
+type rig struct {
+	t         *testing.T
+	snapshots *federation.Aggregate
+	settings  *memory.Store
+	revision  int64
+	source    *crd.Source
+	operator  *federation.Writer
+	ended     sync.WaitGroup
+	ctx       context.Context //nolint:containedctx // of the test
+}
+
+func kinds(t *testing.T) *schema.Set {
+	t.Helper()
+	set, err := schema.Load(kind.Expressions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// newRig makes a source that nothing follows yet.
+func newRig(t *testing.T, change ...func(*crd.Options)) *rig {
+	t.Helper()
+	set := kinds(t)
+	r := &rig{t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind)}
+	o := crd.Options{
+		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	r.source = crd.New(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	r.ctx = ctx
+	in := config.Options{Hub: "hub"}
+	views := config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), slog.New(slog.DiscardHandler), config.Named{Name: "ETCD", Source: r.settings})
+	r.source.Settings(views)
+	r.operator = r.snapshots.Open(federation.ShardKey{Provider: federation.Operator})
+	r.ended.Go(func() { _ = views.Run(ctx) })
+	t.Cleanup(func() { cancel(); r.ended.Wait() })
+	return r
+}
+
+// read sets sources of MeshSettings.
+func (r *rig) read(sources ...string) {
+	r.t.Helper()
+	manifest := fmt.Sprintf(`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[%s]}}`, strings.Join(sources, ","))
+	r.revision = configtest.Must(r.t, r.settings, config.Commit{Base: r.revision, Changes: []config.Change{{
+		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1", Manifest: []byte(manifest)},
+	}}})
+}
+
+// all reads everything of a namespace, or of all namespaces.
+func all(id, namespace string) string {
+	return fmt.Sprintf(`{"cluster":%q,"namespaces":[%q],"scope":"MESH"}`, id, namespace)
+}
+
+// attach shows the cluster and has it followed until detach is called.
+func (r *rig) attach(id federation.ClusterID, access testbed.Access, precedence int) (detach func()) {
+	r.t.Helper()
+	credentials, err := kube.Parse(access.Kubeconfig(), kube.ParseOptions{AllowLoopback: true})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: func(netip.AddrPort) error { return nil }})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	custom, err := dynamic.NewForConfig(client.Config())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Kubernetes, Precedence: precedence}},
+	}})
+	registry := r.snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: id})
+	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Probe: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
+	ctx, cancel := context.WithCancel(r.ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		cluster.Run(ctx, func(uid string, trouble error) {
+			status := federation.RegistryStatus{Phase: federation.Ready}
+			if trouble != nil {
+				status = federation.RegistryStatus{Phase: federation.Stale, Message: trouble.Error()}
+			}
+			edit := federation.Edit{Status: &status}
+			if uid != "" {
+				edit.Identity = &federation.Identity{UID: uid}
+			}
+			registry.Update(edit)
+		})
+	})
+	running.Go(func() { r.source.Follow(ctx, id, cluster) })
+	end := sync.OnceFunc(func() { cancel(); running.Wait(); client.Close() })
+	r.ended.Go(func() { <-r.ctx.Done(); end() })
+	return func() {
+		end()
+		r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Gone: []federation.ClusterID{id}}})
+	}
+}
+
+// definition is the CustomResourceDefinition of a plural name.
+func definition(t *testing.T, file, name string) map[string]any {
+	t.Helper()
+	packed, err := os.Open("../schema/crds/" + file + ".json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	unpacked, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []map[string]any
+	if err := json.NewDecoder(unpacked).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list {
+		if d["metadata"].(map[string]any)["name"] == name {
+			return d
+		}
+	}
+	t.Fatalf("%s has no %s", file, name)
+	return nil
+}
+
+// install has the server serve the kinds.
+func install(t *testing.T, server *testbed.Kube, definitions ...map[string]any) {
+	t.Helper()
+	for _, d := range definitions {
+		text, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Apply(string(text))
+	}
+}
+
+func served(d map[string]any, versions ...string) map[string]any {
+	for _, v := range d["spec"].(map[string]any)["versions"].([]any) {
+		version := v.(map[string]any)
+		version["served"] = slices.Contains(versions, version["name"].(string))
+		version["storage"] = version["name"] == versions[0]
+	}
+	return d
+}
+
+func namespace(name string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name)
+}
+
+// route is a VirtualService that sends a host to another.
+func route(namespace, name, to string) string {
+	return fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":%q,"namespace":%q},
+		"spec":{"hosts":["web"],"http":[{"route":[{"destination":{"host":%q}}]}]}}`, name, namespace, to)
+}
+
+func routeKey(namespace, name string) federation.ObjectKey {
+	return federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService", Namespace: namespace, Name: name}
+}
+
+func says(o *config.Object, text string) bool {
+	return o != nil && strings.Contains(string(o.Manifest), text)
+}
+
+// do changes something at the server; it must be accepted.
+func do(t *testing.T, server *testbed.Kube, method, path, body string) {
+	t.Helper()
+	if answer := server.Do(method, path, []byte(body)); answer.Err != nil || answer.Status >= http.StatusBadRequest {
+		t.Fatalf("%s %s: %d %v %s", method, path, answer.Status, answer.Err, answer.Body)
+	}
+}
