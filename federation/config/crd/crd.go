@@ -148,8 +148,8 @@ func (s *Source) settle(view *config.View, snapshot *federation.Snapshot) (known
 	changed := view.SyncedFor(federation.MeshSettingsKind) && s.plan.read(view.State, s.kinds)
 	answered = true
 	for id, w := range s.plan.wanted {
-		of, attached := snapshot.Cluster(id)
-		if !attached {
+		of := readable(snapshot, id)
+		if of == nil {
 			answered = false
 			continue
 		}
@@ -167,7 +167,7 @@ func (s *Source) settle(view *config.View, snapshot *federation.Snapshot) (known
 		answered = answered && (c.complete || c.inTrouble())
 	}
 	for id, c := range s.clusters {
-		if _, attached := snapshot.Cluster(id); !attached || s.plan.wanted[id] == nil {
+		if s.plan.wanted[id] == nil || readable(snapshot, id) == nil {
 			s.touch(c.keys()...)
 			delete(s.clusters, id)
 			changed = true
@@ -180,6 +180,14 @@ func (s *Source) settle(view *config.View, snapshot *federation.Snapshot) (known
 		s.changed = make(chan struct{})
 	}
 	return s.plan.known, answered
+}
+
+// readable is the cluster if it is attached and has custom resources, else nil.
+func readable(snapshot *federation.Snapshot, id federation.ClusterID) *federation.Cluster {
+	if of, attached := snapshot.Cluster(id); attached && of.Spec.Provider == federation.Kubernetes {
+		return of
+	}
+	return nil
 }
 
 // reorder sorts the clusters by precedence; the caller holds mu.

@@ -36,7 +36,7 @@ func problem(s configtest.Seen, code string, holds ...string) bool {
 
 // TestG01CustomResources reads one real API server in many ways.
 func TestG01CustomResources(t *testing.T) {
-	server := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "narrow"}}})
+	server := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "narrow"}, {Name: "next"}}})
 	install(t, server, definition(t, "istio", "virtualservices.networking.istio.io"))
 	for _, test := range []struct {
 		name string
@@ -46,6 +46,7 @@ func TestG01CustomResources(t *testing.T) {
 		{"OnlyTheNamespacesThatAreNamed", namespaces},
 		{"LastValidFormStays", invalid},
 		{"ForbiddenNamespace", forbidden},
+		{"Rotation", rotation},
 		{"KindThatAppearsLater", later},
 		{"TwoClusters", twoClusters},
 		{"KindsThatAreRefused", refusedKinds},
@@ -158,6 +159,38 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 	seen := heard.Wait(t, "one object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
 	if !problem(seen, "UNREADABLE", "cluster c1", "namespace theirs", "virtualservices.networking.istio.io", "list and watch") {
 		t.Errorf("the problems are %+v", seen.Problems)
+	}
+}
+
+// rotation: what was read stays when the account that takes over lacks rights, and is
+// followed once it has them.
+func rotation(t *testing.T, server *testbed.Kube) {
+	server.Apply(namespace("turn"), route("turn", "a", "v1"), `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"proof-next"},
+		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"proof"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"next"}]}`)
+	r := newRig(t)
+	r.read(all("c1", "turn"))
+	r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+		Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Kubernetes}},
+	}})
+	end := r.follow("c1", server.Admin)
+	heard, _ := configtest.Listen(t, r.source)
+	heard.Wait(t, "the object", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
+	r.follow("c1", server.User("next"))
+	heard.Wait(t, "the missing right", func(s configtest.Seen) bool { return problem(s, "UNREADABLE", "namespace turn") })
+	server.Apply(route("turn", "a", "v2"))
+	heard.Wait(t, "a change that the first account brings", func(s configtest.Seen) bool { return says(s.Objects[routeKey("turn", "a")], "v2") })
+	end()
+	server.Apply(route("turn", "a", "v3"))
+	server.GrantRead("next")
+	seen := heard.Wait(t, "a change that the second account brings", func(s configtest.Seen) bool {
+		return says(s.Objects[routeKey("turn", "a")], "v3") && len(s.Problems) == 0
+	})
+	for _, u := range seen.Updates {
+		for _, e := range u.Events {
+			if e.New == nil {
+				t.Errorf("the object was gone in %+v", u)
+			}
+		}
 	}
 }
 

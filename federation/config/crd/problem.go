@@ -30,15 +30,8 @@ const (
 // complain tells what is wrong, once. Before the first Update it is not known yet which
 // clusters are missing.
 func (s *Source) complain(to config.Sink, first bool) {
-	s.mu.Lock()
-	if !s.stale && s.said != nil {
-		s.mu.Unlock()
-		return
-	}
-	s.stale = first // clusters that are missing were left out
-	problems := s.problems(first)
-	s.mu.Unlock()
-	if s.said != nil && slices.Equal(s.said, problems) {
+	problems, changed := s.wrong(first)
+	if !changed {
 		return
 	}
 	for _, p := range problems {
@@ -50,13 +43,25 @@ func (s *Source) complain(to config.Sink, first bool) {
 	to.Trouble(slices.Clone(problems))
 }
 
+// wrong is all that is wrong, and whether it is not what was said.
+func (s *Source) wrong(first bool) (problems []config.Problem, changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stale && s.said != nil {
+		return nil, false
+	}
+	s.stale = first // clusters that are missing were left out
+	problems = s.problems(first)
+	return problems, s.said == nil || !slices.Equal(s.said, problems)
+}
+
 // problems are all that is wrong; the caller holds mu.
 func (s *Source) problems(first bool) []config.Problem {
 	all := slices.Clone(s.plan.problems)
 	for id := range s.plan.wanted {
 		if s.clusters[id] == nil && !first {
 			all = append(all, config.Problem{Code: codeNotAttached, Object: named(id), Message: fmt.Sprintf(
-				"sources of MeshSettings name the cluster %s, which is not attached: attach it, or remove it from sources", id)})
+				"sources of MeshSettings name the cluster %s, and no Kubernetes cluster of this ID is attached: attach it, or remove it from sources", id)})
 		}
 	}
 	for _, c := range s.order {

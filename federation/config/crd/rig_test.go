@@ -90,6 +90,19 @@ func all(id, namespace string) string {
 // attach shows the cluster and has it followed until detach is called.
 func (r *rig) attach(id federation.ClusterID, access testbed.Access, precedence int) (detach func()) {
 	r.t.Helper()
+	r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Kubernetes, Precedence: precedence}},
+	}})
+	end := r.follow(id, access)
+	return func() {
+		end()
+		r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Gone: []federation.ClusterID{id}}})
+	}
+}
+
+// follow follows the cluster until end is called.
+func (r *rig) follow(id federation.ClusterID, access testbed.Access) (end func()) {
+	r.t.Helper()
 	credentials, err := kube.Parse(access.Kubeconfig(), kube.ParseOptions{AllowLoopback: true})
 	if err != nil {
 		r.t.Fatal(err)
@@ -102,11 +115,8 @@ func (r *rig) attach(id federation.ClusterID, access testbed.Access, precedence 
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
-		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Kubernetes, Precedence: precedence}},
-	}})
 	registry := r.snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: id})
-	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Probe: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
+	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
 	ctx, cancel := context.WithCancel(r.ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -123,12 +133,9 @@ func (r *rig) attach(id federation.ClusterID, access testbed.Access, precedence 
 		})
 	})
 	running.Go(func() { r.source.Follow(ctx, id, cluster) })
-	end := sync.OnceFunc(func() { cancel(); running.Wait(); client.Close() })
+	end = sync.OnceFunc(func() { cancel(); running.Wait(); client.Close() })
 	r.ended.Go(func() { <-r.ctx.Done(); end() })
-	return func() {
-		end()
-		r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Gone: []federation.ClusterID{id}}})
-	}
+	return end
 }
 
 // definition is the CustomResourceDefinition of a plural name.

@@ -72,6 +72,10 @@ func (p *placeSink) Listed(ctx context.Context, items []*item, _ uint64) bool {
 			}
 		}
 		p.share.Replaced(t.used)
+		if _, failed := c.failed[p.place]; failed {
+			delete(c.failed, p.place)
+			p.to.stale = true
+		}
 		delete(c.pending, p.place)
 		p.to.finish(c)
 	})
@@ -126,6 +130,9 @@ func (p *placeSink) Following(ctx context.Context, err error) {
 		return
 	}
 	p.within(ctx, func(c *cluster) {
+		if t := c.tables[p.place]; t != nil && t.turn > p.by.turn {
+			return // another follower is heard
+		}
 		_, failed := c.failed[p.place]
 		if err == nil {
 			p.to.stale = p.to.stale || failed
