@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"testing"
 )
@@ -41,9 +42,9 @@ var wordsOfCode = []struct{ phrase, instead string }{
 // TestTheSourceIsInPlainWords: comments and strings of all Go files, tests included, keep
 // to plain words.
 func TestTheSourceIsInPlainWords(t *testing.T) {
-	phrases := make([]*regexp.Regexp, len(wordsOfCode))
+	phrases, parts := make([]*regexp.Regexp, len(wordsOfCode)), make([]string, len(wordsOfCode))
 	for i, w := range wordsOfCode {
-		phrases[i] = regexp.MustCompile(`(?i)` + w.phrase)
+		phrases[i], parts[i] = regexp.MustCompile(`(?i)`+w.phrase), partOf(t, w.phrase)
 	}
 	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -55,7 +56,11 @@ func TestTheSourceIsInPlainWords(t *testing.T) {
 			return nil
 		}
 		for _, text := range textsOf(t, filepath.Join("..", name)) {
+			lower := strings.ToLower(text)
 			for i, w := range wordsOfCode {
+				if !strings.Contains(lower, parts[i]) {
+					continue
+				}
 				if found := phrases[i].FindString(text); found != "" {
 					t.Errorf("%s: %q in %q; write: %s", name, found, strings.TrimSpace(text), w.instead)
 				}
@@ -66,6 +71,25 @@ func TestTheSourceIsInPlainWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// partOf is the longest text that is in all that the phrase matches: it takes much less
+// time to look for.
+func partOf(t *testing.T, phrase string) string {
+	t.Helper()
+	parsed, err := syntax.Parse(phrase, syntax.Perl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := ""
+	if parsed = parsed.Simplify(); parsed.Op == syntax.OpConcat {
+		for _, sub := range parsed.Sub {
+			if sub.Op == syntax.OpLiteral && len(sub.Rune) > len(longest) {
+				longest = strings.ToLower(string(sub.Rune))
+			}
+		}
+	}
+	return longest
 }
 
 // textsOf are the comments and strings of a file; none of a generated one.
