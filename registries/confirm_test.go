@@ -47,10 +47,16 @@ func TestF47AnotherClusterIsFrozenUntilConfirmed(t *testing.T) {
 		if s := h.status(t, "c1"); s.Message == "" {
 			t.Error("the message does not mention the newer configuration that is not in use")
 		}
+		if !h.Held("c1") {
+			t.Error("nothing is held")
+		}
 		if err := h.Confirm("c1"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
+		if h.Held("c1") {
+			t.Error("what was confirmed is held still")
+		}
 		h.wantIdentity(t, "c1", "uid-3")
 		h.wantServices(t, 3)
 		if s := h.wantPhase(t, "c1", federation.Ready); s.Message != "" {

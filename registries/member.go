@@ -199,21 +199,29 @@ func (m *member) end() {
 func (m *member) confirm() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	i := heldOf(m)
+	switch {
+	case i == nil:
+		return false
+	case i.hold != nil:
+		i.hold.release = true
+		signal(i.kick)
+	default:
+		i.foreign, i.confirmed = false, true
+		i.attempt.over = true
+		i.attempt.cancel()
+	}
+	return true
+}
+
+// heldOf is the instance that waits for a confirmation. The caller holds member.mu.
+func heldOf(m *member) *instance {
 	for _, i := range []*instance{m.current, m.candidate} {
-		switch {
-		case i == nil:
-		case i.hold != nil:
-			i.hold.release = true
-			signal(i.kick)
-			return true
-		case i.foreign:
-			i.foreign, i.confirmed = false, true
-			i.attempt.over = true
-			i.attempt.cancel()
-			return true
+		if i != nil && (i.hold != nil || i.foreign) {
+			return i
 		}
 	}
-	return false
+	return nil
 }
 
 func (m *member) leave(leaving bool) {

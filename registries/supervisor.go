@@ -191,6 +191,18 @@ func (s *Supervisor) Confirm(id federation.ClusterID) error {
 	return nil
 }
 
+// Held reports whether there is something to confirm: the cluster is held, or a newer
+// configuration of it, while the cluster itself may be in any phase.
+func (s *Supervisor) Held(id federation.ClusterID) bool {
+	m := s.member(id)
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return heldOf(m) != nil
+}
+
 // ErrNothingHeld is the error of a confirmation of a cluster that is not held.
 var ErrNothingHeld = errors.New("nothing of it is held")
 

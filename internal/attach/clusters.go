@@ -22,6 +22,8 @@ type Engine interface {
 
 // Registries runs what is attached.
 type Registries interface {
+	// Held reports whether there is a change that Confirm would accept.
+	Held(federation.ClusterID) bool
 	// Confirm accepts the change that a cluster is held for.
 	Confirm(federation.ClusterID) error
 	// Leaving shows that a cluster is being detached, or is not after all.
@@ -356,11 +358,10 @@ func (c *Clusters) await(ctx context.Context, holds func(*federation.Snapshot) b
 
 // Confirm accepts the change that a cluster is held for.
 func (c *Clusters) Confirm(ctx context.Context, id federation.ClusterID) (Result, error) {
-	of, shown := c.o.Snapshots.Latest().Cluster(id)
-	if !shown {
+	if _, shown := c.o.Snapshots.Latest().Cluster(id); !shown {
 		return refuse(NotAttached, "clusterID", "no cluster %s is attached", id), nil
 	}
-	if of.Status.Phase == federation.Held {
+	if c.o.Registries.Held(id) { // in any phase: new credentials of a cluster that cannot be read may be held
 		if err := c.unlearn(ctx, id); err != nil {
 			return Result{}, fmt.Errorf("confirming cluster %s: %w", id, err)
 		}

@@ -14,7 +14,7 @@ func TestABackupOfClustersIsForAnyHub(t *testing.T) {
 	for annotations, want := range map[string]string{
 		`{"isthmus.dev/credentials":"V1"}`:              `{"name":"c1"}`,
 		`{"isthmus.dev/credentials":"V1","owner":"me"}`: `{"annotations":{"owner":"me"},"name":"c1"}`,
-		`{"owner":"me"}`: `{"annotations":{"owner":"me"},"name":"c1"}`,
+		`{"owner":"me"}`:                                `{"annotations":{"owner":"me"},"name":"c1"}`,
 	} {
 		got, err := objectItem(client.ObjectSummary{
 			Group: "isthmus.dev", Kind: "Cluster", Name: "c1",
