@@ -143,8 +143,14 @@ type ResourceSource struct {
 	Cluster    ClusterID `json:"cluster"`
 	Namespaces []string  `json:"namespaces,omitempty"` // "*": all, and objects without a namespace; none: nothing is read
 	Kinds      []string  `json:"kinds,omitempty"`      // such as VirtualService.networking.istio.io; none: all that the hub knows
-	Scope      string    `json:"scope"`                // what they may affect: MESH
+	Scope      string    `json:"scope,omitempty"`      // whose proxies the objects concern: ScopeCluster, ScopeMesh; empty: ScopeCluster
 }
+
+// The scopes of custom resources: the proxies of their own cluster alone, or all proxies.
+const (
+	ScopeCluster = "CLUSTER"
+	ScopeMesh    = "MESH"
+)
 
 // RegionFailover says which region takes over from which.
 type RegionFailover struct {

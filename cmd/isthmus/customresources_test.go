@@ -79,11 +79,18 @@ func TestG04CustomResourceChangesARoute(t *testing.T) {
 		t.Fatalf("attached: %+v", got)
 	}
 	h.awaitPhase(t, "home", "READY")
-	for scope, want := range map[string]string{"": "REQUIRED", ", scope: CLUSTER": "the scope CLUSTER is not supported yet"} {
-		if wrong := h.applied(t, fmt.Sprintf(customSettings, scope)); !strings.Contains(wrong, want) {
-			t.Errorf("%q is answered %q", scope, wrong)
-		}
+	if wrong := h.applied(t, fmt.Sprintf(customSettings, "")); wrong != "" {
+		t.Fatal(wrong)
 	}
+	h.await(t, "the object for the proxies of its cluster", func() error {
+		var found struct{ Own, Everywhere *struct{ Name string } }
+		err := h.query(`{own: configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web", clusterID: "home") {name}
+			everywhere: configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web") {name}}`, &found)
+		if err == nil && (found.Own == nil || found.Everywhere != nil) {
+			err = fmt.Errorf("there are %+v", found)
+		}
+		return err
+	})
 
 	client, _ := h.openClusters(t, nodeOf("caller"))
 	if err := client.Send(xdstest.Request{Type: xdstest.RDS, Names: []string{"80"}}); err != nil {

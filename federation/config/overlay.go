@@ -144,6 +144,12 @@ func (o overlay) hidden(key federation.ObjectKey) *Problem {
 	if len(holders) < 2 {
 		return nil
 	}
+	if key.Cluster != "" && o.first(key.Everywhere()) != nil {
+		return &Problem{
+			Code: codeHidden, Object: title(key),
+			Message: fmt.Sprintf("the object for the proxies of cluster %s is hidden by the one of %s for all proxies; remove one of them", key.Cluster, o.sources[holders[0]].name),
+		}
+	}
 	var losers string
 	for _, i := range holders[1:] {
 		losers += separator(losers) + o.sources[i].name

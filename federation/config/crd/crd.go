@@ -161,8 +161,10 @@ func (s *Source) settle(view *config.View, snapshot *federation.Snapshot) (known
 		other, spoke := c.observe(of)
 		changed, s.stale = changed || other, s.stale || spoke
 		if c.want != w {
+			s.touch(c.keys()...) // they may be for other proxies than before
 			c.want, changed = w, true
 			s.touch(c.narrow()...)
+			s.touch(c.keys()...)
 		}
 		answered = answered && (c.complete || c.inTrouble())
 	}

@@ -49,6 +49,7 @@ func TestG01CustomResources(t *testing.T) {
 		{"Rotation", rotation},
 		{"KindThatAppearsLater", later},
 		{"TwoClusters", twoClusters},
+		{"Scopes", scopes},
 		{"KindsThatAreRefused", refusedKinds},
 		{"OtherVersions", versions},
 	} {
@@ -232,6 +233,46 @@ func versions(t *testing.T, server *testbed.Kube) {
 	if !problem(seen, "VERSION_UNKNOWN", "workloadgroups.networking.istio.io of cluster c1", "v9") {
 		t.Errorf("the problems are %+v", seen.Problems)
 	}
+}
+
+// scopes: without a scope, or with CLUSTER, objects are for the proxies of their own cluster, and those of
+// two clusters do not hide each other; a scope may change to the other.
+func scopes(t *testing.T, server *testbed.Kube) {
+	server.Apply(namespace("scoped"), route("scoped", "a", "v1"))
+	source := func(id, scope string) string {
+		return fmt.Sprintf(`{"cluster":%q,"namespaces":["scoped"]%s}`, id, scope)
+	}
+	r := newRig(t)
+	r.attach("c1", server.Admin, 0)
+	r.attach("c2", server.Admin, 10)
+	heard, _ := configtest.Listen(t, r.source)
+	own := func(of federation.ClusterID) federation.ObjectKey {
+		key := routeKey("scoped", "a")
+		key.Cluster = of
+		return key
+	}
+	given := func(keys ...federation.ObjectKey) func(configtest.Seen) bool {
+		return func(s configtest.Seen) bool {
+			for _, key := range keys {
+				if o := s.Objects[key]; o == nil || o.Key != key {
+					return false
+				}
+			}
+			return len(s.Objects) == len(keys) && len(s.Problems) == 0
+		}
+	}
+	r.read(source("c1", ""), source("c2", `,"scope":"CLUSTER"`))
+	heard.Wait(t, "one object for each cluster", given(own("c1"), own("c2")))
+	server.Apply(route("scoped", "a", "v2"))
+	heard.Wait(t, "a change of both", func(s configtest.Seen) bool {
+		return says(s.Objects[own("c1")], "v2") && says(s.Objects[own("c2")], "v2")
+	})
+	r.read(source("c1", ""), source("c2", `,"scope":"MESH"`))
+	heard.Wait(t, "one for c1 and one for all proxies", given(own("c1"), own("")))
+	r.read(source("c1", ""), source("c2", ""))
+	heard.Wait(t, "one object for each cluster again", given(own("c1"), own("c2")))
+	r.read(source("c1", ""))
+	heard.Wait(t, "that of c1", given(own("c1")))
 }
 
 // twoClusters: the object of the cluster that is first in precedence counts; what a

@@ -25,7 +25,7 @@ func (s *Source) take() []config.Event {
 			delete(s.given, key)
 		default:
 			given := *object
-			given.Revision = next
+			given.Key, given.Revision = key, next
 			object = &given
 			s.given[key] = object
 		}

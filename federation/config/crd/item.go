@@ -35,7 +35,8 @@ func (i *item) size() int64 {
 	return n
 }
 
-// keyOf is the key under which an object of a cluster is configuration of the mesh.
+// keyOf is the key under which an object is stored in its cluster, and under which it is configuration
+// if it is for all proxies.
 func keyOf(kind federation.Kind, at listwatch.Key) federation.ObjectKey {
 	return federation.ObjectKey{Group: kind.Group, Kind: kind.Name, Namespace: at.Namespace, Name: at.Name}
 }

@@ -25,6 +25,7 @@ type plan struct {
 type want struct {
 	namespaces []string // "" alone: all
 	kinds      []schema.Kind
+	scope      federation.ClusterID // for whose proxies alone the objects are; empty: for all proxies
 }
 
 // place is what one list and its watch read: a kind in one namespace, or in all of them.
@@ -59,14 +60,17 @@ func (p *plan) read(state *config.State, kinds map[federation.Kind]schema.Kind) 
 }
 
 func (w *want) equal(o *want) bool {
-	return slices.Equal(w.namespaces, o.namespaces) &&
+	return w.scope == o.scope && slices.Equal(w.namespaces, o.namespaces) &&
 		slices.EqualFunc(w.kinds, o.kinds, func(a, b schema.Kind) bool { return a.Kind == b.Kind })
 }
 
 // add takes up the sources of the settings.
 func (p *plan) add(sources []federation.ResourceSource, kinds map[federation.Kind]schema.Kind) {
 	for _, source := range sources {
-		w := &want{namespaces: slices.Clone(source.Namespaces)}
+		w := &want{namespaces: slices.Clone(source.Namespaces), scope: source.Cluster}
+		if source.Scope == federation.ScopeMesh {
+			w.scope = ""
+		}
 		if slices.Contains(w.namespaces, everyNamespace) {
 			w.namespaces = []string{""}
 		}

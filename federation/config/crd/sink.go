@@ -64,11 +64,11 @@ func (p *placeSink) Listed(ctx context.Context, items []*item, _ uint64) bool {
 		listed := make(map[listwatch.Key]bool, len(items))
 		for _, i := range items {
 			listed[i.at] = true
-			p.set(t, i)
+			p.set(c, t, i)
 		}
 		for at := range t.items {
 			if !listed[at] {
-				p.drop(t, at)
+				p.drop(c, t, at)
 			}
 		}
 		p.share.Replaced(t.used)
@@ -85,7 +85,7 @@ func (p *placeSink) Listed(ctx context.Context, items []*item, _ uint64) bool {
 func (p *placeSink) Set(ctx context.Context, i *item) bool {
 	return p.within(ctx, func(c *cluster) {
 		if t := p.heard(c); t != nil {
-			p.set(t, i)
+			p.set(c, t, i)
 			p.share.Took(i.size(), t.used)
 		}
 	})
@@ -95,26 +95,26 @@ func (p *placeSink) Set(ctx context.Context, i *item) bool {
 func (p *placeSink) Deleted(ctx context.Context, at listwatch.Key) bool {
 	return p.within(ctx, func(c *cluster) {
 		if t := p.heard(c); t != nil {
-			p.drop(t, at)
+			p.drop(c, t, at)
 			p.share.Holds(t.used)
 		}
 	})
 }
 
-func (p *placeSink) set(t *table, i *item) {
+func (p *placeSink) set(c *cluster, t *table, i *item) {
 	before := t.items[i.at]
 	if before == i {
 		return
 	}
 	p.to.stale = p.to.stale || len(i.problems) > 0 || before != nil && len(before.problems) > 0
 	t.put(i)
-	p.to.touch(keyOf(p.place.kind, i.at))
+	p.to.touch(c.keyOf(p.place.kind, i.at))
 }
 
-func (p *placeSink) drop(t *table, at listwatch.Key) {
+func (p *placeSink) drop(c *cluster, t *table, at listwatch.Key) {
 	p.to.stale = p.to.stale || t.bad[at] != nil
 	t.remove(at)
-	p.to.touch(keyOf(p.place.kind, at))
+	p.to.touch(c.keyOf(p.place.kind, at))
 }
 
 // Following is part of listwatch.Sink.

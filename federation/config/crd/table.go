@@ -48,6 +48,21 @@ func (c *cluster) inTrouble() bool {
 	return c.status.Phase == federation.Stale || c.status.Phase == federation.Failed || c.status.Phase == federation.Held
 }
 
+// scope is for whose proxies alone its objects are; empty: for all proxies.
+func (c *cluster) scope() federation.ClusterID {
+	if c.want == nil {
+		return ""
+	}
+	return c.want.scope
+}
+
+// keyOf is the key under which an object of the cluster is configuration.
+func (c *cluster) keyOf(kind federation.Kind, at listwatch.Key) federation.ObjectKey {
+	key := keyOf(kind, at)
+	key.Cluster = c.scope()
+	return key
+}
+
 // narrow drops what is not wanted any more, and returns the keys of it. What is wanted in
 // another place, such as one namespace instead of all, moves there and stays.
 func (c *cluster) narrow() (keys []federation.ObjectKey) {
@@ -68,7 +83,7 @@ func (c *cluster) narrow() (keys []federation.ObjectKey) {
 	}
 	for p, t := range c.tables {
 		if _, wanted := places[p]; !wanted {
-			keys = append(keys, t.keys(p.kind)...)
+			keys = append(keys, c.keysOf(p.kind, t)...)
 			delete(c.tables, p)
 		}
 	}
@@ -82,7 +97,14 @@ func (c *cluster) narrow() (keys []federation.ObjectKey) {
 
 func (c *cluster) keys() (all []federation.ObjectKey) {
 	for p, t := range c.tables {
-		all = append(all, t.keys(p.kind)...)
+		all = append(all, c.keysOf(p.kind, t)...)
+	}
+	return all
+}
+
+func (c *cluster) keysOf(kind federation.Kind, t *table) (all []federation.ObjectKey) {
+	for at := range t.items {
+		all = append(all, c.keyOf(kind, at))
 	}
 	return all
 }
@@ -95,8 +117,11 @@ func (c *cluster) table(p place) *table {
 	return c.tables[p]
 }
 
-// object is what the cluster has under the key, or nil.
+// object is what the cluster has under the key, or nil. Its own key names no cluster.
 func (c *cluster) object(key federation.ObjectKey) *config.Object {
+	if key.Cluster != c.scope() {
+		return nil
+	}
 	at := listwatch.Key{Namespace: key.Namespace, Name: key.Name}
 	for _, namespace := range []string{key.Namespace, ""} {
 		if t := c.tables[place{key.Of(), namespace}]; t != nil && t.items[at] != nil && t.items[at].object != nil {
@@ -148,13 +173,6 @@ func (t *table) remove(at listwatch.Key) {
 		delete(t.items, at)
 		delete(t.bad, at)
 	}
-}
-
-func (t *table) keys(kind federation.Kind) (all []federation.ObjectKey) {
-	for at := range t.items {
-		all = append(all, keyOf(kind, at))
-	}
-	return all
 }
 
 // fewest is from how many objects on a list that lacks more than half of them is read a
