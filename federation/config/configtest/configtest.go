@@ -40,33 +40,36 @@ type Written interface {
 // RunSource runs the tests that every source must pass, at the same time; open returns an
 // empty one each time.
 func RunSource(t *testing.T, open func(t *testing.T) Written) {
-	RunWatched(t, open)
-	for _, c := range []struct {
-		name string
-		test func(*testing.T, Written)
-	}{
-		{"CommitIsOneUpdate", oneUpdate},
-		{"TenThousandObjectsAreOneUpdate", tenThousand},
-	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
-	}
-}
-
-// RunWatched runs the tests of RunSource that need no commit of several objects, which
-// some places that are watched do not have.
-func RunWatched(t *testing.T, open func(t *testing.T) Written) {
-	for _, c := range []struct {
-		name string
-		test func(*testing.T, Written)
-	}{
-		{"FullFirst", fullFirst},
-		{"Seed34CreateGivesARevisionAndUpdateANewOne", revisions},
-		{"RunAgainGivesTheSame", again},
-	} {
+	for _, c := range append(ofWatched(),
+		ofSource{"CommitIsOneUpdate", oneUpdate},
+		ofSource{"TenThousandObjectsAreOneUpdate", tenThousand},
+	) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.test(t, open(t))
 		})
+	}
+}
+
+// RunWatched runs the tests of RunSource that need no commit of several objects, which
+// some places that are watched do not have. It runs them one after another: what open
+// returns may read one place.
+func RunWatched(t *testing.T, open func(t *testing.T) Written) {
+	for _, c := range ofWatched() {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+	}
+}
+
+type ofSource struct {
+	name string
+	test func(*testing.T, Written)
+}
+
+func ofWatched() []ofSource {
+	return []ofSource{
+		{"FullFirst", fullFirst},
+		{"Seed34CreateGivesARevisionAndUpdateANewOne", revisions},
+		{"RunAgainGivesTheSame", again},
 	}
 }
 
