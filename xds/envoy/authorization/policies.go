@@ -77,6 +77,11 @@ func For(v *facet.View) *Policies {
 			}
 		}
 	}
+	return p.build()
+}
+
+// build makes the filters.
+func (p *Policies) build() *Policies {
 	for _, e := range p.engines(false) {
 		p.http = append(p.http, resource.InHTTP(httpFilter, &httprbacv3.RBAC{Rules: e.rules, ShadowRules: e.tried, ShadowRulesStatPrefix: e.prefix}))
 	}
