@@ -44,7 +44,10 @@ func TestR44ProxyConfigShowsWhatAProxyWasSent(t *testing.T) {
 		c.get(xdstest.Request{Type: xdstest.CDS, Names: []string{"*"}})
 		first := c.get(xdstest.Request{Type: xdstest.EDS, Names: []string{cluster("web"), cluster("cart")}})
 		h.eventually("all is accepted", func(v *fleet.Value) bool {
-			return slices.ContainsFunc(slices.Collect(v.Proxies()), func(p *fleet.Proxy) bool { return p.Sync[xdstest.EDS].State == fleet.Synced })
+			return slices.ContainsFunc(slices.Collect(v.Proxies()), func(p *fleet.Proxy) bool {
+				of := p.Sync[xdstest.EDS]
+				return of.State == fleet.Synced && of.VersionAcked != "" // SYNCED is also who was sent nothing yet
+			})
 		})
 		stream := slices.Collect(h.fleet.Latest().Proxies())[0].Key()
 		all := h.server.Sent(stream, xdstest.EDS)
