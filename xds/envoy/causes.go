@@ -8,6 +8,7 @@ import (
 	security "istio.io/api/security/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/authentication"
 	"isthmus.dev/isthmus/xds/envoy/authorization"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
@@ -58,6 +59,8 @@ func Concerns(o *federation.Object, f node.Facet) bool {
 		return f.HasLabels(spec.GetSelector())
 	case *security.AuthorizationPolicy:
 		return authorization.Selects(spec, f.HasLabels)
+	case *security.PeerAuthentication:
+		return f.Scope != node.ScopeInbound || authentication.SelectsPeers(spec, f.HasLabels)
 	}
 	return true
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/authentication"
 	"isthmus.dev/isthmus/xds/envoy/edge"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
@@ -46,6 +47,7 @@ func ProbeNames(s *federation.Snapshot) map[federation.NetworkID][]string {
 		}
 	}
 	names := map[federation.NetworkID][]string{}
+	peers := authentication.NewPeers(s.Read(), "")
 	admitting := edge.AdmittingServers(s)
 	for svc := range s.Services().All() {
 		if len(lacking) == 0 {
@@ -55,7 +57,7 @@ func ProbeNames(s *federation.Snapshot) map[federation.NetworkID][]string {
 		if !passed || !node.IsPublic(svc) || !edge.AdmitsAny(admitting, svc) {
 			continue
 		}
-		for id := range networksTakingMutual(svc, port) {
+		for id := range networksTakingMutual(svc, port, peers) {
 			if !lacking[id] {
 				continue
 			}
@@ -78,7 +80,7 @@ func firstPassed(s *federation.Service) (federation.ServicePort, bool) {
 
 // networksTakingMutual are the networks in which the port has an endpoint that a
 // router can pass connections on to.
-func networksTakingMutual(s *federation.Service, port federation.ServicePort) map[federation.NetworkID]bool {
+func networksTakingMutual(s *federation.Service, port federation.ServicePort, peers *authentication.Peers) map[federation.NetworkID]bool {
 	found := map[federation.NetworkID]bool{}
 	for _, group := range s.Endpoints {
 		name, declares := port.DeclaredBy(group.Shard)
@@ -87,8 +89,9 @@ func networksTakingMutual(s *federation.Service, port federation.ServicePort) ma
 		}
 		for i := range group.Endpoints {
 			e := &group.Endpoints[i]
-			_, serves := e.Port(name)
-			if _, isIP := e.Address.IP(); isIP && serves && e.TakesMutualTLS() && e.Health == federation.Healthy {
+			number, serves := e.Port(name)
+			_, isIP := e.Address.IP()
+			if isIP && serves && e.TakesMutualTLS() && e.Health == federation.Healthy && peers.PlainTextAlone(s, group.ClusterOf(e), e, number) == nil {
 				found[e.Network] = true
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/xds/envoy/authentication"
 	"isthmus.dev/isthmus/xds/envoy/authorization"
 )
 
@@ -78,6 +79,10 @@ func specOf(t fataler, kind string) proto.Message {
 		return &networking.Sidecar{}
 	case authorization.Kind.Name:
 		return &security.AuthorizationPolicy{}
+	case authentication.PeerKind.Name:
+		return &security.PeerAuthentication{}
+	case "RequestAuthentication":
+		return &security.RequestAuthentication{}
 	}
 	t.Fatalf("the tests of this room know no %s", kind)
 	return nil
@@ -85,7 +90,8 @@ func specOf(t fataler, kind string) proto.Message {
 
 // index has readers find the object.
 func index(o *federation.Object) {
-	if _, is := o.Spec.(*security.AuthorizationPolicy); is {
+	switch o.Spec.(type) {
+	case *security.AuthorizationPolicy, *security.PeerAuthentication, *security.RequestAuthentication:
 		o.Key.Group = authorization.Kind.Group
 		kind.Index(kind.Decoded{Object: o})
 		return

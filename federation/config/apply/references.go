@@ -15,8 +15,8 @@ const (
 )
 
 // NotEnforced is the code of a finding about a policy that restricts traffic
-// according to its own words, and that nothing enforces.
-const NotEnforced = "NOT_ENFORCED"
+// according to its own words, and that nothing enforces, or not everywhere.
+const NotEnforced = analysis.NotEnforced
 
 // References finds what an object refers to and a snapshot does not have, what it
 // says without effect on the services of the snapshot, and that it is a policy

@@ -43,8 +43,7 @@ func TestR35PoliciesThatAreNotEnforcedAreFound(t *testing.T) {
 	w := newWorld(t)
 	r := w.must(policies)
 	want := `NOT_ENFORCED AuthorizationPolicy shop/attached spec
-NOT_ENFORCED PeerAuthentication shop/port spec
-NOT_ENFORCED PeerAuthentication shop/strict spec
+RULE_IGNORED PeerAuthentication shop/strict spec
 NOT_ENFORCED RequestAuthentication shop/jwt spec`
 	if got := findings(r); got != want {
 		t.Errorf("found\n%s\nwant\n%s", got, want)

@@ -4,31 +4,25 @@ import (
 	security "istio.io/api/security/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/federation/config/validation"
 )
 
 var _ = add(of[security.PeerAuthentication]{
-	kind:        federation.Kind{Group: securityGroup, Name: "PeerAuthentication"},
+	kind: federation.Kind{Group: securityGroup, Name: "PeerAuthentication"},
+	names: func(d Decoded, p *security.PeerAuthentication) []string {
+		names := []string{WorkloadsName(d.Key.Namespace, p.GetSelector().GetMatchLabels())}
+		if analysis.HasMode(p, security.PeerAuthentication_MutualTLS_DISABLE) {
+			names = append(names, plainTextName+d.Key.Namespace)
+		}
+		return names
+	},
 	proxyLabels: selector[*security.PeerAuthentication],
 	check:       validation.PeerAuthentication,
-	unenforced: func(s *security.PeerAuthentication) string {
-		if !demandsMutualTLS(s) {
-			return "" // it restricts nothing
-		}
-		return "mode STRICT is not enforced: workloads accept plain text as before"
-	},
-	columns: []Column{{"MODE", "spec.mtls.mode"}},
+	references:  analysis.PeerAuthentication,
+	columns:     []Column{{"MODE", "spec.mtls.mode"}},
 })
 
-func demandsMutualTLS(spec *security.PeerAuthentication) bool {
-	const strict = security.PeerAuthentication_MutualTLS_STRICT
-	if spec.GetMtls().GetMode() == strict {
-		return true
-	}
-	for _, port := range spec.GetPortLevelMtls() {
-		if port.GetMode() == strict {
-			return true
-		}
-	}
-	return false
-}
+// plainTextName begins the name under which callers find PeerAuthentications that have workloads
+// of a namespace accept plain text alone.
+const plainTextName = "plain-text:"

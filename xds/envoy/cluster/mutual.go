@@ -6,6 +6,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
 	"isthmus.dev/isthmus/xds/envoy/destination"
+	"isthmus.dev/isthmus/xds/envoy/endpoint"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
@@ -36,11 +37,14 @@ func setMutual(v *facet.View, c *clusterv3.Cluster, d destination.Destination) {
 func setMutualByAddress(v *facet.View, c *clusterv3.Cluster, d destination.Destination) {
 	v.Reader.Endpoints(d.Service.Key)
 	d.Service, _ = v.Reader.Accounts(d.Service.Key)
-	if plain := transport.PlainEndpoint(d.Service); !d.DemandsMutual() && (plain != nil || len(d.Service.Peers) == 0) {
+	if !d.DemandsMutual() {
+		plain := endpoint.FirstPlain(v, d)
 		if plain != nil && len(d.Service.Peers) > 0 {
 			v.LeaveOut(resource.Reason{Code: resource.ReasonNoMutualTLS, Cause: d.Rule(), Service: d.Service.Key, Message: fmt.Sprintf("%s: callers choose the endpoint by its address, and %s does not take mutual TLS, so that all connections to the service are plain text; give it a sidecar, or add a DestinationRule with tls.mode ISTIO_MUTUAL", d.Title(), plain.Address)})
 		}
-		return
+		if plain != nil || len(d.Service.Peers) == 0 {
+			return
+		}
 	}
 	c.TransportSocket = transport.MeshTLS(d.Client(), transport.Identities(d.Service.Peers, d.Service, v.Reader), d.Policy.GetTls().GetSubjectAltNames())
 }

@@ -76,8 +76,8 @@ func through(v *facet.View, h *Horizon, d destination.Destination, o Offer, by g
 	switch {
 	case len(by.gateways) == 0:
 		noGateway(v, o)
-	case !o.Endpoint.TakesMutualTLS():
-		LeaveOutEndpoint(v, o, resource.ReasonNoMutualTLS, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and does not take it: it needs a sidecar, and the label security.istio.io/tlsMode: istio", o.Endpoint.Address, id))
+	case !o.TakesMutualTLS():
+		LeaveOutPlain(v, o, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and does not take it", o.Endpoint.Address, id))
 	case d.Policy.GetTls() != nil && !d.DemandsMutual():
 		v.LeaveOut(resource.Reason{
 			Code: resource.ReasonMutualTLSOff, Shard: o.shard, Address: o.Endpoint.Address, Endpoint: o.Endpoint, Cause: d.Rule(),

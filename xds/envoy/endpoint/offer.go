@@ -8,6 +8,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/authentication"
 	"isthmus.dev/isthmus/xds/envoy/check"
 	"isthmus.dev/isthmus/xds/envoy/destination"
 	"isthmus.dev/isthmus/xds/envoy/facet"
@@ -19,8 +20,23 @@ import (
 type Offer struct {
 	Endpoint *federation.Endpoint
 	shard    federation.ShardKey
-	number   uint16           // 0 for a socket
-	peer     *corev3.Metadata // of an endpoint that takes mutual TLS, for callers that offer it
+	number   uint16             // 0 for a socket
+	peer     *corev3.Metadata   // of an endpoint that takes mutual TLS, for callers that offer it
+	plain    *federation.Object // because of which an endpoint that could take mutual TLS does not
+}
+
+// TakesMutualTLS reports whether the endpoint takes mutual TLS on the port.
+func (o Offer) TakesMutualTLS() bool { return o.Endpoint.TakesMutualTLS() && o.plain == nil }
+
+// LeaveOutPlain notes that the endpoint is left out because it does not take mutual TLS.
+func LeaveOutPlain(v *facet.View, o Offer, message string) {
+	r := resource.Reason{Code: resource.ReasonNoMutualTLS, Shard: o.shard, Address: o.Endpoint.Address, Endpoint: o.Endpoint}
+	if o.plain == nil {
+		r.Message = message + ": it needs a sidecar, and the label security.istio.io/tlsMode: istio"
+	} else {
+		r.Cause, r.Message = o.plain.Key, message+": "+o.plain.Key.Title()+" has mode DISABLE"
+	}
+	v.LeaveOut(r)
 }
 
 func (o Offer) compareSocket(p Offer) int {
@@ -31,13 +47,11 @@ func (o Offer) compareSocket(p Offer) int {
 // may be used, in the order of precedence of their clusters.
 func Offers(v *facet.View, p destination.Destination) []Offer {
 	var found []Offer
+	peers := authentication.NewPeers(v.Reader, v.Facet.Objects)
 	for _, group := range p.Service.Endpoints {
 		portName, declared := p.Port.DeclaredBy(group.Shard)
 		for i := range group.Endpoints {
 			o := Offer{Endpoint: &group.Endpoints[i], shard: group.Shard}
-			if p.Identity && o.Endpoint.TakesMutualTLS() {
-				o.peer = transport.PeerOf(group.ClusterOf(o.Endpoint))
-			}
 			if !declared {
 				LeaveOutEndpoint(v, o, resource.ReasonPortNotDeclared, fmt.Sprintf("%s does not declare port %d of the service", group.Shard, p.Port.Number))
 				continue
@@ -46,12 +60,35 @@ func Offers(v *facet.View, p destination.Destination) []Offer {
 				LeaveOutEndpoint(v, o, resource.ReasonSubset, fmt.Sprintf("%s does not have the labels of the subset", o.Endpoint.Address))
 				continue
 			}
-			if usable(v, &o, portName) {
-				found = append(found, o)
+			if !usable(v, &o, portName) {
+				continue
 			}
+			if o.Endpoint.TakesMutualTLS() {
+				o.plain = peers.PlainTextAlone(p.Service, group.ClusterOf(o.Endpoint), o.Endpoint, o.number)
+			}
+			if p.Identity && o.TakesMutualTLS() {
+				o.peer = transport.PeerOf(group.ClusterOf(o.Endpoint))
+			}
+			found = append(found, o)
 		}
 	}
 	return found
+}
+
+// FirstPlain is the first endpoint of the destination's service that does not take mutual TLS.
+func FirstPlain(v *facet.View, d destination.Destination) *federation.Endpoint {
+	peers := authentication.NewPeers(v.Reader, v.Facet.Objects)
+	for _, group := range d.Service.Endpoints {
+		portName, _ := d.Port.DeclaredBy(group.Shard)
+		for i := range group.Endpoints {
+			e := &group.Endpoints[i]
+			number, _ := e.Port(portName)
+			if !e.TakesMutualTLS() || peers.PlainTextAlone(d.Service, group.ClusterOf(e), e, number) != nil {
+				return e
+			}
+		}
+	}
+	return nil
 }
 
 func usable(v *facet.View, o *Offer, portName string) bool {

@@ -2,16 +2,14 @@
 package inbound
 
 import (
-	"fmt"
 	"maps"
-	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/authentication"
 	"isthmus.dev/isthmus/xds/envoy/authorization"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/listener"
@@ -20,8 +18,8 @@ import (
 
 // Listener gets every captured inbound connection. On ports where the
 // workload's services speak HTTP it deals with requests; everything else, ports
-// of the platform and unknown ports included, passes as it is. Policies decide about all
-// of it.
+// of the platform and unknown ports included, passes as it is. PeerAuthentications say which
+// connections must be mutual TLS; policies decide about all of them.
 func Listener(v *facet.View, name string) *listenerv3.Listener {
 	if name != resource.VirtualInbound {
 		return nil
@@ -30,32 +28,18 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	l.TrafficDirection = corev3.TrafficDirection_INBOUND
 	l.ListenerFilters = []*listenerv3.ListenerFilter{resource.OriginalDestinationFilter()}
 	l.FilterChains = []*listenerv3.FilterChain{listener.ChainForPort(resource.InboundPort, resource.TCPProxy(resource.BlackHoleCluster))}
-	policies := authorization.For(v)
-	for _, port := range inboundHTTPPorts(v) {
-		l.FilterChains = append(l.FilterChains, listener.ChainForPort(port, resource.Filter(resource.HTTPFilter, inboundHTTP(v, policies, port))))
-	}
-	switch {
-	case v.Facet.Identity:
-		takeMutual(v, policies, l)
-	case policies.AskServerName():
+	server := server{view: v, policies: authorization.For(v), modes: authentication.ModesOf(v), http: httpPorts(v)}
+	mutual := server.mutual()
+	l.FilterChains = append(append(l.FilterChains, server.plain()...), mutual...)
+	l.DefaultFilterChain = server.others()
+	server.reportClosed()
+	if len(mutual) > 0 || server.policies.AskServerName() {
 		detectTLS(l)
-	}
-	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{resource.TCPProxy(resource.InboundPassthroughCluster)}}
-	for _, chain := range append(l.FilterChains[1:len(l.FilterChains):len(l.FilterChains)], l.DefaultFilterChain) {
-		policies.Connections(chain)
-		policies.Made(v, chain)
 	}
 	if v.Facet.IPv6 {
 		listener.AlsoIPv6(l, resource.InboundPort)
 	}
 	return l
-}
-
-// inboundHTTP passes the requests to the port that policies allow.
-func inboundHTTP(v *facet.View, policies *authorization.Policies, port uint16) *hcmv3.HttpConnectionManager {
-	m := listener.NewInlineHTTP(v, fmt.Sprintf("inbound_%d", port), resource.InboundPassthroughCluster)
-	policies.Requests(m)
-	return m
 }
 
 // detectTLS finds the server name and the protocols of callers that speak TLS. A caller
@@ -65,10 +49,10 @@ func detectTLS(l *listenerv3.Listener) {
 	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(listener.Detection), true
 }
 
-// inboundHTTPPorts are the ports on which the workload listens for HTTP. A port
+// httpPorts are the ports on which the workload listens for HTTP. A port
 // that serves a service of another protocol too is left alone, and so is one that
 // only the platform's probes use.
-func inboundHTTPPorts(v *facet.View) []uint16 {
+func httpPorts(v *facet.View) map[uint16]bool {
 	http := map[uint16]bool{resource.InboundPort: false}
 	for _, i := range v.Reader.At(v.Facet.At()).Instances() {
 		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 {
@@ -79,5 +63,5 @@ func inboundHTTPPorts(v *facet.View) []uint16 {
 		}
 	}
 	maps.DeleteFunc(http, func(_ uint16, is bool) bool { return !is })
-	return slices.Sorted(maps.Keys(http))
+	return http
 }

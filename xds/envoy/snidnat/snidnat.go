@@ -151,8 +151,8 @@ func Assignment(v *facet.View, name string) proto.Message {
 		switch {
 		case o.Endpoint.Network != own:
 			endpoint.LeaveOutEndpoint(v, o, resource.ReasonOtherNetwork, fmt.Sprintf("%s is in network %s, the router in %s", o.Endpoint.Address, o.Endpoint.Network, own))
-		case !o.Endpoint.TakesMutualTLS():
-			endpoint.LeaveOutEndpoint(v, o, resource.ReasonNoMutualTLS, fmt.Sprintf("%s does not take mutual TLS: it needs a sidecar, and the label security.istio.io/tlsMode: istio", o.Endpoint.Address))
+		case !o.TakesMutualTLS():
+			endpoint.LeaveOutPlain(v, o, fmt.Sprintf("%s does not take mutual TLS", o.Endpoint.Address))
 		case isName:
 			endpoint.LeaveOutEndpoint(v, o, resource.ReasonHostname, fmt.Sprintf("%s is a DNS name; give the endpoint an IP address", o.Endpoint.Address))
 		case isSocket:

@@ -207,17 +207,5 @@ func MeshProtocols() []string {
 	return []string{MeshProtocol, "istio-peer-exchange", "istio-http/1.0", "istio-http/1.1", "istio-h2"}
 }
 
-// PlainEndpoint is the first endpoint that does not take mutual TLS.
-func PlainEndpoint(s *federation.Service) *federation.Endpoint {
-	for _, group := range s.Endpoints {
-		for i := range group.Endpoints {
-			if e := &group.Endpoints[i]; !e.TakesMutualTLS() {
-				return e
-			}
-		}
-	}
-	return nil
-}
-
 // TLSTransport is the name of Envoy's TLS.
 const TLSTransport = "envoy.transport_sockets.tls"
