@@ -131,8 +131,10 @@ type MeshSettings struct {
 	ClusterLocalHosts      []string `json:"clusterLocalHosts,omitempty"`
 	ClusterLocalExceptions []string `json:"clusterLocalExceptions,omitempty"`
 	LocalityLoadBalancing  struct {
-		Enabled  bool             `json:"enabled,omitempty"`
-		Failover []RegionFailover `json:"failover,omitempty"`
+		Enabled          bool             `json:"enabled,omitempty"`
+		Distribute       []LocalityShares `json:"distribute,omitempty"`
+		Failover         []RegionFailover `json:"failover,omitempty"`
+		FailoverPriority []string         `json:"failoverPriority,omitempty"` // labels: KEY, or KEY=VALUE
 	} `json:"localityLoadBalancing,omitzero"`
 	// Sources are the clusters whose custom resources are configuration of the mesh.
 	Sources []ResourceSource `json:"sources,omitempty"`
@@ -151,6 +153,13 @@ const (
 	ScopeCluster = "CLUSTER"
 	ScopeMesh    = "MESH"
 )
+
+// LocalityShares say which share of the requests from a locality goes to which. Localities
+// are REGION/ZONE/SUBZONE; the last part may be *.
+type LocalityShares struct {
+	From string            `json:"from"`
+	To   map[string]uint32 `json:"to"`
+}
 
 // RegionFailover says which region takes over from which.
 type RegionFailover struct {

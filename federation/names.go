@@ -68,6 +68,24 @@ func (k ShardKey) Compare(o ShardKey) int {
 
 func (k ShardKey) String() string { return string(k.Cluster) + "/" + string(k.Provider) }
 
+// The labels of topology: where endpoints and proxies are says their values.
+const (
+	LabelNetwork = "topology.istio.io/network"
+	LabelCluster = "topology.istio.io/cluster"
+	LabelRegion  = "topology.kubernetes.io/region"
+	LabelZone    = "topology.kubernetes.io/zone"
+	LabelSubZone = "topology.istio.io/subzone"
+)
+
+// IsTopology reports whether the key is that of a label of topology.
+func IsTopology(key string) bool {
+	switch key {
+	case LabelNetwork, LabelCluster, LabelRegion, LabelZone, LabelSubZone:
+		return true
+	}
+	return false
+}
+
 // Locality says where something runs. Empty fields are unknown.
 type Locality struct {
 	Region  string `json:"region,omitempty"`

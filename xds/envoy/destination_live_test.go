@@ -64,7 +64,15 @@ spec: {host: mutual.shop, trafficPolicy: {tls: {mode: MUTUAL, clientCertificate:
 ---
 kind: DestinationRule
 metadata: {name: mesh, namespace: shop}
-spec: {host: mesh.shop, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}`
+spec: {host: mesh.shop, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}
+---
+kind: DestinationRule
+metadata: {name: spread, namespace: shop}
+spec: {host: spread.shop, trafficPolicy: {loadBalancer: {localityLbSetting: {distribute: [{from: "*", to: {eu: 80, us: 20}}]}}}}
+---
+kind: DestinationRule
+metadata: {name: ordered, namespace: shop}
+spec: {host: ordered.shop, trafficPolicy: {loadBalancer: {localityLbSetting: {failoverPriority: [version=v2]}}, outlierDetection: {consecutive5xxErrors: 3, baseEjectionTime: 600s, maxEjectionPercent: 100}}}`
 
 // liveHosts are the services and their ports of endpoints, in the order of VIPs
 // from 10.96.0.1 on.
@@ -82,6 +90,8 @@ var liveHosts = []struct {
 	{"stranger.shop", 8443},
 	{"mutual.shop", 8444},
 	{"mesh.shop", 8080},
+	{"spread.shop", 8080},
+	{"ordered.shop", 8081},
 }
 
 func liveURL(host federation.Hostname) string {
@@ -135,6 +145,7 @@ func liveWorld(t *testing.T) *testbed.Namespace {
 	for i, h := range liveHosts {
 		shard := web(at("10.7.0.2", h.port), at("10.7.0.3", h.port))
 		shard.Endpoints[0].Labels, shard.Endpoints[1].Labels = map[string]string{"version": "v1"}, map[string]string{"version": "v2"}
+		shard.Endpoints[0].Locality, shard.Endpoints[1].Locality = federation.Locality{Region: "eu"}, federation.Locality{Region: "us"}
 		shard.VIPs = vips(fmt.Sprintf("10.96.0.%d/32", i+1))
 		w.say("c1", key(h.host), shard)
 	}
@@ -167,6 +178,16 @@ func TestRulesDoWhatTheySay(t *testing.T) {
 	})
 	t.Run("what fails is ejected", func(t *testing.T) { ejects(t, caller) })
 	t.Run("connections are limited", func(t *testing.T) { limits(t, caller) })
+	t.Run("K21 requests are distributed over localities", func(t *testing.T) { spreads(t, caller) })
+	t.Run("K21 what comes first fails over", func(t *testing.T) {
+		statuses := ""
+		for range 20 {
+			statuses += fmt.Sprint(caller.Get(liveURL("ordered.shop")).Status, " ")
+		}
+		if want := strings.Repeat("500 ", 3) + strings.Repeat("200 ", 17); statuses != want {
+			t.Errorf("requests to an endpoint that fails are answered with %s; want %s", statuses, want)
+		}
+	})
 	t.Run("hashing is sticky", func(t *testing.T) { sticks(t, caller) })
 	for host, want := range map[federation.Hostname]int{
 		"simple.shop": 200, "named.shop": 200, "wrong.shop": 503, "stranger.shop": 503, "mutual.shop": 200, "mesh.shop": 503,
@@ -205,6 +226,17 @@ func ejects(t *testing.T, caller *testbed.Namespace) {
 	}
 	if failed < 2 || row != 20 {
 		t.Errorf("%d requests failed, the last %d did not; want two failures or a few more, then none", failed, row)
+	}
+}
+
+func spreads(t *testing.T, caller *testbed.Namespace) {
+	answers := map[string]int{}
+	for range 200 {
+		answers[caller.Get(liveURL("spread.shop")).Echo(t).Name]++
+	}
+	// Six standard deviations of a share of 80 %; without distribution it would be 100.
+	if v1 := answers["v1"]; v1 < 126 || v1 > 194 {
+		t.Errorf("200 requests are answered by %v", answers)
 	}
 }
 

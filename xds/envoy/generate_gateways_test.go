@@ -19,7 +19,7 @@ func drawGateway(t *rapid.T, name string) *federation.Object {
 		Key:    federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: "shop", Name: name},
 		Digest: fmt.Sprint(spec), Spec: spec,
 	}
-	o.Names, o.ProxyLabels = indexOf(spec)
+	index(o)
 	return o
 }
 

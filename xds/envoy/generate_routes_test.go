@@ -44,7 +44,7 @@ func drawVirtualService(t *rapid.T, number int) *federation.Object {
 		Key:    federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService", Namespace: rapid.SampledFrom([]string{"shop", "other"}).Draw(t, "vs namespace"), Name: fmt.Sprint("v", number), Cluster: rapid.SampledFrom([]federation.ClusterID{"", "", "c1", "c2"}).Draw(t, "vs cluster")},
 		Digest: fmt.Sprint(spec), Spec: spec,
 	}
-	o.Names, o.ProxyLabels = indexOf(spec)
+	index(o)
 	return o
 }
 

@@ -58,8 +58,8 @@ func (w *world) config(t fataler, documents string) *world {
 				t.Fatalf("%s: %v", o.Key, err)
 			}
 			o.Spec = spec
-			index(o)
 		}
+		index(o)
 		e.Objects.Set[o.Key] = o
 	}
 	return w.apply(e)
@@ -93,20 +93,15 @@ func index(o *federation.Object) {
 	switch o.Spec.(type) {
 	case *security.AuthorizationPolicy, *security.PeerAuthentication, *security.RequestAuthentication:
 		o.Key.Group = authorization.Kind.Group
-		kind.Index(kind.Decoded{Object: o})
-		return
 	}
-	o.Names, o.ProxyLabels = indexOf(o.Spec.(proto.Message))
+	kind.Index(kind.Decoded{Object: o})
+	if names := indexNames(o.Spec); len(names) > 0 {
+		o.Names = names
+	}
 }
 
-// indexOf is what the translation of configuration gives an object for readers
-// to find it by.
-func indexOf(spec proto.Message) (names, labels []string) {
-	note := func(set map[string]string) {
-		for key := range set {
-			labels = append(labels, key)
-		}
-	}
+// indexNames are the names by which readers find the object: hosts as they are written.
+func indexNames(spec any) (names []string) {
 	switch spec := spec.(type) {
 	case *networking.VirtualService:
 		names = slices.Clone(spec.GetHosts())
@@ -116,13 +111,7 @@ func indexOf(spec proto.Message) (names, labels []string) {
 			}
 		}
 		own := len(spec.GetExportTo()) > 0 && !slices.Contains(spec.GetExportTo(), "*")
-		for _, route := range spec.GetHttp() {
-			for _, match := range route.GetMatch() {
-				note(match.GetSourceLabels())
-			}
-		}
 		for _, match := range connectionMatches(spec) {
-			note(match.GetSourceLabels())
 			own = own || len(match.GetSourceLabels()) > 0 || match.GetSourceNamespace() != ""
 		}
 		if own && len(spec.GetTls())+len(spec.GetTcp()) > 0 {
@@ -135,15 +124,10 @@ func indexOf(spec proto.Message) (names, labels []string) {
 				names = append(names, "export:"+namespace)
 			}
 		}
-		note(spec.GetWorkloadSelector().GetMatchLabels())
 	case *networking.ServiceEntry:
 		names = spec.GetHosts()
-	case *networking.Sidecar:
-		note(spec.GetWorkloadSelector().GetLabels())
-	case *networking.Gateway:
-		note(spec.GetSelector())
 	}
-	return names, labels
+	return names
 }
 
 type sourceMatch interface {

@@ -1,6 +1,7 @@
 package envoy_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,19 +14,21 @@ import (
 )
 
 // TestSupportedSettingsHaveAnEffect takes each field that MeshSettings and a Network are
-// listed to support out of an object, and expects that some proxy gets other bytes.
+// listed to support out of an object, and expects that some proxy gets other bytes. What
+// other settings replace is tried in distribute.txtar.
 func TestSupportedSettingsHaveAnEffect(t *testing.T) {
-	s := federationtest.Load(t, "testdata/supported/settings.txtar")
-	whole := resourcesOf(t, s, s.Snapshot())
+	files := map[string]string{"localityLoadBalancing.distribute": "testdata/supported/distribute.txtar"}
 	for key, fields := range map[federation.ObjectKey][]string{
 		federation.MeshSettingsKey: kind.MeshSettingsFields,
 		{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: "n2"}: kind.NetworkFields,
 	} {
-		o, found := s.Snapshot().Object(key)
-		if !found {
-			t.Fatalf("the scenario has no %s", key)
-		}
 		for _, path := range fields {
+			s := federationtest.Load(t, cmp.Or(files[path], "testdata/supported/settings.txtar"))
+			whole := resourcesOf(t, s, s.Snapshot())
+			o, found := s.Snapshot().Object(key)
+			if !found {
+				t.Fatalf("the scenario has no %s", key)
+			}
 			w := world{snapshot: s.Snapshot()}
 			w.configure(withoutField(t, o, path))
 			if maps.Equal(whole, resourcesOf(t, s, w.snapshot)) {
@@ -67,6 +70,7 @@ func withoutField(t *testing.T, o *federation.Object, path string) *federation.O
 		t.Fatal(err)
 	}
 	tried.Digest = string(data)
+	kind.Index(kind.Decoded{Object: &tried})
 	return &tried
 }
 

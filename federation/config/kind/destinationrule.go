@@ -1,6 +1,8 @@
 package kind
 
 import (
+	"strings"
+
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
@@ -15,11 +17,42 @@ var _ = add(of[networking.DestinationRule]{
 	},
 	proxyLabels: func(s *networking.DestinationRule, add func(map[string]string)) {
 		add(s.GetWorkloadSelector().GetMatchLabels())
+		for _, balancer := range balancers(s) {
+			add(priorityLabels(balancer.GetLocalityLbSetting().GetFailoverPriority()))
+		}
 	},
 	check:      validation.DestinationRule,
 	references: func(r *analysis.References, s *networking.DestinationRule) { r.Host("spec.host", s.GetHost()) },
 	columns:    []Column{{"HOST", "spec.host"}},
 })
+
+// balancers are those of all policies of the rule.
+func balancers(s *networking.DestinationRule) []*networking.LoadBalancerSettings {
+	policies := []*networking.TrafficPolicy{s.GetTrafficPolicy()}
+	for _, subset := range s.GetSubsets() {
+		policies = append(policies, subset.GetTrafficPolicy())
+	}
+	var all []*networking.LoadBalancerSettings
+	for _, p := range policies {
+		all = append(all, p.GetLoadBalancer())
+		for _, port := range p.GetPortLevelSettings() {
+			all = append(all, port.GetLoadBalancer())
+		}
+	}
+	return all
+}
+
+// priorityLabels are the proxy labels of a failoverPriority. Their keys have a prefix, so
+// that proxies are told apart by them only for endpoints.
+func priorityLabels(priority []string) map[string]string {
+	labels := map[string]string{}
+	for _, label := range priority {
+		if key, value, isPair := strings.Cut(label, "="); !isPair && !federation.IsTopology(key) {
+			labels["failover:"+key] = value
+		}
+	}
+	return labels
+}
 
 func exports(to []string) []string {
 	var out []string

@@ -23,6 +23,9 @@ var NetworkFields = []string{"cidrs", "clusters", "gateways"}
 
 var _ = add(of[federation.MeshSettings]{
 	kind: federation.MeshSettingsKind,
+	proxyLabels: func(s *federation.MeshSettings, add func(map[string]string)) {
+		add(priorityLabels(s.LocalityLoadBalancing.FailoverPriority))
+	},
 	translate: func(d Decoded, _ *federation.MeshSettings) Meaning {
 		return Meaning{Problems: unused(d, append(slices.Clone(MeshSettingsFields), "sources"), "this setting has no effect yet")}
 	},
@@ -33,4 +36,5 @@ var _ = add(of[federation.MeshSettings]{
 var MeshSettingsFields = []string{
 	"rootNamespace", "trustDomain", "trustDomainAliases", "outboundTrafficPolicy.mode", "pathNormalization.normalization", "gatewayNamespaces",
 	"clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover",
+	"localityLoadBalancing.distribute", "localityLoadBalancing.failoverPriority",
 }

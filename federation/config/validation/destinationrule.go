@@ -1,6 +1,8 @@
 package validation
 
 import (
+	"slices"
+
 	api "istio.io/api/networking/v1alpha3"
 	"istio.io/api/type/v1beta1"
 
@@ -26,7 +28,12 @@ func DestinationRule(namespace string, d *api.DestinationRule) []Problem {
 		found := problem(at.field("name"), schema.DuplicateValue, when(again, "%q is the name of another subset, too", s.GetName()))
 		found = append(found, invalid(at.field("name"), label(s.GetName()))...)
 		found = append(found, labels(at.field("labels"), s.GetLabels())...)
-		return append(found, optional(at.field("trafficPolicy"), s.GetTrafficPolicy(), trafficPolicy)...)
+		ofPolicy := optional(at.field("trafficPolicy"), s.GetTrafficPolicy(), trafficPolicy)
+		if d.GetTrafficPolicy().GetOutlierDetection() != nil {
+			inherits := string(at.field("trafficPolicy.loadBalancer.localityLbSetting"))
+			ofPolicy = slices.DeleteFunc(ofPolicy, func(p Problem) bool { return p.Code == NoEffect && p.Field == inherits })
+		}
+		return append(found, ofPolicy...)
 	})...)
 }
 

@@ -132,7 +132,11 @@ func setDiscovery(v *facet.View, c *clusterv3.Cluster, d destination.Destination
 
 // Balance has Envoy choose among the endpoints, unless callers do.
 func Balance(v *facet.View, c *clusterv3.Cluster, d destination.Destination) {
-	if !d.Passthrough() {
-		destination.ReportIgnored(v, d, destinationrule.SetBalancing(c, d.Policy, destinationrule.ByLocality(d.Policy) && d.EDS()))
+	if d.Passthrough() {
+		return
+	}
+	destination.ReportIgnored(v, d, destinationrule.SetBalancing(c, d.Policy, d.EDS() && destinationrule.Weighted(d.Policy, v.Reader.Mesh())))
+	if set := d.Policy.GetLoadBalancer().GetLocalityLbSetting(); !d.EDS() && len(set.GetDistribute())+len(set.GetFailover())+len(set.GetFailoverPriority()) > 0 {
+		destination.ReportIgnored(v, d, []destinationrule.Ignored{{Field: "loadBalancer.localityLbSetting", Why: "proxies resolve the endpoints of the service by DNS"}})
 	}
 }

@@ -18,9 +18,12 @@ func Any(host federation.Hostname, r *federation.Reader, is func(*networking.Des
 	return false
 }
 
-// Ejects reports whether any policy of the rule has outlier detection.
-func Ejects(rule *networking.DestinationRule) bool {
-	return anyPolicy(rule, func(_ *networking.LoadBalancerSettings, o *networking.OutlierDetection) bool { return o != nil })
+// GoesByPlace reports whether any policy of the rule has outlier detection, which makes
+// nearby endpoints come first, or distributes requests over localities.
+func GoesByPlace(rule *networking.DestinationRule) bool {
+	return anyPolicy(rule, func(l *networking.LoadBalancerSettings, o *networking.OutlierDetection) bool {
+		return o != nil || len(l.GetLocalityLbSetting().GetDistribute()) > 0
+	})
 }
 
 // anyPolicy reports whether a policy of the rule, of its subsets or of a port is as is

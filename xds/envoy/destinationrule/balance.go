@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/check"
 )
 
@@ -67,6 +68,11 @@ func setTable(c *clusterv3.Cluster, size uint64) []Ignored {
 		c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(size)}}
 	}
 	return nil
+}
+
+// Weighted reports whether localities have weights of their own in the policy's clusters.
+func Weighted(policy *networking.TrafficPolicy, mesh *federation.MeshSettings) bool {
+	return ByLocality(policy) || len(LocalitiesOf(policy, mesh).Distribute) > 0
 }
 
 // ByLocality reports whether the policy's balancing bends or ignores the weights

@@ -40,9 +40,7 @@ func Assignment(v *facet.View, name string) proto.Message {
 	if len(h.entries) > 0 {
 		v.Reader.Accounts(p.Service.Key) // what a gateway's peers are depends on them
 	}
-	members := h.Members(p.Service)
-	prioritise(v, p, members)
-	return AssignMembers(v, p, members)
+	return AssignMembers(v, p, prioritise(v, p, h.Members(p.Service)))
 }
 
 // NamedEndpoints are those of a service that proxies find by DNS.

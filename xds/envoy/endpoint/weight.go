@@ -24,9 +24,11 @@ import (
 type Member struct {
 	Offer
 	entry    *entry
+	behind   [][]Offer // what is reached by the entry
 	draining bool
 	locality federation.Locality
 	priority uint32
+	share    *share   // where requests are distributed over localities
 	dead     bool     // an entry that probes do not reach, kept for want of another of its network
 	exact    *big.Int // weight, before it is made to fit
 	weight   uint32
@@ -56,6 +58,7 @@ func (h *Horizon) Members(of *federation.Service) []Member {
 			c := h.behind[id]
 			weight, draining := c.weight()
 			m.draining, m.dead = m.draining && draining, m.dead && c.dead
+			m.behind = append(m.behind, c.offers)
 			part := new(big.Int).Div(common, big.NewInt(int64(len(c.gateways))))
 			m.exact.Add(m.exact, part.Mul(part, weight))
 		}
@@ -131,6 +134,7 @@ func AssignMembers(v *facet.View, d destination.Destination, all []Member) *endp
 	})
 	a := &endpointv3.ClusterLoadAssignment{ClusterName: d.Name}
 	var group *endpointv3.LocalityLbEndpoints
+	var shares []*share // of the groups, where requests are distributed over localities
 	for i, m := range all {
 		if i == 0 || m.locality != all[i-1].locality || m.priority != all[i-1].priority {
 			group = &endpointv3.LocalityLbEndpoints{
@@ -138,10 +142,14 @@ func AssignMembers(v *facet.View, d destination.Destination, all []Member) *endp
 				Priority: m.priority, LoadBalancingWeight: &wrapperspb.UInt32Value{},
 			}
 			a.Endpoints = append(a.Endpoints, group)
+			if m.share != nil {
+				shares = append(shares, m.share)
+			}
 		}
 		group.LoadBalancingWeight.Value += m.weight
 		group.LbEndpoints = append(group.LbEndpoints, m.lbEndpoint())
 	}
+	shareWeights(a.GetEndpoints(), shares)
 	return a
 }
 

@@ -19,6 +19,7 @@ var SidecarKind = federation.Kind{Group: "networking.istio.io", Name: "Sidecar"}
 type bearing struct {
 	egress   string
 	labels   string
+	priority string // the labels by which endpoints are ordered
 	outbound federation.OutboundMode
 	own      bool // the namespace has rules of its own about services
 	// network is where Network objects put the proxy; empty: they do not.
@@ -29,7 +30,8 @@ type bearing struct {
 }
 
 func bearingOn(n Node, r *federation.Reader) bearing {
-	c := bearing{labels: projected(n.Labels, r.Objects().ProxyLabels())}
+	keys := r.Objects().ProxyLabels()
+	c := bearing{labels: projected(n.Labels, keys), priority: projected(n.Labels, destinationrule.PriorityLabels(keys))}
 	if n.Cluster != "" && r.Objects().HasOf(n.Cluster) {
 		c.objects = n.Cluster
 	}
@@ -68,7 +70,19 @@ func projected(labels map[string]string, keys []string) string {
 
 // label returns the proxy's label where it is one that decides about anything.
 func (f Facet) label(key string) (string, bool) {
-	for part := range strings.SplitSeq(f.Labels, ",") {
+	return labelIn(f.Labels, key)
+}
+
+// PriorityLabel is the proxy's label where it is one by which endpoints are ordered; else
+// empty.
+func (f Facet) PriorityLabel(key string) string {
+	value, _ := labelIn(f.Priority, key)
+	return value
+}
+
+// labelIn looks for a label in a list of projected ones.
+func labelIn(list, key string) (string, bool) {
+	for part := range strings.SplitSeq(list, ",") {
 		if value, is := strings.CutPrefix(part, key+"="); is {
 			return value, true
 		}

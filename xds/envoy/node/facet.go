@@ -27,6 +27,7 @@ type Facet struct {
 	GRPC      bool                // there is no proxy: the client's own gRPC asks
 	Place     string              // near, far, or empty where places do not matter
 	Locality  federation.Locality // of the proxies
+	Priority  string              // those of the proxy's labels by which endpoints are ordered: KEY=VALUE, sorted, joined by commas
 	Identity  bool                // the proxies have an identity of the mesh
 	Agent     bool                // it comes from Istio's agent beside them
 	SNIDNAT   bool                // the proxies are routers in sni-dnat mode
@@ -53,6 +54,7 @@ func (f Facet) String() string {
 		{"objects", string(f.Objects)},
 		{"ports", f.Ports},
 		{"place", f.Place},
+		{"priority", f.Priority},
 		{"locality", strings.TrimRight(f.Locality.String(), "/")},
 	} {
 		if p.value != "" {

@@ -153,6 +153,7 @@ func (n Node) balancing(c bearing, base Facet, of func(Node, bearing, Facet) []F
 func (n Node) byPlace(c bearing, base Facet) []Facet {
 	here, everywhere := base, base
 	here.Place, here.Cluster, here.Locality = Near, n.Cluster, n.Locality
+	here.Priority = c.priority
 	everywhere.Place = far
 	// The order of scopes holds whatever the place: two owners of one hostname may
 	// have different ones.

@@ -24,6 +24,7 @@ type Variant struct {
 	Network        federation.NetworkID // empty also where the cluster or a registry says it
 	Locality       federation.Locality  // empty also where a registry says it
 	SelectedLabels string               // empty also where a registry says them
+	PriorityLabels string               // the same
 }
 
 // Variant is that of the view's node.
@@ -38,6 +39,7 @@ func (v View) Variant() Variant {
 	}
 	if !v.known {
 		said.Network, said.SelectedLabels = cmp.Or(v.bearing.network, n.Network), v.bearing.labels
+		said.PriorityLabels = v.bearing.priority
 	}
 	return said
 }

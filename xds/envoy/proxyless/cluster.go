@@ -127,6 +127,7 @@ func reportNotInGRPC(v *facet.View, d destination.Destination) {
 		{"connectionPool.tcp", "connections are the client's own", pool.GetTcp() != nil},
 		{"connectionPool.http", "only http2MaxRequests is known", proto.Size(http) > 0},
 		{"outlierDetection", "failures in a row are not counted", d.Policy.GetOutlierDetection() != nil},
+		{"loadBalancer.localityLbSetting", "localities have the weights of their endpoints", d.Policy.GetLoadBalancer().GetLocalityLbSetting() != nil},
 		{"retryBudget", "retries are limited by the client itself", d.Policy.GetRetryBudget() != nil},
 	} {
 		if part.there {

@@ -36,6 +36,7 @@ const (
 	ReasonOtherNetwork        = "OTHER_NETWORK"          // the endpoint is not of the router's own network
 	ReasonSNIConflict         = "SNI_CONFLICT"           // connections to it would ask for the same server name as others
 	ReasonClusterLocal        = "CLUSTER_LOCAL"          // the host is served by the proxy's own cluster only
+	ReasonNoShare             = "NO_SHARE"               // requests are distributed over other localities than the endpoint's
 	ReasonUnknownNetwork      = "UNKNOWN_NETWORK"        // the endpoint's label names a network that does not exist
 	ReasonNoMutualTLS         = "NO_MUTUAL_TLS"          // the endpoint does not take mutual TLS, without which nothing comes from other networks
 	ReasonNoIdentity          = "NO_IDENTITY"            // the proxy has no identity with which it could speak mutual TLS to other networks

@@ -36,7 +36,8 @@ func destinationRuleFields() *table {
 }
 
 var policyFields = []string{
-	"loadBalancer.simple", "loadBalancer.consistentHash", "loadBalancer.localityLbSetting.enabled", "loadBalancer.localityLbSetting.failover", "connectionPool.tcp",
+	"loadBalancer.simple", "loadBalancer.consistentHash", "loadBalancer.localityLbSetting.enabled", "loadBalancer.localityLbSetting.failover",
+	"loadBalancer.localityLbSetting.distribute", "loadBalancer.localityLbSetting.failoverPriority", "connectionPool.tcp",
 	"connectionPool.http.http1MaxPendingRequests", "connectionPool.http.http2MaxRequests", "connectionPool.http.maxRequestsPerConnection",
 	"connectionPool.http.maxRetries", "connectionPool.http.idleTimeout", "connectionPool.http.h2UpgradePolicy",
 	"connectionPool.http.useClientProtocol", "connectionPool.http.maxConcurrentStreams",
@@ -47,9 +48,7 @@ var policyFields = []string{
 }
 
 var refusedPolicyFields = map[string]string{
-	"loadBalancer.localityLbSetting.distribute":       "requests are not distributed over localities yet",
-	"loadBalancer.localityLbSetting.failoverPriority": "endpoints are preferred by region, zone and sub-zone only",
-	"loadBalancer.zoneAwareLbSetting":                 "endpoints are not preferred by zone yet",
+	"loadBalancer.zoneAwareLbSetting":                 "Envoy needs its own service as the local cluster in its bootstrap for that, which proxies do not have; use localityLbSetting",
 	"loadBalancer.warmup":                             "new endpoints get their whole share at once",
 	"loadBalancer.warmupDurationSecs":                 "new endpoints get their whole share at once",
 	"connectionPool.http.http2KeepAlive":              "connections of HTTP/2 are not probed; use connectionPool.tcp.tcpKeepalive",
@@ -78,9 +77,24 @@ func refusedPolicies(spec proto.Message) []Field {
 }
 
 func refusedPolicy(at string, policy *networking.TrafficPolicy) []Field {
-	found := refusedField(at, policy.GetTls())
+	found := append(refusedField(at, policy.GetTls()), refusedPriority(at, policy.GetLoadBalancer())...)
 	for i, port := range policy.GetPortLevelSettings() {
-		found = append(found, refusedField(fmt.Sprintf("%s.portLevelSettings[%d]", at, i), port.GetTls())...)
+		place := fmt.Sprintf("%s.portLevelSettings[%d]", at, i)
+		found = append(append(found, refusedField(place, port.GetTls())...), refusedPriority(place, port.GetLoadBalancer())...)
+	}
+	return found
+}
+
+// refusedPriority reports the label by which endpoints cannot be ordered.
+func refusedPriority(at string, balancer *networking.LoadBalancerSettings) []Field {
+	var found []Field
+	for i, label := range balancer.GetLocalityLbSetting().GetFailoverPriority() {
+		if key, _, _ := strings.Cut(label, "="); key == "kubernetes.io/hostname" {
+			found = append(found, Field{
+				fmt.Sprintf("%s.loadBalancer.localityLbSetting.failoverPriority[%d]", at, i),
+				"the hub does not know the nodes of endpoints: the label counts only where pods have it; use topology.kubernetes.io/zone",
+			})
+		}
 	}
 	return found
 }

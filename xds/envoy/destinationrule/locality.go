@@ -1,0 +1,83 @@
+package destinationrule
+
+import (
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// Localities say which endpoints come first: those of a rule, else those of the mesh.
+type Localities struct {
+	Off              bool // the rule turns priorities and shares off
+	Distribute       []federation.LocalityShares
+	Failover         []federation.RegionFailover
+	FailoverPriority []string // KEY, or KEY=VALUE
+}
+
+// LocalitiesOf reads the policy. Its setting replaces that of the mesh as a whole.
+func LocalitiesOf(policy *networking.TrafficPolicy, mesh *federation.MeshSettings) Localities {
+	set := policy.GetLoadBalancer().GetLocalityLbSetting()
+	if set == nil {
+		if mesh == nil {
+			return Localities{}
+		}
+		of := mesh.LocalityLoadBalancing
+		return Localities{Distribute: of.Distribute, Failover: of.Failover, FailoverPriority: of.FailoverPriority}
+	}
+	if set.GetEnabled() != nil && !set.GetEnabled().GetValue() {
+		return Localities{Off: true}
+	}
+	l := Localities{FailoverPriority: set.GetFailoverPriority()}
+	for _, d := range set.GetDistribute() {
+		l.Distribute = append(l.Distribute, federation.LocalityShares{From: d.GetFrom(), To: d.GetTo()})
+	}
+	for _, f := range set.GetFailover() {
+		l.Failover = append(l.Failover, federation.RegionFailover{From: f.GetFrom(), To: f.GetTo()})
+	}
+	return l
+}
+
+// SharesFrom are the shares of the first entry that the locality matches; none: requests
+// are not distributed.
+func (l Localities) SharesFrom(locality federation.Locality) map[string]uint32 {
+	for _, d := range l.Distribute {
+		if MatchesLocality(locality, d.From) {
+			return d.To
+		}
+	}
+	return nil
+}
+
+// MatchesLocality reports whether the locality is REGION/ZONE/SUBZONE, of which each part
+// may be * and the last ones may be missing.
+func MatchesLocality(l federation.Locality, pattern string) bool {
+	parts := strings.SplitN(pattern, "/", 3)
+	for i, part := range []string{l.Region, l.Zone, l.SubZone} {
+		if i < len(parts) && parts[i] != "*" && parts[i] != part && (i == 0 || parts[i] != "") {
+			return false
+		}
+	}
+	return true
+}
+
+// priorityLabel begins the keys among Object.ProxyLabels by which rules and settings order
+// endpoints: failover:KEY. No label of a proxy has such a key.
+const priorityLabel = "failover:"
+
+// PriorityLabels are the keys of proxies' labels by which endpoints are ordered, of those
+// of Objects.ProxyLabels.
+func PriorityLabels(keys []string) []string {
+	first, _ := slices.BinarySearch(keys, priorityLabel)
+	var found []string
+	for _, key := range keys[first:] {
+		label, is := strings.CutPrefix(key, priorityLabel)
+		if !is {
+			break
+		}
+		found = append(found, label)
+	}
+	return found
+}
