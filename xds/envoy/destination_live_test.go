@@ -229,6 +229,7 @@ func ejects(t *testing.T, caller *testbed.Namespace) {
 	}
 }
 
+// spreads: each locality has its share (K21).
 func spreads(t *testing.T, caller *testbed.Namespace) {
 	answers := map[string]int{}
 	for range 200 {
