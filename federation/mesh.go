@@ -138,7 +138,22 @@ type MeshSettings struct {
 	} `json:"localityLoadBalancing,omitzero"`
 	// Sources are the clusters whose custom resources are configuration of the mesh.
 	Sources []ResourceSource `json:"sources,omitempty"`
+	// The settings of Ingresses are those of Istio's mesh configuration.
+	IngressControllerMode IngressMode `json:"ingressControllerMode,omitempty"` // empty: IngressOff
+	IngressClass          string      `json:"ingressClass,omitempty"`
+	IngressService        string      `json:"ingressService,omitempty"` // NAME in the root namespace, or NAMESPACE/NAME
+	IngressSelector       string      `json:"ingressSelector,omitempty"`
 }
+
+// IngressMode says which Ingresses of attached clusters are configuration.
+type IngressMode string
+
+// The ingress modes.
+const (
+	IngressOff     IngressMode = "OFF"     // none; the default
+	IngressDefault IngressMode = "DEFAULT" // those of the hub's class, and those without a class
+	IngressStrict  IngressMode = "STRICT"  // those of the hub's class
+)
 
 // ResourceSource says which custom resources of an attached cluster are configuration.
 type ResourceSource struct {

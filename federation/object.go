@@ -74,10 +74,20 @@ type Object struct {
 	// DryRun marks a policy that is tried out: proxies tell what it would refuse, and refuse
 	// nothing.
 	DryRun bool
+	// Credentials says whose Secrets the credentials are that the object names.
+	Credentials CredentialGrant
 	// Spec is of the kind's own Go type, and opaque here. Where Decode is set it is
 	// not kept: the services and workloads of the snapshot say what the object means.
 	Spec   any
 	Decode func() any
+}
+
+// CredentialGrant has an object name Secrets of a namespace of its own cluster, for proxies
+// of another one. Sources of the hub give it; no manifest can ask for it (R04, ADR 122).
+// Without one, a proxy gets credentials of its own namespace.
+type CredentialGrant struct {
+	From string // the namespace of the Secrets; files are not meant
+	To   string // the namespace of the proxies that may have them, and no others
 }
 
 // Decoded returns the spec, whether it is kept or not.
@@ -90,7 +100,7 @@ func (o *Object) Decoded() any {
 
 // Equal compares all fields; the digest represents the spec.
 func (o *Object) Equal(p *Object) bool {
-	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest && o.DryRun == p.DryRun && maps.Equal(o.Labels, p.Labels) &&
+	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest && o.DryRun == p.DryRun && o.Credentials == p.Credentials && maps.Equal(o.Labels, p.Labels) &&
 		o.Created.Equal(p.Created) && slices.Equal(o.Names, p.Names) && slices.Equal(o.ProxyLabels, p.ProxyLabels)
 }
 

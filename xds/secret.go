@@ -26,6 +26,9 @@ type SecretRef struct {
 	// its ID; empty: a credential of a gateway is.
 	Workload string
 	Node     string
+	// Granted is set for a Secret of another namespace that a source of configuration
+	// granted to the proxy: of its cluster, never a file.
+	Granted bool
 }
 
 // Secret is key material as it is now.

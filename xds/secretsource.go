@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -199,7 +200,9 @@ func (s *secretSource) ref(name string) (SecretRef, bool) {
 		}, s.workload != ""
 	}
 	meant, ok := transport.ParseSecretName(name)
-	return SecretRef{Cluster: s.node.Cluster, Namespace: s.node.Namespace, Name: meant.Credential, Authorities: meant.Authorities}, ok
+	return SecretRef{
+		Cluster: s.node.Cluster, Namespace: cmp.Or(meant.Namespace, s.node.Namespace), Granted: meant.Namespace != "", Name: meant.Credential, Authorities: meant.Authorities,
+	}, ok
 }
 
 func (s *secretSource) get(name string) *resource { return s.known[name] }

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,13 @@ type Object struct {
 	// managedFields included; times apart, equal objects have equal bytes.
 	Manifest []byte
 	Expires  time.Time // when it goes unless it is renewed; zero: never
+	// Credentials are a grant of the source, never of the manifest.
+	Credentials federation.CredentialGrant
+}
+
+// alike reports whether the objects mean the same, whatever their revisions.
+func (o *Object) alike(p *Object) bool {
+	return bytes.Equal(o.Manifest, p.Manifest) && o.Credentials == p.Credentials
 }
 
 // Event is a change of one object. Old is nil for a new one, New for one that

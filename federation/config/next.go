@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"strconv"
@@ -72,7 +71,7 @@ func (s *State) heldLike(o *Object) *held {
 		return nil
 	}
 	h, ok := s.objects.Get(objectSortKey(o.Key))
-	if !ok || !bytes.Equal(h.object.Manifest, o.Manifest) {
+	if !ok || !h.object.alike(o) {
 		return nil
 	}
 	return h.at(o)
@@ -157,7 +156,7 @@ func (d *draft) commit(revision int64) *State {
 func (d *draft) set(key federation.ObjectKey, next *held) {
 	at := objectSortKey(key)
 	old, had := d.objects.Get(at)
-	if had && next != nil && old.object.Revision == next.object.Revision && bytes.Equal(old.object.Manifest, next.object.Manifest) {
+	if had && next != nil && old.object.Revision == next.object.Revision && old.object.alike(next.object) {
 		d.objects.Set(at, next)
 		return
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -135,7 +134,7 @@ func sameObject(a, b *Object) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Revision == b.Revision && a.Expires.Equal(b.Expires) && bytes.Equal(a.Manifest, b.Manifest)
+	return a.Revision == b.Revision && a.Expires.Equal(b.Expires) && a.alike(b)
 }
 
 // hidden is the problem of objects that do not count, if there are any.

@@ -49,9 +49,12 @@ func (s *shelf) secret(ref Ref) (Secret, bool) {
 }
 
 // find is what a proxy means, of its own namespace alone: of files, which are for
-// every cluster, else of its own cluster.
+// every cluster, else of its own cluster. What is granted is of its own cluster.
 func (s *shelf) find(ref Ref) (Secret, bool) {
 	for _, own := range []Ref{{Namespace: ref.Namespace}, {Cluster: ref.Cluster, Namespace: ref.Namespace}} {
+		if ref.Granted && own.Cluster == "" {
+			continue
+		}
 		for _, name := range ref.names() {
 			own.Name, own.Authorities = name, ref.Authorities
 			if found, ok := s.secrets[own]; ok {

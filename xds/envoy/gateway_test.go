@@ -53,13 +53,14 @@ func TestBX11SecretNames(t *testing.T) {
 	for _, name := range []string{"web", "web.example.com", "a-1"} {
 		for _, want := range []transport.CredentialSecret{
 			{Credential: name}, {Credential: name, Authorities: true}, {Credential: name, Authorities: true, CRL: "/etc/a~b-cacert.crl"},
+			{Namespace: "shop", Credential: name}, {Namespace: "shop", Credential: name, Authorities: true},
 		} {
 			if got, ok := transport.ParseSecretName(want.Name()); got != want || !ok {
 				t.Errorf("%s is read as %+v, %t", want.Name(), got, ok)
 			}
 		}
 	}
-	for _, name := range []string{"", "web", "kubernetes://", "kubernetes://../a", "kubernetes://a/b", "file:///etc/shadow", "kubernetes://..data", "kubernetes://-cacert", "kubernetes://A", "kubernetes://a\n", "kubernetes-gateway://a/b", "default", "ROOTCA", "kubernetes://web~/crl.pem", "kubernetes://web-cacert~", "kubernetes://~-cacert"} {
+	for _, name := range []string{"", "web", "kubernetes://", "kubernetes://../a", "kubernetes://a/b", "file:///etc/shadow", "kubernetes://..data", "kubernetes://-cacert", "kubernetes://A", "kubernetes://a\n", "kubernetes-gateway://a/b", "kubernetes-ingress://a", "kubernetes-ingress:///a", "kubernetes-ingress://a/", "kubernetes-ingress://a/b/c", "kubernetes-ingress://../a", "default", "ROOTCA", "kubernetes://web~/crl.pem", "kubernetes://web-cacert~", "kubernetes://~-cacert"} {
 		if _, ok := transport.ParseSecretName(name); ok {
 			t.Errorf("%q counts as the name of a secret", name)
 		}

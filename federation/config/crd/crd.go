@@ -33,6 +33,10 @@ type Options struct {
 	Look      time.Duration     // between two looks at the kinds that a cluster serves; 0: 30 s
 	Patience  time.Duration     // how long the first Update waits for clusters; 0: 10 s
 	Logger    *slog.Logger
+	// Everywhere reports whether the kinds are read in all namespaces of every attached
+	// cluster, whatever sources of the settings say; the settings may be nil. Nil: sources
+	// say what is read.
+	Everywhere func(*federation.MeshSettings) bool
 }
 
 // withheld are kinds that no cluster can give: its objects would attach clusters, or say
@@ -145,7 +149,7 @@ func (s *Source) notify() {
 func (s *Source) settle(view *config.View, snapshot *federation.Snapshot) (known, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed := view.SyncedFor(federation.MeshSettingsKind) && s.plan.read(view.State, s.kinds)
+	changed := view.SyncedFor(federation.MeshSettingsKind) && s.plan.read(view.State, snapshot, &s.o, s.kinds)
 	answered = true
 	for id, w := range s.plan.wanted {
 		of := readable(snapshot, id)

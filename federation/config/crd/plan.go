@@ -16,7 +16,8 @@ const everyNamespace = "*"
 // plan is what the settings of the mesh have read.
 type plan struct {
 	known    bool
-	of       *config.Object // from which it was made
+	of       *config.Object         // from which it was made
+	attached []federation.ClusterID // also; nil: whatever is attached
 	wanted   map[federation.ClusterID]*want
 	problems []config.Problem
 }
@@ -34,20 +35,26 @@ type place struct {
 	namespace string // "": all, or the kind has none
 }
 
-// read takes up the settings, and reports whether they changed. Settings that cannot be
-// decoded change nothing.
-func (p *plan) read(state *config.State, kinds map[federation.Kind]schema.Kind) (changed bool) {
+// read takes up the settings, and which clusters are attached where everything of them may
+// be read. It reports whether that changed. Settings that cannot be decoded change nothing.
+func (p *plan) read(state *config.State, snapshot *federation.Snapshot, o *Options, kinds map[federation.Kind]schema.Kind) (changed bool) {
 	object, exists := state.Object(federation.MeshSettingsKey)
-	if p.known && p.of == object {
+	if p.known && p.of == object && (o.Everywhere == nil || p.isOf(snapshot)) {
 		return false
 	}
 	next := plan{known: true, of: object, wanted: map[federation.ClusterID]*want{}}
+	var settings *federation.MeshSettings
 	if exists {
 		decoded, ok := state.Decoded(federation.MeshSettingsKey)
 		if !ok {
 			return false
 		}
-		settings, _ := decoded.Spec.(*federation.MeshSettings)
+		settings, _ = decoded.Spec.(*federation.MeshSettings)
+	}
+	switch {
+	case o.Everywhere != nil:
+		next.everywhere(snapshot, o.Everywhere(settings), kinds)
+	case settings != nil:
 		next.add(settings.Sources, kinds)
 	}
 	for id, w := range next.wanted {
@@ -57,6 +64,29 @@ func (p *plan) read(state *config.State, kinds map[federation.Kind]schema.Kind) 
 	}
 	*p = next
 	return true
+}
+
+// isOf reports whether the plan was made for the clusters that are attached.
+func (p *plan) isOf(snapshot *federation.Snapshot) bool {
+	n := 0
+	for c := range snapshot.Clusters() {
+		if n++; n > len(p.attached) || p.attached[n-1] != c.ID {
+			return false
+		}
+	}
+	return n == len(p.attached)
+}
+
+// everywhere wants everything of every attached Kubernetes cluster, or nothing.
+func (p *plan) everywhere(snapshot *federation.Snapshot, wanted bool, kinds map[federation.Kind]schema.Kind) {
+	var sources []federation.ResourceSource
+	for c := range snapshot.Clusters() {
+		p.attached = append(p.attached, c.ID)
+		if wanted && c.Spec.Provider == federation.Kubernetes {
+			sources = append(sources, federation.ResourceSource{Cluster: c.ID, Namespaces: []string{everyNamespace}})
+		}
+	}
+	p.add(sources, kinds)
 }
 
 func (w *want) equal(o *want) bool {

@@ -27,12 +27,14 @@ var _ = add(of[federation.MeshSettings]{
 		add(priorityLabels(s.LocalityLoadBalancing.FailoverPriority))
 	},
 	translate: func(d Decoded, _ *federation.MeshSettings) Meaning {
-		return Meaning{Problems: unused(d, append(slices.Clone(MeshSettingsFields), "sources"), "this setting has no effect yet")}
+		return Meaning{Problems: unused(d, append(slices.Clone(MeshSettingsFields), settingsOfSources...), "this setting has no effect yet")}
 	},
 })
 
-// MeshSettingsFields are the fields of MeshSettings that proxies are configured by. The
-// hub itself reads sources.
+// settingsOfSources are those that say what the hub reads of clusters.
+var settingsOfSources = []string{"sources", "ingressControllerMode", "ingressClass", "ingressService", "ingressSelector"}
+
+// MeshSettingsFields are the fields of MeshSettings that proxies are configured by.
 var MeshSettingsFields = []string{
 	"rootNamespace", "trustDomain", "trustDomainAliases", "outboundTrafficPolicy.mode", "pathNormalization.normalization", "gatewayNamespaces",
 	"clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover",

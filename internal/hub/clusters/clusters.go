@@ -29,7 +29,7 @@ type Options struct {
 	Snapshots  *federation.Aggregate
 	Identities *identities.Identities
 	Secrets    *identity.Secrets
-	Custom     Follower // of custom resources that are configuration
+	Sources    []mesh.Follower // of objects that are configuration
 	Metrics    *metrics.Metrics
 	Logger     *slog.Logger
 }

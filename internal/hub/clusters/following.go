@@ -12,11 +12,6 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
-// Follower follows clusters beside their registries.
-type Follower interface {
-	Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
-}
-
 // following is what else the hub reads of a Kubernetes cluster.
 type following struct {
 	Options
@@ -36,7 +31,9 @@ func (f following) Attach(id federation.ClusterID, reviewer clientset.Interface,
 // Follow is part of kubernetes.Following.
 func (f following) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
 	var all sync.WaitGroup
-	all.Go(func() { f.Custom.Follow(ctx, id, cluster) })
+	for _, source := range f.Sources {
+		all.Go(func() { source.Follow(ctx, id, cluster) })
+	}
 	if f.remotes != nil && f.Settings.RemoteHolders[id] {
 		all.Go(func() { f.remotes.Follow(ctx, id, cluster) })
 	}

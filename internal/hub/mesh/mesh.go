@@ -14,26 +14,33 @@ import (
 	"isthmus.dev/isthmus/federation/config/crd"
 	"isthmus.dev/isthmus/federation/config/etcd"
 	"isthmus.dev/isthmus/federation/config/file"
+	"isthmus.dev/isthmus/federation/config/ingress"
 	configkind "isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/internal/hub/memory"
 	"isthmus.dev/isthmus/internal/hub/status"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/metrics"
 )
 
 // Mesh is the mesh's configuration, joined: where it comes from, what is in
 // force, and how it is changed.
 type Mesh struct {
-	Stored *etcd.Config
-	Views  *config.Aggregate
-	Engine *apply.Engine
-	Kinds  []schema.Kind
-	Epoch  string
-	Custom *crd.Source // follows the clusters whose custom resources are configuration
+	Stored    *etcd.Config
+	Views     *config.Aggregate
+	Engine    *apply.Engine
+	Kinds     []schema.Kind
+	Epoch     string
+	Followers []Follower // of the clusters whose objects are configuration
 
 	snapshots *federation.Aggregate
 	logger    *slog.Logger
+}
+
+// Follower reads what is configuration of a cluster until the context ends.
+type Follower interface {
+	Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
 }
 
 // Options are what a mesh is joined from.
@@ -42,14 +49,14 @@ type Options struct {
 	Snapshots *federation.Aggregate
 	Hub       federation.ClusterID
 	Dir       string            // of manifests; empty: none
-	Limits    federation.Limits // of the custom resources of one cluster
+	Limits    federation.Limits // of the custom resources of one cluster, and of its Ingresses
 	Logger    *slog.Logger
 	Metrics   *metrics.Config
 }
 
 // configSources are the sources of configuration after the store of record, in
 // order of precedence; a new one is one paragraph here (ADR 0015).
-func configSources(o Options, set *schema.Set, custom *crd.Source) []config.Named {
+func configSources(o Options, set *schema.Set, custom *crd.Source, ingresses *ingress.Source) []config.Named {
 	var all []config.Named
 	if o.Dir != "" {
 		var kinds []federation.Kind
@@ -59,7 +66,7 @@ func configSources(o Options, set *schema.Set, custom *crd.Source) []config.Name
 		folder := file.New(file.Options{Dir: o.Dir, Kinds: kinds, Schema: configkind.Schema{Set: set}, Logger: o.Logger})
 		all = append(all, config.Named{Name: "FILE", Source: folder})
 	}
-	return append(all, config.Named{Name: "CRD", Source: custom})
+	return append(all, config.Named{Name: "CRD", Source: custom}, config.Named{Name: "INGRESS", Source: ingresses})
 }
 
 // New joins the sources.
@@ -77,11 +84,13 @@ func New(o Options) (*Mesh, error) {
 	in := config.Options{Hub: o.Hub, Logger: o.Logger}
 	writer := o.Snapshots.Open(config.NewState(in).Source())
 	custom := crd.New(crd.Options{Kinds: set.Kinds(), Schema: configkind.Schema{Set: set}, Snapshots: o.Snapshots, Limits: o.Limits, Logger: o.Logger})
-	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(o, set, custom)...)...)
+	ingresses := ingress.New(ingress.Options{Snapshots: o.Snapshots, Limits: o.Limits, Logger: o.Logger})
+	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(o, set, custom, ingresses)...)...)
 	custom.Settings(views)
+	ingresses.Settings(views)
 	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: o.Snapshots, Schema: set, Validated: read, Logger: o.Logger})
 	return &Mesh{
-		Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(), Custom: custom, snapshots: o.Snapshots, logger: o.Logger,
+		Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(), Followers: []Follower{custom, ingresses}, snapshots: o.Snapshots, logger: o.Logger,
 	}, nil
 }
 

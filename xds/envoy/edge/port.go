@@ -16,7 +16,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/gateway"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
-	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // listenPort is an address and port at which the facet's proxies listen, with
@@ -80,7 +79,7 @@ func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
 	default:
 		p.speech, p.servers = how, append(p.servers, s)
 		if how == gateway.SpeaksTLS && !gateway.PassesOn(s.spec) {
-			s.socket, s.err = transport.ServerTLS(s.spec.GetTls(), p.facet.Identity, s.routed(gateway.SpeaksTLS))
+			s.endTLS(p.facet)
 		}
 	}
 	return ports

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
@@ -49,6 +51,17 @@ func (s *Server) mode() networking.ServerTLSSettings_TLSmode { return s.spec.Get
 func (s *Server) routed(how gateway.Speech) bool {
 	https := strings.EqualFold(s.spec.GetPort().GetProtocol(), "HTTPS") && !gateway.PassesOn(s.spec)
 	return how == gateway.SpeaksHTTP || https && s.err == nil
+}
+
+// endTLS makes the server's side of TLS. A grant of the Gateway replaces the credentials of
+// the proxy's own namespace, and is for proxies of the namespace that it names.
+func (s *Server) endTLS(f node.Facet) {
+	grant := s.object.Credentials
+	if grant.To != "" && grant.To != f.Namespace {
+		s.err = fmt.Errorf(".tls.credentialName: the Secrets of namespace %s are for gateways of namespace %s, not for those of %s", grant.From, grant.To, f.Namespace)
+		return
+	}
+	s.socket, s.err = transport.ServerTLS(s.spec.GetTls(), f.Identity, s.routed(gateway.SpeaksTLS), grant.From)
 }
 
 // admits reports whether the server's hosts let connections for the service pass:

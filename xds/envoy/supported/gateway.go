@@ -74,7 +74,7 @@ func (n *valueNotes) serverTLS(path string, server *networking.Server, how gatew
 		n.add(path+".tls", "the protocol is plaintext; only httpsRedirect has an effect; use the protocol HTTPS")
 	case how != gateway.SpeaksTLS:
 	case !gateway.PassesOn(server):
-		if _, err := transport.ServerTLS(tls, true, false); err != nil {
+		if _, err := transport.ServerTLS(tls, true, false, ""); err != nil {
 			below, why, _ := strings.Cut(err.Error(), ": ")
 			n.add(path+below, why+"; nothing listens for the server's hosts")
 		}

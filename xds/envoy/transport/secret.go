@@ -17,6 +17,7 @@ import (
 
 const (
 	secretScheme    = "kubernetes://"
+	grantedScheme   = "kubernetes-ingress://" // NAMESPACE/NAME
 	authoritySuffix = "-cacert"
 	maxCredential   = 253 // bytes
 )
@@ -32,6 +33,9 @@ func IsOwn(name string) bool { return name == OwnCertificate || name == OwnRoots
 
 // CredentialSecret is what listeners mean by the name of a secret of a credential.
 type CredentialSecret struct {
+	// Namespace is that of a Secret which was granted to the proxy; empty: the credential
+	// is of the proxy's own namespace.
+	Namespace   string
 	Credential  string
 	Authorities bool // those that belong to the credential, not its certificate
 	// CRL is the file on the proxy that revokes certificates of the authorities. It is
@@ -43,6 +47,9 @@ type CredentialSecret struct {
 // Name is how listeners refer to the secret.
 func (s CredentialSecret) Name() string {
 	name := secretScheme + s.Credential
+	if s.Namespace != "" {
+		name = grantedScheme + s.Namespace + "/" + s.Credential
+	}
 	if s.Authorities {
 		name += authoritySuffix
 	}
@@ -55,6 +62,10 @@ func (s CredentialSecret) Name() string {
 // ParseSecretName is the other way around; false: no listener refers so.
 func ParseSecretName(name string) (s CredentialSecret, ok bool) {
 	rest, ok := strings.CutPrefix(name, secretScheme)
+	if granted, is := strings.CutPrefix(name, grantedScheme); is {
+		s.Namespace, rest, ok = strings.Cut(granted, "/")
+		ok = ok && isCredential(s.Namespace)
+	}
 	rest, crl, revokes := strings.Cut(rest, fileSeparator)
 	s.CRL = crl
 	s.Credential, s.Authorities = strings.CutSuffix(rest, authoritySuffix)

@@ -74,13 +74,13 @@ func SecretNames(o *federation.Object) []string {
 	var names []string
 	for _, server := range spec.GetServers() {
 		common := &tlsv3.CommonTlsContext{}
-		if server.GetTls() == nil || setCertificates(common, server.GetTls()) != nil {
+		if server.GetTls() == nil || setCertificates(common, server.GetTls(), o.Credentials.From) != nil {
 			continue
 		}
 		for _, secret := range common.GetTlsCertificateSdsSecretConfigs() {
 			names = append(names, secret.GetName())
 		}
-		if roots, err := clientRoots(server.GetTls()); err == nil {
+		if roots, err := clientRoots(server.GetTls(), o.Credentials.From); err == nil {
 			names = append(names, roots)
 		}
 	}

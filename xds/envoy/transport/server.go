@@ -23,8 +23,9 @@ var tlsVersions = map[networking.ServerTLSSettings_TLSProtocol]tlsv3.TlsParamete
 
 // ServerTLS is the server's side of TLS. What cannot be had is never replaced by
 // less. identity reports whether the proxies have one of the mesh, http that requests are
-// routed. Errors begin with the field.
-func ServerTLS(tls *networking.ServerTLSSettings, identity, http bool) (*corev3.TransportSocket, error) {
+// routed, from the namespace whose Secrets the credentials are; empty: the proxy's own.
+// Errors begin with the field.
+func ServerTLS(tls *networking.ServerTLSSettings, identity, http bool, from string) (*corev3.TransportSocket, error) {
 	mutual := tls.GetMode() == networking.ServerTLSSettings_MUTUAL
 	switch tls.GetMode() {
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
@@ -37,8 +38,8 @@ func ServerTLS(tls *networking.ServerTLSSettings, identity, http bool) (*corev3.
 		return nil, fmt.Errorf(".tls.mode: %s is not supported yet; use PASSTHROUGH, SIMPLE, MUTUAL or ISTIO_MUTUAL", tls.GetMode())
 	}
 	common := &tlsv3.CommonTlsContext{}
-	for _, set := range []func(*tlsv3.CommonTlsContext, *networking.ServerTLSSettings) error{setTLSParameters, setCertificates, setClientCheck} {
-		if err := set(common, tls); err != nil {
+	for _, set := range []func(*tlsv3.CommonTlsContext, *networking.ServerTLSSettings, string) error{setTLSParameters, setCertificates, setClientCheck} {
+		if err := set(common, tls, from); err != nil {
 			return nil, fmt.Errorf(".tls%w", err)
 		}
 	}
@@ -50,7 +51,7 @@ func ServerTLS(tls *networking.ServerTLSSettings, identity, http bool) (*corev3.
 	}}, nil
 }
 
-func setTLSParameters(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings) error {
+func setTLSParameters(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings, _ string) error {
 	p := &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3}
 	if version, ok := tlsVersions[tls.GetMinProtocolVersion()]; ok {
 		p.TlsMinimumProtocolVersion = version
@@ -68,13 +69,13 @@ func setTLSParameters(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSS
 
 // setCertificates takes the server's own certificates from secrets, else from
 // files on the proxy.
-func setCertificates(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings) error {
+func setCertificates(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings, from string) error {
 	names, err := credentials(tls)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, fromSDS(CredentialSecret{Credential: name}.Name()))
+		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, fromSDS(CredentialSecret{Namespace: from, Credential: name}.Name()))
 	}
 	if len(names) > 0 {
 		return nil
@@ -113,7 +114,7 @@ func credentials(tls *networking.ServerTLSSettings) ([]string, error) {
 }
 
 // setClientCheck says what the certificates of callers must be.
-func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings) error {
+func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings, from string) error {
 	if tls.GetMode() == networking.ServerTLSSettings_SIMPLE {
 		return nil
 	}
@@ -128,7 +129,7 @@ func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSet
 	if err := checkPins(check); err != nil {
 		return err
 	}
-	secret, err := clientRoots(tls)
+	secret, err := clientRoots(tls, from)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSet
 
 // clientRoots names the secret with the authorities that sign the certificates of
 // callers, and with what they revoked.
-func clientRoots(tls *networking.ServerTLSSettings) (string, error) {
+func clientRoots(tls *networking.ServerTLSSettings, from string) (string, error) {
 	names, _ := credentials(tls)
 	authority := strings.TrimPrefix(tls.GetCaCertCredentialName(), secretScheme)
 	switch {
@@ -150,7 +151,7 @@ func clientRoots(tls *networking.ServerTLSSettings) (string, error) {
 		authority = names[0]
 	}
 	if authority != "" {
-		name := CredentialSecret{Credential: authority, Authorities: true, CRL: tls.GetCaCrl()}.Name()
+		name := CredentialSecret{Namespace: from, Credential: authority, Authorities: true, CRL: tls.GetCaCrl()}.Name()
 		if len(name) > maxFileSecret {
 			return "", fmt.Errorf(".caCrl: %q and the name of the credential are longer than %d bytes; use a shorter path", tls.GetCaCrl(), maxFileSecret)
 		}

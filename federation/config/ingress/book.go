@@ -1,0 +1,525 @@
+package ingress
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+)
+
+var (
+	ingressKind = federation.Kind{Group: networkingv1.GroupName, Name: "Ingress"}
+	classKind   = federation.Kind{Group: networkingv1.GroupName, Name: "IngressClass"}
+)
+
+// unit is what one object is translated for. A change of an Ingress translates again only
+// the units that it takes part in.
+type unit struct {
+	cluster         federation.ClusterID
+	what            string // one of those below
+	namespace, name string
+}
+
+// What units are.
+const (
+	ofCluster = "http"  // plain text
+	ofSecret  = "tls"   // of namespace and name
+	ofHost    = "host"  // the name is the host
+	ofEntry   = "entry" // no object; problems of the Ingress itself
+)
+
+// book has all Ingresses that were read, and what they were translated to.
+type book struct {
+	settings settings
+	services lookup
+	clusters map[federation.ClusterID]*shelf
+	dirty    map[unit]struct{}
+	given    map[unit]*config.Object
+	problems map[unit][]config.Problem
+	worse    bool                // the problems may be others
+	having   map[string]int      // how many clusters have Ingresses of a host
+	shared   map[string]struct{} // hosts of several clusters
+}
+
+func newBook() *book {
+	return &book{
+		clusters: map[federation.ClusterID]*shelf{}, dirty: map[unit]struct{}{}, given: map[unit]*config.Object{}, problems: map[unit][]config.Problem{},
+		having: map[string]int{}, shared: map[string]struct{}{},
+	}
+}
+
+// shelf has the Ingresses of one cluster.
+type shelf struct {
+	id          federation.ClusterID
+	ingresses   map[at]*kept
+	controllers map[string]string // by IngressClass
+	oldest      *entry            // of those that are served; it dates the Gateway for plain text
+	hosts       index[string]
+	tls         index[string] // by host
+	secrets     index[secretKey]
+	services    index[at]
+}
+
+type at struct{ namespace, name string }
+
+// kept is an Ingress, and whether it is served.
+type kept struct {
+	*entry
+	class  *networkingv1.Ingress // of which the class is read again when classes or settings change
+	served bool
+}
+
+// index finds Ingresses that are served.
+type index[K comparable] map[K]map[*entry]struct{}
+
+func (x index[K]) set(key K, e *entry, is bool) {
+	if !is {
+		delete(x[key], e)
+		if len(x[key]) == 0 {
+			delete(x, key)
+		}
+		return
+	}
+	if x[key] == nil {
+		x[key] = map[*entry]struct{}{}
+	}
+	x[key][e] = struct{}{}
+}
+
+// byAge are those of a key, the oldest first.
+func (x index[K]) byAge(key K) []*entry {
+	return slices.SortedFunc(maps.Keys(x[key]), (*entry).compareAge)
+}
+
+func (x index[K]) oldest(key K) *entry {
+	var oldest *entry
+	for e := range x[key] {
+		if oldest == nil || e.compareAge(oldest) < 0 {
+			oldest = e
+		}
+	}
+	return oldest
+}
+
+func (b *book) shelf(id federation.ClusterID) *shelf {
+	s := b.clusters[id]
+	if s == nil {
+		s = &shelf{
+			id: id, ingresses: map[at]*kept{}, controllers: map[string]string{},
+			hosts: index[string]{}, tls: index[string]{}, secrets: index[secretKey]{}, services: index[at]{},
+		}
+		b.clusters[id] = s
+	}
+	return s
+}
+
+// take takes up objects that were read: Ingresses and IngressClasses.
+func (b *book) take(events []config.Event) {
+	reclassed := map[*shelf]bool{}
+	for _, e := range events {
+		of := e.New
+		if of == nil {
+			of = e.Old
+		}
+		s := b.shelf(of.Key.Cluster)
+		switch of.Key.Of() {
+		case classKind:
+			s.takeClass(of.Key.Name, e.New)
+			reclassed[s] = true
+		case ingressKind:
+			b.takeIngress(s, at{of.Key.Namespace, of.Key.Name}, e.New)
+		}
+	}
+	for s := range reclassed {
+		b.judge(s)
+	}
+}
+
+func (s *shelf) takeClass(name string, o *config.Object) {
+	if o == nil {
+		delete(s.controllers, name)
+		return
+	}
+	var class networkingv1.IngressClass
+	if json.Unmarshal(o.Manifest, &class) == nil {
+		s.controllers[name] = class.Spec.Controller
+	}
+}
+
+func (b *book) takeIngress(s *shelf, key at, o *config.Object) {
+	if old := s.ingresses[key]; old != nil {
+		b.serve(s, old, false)
+		delete(s.ingresses, key)
+	}
+	b.touch(unit{s.id, ofEntry, key.namespace, key.name})
+	if o == nil {
+		return
+	}
+	e, in := read(o)
+	now := &kept{entry: e, class: &networkingv1.Ingress{}}
+	now.class.Annotations, now.class.Spec.IngressClassName = in.Annotations, in.Spec.IngressClassName
+	s.ingresses[key] = now
+	b.judgeOne(s, now)
+}
+
+// configure takes up settings. It reports whether they changed.
+func (b *book) configure(now settings) bool {
+	if b.settings == now {
+		return false
+	}
+	b.settings = now
+	for _, s := range b.clusters {
+		b.judge(s)
+	}
+	for u := range b.given {
+		b.touch(u)
+	}
+	return true
+}
+
+// judge decides again which Ingresses are served.
+func (b *book) judge(s *shelf) {
+	for _, k := range s.ingresses {
+		b.judgeOne(s, k)
+	}
+}
+
+func (b *book) judgeOne(s *shelf, k *kept) {
+	b.touch(unit{s.id, ofEntry, k.namespace, k.name})
+	if served, _ := b.settings.serves(k.class, s.controllers); served != k.served {
+		b.serve(s, k, served)
+	}
+}
+
+// serve begins or ends to serve the Ingress.
+func (b *book) serve(s *shelf, k *kept, served bool) {
+	if k.served == served {
+		return
+	}
+	k.served = served
+	if !served {
+		b.touchAll(s, k.entry) // also what shares hosts with it
+	}
+	e := k.entry
+	b.date(s, e, served)
+	for _, host := range e.hosts {
+		had := len(s.hosts[host]) > 0
+		s.hosts.set(host, e, served)
+		b.count(host, had, len(s.hosts[host]) > 0)
+	}
+	for _, name := range e.services() {
+		s.services.set(at{e.namespace, name}, e, served)
+	}
+	for _, c := range e.certificates {
+		s.secrets.set(secretKey{e.namespace, c.secret}, e, served)
+		for _, host := range c.hosts {
+			s.tls.set(host, e, served)
+		}
+	}
+	if served {
+		b.touchAll(s, e)
+	}
+}
+
+// date finds the oldest Ingress again where that may be another one.
+func (b *book) date(s *shelf, e *entry, served bool) {
+	switch {
+	case served && (s.oldest == nil || e.compareAge(s.oldest) < 0):
+		s.oldest = e
+	case !served && s.oldest == e:
+		s.oldest = nil
+		for _, k := range s.ingresses {
+			if k.served && (s.oldest == nil || k.compareAge(s.oldest) < 0) {
+				s.oldest = k.entry
+			}
+		}
+	default:
+		return
+	}
+	b.touch(unit{s.id, ofCluster, "", ""})
+}
+
+// count counts the clusters with Ingresses of the host.
+func (b *book) count(host string, had, has bool) {
+	switch {
+	case had == has || host == anyHost:
+		return
+	case has:
+		b.having[host]++
+	default:
+		b.having[host]--
+	}
+	_, was := b.shared[host]
+	switch n := b.having[host]; {
+	case n > 1 && !was:
+		b.shared[host], b.worse = struct{}{}, true
+	case n < 2 && was:
+		delete(b.shared, host)
+		b.worse = true
+	case n == 0:
+		delete(b.having, host)
+	}
+}
+
+func (b *book) touch(u unit) { b.dirty[u] = struct{}{} }
+
+// touchAll touches what the Ingress takes part in, and what depends on who has the
+// certificate for its hosts.
+func (b *book) touchAll(s *shelf, e *entry) {
+	b.touchHosts(s, e)
+	for _, c := range e.certificates {
+		b.touch(unit{s.id, ofSecret, e.namespace, c.secret})
+		for _, host := range c.hosts {
+			b.touch(unit{s.id, ofHost, "", host})
+			for other := range s.tls[host] {
+				b.touchHosts(s, other)
+				b.touch(unit{s.id, ofEntry, other.namespace, other.name})
+				for _, c := range other.certificates {
+					b.touch(unit{s.id, ofSecret, other.namespace, c.secret})
+				}
+			}
+		}
+	}
+}
+
+func (b *book) touchHosts(s *shelf, e *entry) {
+	for _, host := range e.hosts {
+		b.touch(unit{s.id, ofHost, "", host})
+	}
+}
+
+// serviceChanged has Ingresses of every cluster look at the service again.
+func (b *book) serviceChanged(namespace, name string) {
+	for _, s := range b.clusters {
+		for e := range s.services[at{namespace, name}] {
+			b.touchHosts(s, e)
+		}
+	}
+}
+
+// everyServiceChanged has all Ingresses look at their services again.
+func (b *book) everyServiceChanged() {
+	for _, s := range b.clusters {
+		for host := range s.hosts {
+			b.touch(unit{s.id, ofHost, "", host})
+		}
+	}
+}
+
+// change translates what was touched, and returns what that changes.
+func (b *book) change(revision int64) []config.Event {
+	var events []config.Event
+	replaced := map[federation.ObjectKey]*config.Object{}
+	for u := range b.dirty {
+		old := b.given[u]
+		now := b.contained(u, old)
+		b.complain(u, now.problems)
+		switch {
+		case old == nil && now.object == nil, old != nil && now.object != nil && same(old, now.object):
+			continue
+		case now.object == nil:
+			delete(b.given, u)
+		default:
+			now.object.Revision = revision
+			b.given[u] = now.object
+		}
+		if old != nil && (now.object == nil || old.Key != now.object.Key) {
+			replaced[old.Key] = old
+			old = nil
+		}
+		if now.object != nil {
+			events = append(events, config.Event{Old: old, New: now.object})
+		}
+	}
+	clear(b.dirty)
+	for i, e := range events {
+		if old := replaced[e.New.Key]; old != nil {
+			events[i].Old = old
+			delete(replaced, e.New.Key)
+		}
+	}
+	for _, old := range replaced {
+		events = append(events, config.Event{Old: old})
+	}
+	slices.SortFunc(events, func(a, b config.Event) int { return changedKey(a).Compare(changedKey(b)) })
+	return events
+}
+
+func same(a, b *config.Object) bool {
+	return a.Key == b.Key && a.Credentials == b.Credentials && string(a.Manifest) == string(b.Manifest)
+}
+
+func changedKey(e config.Event) federation.ObjectKey {
+	if e.New != nil {
+		return e.New.Key
+	}
+	return e.Old.Key
+}
+
+// everything is all that is given.
+func (b *book) everything() []config.Event {
+	events := make([]config.Event, 0, len(b.given))
+	for _, o := range b.given {
+		events = append(events, config.Event{New: o})
+	}
+	slices.SortFunc(events, func(a, b config.Event) int { return a.New.Key.Compare(b.New.Key) })
+	return events
+}
+
+// contained is translate. After a panic, what was given stays, and the others go on.
+func (b *book) contained(u unit, old *config.Object) (m made) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			m = made{object: old, problems: []config.Problem{{
+				Code: federation.CodeHubFault, Object: fmt.Sprintf("Ingresses of cluster %s, %s %s", u.cluster, u.what, at{u.namespace, u.name}),
+				Message: fmt.Sprintf("the hub cannot translate them, which is a fault of the hub; what was translated before stays (%.200v)", cause),
+			}}}
+		}
+	}()
+	return b.translate(u)
+}
+
+func (b *book) translate(u unit) made {
+	s := b.shelf(u.cluster)
+	switch u.what {
+	case ofCluster:
+		if s.oldest != nil {
+			return made{object: plainText(b.settings, s.id, s.oldest)}
+		}
+	case ofSecret:
+		return b.ofSecret(s, secretKey{u.namespace, u.name})
+	case ofHost:
+		if all := s.hosts.byAge(u.name); len(all) > 0 {
+			return routes(s.id, u.name, all, b.gateways(s, u.name, all), b.services)
+		}
+	case ofEntry:
+		if k := s.ingresses[at{u.namespace, u.name}]; k != nil {
+			return made{problems: b.ofEntry(s, k)}
+		}
+	}
+	return made{}
+}
+
+// ofEntry are the problems of an Ingress itself.
+func (b *book) ofEntry(s *shelf, k *kept) []config.Problem {
+	_, unknown := b.settings.serves(k.class, s.controllers)
+	switch {
+	case unknown != "":
+		return []config.Problem{k.problem(codeClass, "spec.ingressClassName", "the cluster has no IngressClass %s; the Ingress has no effect", federation.Quote(unknown))}
+	case !k.served:
+		return nil
+	}
+	problems := slices.Clone(k.problems)
+	for _, c := range k.certificates {
+		for _, host := range c.hosts {
+			if owner := s.owner(host); owner.by != k.entry && owner.key != (secretKey{k.namespace, c.secret}) {
+				problems = append(problems, k.problem(codeTLSHost, c.field+".hosts", "connections for %s get the certificate of %s, which is older", host, owner.by.title()))
+			}
+		}
+	}
+	return problems
+}
+
+// owner is who has the certificate for a host.
+type owner struct {
+	by  *entry
+	key secretKey
+}
+
+// owner is the oldest Ingress with a certificate for the host, and its Secret.
+func (s *shelf) owner(host string) (o owner) {
+	if o.by = s.tls.oldest(host); o.by == nil {
+		return o
+	}
+	i := slices.IndexFunc(o.by.certificates, func(c certificate) bool { return slices.Contains(c.hosts, host) })
+	o.key = secretKey{o.by.namespace, o.by.certificates[i].secret}
+	return o
+}
+
+// ofSecret is the Gateway of the hosts whose certificate is in the Secret.
+func (b *book) ofSecret(s *shelf, key secretKey) made {
+	owned := map[string]struct{}{}
+	for e := range s.secrets[key] {
+		for _, c := range e.certificates {
+			for _, host := range c.hosts {
+				if c.secret == key.name && s.owner(host).key == key {
+					owned[host] = struct{}{}
+				}
+			}
+		}
+	}
+	if len(owned) == 0 {
+		return made{}
+	}
+	return made{object: encrypted(b.settings, s.id, key, slices.Sorted(maps.Keys(owned)), s.secrets.oldest(key))}
+}
+
+// gateways are those at which the routes of a host are: that for plain text, and those with a
+// certificate for the host.
+func (b *book) gateways(s *shelf, host string, ingresses []*entry) []string {
+	found := map[string]struct{}{}
+	add := func(at string) {
+		if o := s.owner(at); o.by != nil {
+			found[o.key.namespace+"/"+o.key.gateway()] = struct{}{}
+		}
+	}
+	add(host)
+	for _, e := range ingresses {
+		for _, c := range e.certificates {
+			for _, at := range c.hosts {
+				if covers(at, host) || covers(host, at) {
+					add(at)
+				}
+			}
+		}
+	}
+	return append([]string{b.settings.namespace + "/" + httpGateway}, slices.Sorted(maps.Keys(found))...)
+}
+
+func (b *book) complain(u unit, problems []config.Problem) {
+	if slices.Equal(b.problems[u], problems) {
+		return
+	}
+	b.worse = true
+	if len(problems) == 0 {
+		delete(b.problems, u)
+	} else {
+		b.problems[u] = problems
+	}
+}
+
+// wrong are all problems, sorted.
+func (b *book) wrong() (all []config.Problem) {
+	for _, problems := range b.problems {
+		all = append(all, problems...)
+	}
+	all = append(all, b.sharedHosts()...)
+	slices.SortFunc(all, compareProblems)
+	return slices.Compact(all)
+}
+
+func compareProblems(a, b config.Problem) int {
+	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+}
+
+// shownHosts bounds the hosts that one problem names.
+const shownHosts = 10
+
+// sharedHosts is the problem that Ingresses of several clusters have the same hosts.
+func (b *book) sharedHosts() []config.Problem {
+	if len(b.shared) == 0 {
+		return nil
+	}
+	names, more := slices.Sorted(maps.Keys(b.shared)), ""
+	if n := len(names) - shownHosts; n > 0 {
+		names, more = names[:shownHosts], fmt.Sprintf(" and %d more", n)
+	}
+	return []config.Problem{{Code: codeHostShared, Object: "Ingresses", Message: fmt.Sprintf(
+		"Ingresses of several clusters have the hosts %q%s: the gateways of each cluster use those of their own cluster", names, more)}}
+}

@@ -1,0 +1,276 @@
+// Package ingress is a read-only source of configuration: Ingresses of attached Kubernetes
+// clusters, as Gateways and VirtualServices for the gateways of their own cluster (ADR 121).
+// It reads them as federation/config/crd reads custom resources. What they mean is a
+// function of what was read, of the settings of the mesh, and of the ports of services.
+package ingress
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/crd"
+	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+)
+
+// Options say where Ingresses are read, and within which limits.
+type Options struct {
+	Snapshots interface{ Latest() *federation.Snapshot }
+	Limits    federation.Limits // of what is read of one cluster
+	Look      time.Duration     // as in crd.Options
+	Patience  time.Duration     // as in crd.Options
+	Logger    *slog.Logger
+}
+
+// Source is a config.Source. Follow reads the clusters, Run gives what was read.
+type Source struct {
+	o     Options
+	read  *crd.Source
+	views interface{ Latest() *config.View }
+	wake  chan struct{}
+
+	mu     sync.Mutex
+	events []config.Event // that were read and not taken up
+	listed bool           // the first Update was read
+	faults []config.Problem
+
+	// Of Run alone.
+	revision int64
+	at       uint64 // version of the snapshot up to which services were looked at
+	faulty   []config.Problem
+	said     []config.Problem
+}
+
+// New makes a source, which needs Settings before it runs.
+func New(o Options) *Source {
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", "INGRESS"))
+	o.Patience = cmp.Or(o.Patience, 10*time.Second)
+	s := &Source{o: o, wake: make(chan struct{}, 1)}
+	s.read = crd.New(crd.Options{
+		Kinds: []schema.Kind{
+			{Kind: ingressKind, Plural: "ingresses", Singular: "ingress", Namespaced: true, Versions: []string{"v1"}, Storage: "v1"},
+			{Kind: classKind, Plural: "ingressclasses", Singular: "ingressclass", Versions: []string{"v1"}, Storage: "v1"},
+		},
+		Schema: essence{}, Snapshots: o.Snapshots, Limits: o.Limits, Look: o.Look, Patience: o.Patience, Logger: o.Logger,
+		Everywhere: func(m *federation.MeshSettings) bool { return settingsOf(m).mode != federation.IngressOff },
+	})
+	return s
+}
+
+// Settings names the configuration whose MeshSettings say which Ingresses count.
+func (s *Source) Settings(views interface{ Latest() *config.View }) {
+	s.views = views
+	s.read.Settings(views)
+}
+
+// Kinds is part of config.Source.
+func (*Source) Kinds() []federation.Kind { return []federation.Kind{gatewayKind, routesKind} }
+
+// Follow reads a cluster, as far as the settings want, until the context ends.
+func (s *Source) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
+	s.read.Follow(ctx, id, cluster)
+}
+
+// essence keeps of an Ingress and an IngressClass what decides about requests. The API
+// server has validated them.
+type essence struct{}
+
+// Admit is part of crd.Schema.
+func (essence) Admit(wanted, _ map[string]any) (map[string]any, []schema.Problem) {
+	from, _ := wanted["metadata"].(map[string]any)
+	metadata := map[string]any{"name": from["name"]}
+	if namespace, has := from["namespace"]; has {
+		metadata["namespace"] = namespace
+	}
+	if annotations, has := from["annotations"].(map[string]any); has && annotations[classAnnotation] != nil {
+		metadata["annotations"] = map[string]any{classAnnotation: annotations[classAnnotation]}
+	}
+	return map[string]any{"apiVersion": networkingv1.SchemeGroupVersion.String(), "kind": wanted["kind"], "metadata": metadata, "spec": wanted["spec"]}, nil
+}
+
+// update takes what was read.
+func (s *Source) update(u config.Update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events, s.listed = append(s.events, u.Events...), true
+	s.notify()
+}
+
+func (s *Source) trouble(problems []config.Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = problems
+	s.notify()
+}
+
+func (s *Source) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// reading is the sink of what is read.
+type reading struct{ *Source }
+
+// Update is part of config.Sink.
+func (r reading) Update(u config.Update) { r.update(u) }
+
+// Trouble is part of config.Sink.
+func (r reading) Trouble(problems []config.Problem) { r.trouble(problems) }
+
+// Run is part of config.Source. It runs once at a time. Each run reads everything again
+// before its first Update.
+func (s *Source) Run(ctx context.Context, to config.Sink) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	s.reset()
+	running.Go(func() { _ = s.read.Run(ctx, reading{s}) }) // ends with the context alone
+	b, first := newBook(), true
+	patience := time.NewTimer(s.o.Patience)
+	defer patience.Stop()
+	waited := false
+	for {
+		view, snapshot := s.views.Latest(), s.o.Snapshots.Latest()
+		faults, listed := s.takeUp(b, view, snapshot)
+		if !first || listed && (waited || allListed(snapshot)) {
+			s.give(b, to, first)
+			first = false
+		}
+		s.complain(b, to, faults)
+		select {
+		case <-s.wake:
+		case <-view.Superseded():
+		case <-snapshot.Superseded():
+		case <-patience.C:
+			waited = true
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (s *Source) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events, s.listed, s.faults = nil, false, nil
+	s.at, s.said, s.faulty = 0, nil, nil
+}
+
+// allListed reports whether the services of every cluster are known that can be.
+func allListed(snapshot *federation.Snapshot) bool {
+	for c := range snapshot.Clusters() {
+		if !c.Listed && (c.Status.Phase == federation.Pending || c.Status.Phase == federation.Syncing) {
+			return false
+		}
+	}
+	return true
+}
+
+// takeUp brings the book up to what was read, the settings and the services.
+func (s *Source) takeUp(b *book, view *config.View, snapshot *federation.Snapshot) (faults []config.Problem, listed bool) {
+	s.mu.Lock()
+	events := s.events
+	s.events, faults, listed = nil, s.faults, s.listed
+	s.mu.Unlock()
+	b.services = func(namespace, name string) ([]federation.ServicePort, bool) {
+		svc, exists := snapshot.Service(federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace})
+		if !exists {
+			return nil, false
+		}
+		return svc.Ports, true
+	}
+	if view.SyncedFor(federation.MeshSettingsKind) {
+		if now, readable := settingsIn(view.State); readable {
+			b.configure(now)
+		}
+	}
+	b.take(events)
+	changes := snapshot.ChangesSince(s.at)
+	s.at = snapshot.Version()
+	if changes.All {
+		b.everyServiceChanged()
+	}
+	for _, c := range changes.Services {
+		if c.Reasons&federation.ReasonSpec != 0 {
+			if name, in := nameOf(c.Key); in {
+				b.serviceChanged(c.Key.Namespace, name)
+			}
+		}
+	}
+	return faults, listed
+}
+
+// settingsIn reads the settings. Settings that cannot be decoded change nothing.
+func settingsIn(state *config.State) (settings, bool) {
+	if _, exists := state.Object(federation.MeshSettingsKey); !exists {
+		return settingsOf(nil), true
+	}
+	decoded, ok := state.Decoded(federation.MeshSettingsKey)
+	if !ok {
+		return settings{}, false
+	}
+	m, _ := decoded.Spec.(*federation.MeshSettings)
+	return settingsOf(m), true
+}
+
+// nameOf is the name of a service of Kubernetes.
+func nameOf(key federation.ServiceKey) (name string, in bool) {
+	name, _, _ = strings.Cut(string(key.Hostname), ".")
+	return name, federation.ResolveHost(name, key.Namespace) == key.Hostname
+}
+
+// give gives what changed.
+func (s *Source) give(b *book, to config.Sink, first bool) {
+	events := b.change(s.revision + 1)
+	if first {
+		events = b.everything()
+	}
+	if first || len(events) > 0 {
+		s.revision++
+		to.Update(config.Update{Revision: s.revision, Full: first, Events: events})
+	}
+}
+
+const (
+	shownProblems = 100 // of all clusters
+	codeMore      = "MORE_PROBLEMS"
+)
+
+// complain tells what is wrong, once.
+func (s *Source) complain(b *book, to config.Sink, faults []config.Problem) {
+	if !b.worse && s.said != nil && slices.Equal(s.faulty, faults) {
+		return
+	}
+	b.worse, s.faulty = false, faults
+	all := append(slices.Clone(faults), b.wrong()...)
+	if more := len(all) - shownProblems; more > 0 {
+		all = append(all[:shownProblems], config.Problem{Code: codeMore, Object: "Ingresses", Message: fmt.Sprintf("there are %d more problems", more)})
+	}
+	if s.said != nil && slices.Equal(s.said, all) {
+		return
+	}
+	said := map[config.Problem]bool{}
+	for _, p := range s.said {
+		said[p] = true
+	}
+	for _, p := range all[min(len(faults), len(all)):] {
+		if !said[p] {
+			s.o.Logger.Warn("Ingress of a cluster", slog.String("code", p.Code), slog.String("object", p.Object), slog.String("field", p.Field), slog.String("problem", p.Message))
+		}
+	}
+	s.said = append([]config.Problem{}, all...)
+	to.Trouble(slices.Clone(s.said))
+}
