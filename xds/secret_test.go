@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
@@ -77,6 +78,37 @@ func TestX23NamesOfOthersAreRefused(t *testing.T) {
 	v.configure("other")
 	if r := c.accept(xdstest.SDS); !slices.Equal(r.Names(), []string{"kubernetes://other"}) || !slices.Equal(r.Removed, []string{web}) {
 		t.Errorf("after the listener refers to another: %q, -%q", r.Names(), r.Removed)
+	}
+}
+
+// TestG17GrantedSecretsAreForOneNamespace: with a grant, the credentials are Secrets of the
+// namespace that it names, for proxies of the namespace that it names, and of no other.
+func TestG17GrantedSecretsAreForOneNamespace(t *testing.T) {
+	const granted = "kubernetes-ingress://store/web"
+	v := newVaultHub(t, true).onSocket()
+	v.vault.keep(webSecret(false), "own")
+	v.vault.keep(SecretRef{Cluster: "c1", Namespace: "store", Name: "web"}, "of a file")
+	v.vault.keep(SecretRef{Cluster: "c1", Namespace: "store", Name: "web", Granted: true}, "granted")
+	grant := func(to string) {
+		o, _ := v.aggregate.Latest().Object(federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: "infra", Name: "front"})
+		with := *o
+		with.Credentials = federation.CredentialGrant{From: "store", To: to}
+		v.config.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: &with}}})
+	}
+	grant("shop")
+	c := v.client(xdstest.Options{Delta: true, Node: ingress()})
+	r := c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{web, granted, "kubernetes-ingress://store/other", "kubernetes-ingress://shop/web"}})
+	wantNames(t, r, granted)
+	if got := secretIn(t, r, granted).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key granted" {
+		t.Errorf("the key is %q", got)
+	}
+	grant("istio-system")
+	if r := c.accept(xdstest.SDS); len(r.Resources) > 0 || !slices.Equal(r.Removed, []string{granted}) {
+		t.Errorf("once the grant is for another namespace: %q, -%q", r.Names(), r.Removed)
+	}
+	other := v.client(xdstest.Options{Delta: true, Node: ingress()})
+	if r := other.get(xdstest.Request{Type: xdstest.SDS, Names: []string{web, granted}}); len(r.Resources) > 0 {
+		t.Errorf("a proxy of another namespace gets %q", r.Names())
 	}
 }
 

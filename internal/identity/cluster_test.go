@@ -51,6 +51,28 @@ func serving(secrets ...*corev1.Secret) *listwatchtest.Server {
 	return server
 }
 
+// TestG17FilesAreNotGranted: what is granted is the Secret of the cluster, also where a file
+// has its name.
+func TestG17FilesAreNotGranted(t *testing.T) {
+	d := newDrawer(t)
+	d.pair("web", testbed.Subject{Name: "file"})
+	d.open()
+	ref := Ref{Cluster: "c1", Namespace: "edge", Name: "web", Granted: true}
+	d.await("the file", func() bool { return d.secret("web", false) != "" })
+	d.run()
+	defer d.secrets.Follow(ref)()
+	if _, ok := d.secrets.Secret(ref); ok {
+		t.Error("the file is granted")
+	}
+	cert, key := d.ca.Issue(testbed.Subject{Name: "web"})
+	server := serving(kubeSecret("web", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": cert, "tls.key": key}))
+	defer d.secrets.Attach("c1", d.proving(server.Client(t)))()
+	d.await("the Secret", func() bool {
+		found, ok := d.secrets.Secret(ref)
+		return ok && string(found.Material.Chain) == string(cert)
+	})
+}
+
 func TestX23SecretsOfAClusterAreFollowedByName(t *testing.T) {
 	d := newDrawer(t)
 	long := testbed.Subject{Name: "web", NotAfter: d.now.Add(30 * 24 * time.Hour)}

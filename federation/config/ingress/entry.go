@@ -24,7 +24,7 @@ const (
 	codePath        = "PATH_TAKEN"               // an older Ingress has the path of the host
 	codeBackend     = "BACKEND_NOT_SUPPORTED"    // a backend that is no service
 	codeService     = "SERVICE_UNKNOWN"
-	codePort        = "PORT_UNKNOWN"
+	codePort        = "BACKEND_PORT_UNKNOWN"
 	codeTLSHost     = "TLS_HOST_TAKEN"      // an older Ingress has another certificate for the host
 	codeNoSecret    = "TLS_SECRET_REQUIRED" // tls names no Secret
 	codeUndecodable = "UNDECODABLE"

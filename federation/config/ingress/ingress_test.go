@@ -173,7 +173,7 @@ func fromServer(t *testing.T, server *testbed.Kube) {
 	server.ApplyStatus(`{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"a","namespace":"shop"},"status":{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}}`)
 	server.Apply(manifest("shop", "b", "b.example", `"name":"none"`))
 	seen = heard.Wait(t, "a second Ingress", func(s configtest.Seen) bool {
-		return len(s.Objects) == 4 && coded(s, "PORT_UNKNOWN", "Ingress shop/b of cluster c1")
+		return len(s.Objects) == 4 && coded(s, "BACKEND_PORT_UNKNOWN", "Ingress shop/b of cluster c1")
 	})
 	if n := len(seen.Updates) - updates; n != 2 {
 		t.Errorf("a port, a status and an Ingress came as %d updates", n)
