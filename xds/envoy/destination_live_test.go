@@ -1,8 +1,10 @@
 package envoy_test
 
 import (
+	"bufio"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -72,7 +74,19 @@ spec: {host: spread.shop, trafficPolicy: {loadBalancer: {localityLbSetting: {dis
 ---
 kind: DestinationRule
 metadata: {name: ordered, namespace: shop}
-spec: {host: ordered.shop, trafficPolicy: {loadBalancer: {localityLbSetting: {failoverPriority: [version=v2]}}, outlierDetection: {consecutive5xxErrors: 3, baseEjectionTime: 600s, maxEjectionPercent: 100}}}`
+spec: {host: ordered.shop, trafficPolicy: {loadBalancer: {localityLbSetting: {failoverPriority: [version=v2]}}, outlierDetection: {consecutive5xxErrors: 3, baseEjectionTime: 600s, maxEjectionPercent: 100}}}
+---
+kind: DestinationRule
+metadata: {name: coded, namespace: shop}
+spec: {host: coded.shop, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 2, outlierDetectionHttpErrorCodes: [404], baseEjectionTime: 600s, maxEjectionPercent: 100}}}
+---
+kind: DestinationRule
+metadata: {name: announced, namespace: shop}
+spec: {host: announced.shop, trafficPolicy: {proxyProtocol: {version: V1}}}
+---
+kind: DestinationRule
+metadata: {name: tunnelled, namespace: shop}
+spec: {host: tunnelled.shop, trafficPolicy: {tunnel: {targetHost: far.example.com, targetPort: 443}}}`
 
 // liveHosts are the services and their ports of endpoints, in the order of VIPs
 // from 10.96.0.1 on.
@@ -92,6 +106,9 @@ var liveHosts = []struct {
 	{"mesh.shop", 8080},
 	{"spread.shop", 8080},
 	{"ordered.shop", 8081},
+	{"coded.shop", 8081},
+	{"announced.shop", 8082},
+	{"tunnelled.shop", 8082},
 }
 
 func liveURL(host federation.Hostname) string {
@@ -138,6 +155,7 @@ func liveWorld(t *testing.T) *testbed.Namespace {
 			fails(t, ns, "0.0.0.0:8081")
 		}
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: plain})
+		opens(t, ns, "0.0.0.0:8082")
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: []int{8443}, TLS: server})
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: []int{8444}, TLS: demanding})
 	}
@@ -146,12 +164,53 @@ func liveWorld(t *testing.T) *testbed.Namespace {
 		shard := web(at("10.7.0.2", h.port), at("10.7.0.3", h.port))
 		shard.Endpoints[0].Labels, shard.Endpoints[1].Labels = map[string]string{"version": "v1"}, map[string]string{"version": "v2"}
 		shard.Endpoints[0].Locality, shard.Endpoints[1].Locality = federation.Locality{Region: "eu"}, federation.Locality{Region: "us"}
+		if h.host == "tunnelled.shop" {
+			shard.Ports[0].Protocol = federation.TCP
+		}
 		shard.VIPs = vips(fmt.Sprintf("10.96.0.%d/32", i+1))
 		w.say("c1", key(h.host), shard)
 	}
 	w.config(t, strings.ReplaceAll(liveRules, "$DIR", liveFiles(t, authority)))
 	caller, _ := pod(t, network, "10.7.0.9", w.snapshot)
 	return caller
+}
+
+// opens starts a server that answers a request with the line before it: the header of the
+// PROXY protocol, or a CONNECT.
+func opens(t *testing.T, ns *testbed.Namespace, address string) {
+	t.Helper()
+	listener, err := ns.Listen(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go answerWithOpening(conn)
+		}
+	}()
+}
+
+func answerWithOpening(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	opening, err := in.ReadString('\n')
+	if err != nil {
+		return
+	}
+	if strings.HasPrefix(opening, "CONNECT ") {
+		for line := ""; line != "\r\n" && err == nil; {
+			line, err = in.ReadString('\n')
+		}
+		fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n\r\n")
+	}
+	if _, err := http.ReadRequest(in); err == nil {
+		fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(opening), opening)
+	}
 }
 
 func fails(t *testing.T, ns *testbed.Namespace, address string) {
@@ -165,7 +224,7 @@ func fails(t *testing.T, ns *testbed.Namespace, address string) {
 	t.Cleanup(func() { server.Close() })
 }
 
-// What DestinationRules say happens to requests through a real Envoy.
+// What DestinationRules say happens to requests through a real Envoy (K21, K22).
 func TestRulesDoWhatTheySay(t *testing.T) {
 	caller := liveWorld(t)
 	t.Run("subsets select", func(t *testing.T) {
@@ -188,6 +247,24 @@ func TestRulesDoWhatTheySay(t *testing.T) {
 			t.Errorf("requests to an endpoint that fails are answered with %s; want %s", statuses, want)
 		}
 	})
+	t.Run("only the listed codes eject", func(t *testing.T) {
+		failed := 0
+		for range 20 {
+			if caller.Get(liveURL("coded.shop")).Status == http.StatusInternalServerError {
+				failed++
+			}
+		}
+		if failed != 10 {
+			t.Errorf("%d of 20 requests over two endpoints are answered by the one that fails, want 10", failed)
+		}
+	})
+	for host, want := range map[federation.Hostname]string{"announced.shop": "PROXY TCP4 10.7.0.9 ", "tunnelled.shop": "CONNECT far.example.com:443 HTTP/1.1"} {
+		t.Run("K22 connections open with "+want, func(t *testing.T) {
+			if r := caller.Get(liveURL(host)); r.Status != 200 || !strings.HasPrefix(string(r.Body), want) {
+				t.Errorf("the server sees %d %q %v", r.Status, r.Body, r.Err)
+			}
+		})
+	}
 	t.Run("hashing is sticky", func(t *testing.T) { sticks(t, caller) })
 	for host, want := range map[federation.Hostname]int{
 		"simple.shop": 200, "named.shop": 200, "wrong.shop": 503, "stranger.shop": 503, "mutual.shop": 200, "mesh.shop": 503,

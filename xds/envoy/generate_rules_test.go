@@ -45,7 +45,10 @@ func drawPolicy(t *rapid.T) string {
 	if rapid.Bool().Draw(t, "port level") {
 		parts[1] = "portLevelSettings: [{port: {number: 80}, " + drawSettings(t) + "}]"
 	}
-	parts[2] = rapid.SampledFrom([]string{"", "retryBudget: {percent: 200, minRetryConcurrency: 1}", "retryBudget: {}"}).Draw(t, "budget")
+	parts[2] = rapid.SampledFrom([]string{"", "retryBudget: {percent: 200, minRetryConcurrency: 1}", "retryBudget: {}", "retryBudget: {budgetInterval: 0.0001s}", "proxyProtocol: {version: V2}", "proxyProtocol: {}",
+		"tunnel: {targetHost: a.example.com, targetPort: 443}", "tunnel: {protocol: POST, targetHost: \"fd00::1\", targetPort: 80}",
+		"tunnel: {protocol: X, targetHost: \"%REQ(a)%\", targetPort: 99999}", "tunnel: {}",
+	}).Draw(t, "budget")
 	return joined(parts)
 }
 
@@ -53,6 +56,8 @@ func drawSettings(t *rapid.T) string {
 	return joined([]string{
 		rapid.SampledFrom([]string{
 			"", "", "loadBalancer: {simple: RANDOM}", "loadBalancer: {simple: PASSTHROUGH}", "loadBalancer: {simple: LEAST_CONN}",
+			"loadBalancer: {warmup: {duration: 10s, minimumPercent: 500, aggression: 0.5}}", "loadBalancer: {simple: LEAST_REQUEST, warmup: {duration: 0.1s, minimumPercent: 0, aggression: 7}}",
+			"loadBalancer: {simple: RANDOM, warmupDurationSecs: 3s}", "loadBalancer: {warmup: {}}",
 			"loadBalancer: {consistentHash: {useSourceIp: true, ringHash: {minimumRingSize: 99999999999}}}",
 			"loadBalancer: {localityLbSetting: {distribute: [{from: eu/*, to: {us: 3, \"*\": 97, \"\": 4000000000, eu/eu-1/a: 0}}, {from: \"*\", to: {}}]}}",
 			"loadBalancer: {simple: RANDOM, localityLbSetting: {distribute: [{from: \"*\", to: {eu: 100}}]}}",
@@ -63,10 +68,11 @@ func drawSettings(t *rapid.T) string {
 			"", "", "connectionPool: {tcp: {maxConnections: -1, connectTimeout: 0s, tcpKeepalive: {}, idleTimeout: 0s}}",
 			"connectionPool: {tcp: {maxConnections: 3, tcpKeepalive: {time: 0.1s, interval: 99999s, probes: 1}}, http: {maxRetries: -3, maxConcurrentStreams: 7}}",
 			"connectionPool: {http: {useClientProtocol: true, idleTimeout: 0s, maxRequestsPerConnection: 1}}", "connectionPool: {http: {h2UpgradePolicy: UPGRADE}}",
+			"connectionPool: {http: {h2UpgradePolicy: UPGRADE, http2KeepAlive: {interval: 0.0005s, timeout: 3s}}}", "connectionPool: {http: {useClientProtocol: true, http2KeepAlive: {interval: 4s, timeout: 3s}}}",
 		}).Draw(t, "pool"),
 		rapid.SampledFrom([]string{
 			"", "", "outlierDetection: {}", "outlierDetection: {consecutive5xxErrors: 0, interval: 0s, baseEjectionTime: 900s, maxEjectionPercent: 500, minHealthPercent: -1}",
-			"outlierDetection: {consecutiveErrors: 3, splitExternalLocalOriginErrors: true, minHealthPercent: 200}",
+			"outlierDetection: {outlierDetectionHttpErrorCodes: [404, 0, 4000000000]}", "outlierDetection: {consecutiveErrors: 3, splitExternalLocalOriginErrors: true, minHealthPercent: 200}",
 		}).Draw(t, "outlier"),
 		rapid.SampledFrom([]string{
 			"", "", "", "tls: {}", "tls: {mode: SIMPLE}", "tls: {mode: SIMPLE, sni: a, subjectAltNames: [a, \"\"], caCrl: \"\"}", "tls: {mode: ISTIO_MUTUAL}",

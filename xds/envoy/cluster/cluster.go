@@ -105,6 +105,9 @@ func Build(v *facet.View, name string) proto.Message {
 	if options != nil {
 		setProtocols(c, options)
 	}
+	if announced := d.Policy.GetProxyProtocol(); announced != nil {
+		transport.SendProxyProtocol(c, announced)
+	}
 	return c
 }
 

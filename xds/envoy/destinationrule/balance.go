@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
 
@@ -21,7 +23,7 @@ type Ignored struct{ Field, Why string }
 
 // SetBalancing chooses among endpoints: in turn, unless the policy says another
 // way. weighted reports whether localities carry the weights of their endpoints.
-func SetBalancing(c *clusterv3.Cluster, policy *networking.TrafficPolicy, weighted bool) []Ignored {
+func SetBalancing(c *clusterv3.Cluster, policy *networking.TrafficPolicy, weighted bool) (without []Ignored) {
 	balancer := policy.GetLoadBalancer()
 	switch balancer.GetSimple() {
 	case networking.LoadBalancerSettings_LEAST_REQUEST, networking.LoadBalancerSettings_LEAST_CONN:
@@ -35,15 +37,52 @@ func SetBalancing(c *clusterv3.Cluster, policy *networking.TrafficPolicy, weight
 		}
 	}
 	hash := balancer.GetConsistentHash()
+	warmup := slowStart(balancer)
+	if hash != nil || c.GetLbPolicy() == clusterv3.Cluster_RANDOM {
+		if warmup != nil {
+			without = []Ignored{{"loadBalancer.warmup", "only ROUND_ROBIN and LEAST_REQUEST warm endpoints up"}}
+		}
+		warmup = nil
+	}
 	switch {
 	case hash == nil:
-		return nil
+		setSlowStart(c, warmup)
+		return without
 	case hash.GetMaglev() != nil:
 		c.LbPolicy = clusterv3.Cluster_MAGLEV
-		return setTable(c, hash.GetMaglev().GetTableSize())
+		return append(without, setTable(c, hash.GetMaglev().GetTableSize())...)
 	default:
 		c.LbPolicy = clusterv3.Cluster_RING_HASH
-		return SetRing(c, max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize()))
+		return append(without, SetRing(c, max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize()))...)
+	}
+}
+
+// slowStart is how new endpoints get their share; nil: at once.
+func slowStart(balancer *networking.LoadBalancerSettings) *clusterv3.Cluster_SlowStartConfig {
+	warmup := balancer.GetWarmup()
+	if warmup == nil {
+		warmup = &networking.WarmupConfiguration{Duration: balancer.GetWarmupDurationSecs()}
+	}
+	if positive(warmup.GetDuration()) == nil {
+		return nil
+	}
+	slow := &clusterv3.Cluster_SlowStartConfig{SlowStartWindow: warmup.GetDuration()}
+	if percent := warmup.GetMinimumPercent(); percent != nil {
+		slow.MinWeightPercent = &typev3.Percent{Value: min(max(percent.GetValue(), 0), 100)}
+	}
+	if aggression := warmup.GetAggression().GetValue(); aggression >= 1 {
+		slow.Aggression = &corev3.RuntimeDouble{DefaultValue: aggression}
+	}
+	return slow
+}
+
+func setSlowStart(c *clusterv3.Cluster, slow *clusterv3.Cluster_SlowStartConfig) {
+	switch {
+	case slow == nil:
+	case c.GetLbPolicy() == clusterv3.Cluster_LEAST_REQUEST:
+		c.LbConfig = &clusterv3.Cluster_LeastRequestLbConfig_{LeastRequestLbConfig: &clusterv3.Cluster_LeastRequestLbConfig{SlowStartConfig: slow}}
+	default:
+		c.LbConfig = &clusterv3.Cluster_RoundRobinLbConfig_{RoundRobinLbConfig: &clusterv3.Cluster_RoundRobinLbConfig{SlowStartConfig: slow}}
 	}
 }
 

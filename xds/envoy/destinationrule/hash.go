@@ -1,10 +1,17 @@
 package destinationrule
 
 import (
+	"math"
+	"net"
+	"strconv"
+	"strings"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // HashPolicies say what of a request decides about its endpoint; none where the
@@ -55,10 +62,41 @@ func tcpHashPolicies(policy *networking.TrafficPolicy) []*typev3.HashPolicy {
 func ApplyTCP(proxy *tcpproxyv3.TcpProxy, policy *networking.TrafficPolicy) {
 	tcp := policy.GetConnectionPool().GetTcp()
 	proxy.HashPolicy = tcpHashPolicies(policy)
+	if tunnel := policy.GetTunnel(); tunnel != nil {
+		setTunnel(proxy, tunnel)
+	}
 	if tcp.GetIdleTimeout() != nil {
 		proxy.IdleTimeout = tcp.GetIdleTimeout()
 	}
 	if tcp.GetMaxConnectionDuration() != nil {
 		proxy.MaxDownstreamConnectionDuration = tcp.GetMaxConnectionDuration()
 	}
+}
+
+// setTunnel sends connections through a proxy that connects to the target.
+func setTunnel(proxy *tcpproxyv3.TcpProxy, tunnel *networking.TrafficPolicy_TunnelSettings) {
+	if RefusedTunnel(tunnel) != "" {
+		proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: resource.BlackHoleCluster}
+		return
+	}
+	proxy.TunnelingConfig = &tcpproxyv3.TcpProxy_TunnelingConfig{
+		Hostname: net.JoinHostPort(tunnel.GetTargetHost(), strconv.FormatUint(uint64(tunnel.GetTargetPort()), 10)),
+		UsePost:  tunnel.GetProtocol() == "POST",
+	}
+}
+
+// RefusedTunnel says why connections cannot be sent through the tunnel; they are never sent
+// without it.
+func RefusedTunnel(tunnel *networking.TrafficPolicy_TunnelSettings) string {
+	host, port := tunnel.GetTargetHost(), tunnel.GetTargetPort()
+	switch {
+	case tunnel == nil:
+	case tunnel.GetProtocol() != "" && tunnel.GetProtocol() != "CONNECT" && tunnel.GetProtocol() != "POST":
+		return "protocol is CONNECT or POST"
+	case port == 0 || port > math.MaxUint16:
+		return "targetPort is not a port"
+	case strings.Contains(host, "%") || net.ParseIP(host) == nil && !resource.IsServerName(strings.ToLower(host)): // "%" begins a command of Envoy
+		return "targetHost is neither a hostname nor an IP address"
+	}
+	return ""
 }

@@ -74,6 +74,8 @@ func override(base, with *networking.TrafficPolicy, port uint16) *networking.Tra
 		OutlierDetection: cmp.Or(with.GetOutlierDetection(), base.GetOutlierDetection()),
 		Tls:              cmp.Or(with.GetTls(), base.GetTls()),
 		RetryBudget:      cmp.Or(with.GetRetryBudget(), base.GetRetryBudget()),
+		ProxyProtocol:    cmp.Or(with.GetProxyProtocol(), base.GetProxyProtocol()),
+		Tunnel:           cmp.Or(with.GetTunnel(), base.GetTunnel()),
 	}
 	for _, p := range with.GetPortLevelSettings() {
 		if p.GetPort().GetNumber() == uint32(port) {

@@ -2,11 +2,16 @@ package destinationrule
 
 import (
 	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	commonmatcherv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/matcher/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -51,6 +56,7 @@ func retryBudget(budget *networking.TrafficPolicy_RetryBudget) *clusterv3.Circui
 	if n := budget.GetMinRetryConcurrency(); n > 0 {
 		b.MinRetryConcurrency = wrapperspb.UInt32(n)
 	}
+	b.BudgetInterval = positive(budget.GetBudgetInterval())
 	return b
 }
 
@@ -80,7 +86,8 @@ func HTTPOptions(speaks federation.Protocol, policy *networking.TrafficPolicy) *
 	common, streams := commonOptions(policy), streamLimit(policy)
 	http := policy.GetConnectionPool().GetHttp()
 	o := &upstreamhttpv3.HttpProtocolOptions{CommonHttpProtocolOptions: common}
-	http2 := &corev3.Http2ProtocolOptions{MaxConcurrentStreams: streams}
+	http2 := &corev3.Http2ProtocolOptions{MaxConcurrentStreams: streams, ConnectionKeepalive: pings(http.GetHttp2KeepAlive())}
+	o.OutlierDetection = countedErrors(policy.GetOutlierDetection())
 	switch {
 	case http.GetUseClientProtocol():
 		o.UpstreamProtocolOptions = &upstreamhttpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{
@@ -92,7 +99,7 @@ func HTTPOptions(speaks federation.Protocol, policy *networking.TrafficPolicy) *
 		o.UpstreamProtocolOptions = explicitHTTP(&upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
 			ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: http2},
 		})
-	case common != nil || IsTLS(policy.GetTls()):
+	case common != nil || o.GetOutlierDetection() != nil || IsTLS(policy.GetTls()):
 		o.UpstreamProtocolOptions = explicitHTTP(&upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
 			ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corev3.Http1ProtocolOptions{}},
 		})
@@ -100,6 +107,34 @@ func HTTPOptions(speaks federation.Protocol, policy *networking.TrafficPolicy) *
 		return nil
 	}
 	return o
+}
+
+// pings are sent on connections of HTTP/2, if the policy says how often and for how long
+// to wait for the answer.
+func pings(alive *networking.ConnectionPoolSettings_HTTPSettings_ConnectionKeepalive) *corev3.KeepaliveSettings {
+	interval, timeout := alive.GetInterval(), alive.GetTimeout()
+	if min(interval.AsDuration(), timeout.AsDuration()) < time.Millisecond {
+		return nil
+	}
+	return &corev3.KeepaliveSettings{Interval: interval, Timeout: timeout}
+}
+
+// countedErrors match the responses that outlier detection counts instead of 5xx; nil: the
+// policy lists none.
+func countedErrors(o *networking.OutlierDetection) *upstreamhttpv3.HttpProtocolOptions_OutlierDetection {
+	var codes []string
+	for _, code := range o.GetOutlierDetectionHttpErrorCodes() {
+		codes = append(codes, strconv.FormatUint(uint64(code), 10))
+	}
+	if len(codes) == 0 {
+		return nil
+	}
+	status := &routev3.HeaderMatcher{Name: ":status", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{
+		MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: strings.Join(codes, "|")}},
+	}}}
+	return &upstreamhttpv3.HttpProtocolOptions_OutlierDetection{ErrorMatcher: &commonmatcherv3.MatchPredicate{
+		Rule: &commonmatcherv3.MatchPredicate_HttpResponseHeadersMatch{HttpResponseHeadersMatch: &commonmatcherv3.HttpHeadersMatch{Headers: []*routev3.HeaderMatcher{status}}},
+	}}
 }
 
 func explicitHTTP(config *upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig) *upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_ {

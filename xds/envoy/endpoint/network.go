@@ -83,6 +83,11 @@ func through(v *facet.View, h *Horizon, d destination.Destination, o Offer, by g
 			Code: resource.ReasonMutualTLSOff, Shard: o.shard, Address: o.Endpoint.Address, Endpoint: o.Endpoint, Cause: d.Rule(),
 			Message: fmt.Sprintf("%s has tls.mode %s, and the gateways of network %s pass mutual TLS of the mesh on and nothing else", d.RuledBy(), d.Policy.GetTls().GetMode(), id),
 		})
+	case d.Policy.GetProxyProtocol() != nil:
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonMutualTLSOff, Shard: o.shard, Address: o.Endpoint.Address, Endpoint: o.Endpoint, Cause: d.Rule(),
+			Message: fmt.Sprintf("%s has proxyProtocol, and the gateways of network %s pass mutual TLS of the mesh on and nothing else", d.RuledBy(), id),
+		})
 	case v.Facet.GRPC:
 		LeaveOutEndpoint(v, o, resource.ReasonNoIdentity, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and gRPC clients without a proxy speak plain text here: give the client a sidecar", o.Endpoint.Address, id))
 	case !d.Identity:

@@ -22,7 +22,7 @@ func hashPolicies(v *facet.View, s *federation.Service, port uint16, subset stri
 func applyTCP(v *facet.View, proxy *tcpproxyv3.TcpProxy, t target) {
 	policy := v.TrafficPolicyFor(t.Service, t.Port.Number, t.subset)
 	destinationrule.ApplyTCP(proxy, policy)
-	if len(proxy.GetHashPolicy()) > 0 || policy.GetConnectionPool().GetTcp() != nil {
+	if len(proxy.GetHashPolicy()) > 0 || policy.GetConnectionPool().GetTcp() != nil || policy.GetTunnel() != nil {
 		v.CausedByPolicy(t.Service)
 	}
 }

@@ -2,7 +2,6 @@ package supported
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -17,7 +16,7 @@ var _ = add(row{kind: destinationrule.Kind, table: destinationRuleFields()})
 func destinationRuleFields() *table {
 	t := &table{fields: []string{"host", "exportTo", "workloadSelector", "subsets.name", "subsets.labels"}, refused: map[string]string{}, values: refusedPolicies}
 	for _, policy := range []string{"trafficPolicy", "subsets.trafficPolicy"} {
-		t.fields = append(t.fields, policy+".retryBudget.percent", policy+".retryBudget.minRetryConcurrency", policy+".portLevelSettings.port")
+		t.fields = append(t.fields, policy+".retryBudget", policy+".tunnel", policy+".proxyProtocol", policy+".portLevelSettings.port")
 		for _, at := range []string{policy, policy + ".portLevelSettings"} {
 			for _, field := range policyFields {
 				t.fields = append(t.fields, at+"."+field)
@@ -26,11 +25,6 @@ func destinationRuleFields() *table {
 				t.refused[at+"."+field] = why
 			}
 		}
-		maps.Copy(t.refused, map[string]string{
-			policy + ".tunnel":                     "connections are not tunnelled",
-			policy + ".proxyProtocol":              "the PROXY protocol is not spoken to endpoints",
-			policy + ".retryBudget.budgetInterval": "Envoy counts retries among the requests of the moment",
-		})
 	}
 	return t
 }
@@ -44,16 +38,13 @@ var policyFields = []string{
 	"outlierDetection.consecutiveErrors", "outlierDetection.splitExternalLocalOriginErrors", "outlierDetection.consecutiveLocalOriginFailures",
 	"outlierDetection.consecutiveGatewayErrors", "outlierDetection.consecutive5xxErrors", "outlierDetection.interval",
 	"outlierDetection.baseEjectionTime", "outlierDetection.maxEjectionPercent", "outlierDetection.minHealthPercent",
+	"outlierDetection.outlierDetectionHttpErrorCodes", "loadBalancer.warmup", "loadBalancer.warmupDurationSecs", "connectionPool.http.http2KeepAlive",
 	"tls.mode", "tls.clientCertificate", "tls.privateKey", "tls.caCertificates", "tls.subjectAltNames", "tls.sni", "tls.insecureSkipVerify", "tls.caCrl",
 }
 
 var refusedPolicyFields = map[string]string{
-	"loadBalancer.zoneAwareLbSetting":                 "Envoy needs its own service as the local cluster in its bootstrap for that, which proxies do not have; use localityLbSetting",
-	"loadBalancer.warmup":                             "new endpoints get their whole share at once",
-	"loadBalancer.warmupDurationSecs":                 "new endpoints get their whole share at once",
-	"connectionPool.http.http2KeepAlive":              "connections of HTTP/2 are not probed; use connectionPool.tcp.tcpKeepalive",
-	"outlierDetection.outlierDetectionHttpErrorCodes": "endpoints are ejected for 5xx and gateway errors only",
-	"tls.credentialName":                              "secrets are not sent for outbound connections yet, and nothing is sent to the host; name files on the proxy",
+	"loadBalancer.zoneAwareLbSetting": "Envoy needs its own service as the local cluster in its bootstrap for that, which proxies do not have; use localityLbSetting",
+	"tls.credentialName":              "secrets are not sent for outbound connections yet, and nothing is sent to the host; name files on the proxy",
 }
 
 // refusedPolicies are the TLS settings of a DestinationRule that cannot be had:
@@ -78,6 +69,9 @@ func refusedPolicies(spec proto.Message) []Field {
 
 func refusedPolicy(at string, policy *networking.TrafficPolicy) []Field {
 	found := append(refusedField(at, policy.GetTls()), refusedPriority(at, policy.GetLoadBalancer())...)
+	if why := destinationrule.RefusedTunnel(policy.GetTunnel()); why != "" {
+		found = append(found, Field{at + ".tunnel", why + "; until then connections are closed"})
+	}
 	for i, port := range policy.GetPortLevelSettings() {
 		place := fmt.Sprintf("%s.portLevelSettings[%d]", at, i)
 		found = append(append(found, refusedField(place, port.GetTls())...), refusedPriority(place, port.GetLoadBalancer())...)
