@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 // checkLists are those of CONTRIBUTING.md, by their headings. Each has a folder below
@@ -182,7 +184,7 @@ func isDocument(file string) bool {
 func runIn(t *testing.T, dir, name string, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command(name, arguments...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), testbed.Shared()...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s %s: %v\n%s", name, strings.Join(arguments, " "), err, bytes.TrimSpace(out))
 	}

@@ -161,7 +161,7 @@ func (s *session) guard(sub *subscription, b *batch, now time.Time) {
 			gone += sent.weight()
 		}
 	}
-	if !rooted(sub.kind) || b.since.IsZero() || gone == 0 || slices.ContainsFunc(b.changed, stays) || sub.client.live > gone {
+	if !sub.kind.Row().Rooted || b.since.IsZero() || gone == 0 || slices.ContainsFunc(b.changed, stays) || sub.client.live > gone {
 		sub.empty = emptiness{}
 		return
 	}

@@ -25,7 +25,7 @@ func (s *session) judge(sub *subscription, name string, w want) verdict {
 	if e.sent == nil {
 		return verdict{remove: w.tell && sub.delta}
 	}
-	if !sub.delta && !rooted(sub.kind) { // the protocol has no word for it
+	if !sub.delta && !sub.kind.Row().Rooted { // the protocol has no word for it
 		sub.client.tell(name, nil)
 		sub.client.slots.put(name, entry{})
 		return verdict{}

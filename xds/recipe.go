@@ -42,7 +42,7 @@ func (r *recipe) message(name string, reader *federation.Reader) (proto.Message,
 	if err != nil || m == nil {
 		return nil, reasons, err
 	}
-	if got := nameOf(m); got != name {
+	if got := nameOf(m); got != name && got != "" {
 		return nil, nil, fmt.Errorf("building %s %q: the resource calls itself %q", r.kind, name, got)
 	}
 	if err := r.make.validate(m); err != nil {

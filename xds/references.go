@@ -146,7 +146,8 @@ func (r *references) addCluster(name string) {
 	}
 }
 
-// nameOf is the name under which a client files the resource.
+// nameOf is the name under which a client files the resource; empty: its type has
+// messages that do not say it.
 func nameOf(m proto.Message) string {
 	switch m := m.(type) {
 	case interface{ GetClusterName() string }:

@@ -74,7 +74,7 @@ func (s *subscription) readSotW(r request, now time.Time) bool {
 	}
 	names, all := withoutWildcard(r.names)
 	s.named = s.named || len(r.names) > 0
-	all = rooted(s.kind) && (all || !s.named)
+	all = s.kind.Row().Rooted && (all || !s.named)
 	changed := s.subscribe(names, without(s.client.slots, names), all, now)
 	switch {
 	case first:
@@ -162,9 +162,9 @@ func (s *subscription) readDelta(r request, now time.Time) {
 	all := s.wildcard && !noWildcard
 	s.named = s.named || len(r.names) > 0
 	if wildcard {
-		all = rooted(s.kind)
+		all = s.kind.Row().Rooted
 	}
-	if first && rooted(s.kind) && !s.named && len(r.unsubscribe) == 0 {
+	if first && s.kind.Row().Rooted && !s.named && len(r.unsubscribe) == 0 {
 		all = true
 	}
 	s.subscribe(names, gone, all, now)

@@ -55,7 +55,7 @@ func nodeOf(t *testing.T, proxy federationtest.Proxy) envoy.Node {
 }
 
 var titles = map[envoy.Type]string{
-	envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints", envoy.ListenerType: "listeners", envoy.RouteType: "routes", envoy.SecretType: "secrets",
+	envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints", envoy.ListenerType: "listeners", envoy.RouteType: "routes", envoy.SecretType: "secrets", envoy.NamesType: "names",
 }
 
 // linesOf writes a response as lines of what it sends and removes.

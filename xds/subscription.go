@@ -79,13 +79,7 @@ func newSubscription(kind envoy.Type, delta bool, names *nameTable, of *account,
 }
 
 // whole reports whether every response carries the complete state.
-func (s *subscription) whole() bool { return !s.delta && rooted(s.kind) }
-
-// rooted reports whether the type is one whose set the hub decides: clusters and
-// listeners, the types that know wildcards.
-func rooted(kind envoy.Type) bool {
-	return kind == envoy.ClusterType || kind == envoy.ListenerType
-}
+func (s *subscription) whole() bool { return !s.delta && s.kind.Row().Rooted }
 
 func (s *subscription) wants(name string) bool { return s.wildcard || s.client.slots.isNamed(name) }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -49,7 +50,15 @@ func (b *Binary) build() {
 		return
 	}
 	args := append(append([]string{"build"}, b.flags...), "-o", b.file(), "isthmus.dev/isthmus/cmd/isthmus")
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+	cmd := exec.Command("go", args...)
+	if !slices.Contains(b.flags, "-race") {
+		cmd.Env = append(os.Environ(), Shared()...)
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
 		b.err = fmt.Errorf("building the hub: %w\n%s", err, out)
 	}
 }
+
+// Shared is the environment in which go builds as make build does, so that what one checkout
+// has compiled is not compiled again by another, nor by a copy of it.
+func Shared() []string { return []string{"CGO_ENABLED=0", "GOFLAGS=-trimpath"} }

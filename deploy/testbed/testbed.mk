@@ -1,6 +1,7 @@
-# The real programs that the tests run: kube-apiserver, etcd, Consul and Envoy.
+# The real programs that the tests run: kube-apiserver, etcd, Consul, Envoy and Istio's
+# agent.
 # The root Makefile includes this file.
 
 .PHONY: tools
-tools: ## Install the real programs that the tests run (about 9 minutes the first time).
+tools: ## Install the real programs that the tests run (about 12 minutes the first time).
 	@go run ./deploy/testbed/install

@@ -120,7 +120,7 @@ func Load(t testing.TB, file string) *Scenario {
 }
 
 var sections = regexp.MustCompile(`^(proxies\.yaml$|(steps/[^/]+/)?(names\.yaml|(config|delete)(/[^/]+)?\.yaml|clusters/[^/]+\.yaml|` +
-	`want/(snapshot\.yaml|translation\.yaml|status\.txt|sent\.txt|query\.graphql|answer\.json|xds/[^/]+/((clusters|endpoints|listeners|routes)\.yaml|reasons\.txt)))$)`)
+	`want/(snapshot\.yaml|translation\.yaml|status\.txt|sent\.txt|query\.graphql|answer\.json|xds/[^/]+/((clusters|endpoints|listeners|routes|names)\.yaml|reasons\.txt)))$)`)
 
 func (s *Scenario) checkSections(t testing.TB) {
 	t.Helper()

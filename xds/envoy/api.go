@@ -24,6 +24,7 @@ const (
 	EndpointType = resource.EndpointType
 	ListenerType = resource.ListenerType
 	RouteType    = resource.RouteType
+	NamesType    = resource.NamesType
 	SecretType   = resource.SecretType
 )
 

@@ -96,15 +96,16 @@ func drawEndpoint(t *rapid.T) federation.Endpoint {
 func drawNode(t *rapid.T) envoy.Node {
 	namespace := rapid.SampledFrom([]string{"shop", "other", ""}).Draw(t, "proxy namespace")
 	metadata := map[string]any{
-		"CLUSTER_ID":      rapid.SampledFrom([]string{"c1", "c2", "unknown", ""}).Draw(t, "cluster"),
-		"NETWORK":         rapid.SampledFrom([]string{"", "n1"}).Draw(t, "proxy network"),
-		"NAMESPACE":       namespace,
-		"IDENTITY_SOURCE": rapid.SampledFrom([]string{"", "ads"}).Draw(t, "identity"),
-		"DNS_CAPTURE":     rapid.Bool().Draw(t, "names"),
-		"ROUTER_MODE":     rapid.SampledFrom([]string{"", "sni-dnat"}).Draw(t, "router mode"),
-		"LABELS":          map[string]any{"istio": "ingress"},
-		"INSTANCE_IPS":    rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2,fd00::a"}).Draw(t, "addresses"),
-		"HTTP_PROXY_PORT": rapid.SampledFrom([]any{"15080", 80, ""}).Draw(t, "proxy port"),
+		"CLUSTER_ID":                    rapid.SampledFrom([]string{"c1", "c2", "unknown", ""}).Draw(t, "cluster"),
+		"NETWORK":                       rapid.SampledFrom([]string{"", "n1"}).Draw(t, "proxy network"),
+		"NAMESPACE":                     namespace,
+		"IDENTITY_SOURCE":               rapid.SampledFrom([]string{"", "ads"}).Draw(t, "identity"),
+		"DNS_CAPTURE":                   rapid.Bool().Draw(t, "names"),
+		"WORKLOAD_IDENTITY_SOCKET_FILE": rapid.SampledFrom([]string{"", "./socket"}).Draw(t, "agent"),
+		"ROUTER_MODE":                   rapid.SampledFrom([]string{"", "sni-dnat"}).Draw(t, "router mode"),
+		"LABELS":                        map[string]any{"istio": "ingress"},
+		"INSTANCE_IPS":                  rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2,fd00::a"}).Draw(t, "addresses"),
+		"HTTP_PROXY_PORT":               rapid.SampledFrom([]any{"15080", 80, ""}).Draw(t, "proxy port"),
 	}
 	typ := rapid.SampledFrom([]string{"sidecar", "sidecar", "sidecar", "router", "ingress"}).Draw(t, "type")
 	domain := rapid.SampledFrom([]string{"shop.svc.cluster.local", "other.svc.cluster.local", "shop.svc.other.domain", "shop", ""}).Draw(t, "domain")

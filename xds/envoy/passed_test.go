@@ -64,6 +64,25 @@ func TestSeed61RoutersInSNIDNATModeHaveAClusterForEachName(t *testing.T) {
 	}
 }
 
+func TestU02AGatewayPutsRoutersIntoSNIDNATMode(t *testing.T) {
+	w := newWorld().attach("c1", "").config(t, eastWest)
+	w.say("c1", webKey, &federation.Shard{Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}}})
+	node := func(namespace, label string) envoy.Node {
+		return parse(t, "router~10.0.0.9~gw."+namespace+"~"+namespace+".svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"istio": label}})
+	}
+	for what, c := range map[string]struct {
+		node   envoy.Node
+		passes bool
+	}{
+		"selected": {node("istio-system", "eastwest"), true}, "not selected": {node("istio-system", "ingress"), false},
+		"where gateways may not be": {node("shop", "eastwest"), false},
+	} {
+		if got := len(bySNI(build(t, envoy.ClusterType, c.node, w.snapshot))) > 0; got != c.passes {
+			t.Errorf("a router that is %s passes connections on: %t", what, got)
+		}
+	}
+}
+
 func chainNames(t *testing.T, w *world) []string {
 	t.Helper()
 	var names []string

@@ -30,7 +30,7 @@ type builtResource struct {
 	deps    federation.Deps
 }
 
-var allTypes = []envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType}
+var allTypes = []envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType, envoy.NamesType}
 
 // build makes all resources of a type for a node, by name. What is built must
 // be valid, and no name may exist in two facets but for what is a namespace's own.

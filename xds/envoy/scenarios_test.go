@@ -26,7 +26,7 @@ func TestScenarios(t *testing.T) {
 			checkReferences(t, n, built)
 			for typ, section := range map[envoy.Type]string{
 				envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints",
-				envoy.ListenerType: "listeners", envoy.RouteType: "routes",
+				envoy.ListenerType: "listeners", envoy.RouteType: "routes", envoy.NamesType: "names",
 			} {
 				name := path.Join("want/xds", proxy.Name, section+".yaml")
 				want, _ := s.Section(name)

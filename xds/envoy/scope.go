@@ -100,8 +100,13 @@ var scopes = map[node.Scope]scope{
 		build: map[resource.Type]build{resource.ClusterType: snidnat.Cluster, resource.EndpointType: snidnat.Assignment},
 	},
 	node.ScopeNames: {
-		fixed: always(resource.ListenerType, resource.NamesListener),
-		build: map[resource.Type]build{resource.ListenerType: listeners(dns.Listener)},
+		fixed: func(t resource.Type, f node.Facet, r *federation.Reader) []string {
+			if t == resource.NamesType {
+				return []string{resource.NameTable}
+			}
+			return always(resource.ListenerType, resource.NamesListener)(t, f, r)
+		},
+		build: map[resource.Type]build{resource.ListenerType: listeners(dns.Listener), resource.NamesType: dns.Table},
 	},
 	node.ScopePods: {
 		fixed: headless.Names,

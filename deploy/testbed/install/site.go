@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -71,7 +72,31 @@ func (s site) build(tool toolset.Tool, path string) error {
 	cmd := exec.Command("go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, tool.Package)
 	cmd.Dir = filepath.Join(s.root, toolset.Room, tool.Module)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	return s.step("building "+tool.Name+" from source", tool.About, cmd)
+	if err := s.step("building "+tool.Name+" from source", tool.About, cmd); err != nil {
+		return err
+	}
+	for _, name := range tool.Beside {
+		if err := s.copyBeside(tool, name, filepath.Dir(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyBeside copies a file of the tool's module.
+func (s site) copyBeside(tool toolset.Tool, name, to string) error {
+	list := exec.Command("go", "list", "-f", "{{.Module.Dir}}", tool.Package)
+	list.Dir = filepath.Join(s.root, toolset.Room, tool.Module)
+	list.Env = append(os.Environ(), "GOWORK=off")
+	dir, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("finding the module of %s: %w", tool.Name, err)
+	}
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), filepath.FromSlash(name)))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(to, filepath.Base(name)), data, 0o644)
 }
 
 // step runs one long command, says so before and after, and once a minute in

@@ -20,7 +20,11 @@ const (
 	KubeAPIServer = "kube-apiserver"
 	Consul        = "consul"
 	Envoy         = "envoy"
+	PilotAgent    = "pilot-agent" // Istio's own agent, unmodified
 )
+
+// AgentTemplate is of what Istio's agent makes Envoy's bootstrap, in its module.
+const AgentTemplate = "tools/packaging/common/envoy_bootstrap.json"
 
 // BuildFlags says how tools are built from source; it is part of their key.
 const BuildFlags = "-mod=readonly -trimpath -buildvcs=false -ldflags=-s -w"
@@ -35,17 +39,21 @@ type Tool struct {
 	Module  string   // The nested module that pins Package, below Room.
 	Inputs  []string // The files, below Room, that decide what is installed.
 	About   string   // How long the first installation takes.
+	// Beside are files of the package's module that are installed beside the tool.
+	Beside []string
 }
 
 // All returns every tool, the quick ones first.
 func All() []Tool {
 	kubernetes := []string{"kubernetes/go.mod", "kubernetes/go.sum"}
 	consul := []string{"consul/go.mod", "consul/go.sum"}
+	istio := []string{"istio/go.mod", "istio/go.sum"}
 	return []Tool{
 		{Name: Envoy, Inputs: []string{"requirements.txt"}, About: "a download of about 40 MB"},
 		{Name: Etcd, Package: "go.etcd.io/etcd/server/v3", Module: "kubernetes", Inputs: kubernetes, About: "about 1 minute"},
 		{Name: KubeAPIServer, Package: "k8s.io/kubernetes/cmd/kube-apiserver", Module: "kubernetes", Inputs: kubernetes, About: "about 3 minutes"},
 		{Name: Consul, Package: "github.com/hashicorp/consul", Module: "consul", Inputs: consul, About: "about 5 minutes"},
+		{Name: PilotAgent, Package: "istio.io/istio/pilot/cmd/pilot-agent", Module: "istio", Inputs: istio, About: "about 3 minutes", Beside: []string{AgentTemplate}},
 	}
 }
 

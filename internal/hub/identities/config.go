@@ -52,6 +52,7 @@ const (
 	defaultTTL      = 24 * time.Hour
 	minTTL, maxTTL  = 5 * time.Minute, 90 * 24 * time.Hour
 	defaultAudience = "isthmus"
+	istioAudience   = "istio-ca" // of the tokens that Istio's injection mounts
 )
 
 // Settings are the same, checked.
@@ -67,7 +68,7 @@ func (c Config) Settings() (Settings, error) {
 	s.CA = cmp.Or(c.CA, caOwn)
 	s.CASecret.Namespace, s.CASecret.Name = cmp.Or(c.CASecret.Namespace, "istio-system"), cmp.Or(c.CASecret.Name, "cacerts")
 	if len(s.Audiences) == 0 {
-		s.Audiences = []string{defaultAudience}
+		s.Audiences = []string{defaultAudience, istioAudience}
 	}
 	err := errors.Join(authority.CheckTrustDomain(s.TrustDomain), s.checkCA())
 	var ttlErr, overlapErr, proofErr error

@@ -31,7 +31,7 @@ func Resource(m proto.Message) error {
 	case interface{ GetName() string }:
 		name = m.GetName() // of a type without rules beside its schema
 	default:
-		return fmt.Errorf("validating a resource: %T has no name", m)
+		return newSchemaCheck().message(m) // of a type whose messages do not say their name
 	}
 	if err == nil {
 		err = resource.ValidateName(name)

@@ -82,7 +82,7 @@ func AdmittingServers(s *federation.Snapshot) []*Server {
 			continue
 		}
 		for _, server := range spec.GetServers() {
-			if server.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH {
+			if gateway.BySNI(server) {
 				all = append(all, &Server{object: o, spec: server, hosts: gateway.Hosts(server.GetHosts(), o.Key.Namespace)})
 			}
 		}

@@ -99,8 +99,13 @@ func (h Host) Admitted(host, namespace string) string {
 // Kind is the kind of Gateways.
 var Kind = federation.Kind{Group: "networking.istio.io", Name: "Gateway"}
 
+// BySNI reports whether the server passes connections of other networks on, by the name for
+// which they ask.
+func BySNI(s *networking.Server) bool {
+	return s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH
+}
+
 // PassesOn reports whether the server does not end TLS.
 func PassesOn(s *networking.Server) bool {
-	mode := s.GetTls().GetMode()
-	return mode == networking.ServerTLSSettings_PASSTHROUGH || mode == networking.ServerTLSSettings_AUTO_PASSTHROUGH
+	return BySNI(s) || s.GetTls().GetMode() == networking.ServerTLSSettings_PASSTHROUGH
 }

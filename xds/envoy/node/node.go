@@ -45,6 +45,7 @@ type Node struct {
 	Labels         map[string]string
 	HTTPProxyPort  uint16 // 0: no explicit HTTP proxy
 	DNSCapture     bool
+	AgentNames     bool   // Istio's agent beside it answers captured DNS requests, not a listener
 	Capture        bool   // the workload's connections are redirected to the proxy
 	Identity       bool   // it has an identity of the mesh and its trust bundle
 	Agent          bool   // these come from Istio's agent beside it, not from the hub

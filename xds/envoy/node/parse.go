@@ -102,6 +102,7 @@ func (p *nodeParser) readMetadata() {
 	p.node.Labels = p.labels("LABELS")
 	p.node.HTTPProxyPort = p.port("HTTP_PROXY_PORT")
 	p.node.DNSCapture = p.boolean("DNS_CAPTURE")
+	p.node.AgentNames = p.node.DNSCapture && p.node.Type == Sidecar && p.fromAgent()
 	p.readIdentity()
 	p.node.Capture = p.node.Type == Sidecar && !strings.EqualFold(p.text("INTERCEPTION_MODE"), "NONE")
 	p.readAddresses()
@@ -131,13 +132,17 @@ func (p *nodeParser) text(key string) string {
 // identity from the hub, by SDS over ADS.
 const identityFromHub = "ads"
 
+// fromAgent reports whether Istio's agent started the proxy. The agent says where it serves
+// the proxy's identity.
+func (p *nodeParser) fromAgent() bool { return p.text("WORKLOAD_IDENTITY_SOCKET_FILE") != "" }
+
 // readIdentity takes up where the proxy has its identity from: the hub, or the agent
 // of Istio that started it, which serves it at a socket and says so. Without either
 // it neither offers nor takes mutual TLS of the mesh.
 func (p *nodeParser) readIdentity() {
 	switch source := p.text("IDENTITY_SOURCE"); source {
 	case "":
-		p.node.Agent = p.text("WORKLOAD_IDENTITY_SOCKET_FILE") != ""
+		p.node.Agent = p.fromAgent()
 		p.node.Identity = p.node.Agent
 	case identityFromHub:
 		p.node.Identity = true
@@ -261,7 +266,7 @@ func (p *nodeParser) readEnvoyFields(n *corev3.Node) {
 // readGRPC tells gRPC libraries from proxies.
 func (p *nodeParser) readGRPC() {
 	if strings.HasPrefix(p.node.UserAgent, "gRPC") || strings.EqualFold(p.text("GENERATOR"), "grpc") {
-		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort, p.node.Identity, p.node.Agent = true, false, 0, false, false
+		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort, p.node.Identity, p.node.Agent, p.node.AgentNames = true, false, 0, false, false, false
 	}
 }
 

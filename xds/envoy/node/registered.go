@@ -2,9 +2,13 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	networking "istio.io/api/networking/v1"
+
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
 )
 
 // Registered is the node as registries know its workload, and that workload; nil:
@@ -43,6 +47,21 @@ func (n Node) serves(r *federation.Reader) error {
 		return nil
 	}
 	return fmt.Errorf("gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", n.Namespace)
+}
+
+// passesOn reports whether the proxy is to pass connections of other networks on: its
+// mode says so, or a Gateway that selects it has a server for them, as with Istio.
+func (n Node) passesOn(r *federation.Reader) bool {
+	if n.Type == Sidecar || n.RouterMode == SNIDNAT {
+		return n.RouterMode == SNIDNAT
+	}
+	for o := range r.Objects().Of(gateway.Kind) {
+		spec, ok := o.Spec.(*networking.Gateway)
+		if ok && federation.MatchesLabels(n.Labels, []map[string]string{spec.GetSelector()}) && slices.ContainsFunc(spec.GetServers(), gateway.BySNI) {
+			return true
+		}
+	}
+	return false
 }
 
 // namedGateway reports whether the object of the node's network has a gateway by a

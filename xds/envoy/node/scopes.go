@@ -37,6 +37,12 @@ var facetsOf = map[resource.Type]func(Node, bearing) []Facet{
 	resource.EndpointType: Node.endpointFacets,
 	resource.ListenerType: Node.listenerFacets,
 	resource.RouteType:    Node.routeFacets,
+	resource.NamesType: func(n Node, c bearing) []Facet {
+		if !n.AgentNames {
+			return nil
+		}
+		return []Facet{n.namesFacet(c)}
+	},
 }
 
 // grpcFacetsOf are those of a node that is a gRPC client itself.
@@ -187,16 +193,23 @@ func (n Node) listenerFacets(c bearing) []Facet {
 		})...)
 	}
 	if n.DNSCapture {
-		facets = append(facets, Facet{
-			Scope: ScopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
-			IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity,
-		})
+		if !n.AgentNames {
+			facets = append(facets, n.namesFacet(c))
+		}
 		facets = append(facets, n.podFacets(c)...)
 	}
 	if n.HTTPProxyPort != 0 {
 		facets = append(facets, Facet{Scope: ScopeHTTPProxy, Port: n.HTTPProxyPort})
 	}
 	return facets
+}
+
+// namesFacet is that of the answers to captured DNS requests, whoever gives them.
+func (n Node) namesFacet(c bearing) Facet {
+	return Facet{
+		Scope: ScopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
+		IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity,
+	}
 }
 
 func (n Node) routeFacets(c bearing) []Facet {

@@ -16,6 +16,7 @@ type Variant struct {
 	Domain         string
 	HTTPProxyPort  uint16
 	DNSCapture     bool
+	AgentNames     bool
 	Capture        bool
 	Identity       bool
 	Agent          bool
@@ -31,7 +32,7 @@ type Variant struct {
 func (v View) Variant() Variant {
 	n := v.node
 	said := Variant{
-		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture, Capture: n.Capture,
+		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture, AgentNames: n.AgentNames, Capture: n.Capture,
 		Identity: n.Identity, Agent: n.Agent, GRPC: n.GRPC, IPv6: n.hasIPv6(),
 	}
 	if !v.placed {

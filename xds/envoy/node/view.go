@@ -25,9 +25,11 @@ type View struct {
 // ViewOf derives the view of a node. What it was derived from is in r.Deps()
 // afterwards.
 func ViewOf(n Node, r *federation.Reader) View {
-	passes := n.RouterMode == SNIDNAT && n.serves(r) == nil
+	claimed := n
 	n, w := n.Registered(r.For(n.Cluster))
-	if !passes {
+	if n.passesOn(r) && claimed.serves(r) == nil {
+		n.RouterMode = SNIDNAT
+	} else {
 		n.RouterMode = Standard
 	}
 	return View{node: n, bearing: bearingOn(n, r), known: w != nil, placed: w != nil && w.Locality != (federation.Locality{}), called: w != nil && w.TLSMode == federation.MutualTLS}

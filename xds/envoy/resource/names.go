@@ -17,6 +17,7 @@ const (
 	VirtualOutbound           = "virtualOutbound"
 	VirtualInbound            = "virtualInbound"
 	NamesListener             = "dns"
+	NameTable                 = "names" // of the agent that answers DNS requests itself
 	HTTPProxyRoutes           = "http_proxy"
 )
 

@@ -11,6 +11,7 @@ const (
 	EndpointType Type = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	ListenerType Type = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	RouteType    Type = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	NamesType    Type = "type.googleapis.com/istio.networking.nds.v1.NameTable"
 	SecretType   Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" // see NewSecret: not built from a snapshot
 )
 
@@ -21,15 +22,17 @@ type TypeRow struct {
 	Plural  string // how people name its resources
 	Title   string // of one resource, before its name
 	Built   bool   // from a snapshot
+	Rooted  bool   // the hub decides the set: the type knows wildcards, and a SotW response is complete
 }
 
 // Types are all types, in the order in which changes are pushed.
 var Types = []TypeRow{
-	{ClusterType, "CDS", "clusters", "cluster", true},
-	{EndpointType, "EDS", "endpoints", "endpoints of cluster", true},
-	{ListenerType, "LDS", "listeners", "listener", true},
-	{RouteType, "RDS", "routes", "route configuration", true},
-	{SecretType, "SDS", "secrets", "secret", false},
+	{ClusterType, "CDS", "clusters", "cluster", true, true},
+	{EndpointType, "EDS", "endpoints", "endpoints of cluster", true, false},
+	{ListenerType, "LDS", "listeners", "listener", true, true},
+	{RouteType, "RDS", "routes", "route configuration", true, false},
+	{NamesType, "NDS", "names", "name table", true, true},
+	{SecretType, "SDS", "secrets", "secret", false, false},
 }
 
 // Row returns the row of the type. A type that is not served has an empty one.

@@ -1,0 +1,136 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed/toolset"
+)
+
+// AgentOptions say as which pod Istio's agent runs, and with which control plane.
+type AgentOptions struct {
+	Namespace *Namespace
+	Pod       string            // NAMESPACE/NAME
+	Account   string            // Of the pod.
+	Address   string            // Of the pod.
+	Labels    map[string]string // Of the pod.
+	Cluster   string            // Its ID, as Istio's installation sets it.
+	Token     string            // Of the account, for the control plane.
+	Hub       string            // HOST:PORT of the control plane.
+	Roots     []byte            // Sign its certificate, in PEM.
+	Router    bool              // A gateway, not a sidecar.
+	Env       []string          // Further settings, NAME=VALUE.
+}
+
+// Agent is Istio's own agent, unmodified, with the Envoy that it starts. Both run as
+// the user ProxyUID.
+type Agent struct {
+	*Process
+	Dir string
+
+	namespace *Namespace
+}
+
+// StartAgent runs the agent; see WaitReady.
+func StartAgent(t testing.TB, o AgentOptions) *Agent {
+	t.Helper()
+	program := locate(t, toolset.PilotAgent)
+	a := &Agent{Dir: envoyDir(t, ProxyUID), namespace: o.Namespace}
+	namespace, name, _ := strings.Cut(o.Pod, "/")
+	for _, dir := range []string{"etc/istio/proxy", "etc/istio/pod", "var/run/secrets/istio", "var/run/secrets/tokens", "var/run/secrets/workload-spiffe-uds"} {
+		a.folder(t, dir)
+	}
+	roots := a.file(t, "var/run/secrets/istio/root-cert.pem", o.Roots)
+	a.file(t, "var/run/secrets/tokens/istio-token", []byte(o.Token))
+	var labels strings.Builder
+	for key, value := range o.Labels {
+		fmt.Fprintf(&labels, "%s=%q\n", key, value)
+	}
+	a.file(t, "etc/istio/pod/labels", []byte(labels.String()))
+	config, err := json.Marshal(map[string]any{
+		"discoveryAddress": o.Hub, "binaryPath": a.envoy(t), "concurrency": 1, "statusPort": 15020,
+		"proxyBootstrapTemplatePath": a.copied(t, filepath.Join(filepath.Dir(program), filepath.Base(toolset.AgentTemplate))),
+	})
+	if err != nil {
+		t.Fatalf("starting Istio's agent: %v", err)
+	}
+	kind := "sidecar"
+	if o.Router {
+		kind = "router"
+	}
+	a.Process = StartProgram(t, ProgramOptions{
+		Name: "agent-" + name, Path: program, Args: []string{"proxy", kind, "--domain", namespace + ".svc.cluster.local", "--log_output_level=default:info"},
+		Dir: a.Dir, Namespace: o.Namespace, UID: ProxyUID,
+		Env: append([]string{
+			"POD_NAME=" + name, "POD_NAMESPACE=" + namespace, "INSTANCE_IP=" + o.Address, "SERVICE_ACCOUNT=" + o.Account,
+			"ISTIO_META_CLUSTER_ID=" + o.Cluster, "PROXY_CONFIG=" + string(config), "XDS_ROOT_CA=" + roots, "CA_ROOT_CA=" + roots,
+			"ISTIO_META_INTERCEPTION_MODE=REDIRECT", "TRUST_DOMAIN=cluster.local",
+		}, o.Env...),
+	})
+	return a
+}
+
+// WaitReady returns when the agent says that the proxy takes traffic.
+func (a *Agent) WaitReady(limit time.Duration) {
+	a.t.Helper()
+	ready := probe(a.namespace.Client(nil), "http://127.0.0.1:15021/healthz/ready")
+	WaitFor(a.t, limit, a.options.Name+" to be ready", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		return ready(ctx)
+	})
+}
+
+func (a *Agent) folder(t testing.TB, name string) {
+	t.Helper()
+	path := a.Dir
+	for part := range strings.SplitSeq(name, "/") {
+		path = filepath.Join(path, part)
+		if err := os.Mkdir(path, 0o755); err != nil && !os.IsExist(err) {
+			t.Fatalf("starting Istio's agent: %v", err)
+		}
+		if err := os.Chown(path, ProxyUID, ProxyUID); err != nil {
+			t.Fatalf("starting Istio's agent: %v", err)
+		}
+	}
+}
+
+func (a *Agent) file(t testing.TB, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(a.Dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatalf("starting Istio's agent: %v", err)
+	}
+	if err := os.Chown(path, ProxyUID, ProxyUID); err != nil {
+		t.Fatalf("starting Istio's agent: %v", err)
+	}
+	return path
+}
+
+func (a *Agent) copied(t testing.TB, from string) string {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatalf("starting Istio's agent: %v", err)
+	}
+	return a.file(t, filepath.Base(from), content)
+}
+
+// envoy is the program where the agent's user can run it.
+func (a *Agent) envoy(t testing.TB) string {
+	t.Helper()
+	from, to := locate(t, toolset.Envoy), filepath.Join(a.Dir, "envoy")
+	if os.Link(from, to) != nil { // on another file system
+		a.copied(t, from)
+	}
+	if err := os.Chmod(to, 0o755); err != nil {
+		t.Fatalf("starting Istio's agent: %v", err)
+	}
+	return to
+}

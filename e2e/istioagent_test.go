@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+)
+
+// The pods behind Istio's agent, all in the network of the mesh.
+var agentPods = map[string]string{"server": "10.78.0.21", "client": "10.78.0.22"}
+
+// TestU01IstiosAgentIsServed has pods behind Istio's own agent, unmodified, as an
+// installation of Istio starts it: with the token of the pod, the cluster ID and the audience
+// that are Istio's defaults, and DNS capture. They find each other by name, and
+// their connections are mutual TLS with certificates that the hub signed.
+func TestU01IstiosAgentIsServed(t *testing.T) {
+	w := newAgentWorld(t)
+	server, client := w.pod("server"), w.pod("client")
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})
+	server.agent.WaitReady(time.Minute)
+	client.agent.WaitReady(time.Minute)
+
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return client.DialContext(ctx, network, "10.78.0.53:53")
+	}}
+	vips, err := resolver.LookupHost(t.Context(), webHost+".")
+	if err != nil || !slices.Equal(vips, []string{"10.96.0.10"}) {
+		t.Fatalf("the name resolves to %s, %v", vips, err)
+	}
+	answer := client.Get("http://"+net.JoinHostPort(vips[0], "8080")+"/", "Host", webHost+":8080")
+	if answer.Err != nil || answer.Status != 200 {
+		t.Fatalf("it answers %d, %v", answer.Status, answer.Err)
+	}
+	if got := answer.Echo(t).Header.Get("X-Forwarded-Client-Cert"); !strings.Contains(got, "URI=spiffe://cluster.local/ns/shop/sa/client") {
+		t.Errorf("the server sees the caller %q", got)
+	}
+	noPanic(t, w.hub)
+}
+
+// agentWorld is a cluster and a hub that authenticates its pods.
+type agentWorld struct {
+	t    *testing.T
+	mesh *testbed.Network
+	kube *testbed.Kube
+	hub  *testbed.Hub
+}
+
+type agentPod struct {
+	*testbed.Namespace
+	agent *testbed.Agent
+}
+
+func newAgentWorld(t *testing.T) *agentWorld {
+	w := &agentWorld{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}
+	at := testbed.NewNamespace(t, "hub")
+	at.Join(w.mesh, "10.78.0.5")
+	w.kube = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", Namespace: at})
+	w.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n")
+	for name, address := range agentPods {
+		w.kube.Apply(fmt.Sprintf(`apiVersion: v1
+kind: ServiceAccount
+metadata: {name: %[1]s, namespace: shop}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: %[1]s
+  namespace: shop
+  labels: {app: %[1]s, security.istio.io/tlsMode: istio}
+spec:
+  nodeName: node-1
+  serviceAccountName: %[1]s
+  containers: [{name: main, image: none}]
+`, name))
+		w.kube.ApplyStatus(fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata:
+  name: %[1]s
+  namespace: shop
+status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[2]s, podIPs: [{ip: %[2]s}]}
+`, name, address))
+	}
+	w.kube.Apply(fmt.Sprintf(`apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec:
+  clusterIP: 10.96.0.10
+  selector: {app: server}
+  ports: [{name: http, port: 8080, targetPort: 8080}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: web-1
+  namespace: shop
+  labels: {kubernetes.io/service-name: web}
+addressType: IPv4
+ports: [{name: http, port: 8080, protocol: TCP}]
+endpoints: [{addresses: [%s], conditions: {ready: true}, targetRef: {kind: Pod, namespace: shop, name: server}}]
+`, agentPods["server"]))
+	kubeconfig := filepath.Join(t.TempDir(), "c1")
+	write(t, kubeconfig, string(w.kube.Kubeconfig()))
+	w.hub = testbed.StartHub(t, testbed.HubOptions{Program: binary.Path(t), Namespace: at, Proven: true, Config: fmt.Sprintf(`
+clusters:
+- {id: c1, aliases: [Kubernetes], provider: Kubernetes, kubernetes: {kubeconfig: %s}}
+`, kubeconfig)})
+	return w
+}
+
+func (w *agentWorld) uid(pod string) string {
+	var found struct{ Metadata struct{ UID string } }
+	w.kube.Do(http.MethodGet, "/api/v1/namespaces/shop/pods/"+pod, nil).Decode(w.t, &found)
+	return found.Metadata.UID
+}
+
+// pod is a pod whose traffic Istio's agent and its proxy carry.
+func (w *agentWorld) pod(name string) *agentPod {
+	w.t.Helper()
+	p := &agentPod{Namespace: testbed.NewNamespace(w.t, name)}
+	p.Join(w.mesh, agentPods[name])
+	p.Capture(testbed.ProxyUID)
+	p.CaptureDNS(testbed.ProxyUID)
+	p.agent = testbed.StartAgent(w.t, testbed.AgentOptions{
+		Namespace: p.Namespace, Pod: "shop/" + name, Account: name, Address: agentPods[name], Cluster: "Kubernetes",
+		Labels: map[string]string{"app": name, "security.istio.io/tlsMode": "istio"},
+		Token:  w.kube.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: name, Audience: "istio-ca", Pod: name, PodUID: w.uid(name)}),
+		Hub:    w.hub.XDS, Roots: w.hub.CA, Env: []string{"ISTIO_META_DNS_CAPTURE=true"},
+	})
+	return p
+}
