@@ -95,7 +95,7 @@ func TestSeed07RestrictedServicesAreSeenOnlyFromTheirNamespaces(t *testing.T) {
 	private.ExportTo = []string{"."}
 	w := newWorld().attach("c1", "").say("c1", webKey, private)
 	outsider := parse(t, "sidecar~10.0.0.9~client.other~other.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
-	for _, typ := range allTypes {
+	for _, typ := range []envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType} {
 		seen := func(n envoy.Node) int {
 			return len(build(t, typ, n, w.snapshot)) - len(build(t, typ, n, federation.Empty()))
 		}

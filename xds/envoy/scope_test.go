@@ -17,6 +17,7 @@ import (
 func TestEveryFacetHasARow(t *testing.T) {
 	nodes := []node.Node{
 		{Type: node.Sidecar, Capture: true, DNSCapture: true, Identity: true, HTTPProxyPort: 15080},
+		{Type: node.Sidecar, Capture: true, DNSCapture: true, Identity: true, Agent: true, AgentNames: true},
 		{Type: node.Router},
 		{Type: node.Router, RouterMode: node.SNIDNAT},
 		{Type: node.Sidecar, GRPC: true},
