@@ -42,7 +42,8 @@ func TestEveryFacetHasARow(t *testing.T) {
 	for _, n := range nodes {
 		for _, namespace := range []string{"shop", "limited"} {
 			n.Cluster, n.Namespace, n.Addresses = "c1", namespace, []netip.Addr{netip.MustParseAddr("10.0.0.1")}
-			for _, of := range []resource.Type{resource.ClusterType, resource.EndpointType, resource.ListenerType, resource.RouteType} {
+			for _, row := range resource.Types {
+				of := row.Type
 				for _, f := range node.Facets(of, n, s) {
 					found[cell{f.Scope, f.GRPC, of}] = true
 					if scopeOf(f).build[of] == nil {
