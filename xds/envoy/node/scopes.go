@@ -204,7 +204,7 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	return facets
 }
 
-// namesFacet is that of the answers to captured DNS requests, whoever gives them.
+// namesFacet is that of the answers to captured DNS requests, from a listener or an agent.
 func (n Node) namesFacet(c bearing) Facet {
 	return Facet{
 		Scope: ScopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
