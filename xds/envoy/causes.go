@@ -59,6 +59,8 @@ func Concerns(o *federation.Object, f node.Facet) bool {
 		return f.HasLabels(spec.GetSelector())
 	case *security.AuthorizationPolicy:
 		return authorization.Selects(spec, f.HasLabels)
+	case *security.RequestAuthentication:
+		return authentication.SelectsRequests(spec, f.HasLabels)
 	case *security.PeerAuthentication:
 		return f.Scope != node.ScopeInbound || authentication.SelectsPeers(spec, f.HasLabels)
 	}

@@ -60,7 +60,6 @@ func TestWholeKindsAreNotHonoured(t *testing.T) {
 		want        int
 	}{
 		{"networking.istio.io", "EnvoyFilter", 1},
-		{"security.istio.io", "RequestAuthentication", 1},
 		{"gateway.networking.k8s.io", "HTTPRoute", 1},
 		{"telemetry.istio.io", "Telemetry", 1},
 		{"networking.istio.io", "ServiceEntry", 0},

@@ -36,7 +36,7 @@ spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge
 apiVersion: security.istio.io/v1
 kind: RequestAuthentication
 metadata: {name: jwt, namespace: shop}
-spec: {jwtRules: [{issuer: "https://issuer.example.com"}]}
+spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], jwtRules: [{issuer: "https://issuer.example.com"}]}
 `
 
 func TestR35PoliciesThatAreNotEnforcedAreFound(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package authentication says which connections workloads accept: those with the mutual TLS
-// that PeerAuthentications demand.
+// Package authentication says which connections and requests workloads accept: those with the
+// mutual TLS that PeerAuthentications demand, and with the tokens that RequestAuthentications
+// verify.
 package authentication
 
 import (

@@ -195,9 +195,3 @@ func metadata(key string) func(string) (*rbacv3.Permission, error) {
 		}}}, nil
 	}
 }
-
-// TokenPrefix begins the keys of conditions about the token of a request.
-const TokenPrefix = "request.auth."
-
-// ofToken matches nothing: no token is verified, so no request has one.
-func ofToken(string) (*rbacv3.Principal, error) { return principals.not(principals.always), nil }

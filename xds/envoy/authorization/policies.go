@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
@@ -58,23 +57,10 @@ type policy struct {
 // For finds the policies that select the view's proxies: those of their namespace and of
 // the root namespace.
 func For(v *facet.View) *Policies {
-	mesh := v.Reader.Mesh()
-	p := &Policies{domains: mesh.TrustDomains()}
-	namespaces := []string{v.Facet.Namespace}
-	if root := mesh.Root(); root != v.Facet.Namespace {
-		namespaces = append(namespaces, root)
-	}
-	for _, namespace := range namespaces {
-		names := []string{workloads + namespace}
-		for label := range strings.SplitSeq(v.Facet.Labels, ",") {
-			names = append(names, workloads+namespace+"/"+label)
-		}
-		for _, name := range names {
-			for o := range v.Reader.Objects().Named(Kind, name) {
-				if spec, ok := o.Spec.(*security.AuthorizationPolicy); ok && Selects(spec, v.Facet.HasLabels) {
-					p.all = append(p.all, policy{o, spec})
-				}
-			}
+	p := &Policies{domains: v.Reader.Mesh().TrustDomains()}
+	for o := range v.Policies(Kind) {
+		if spec, ok := o.Spec.(*security.AuthorizationPolicy); ok && Selects(spec, v.Facet.HasLabels) {
+			p.all = append(p.all, policy{o, spec})
 		}
 	}
 	return p.build()
@@ -92,10 +78,6 @@ func (p *Policies) build() *Policies {
 	}
 	return p
 }
-
-// workloads begins the names by which policies are found: those of all workloads of a
-// namespace, and those of the workloads that have a label.
-const workloads = "workloads:"
 
 // Selects reports whether the policy selects a proxy of its namespace, or of any if its
 // own is the root namespace.

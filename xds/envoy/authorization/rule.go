@@ -199,7 +199,7 @@ func (c *compiler) operation(at string, o *security.Operation) []field[*rbacv3.P
 func (c *compiler) source(at string, s *security.Source) []field[*rbacv3.Principal] {
 	return said(at, []field[*rbacv3.Principal]{
 		{at: "principals", values: s.GetPrincipals(), other: s.GetNotPrincipals(), match: c.principal},
-		{at: "requestPrincipals", values: s.GetRequestPrincipals(), other: s.GetNotRequestPrincipals(), http: true, match: ofToken},
+		{at: "requestPrincipals", values: s.GetRequestPrincipals(), other: s.GetNotRequestPrincipals(), http: true, match: requestPrincipal},
 		{at: "namespaces", values: s.GetNamespaces(), other: s.GetNotNamespaces(), match: namespace},
 		{at: "serviceAccounts", values: s.GetServiceAccounts(), other: s.GetNotServiceAccounts(), match: c.serviceAccount},
 		{at: "ipBlocks", values: s.GetIpBlocks(), other: s.GetNotIpBlocks(), match: peerAddress},
@@ -244,8 +244,8 @@ func (c *compiler) conditions(at string, when []*security.Condition) (of []field
 			source.match = trustDomain
 		case strings.HasPrefix(key, headerPrefix):
 			source.match, source.http = header(key), true
-		case strings.HasPrefix(key, TokenPrefix):
-			source.match, source.http = ofToken, true
+		case strings.HasPrefix(key, tokenPrefix):
+			source.match, source.http = ofToken(key), true
 		default:
 			c.report(at+".key", "%q is not an attribute", key)
 			sound = false

@@ -316,6 +316,8 @@ func (c call) principal(p *rbacv3.Principal) bool {
 		return contains(r.DirectRemoteIp, c.source)
 	case *rbacv3.Principal_RemoteIp:
 		return contains(r.RemoteIp, c.remote)
+	case *rbacv3.Principal_SourcedMetadata:
+		return false // no call has a token
 	case *rbacv3.Principal_Header:
 		return c.header(r.Header)
 	}

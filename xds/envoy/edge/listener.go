@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/authentication"
 	"isthmus.dev/isthmus/xds/envoy/authorization"
 	"isthmus.dev/isthmus/xds/envoy/cluster"
 	"isthmus.dev/isthmus/xds/envoy/facet"
@@ -69,12 +70,13 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	if p.speech == gateway.SpeaksTLS {
 		l.ListenerFilters = []*listenerv3.ListenerFilter{resource.TLSInspectorFilter()}
 	}
-	p.policies = authorization.For(v)
+	p.policies, p.tokens = authorization.For(v), authentication.TokensOf(v)
 	for _, s := range p.servers {
 		chains := serverChains(v, p, s)
 		for _, chain := range chains {
 			p.policies.Connections(chain)
 			p.policies.Made(v, chain)
+			p.tokens.Made(v, chain)
 			v.CausedBy(s.object, chain.Filters[0])
 		}
 		l.FilterChains = append(l.FilterChains, chains...)
@@ -144,6 +146,7 @@ func forServers(names []string) *listenerv3.FilterChainMatch {
 func gatewayHTTP(v *facet.View, p *listenPort, s *Server) *listenerv3.Filter {
 	m := listener.NewRoutedHTTP(v, p.listener(), p.routesName(s))
 	p.policies.Requests(m)
+	p.tokens.Requests(m)
 	m.UseRemoteAddress = wrapperspb.Bool(true)
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 	m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{

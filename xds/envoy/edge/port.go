@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/authentication"
 	"isthmus.dev/isthmus/xds/envoy/authorization"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/gateway"
@@ -29,6 +30,7 @@ type listenPort struct {
 	passed   map[string]bool   // names of servers whose connections are passed through
 	reasons  []resource.Reason // why servers of the port are not there
 	policies *authorization.Policies
+	tokens   *authentication.Tokens
 }
 
 // ports finds what the facet's proxies are to listen at. Gateways of any

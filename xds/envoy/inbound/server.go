@@ -24,6 +24,7 @@ type server struct {
 	view     *facet.View
 	policies *authorization.Policies
 	modes    authentication.Modes
+	tokens   *authentication.Tokens
 	http     map[uint16]bool // the ports that speak HTTP
 }
 
@@ -44,6 +45,7 @@ func (s server) filter(port uint16, mutual bool) *listenerv3.Filter {
 	}
 	m := listener.NewInlineHTTP(s.view, fmt.Sprintf("inbound_%d", port), resource.InboundPassthroughCluster)
 	s.policies.Requests(m)
+	s.tokens.Requests(m)
 	if mutual {
 		m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 		m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Uri: true}
@@ -131,6 +133,7 @@ func (s server) others() *listenerv3.FilterChain {
 func (s server) madeBy(mode authentication.Decision, chain *listenerv3.FilterChain) *listenerv3.FilterChain {
 	s.policies.Connections(chain)
 	s.policies.Made(s.view, chain)
+	s.tokens.Made(s.view, chain)
 	if mode.By != nil {
 		s.view.CausedBy(mode.By, chain.GetFilters()[0])
 	}

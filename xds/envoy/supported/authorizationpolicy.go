@@ -1,9 +1,6 @@
 package supported
 
 import (
-	"fmt"
-	"strings"
-
 	"google.golang.org/protobuf/proto"
 	security "istio.io/api/security/v1"
 
@@ -14,7 +11,6 @@ var _ = add(row{kind: authorization.Kind, table: authorizationFields()})
 
 const (
 	noTarget = "the hub has no proxies that it could mean: no request is denied because of this object; use a selector"
-	noToken  = "no token is verified yet: no request has what is asked for"
 	asks     = "providers are not supported yet: everything is denied"
 )
 
@@ -23,12 +19,11 @@ func authorizationFields() *table {
 		fields: []string{"selector.matchLabels", "action", "rules.when.key", "rules.when.values", "rules.when.notValues"},
 		refused: map[string]string{
 			"targetRef": noTarget, "targetRefs": noTarget, "provider": asks,
-			"rules.from.source.requestPrincipals": noToken, "rules.from.source.notRequestPrincipals": noToken,
 		},
 		values: authorizationValues,
 	}
 	for _, field := range []string{
-		"principals", "notPrincipals", "namespaces", "notNamespaces", "serviceAccounts", "notServiceAccounts",
+		"principals", "notPrincipals", "requestPrincipals", "notRequestPrincipals", "namespaces", "notNamespaces", "serviceAccounts", "notServiceAccounts",
 		"ipBlocks", "notIpBlocks", "remoteIpBlocks", "notRemoteIpBlocks", "trustDomains", "notTrustDomains",
 	} {
 		t.fields = append(t.fields, "rules.from.source."+field)
@@ -48,13 +43,6 @@ func authorizationValues(m proto.Message) []Field {
 		n.add("action", "proxies have nothing that audits requests: the object has no effect")
 	case security.AuthorizationPolicy_CUSTOM:
 		n.add("action", asks)
-	}
-	for i, rule := range spec.GetRules() {
-		for j, condition := range rule.GetWhen() {
-			if strings.HasPrefix(condition.GetKey(), authorization.TokenPrefix) {
-				n.add(fmt.Sprintf("rules[%d].when[%d].key", i, j), noToken)
-			}
-		}
 	}
 	for _, p := range authorization.Problems(spec) {
 		n.add(p.Path, p.Message)

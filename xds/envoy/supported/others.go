@@ -32,13 +32,10 @@ var (
 	_ = add(row{kind: federation.HubPresenceKind})
 )
 
-const policy = "policies about who may call are not compiled yet: nothing is refused because of this object"
-
 // Kinds without an effect.
 var (
 	_ = add(row{kind: ofNetworking("EnvoyFilter"), idle: "patches of Envoy's own configuration are not applied"})
 	_ = add(row{kind: ofNetworking("ProxyConfig"), idle: "proxies take their own settings from where they are started"})
-	_ = add(row{kind: ofSecurity("RequestAuthentication"), idle: policy})
 	_ = add(row{kind: federation.Kind{Group: "telemetry.istio.io", Name: "Telemetry"}, idle: "telemetry is not compiled yet"})
 	_ = add(idle(ofGatewayAPI("Gateway")))
 	_ = add(idle(ofGatewayAPI("GatewayClass")))
