@@ -129,8 +129,9 @@ func (r reading) Update(u config.Update) { r.update(u) }
 // Trouble is part of config.Sink.
 func (r reading) Trouble(problems []config.Problem) { r.trouble(problems) }
 
-// Run is part of config.Source. It runs once at a time. Each run reads everything again
-// before its first Update.
+// Run is part of config.Source. It runs once at a time. Where Ingresses are served, the first
+// Update waits as that of custom resources does, and for the services of clusters that are
+// being read: a port that is named is not known before.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -145,7 +146,8 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	for {
 		view, snapshot := s.views.Latest(), s.o.Snapshots.Latest()
 		faults, listed := s.takeUp(b, view, snapshot)
-		if !first || listed && (waited || allListed(snapshot)) {
+		ready := waited || b.settings.mode == federation.IngressOff || allListed(snapshot)
+		if !first || listed && b.settings.mode != "" && ready {
 			s.give(b, to, first)
 			first = false
 		}

@@ -38,10 +38,14 @@ type rig struct {
 	ctx       context.Context //nolint:containedctx // of the test
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, change ...func(*ingress.Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind)}
-	r.source = ingress.New(ingress.Options{Snapshots: r.snapshots, Look: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	o := ingress.Options{Snapshots: r.snapshots, Look: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
+	for _, c := range change {
+		c(&o)
+	}
+	r.source = ingress.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx = ctx
 	in := config.Options{Hub: "hub"}
@@ -224,4 +228,13 @@ func TestSeed29(t *testing.T) {
 	r.show("dc1", federation.Consul)
 	heard, _ := configtest.Listen(t, r.source)
 	heard.Wait(t, "nothing", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects)+len(s.Problems) == 0 })
+}
+
+// TestG18NothingWaitsForClustersInModeOff: a hub without Ingresses does not wait for clusters
+// that are being read.
+func TestG18NothingWaitsForClustersInModeOff(t *testing.T) {
+	r := newRig(t, func(o *ingress.Options) { o.Patience = time.Hour })
+	r.show("c1", federation.Kubernetes)
+	heard, _ := configtest.Listen(t, r.source)
+	heard.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects)+len(s.Problems) == 0 })
 }
