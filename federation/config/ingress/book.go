@@ -39,7 +39,7 @@ type book struct {
 	settings settings
 	services lookup
 	clusters map[federation.ClusterID]*shelf
-	dirty    map[unit]struct{}
+	dirty    map[unit]struct{} // to be translated again
 	given    map[unit]*config.Object
 	problems map[unit][]config.Problem
 	worse    bool                // the problems may be others

@@ -140,7 +140,7 @@ func (e *entry) compareAge(o *entry) int {
 	return cmp.Or(e.created.Compare(o.created), cmp.Compare(e.name, o.name), cmp.Compare(e.namespace, o.namespace))
 }
 
-// backends are the services to which the Ingress sends requests.
+// services are those to which the Ingress sends requests.
 func (e *entry) services() (all []string) {
 	add := func(b *networkingv1.IngressBackend) {
 		if b != nil && b.Service != nil && !slices.Contains(all, b.Service.Name) {
