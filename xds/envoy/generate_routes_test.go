@@ -21,7 +21,7 @@ func drawVirtualService(t *rapid.T, number int) *federation.Object {
 	spec := &networking.VirtualService{
 		Hosts: rapid.SliceOfN(rapid.SampledFrom([]string{
 			"web.shop.svc.cluster.local", "web.shop", "api.example.com", "*.example.com", "*.svc.cluster.local", "none.example", "db.shop.svc.cluster.local", "*", "a b",
-		}), 1, 3).Draw(t, "hosts"),
+		}), 0, 3).Draw(t, "hosts"),
 		Gateways: rapid.SampledFrom([][]string{nil, nil, {"mesh"}, {"shop/front"}}).Draw(t, "gateways"),
 		ExportTo: rapid.SampledFrom([][]string{nil, nil, {"."}, {"shop"}, {"*"}}).Draw(t, "exportTo"),
 	}
@@ -50,6 +50,9 @@ func drawVirtualService(t *rapid.T, number int) *federation.Object {
 
 func drawHTTPRoute(t *rapid.T) *networking.HTTPRoute {
 	r := &networking.HTTPRoute{Name: rapid.SampledFrom([]string{"", "r"}).Draw(t, "name")}
+	if rapid.IntRange(0, 4).Draw(t, "delegates") == 0 {
+		r.Delegate = &networking.Delegate{Name: rapid.SampledFrom([]string{"v0", "v1", "part", ""}).Draw(t, "delegate"), Namespace: rapid.SampledFrom([]string{"", "shop", "other"}).Draw(t, "delegate's namespace")}
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "matches") {
 		r.Match = append(r.Match, &networking.HTTPMatchRequest{
 			Uri: drawMatch(t, "uri"), Method: drawMatch(t, "method"), Authority: drawMatch(t, "authority"),

@@ -90,8 +90,9 @@ func virtualHost(v *facet.View, domain string, h *host, p *listenPort) *routev3.
 	var routes, last []*routev3.Route
 	name := fmt.Sprintf("%s:%d", domain, p.number)
 	for _, r := range h.rules {
-		v.CausedBy(r.Object, name)
-		for _, route := range routesOf(v, r, domain) {
+		found := routesOf(v, r, domain)
+		r.NoteCauses(name)
+		for _, route := range found {
 			if takesEverything(route) {
 				last = append(last, route)
 			} else {

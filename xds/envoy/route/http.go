@@ -18,8 +18,8 @@ import (
 // is left out as a whole.
 func HostRoutes(v *facet.View, h *Host) []*routev3.Route {
 	if r := RuleFor(v, h.Host, h.Number); r != nil {
-		v.CausedBy(r.Object, h.Name())
 		routes, err := r.Routes()
+		r.NoteCauses(h.Name())
 		if err == nil {
 			err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})
 		}
@@ -41,14 +41,24 @@ func HostRoutes(v *facet.View, h *Host) []*routev3.Route {
 // route is for other proxies or another port.
 func (r *Rule) Routes() ([]*routev3.Route, error) {
 	var routes []*routev3.Route
+	r.delegates = nil
 	for i, in := range r.Spec.GetHttp() {
-		made, err := r.httpRoute(in)
-		if err != nil {
-			return nil, fmt.Errorf("http[%d]%w", i, err)
+		of, parts := r, []*networking.HTTPRoute{in}
+		if in.GetDelegate() != nil {
+			of, parts = r.delegated(i, in)
 		}
-		routes = append(routes, made...)
-		if len(in.GetMatch()) == 0 {
-			break // takes whatever is left
+		for _, part := range parts {
+			made, err := of.httpRoute(part)
+			if err != nil && of != r {
+				err = fmt.Errorf(".delegate: %s: %w", of.Object.Key, err)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("http[%d]%w", i, err)
+			}
+			routes = append(routes, made...)
+			if len(part.GetMatch()) == 0 {
+				return routes, nil // takes whatever is left
+			}
 		}
 	}
 	return routes, nil
@@ -101,8 +111,6 @@ func isSource(v *facet.View, namespace string, labels map[string]string) bool {
 func (r *Rule) act(route *routev3.Route, in *networking.HTTPRoute) error {
 	var err error
 	switch {
-	case in.GetDelegate() != nil:
-		err = fmt.Errorf(".delegate: delegates are not compiled; put the routes into the object itself")
 	case in.GetRedirect() != nil:
 		route.Action, err = virtualservice.Redirect(in.GetRedirect(), r.Port)
 	case in.GetDirectResponse() != nil:

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -19,6 +20,18 @@ type Rule struct {
 	Spec     *networking.VirtualService
 	Port     uint16
 	Gateways []string // NAMESPACE/NAME of those to which it applies; none: sidecars
+	// delegates are the objects to which it delegated; root is the object that delegates to
+	// this one.
+	delegates []*federation.Object
+	root      *federation.Object
+}
+
+// NoteCauses notes that the virtual host is made of the rule and of its delegates.
+func (r *Rule) NoteCauses(host string) {
+	r.View.CausedBy(r.Object, host)
+	for _, o := range r.delegates {
+		r.View.CausedBy(o, host)
+	}
 }
 
 // RuleFor finds the VirtualService that routes what the facet's proxies send to
@@ -68,16 +81,17 @@ func reportYounger(v *facet.View, found []*federation.Object, name string) {
 // isFor reports whether a list of gateways in a match means the rule's callers. An
 // empty one means all for which the VirtualService is.
 func (r *Rule) isFor(gateways []string) bool {
+	from := cmp.Or(r.root, r.Object).Key.Namespace // short names of gateways are the root's
 	if len(r.Gateways) == 0 {
 		return virtualservice.ForMesh(gateways)
 	}
 	return len(gateways) == 0 || slices.ContainsFunc(gateways, func(name string) bool {
 		namespace, rest, ok := strings.Cut(name, "/")
 		if !ok {
-			namespace, rest = r.Object.Key.Namespace, name
+			namespace, rest = from, name
 		}
 		if namespace == "." {
-			namespace = r.Object.Key.Namespace
+			namespace = from
 		}
 		return slices.Contains(r.Gateways, namespace+"/"+rest)
 	})

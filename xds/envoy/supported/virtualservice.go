@@ -21,7 +21,7 @@ var _ = add(row{
 		fields: []string{
 			"hosts", "gateways", "exportTo",
 			"http.name", "http.timeout", "http.retries", "http.rewrite", "http.redirect", "http.directResponse",
-			"http.match", "http.headers", "http.corsPolicy",
+			"http.delegate", "http.match", "http.headers", "http.corsPolicy",
 			"http.mirror", "http.mirrors", "http.mirrorPercent", "http.mirrorPercentage",
 			"http.route.destination", "http.route.weight", "http.route.headers",
 			"http.fault.delay.fixedDelay", "http.fault.delay.percentage", "http.fault.delay.percent",
@@ -31,7 +31,6 @@ var _ = add(row{
 			"tcp.match.destinationSubnets", "tcp.match.port", "tcp.match.sourceLabels", "tcp.match.sourceNamespace", "tcp.match.gateways", "tcp.route",
 		},
 		refused: map[string]string{
-			"http.delegate":                     "delegates are not compiled, and the object has no effect on its hosts; put the routes into the object itself",
 			"http.fault.delay.exponentialDelay": "Envoy delays by a fixed time only; use fixedDelay",
 			"http.fault.abort.http2Error":       "Envoy does not abort with errors of HTTP/2; use httpStatus or grpcStatus",
 			"tcp.match.sourceSubnet":            "connections are not told apart by the address of their source; use sourceLabels or sourceNamespace",
