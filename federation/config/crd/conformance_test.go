@@ -2,10 +2,11 @@ package crd_test
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation/config"
@@ -73,11 +74,12 @@ func TestG01Conformance(t *testing.T) {
 	install(t, server, loose)
 	server.Apply(namespace("shop"))
 	configtest.RunWatched(t, func(t *testing.T) configtest.Written {
-		answer := server.Do(http.MethodDelete, entries, nil)
-		var left struct{ Items []json.RawMessage }
-		if err := json.Unmarshal(answer.Body, &left); err != nil {
-			t.Fatalf("emptying the namespace: %d %v", answer.Status, err)
-		}
+		testbed.WaitFor(t, time.Minute, "an empty namespace", func() error { // the kind may not be served yet
+			if answer := server.Do(http.MethodDelete, entries, nil); answer.Err != nil || answer.Status != http.StatusOK {
+				return fmt.Errorf("it answers %d, %w", answer.Status, answer.Err)
+			}
+			return nil
+		})
 		r := newRig(t, func(o *crd.Options) { o.Schema = anything{} })
 		r.read(all("c1", "shop"))
 		r.attach("c1", server.Admin, 0)
