@@ -54,6 +54,13 @@ type NetworkObject struct {
 	Gateways []NetworkGateway `json:"gateways,omitempty"`
 }
 
+// NodeLabel is the label by which Kubernetes names a node, and NoNodes why endpoints are not
+// ordered by it.
+const (
+	NodeLabel = "kubernetes.io/hostname"
+	NoNodes   = "the hub does not know the nodes of endpoints: the label counts only where pods have it; use topology.kubernetes.io/zone"
+)
+
 // NetworkGateway is one entry of a network: by address, by hostname or by
 // service.
 type NetworkGateway struct {

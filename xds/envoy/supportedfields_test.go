@@ -34,6 +34,10 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 			"DestinationRule", `{host: web, trafficPolicy: {loadBalancer: {simple: RANDOM, zoneAwareLbSetting: {}, localityLbSetting: {failoverPriority: [a, kubernetes.io/hostname]}}, portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE, credentialName: a}}]}, subsets: [{name: v1, labels: {v: "1"}, trafficPolicy: {tunnel: {targetHost: a, targetPort: 0}}}]}`,
 			[]string{"subsets[0].trafficPolicy.tunnel", "trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[1]", "trafficPolicy.loadBalancer.zoneAwareLbSetting", "trafficPolicy.portLevelSettings[0].tls.credentialName"},
 		},
+		"K22 pings": {
+			"DestinationRule", `{host: web, trafficPolicy: {connectionPool: {http: {http2KeepAlive: {interval: 1s}}}, portLevelSettings: [{port: {number: 80}, connectionPool: {http: {http2KeepAlive: {interval: 1s, timeout: 1s}}}}]}}`,
+			[]string{"trafficPolicy.connectionPool.http.http2KeepAlive"},
+		},
 		"sidecar": {"Sidecar", `{egress: [{hosts: ["*/*"], bind: 127.0.0.1}], ingress: [{defaultEndpoint: "127.0.0.1:80"}]}`, []string{"egress[0].bind", "ingress"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,9 @@
 package kind
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -26,10 +28,24 @@ var _ = add(of[federation.MeshSettings]{
 	proxyLabels: func(s *federation.MeshSettings, add func(map[string]string)) {
 		add(priorityLabels(s.LocalityLoadBalancing.FailoverPriority))
 	},
-	translate: func(d Decoded, _ *federation.MeshSettings) Meaning {
-		return Meaning{Problems: unused(d, append(slices.Clone(MeshSettingsFields), settingsOfSources...), "this setting has no effect yet")}
+	translate: func(d Decoded, s *federation.MeshSettings) Meaning {
+		problems := unused(d, append(slices.Clone(MeshSettingsFields), settingsOfSources...), "this setting has no effect yet")
+		return Meaning{Problems: append(problems, labelsOfNodes(d, s.LocalityLoadBalancing.FailoverPriority)...)}
 	},
 })
+
+// labelsOfNodes reports the label by which endpoints cannot be ordered.
+func labelsOfNodes(d Decoded, labels []string) []federation.Problem {
+	var found []federation.Problem
+	for i, label := range labels {
+		if key, _, _ := strings.Cut(label, "="); key == federation.NodeLabel {
+			found = append(found, federation.Problem{
+				Code: codeNotHonoured, Object: d.Key.Title(), Field: fmt.Sprintf("spec.localityLoadBalancing.failoverPriority[%d]", i), Message: federation.NoNodes,
+			})
+		}
+	}
+	return found
+}
 
 // settingsOfSources are those that say what the hub reads of clusters.
 var settingsOfSources = []string{"sources", "ingressControllerMode", "ingressClass", "ingressService", "ingressSelector"}

@@ -86,7 +86,7 @@ func HTTPOptions(speaks federation.Protocol, policy *networking.TrafficPolicy) *
 	common, streams := commonOptions(policy), streamLimit(policy)
 	http := policy.GetConnectionPool().GetHttp()
 	o := &upstreamhttpv3.HttpProtocolOptions{CommonHttpProtocolOptions: common}
-	http2 := &corev3.Http2ProtocolOptions{MaxConcurrentStreams: streams, ConnectionKeepalive: pings(http.GetHttp2KeepAlive())}
+	http2 := &corev3.Http2ProtocolOptions{MaxConcurrentStreams: streams, ConnectionKeepalive: Pings(http.GetHttp2KeepAlive())}
 	o.OutlierDetection = countedErrors(policy.GetOutlierDetection())
 	switch {
 	case http.GetUseClientProtocol():
@@ -109,9 +109,9 @@ func HTTPOptions(speaks federation.Protocol, policy *networking.TrafficPolicy) *
 	return o
 }
 
-// pings are sent on connections of HTTP/2, if the policy says how often and for how long
-// to wait for the answer.
-func pings(alive *networking.ConnectionPoolSettings_HTTPSettings_ConnectionKeepalive) *corev3.KeepaliveSettings {
+// Pings are sent on connections of HTTP/2, if the policy says how often and for how long
+// to wait for the answer; nil: it does not.
+func Pings(alive *networking.ConnectionPoolSettings_HTTPSettings_ConnectionKeepalive) *corev3.KeepaliveSettings {
 	interval, timeout := alive.GetInterval(), alive.GetTimeout()
 	if min(interval.AsDuration(), timeout.AsDuration()) < time.Millisecond {
 		return nil

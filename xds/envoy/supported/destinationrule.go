@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 )
 
@@ -69,25 +70,32 @@ func refusedPolicies(spec proto.Message) []Field {
 
 func refusedPolicy(at string, policy *networking.TrafficPolicy) []Field {
 	found := append(refusedField(at, policy.GetTls()), refusedPriority(at, policy.GetLoadBalancer())...)
+	found = append(found, refusedPings(at, policy.GetConnectionPool())...)
 	if why := destinationrule.RefusedTunnel(policy.GetTunnel()); why != "" {
 		found = append(found, Field{at + ".tunnel", why + "; until then connections are closed"})
 	}
 	for i, port := range policy.GetPortLevelSettings() {
 		place := fmt.Sprintf("%s.portLevelSettings[%d]", at, i)
 		found = append(append(found, refusedField(place, port.GetTls())...), refusedPriority(place, port.GetLoadBalancer())...)
+		found = append(found, refusedPings(place, port.GetConnectionPool())...)
 	}
 	return found
+}
+
+// refusedPings reports pings of HTTP/2 that Envoy cannot send.
+func refusedPings(at string, pool *networking.ConnectionPoolSettings) []Field {
+	if alive := pool.GetHttp().GetHttp2KeepAlive(); alive == nil || destinationrule.Pings(alive) != nil {
+		return nil
+	}
+	return []Field{{at + ".connectionPool.http.http2KeepAlive", "no pings are sent: set interval and timeout, each to at least 1ms"}}
 }
 
 // refusedPriority reports the label by which endpoints cannot be ordered.
 func refusedPriority(at string, balancer *networking.LoadBalancerSettings) []Field {
 	var found []Field
 	for i, label := range balancer.GetLocalityLbSetting().GetFailoverPriority() {
-		if key, _, _ := strings.Cut(label, "="); key == "kubernetes.io/hostname" {
-			found = append(found, Field{
-				fmt.Sprintf("%s.loadBalancer.localityLbSetting.failoverPriority[%d]", at, i),
-				"the hub does not know the nodes of endpoints: the label counts only where pods have it; use topology.kubernetes.io/zone",
-			})
+		if key, _, _ := strings.Cut(label, "="); key == federation.NodeLabel {
+			found = append(found, Field{fmt.Sprintf("%s.loadBalancer.localityLbSetting.failoverPriority[%d]", at, i), federation.NoNodes})
 		}
 	}
 	return found
