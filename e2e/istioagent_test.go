@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,19 +17,28 @@ import (
 )
 
 // The pods behind Istio's agent, all in the network of the mesh.
-var agentPods = map[string]string{"server": "10.78.0.21", "client": "10.78.0.22"}
+var agentPods = map[string]string{"server": "10.78.0.21", "client": "10.78.0.22", "ingress": "10.78.0.23"}
 
 // TestU01IstiosAgentIsServed has pods behind Istio's own agent, unmodified, as an
 // installation of Istio starts it: with the token of the pod, the cluster ID and the audience
 // that are Istio's defaults, and DNS capture. They find each other by name, and
-// their connections are mutual TLS with certificates that the hub signed.
+// their connections are mutual TLS with certificates that the hub signed. A gateway ends
+// TLS with the Secret that a Gateway names (U03).
 func TestU01IstiosAgentIsServed(t *testing.T) {
 	w := newAgentWorld(t)
-	server, client := w.pod("server"), w.pod("client")
+	server, client, ingress := w.pod("server"), w.pod("client"), w.pod("ingress")
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})
-	server.agent.WaitReady(time.Minute)
-	client.agent.WaitReady(time.Minute)
+	for _, p := range []*agentPod{server, client, ingress} {
+		p.agent.WaitReady(time.Minute)
+	}
+	w.sidecars(client)
+	w.gateway()
+	noPanic(t, w.hub)
+}
 
+// sidecars has the client call the server by its name.
+func (w *agentWorld) sidecars(client *agentPod) {
+	t := w.t
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return client.DialContext(ctx, network, "10.78.0.53:53")
 	}}
@@ -42,7 +53,57 @@ func TestU01IstiosAgentIsServed(t *testing.T) {
 	if got := answer.Echo(t).Header.Get("X-Forwarded-Client-Cert"); !strings.Contains(got, "URI=spiffe://cluster.local/ns/shop/sa/client") {
 		t.Errorf("the server sees the caller %q", got)
 	}
-	noPanic(t, w.hub)
+}
+
+// gateway has a caller without a proxy come by the gateway, with TLS.
+func (w *agentWorld) gateway() {
+	t := w.t
+	authority := testbed.NewAuthority(t, "the web")
+	chain, key := authority.Issue(testbed.Subject{Name: "web", Hosts: []string{"web.example.com"}})
+	w.kube.Apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: web-cert, namespace: shop}\ntype: kubernetes.io/tls\ndata: {tls.crt: %s, tls.key: %s}\n",
+		base64.StdEncoding.EncodeToString(chain), base64.StdEncoding.EncodeToString(key)))
+	(&hub{Hub: w.hub}).change(t, "apply", map[string]any{"manifests": []string{`
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {app: ingress}
+  servers:
+  - {port: {number: 8443, name: https, protocol: HTTPS}, hosts: [web.example.com], tls: {mode: SIMPLE, credentialName: web-cert}}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: [web.example.com]
+  gateways: [web]
+  http: [{route: [{destination: {host: web, port: {number: 8080}}}]}]
+`}})
+	caller := testbed.NewNamespace(t, "caller")
+	caller.Join(w.mesh, "10.78.0.99")
+	config := authority.TLS(testbed.Subject{Name: "caller"})
+	config.ServerName = "web.example.com"
+	client := caller.Client(config)
+	testbed.WaitFor(t, time.Minute, "an answer through the gateway", func() error {
+		request, err := http.NewRequest(http.MethodGet, "https://"+agentPods["ingress"]+":8443/", nil)
+		if err != nil {
+			return err
+		}
+		request.Host = "web.example.com"
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		var answer testbed.EchoAnswer
+		if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+			return fmt.Errorf("status %d: %w", response.StatusCode, err)
+		}
+		if seen := answer.Header.Get("X-Forwarded-Client-Cert"); !strings.Contains(seen, "URI=spiffe://cluster.local/ns/shop/sa/ingress") {
+			return fmt.Errorf("the server sees the caller %q", seen)
+		}
+		return nil
+	})
 }
 
 // agentWorld is a cluster and a hub that authenticates its pods.
@@ -110,7 +171,7 @@ endpoints: [{addresses: [%s], conditions: {ready: true}, targetRef: {kind: Pod, 
 	write(t, kubeconfig, string(w.kube.Kubeconfig()))
 	w.hub = testbed.StartHub(t, testbed.HubOptions{Program: binary.Path(t), Namespace: at, Proven: true, Config: fmt.Sprintf(`
 clusters:
-- {id: c1, aliases: [Kubernetes], provider: Kubernetes, kubernetes: {kubeconfig: %s}}
+- {id: c1, aliases: [Kubernetes], provider: Kubernetes, kubernetes: {kubeconfig: %s, secrets: true}}
 `, kubeconfig)})
 	return w
 }
@@ -126,13 +187,16 @@ func (w *agentWorld) pod(name string) *agentPod {
 	w.t.Helper()
 	p := &agentPod{Namespace: testbed.NewNamespace(w.t, name)}
 	p.Join(w.mesh, agentPods[name])
-	p.Capture(testbed.ProxyUID)
-	p.CaptureDNS(testbed.ProxyUID)
+	router := name == "ingress"
+	if !router {
+		p.Capture(testbed.ProxyUID)
+		p.CaptureDNS(testbed.ProxyUID)
+	}
 	p.agent = testbed.StartAgent(w.t, testbed.AgentOptions{
 		Namespace: p.Namespace, Pod: "shop/" + name, Account: name, Address: agentPods[name], Cluster: "Kubernetes",
 		Labels: map[string]string{"app": name, "security.istio.io/tlsMode": "istio"},
 		Token:  w.kube.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: name, Audience: "istio-ca", Pod: name, PodUID: w.uid(name)}),
-		Hub:    w.hub.XDS, Roots: w.hub.CA, Env: []string{"ISTIO_META_DNS_CAPTURE=true"},
+		Hub:    w.hub.XDS, Roots: w.hub.CA, Router: router, Env: []string{"ISTIO_META_DNS_CAPTURE=true"},
 	})
 	return p
 }

@@ -18,7 +18,9 @@ func proxyOf(n envoy.Node, delta bool) fleet.Proxy {
 		Protocol: protocolOf(delta), ConnectedAt: time.Now(), Sync: map[string]fleet.Sync{},
 	}
 	for _, kind := range pushOrder {
-		p.Sync[string(kind)] = fleet.Sync{State: fleet.NotRequested, Since: p.ConnectedAt}
+		if n.Asks(kind) {
+			p.Sync[string(kind)] = fleet.Sync{State: fleet.NotRequested, Since: p.ConnectedAt}
+		}
 	}
 	return p
 }

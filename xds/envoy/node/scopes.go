@@ -61,6 +61,10 @@ var grpcFacetsOf = map[resource.Type]func(Node, bearing) []Facet{
 	},
 }
 
+// Asks reports whether nodes such as this ask for the type; Istio's agent alone does for the
+// table of names.
+func (n Node) Asks(t resource.Type) bool { return t != resource.NamesType || n.AgentNames }
+
 // Facets returns the facets of the node for resources of that type. The node's
 // resources are the union of what Build makes for its facets; where Build makes
 // a name in several of them, the first facet has it.
