@@ -104,8 +104,10 @@ func TestG16IngressesAreServed(t *testing.T) {
 	place.Join(mesh, ingressGateway)
 	config := bootstrap("gateway", ingressGateway, "DELTA_GRPC", strings.TrimPrefix(hub.XDS, "unix:"))
 	for _, change := range [][2]string{
-		{"id: sidecar~", "id: router~"}, {"metadata: {", "metadata: {LABELS: {istio: ingressgateway}, "},
-		{".shop~shop.svc", ".istio-system~istio-system.svc"}, {"NAMESPACE: shop", "NAMESPACE: istio-system"},
+		{"id: sidecar~", "id: router~"},
+		{"metadata: {", "metadata: {LABELS: {istio: ingressgateway}, "},
+		{".shop~shop.svc", ".istio-system~istio-system.svc"},
+		{"NAMESPACE: shop", "NAMESPACE: istio-system"},
 	} {
 		config = bytes.Replace(config, []byte(change[0]), []byte(change[1]), 1)
 	}
@@ -140,8 +142,10 @@ func TestG16IngressesAreServed(t *testing.T) {
 		host, path string
 		want       int
 	}{
-		{"plain.example.com", "/helloyou", http.StatusNotFound}, {"other.example.com", "/hello", http.StatusNotFound},
-		{"secure.example.com", "/hello", http.StatusOK}, {"secure.example.com", "/none", http.StatusServiceUnavailable},
+		{"plain.example.com", "/helloyou", http.StatusNotFound},
+		{"other.example.com", "/hello", http.StatusNotFound},
+		{"secure.example.com", "/hello", http.StatusOK},
+		{"secure.example.com", "/none", http.StatusServiceUnavailable},
 	} {
 		if r := plain(c.host, c.path); r.Status != c.want {
 			t.Errorf("%s%s: status %d, %v; want %d", c.host, c.path, r.Status, r.Err, c.want)

@@ -12,12 +12,15 @@ func (t root) Query() generated.QueryResolver               { return query{t.r} 
 func (t root) Mutation() generated.MutationResolver         { return mutation{t.r} }
 func (t root) Subscription() generated.SubscriptionResolver { return subscription{t.r} }
 func (t root) Service() generated.ServiceResolver           { return serviceResolver{} }
+
 func (t root) ConfigObject() generated.ConfigObjectResolver {
 	return objectResolver{clusterOf[model.ConfigObject]{t.r, func(of *model.ConfigObject) string { return value(of.ClusterID()) }}}
 }
+
 func (t root) ObjectRef() generated.ObjectRefResolver {
 	return refResolver{clusterOf[model.ObjectRef]{t.r, func(of *model.ObjectRef) string { return value(of.ClusterID) }}}
 }
+
 func (t root) ProxyConfig() generated.ProxyConfigResolver { return sentResolver{t.r} }
 func (t root) ProxyResource() generated.ProxyResourceResolver {
 	return sentResourceResolver{}

@@ -103,7 +103,7 @@ func (p *paced) RoundTrip(q *http.Request) (*http.Response, error) {
 		return nil, errors.New("connection refused")
 	}
 	httptrace.ContextClientTrace(ctx).WroteHeaders()
-	if silent && !(path == leaderPath && p.isVoteless()) {
+	if silent && (path != leaderPath || !p.isVoteless()) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

@@ -52,8 +52,11 @@ func TestGatewaysAreForRoutersWithTheLabels(t *testing.T) {
 func TestBX11SecretNames(t *testing.T) {
 	for _, name := range []string{"web", "web.example.com", "a-1"} {
 		for _, want := range []transport.CredentialSecret{
-			{Credential: name}, {Credential: name, Authorities: true}, {Credential: name, Authorities: true, CRL: "/etc/a~b-cacert.crl"},
-			{Namespace: "shop", Credential: name}, {Namespace: "shop", Credential: name, Authorities: true},
+			{Credential: name},
+			{Credential: name, Authorities: true},
+			{Credential: name, Authorities: true, CRL: "/etc/a~b-cacert.crl"},
+			{Namespace: "shop", Credential: name},
+			{Namespace: "shop", Credential: name, Authorities: true},
 		} {
 			if got, ok := transport.ParseSecretName(want.Name()); got != want || !ok {
 				t.Errorf("%s is read as %+v, %t", want.Name(), got, ok)

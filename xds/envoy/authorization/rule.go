@@ -48,6 +48,7 @@ type logic[M any] struct {
 	always  M
 }
 
+//nolint:dupl // two messages of one shape
 var permissions = logic[*rbacv3.Permission]{
 	and: func(all []*rbacv3.Permission) *rbacv3.Permission {
 		return &rbacv3.Permission{Rule: &rbacv3.Permission_AndRules{AndRules: &rbacv3.Permission_Set{Rules: all}}}
@@ -61,6 +62,7 @@ var permissions = logic[*rbacv3.Permission]{
 	always: &rbacv3.Permission{Rule: &rbacv3.Permission_Any{Any: true}},
 }
 
+//nolint:dupl // see permissions
 var principals = logic[*rbacv3.Principal]{
 	and: func(all []*rbacv3.Principal) *rbacv3.Principal {
 		return &rbacv3.Principal{Identifier: &rbacv3.Principal_AndIds{AndIds: &rbacv3.Principal_Set{Ids: all}}}

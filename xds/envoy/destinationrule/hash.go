@@ -3,6 +3,7 @@ package destinationrule
 import (
 	"math"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -89,13 +90,14 @@ func setTunnel(proxy *tcpproxyv3.TcpProxy, tunnel *networking.TrafficPolicy_Tunn
 // without it.
 func RefusedTunnel(tunnel *networking.TrafficPolicy_TunnelSettings) string {
 	host, port := tunnel.GetTargetHost(), tunnel.GetTargetPort()
+	_, notIP := netip.ParseAddr(host)
 	switch {
 	case tunnel == nil:
 	case tunnel.GetProtocol() != "" && tunnel.GetProtocol() != "CONNECT" && tunnel.GetProtocol() != "POST":
 		return "protocol is CONNECT or POST"
 	case port == 0 || port > math.MaxUint16:
 		return "targetPort is not a port"
-	case strings.Contains(host, "%") || net.ParseIP(host) == nil && !resource.IsServerName(strings.ToLower(host)): // "%" begins a command of Envoy
+	case strings.Contains(host, "%") || notIP != nil && !resource.IsServerName(strings.ToLower(host)): // "%" begins a command of Envoy
 		return "targetHost is neither a hostname nor an IP address"
 	}
 	return ""

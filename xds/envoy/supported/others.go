@@ -6,10 +6,6 @@ func ofNetworking(name string) federation.Kind {
 	return federation.Kind{Group: "networking.istio.io", Name: name}
 }
 
-func ofSecurity(name string) federation.Kind {
-	return federation.Kind{Group: "security.istio.io", Name: name}
-}
-
 func ofGatewayAPI(name string) federation.Kind {
 	return federation.Kind{Group: "gateway.networking.k8s.io", Name: name}
 }
