@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -168,6 +169,9 @@ func (r *response) has(name string) bool {
 	}
 	return false
 }
+
+// envoyOrder are the types for which Envoys ask: the table of names is for Istio's agent.
+var envoyOrder = slices.DeleteFunc(slices.Clone(pushOrder), func(kind envoy.Type) bool { return kind == envoy.NamesType })
 
 var everyType = []request{
 	{kind: envoy.ClusterType},

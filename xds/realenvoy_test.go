@@ -14,7 +14,7 @@ func TestX24EnvoyIsServedInOrder(t *testing.T) {
 		r := newReal(t, delta, service("web", 1), tcpService("db", 5))
 		r.await("everything to be accepted", r.settled)
 		last := -1
-		for _, kind := range pushOrder {
+		for _, kind := range envoyOrder {
 			at := r.first(Sent, kind)
 			if at <= last {
 				t.Errorf("the first %s is event %d, what comes before it event %d", kind, at, last)
