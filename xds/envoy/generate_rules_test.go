@@ -45,7 +45,8 @@ func drawPolicy(t *rapid.T) string {
 	if rapid.Bool().Draw(t, "port level") {
 		parts[1] = "portLevelSettings: [{port: {number: 80}, " + drawSettings(t) + "}]"
 	}
-	parts[2] = rapid.SampledFrom([]string{"", "retryBudget: {percent: 200, minRetryConcurrency: 1}", "retryBudget: {}", "retryBudget: {budgetInterval: 0.0001s}", "proxyProtocol: {version: V2}", "proxyProtocol: {}",
+	parts[2] = rapid.SampledFrom([]string{
+		"", "retryBudget: {percent: 200, minRetryConcurrency: 1}", "retryBudget: {}", "retryBudget: {budgetInterval: 0.0001s}", "proxyProtocol: {version: V2}", "proxyProtocol: {}",
 		"tunnel: {targetHost: a.example.com, targetPort: 443}", "tunnel: {protocol: POST, targetHost: \"fd00::1\", targetPort: 80}",
 		"tunnel: {protocol: X, targetHost: \"%REQ(a)%\", targetPort: 99999}", "tunnel: {}",
 	}).Draw(t, "budget")
