@@ -3,6 +3,7 @@ package federation
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -54,12 +55,21 @@ type NetworkObject struct {
 	Gateways []NetworkGateway `json:"gateways,omitempty"`
 }
 
-// NodeLabel is the label by which Kubernetes names a node, and NoNodes why endpoints are not
-// ordered by it.
-const (
-	NodeLabel = "kubernetes.io/hostname"
-	NoNodes   = "the hub does not know the nodes of endpoints: the label counts only where pods have it; use topology.kubernetes.io/zone"
-)
+// nodeLabel is the label by which Kubernetes names a node.
+const nodeLabel = "kubernetes.io/hostname"
+
+// NoNodes is why endpoints are not ordered by the label that names a node.
+const NoNodes = "the hub does not know the nodes of endpoints: the label counts only where pods have it; use topology.kubernetes.io/zone"
+
+// NodeLabels are the indexes of those labels of a failoverPriority that name a node.
+func NodeLabels(priority []string) (at []int) {
+	for i, label := range priority {
+		if key, _, _ := strings.Cut(label, "="); key == nodeLabel {
+			at = append(at, i)
+		}
+	}
+	return at
+}
 
 // NetworkGateway is one entry of a network: by address, by hostname or by
 // service.

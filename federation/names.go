@@ -86,6 +86,14 @@ func IsTopology(key string) bool {
 	return false
 }
 
+// The beginnings of the names and of the labels' keys under which objects are found: kinds
+// of configuration write them, and builders look them up.
+const (
+	WorkloadsName = "workloads:"  // policies, by the namespace and a label of the workloads that they select
+	PlainTextName = "plain-text:" // PeerAuthentications that have workloads of a namespace accept plain text alone
+	FailoverLabel = "failover:"   // rules and settings, by a label of proxies by which they order endpoints; no label of a proxy begins so
+)
+
 // Locality says where something runs. Empty fields are unknown.
 type Locality struct {
 	Region  string `json:"region,omitempty"`

@@ -5,6 +5,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,17 @@ func (o *Object) alike(p *Object) bool {
 // Event is a change of one object. Old is nil for a new one, New for one that
 // is gone.
 type Event struct{ Old, New *Object }
+
+// Key is that of the object.
+func (e Event) Key() federation.ObjectKey {
+	if e.New != nil {
+		return e.New.Key
+	}
+	return e.Old.Key
+}
+
+// Compare orders events by key.
+func (e Event) Compare(o Event) int { return e.Key().Compare(o.Key()) }
 
 // Update is one change of a source, to be taken as a whole.
 type Update struct {
@@ -67,6 +79,23 @@ type Problem struct {
 	Object  string // what it is about: a key, a file, or "" for the whole source
 	Field   string // path within the object
 	Message string // what is wrong and what to do; never a secret
+}
+
+// Compare orders problems by object, field, code and message.
+func (p Problem) Compare(o Problem) int {
+	return cmp.Or(cmp.Compare(p.Object, o.Object), cmp.Compare(p.Field, o.Field), cmp.Compare(p.Code, o.Code), cmp.Compare(p.Message, o.Message))
+}
+
+// shownProblems is how many problems of the clusters a source tells.
+const shownProblems = 100
+
+// Shown are the first of the problems that a source has with clusters, and how many more
+// there are. The object names what it reads.
+func Shown(all []Problem, object string) []Problem {
+	if more := len(all) - shownProblems; more > 0 {
+		all = append(all[:shownProblems], Problem{Code: federation.CodeMoreProblems, Object: object, Message: fmt.Sprintf("there are %d more problems", more)})
+	}
+	return all
 }
 
 // Change is one object of a commit.

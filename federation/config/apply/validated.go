@@ -121,7 +121,7 @@ func (c *checking) count(events []config.Event) int {
 // take returns the event to pass on; an empty one if the fault leaves the object
 // as it was.
 func (c *checking) take(e config.Event, before map[federation.ObjectKey]*config.Object, fault *config.Problem) config.Event {
-	key := keyOfEvent(e)
+	key := e.Key()
 	old, now := c.given[key], e.New
 	delete(c.bad, key)
 	if fault != nil {
@@ -137,13 +137,6 @@ func (c *checking) take(e config.Event, before map[federation.ObjectKey]*config.
 		delete(c.given, key)
 	}
 	return config.Event{Old: old, New: now}
-}
-
-func keyOfEvent(e config.Event) federation.ObjectKey {
-	if e.New != nil {
-		return e.New.Key
-	}
-	return e.Old.Key
 }
 
 func fate(last *config.Object) string {

@@ -35,7 +35,7 @@ func (s *Source) take() []config.Event {
 	if len(events) > 0 || s.revision == 0 {
 		s.revision = next
 	}
-	slices.SortFunc(events, func(a, b config.Event) int { return changedKey(a).Compare(changedKey(b)) })
+	slices.SortFunc(events, config.Event.Compare)
 	return events
 }
 
@@ -52,19 +52,12 @@ func (s *Source) hide(key federation.ObjectKey, hidden *config.Problem) {
 	s.stale = true
 }
 
-func changedKey(e config.Event) federation.ObjectKey {
-	if e.New != nil {
-		return e.New.Key
-	}
-	return e.Old.Key
-}
-
 // everything is all that is given, as a first update has it.
 func (s *Source) everything() []config.Event {
 	events := make([]config.Event, 0, len(s.given))
 	for _, object := range s.given {
 		events = append(events, config.Event{New: object})
 	}
-	slices.SortFunc(events, func(a, b config.Event) int { return a.New.Key.Compare(b.New.Key) })
+	slices.SortFunc(events, config.Event.Compare)
 	return events
 }

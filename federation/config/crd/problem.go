@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -19,13 +18,9 @@ const (
 	codeUnreachable = "UNREACHABLE"          // a cluster
 	codeUnreadable  = "UNREADABLE"           // objects of a kind
 	codeHidden      = "HIDDEN_BY"            // a cluster of higher precedence has the object too
-	codeMore        = "MORE_PROBLEMS"
 )
 
-const (
-	shownProblems = 100  // of all clusters
-	mostMessage   = 1024 // bytes
-)
+const mostMessage = 1024 // bytes
 
 // complain tells what is wrong, once. Before the first Update it is not known yet which
 // clusters are missing.
@@ -70,13 +65,8 @@ func (s *Source) problems(first bool) []config.Problem {
 	for _, p := range s.hidden {
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b config.Problem) int {
-		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
-	})
-	if more := len(all) - shownProblems; more > 0 {
-		all = append(all[:shownProblems], config.Problem{Code: codeMore, Object: "custom resources", Message: fmt.Sprintf("there are %d more problems", more)})
-	}
-	return append([]config.Problem{}, all...)
+	slices.SortFunc(all, config.Problem.Compare)
+	return append([]config.Problem{}, config.Shown(all, "custom resources")...)
 }
 
 func named(id federation.ClusterID) string { return "cluster " + string(id) }

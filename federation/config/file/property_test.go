@@ -102,11 +102,11 @@ func (d *desk) look(r *rapid.T) {
 		r.Fatalf("a change moves the revision from %d to %d", before, d.tree.revision)
 	}
 	for _, e := range events {
-		if d.given[keyOf(e)] != e.Old || e.New != nil && e.New.Revision != d.tree.revision {
+		if d.given[e.Key()] != e.Old || e.New != nil && e.New.Revision != d.tree.revision {
 			r.Fatalf("the event %+v does not fit", e)
 		}
-		if d.given[keyOf(e)] = e.New; e.New == nil {
-			delete(d.given, keyOf(e))
+		if d.given[e.Key()] = e.New; e.New == nil {
+			delete(d.given, e.Key())
 		}
 	}
 }

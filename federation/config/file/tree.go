@@ -246,7 +246,7 @@ func (t *tree) change(wanted map[federation.ObjectKey]*config.Object) []config.E
 	if len(events) > 0 || t.revision == 0 {
 		t.revision = next
 	}
-	slices.SortFunc(events, func(a, b config.Event) int { return keyOf(a).Compare(keyOf(b)) })
+	slices.SortFunc(events, config.Event.Compare)
 	return events
 }
 
@@ -254,13 +254,6 @@ func at(o *config.Object, revision int64) *config.Object {
 	given := *o
 	given.Revision = revision
 	return &given
-}
-
-func keyOf(e config.Event) federation.ObjectKey {
-	if e.New != nil {
-		return e.New.Key
-	}
-	return e.Old.Key
 }
 
 // everything is all that was given, as a first update has it.

@@ -1,7 +1,6 @@
 package ingress
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -123,17 +122,14 @@ func (b *book) shelf(id federation.ClusterID) *shelf {
 func (b *book) take(events []config.Event) {
 	reclassed := map[*shelf]bool{}
 	for _, e := range events {
-		of := e.New
-		if of == nil {
-			of = e.Old
-		}
-		s := b.shelf(of.Key.Cluster)
-		switch of.Key.Of() {
+		key := e.Key()
+		s := b.shelf(key.Cluster)
+		switch key.Of() {
 		case classKind:
-			s.takeClass(of.Key.Name, e.New)
+			s.takeClass(key.Name, e.New)
 			reclassed[s] = true
 		case ingressKind:
-			b.takeIngress(s, at{of.Key.Namespace, of.Key.Name}, e.New)
+			b.takeIngress(s, at{key.Namespace, key.Name}, e.New)
 		}
 	}
 	for s := range reclassed {
@@ -347,19 +343,12 @@ func (b *book) change(revision int64) []config.Event {
 	for _, old := range replaced {
 		events = append(events, config.Event{Old: old})
 	}
-	slices.SortFunc(events, func(a, b config.Event) int { return changedKey(a).Compare(changedKey(b)) })
+	slices.SortFunc(events, config.Event.Compare)
 	return events
 }
 
 func same(a, b *config.Object) bool {
 	return a.Key == b.Key && a.Credentials == b.Credentials && string(a.Manifest) == string(b.Manifest)
-}
-
-func changedKey(e config.Event) federation.ObjectKey {
-	if e.New != nil {
-		return e.New.Key
-	}
-	return e.Old.Key
 }
 
 // everything is all that is given.
@@ -368,7 +357,7 @@ func (b *book) everything() []config.Event {
 	for _, o := range b.given {
 		events = append(events, config.Event{New: o})
 	}
-	slices.SortFunc(events, func(a, b config.Event) int { return a.New.Key.Compare(b.New.Key) })
+	slices.SortFunc(events, config.Event.Compare)
 	return events
 }
 
@@ -500,12 +489,8 @@ func (b *book) wrong() (all []config.Problem) {
 		all = append(all, problems...)
 	}
 	all = append(all, b.sharedHosts()...)
-	slices.SortFunc(all, compareProblems)
+	slices.SortFunc(all, config.Problem.Compare)
 	return slices.Compact(all)
-}
-
-func compareProblems(a, b config.Problem) int {
-	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 }
 
 // shownHosts bounds the hosts that one problem names.

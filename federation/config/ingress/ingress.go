@@ -7,7 +7,6 @@ package ingress
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -246,21 +245,13 @@ func (s *Source) give(b *book, to config.Sink, first bool) {
 	}
 }
 
-const (
-	shownProblems = 100 // of all clusters
-	codeMore      = "MORE_PROBLEMS"
-)
-
 // complain tells what is wrong, once.
 func (s *Source) complain(b *book, to config.Sink, faults []config.Problem) {
 	if !b.worse && s.said != nil && slices.Equal(s.faulty, faults) {
 		return
 	}
 	b.worse, s.faulty = false, faults
-	all := append(slices.Clone(faults), b.wrong()...)
-	if more := len(all) - shownProblems; more > 0 {
-		all = append(all[:shownProblems], config.Problem{Code: codeMore, Object: "Ingresses", Message: fmt.Sprintf("there are %d more problems", more)})
-	}
+	all := config.Shown(append(slices.Clone(faults), b.wrong()...), "Ingresses")
 	if s.said != nil && slices.Equal(s.said, all) {
 		return
 	}

@@ -48,7 +48,7 @@ func priorityLabels(priority []string) map[string]string {
 	labels := map[string]string{}
 	for _, label := range priority {
 		if key, value, isPair := strings.Cut(label, "="); !isPair && !federation.IsTopology(key) {
-			labels["failover:"+key] = value
+			labels[federation.FailoverLabel+key] = value
 		}
 	}
 	return labels

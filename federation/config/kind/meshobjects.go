@@ -3,7 +3,6 @@ package kind
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -37,12 +36,10 @@ var _ = add(of[federation.MeshSettings]{
 // labelsOfNodes reports the label by which endpoints cannot be ordered.
 func labelsOfNodes(d Decoded, labels []string) []federation.Problem {
 	var found []federation.Problem
-	for i, label := range labels {
-		if key, _, _ := strings.Cut(label, "="); key == federation.NodeLabel {
-			found = append(found, federation.Problem{
-				Code: codeNotHonoured, Object: d.Key.Title(), Field: fmt.Sprintf("spec.localityLoadBalancing.failoverPriority[%d]", i), Message: federation.NoNodes,
-			})
-		}
+	for _, i := range federation.NodeLabels(labels) {
+		found = append(found, federation.Problem{
+			Code: codeNotHonoured, Object: d.Key.Title(), Field: fmt.Sprintf("spec.localityLoadBalancing.failoverPriority[%d]", i), Message: federation.NoNodes,
+		})
 	}
 	return found
 }

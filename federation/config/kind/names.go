@@ -27,7 +27,7 @@ func ExportName(namespace string) string { return "export:" + namespace }
 // WorkloadsName is the name under which policies are found that select workloads of a
 // namespace by their labels: by the first one, or of all workloads.
 func WorkloadsName(namespace string, labels map[string]string) string {
-	name := "workloads:" + namespace
+	name := federation.WorkloadsName + namespace
 	for _, key := range slices.Sorted(maps.Keys(labels))[:min(len(labels), 1)] {
 		name += "/" + key + "=" + labels[key]
 	}

@@ -13,7 +13,7 @@ var _ = add(of[security.PeerAuthentication]{
 	names: func(d Decoded, p *security.PeerAuthentication) []string {
 		names := []string{WorkloadsName(d.Key.Namespace, p.GetSelector().GetMatchLabels())}
 		if analysis.HasMode(p, security.PeerAuthentication_MutualTLS_DISABLE) {
-			names = append(names, plainTextName+d.Key.Namespace)
+			names = append(names, federation.PlainTextName+d.Key.Namespace)
 		}
 		return names
 	},
@@ -22,7 +22,3 @@ var _ = add(of[security.PeerAuthentication]{
 	references:  analysis.PeerAuthentication,
 	columns:     []Column{{"MODE", "spec.mtls.mode"}},
 })
-
-// plainTextName begins the name under which callers find PeerAuthentications that have workloads
-// of a namespace accept plain text alone.
-const plainTextName = "plain-text:"

@@ -86,13 +86,6 @@ func NewPeers(r *federation.Reader, own federation.ClusterID) *Peers {
 	return &Peers{reader: r, own: own, named: map[clusterName][]*federation.Object{}, plain: map[clusterName]bool{}}
 }
 
-// The beginnings of the names by which PeerAuthentications are found: by the workloads that
-// they select, and those that have workloads of a namespace accept plain text alone.
-const (
-	workloads = "workloads:"
-	plainText = "plain-text:"
-)
-
 // PlainTextAlone returns the object because of which the endpoint accepts nothing but plain
 // text on the port; nil: there is none. Where no PeerAuthentication disables mutual TLS, it
 // reads nothing else.
@@ -128,7 +121,7 @@ func (p *Peers) anyIn(in federation.ClusterID, namespace string) bool {
 		return found
 	}
 	p.reader.For(in)
-	for range p.reader.Objects().Named(PeerKind, plainText+namespace) {
+	for range p.reader.Objects().Named(PeerKind, federation.PlainTextName+namespace) {
 		found = true
 		break
 	}
@@ -170,18 +163,18 @@ func (p *Peers) modes(in federation.ClusterID, namespace string, labels map[stri
 		return spec
 	}
 	root := p.rootNamespace()
-	take(p.of(in, workloads+root))
+	take(p.of(in, federation.WorkloadsName+root))
 	if namespace == root {
 		return m // there, a selector selects nothing
 	}
-	take(p.of(in, workloads+namespace))
+	take(p.of(in, federation.WorkloadsName+namespace))
 	var selecting []*federation.Object
 	for _, key := range keys {
 		value, has := labels[key]
 		if !has {
 			continue
 		}
-		for _, o := range p.of(in, workloads+namespace+"/"+key+"="+value) {
+		for _, o := range p.of(in, federation.WorkloadsName+namespace+"/"+key+"="+value) {
 			if spec, ok := o.Spec.(*security.PeerAuthentication); ok && federation.MatchesLabels(labels, []map[string]string{spec.GetSelector().GetMatchLabels()}) {
 				selecting = append(selecting, o)
 			}

@@ -63,17 +63,13 @@ func MatchesLocality(l federation.Locality, pattern string) bool {
 	return true
 }
 
-// priorityLabel begins the keys among Object.ProxyLabels by which rules and settings order
-// endpoints: failover:KEY. No label of a proxy has such a key.
-const priorityLabel = "failover:"
-
 // PriorityLabels are the keys of proxies' labels by which endpoints are ordered, of those
 // of Objects.ProxyLabels.
 func PriorityLabels(keys []string) []string {
-	first, _ := slices.BinarySearch(keys, priorityLabel)
+	first, _ := slices.BinarySearch(keys, federation.FailoverLabel)
 	var found []string
 	for _, key := range keys[first:] {
-		label, is := strings.CutPrefix(key, priorityLabel)
+		label, is := strings.CutPrefix(key, federation.FailoverLabel)
 		if !is {
 			break
 		}

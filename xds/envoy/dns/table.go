@@ -78,7 +78,7 @@ func newNameTable() protoreflect.MessageType {
 	}
 	found := dynamicpb.NewMessageType(file.Messages().Get(0))
 	if err := protoregistry.GlobalTypes.RegisterMessage(found); err != nil {
-		panic(err)
+		panic(err) // another message has the name
 	}
 	return found
 }

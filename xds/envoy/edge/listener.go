@@ -102,7 +102,7 @@ func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterC
 		return withFilter(gatewayTCP(v, p, s))
 	case s.mode() == networking.ServerTLSSettings_PASSTHROUGH:
 		return passThrough(v, p, s)
-	case s.mode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH:
+	case gateway.BySNI(s.spec):
 		return passBySNI(v, p, s)
 	}
 	if s.err != nil {

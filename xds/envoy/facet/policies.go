@@ -8,10 +8,6 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// workloads begins the names by which policies are found: those of all workloads of a
-// namespace, and those of the workloads that have a label.
-const workloads = "workloads:"
-
 // Policies yields the objects of a kind that may select the view's proxies: those of their
 // namespace and of the root namespace, for all workloads or for one of the proxies' labels.
 func (v *View) Policies(kind federation.Kind) iter.Seq[*federation.Object] {
@@ -21,9 +17,9 @@ func (v *View) Policies(kind federation.Kind) iter.Seq[*federation.Object] {
 	}
 	return func(yield func(*federation.Object) bool) {
 		for _, namespace := range namespaces {
-			names := []string{workloads + namespace}
+			names := []string{federation.WorkloadsName + namespace}
 			for label := range strings.SplitSeq(v.Facet.Labels, ",") {
-				names = append(names, workloads+namespace+"/"+label)
+				names = append(names, federation.WorkloadsName+namespace+"/"+label)
 			}
 			for _, name := range names {
 				found := slices.Collect(v.Reader.Objects().Named(kind, name))

@@ -93,10 +93,8 @@ func refusedPings(at string, pool *networking.ConnectionPoolSettings) []Field {
 // refusedPriority reports the label by which endpoints cannot be ordered.
 func refusedPriority(at string, balancer *networking.LoadBalancerSettings) []Field {
 	var found []Field
-	for i, label := range balancer.GetLocalityLbSetting().GetFailoverPriority() {
-		if key, _, _ := strings.Cut(label, "="); key == federation.NodeLabel {
-			found = append(found, Field{fmt.Sprintf("%s.loadBalancer.localityLbSetting.failoverPriority[%d]", at, i), federation.NoNodes})
-		}
+	for _, i := range federation.NodeLabels(balancer.GetLocalityLbSetting().GetFailoverPriority()) {
+		found = append(found, Field{fmt.Sprintf("%s.loadBalancer.localityLbSetting.failoverPriority[%d]", at, i), federation.NoNodes})
 	}
 	return found
 }
