@@ -153,6 +153,8 @@ type MeshSettings struct {
 		Failover         []RegionFailover `json:"failover,omitempty"`
 		FailoverPriority []string         `json:"failoverPriority,omitempty"` // labels: KEY, or KEY=VALUE
 	} `json:"localityLoadBalancing,omitzero"`
+	// ExtensionProviders are servers that policies name.
+	ExtensionProviders []ExtensionProvider `json:"extensionProviders,omitempty"`
 	// Sources are the clusters whose custom resources are configuration of the mesh.
 	Sources []ResourceSource `json:"sources,omitempty"`
 	// The settings of Ingresses are those of Istio's mesh configuration.
@@ -160,6 +162,14 @@ type MeshSettings struct {
 	IngressClass          string      `json:"ingressClass,omitempty"`
 	IngressService        string      `json:"ingressService,omitempty"` // NAME in the root namespace, or NAMESPACE/NAME
 	IngressSelector       string      `json:"ingressSelector,omitempty"`
+}
+
+// GatewayLabel is the label by which the proxies of a Gateway of the Gateway API have its name.
+const GatewayLabel = "gateway.networking.k8s.io/gateway-name"
+
+// IsGatewayAPI reports whether these are group and kind of a Gateway of the Gateway API.
+func IsGatewayAPI(group, kind string) bool {
+	return group == "gateway.networking.k8s.io" && kind == "Gateway"
 }
 
 // IngressMode says which Ingresses of attached clusters are configuration.

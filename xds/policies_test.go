@@ -26,6 +26,25 @@ func policyFor(app, digest string) federation.Edit {
 	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
 }
 
+// askingFor has the workloads that have the label ask a provider, which is the service web.shop.
+func askingFor(app string) federation.Edit {
+	e := policyFor(app, "1")
+	for key, o := range e.Objects.Set {
+		spec := &security.AuthorizationPolicy{
+			Selector: o.Spec.(*security.AuthorizationPolicy).GetSelector(), Action: security.AuthorizationPolicy_CUSTOM, Rules: []*security.Rule{{}},
+			ActionDetail: &security.AuthorizationPolicy_Provider{Provider: &security.AuthorizationPolicy_ExtensionProvider{Name: "authz"}},
+		}
+		delete(e.Objects.Set, key)
+		key.Name, o.Spec, o.Key.Name = "ask-"+app, spec, "ask-"+app
+		e.Objects.Set[key] = o
+	}
+	settings := &federation.MeshSettings{ExtensionProviders: []federation.ExtensionProvider{{
+		Name: "authz", Config: []byte(`{"name": "authz", "envoyExtAuthzGrpc": {"service": "web.shop", "port": 80}}`),
+	}}}
+	e.Objects.Set[federation.MeshSettingsKey] = &federation.Object{Key: federation.MeshSettingsKey, Digest: "1", Spec: settings}
+	return e
+}
+
 func workloadAt(i int) string { return fmt.Sprintf("10.1.%d.%d", i/250, i%250+1) }
 
 // serving are the endpoints of a service that has all of the workloads.
@@ -44,7 +63,7 @@ func serving(workloads int) federation.Edit {
 
 // TestK03PoliciesCostWhatTheySelect: a policy that changes or comes has only the listeners of
 // the workloads built again that it selects, and with a policy for each workload a change of
-// endpoints has as few of them built again as without.
+// endpoints has as few of them built again as without, those of providers included.
 func TestK03PoliciesCostWhatTheySelect(t *testing.T) {
 	const workloads, kinds = 1000, 100
 	affected := func(policies bool) (endpoints, changed, added int) {
@@ -55,6 +74,7 @@ func TestK03PoliciesCostWhatTheySelect(t *testing.T) {
 		for i := range kinds - 1 {
 			if policies {
 				s, _ = federation.Next(s, policyFor(fmt.Sprint("a", i), "1"))
+				s, _ = federation.Next(s, askingFor(fmt.Sprint("a", i)))
 			}
 		}
 		index := derive.NewIndex[string]()

@@ -9,7 +9,6 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/authentication"
-	"isthmus.dev/isthmus/xds/envoy/authorization"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
@@ -58,9 +57,9 @@ func Concerns(o *federation.Object, f node.Facet) bool {
 	case *networking.Gateway:
 		return f.HasLabels(spec.GetSelector())
 	case *security.AuthorizationPolicy:
-		return authorization.Selects(spec, f.HasLabels)
+		return facet.Selects(spec, o.Key.Namespace, f)
 	case *security.RequestAuthentication:
-		return authentication.SelectsRequests(spec, f.HasLabels)
+		return facet.Selects(spec, o.Key.Namespace, f)
 	case *security.PeerAuthentication:
 		return f.Scope != node.ScopeInbound || authentication.SelectsPeers(spec, f.HasLabels)
 	}

@@ -31,12 +31,12 @@ spec: {}
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
 metadata: {name: attached, namespace: shop}
-spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}]}
+spec: {targetRefs: [{kind: Service, name: edge}]}
 ---
 apiVersion: security.istio.io/v1
 kind: RequestAuthentication
 metadata: {name: jwt, namespace: shop}
-spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], jwtRules: [{issuer: "https://issuer.example.com"}]}
+spec: {targetRefs: [{kind: Service, name: edge}], jwtRules: [{issuer: "https://issuer.example.com"}]}
 `
 
 func TestR35PoliciesThatAreNotEnforcedAreFound(t *testing.T) {

@@ -4,21 +4,21 @@ import (
 	security "istio.io/api/security/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/federation/config/validation"
 )
 
 var _ = add(of[security.AuthorizationPolicy]{
-	kind: federation.Kind{Group: securityGroup, Name: "AuthorizationPolicy"},
-	names: func(d Decoded, p *security.AuthorizationPolicy) []string {
-		return []string{WorkloadsName(d.Key.Namespace, p.GetSelector().GetMatchLabels())}
-	},
-	proxyLabels: selector[*security.AuthorizationPolicy],
+	kind:        federation.Kind{Group: securityGroup, Name: "AuthorizationPolicy"},
+	names:       policyNames[*security.AuthorizationPolicy],
+	proxyLabels: policyLabels[*security.AuthorizationPolicy],
+	references:  analysis.AuthorizationPolicy,
 	check:       validation.AuthorizationPolicy,
 	unenforced: func(p *security.AuthorizationPolicy) string {
-		if p.GetTargetRef() == nil && len(p.GetTargetRefs()) == 0 {
+		if !attachedToNothing(p) {
 			return ""
 		}
-		return "targetRefs name what the hub has no proxies for: no request is denied because of this object; use a selector"
+		return "targetRefs name what the hub has no proxies for: no request is denied because of this object; name a Gateway of gateway.networking.k8s.io, or use a selector"
 	},
 	dryRun:  true,
 	columns: []Column{{"ACTION", "spec.action"}},

@@ -51,5 +51,5 @@ var settingsOfSources = []string{"sources", "ingressControllerMode", "ingressCla
 var MeshSettingsFields = []string{
 	"rootNamespace", "trustDomain", "trustDomainAliases", "outboundTrafficPolicy.mode", "pathNormalization.normalization", "gatewayNamespaces",
 	"clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover",
-	"localityLoadBalancing.distribute", "localityLoadBalancing.failoverPriority",
+	"localityLoadBalancing.distribute", "localityLoadBalancing.failoverPriority", "extensionProviders",
 }

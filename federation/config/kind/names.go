@@ -51,6 +51,49 @@ func lowerCase(hosts []string) []string {
 	return out
 }
 
+// attached are specs that choose workloads by a selector, or proxies by their gateways.
+type attached interface {
+	selecting
+	GetTargetRef() *selection.PolicyTargetReference
+	GetTargetRefs() []*selection.PolicyTargetReference
+}
+
+// gatewayLabels has the labels of the proxies of each gateway that the spec names.
+func gatewayLabels(spec attached) []map[string]string {
+	var all []map[string]string
+	for _, t := range append(spec.GetTargetRefs(), spec.GetTargetRef()) {
+		if federation.IsGatewayAPI(t.GetGroup(), t.GetKind()) {
+			all = append(all, map[string]string{federation.GatewayLabel: t.GetName()})
+		}
+	}
+	return all
+}
+
+// policyNames are the names under which a policy is found for the workloads that it selects.
+func policyNames[T attached](d Decoded, spec T) []string {
+	if spec.GetTargetRef() == nil && len(spec.GetTargetRefs()) == 0 {
+		return []string{WorkloadsName(d.Key.Namespace, spec.GetSelector().GetMatchLabels())}
+	}
+	var names []string
+	for _, labels := range gatewayLabels(spec) {
+		names = append(names, WorkloadsName(d.Key.Namespace, labels))
+	}
+	return names
+}
+
+// policyLabels is the proxyLabels of a policy.
+func policyLabels[T attached](spec T, add func(map[string]string)) {
+	add(spec.GetSelector().GetMatchLabels())
+	for _, labels := range gatewayLabels(spec) {
+		add(labels)
+	}
+}
+
+// attachedToNothing reports whether all objects that a policy names have no proxies.
+func attachedToNothing(spec attached) bool {
+	return (spec.GetTargetRef() != nil || len(spec.GetTargetRefs()) > 0) && len(gatewayLabels(spec)) == 0
+}
+
 // selecting are specs that choose workloads by a selector.
 type selecting interface {
 	GetSelector() *selection.WorkloadSelector

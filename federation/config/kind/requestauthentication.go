@@ -9,15 +9,13 @@ import (
 
 var _ = add(of[security.RequestAuthentication]{
 	kind:        federation.Kind{Group: securityGroup, Name: "RequestAuthentication"},
-	proxyLabels: selector[*security.RequestAuthentication],
+	names:       policyNames[*security.RequestAuthentication],
+	proxyLabels: policyLabels[*security.RequestAuthentication],
 	check:       validation.RequestAuthentication,
-	names: func(d Decoded, r *security.RequestAuthentication) []string {
-		return []string{WorkloadsName(d.Key.Namespace, r.GetSelector().GetMatchLabels())}
-	},
 	unenforced: func(r *security.RequestAuthentication) string {
-		if r.GetTargetRef() == nil && len(r.GetTargetRefs()) == 0 {
+		if !attachedToNothing(r) {
 			return ""
 		}
-		return "targetRefs name what the hub has no proxies for: no token is verified because of this object; use a selector"
+		return "targetRefs name what the hub has no proxies for: no token is verified because of this object; name a Gateway of gateway.networking.k8s.io, or use a selector"
 	},
 })

@@ -27,17 +27,11 @@ type Tokens struct {
 	config  *jwtv3.JwtAuthentication // nil: no token is looked at
 }
 
-// SelectsRequests reports whether the RequestAuthentication is for a proxy that has these labels.
-func SelectsRequests(spec *security.RequestAuthentication, hasLabels func(map[string]string) bool) bool {
-	attached := spec.GetTargetRef() != nil || len(spec.GetTargetRefs()) > 0
-	return !attached && hasLabels(spec.GetSelector().GetMatchLabels())
-}
-
 // TokensOf finds the RequestAuthentications that select the view's proxies. All of them hold.
 func TokensOf(v *facet.View) *Tokens {
 	t := &Tokens{}
 	for o := range v.Policies(RequestKind) {
-		if spec, ok := o.Spec.(*security.RequestAuthentication); ok && SelectsRequests(spec, v.Facet.HasLabels) {
+		if spec, ok := o.Spec.(*security.RequestAuthentication); ok && facet.Selects(spec, o.Key.Namespace, v.Facet) {
 			t.objects = append(t.objects, o)
 		}
 	}

@@ -33,7 +33,7 @@ func answering(port int, p *Policies) *listenerv3.Listener {
 			VirtualHosts: []*routev3.VirtualHost{{Name: "all", Domains: []string{"*"}, Routes: []*routev3.Route{everything}}},
 		}},
 	}
-	p.Requests(m)
+	p.Requests(m, func(*hcmv3.HttpConnectionManager) {})
 	return &listenerv3.Listener{
 		Name: fmt.Sprint(port), Address: resource.SocketAddress("127.0.0.1", uint16(port)),
 		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{resource.Filter(resource.HTTPFilter, m)}}},

@@ -39,14 +39,17 @@ const (
 	tcpPrefix   = "tcp."
 	triedPrefix = "istio_dry_run_"
 	noProvider  = "deny-all-without-provider"
+	rulePrefix  = "ns[" // of the names of all rules
 )
 
 // Policies are those that select the proxies of a facet.
 type Policies struct {
-	all     []policy
-	domains []string // the trust domain of the mesh, and its other names
-	http    []*hcmv3.HttpFilter
-	tcp     []*listenerv3.Filter
+	all       []policy
+	domains   []string          // the trust domain of the mesh, and its other names
+	providers map[string]asking // those that can be asked, by name
+	asked     []*hcmv3.HttpFilter
+	http      []*hcmv3.HttpFilter
+	tcp       []*listenerv3.Filter
 }
 
 type policy struct {
@@ -57,38 +60,65 @@ type policy struct {
 // For finds the policies that select the view's proxies: those of their namespace and of
 // the root namespace.
 func For(v *facet.View) *Policies {
-	p := &Policies{domains: v.Reader.Mesh().TrustDomains()}
+	p := &Policies{domains: v.Reader.Mesh().TrustDomains(), providers: map[string]asking{}}
 	for o := range v.Policies(Kind) {
-		if spec, ok := o.Spec.(*security.AuthorizationPolicy); ok && Selects(spec, v.Facet.HasLabels) {
-			p.all = append(p.all, policy{o, spec})
+		spec, ok := o.Spec.(*security.AuthorizationPolicy)
+		if !ok || !facet.Selects(spec, o.Key.Namespace, v.Facet) {
+			continue
+		}
+		p.all = append(p.all, policy{o, spec})
+		if p.all[len(p.all)-1].asks() {
+			p.find(v, p.all[len(p.all)-1])
 		}
 	}
 	return p.build()
 }
 
+// find finds out how the provider of the policy is asked, or says why it cannot be.
+func (p *Policies) find(v *facet.View, by policy) {
+	name := by.spec.GetProvider().GetName()
+	a, err := askingOf(v, name)
+	if err != nil {
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonNoProvider, Cause: by.object.Key,
+			Message: fmt.Sprintf("%s: %v; the workloads that it selects deny everything", by.object.Key.Title(), err),
+		})
+		return
+	}
+	p.providers[name] = a
+}
+
 // build makes the filters.
 func (p *Policies) build() *Policies {
 	for _, e := range p.engines(false) {
-		p.http = append(p.http, resource.InHTTP(httpFilter, &httprbacv3.RBAC{Rules: e.rules, ShadowRules: e.tried, ShadowRulesStatPrefix: e.prefix}))
+		rbac := resource.InHTTP(httpFilter, &httprbacv3.RBAC{Rules: e.rules, ShadowRules: e.tried, ShadowRulesStatPrefix: e.prefix})
+		if a, asks := p.providers[e.asks]; asks {
+			p.asked = append(p.asked, rbac, a.http)
+		} else {
+			p.http = append(p.http, rbac)
+		}
 	}
 	for _, e := range p.engines(true) {
+		a, asks := p.providers[e.asks]
+		if asks && a.tcp == nil {
+			continue // as with Istio
+		}
 		p.tcp = append(p.tcp, resource.Filter(tcpFilter, &tcprbacv3.RBAC{
 			StatPrefix: tcpPrefix, Rules: e.rules, ShadowRules: e.tried, ShadowRulesStatPrefix: e.prefix,
 		}))
+		if asks {
+			p.tcp = append(p.tcp, a.tcp)
+		}
 	}
 	return p
 }
 
-// Selects reports whether the policy selects a proxy of its namespace, or of any if its
-// own is the root namespace.
-func Selects(spec *security.AuthorizationPolicy, hasLabels func(map[string]string) bool) bool {
-	attached := spec.GetTargetRef() != nil || len(spec.GetTargetRefs()) > 0
-	return !attached && hasLabels(spec.GetSelector().GetMatchLabels())
-}
-
-// Requests has the policies decide about requests before anything else does.
-func (p *Policies) Requests(m *hcmv3.HttpConnectionManager) {
+// Requests has the policies decide about requests before anything else does, and verified
+// afterwards: a provider is asked first, so that it may add the token that is verified.
+func (p *Policies) Requests(m *hcmv3.HttpConnectionManager, verified func(*hcmv3.HttpConnectionManager)) {
 	m.HttpFilters = slices.Concat(p.http, m.HttpFilters)
+	verified(m)
+	m.HttpFilters = slices.Concat(p.asked, m.HttpFilters)
 }
 
 // Connections has the policies decide about the connections of a chain. In a chain that
@@ -120,29 +150,38 @@ func (p *Policies) AskServerName() bool {
 type engine struct {
 	rules, tried *rbacv3.RBAC
 	prefix       string // of the statistics of what is tried
+	asks         string // the provider that is asked about what it tries; empty: none
 }
 
-// engines are those of all policies in the order in which Istio evaluates them. What AUDIT
-// marks nobody reads, so it has none.
+// engines are those of all policies in the order in which Istio evaluates them.
 func (p *Policies) engines(tcp bool) []engine {
 	var all []engine
-	if slices.ContainsFunc(p.all, policy.asks) {
-		// As with Istio, a provider that is not known refuses everything.
+	if slices.ContainsFunc(p.all, p.lacksProvider) {
+		// As with Istio, a provider that cannot be asked refuses everything.
 		everything := &rbacv3.Policy{Permissions: []*rbacv3.Permission{permissions.always}, Principals: []*rbacv3.Principal{principals.always}}
 		all = append(all, engine{rules: &rbacv3.RBAC{Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{noProvider: everything}}})
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.providers)) {
+		tried := &rbacv3.RBAC{Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{}}
+		for _, policy := range p.all {
+			if policy.asks() && policy.spec.GetProvider().GetName() == name {
+				maps.Copy(tried.Policies, p.compile(policy, tcp))
+			}
+		}
+		all = append(all, engine{tried: tried, prefix: matchedKey(name), asks: name})
 	}
 	for _, of := range []struct {
 		action security.AuthorizationPolicy_Action
 		rbac   rbacv3.RBAC_Action
 		prefix string
-	}{{deny, rbacv3.RBAC_DENY, triedPrefix + "deny_"}, {allow, rbacv3.RBAC_ALLOW, triedPrefix + "allow_"}} {
+	}{{audit, rbacv3.RBAC_LOG, ""}, {deny, rbacv3.RBAC_DENY, triedPrefix + "deny_"}, {allow, rbacv3.RBAC_ALLOW, triedPrefix + "allow_"}} {
 		var e engine
 		for _, policy := range p.all {
 			if policy.spec.GetAction() != of.action {
 				continue
 			}
 			into := &e.rules
-			if policy.object.DryRun {
+			if policy.object.DryRun && of.prefix != "" {
 				into, e.prefix = &e.tried, of.prefix
 			}
 			if *into == nil {
@@ -166,6 +205,12 @@ func (p policy) asks() bool {
 	return true
 }
 
+// lacksProvider reports whether the policy leaves the decision to a provider that cannot be asked.
+func (p *Policies) lacksProvider(of policy) bool {
+	_, has := p.providers[of.spec.GetProvider().GetName()]
+	return of.asks() && !has
+}
+
 // compile makes a policy of Envoy of each rule, under Istio's names. One that allows and
 // has no rules matches nothing, so that it has everything denied.
 func (p *Policies) compile(from policy, tcp bool) map[string]*rbacv3.Policy {
@@ -173,7 +218,7 @@ func (p *Policies) compile(from policy, tcp bool) map[string]*rbacv3.Policy {
 	compiled := map[string]*rbacv3.Policy{}
 	for i, rule := range from.spec.GetRules() {
 		if of := c.rule(fmt.Sprintf("rules[%d]", i), rule); of != nil {
-			compiled[fmt.Sprintf("ns[%s]-policy[%s]-rule[%d]", from.object.Key.Namespace, from.object.Key.Name, i)] = of
+			compiled[fmt.Sprintf(rulePrefix+"%s]-policy[%s]-rule[%d]", from.object.Key.Namespace, from.object.Key.Name, i)] = of
 		}
 	}
 	return compiled

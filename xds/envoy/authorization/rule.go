@@ -14,7 +14,13 @@ type compiler struct {
 	tcp       bool // for connections, of which no request is known
 	namespace string
 	domains   []string
+	effect    string // of a value that is wrong
 	wrong     []Problem
+}
+
+// effects are what the rules of each action do where a value is wrong.
+var effects = map[security.AuthorizationPolicy_Action]string{
+	allow: "matches nothing", deny: "denies whatever is there", audit: "marks whatever is there", custom: "asks the provider whatever is there",
 }
 
 // Problem is a value that cannot be compiled.
@@ -23,10 +29,7 @@ type Problem struct{ Path, Message string }
 // Problems are the values of a policy that cannot be compiled, and what their rules match
 // instead.
 func Problems(spec *security.AuthorizationPolicy) []Problem {
-	if action := spec.GetAction(); action != allow && action != deny {
-		return nil
-	}
-	c := &compiler{allows: spec.GetAction() == allow}
+	c := &compiler{allows: spec.GetAction() == allow, effect: effects[spec.GetAction()]}
 	for i, rule := range spec.GetRules() {
 		c.rule(fmt.Sprintf("rules[%d]", i), rule)
 	}
@@ -34,11 +37,7 @@ func Problems(spec *security.AuthorizationPolicy) []Problem {
 }
 
 func (c *compiler) report(at, format string, args ...any) {
-	effect := "; the rule denies whatever is there"
-	if c.allows {
-		effect = "; the rule matches nothing"
-	}
-	c.wrong = append(c.wrong, Problem{at, fmt.Sprintf(format, args...) + effect})
+	c.wrong = append(c.wrong, Problem{at, fmt.Sprintf(format, args...) + "; the rule " + c.effect})
 }
 
 // logic combines matches of Envoy.

@@ -253,7 +253,7 @@ func (r reading) isAccount(v string) (bool, bool) {
 
 func passes(engines []engine, c call) bool {
 	for _, e := range engines {
-		if e.rules == nil {
+		if e.rules == nil || e.rules.GetAction() == rbacv3.RBAC_LOG {
 			continue
 		}
 		matched := false

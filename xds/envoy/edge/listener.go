@@ -145,8 +145,7 @@ func forServers(names []string) *listenerv3.FilterChainMatch {
 // from and of their certificates is not trusted.
 func gatewayHTTP(v *facet.View, p *listenPort, s *Server) *listenerv3.Filter {
 	m := listener.NewRoutedHTTP(v, p.listener(), p.routesName(s))
-	p.policies.Requests(m)
-	p.tokens.Requests(m)
+	p.policies.Requests(m, p.tokens.Requests)
 	m.UseRemoteAddress = wrapperspb.Bool(true)
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 	m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{

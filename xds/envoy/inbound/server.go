@@ -44,8 +44,7 @@ func (s server) filter(port uint16, mutual bool) *listenerv3.Filter {
 		return resource.TCPProxy(resource.InboundPassthroughCluster)
 	}
 	m := listener.NewInlineHTTP(s.view, fmt.Sprintf("inbound_%d", port), resource.InboundPassthroughCluster)
-	s.policies.Requests(m)
-	s.tokens.Requests(m)
+	s.policies.Requests(m, s.tokens.Requests)
 	if mutual {
 		m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 		m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Uri: true}

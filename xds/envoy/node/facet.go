@@ -97,7 +97,7 @@ func (f Facet) Covers(s *federation.Service) bool {
 		return s.VisibleFrom(f.Namespace)
 	case ScopePassed:
 		return !s.MeshExternal && s.VisibleFrom(f.Namespace)
-	case ScopeNames, ScopePods, ScopeRoutes, ScopeProxyRoutes, ScopeTargets, ScopeImported, ScopeOwn, ScopeGateway:
+	case ScopeNames, ScopePods, ScopeRoutes, ScopeProxyRoutes, ScopeTargets, ScopeImported, ScopeOwn, ScopeGateway, ScopeInbound:
 		return s.VisibleFrom(f.Namespace) && f.Imports(s.Key.Namespace, s.Key.Hostname)
 	}
 	return false

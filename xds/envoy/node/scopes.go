@@ -190,7 +190,7 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	}
 	var facets []Facet
 	if n.Capture {
-		inbound := Facet{Scope: ScopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent, Namespace: n.Namespace, Labels: c.labels}
+		inbound := Facet{Scope: ScopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent, Namespace: n.Namespace, Labels: c.labels, Egress: c.egress}
 		facets = append(facets, Facet{Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
 		facets = append(facets, n.offering(c, Facet{
 			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture,

@@ -43,6 +43,7 @@ const (
 	ReasonMutualTLSOff        = "MUTUAL_TLS_OFF"         // a rule has callers speak something else than mutual TLS of the mesh
 	ReasonNoGatewayAddress    = "NO_GATEWAY_ADDRESS"     // no gateway of the endpoint's network has an address that may be used
 	ReasonNoGatewayForNetwork = "NO_GATEWAY_FOR_NETWORK" // the gateways of the endpoint's network may not be entered from the proxy's
+	ReasonNoProvider          = "NO_PROVIDER"            // the provider that a policy names cannot be asked
 	ReasonInvalidRule         = "INVALID_RULE"           // the object holds a value that Envoy would refuse
 )
 

@@ -1,27 +1,36 @@
 package supported
 
 import (
+	"fmt"
+
 	"google.golang.org/protobuf/proto"
 	security "istio.io/api/security/v1"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/authorization"
+	"isthmus.dev/isthmus/xds/envoy/facet"
 )
 
 var _ = add(row{kind: authorization.Kind, table: authorizationFields()})
 
 const (
-	noTarget = "the hub has no proxies that it could mean: no request is denied because of this object; use a selector"
-	asks     = "providers are not supported yet: everything is denied"
+	noTarget   = "the hub has no proxies that it could mean; name a Gateway of gateway.networking.k8s.io, or use a selector"
+	ownTargets = "a policy is for gateways of its own namespace"
 )
 
 func authorizationFields() *table {
-	t := &table{
-		fields: []string{"selector.matchLabels", "action", "rules.when.key", "rules.when.values", "rules.when.notValues"},
-		refused: map[string]string{
-			"targetRef": noTarget, "targetRefs": noTarget, "provider": asks,
+	t := withTargets(&table{
+		fields:  []string{"selector.matchLabels", "action", "rules.when.key", "rules.when.values", "rules.when.notValues", "provider.name"},
+		refused: map[string]string{},
+		values:  authorizationValues,
+		tried: func(m proto.Message) []Field {
+			switch spec, _ := m.(*security.AuthorizationPolicy); spec.GetAction() {
+			case security.AuthorizationPolicy_ALLOW, security.AuthorizationPolicy_DENY:
+				return nil
+			}
+			return []Field{{"action", "only ALLOW and DENY can be tried out: the policy is in force, although it is annotated as a dry run"}}
 		},
-		values: authorizationValues,
-	}
+	})
 	for _, field := range []string{
 		"principals", "notPrincipals", "requestPrincipals", "notRequestPrincipals", "namespaces", "notNamespaces", "serviceAccounts", "notServiceAccounts",
 		"ipBlocks", "notIpBlocks", "remoteIpBlocks", "notRemoteIpBlocks", "trustDomains", "notTrustDomains",
@@ -34,16 +43,32 @@ func authorizationFields() *table {
 	return t
 }
 
+// withTargets adds the fields by which a policy names objects.
+func withTargets(t *table) *table {
+	for _, ref := range []string{"targetRef", "targetRefs"} {
+		t.fields = append(t.fields, ref+".group", ref+".kind", ref+".name")
+		t.refused[ref+".namespace"] = ownTargets
+	}
+	return t
+}
+
+// targets finds the objects that a policy names without effect.
+func (n *valueNotes) targets(p facet.Attached) {
+	if t := p.GetTargetRef(); t != nil && !federation.IsGatewayAPI(t.GetGroup(), t.GetKind()) {
+		n.add("targetRef", noTarget)
+	}
+	for i, t := range p.GetTargetRefs() {
+		if !federation.IsGatewayAPI(t.GetGroup(), t.GetKind()) {
+			n.add(fmt.Sprintf("targetRefs[%d]", i), noTarget)
+		}
+	}
+}
+
 // authorizationValues finds what cannot be compiled.
 func authorizationValues(m proto.Message) []Field {
 	n := &valueNotes{}
 	spec, _ := m.(*security.AuthorizationPolicy)
-	switch spec.GetAction() {
-	case security.AuthorizationPolicy_AUDIT:
-		n.add("action", "proxies have nothing that audits requests: the object has no effect")
-	case security.AuthorizationPolicy_CUSTOM:
-		n.add("action", asks)
-	}
+	n.targets(spec)
 	for _, p := range authorization.Problems(spec) {
 		n.add(p.Path, p.Message)
 	}

@@ -11,21 +11,22 @@ import (
 
 const remoteKeys = "the hub does not fetch keys yet: tokens of the issuer are refused; write the keys into jwks"
 
-var _ = add(row{kind: authentication.RequestKind, table: &table{
+var _ = add(row{kind: authentication.RequestKind, table: withTargets(&table{
 	fields: []string{
 		"selector.matchLabels", "jwtRules.issuer", "jwtRules.audiences", "jwtRules.jwks", "jwtRules.fromHeaders", "jwtRules.fromParams", "jwtRules.fromCookies",
 		"jwtRules.outputPayloadToHeader", "jwtRules.outputClaimToHeaders", "jwtRules.forwardOriginalToken", "jwtRules.spaceDelimitedClaims",
 	},
 	refused: map[string]string{
-		"targetRef": noGateway, "targetRefs": noGateway, "jwtRules.jwksUri": remoteKeys, "jwtRules.timeout": remoteKeys,
+		"jwtRules.jwksUri": remoteKeys, "jwtRules.timeout": remoteKeys,
 	},
 	values: unusableKeys,
-}})
+})})
 
 // unusableKeys finds rules whose tokens are all refused.
 func unusableKeys(m proto.Message) []Field {
 	n := &valueNotes{}
 	spec, _ := m.(*security.RequestAuthentication)
+	n.targets(spec)
 	for i, rule := range spec.GetJwtRules() {
 		if _, err := authentication.Keys(rule.GetJwks()); rule.GetJwks() != "" && err != nil {
 			n.add(fmt.Sprintf("jwtRules[%d].jwks", i), err.Error()+"; tokens of the issuer are refused")
@@ -36,5 +37,3 @@ func unusableKeys(m proto.Message) []Field {
 	}
 	return n.found
 }
-
-const noGateway = "the hub has no proxies that it could mean: no token is verified because of this object; use a selector"

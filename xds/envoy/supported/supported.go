@@ -29,6 +29,7 @@ type table struct {
 	fields  []string
 	refused map[string]string           // path, and why
 	values  func(proto.Message) []Field // values that are not supported in fields that are
+	tried   func(proto.Message) []Field // what cannot be tried out by the annotation of a dry run
 }
 
 // row is what proxies get of the objects of a kind. A row with neither a table nor a
@@ -87,6 +88,9 @@ func NotHonoured(o *federation.Object) []Field {
 	w.message(spec.ProtoReflect(), "", "")
 	if r.table.values != nil {
 		w.found = append(w.found, r.table.values(spec)...)
+	}
+	if o.DryRun && r.table.tried != nil {
+		w.found = append(w.found, r.table.tried(spec)...)
 	}
 	slices.SortFunc(w.found, func(a, b Field) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason)) })
 	return slices.Compact(w.found)
