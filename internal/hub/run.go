@@ -122,7 +122,7 @@ func (r *rooms) openClusters(context.Context) (err error) {
 // openMesh joins the configuration.
 func (r *rooms) openMesh(context.Context) (err error) {
 	r.mesh, err = mesh.New(mesh.Options{
-		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir,
+		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir, Servers: r.settings.MCPServers,
 		Limits: r.settings.Limits, Logger: r.logger, Metrics: r.metrics.Config,
 	})
 	return err

@@ -32,7 +32,7 @@ func All(hub Hub) []provider.Kind {
 		consul.Opener{Host: hub.Host, Count: hub.CountConsul}.Kind(),
 		mock.Kind(),
 		{Provider: federation.External, NotAttached: "is always there, last of all, and made of ServiceEntries: it is not attached"},
-		{Provider: federation.MCP, NotAttached: "comes with configuration sources over MCP (not in this version)"},
+		{Provider: federation.MCP, NotAttached: "cannot be attached: its services are ServiceEntries of the servers in mcp.servers"},
 	}
 }
 

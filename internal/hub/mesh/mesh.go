@@ -16,6 +16,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/file"
 	"isthmus.dev/isthmus/federation/config/ingress"
 	configkind "isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/mcp"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/internal/hub/memory"
@@ -49,6 +50,7 @@ type Options struct {
 	Snapshots *federation.Aggregate
 	Hub       federation.ClusterID
 	Dir       string            // of manifests; empty: none
+	Servers   []mcp.Server      // of configuration
 	Limits    federation.Limits // of the custom resources of one cluster, and of its Ingresses
 	Logger    *slog.Logger
 	Metrics   *metrics.Config
@@ -58,6 +60,12 @@ type Options struct {
 // order of precedence; a new one is one paragraph here (ADR 0015).
 func configSources(o Options, set *schema.Set, custom *crd.Source, ingresses *ingress.Source) []config.Named {
 	var all []config.Named
+	for _, server := range o.Servers {
+		from := mcp.New(mcp.Options{
+			Server: server, Known: set.Kinds(), Schema: configkind.Schema{Set: set}, Hub: o.Hub, Origin: o.Store.Epoch(), Limits: o.Limits, Logger: o.Logger,
+		})
+		all = append(all, config.Named{Name: server.Source(), Source: from})
+	}
 	if o.Dir != "" {
 		var kinds []federation.Kind
 		for _, k := range set.Kinds() {

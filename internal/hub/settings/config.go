@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/mcp"
 	"isthmus.dev/isthmus/internal/hub/identities"
 	"isthmus.dev/isthmus/internal/hub/kinds"
 	"isthmus.dev/isthmus/internal/hub/logs"
@@ -39,12 +40,33 @@ type configFile struct {
 	ClusterAliases map[federation.ClusterID][]string `yaml:"clusterAliases"`
 	// RemoteSecrets are those of attached clusters that name further clusters.
 	RemoteSecrets remoteSecretsConfig `yaml:"remoteSecrets"`
+	// MCP is configuration that is exchanged with other control planes.
+	MCP mcpConfig `yaml:"mcp"`
 }
 
 type remoteSecretsConfig struct {
 	Namespace string `yaml:"namespace"`
 	// Clusters are those whose Secrets are read; none by default.
 	Clusters []federation.ClusterID `yaml:"clusters"`
+}
+
+type mcpConfig struct {
+	Servers []mcp.Server `yaml:"servers"`
+}
+
+// check reports what is wrong with a server.
+func (c mcpConfig) check() error {
+	names := map[string]bool{}
+	for i, s := range c.Servers {
+		if err := s.Check(); err != nil {
+			return fmt.Errorf("mcp.servers[%d].%w", i, err)
+		}
+		if names[s.Name] {
+			return fmt.Errorf("mcp.servers[%d].name: two servers are called %s", i, s.Name)
+		}
+		names[s.Name] = true
+	}
+	return nil
 }
 
 type graphqlConfig struct {
@@ -123,7 +145,7 @@ func parseConfig(name string, data []byte) (c configFile, err error) {
 	for i, cluster := range c.Clusters {
 		wrong = append(wrong, cluster.Check(fmt.Sprintf("clusters[%d]", i)))
 	}
-	wrong = append(wrong, c.checkAliases())
+	wrong = append(wrong, c.checkAliases(), c.MCP.check())
 	if err := errors.Join(wrong...); err != nil {
 		return configFile{}, fmt.Errorf("reading %s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

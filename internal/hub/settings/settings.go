@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/mcp"
 	"isthmus.dev/isthmus/internal/hub/identities"
 	"isthmus.dev/isthmus/internal/hub/kinds"
 	"isthmus.dev/isthmus/internal/hub/listeners"
@@ -91,9 +92,10 @@ type Settings struct {
 	// RemoteNamespace is where Secrets of RemoteHolders name further clusters.
 	RemoteNamespace string
 	RemoteHolders   map[federation.ClusterID]bool
-	AllowedHosts    []string // by which the GraphQL address may be reached, beside the certificate's
-	AllowedOrigins  []string // of pages elsewhere that may use it
-	HideSchema      bool     // refuse introspection
+	MCPServers      []mcp.Server // of configuration
+	AllowedHosts    []string     // by which the GraphQL address may be reached, beside the certificate's
+	AllowedOrigins  []string     // of pages elsewhere that may use it
+	HideSchema      bool         // refuse introspection
 }
 
 // Resolve reads the config file and joins everything; it opens nothing else.
@@ -122,6 +124,7 @@ func Resolve(f Flags) (Settings, error) {
 		Log:  logs.Config{Format: cmp.Or(f.Log.Format, c.Log.Format, logs.Text), Level: cmp.Or(f.Log.Level, c.Log.Level, "info")},
 		Etcd: c.Etcd, NewStore: f.NewStore, Clusters: c.Clusters, ClusterAliases: c.ClusterAliases,
 		AllowedHosts: c.GraphQL.AllowedHosts, AllowedOrigins: c.GraphQL.AllowedOrigins,
+		MCPServers:      c.MCP.Servers,
 		HideSchema:      c.GraphQL.Introspection != nil && !*c.GraphQL.Introspection,
 		RemoteNamespace: cmp.Or(c.RemoteSecrets.Namespace, defaultRemoteNamespace),
 	}

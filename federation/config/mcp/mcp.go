@@ -1,0 +1,274 @@
+// Package mcp is a read-only source of configuration: a server of Istio's kinds over the
+// Mesh Configuration Protocol, which is xDS with mcp.v1alpha1 resources (ADR 127). What
+// cannot be used is named, and what was good before stays, also while the server is away.
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/keyfile"
+	"isthmus.dev/isthmus/internal/retry"
+)
+
+// OriginAnnotation names the hub in whose configuration an object is.
+const OriginAnnotation = federation.MeshGroup + "/origin"
+
+// Schema validates objects and fills in their defaults; kind.Schema does.
+type Schema interface {
+	Admit(wanted, old map[string]any) (map[string]any, []schema.Problem)
+}
+
+// Server is where a source reads.
+type Server struct {
+	Name    string            `yaml:"name"`
+	Address string            `yaml:"address"` // HOST:PORT
+	TLS     keyfile.ClientTLS `yaml:"tls"`     // read for each connection; zero: plaintext
+	// Delta asks by delta xDS. A server that does not have it is asked by SotW.
+	Delta bool `yaml:"delta"`
+	// Namespace is that of the node that the hub says it is; Istio compares it with the
+	// identity of the connection. Empty: istio-system.
+	Namespace string   `yaml:"namespace"`
+	Kinds     []string `yaml:"kinds"` // such as ServiceEntry.networking.istio.io; none: all of Istio's
+}
+
+// Source is how the source of the server is called.
+func (s Server) Source() string { return "MCP " + s.Name }
+
+// Check reports what is wrong with the settings of a server.
+func (s Server) Check() error {
+	host, port, err := net.SplitHostPort(s.Address)
+	ip, _ := netip.ParseAddr(host)
+	switch {
+	case len(validation.IsDNS1123Label(s.Name)) > 0:
+		return fmt.Errorf("name: %q is not 1 to 63 of a-z, 0-9 and -", s.Name)
+	case err != nil || host == "" || port == "":
+		return fmt.Errorf("address: %q is not HOST:PORT", s.Address)
+	case s.TLS == keyfile.ClientTLS{} && host != "localhost" && !ip.IsLoopback():
+		return fmt.Errorf("address: %s is plaintext to another machine; set tls.ca", s.Address)
+	}
+	if _, err := s.TLS.Config(); err != nil {
+		return fmt.Errorf("tls: %w", err)
+	}
+	return nil
+}
+
+// Options say what is read and how. Zero fields from Limits on have the defaults named
+// here.
+type Options struct {
+	Server
+	Known    []schema.Kind // that the hub knows
+	Schema   Schema
+	Hub      federation.ClusterID // of the node that the hub says it is
+	Origin   string               // what OriginAnnotation says in objects of this hub: they are left out
+	Limits   federation.Limits    // of what is kept
+	Object   int                  // bytes of one object; default 1 MiB
+	Patience time.Duration        // how long the first Update waits for answers of all kinds; default 10 s
+	Hold     time.Duration        // how long more than half of at least 20 objects must have been missing; default 10 s
+	Pause    time.Duration        // the first one between two connections; they double up to 30 s; default 1 s
+	Logger   *slog.Logger
+}
+
+// Source is a config.Source.
+type Source struct {
+	o      Options
+	tables map[string]*table // by type URL
+	asked  []*table          // by type URL, as they are asked for
+	delta  bool              // whether to ask by delta xDS
+
+	touched  map[federation.ObjectKey]*table
+	given    map[federation.ObjectKey]*config.Object
+	revision int64
+	away     *config.Problem // why the server is not heard
+	said     []config.Problem
+	used     federation.Usage
+}
+
+// New names the server; Run connects to it.
+func New(o Options) *Source {
+	o.Limits = o.Limits.WithDefaults()
+	o.Object, o.Patience, o.Hold, o.Pause = cmp.Or(o.Object, 1<<20), cmp.Or(o.Patience, 10*time.Second), cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Pause, time.Second)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", o.Server.Source()))
+	s := &Source{
+		o: o, tables: map[string]*table{}, delta: o.Delta, touched: map[federation.ObjectKey]*table{}, given: map[federation.ObjectKey]*config.Object{},
+	}
+	for _, k := range Kinds(o.Known) {
+		if len(o.Server.Kinds) == 0 || slices.Contains(o.Server.Kinds, k.String()) {
+			t := newTable(k)
+			s.tables[t.url] = t
+			s.asked = append(s.asked, t)
+		}
+	}
+	return s
+}
+
+// Kinds are those of the known kinds that servers of the protocol have: Istio's.
+func Kinds(known []schema.Kind) (all []schema.Kind) {
+	for _, k := range known {
+		if strings.HasSuffix(k.Group, ".istio.io") {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// TypeURL is how the protocol names the kind.
+func TypeURL(k schema.Kind) string { return k.APIVersion() + "/" + k.Name }
+
+// Kinds is part of config.Source.
+func (s *Source) Kinds() (all []federation.Kind) {
+	for _, t := range s.asked {
+		all = append(all, t.kind.Kind)
+	}
+	return all
+}
+
+// Run is part of config.Source. It runs once at a time. The first Update waits until the
+// server answered for every kind, or for Options.Patience.
+func (s *Source) Run(ctx context.Context, to config.Sink) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.said = nil
+	pauses := retry.Backoff{First: s.o.Pause, Longest: max(s.o.Pause, 30*time.Second)}
+	patience, again, held := time.NewTimer(s.o.Patience), time.NewTimer(0), time.NewTimer(time.Hour)
+	defer patience.Stop()
+	defer again.Stop()
+	defer held.Stop()
+	var l *link
+	defer func() { l.close() }()
+	first, waited, began := true, false, time.Time{}
+	for {
+		first = s.give(to, first, waited)
+		s.complain(to)
+		if left := s.leaves(time.Now()); left > 0 {
+			held.Reset(left)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-patience.C:
+			waited = true
+		case <-again.C:
+			l, began = s.dial(ctx), time.Now()
+		case <-held.C:
+		case e := <-l.events():
+			if err := s.hear(l, e); err != nil {
+				l.close()
+				l = nil
+				pauses.Began(began)
+				pause := pauses.Next()
+				again.Reset(pause)
+				s.lost(err, pause)
+			}
+		}
+	}
+}
+
+// hear takes up what came over the link. An error ends the link.
+func (s *Source) hear(l *link, e event) error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case e.steady:
+		s.found()
+		return nil
+	case e.answer == nil:
+		return l.ask(s.asked)
+	}
+	s.found()
+	t := s.tables[e.answer.url]
+	if t == nil {
+		return fmt.Errorf("the server answers for a type that was not asked for: %.200q", e.answer.url)
+	}
+	refused := s.take(t, e.answer, time.Now())
+	return l.acknowledge(t, e.answer, refused)
+}
+
+func (s *Source) found() {
+	if s.away != nil {
+		s.o.Logger.Info("the configuration server answers again", slog.String("address", s.o.Address))
+	}
+	s.away = nil
+}
+
+// lost notes that the server is not heard. What was read stays.
+func (s *Source) lost(err error, pause time.Duration) {
+	if withoutDelta(err) && s.delta {
+		s.delta = false
+		return
+	}
+	s.away = &config.Problem{Code: codeUnreachable, Message: message(
+		"the configuration server %s cannot be read, and what was read stays; the hub tries again: %v", s.o.Address, err)}
+	s.o.Logger.Debug("the configuration server cannot be read", slog.String("address", s.o.Address), slog.Any("err", err), slog.Duration("retryIn", pause))
+}
+
+// give gives what changed, and in the first Update everything. It returns whether the
+// first Update is still to come.
+func (s *Source) give(to config.Sink, first, waited bool) bool {
+	if first && !waited && slices.ContainsFunc(s.asked, func(t *table) bool { return !t.answered }) {
+		return true
+	}
+	events := s.change()
+	switch {
+	case first:
+		to.Update(config.Update{Revision: s.revision, Full: true, Events: s.everything()})
+	case len(events) > 0:
+		to.Update(config.Update{Revision: s.revision, Events: events})
+	}
+	return false
+}
+
+// change makes what was touched part of what is given, and returns what that changes.
+func (s *Source) change() (events []config.Event) {
+	next := s.revision + 1
+	for key, t := range s.touched {
+		old, now := s.given[key], t.object(key)
+		switch {
+		case sameObject(old, now):
+			continue
+		case now == nil:
+			delete(s.given, key)
+		default:
+			given := *now
+			given.Revision = next
+			now = &given
+			s.given[key] = now
+		}
+		events = append(events, config.Event{Old: old, New: now})
+	}
+	clear(s.touched)
+	if len(events) > 0 || s.revision == 0 {
+		s.revision = next
+	}
+	slices.SortFunc(events, config.Event.Compare)
+	return events
+}
+
+func sameObject(a, b *config.Object) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return string(a.Manifest) == string(b.Manifest)
+}
+
+// everything is all that is given, as a first update has it.
+func (s *Source) everything() []config.Event {
+	events := make([]config.Event, 0, len(s.given))
+	for _, object := range s.given {
+		events = append(events, config.Event{New: object})
+	}
+	slices.SortFunc(events, config.Event.Compare)
+	return events
+}
