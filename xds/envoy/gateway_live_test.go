@@ -12,7 +12,7 @@ import (
 )
 
 // ingress is a gateway of the namespace edge.
-func ingress(t *testing.T, address string) envoy.Node {
+func ingress(t testing.TB, address string) envoy.Node {
 	return parse(t, "router~"+address+"~gw.edge~edge.svc.cluster.local", map[string]any{
 		"CLUSTER_ID": "c1", "NAMESPACE": "edge", "LABELS": map[string]any{"istio": "ingress"},
 	})

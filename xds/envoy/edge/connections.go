@@ -82,7 +82,7 @@ func passThrough(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterCh
 				break
 			}
 			names = slices.DeleteFunc(names, func(name string) bool {
-				owner := p.ownerOf(name)
+				owner := p.owners[name]
 				before := p.passed[name] || owner != nil && owner != s
 				p.passed[name] = true
 				return before

@@ -105,8 +105,9 @@ func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterC
 	case gateway.BySNI(s.spec):
 		return passBySNI(v, p, s)
 	}
-	if s.err != nil {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Key, Message: s.title() + s.err.Error() + "; until then nothing listens for its hosts"})
+	socket, err := s.ends()
+	if err != nil {
+		v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Key, Message: s.title() + err.Error() + "; until then nothing listens for its hosts"})
 		return nil
 	}
 	var chains []*listenerv3.FilterChain
@@ -117,7 +118,7 @@ func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterC
 	}
 	for _, chain := range chains {
 		chain.FilterChainMatch = forServers(s.names)
-		chain.TransportSocket = s.socket
+		chain.TransportSocket = socket
 		if s.mode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
 			chain.TransportSocket = meshSocket(v, s)
 		}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
@@ -27,8 +29,9 @@ type listenPort struct {
 	facet    node.Facet
 	speech   gateway.Speech
 	servers  []*Server
-	passed   map[string]bool   // names of servers whose connections are passed through
-	reasons  []resource.Reason // why servers of the port are not there
+	owners   map[string]*Server // TLS: by the names of servers
+	passed   map[string]bool    // names of servers whose connections are passed through
+	reasons  []resource.Reason  // why servers of the port are not there
 	policies *authorization.Policies
 	tokens   *authentication.Tokens
 }
@@ -42,7 +45,7 @@ func ports(v *facet.View) []*listenPort {
 			s := &Server{object: o, spec: spec, field: fmt.Sprintf("servers[%d]", i), hosts: gateway.Hosts(spec.GetHosts(), o.Key.Namespace)}
 			bind, err := gateway.Bind(spec)
 			if number := spec.GetPort().GetNumber(); err == nil && number > 0 && number < 1<<16 {
-				ports = addServer(ports, s, &listenPort{bind: bind, number: v.Facet.ListensAt(uint16(number)), facet: v.Facet, passed: map[string]bool{}})
+				ports = addServer(ports, s, &listenPort{bind: bind, number: v.Facet.ListensAt(uint16(number)), facet: v.Facet, owners: map[string]*Server{}, passed: map[string]bool{}})
 			}
 		}
 	}
@@ -81,7 +84,7 @@ func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
 	default:
 		p.speech, p.servers = how, append(p.servers, s)
 		if how == gateway.SpeaksTLS && !gateway.PassesOn(s.spec) {
-			s.endTLS(p.facet)
+			s.ends = sync.OnceValues(func() (*corev3.TransportSocket, error) { return s.endTLS(p.facet) })
 		}
 	}
 	return ports
@@ -96,26 +99,17 @@ func (p *listenPort) claimNames(s *Server) bool {
 			p.leaveOut(s, resource.ReasonInvalidRule, fmt.Sprintf("TLS cannot ask for %q; use a name or a wildcard for its first part", h.Name))
 			continue
 		}
-		if owner := p.ownerOf(h.Name); owner != nil {
+		if owner := p.owners[h.Name]; owner != nil && owner != s {
 			p.losesTo(owner, s, fmt.Sprintf("connections for %q are those of %s, which comes first", h.Name, owner.title()))
 			continue
 		}
 		left = append(left, h)
 		if !slices.Contains(s.names, h.Name) {
-			s.names = append(s.names, h.Name)
+			s.names, p.owners[h.Name] = append(s.names, h.Name), s
 		}
 	}
 	s.hosts = left
 	return len(left) > 0
-}
-
-func (p *listenPort) ownerOf(name string) *Server {
-	for _, s := range p.servers {
-		if slices.Contains(s.names, name) {
-			return s
-		}
-	}
-	return nil
 }
 
 func (p *listenPort) leaveOut(s *Server, code, why string) {

@@ -29,7 +29,7 @@ func Routes(v *facet.View, name string) proto.Message {
 	hosts := map[string]*host{}
 	for _, p := range ports(v) {
 		for _, s := range p.servers {
-			if s.routed(p.speech) && p.routesName(s) == name {
+			if p.routesName(s) == name && s.routed(p.speech) {
 				port = p
 				addHosts(v, hosts, p, s)
 			}

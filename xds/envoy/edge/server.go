@@ -35,9 +35,10 @@ type Server struct {
 	spec   *networking.Server
 	field  string // servers[2]
 	hosts  []gateway.Host
-	names  []string                // TLS: the names of servers for which it has the connections
-	socket *corev3.TransportSocket // TLS that it ends
-	err    error                   // why it cannot end TLS
+	names  []string // TLS: the names of servers for which it has the connections
+	// ends makes the server's side of TLS, or says why it cannot end TLS; nil: it need not.
+	// A port has many servers, and most builds are about one of them.
+	ends func() (*corev3.TransportSocket, error)
 }
 
 func (s *Server) title() string { return s.object.Key.String() + " " + s.field }
@@ -49,19 +50,25 @@ func (s *Server) mode() networking.ServerTLSSettings_TLSmode { return s.spec.Get
 
 // routed reports whether the server's requests are routed as HTTP.
 func (s *Server) routed(how gateway.Speech) bool {
-	https := strings.EqualFold(s.spec.GetPort().GetProtocol(), "HTTPS") && !gateway.PassesOn(s.spec)
-	return how == gateway.SpeaksHTTP || https && s.err == nil
+	if how == gateway.SpeaksHTTP || !s.https() {
+		return how == gateway.SpeaksHTTP
+	}
+	_, err := s.ends()
+	return err == nil
+}
+
+func (s *Server) https() bool {
+	return strings.EqualFold(s.spec.GetPort().GetProtocol(), "HTTPS") && !gateway.PassesOn(s.spec)
 }
 
 // endTLS makes the server's side of TLS. A grant of the Gateway replaces the credentials of
 // the proxy's own namespace, and is for proxies of the namespace that it names.
-func (s *Server) endTLS(f node.Facet) {
+func (s *Server) endTLS(f node.Facet) (*corev3.TransportSocket, error) {
 	grant := s.object.Credentials
 	if grant.To != "" && grant.To != f.Namespace {
-		s.err = fmt.Errorf(".tls.credentialName: the Secrets of namespace %s are for gateways of namespace %s, not for those of %s", grant.From, grant.To, f.Namespace)
-		return
+		return nil, fmt.Errorf(".tls.credentialName: the Secrets of namespace %s are for gateways of namespace %s, not for those of %s", grant.From, grant.To, f.Namespace)
 	}
-	s.socket, s.err = transport.ServerTLS(s.spec.GetTls(), f.Identity, s.routed(gateway.SpeaksTLS), grant.From)
+	return transport.ServerTLS(s.spec.GetTls(), f.Identity, s.https(), grant.From)
 }
 
 // admits reports whether the server's hosts let connections for the service pass:
