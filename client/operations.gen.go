@@ -1010,6 +1010,8 @@ const (
 	ConfigSourceKindCrd ConfigSourceKind = "CRD"
 	// Ingresses of a Kubernetes cluster.
 	ConfigSourceKindIngress ConfigSourceKind = "INGRESS"
+	// What objects of the Gateway API mean.
+	ConfigSourceKindGatewayApi ConfigSourceKind = "GATEWAY_API"
 	// Another hub over the Mesh Configuration Protocol.
 	ConfigSourceKindMcp ConfigSourceKind = "MCP"
 	// The memory of the process.
@@ -1021,6 +1023,7 @@ var AllConfigSourceKind = []ConfigSourceKind{
 	ConfigSourceKindFile,
 	ConfigSourceKindCrd,
 	ConfigSourceKindIngress,
+	ConfigSourceKindGatewayApi,
 	ConfigSourceKindMcp,
 	ConfigSourceKindMemory,
 }

@@ -84,11 +84,15 @@ type Object struct {
 
 // CredentialGrant has an object name Secrets of a namespace of its own cluster, for proxies
 // of another one. Sources of the hub give it; no manifest can ask for it (R04, ADR 122).
-// Without one, a proxy gets credentials of its own namespace.
+// Without From, a proxy gets credentials of its own namespace.
 type CredentialGrant struct {
 	From string // the namespace of the Secrets; files are not meant
 	To   string // the namespace of the proxies that may have them, and no others
+	Only bool   // the object is for proxies of the namespace To and does not concern others
 }
+
+// Concerns reports whether the object may be for proxies of the namespace.
+func (g CredentialGrant) Concerns(namespace string) bool { return !g.Only || g.To == namespace }
 
 // Decoded returns the spec, whether it is kept or not.
 func (o *Object) Decoded() any {

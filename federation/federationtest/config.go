@@ -2,7 +2,9 @@ package federationtest
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
 )
 
 // applyConfig translates the manifests of the present step as the hub does.
@@ -35,6 +38,43 @@ func (s *Scenario) applyConfig(t testing.TB) {
 	}
 	s.Config, s.Edit = s.Config.Next(events, s.Config.Revision()+1)
 	s.objects.Update(s.Edit)
+}
+
+// applyGatewayAPI adds what the objects of the Gateway API mean in the present step.
+func (s *Scenario) applyGatewayAPI() {
+	objects, problems := gatewayapi.Translate(s.Snapshot())
+	now := map[federation.ObjectKey]*config.Object{}
+	var events []config.Event
+	for _, o := range objects {
+		now[o.Key], o.Revision = o, s.Config.Revision()+1
+		if old := s.translated[o.Key]; old == nil || string(old.Manifest) != string(o.Manifest) || old.Credentials != o.Credentials {
+			events = append(events, config.Event{Old: old, New: o})
+		}
+	}
+	for key, old := range s.translated {
+		if now[key] == nil {
+			events = append(events, config.Event{Old: old})
+		}
+	}
+	if s.translated = now; len(events) > 0 {
+		var edit federation.Edit
+		s.Config, edit = s.Config.Next(events, s.Config.Revision()+1)
+		s.objects.Update(edit)
+	}
+	if len(problems) == 0 && len(s.problems) == 0 {
+		return
+	}
+	edit := federation.Edit{Source: s.Config.Source()}
+	edit.Problems.Set = map[string]federation.Problem{}
+	edit.Problems.Gone = s.problems
+	s.problems = nil
+	for _, p := range problems {
+		name := fmt.Sprint(p)
+		edit.Problems.Set[name] = federation.Problem(p)
+		s.problems = append(s.problems, name)
+	}
+	edit.Problems.Gone = slices.DeleteFunc(edit.Problems.Gone, func(name string) bool { return slices.Contains(s.problems, name) })
+	s.objects.Update(edit)
 }
 
 // manifests are those of the section FOLDER.yaml, and of FOLDER/CLUSTER.yaml those for the proxies

@@ -49,6 +49,9 @@ type Scenario struct {
 	steps   []string            // those that are to come
 	objects *federation.Writer  // of the configuration
 	clients map[string]registry // by cluster
+
+	translated map[federation.ObjectKey]*config.Object // what objects of the Gateway API mean
+	problems   []string                                // names of what is wrong with these
 }
 
 // Files returns the paths of all scenarios.
@@ -166,6 +169,7 @@ func (s *Scenario) apply(t testing.TB) {
 			s.applyCluster(t, strings.TrimSuffix(id, ".yaml"), f)
 		}
 	}
+	s.applyGatewayAPI()
 }
 
 // Snapshot is the view that follows from what the registries said.

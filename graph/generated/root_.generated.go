@@ -5440,6 +5440,8 @@ enum ConfigSourceKind {
   CRD
   "Ingresses of a Kubernetes cluster."
   INGRESS
+  "What objects of the Gateway API mean."
+  GATEWAY_API
   "Another hub over the Mesh Configuration Protocol."
   MCP
   "The memory of the process."

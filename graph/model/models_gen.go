@@ -1466,6 +1466,8 @@ const (
 	ConfigSourceKindCrd ConfigSourceKind = "CRD"
 	// Ingresses of a Kubernetes cluster.
 	ConfigSourceKindIngress ConfigSourceKind = "INGRESS"
+	// What objects of the Gateway API mean.
+	ConfigSourceKindGatewayAPI ConfigSourceKind = "GATEWAY_API"
 	// Another hub over the Mesh Configuration Protocol.
 	ConfigSourceKindMcp ConfigSourceKind = "MCP"
 	// The memory of the process.
@@ -1477,13 +1479,14 @@ var AllConfigSourceKind = []ConfigSourceKind{
 	ConfigSourceKindFile,
 	ConfigSourceKindCrd,
 	ConfigSourceKindIngress,
+	ConfigSourceKindGatewayAPI,
 	ConfigSourceKindMcp,
 	ConfigSourceKindMemory,
 }
 
 func (e ConfigSourceKind) IsValid() bool {
 	switch e {
-	case ConfigSourceKindEtcd, ConfigSourceKindFile, ConfigSourceKindCrd, ConfigSourceKindIngress, ConfigSourceKindMcp, ConfigSourceKindMemory:
+	case ConfigSourceKindEtcd, ConfigSourceKindFile, ConfigSourceKindCrd, ConfigSourceKindIngress, ConfigSourceKindGatewayAPI, ConfigSourceKindMcp, ConfigSourceKindMemory:
 		return true
 	}
 	return false

@@ -1,7 +1,11 @@
-// Package text bounds texts that others wrote, for errors, logs and answers.
+// Package text bounds texts that others wrote, for errors, logs, answers and names.
 package text
 
-import "strings"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
 
 const ellipsis = "…"
 
@@ -12,4 +16,16 @@ func Cut(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:max(most-len(ellipsis), 0)], "") + ellipsis
+}
+
+// Label returns a DNS label of at most so many bytes for a DNS name. Other names give other
+// labels; a name that is such a label is its own.
+func Label(name string, most int) string {
+	if !strings.Contains(name, ".") && len(name) <= most {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	digest := "-" + hex.EncodeToString(sum[:8])
+	readable := strings.ReplaceAll(name, ".", "-")
+	return strings.TrimRight(readable[:min(len(readable), most-len(digest))], "-") + digest
 }

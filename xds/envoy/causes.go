@@ -55,7 +55,7 @@ func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, pa
 func Concerns(o *federation.Object, f node.Facet) bool {
 	switch spec := o.Spec.(type) {
 	case *networking.Gateway:
-		return f.HasLabels(spec.GetSelector())
+		return f.HasLabels(spec.GetSelector()) && o.Credentials.Concerns(f.Namespace)
 	case *security.AuthorizationPolicy:
 		return facet.Selects(spec, o.Key.Namespace, f)
 	case *security.RequestAuthentication:

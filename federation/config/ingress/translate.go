@@ -2,8 +2,6 @@ package ingress
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,6 +13,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 var (
@@ -65,22 +64,10 @@ func encrypted(s settings, of federation.ClusterID, at secretKey, hosts []string
 // secretKey names a Secret of the cluster.
 type secretKey struct{ namespace, name string }
 
-func (k secretKey) gateway() string { return "ingress-tls-" + short(k.name, 63-len("ingress-tls-")) }
+func (k secretKey) gateway() string { return "ingress-tls-" + text.Label(k.name, 63-len("ingress-tls-")) }
 
 func gatewayKey(of federation.ClusterID, namespace, name string) federation.ObjectKey {
 	return federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: namespace, Name: name, Cluster: of}
-}
-
-// short makes a DNS label of at most so many bytes from a name. Other names give other
-// labels.
-func short(name string, most int) string {
-	if !strings.Contains(name, ".") && len(name) <= most {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	digest := "-" + hex.EncodeToString(sum[:8])
-	readable := strings.ReplaceAll(name, ".", "-")
-	return strings.TrimRight(readable[:min(len(readable), most-len(digest))], "-") + digest
 }
 
 // routesName is the name of the VirtualService of a host.
@@ -93,7 +80,7 @@ func routesName(host string) string {
 		prefix, rest = "ingress-wildcard.", below
 	}
 	if len(prefix)+len(rest) > 253 {
-		rest = short(rest, 63)
+		rest = text.Label(rest, 63)
 	}
 	return prefix + rest
 }
@@ -280,6 +267,6 @@ func manifest(key federation.ObjectKey, created time.Time, spec object) *config.
 	if !created.IsZero() {
 		metadata["creationTimestamp"] = created.Format(time.RFC3339)
 	}
-	text, _ := json.Marshal(object{"apiVersion": apiVersion, "kind": key.Kind, "metadata": metadata, "spec": spec}) //nolint:errchkjson // texts and numbers
-	return &config.Object{Key: key, APIVersion: apiVersion, Manifest: text}
+	written, _ := json.Marshal(object{"apiVersion": apiVersion, "kind": key.Kind, "metadata": metadata, "spec": spec}) //nolint:errchkjson // texts and numbers
+	return &config.Object{Key: key, APIVersion: apiVersion, Manifest: written}
 }

@@ -99,7 +99,7 @@ func shown(t testing.TB, b *book) (lines []string) {
 		for _, server := range in.Spec.Servers {
 			line := fmt.Sprintf("%s %v %d %s %v", e.New.Key.Title(), in.Spec.Selector, server.Port.Number, server.Port.Protocol, server.Hosts)
 			if server.TLS.CredentialName != "" {
-				line += fmt.Sprintf(" %s %v", server.TLS.CredentialName, e.New.Credentials)
+				line += fmt.Sprintf(" %s {%s %s}", server.TLS.CredentialName, e.New.Credentials.From, e.New.Credentials.To)
 			}
 			lines = append(lines, line)
 		}

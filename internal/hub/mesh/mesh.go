@@ -14,6 +14,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/crd"
 	"isthmus.dev/isthmus/federation/config/etcd"
 	"isthmus.dev/isthmus/federation/config/file"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
 	"isthmus.dev/isthmus/federation/config/ingress"
 	configkind "isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/mcp"
@@ -58,7 +59,7 @@ type Options struct {
 
 // configSources are the sources of configuration after the store of record, in
 // order of precedence; a new one is one paragraph here (ADR 0015).
-func configSources(o Options, set *schema.Set, custom *crd.Source, ingresses *ingress.Source) []config.Named {
+func configSources(o Options, set *schema.Set, custom *crd.Source, ingresses *ingress.Source, gateways *gatewayapi.Source) []config.Named {
 	var all []config.Named
 	for _, server := range o.Servers {
 		from := mcp.New(mcp.Options{
@@ -74,7 +75,7 @@ func configSources(o Options, set *schema.Set, custom *crd.Source, ingresses *in
 		folder := file.New(file.Options{Dir: o.Dir, Kinds: kinds, Schema: configkind.Schema{Set: set}, Logger: o.Logger})
 		all = append(all, config.Named{Name: "FILE", Source: folder})
 	}
-	return append(all, config.Named{Name: "CRD", Source: custom}, config.Named{Name: "INGRESS", Source: ingresses})
+	return append(all, config.Named{Name: "CRD", Source: custom}, config.Named{Name: "INGRESS", Source: ingresses}, config.Named{Name: "GATEWAY_API", Source: gateways})
 }
 
 // New joins the sources.
@@ -93,9 +94,11 @@ func New(o Options) (*Mesh, error) {
 	writer := o.Snapshots.Open(config.NewState(in).Source())
 	custom := crd.New(crd.Options{Kinds: set.Kinds(), Schema: configkind.Schema{Set: set}, Snapshots: o.Snapshots, Limits: o.Limits, Logger: o.Logger})
 	ingresses := ingress.New(ingress.Options{Snapshots: o.Snapshots, Limits: o.Limits, Logger: o.Logger})
-	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(o, set, custom, ingresses)...)...)
+	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: o.Snapshots, Logger: o.Logger})
+	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(o, set, custom, ingresses, gateways)...)...)
 	custom.Settings(views)
 	ingresses.Settings(views)
+	gateways.Views(views)
 	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: o.Snapshots, Schema: set, Validated: read, Logger: o.Logger})
 	return &Mesh{
 		Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(), Followers: []Follower{custom, ingresses}, snapshots: o.Snapshots, logger: o.Logger,

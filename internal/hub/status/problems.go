@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"sync/atomic"
 	"weak"
 
@@ -29,5 +30,6 @@ func (p *problems) of(snapshot *federation.Snapshot, hub federation.ClusterID, k
 		}
 		p.latest.Store(index)
 	}
-	return index.byObject[key.Title()]
+	// Two groups have a kind Gateway: some problems name the group, too.
+	return slices.Concat(index.byObject[key.Title()], index.byObject[key.String()])
 }

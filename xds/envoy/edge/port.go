@@ -56,7 +56,7 @@ func ports(v *facet.View) []*listenPort {
 func gateways(v *facet.View) []*federation.Object {
 	var found []*federation.Object
 	for o := range v.Reader.Objects().Of(gateway.Kind) {
-		if spec, ok := o.Spec.(*networking.Gateway); ok && v.Facet.HasLabels(spec.GetSelector()) {
+		if spec, ok := o.Spec.(*networking.Gateway); ok && v.Facet.HasLabels(spec.GetSelector()) && o.Credentials.Concerns(v.Facet.Namespace) {
 			found = append(found, o)
 		}
 	}

@@ -1,0 +1,166 @@
+package gatewayapi
+
+import (
+	"fmt"
+	"slices"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// routeView is a route as Gateways see it.
+type routeView struct {
+	*federation.Object
+	parents []gateway.ParentReference
+	hosts   []string // in lower case; none: those of the listeners
+	http    *gateway.HTTPRouteSpec
+}
+
+// readRoute reads a route of any kind; nil for one that is none.
+func readRoute(o *federation.Object) *routeView {
+	v := &routeView{Object: o}
+	if spec, ok := o.Spec.(*gateway.HTTPRouteSpec); ok {
+		v.parents, v.http = spec.ParentRefs, spec
+		for _, host := range spec.Hostnames {
+			v.hosts = append(v.hosts, string(host))
+		}
+		return v
+	}
+	return nil
+}
+
+// parentKey is the Gateway that a reference means; false for a parent of another kind.
+func (v *routeView) parentKey(ref gateway.ParentReference) (federation.ObjectKey, bool) {
+	key := federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: v.Key.Namespace, Name: string(ref.Name), Cluster: v.Key.Cluster}
+	if ref.Namespace != nil && *ref.Namespace != "" {
+		key.Namespace = string(*ref.Namespace)
+	}
+	return key, (ref.Group == nil || *ref.Group == gateway.GroupName) && (ref.Kind == nil || string(*ref.Kind) == gatewayKind.Name)
+}
+
+// attachment is a listener to which a route attaches, and the hosts that it has there.
+type attachment struct {
+	at    int // of the listeners of the Gateway
+	hosts []string
+}
+
+// attach finds the listeners of the Gateway to which the reference attaches the route.
+func (v *routeView) attach(g *gatewayView, ref gateway.ParentReference, field string) (found []attachment, why faults) {
+	var named, allowed bool
+	for i, l := range g.listeners {
+		if ref.SectionName != nil && *ref.SectionName != "" && *ref.SectionName != l.Name || ref.Port != nil && *ref.Port != l.Port {
+			continue
+		}
+		named = true
+		if !v.allowedAt(g, l) {
+			continue
+		}
+		allowed = true
+		if hosts := v.hostsAt(l); len(hosts) > 0 {
+			found = append(found, attachment{i, hosts})
+		}
+	}
+	switch {
+	case len(found) > 0:
+	case !named:
+		why.add(accepted, string(gateway.RouteReasonNoMatchingParent), field, "no listener of the Gateway %s has this name and port", g.Key.Namespace+"/"+g.Key.Name)
+	case !allowed:
+		why.add(accepted, string(gateway.RouteReasonNotAllowedByListeners), field,
+			"the listeners of the Gateway %s do not allow a %s of namespace %s; see allowedRoutes of the listeners", g.Key.Namespace+"/"+g.Key.Name, v.Key.Kind, v.Key.Namespace)
+	default:
+		why.add(accepted, string(gateway.RouteReasonNoMatchingListenerHostname), field, "no listener of the Gateway %s has a hostname of the route", g.Key.Namespace+"/"+g.Key.Name)
+	}
+	return found, why
+}
+
+// allowedAt reports whether the listener allows the kind and the namespace of the route.
+func (v *routeView) allowedAt(g *gatewayView, l *listener) bool {
+	if !slices.Contains(l.kinds, v.Key.Kind) {
+		return false
+	}
+	from := gateway.NamespacesFromSame
+	if l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil && l.AllowedRoutes.Namespaces.From != nil {
+		from = *l.AllowedRoutes.Namespaces.From
+	}
+	switch from {
+	case gateway.NamespacesFromAll:
+		return true
+	case gateway.NamespacesFromSame:
+		return v.Key.Namespace == g.Key.Namespace
+	}
+	return false
+}
+
+// hostsAt are the hosts that the route has at the listener.
+func (v *routeView) hostsAt(l *listener) (hosts []string) {
+	if len(v.hosts) == 0 {
+		return []string{l.host}
+	}
+	for _, host := range v.hosts {
+		if both := common(l.host, host); both != "" && !slices.Contains(hosts, both) {
+			hosts = append(hosts, both)
+		}
+	}
+	return hosts
+}
+
+// attachments are where the route attaches to the Gateway, by any of its references.
+func (v *routeView) attachments(g *gatewayView) (all []attachment) {
+	for i, ref := range v.parents {
+		key, is := v.parentKey(ref)
+		if !is || key != g.Key {
+			continue
+		}
+		found, _ := v.attach(g, ref, parentField(i))
+		for _, a := range found {
+			if !slices.ContainsFunc(all, func(b attachment) bool { return a.at == b.at }) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+func parentField(i int) string { return fmt.Sprintf("spec.parentRefs[%d]", i) }
+
+// statusOf is the status of a route.
+func statusOf(r *federation.Reader, v *routeView) Status {
+	s := Status{Object: v.Key}
+	var backends faults
+	v.backendFaults(r, &s, &backends)
+	for i, ref := range v.parents {
+		field := parentField(i)
+		key, is := v.parentKey(ref)
+		if !is {
+			s.unsupported(field, "parents of the kind %s are not supported; only Gateways are", kindOf(ref))
+			continue
+		}
+		g := view(r, key)
+		switch {
+		case g == nil || g.Key != key:
+			s.note(codeOf(string(gateway.RouteReasonNoMatchingParent)), field, "there is no Gateway %s of the route's cluster; the reference has no effect", key.Namespace+"/"+key.Name)
+			continue
+		case g.listeners == nil:
+			s.unsupported(field, "the hub does not serve the Gateway %s", key.Namespace+"/"+key.Name)
+			continue
+		}
+		parent := key.Namespace + "/" + key.Name
+		if ref.SectionName != nil && *ref.SectionName != "" {
+			parent += "/" + string(*ref.SectionName)
+		}
+		_, why := v.attach(g, ref, field)
+		s.Parents = append(s.Parents, ParentStatus{parent, append(why, backends...).conditions(accepted, resolved)})
+	}
+	if len(v.parents) == 0 {
+		s.unsupported("spec.parentRefs", "a route without parentRefs attaches to no Gateway and has no effect")
+	}
+	return s
+}
+
+func kindOf(ref gateway.ParentReference) string {
+	if ref.Kind != nil {
+		return string(*ref.Kind)
+	}
+	return gatewayKind.Name
+}

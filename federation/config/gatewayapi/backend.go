@@ -1,0 +1,85 @@
+package gatewayapi
+
+import (
+	"fmt"
+	"slices"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// backend is where requests go: a port of a service, with a weight.
+type backend struct {
+	host   string // "": it cannot be used, and its requests get 500
+	port   int32
+	weight int64
+}
+
+func (b backend) destination() object {
+	return object{"host": b.host, "port": object{"number": b.port}}
+}
+
+// resolve finds the service of a reference. What is wrong is added to the faults.
+func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectReference, field string, why *faults) (b backend) {
+	refuse := func(reason gateway.RouteConditionReason, format string, args ...any) backend {
+		why.add(resolved, string(reason), field, format+"; requests for it get 500", args...)
+		return backend{}
+	}
+	group, kind, namespace := "", "Service", v.Key.Namespace
+	if ref.Group != nil {
+		group = string(*ref.Group)
+	}
+	if ref.Kind != nil {
+		kind = string(*ref.Kind)
+	}
+	if ref.Namespace != nil && *ref.Namespace != "" {
+		namespace = string(*ref.Namespace)
+	}
+	hostname := kind == "Hostname" && group == "networking.istio.io"
+	switch {
+	case !hostname && (group != "" || kind != "Service"):
+		return refuse(gateway.RouteReasonInvalidKind, "backends of the kind %s are not supported; use a Service", federation.Quote(kind))
+	case !hostname && namespace != v.Key.Namespace && !permitted(r, v.Key, namespace, group, kind, string(ref.Name)):
+		return refuse(gateway.RouteReasonRefNotPermitted, "no ReferenceGrant of namespace %s lets a %s of namespace %s use the Service %s", namespace, v.Key.Kind, v.Key.Namespace, ref.Name)
+	case ref.Port == nil:
+		return refuse(gateway.RouteReasonBackendNotFound, "the backend %s has no port", ref.Name)
+	}
+	var ports []federation.ServicePort
+	if hostname {
+		b.host = string(ref.Name)
+		for _, svc := range r.ByHostname(federation.Hostname(ref.Name)) {
+			ports = append(ports, svc.Ports...)
+		}
+	} else {
+		host := federation.ResolveHost(string(ref.Name), namespace)
+		b.host = string(host)
+		if svc, exists := r.Spec(federation.ServiceKey{Hostname: host, Namespace: namespace}); exists {
+			ports = svc.Ports
+		}
+	}
+	if len(ports) == 0 {
+		return refuse(gateway.RouteReasonBackendNotFound, "there is no service %s", b.host)
+	}
+	if b.port = *ref.Port; !slices.ContainsFunc(ports, func(p federation.ServicePort) bool { return int32(p.Number) == b.port }) {
+		return refuse(gateway.RouteReasonBackendNotFound, "the service %s has no port %d", b.host, b.port)
+	}
+	return b
+}
+
+func weightOf(weight *int32) int64 {
+	if weight == nil {
+		return 1
+	}
+	return int64(max(*weight, 0))
+}
+
+// backendFaults adds what is wrong with the backends and rules of the route.
+func (v *routeView) backendFaults(r *federation.Reader, s *Status, why *faults) {
+	t := &httpTranslation{reader: r, route: v, status: s, faults: why}
+	if v.http != nil {
+		t.rules(v.http.Rules, nil)
+	}
+}
+
+func itemField(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

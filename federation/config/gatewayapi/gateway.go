@@ -1,0 +1,305 @@
+package gatewayapi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+func ofGroup(name string) federation.Kind {
+	return federation.Kind{Group: gateway.GroupName, Name: name}
+}
+
+var (
+	gatewayKind = ofGroup("Gateway")
+	classKind   = ofGroup("GatewayClass")
+	grantKind   = ofGroup("ReferenceGrant")
+	httpKind    = ofGroup("HTTPRoute")
+)
+
+// routeKinds are the kinds of routes that are translated.
+var routeKinds = []federation.Kind{httpKind}
+
+// controllers are those of GatewayClasses whose Gateways the hub serves.
+var controllers = []gateway.GatewayController{"isthmus.dev/gateway-controller", "istio.io/gateway-controller"}
+
+// nameLabel is the label of the proxies of a Gateway. Its value is the Gateway's name.
+const nameLabel = "gateway.networking.k8s.io/gateway-name"
+
+const anyHost = "*"
+
+// gatewayView is a Gateway as its routes see it.
+type gatewayView struct {
+	*federation.Object
+	spec      *gateway.GatewaySpec
+	listeners []*listener
+	status    Status
+}
+
+// listener is a listener of a Gateway.
+type listener struct {
+	gateway.Listener
+	field  string
+	host   string   // in lower case; anyHost without one
+	kinds  []string // of the routes that may attach
+	faults faults
+	from   string // namespace of its Secrets, if it is not the Gateway's
+	names  []string
+}
+
+// serves reports whether the class is one of the hub's. Without a class, exists is false.
+func serves(r *federation.Reader, class string) (ours, exists bool) {
+	o, exists := r.Object(federation.ObjectKey{Group: classKind.Group, Kind: classKind.Name, Name: class})
+	if !exists {
+		return false, false
+	}
+	spec, _ := o.Spec.(*gateway.GatewayClassSpec)
+	return spec != nil && slices.Contains(controllers, spec.ControllerName), true
+}
+
+// view reads a Gateway. It is nil if the Gateway does not exist, or another controller has it.
+func view(r *federation.Reader, key federation.ObjectKey) *gatewayView {
+	o, exists := r.Object(key)
+	if !exists {
+		return nil
+	}
+	spec, ok := o.Spec.(*gateway.GatewaySpec)
+	if !ok {
+		return nil
+	}
+	g := &gatewayView{Object: o, spec: spec, status: Status{Object: o.Key}}
+	ours, exists := serves(r, string(spec.GatewayClassName))
+	switch {
+	case !exists:
+		g.status.note(codeClass, "spec.gatewayClassName", "there is no GatewayClass %s; the Gateway has no effect", federation.Quote(string(spec.GatewayClassName)))
+		return g
+	case !ours:
+		g.status.unsupported("spec.gatewayClassName", "the GatewayClass %s is of another controller, and the hub does not serve the Gateway", federation.Quote(string(spec.GatewayClassName)))
+		return g
+	}
+	g.readUnsupported()
+	for i := range spec.Listeners {
+		g.listeners = append(g.listeners, g.listener(r, i))
+	}
+	g.findConflicts()
+	return g
+}
+
+func (g *gatewayView) readUnsupported() {
+	for i := range g.spec.Addresses {
+		g.status.unsupported(fmt.Sprintf("spec.addresses[%d]", i), "the hub assigns no addresses; expose the proxies of the Gateway by a Service")
+	}
+	if g.spec.Infrastructure != nil {
+		g.status.unsupported("spec.infrastructure", "the hub deploys no proxies; deploy them with the label %s: %s", nameLabel, g.Key.Name)
+	}
+	if g.spec.AllowedListeners != nil && g.spec.AllowedListeners.Namespaces != nil {
+		g.status.unsupported("spec.allowedListeners", "ListenerSets are not supported yet")
+	}
+	if g.spec.DefaultScope != "" {
+		g.status.unsupported("spec.defaultScope", "default Gateways are not supported; name the Gateway in parentRefs")
+	}
+	if g.spec.TLS != nil && g.spec.TLS.Backend != nil {
+		g.status.unsupported("spec.tls.backend", "no client certificate is presented to backends")
+	}
+}
+
+func (g *gatewayView) listener(r *federation.Reader, i int) *listener {
+	l := &listener{Listener: g.spec.Listeners[i], field: fmt.Sprintf("spec.listeners[%d]", i), host: anyHost}
+	if l.Hostname != nil && *l.Hostname != "" {
+		l.host = strings.ToLower(string(*l.Hostname))
+	}
+	switch l.Protocol {
+	case gateway.HTTPProtocolType:
+		l.kinds = []string{httpKind.Name}
+	case gateway.HTTPSProtocolType:
+		l.kinds = []string{httpKind.Name}
+		g.readTLS(r, l)
+	default:
+		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedProtocol), l.field+".protocol", "the protocol %s is not supported yet; nothing listens", federation.Quote(string(l.Protocol)))
+	}
+	if len(g.Key.Name) > 63 {
+		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), "metadata.name", "the name is longer than 63 bytes, and no proxy can have the label %s with it; nothing listens", nameLabel)
+	}
+	if l.AllowedRoutes != nil && len(l.AllowedRoutes.Kinds) > 0 {
+		l.narrowKinds()
+	}
+	return l
+}
+
+// narrowKinds leaves the kinds of routes that the listener allows.
+func (l *listener) narrowKinds() {
+	var allowed []string
+	for i, kind := range l.AllowedRoutes.Kinds {
+		if (kind.Group == nil || *kind.Group == gateway.GroupName) && slices.Contains(l.kinds, string(kind.Kind)) {
+			allowed = append(allowed, string(kind.Kind))
+			continue
+		}
+		l.faults.add(resolved, string(gateway.ListenerReasonInvalidRouteKinds), fmt.Sprintf("%s.allowedRoutes.kinds[%d]", l.field, i),
+			"routes of the kind %s are not supported at a listener of the protocol %s", federation.Quote(string(kind.Kind)), l.Protocol)
+	}
+	l.kinds = allowed
+}
+
+// readTLS reads the certificates of a listener that ends TLS.
+func (g *gatewayView) readTLS(r *federation.Reader, l *listener) {
+	if frontend := g.spec.TLS; frontend != nil && frontend.Frontend != nil && validates(frontend.Frontend, l.Port) {
+		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), "spec.tls.frontend", "certificates of clients are not validated yet; nothing listens")
+	}
+	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {
+		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), l.field+".tls.certificateRefs", "the listener names no certificate; nothing listens")
+		return
+	}
+	if len(l.TLS.Options) > 0 {
+		g.status.unsupported(l.field+".tls.options", "options of TLS are not supported")
+	}
+	if l.TLS.Mode != nil && *l.TLS.Mode != gateway.TLSModeTerminate {
+		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), l.field+".tls.mode", "a listener of the protocol HTTPS ends TLS; use the protocol TLS; nothing listens")
+	}
+	for i, ref := range l.TLS.CertificateRefs {
+		g.readCertificate(r, l, fmt.Sprintf("%s.tls.certificateRefs[%d]", l.field, i), ref)
+	}
+}
+
+func validates(frontend *gateway.FrontendTLSConfig, port gateway.PortNumber) bool {
+	for _, at := range frontend.PerPort {
+		if at.Port == port {
+			return at.TLS.Validation != nil
+		}
+	}
+	return frontend.Default.Validation != nil
+}
+
+func (g *gatewayView) readCertificate(r *federation.Reader, l *listener, field string, ref gateway.SecretObjectReference) {
+	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Secret" {
+		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), field, "only Secrets are supported; nothing listens")
+		return
+	}
+	from := g.Key.Namespace
+	if ref.Namespace != nil && *ref.Namespace != "" {
+		from = string(*ref.Namespace)
+	}
+	if from != g.Key.Namespace {
+		switch {
+		case !permitted(r, g.Key, from, "", "Secret", string(ref.Name)):
+			l.faults.add(resolved, string(gateway.ListenerReasonRefNotPermitted), field,
+				"no ReferenceGrant of namespace %s lets Gateways of namespace %s use the Secret %s; nothing listens", from, g.Key.Namespace, ref.Name)
+			return
+		case g.Key.Cluster == "":
+			l.faults.add(resolved, string(gateway.ListenerReasonRefNotPermitted), field,
+				"a Gateway for all clusters cannot use Secrets of another namespace; nothing listens: read the Gateway from its cluster with the scope CLUSTER")
+			return
+		}
+	}
+	if len(l.names) > 0 && l.from != from {
+		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), field, "the Secrets of one listener must be of one namespace; nothing listens")
+		return
+	}
+	l.from, l.names = from, append(l.names, string(ref.Name))
+}
+
+// permitted reports whether a ReferenceGrant of the namespace lets the object refer to a name in it.
+func permitted(r *federation.Reader, from federation.ObjectKey, namespace, group, kind, name string) bool {
+	for o := range r.Objects().In(grantKind, namespace) {
+		spec, ok := o.Spec.(*gateway.ReferenceGrantSpec)
+		if !ok {
+			continue
+		}
+		by := slices.ContainsFunc(spec.From, func(f gateway.ReferenceGrantFrom) bool {
+			return string(f.Group) == from.Group && string(f.Kind) == from.Kind && string(f.Namespace) == from.Namespace
+		})
+		to := slices.ContainsFunc(spec.To, func(t gateway.ReferenceGrantTo) bool {
+			return string(t.Group) == group && string(t.Kind) == kind && (t.Name == nil || *t.Name == "" || string(*t.Name) == name)
+		})
+		if by && to {
+			return true
+		}
+	}
+	return false
+}
+
+// findConflicts finds listeners that cannot share a port. None of them is used.
+func (g *gatewayView) findConflicts() {
+	for i, l := range g.listeners {
+		for j, other := range g.listeners {
+			if i == j || l.Port != other.Port || speech(l.Protocol) == "" || speech(other.Protocol) == "" {
+				continue
+			}
+			switch {
+			case speech(l.Protocol) != speech(other.Protocol):
+				l.faults.add(accepted, string(gateway.ListenerReasonProtocolConflict), l.field+".protocol", "port %d has other listeners of another protocol; nothing listens", l.Port)
+			case l.host == other.host:
+				l.faults.add(accepted, string(gateway.ListenerReasonHostnameConflict), l.field+".hostname", "port %d has another listener for the hostname %s; nothing listens", l.Port, l.host)
+			default:
+				continue
+			}
+			break
+		}
+	}
+}
+
+// speech is what the connections to a listener speak; "" for protocols that are not supported.
+func speech(p gateway.ProtocolType) string {
+	switch p {
+	case gateway.HTTPProtocolType:
+		return "plaintext"
+	case gateway.HTTPSProtocolType:
+		return "TLS"
+	}
+	return ""
+}
+
+// listens reports whether the listener is used.
+func (l *listener) listens() bool {
+	if l.faults.has(accepted) {
+		return false
+	}
+	return !slices.ContainsFunc(l.faults, func(c Condition) bool {
+		return c.Type == resolved && c.Reason != string(gateway.ListenerReasonInvalidRouteKinds)
+	})
+}
+
+// finish writes what is known of the listeners into the status. attached counts routes.
+func (g *gatewayView) finish(attached []int) {
+	for i, l := range g.listeners {
+		faulty := slices.Clone(l.faults)
+		if !l.listens() {
+			faulty = append(faulty, Condition{Type: programmed, Reason: string(gateway.ListenerReasonInvalid), Field: l.field})
+		}
+		g.status.Listeners = append(g.status.Listeners, ListenerStatus{
+			Name: string(l.Name), Attached: attached[i], Conditions: faulty.conditions(accepted, programmed, resolved),
+		})
+	}
+	if g.listeners == nil {
+		return
+	}
+	var f faults
+	if !slices.ContainsFunc(g.listeners, (*listener).listens) {
+		f = append(f, Condition{Type: programmed, Reason: string(gateway.GatewayReasonInvalid), Field: "spec.listeners"})
+		f = append(f, Condition{Type: accepted, Reason: string(gateway.GatewayReasonListenersNotValid), Field: "spec.listeners"})
+	}
+	g.status.Conditions = f.conditions(accepted, programmed)
+}
+
+// covers reports whether a host is the other, or a wildcard for it.
+func covers(pattern, host string) bool {
+	if pattern == anyHost || pattern == host {
+		return true
+	}
+	suffix, wild := strings.CutPrefix(pattern, "*")
+	return wild && strings.HasSuffix(host, suffix)
+}
+
+// common is the narrower of two hosts, or "" if no name is meant by both.
+func common(a, b string) string {
+	switch {
+	case covers(a, b):
+		return b
+	case covers(b, a):
+		return a
+	}
+	return ""
+}

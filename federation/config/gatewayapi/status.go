@@ -1,0 +1,123 @@
+package gatewayapi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+)
+
+// Codes of problems that are no reasons of conditions.
+const (
+	codeNotHonoured = "NOT_HONOURED"          // a field without an effect
+	codeClass       = "GATEWAY_CLASS_UNKNOWN" // the Gateway names a class that does not exist
+	codeHostShared  = "HOST_IN_SEVERAL_CLUSTERS"
+)
+
+// Condition is a condition of the Gateway API.
+type Condition struct {
+	Type    string
+	Status  bool
+	Reason  string // of the Gateway API, such as RefNotPermitted
+	Field   string // that is at fault
+	Message string
+}
+
+// ListenerStatus is how a listener of a Gateway is.
+type ListenerStatus struct {
+	Name       string
+	Attached   int // routes
+	Conditions []Condition
+}
+
+// ParentStatus is how a route attaches to one of its parents.
+type ParentStatus struct {
+	Parent     string // NAMESPACE/NAME, with /SECTION if the reference has one
+	Conditions []Condition
+}
+
+// Status is how an object is, as the Gateway API tells it. It is a function of the snapshot.
+type Status struct {
+	Object     federation.ObjectKey
+	Conditions []Condition      // of a Gateway and a GatewayClass
+	Listeners  []ListenerStatus // of a Gateway
+	Parents    []ParentStatus   // of a route
+	notes      []config.Problem // what is wrong beside conditions
+}
+
+// problems are what the status says that is wrong, each once.
+func (s *Status) problems() []config.Problem {
+	all := slices.Clone(s.notes)
+	add := func(conditions []Condition) {
+		for _, c := range conditions {
+			if !c.Status {
+				all = append(all, config.Problem{Code: codeOf(c.Reason), Object: s.Object.String(), Field: c.Field, Message: c.Message})
+			}
+		}
+	}
+	add(s.Conditions)
+	for _, l := range s.Listeners {
+		add(l.Conditions)
+	}
+	for _, p := range s.Parents {
+		add(p.Conditions)
+	}
+	slices.SortFunc(all, config.Problem.Compare)
+	all = slices.Compact(all)
+	return slices.DeleteFunc(all, func(p config.Problem) bool { return p.Message == "" })
+}
+
+// codeOf is the code of a reason: RefNotPermitted is REF_NOT_PERMITTED.
+func codeOf(reason string) string {
+	var code strings.Builder
+	for i, letter := range reason {
+		if i > 0 && unicode.IsUpper(letter) {
+			code.WriteByte('_')
+		}
+		code.WriteRune(unicode.ToUpper(letter))
+	}
+	return code.String()
+}
+
+func (s *Status) note(code, field, format string, args ...any) {
+	s.notes = append(s.notes, config.Problem{Code: code, Object: s.Object.String(), Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+func (s *Status) unsupported(field, format string, args ...any) {
+	s.note(codeNotHonoured, field, format, args...)
+}
+
+// faults are the conditions of a type that do not hold. The first says what the condition is.
+type faults []Condition
+
+func (f *faults) add(kind, reason, field, format string, args ...any) {
+	*f = append(*f, Condition{Type: kind, Reason: reason, Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+func (f faults) has(kind string) bool {
+	return slices.ContainsFunc(f, func(c Condition) bool { return c.Type == kind })
+}
+
+// conditions are all faults, and the types without any as conditions that hold.
+func (f faults) conditions(types ...string) []Condition {
+	all := slices.Clone(f)
+	for _, kind := range types {
+		if !f.has(kind) {
+			all = append(all, Condition{Type: kind, Status: true, Reason: kind})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Condition) int { return strings.Compare(a.Type, b.Type) })
+	return all
+}
+
+// The types of conditions that the hub computes.
+const (
+	accepted   = string(gateway.RouteConditionAccepted)
+	resolved   = string(gateway.RouteConditionResolvedRefs)
+	programmed = string(gateway.GatewayConditionProgrammed)
+)

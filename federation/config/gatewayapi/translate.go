@@ -1,0 +1,186 @@
+package gatewayapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/internal/text"
+)
+
+const (
+	apiVersion = "networking.istio.io/v1"
+	nameStart  = "gateway-api-" // of the names of all objects that are given
+)
+
+// made is what an object was translated to.
+type made struct {
+	objects []*config.Object
+	status  Status
+}
+
+// translate translates a Gateway with its routes, or computes the status of a route.
+func translate(r *federation.Reader, key federation.ObjectKey) made {
+	r = r.For(key.Cluster)
+	if key.Of() != gatewayKind {
+		if o, exists := r.Object(key); exists && o.Key == key {
+			if v := readRoute(o); v != nil {
+				return made{status: statusOf(r, v)}
+			}
+		}
+		return made{}
+	}
+	g := view(r, key)
+	if g == nil || g.Key != key {
+		return made{}
+	}
+	return g.translate(r)
+}
+
+// slot has the routes that a listener has for a host.
+type slot struct {
+	at   int // of the listeners
+	host string
+}
+
+func (g *gatewayView) translate(r *federation.Reader) (m made) {
+	slots, attached := map[slot][]*routeView{}, make([]int, len(g.listeners))
+	for _, of := range routeKinds {
+		for o := range r.Objects().Named(of, kind.GatewayName(g.Key.Namespace, g.Key.Name)) {
+			v := readRoute(o)
+			if v == nil || o.Key.Cluster != g.Key.Cluster {
+				continue
+			}
+			for _, a := range v.attachments(g) {
+				attached[a.at]++
+				for _, host := range a.hosts {
+					if !g.belongsElsewhere(g.listeners[a.at], host) {
+						slots[slot{a.at, host}] = append(slots[slot{a.at, host}], v)
+					}
+				}
+			}
+		}
+	}
+	for i, l := range g.listeners {
+		if !l.listens() {
+			continue
+		}
+		m.objects = append(m.objects, g.server(l))
+		if at := (slot{i, l.host}); slots[at] == nil && g.isNarrower(l) {
+			slots[at] = []*routeView{} // its requests are not those of the wider listener
+		}
+	}
+	for at, routes := range slots {
+		if l := g.listeners[at.at]; l.listens() {
+			m.objects = append(m.objects, g.routes(r, l, at.host, routes))
+		}
+	}
+	slices.SortFunc(m.objects, func(a, b *config.Object) int { return a.Key.Compare(b.Key) })
+	g.finish(attached)
+	m.status = g.status
+	return m
+}
+
+// belongsElsewhere reports whether a listener of the same port is more specific for the host:
+// requests for the host are those of that listener alone.
+func (g *gatewayView) belongsElsewhere(l *listener, host string) bool {
+	return slices.ContainsFunc(g.listeners, func(o *listener) bool {
+		return o != l && o.Port == l.Port && o.listens() && o.host != l.host && covers(l.host, o.host) && covers(o.host, host)
+	})
+}
+
+// isNarrower reports whether another listener of the port is for the host of this one, too.
+func (g *gatewayView) isNarrower(l *listener) bool {
+	return slices.ContainsFunc(g.listeners, func(o *listener) bool {
+		return o != l && o.Port == l.Port && o.listens() && o.host != l.host && covers(o.host, l.host)
+	})
+}
+
+// server is the Gateway of a listener. Only proxies of the namespace of the Gateway have it.
+func (g *gatewayView) server(l *listener) *config.Object {
+	server := object{"hosts": []any{l.host}, "port": object{"name": "http", "number": l.Port, "protocol": "HTTP"}}
+	if l.Protocol == gateway.HTTPSProtocolType {
+		server["port"] = object{"name": "https", "number": l.Port, "protocol": "HTTPS"}
+		server["tls"] = object{"mode": "SIMPLE", "credentialName": l.names[0]}
+		if len(l.names) > 1 {
+			server["tls"] = object{"mode": "SIMPLE", "credentialNames": l.names}
+		}
+	}
+	o := g.object(kind.Gateway, g.serverName(l), object{"selector": object{nameLabel: g.Key.Name}, "servers": []any{server}})
+	o.Credentials = federation.CredentialGrant{To: g.Key.Namespace, Only: true}
+	if l.from != g.Key.Namespace {
+		o.Credentials.From = l.from
+	}
+	return o
+}
+
+func (g *gatewayView) serverName(l *listener) string {
+	return nameStart + text.Label(g.Key.Name+"."+string(l.Name), 63-len(nameStart))
+}
+
+// routes is the VirtualService of one host of a listener.
+func (g *gatewayView) routes(r *federation.Reader, l *listener, host string, routes []*routeView) *config.Object {
+	var items []item
+	for _, v := range routes {
+		t := &httpTranslation{reader: r, route: v, status: &Status{}, faults: &faults{}}
+		if v.http != nil {
+			items = append(items, t.rules(v.http.Rules, l)...)
+		}
+	}
+	slices.SortStableFunc(items, item.compare)
+	all := make([]any, 0, len(items))
+	for _, i := range items {
+		all = append(all, i.fields)
+	}
+	if len(all) == 0 {
+		all = append(all, object{"directResponse": object{"status": http.StatusNotFound}})
+	}
+	return g.object(virtualServices, g.serverName(l)+"."+hostName(host), object{
+		"hosts": []any{host}, "gateways": []any{g.Key.Namespace + "/" + g.serverName(l)}, "http": all,
+	})
+}
+
+var virtualServices = federation.Kind{Group: "networking.istio.io", Name: "VirtualService"}
+
+// hostName is the part of a name that is for a host.
+func hostName(host string) string {
+	if host == anyHost {
+		return "any"
+	}
+	if below, wild := strings.CutPrefix(host, "*."); wild {
+		return "wildcard." + text.Label(below, 63-len("any"))
+	}
+	return "host." + text.Label(host, 63)
+}
+
+// object is one that is given, of the age of the Gateway.
+func (g *gatewayView) object(of federation.Kind, name string, spec object) *config.Object {
+	key := federation.ObjectKey{Group: of.Group, Kind: of.Name, Namespace: g.Key.Namespace, Name: name, Cluster: g.Key.Cluster}
+	metadata := object{"name": name, "namespace": key.Namespace}
+	if !g.Created.IsZero() {
+		metadata["creationTimestamp"] = g.Created.Format(time.RFC3339)
+	}
+	manifest, err := json.Marshal(object{"apiVersion": apiVersion, "kind": key.Kind, "metadata": metadata, "spec": spec})
+	if err != nil {
+		panic(fmt.Sprintf("writing %s: %v", key, err)) // texts and numbers
+	}
+	return &config.Object{Key: key, APIVersion: apiVersion, Manifest: manifest}
+}
+
+// Translate is what all objects of the Gateway API in the snapshot mean, and what is wrong
+// with them. A Source gives the same.
+func Translate(s *federation.Snapshot) (objects []*config.Object, problems []config.Problem) {
+	b := newBook()
+	for _, e := range b.take(s) {
+		objects = append(objects, e.New)
+	}
+	return objects, b.wrong()
+}
