@@ -13,22 +13,61 @@ import (
 type routeView struct {
 	*federation.Object
 	parents []gateway.ParentReference
-	hosts   []string // in lower case; none: those of the listeners
-	http    *gateway.HTTPRouteSpec
+	hosts   []string                // in lower case; none: those of the listeners
+	http    []gateway.HTTPRouteRule // of an HTTPRoute or GRPCRoute
+	refs    []backendRef            // of a TLSRoute or TCPRoute
+	unused  []string                // fields without an effect
+}
+
+// backendRef is a backend of connections.
+type backendRef struct {
+	gateway.BackendRef
+	field string
 }
 
 // readRoute reads a route of any kind; nil for one that is none.
 func readRoute(o *federation.Object) *routeView {
 	v := &routeView{Object: o}
-	if spec, ok := o.Spec.(*gateway.HTTPRouteSpec); ok {
-		v.parents, v.http = spec.ParentRefs, spec
-		for _, host := range spec.Hostnames {
-			v.hosts = append(v.hosts, string(host))
+	var hosts []gateway.Hostname
+	switch spec := o.Spec.(type) {
+	case *gateway.HTTPRouteSpec:
+		v.parents, v.http, hosts = spec.ParentRefs, spec.Rules, spec.Hostnames
+	case *gateway.GRPCRouteSpec:
+		v.parents, v.http, hosts = spec.ParentRefs, rulesOfGRPC(spec.Rules), spec.Hostnames
+	case *gateway.TLSRouteSpec:
+		v.parents, hosts = spec.ParentRefs, spec.Hostnames
+		for i, rule := range spec.Rules {
+			v.connections(i, rule.BackendRefs)
 		}
-		return v
+	case *gateway.TCPRouteSpec:
+		v.parents = spec.ParentRefs
+		for i, rule := range spec.Rules {
+			v.connections(i, rule.BackendRefs)
+		}
+	default:
+		return nil
 	}
-	return nil
+	for _, host := range hosts {
+		v.hosts = append(v.hosts, string(host))
+	}
+	return v
 }
+
+// connections takes up a rule about connections; only the first has an effect.
+func (v *routeView) connections(i int, refs []gateway.BackendRef) {
+	field := itemField("spec.rules", i)
+	if i > 0 {
+		v.unused = append(v.unused, field)
+		return
+	}
+	for j, ref := range refs {
+		v.refs = append(v.refs, backendRef{ref, itemField(field+".backendRefs", j)})
+	}
+}
+
+func (v *routeView) isHTTP() bool { return v.Key.Kind == httpKind.Name || v.Key.Kind == grpcKind.Name }
+
+func (v *routeView) isGRPC() bool { return v.Key.Kind == grpcKind.Name }
 
 // parentKey is the Gateway that a reference means; false for a parent of another kind.
 func (v *routeView) parentKey(ref gateway.ParentReference) (federation.ObjectKey, bool) {

@@ -22,8 +22,15 @@ func (b backend) destination() object {
 
 // resolve finds the service of a reference. What is wrong is added to the faults.
 func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectReference, field string, why *faults) (b backend) {
+	fate := "; its connections are closed"
+	switch {
+	case v.isGRPC():
+		fate = "; requests for it get 503"
+	case v.isHTTP():
+		fate = "; requests for it get 500"
+	}
 	refuse := func(reason gateway.RouteConditionReason, format string, args ...any) backend {
-		why.add(resolved, string(reason), field, format+"; requests for it get 500", args...)
+		why.add(resolved, string(reason), field, format+fate, args...)
 		return backend{}
 	}
 	group, kind, namespace := "", "Service", v.Key.Namespace
@@ -77,9 +84,33 @@ func weightOf(weight *int32) int64 {
 // backendFaults adds what is wrong with the backends and rules of the route.
 func (v *routeView) backendFaults(r *federation.Reader, s *Status, why *faults) {
 	t := &httpTranslation{reader: r, route: v, status: s, faults: why}
-	if v.http != nil {
-		t.rules(v.http.Rules, nil)
+	t.rules(v.http, nil)
+	v.splits(r, why)
+	for _, field := range v.unused {
+		s.unsupported(field, "only the first rule has an effect")
 	}
+}
+
+// refusedHost is no service: the hub closes connections for it.
+const refusedHost = "refused.invalid"
+
+// splits are the destinations of connections. The share of backends that cannot be used is
+// closed.
+func (v *routeView) splits(r *federation.Reader, why *faults) (all []any) {
+	for _, ref := range v.refs {
+		b := v.resolve(r, ref.BackendObjectReference, ref.field, why)
+		if weightOf(ref.Weight) == 0 {
+			continue
+		}
+		if b.host == "" {
+			b = backend{host: refusedHost, port: 1}
+		}
+		all = append(all, object{"destination": b.destination(), "weight": weightOf(ref.Weight)})
+	}
+	if len(all) == 0 {
+		all = append(all, object{"destination": backend{host: refusedHost, port: 1}.destination()})
+	}
+	return all
 }
 
 func itemField(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

@@ -135,3 +135,31 @@ func TestG20ChangesCostWhatTheyAffect(t *testing.T) {
 		}
 	}
 }
+
+// TestG23HostsOfSeveralClustersAreReported: the gateways of each cluster use their own.
+func TestG23HostsOfSeveralClustersAreReported(t *testing.T) {
+	w, b := newWorld(t), newBook()
+	text := strings.TrimSpace(plain + route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")))
+	shared := func() (all []string) {
+		b.take(w.aggregate.Latest())
+		for _, p := range b.wrong() {
+			all = append(all, p.Code)
+		}
+		return all
+	}
+	w.apply("c1", text)
+	if found := shared(); len(found) > 0 {
+		t.Errorf("one cluster has %q", found)
+	}
+	w.apply("c2", text)
+	if diff := cmp.Diff([]string{codeHostShared}, shared()); diff != "" {
+		t.Error(diff)
+	}
+	if n := len(b.everything()); n != 4 {
+		t.Errorf("two clusters have %d objects", n)
+	}
+	w.delete(federation.ObjectKey{Group: gatewayKind.Group, Kind: "HTTPRoute", Namespace: "shop", Name: "r", Cluster: "c2"})
+	if found := shared(); len(found) > 0 {
+		t.Errorf("after the end of one there are %q", found)
+	}
+}

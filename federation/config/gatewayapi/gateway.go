@@ -19,10 +19,13 @@ var (
 	classKind   = ofGroup("GatewayClass")
 	grantKind   = ofGroup("ReferenceGrant")
 	httpKind    = ofGroup("HTTPRoute")
+	grpcKind    = ofGroup("GRPCRoute")
+	tlsKind     = ofGroup("TLSRoute")
+	tcpKind     = ofGroup("TCPRoute")
 )
 
 // routeKinds are the kinds of routes that are translated.
-var routeKinds = []federation.Kind{httpKind}
+var routeKinds = []federation.Kind{httpKind, grpcKind, tlsKind, tcpKind}
 
 // controllers are those of GatewayClasses whose Gateways the hub serves.
 var controllers = []gateway.GatewayController{"isthmus.dev/gateway-controller", "istio.io/gateway-controller"}
@@ -114,10 +117,18 @@ func (g *gatewayView) listener(r *federation.Reader, i int) *listener {
 	}
 	switch l.Protocol {
 	case gateway.HTTPProtocolType:
-		l.kinds = []string{httpKind.Name}
+		l.kinds = []string{httpKind.Name, grpcKind.Name}
 	case gateway.HTTPSProtocolType:
-		l.kinds = []string{httpKind.Name}
+		l.kinds = []string{httpKind.Name, grpcKind.Name}
 		g.readTLS(r, l)
+	case gateway.TLSProtocolType:
+		if l.kinds = []string{tcpKind.Name}; l.passes() {
+			l.kinds = []string{tlsKind.Name}
+		} else {
+			g.readTLS(r, l)
+		}
+	case gateway.TCPProtocolType:
+		l.kinds, l.host = []string{tcpKind.Name}, anyHost
 	default:
 		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedProtocol), l.field+".protocol", "the protocol %s is not supported yet; nothing listens", federation.Quote(string(l.Protocol)))
 	}
@@ -127,7 +138,15 @@ func (g *gatewayView) listener(r *federation.Reader, i int) *listener {
 	if l.AllowedRoutes != nil && len(l.AllowedRoutes.Kinds) > 0 {
 		l.narrowKinds()
 	}
+	if l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil && l.AllowedRoutes.Namespaces.From != nil && *l.AllowedRoutes.Namespaces.From == gateway.NamespacesFromSelector {
+		g.status.unsupported(l.field+".allowedRoutes.namespaces.selector", "the hub does not know the labels of namespaces; no route attaches: use Same or All")
+	}
 	return l
+}
+
+// passes reports whether the listener does not end TLS.
+func (l *listener) passes() bool {
+	return l.Protocol == gateway.TLSProtocolType && l.TLS != nil && l.TLS.Mode != nil && *l.TLS.Mode == gateway.TLSModePassthrough
 }
 
 // narrowKinds leaves the kinds of routes that the listener allows.
@@ -157,7 +176,7 @@ func (g *gatewayView) readTLS(r *federation.Reader, l *listener) {
 		g.status.unsupported(l.field+".tls.options", "options of TLS are not supported")
 	}
 	if l.TLS.Mode != nil && *l.TLS.Mode != gateway.TLSModeTerminate {
-		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), l.field+".tls.mode", "a listener of the protocol HTTPS ends TLS; use the protocol TLS; nothing listens")
+		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), l.field+".tls.mode", "a listener of the protocol %s ends TLS; nothing listens", l.Protocol)
 	}
 	for i, ref := range l.TLS.CertificateRefs {
 		g.readCertificate(r, l, fmt.Sprintf("%s.tls.certificateRefs[%d]", l.field, i), ref)
@@ -246,8 +265,10 @@ func speech(p gateway.ProtocolType) string {
 	switch p {
 	case gateway.HTTPProtocolType:
 		return "plaintext"
-	case gateway.HTTPSProtocolType:
+	case gateway.HTTPSProtocolType, gateway.TLSProtocolType:
 		return "TLS"
+	case gateway.TCPProtocolType:
+		return "TCP"
 	}
 	return ""
 }

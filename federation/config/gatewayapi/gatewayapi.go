@@ -88,7 +88,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 
 // given reports whether every other source gave the objects that it has.
 func given(view *config.View) bool {
-	return view.SyncedFor(gatewayKind) && view.SyncedFor(classKind) && view.SyncedFor(httpKind)
+	return view.SyncedFor(gatewayKind)
 }
 
 func hasGateways(snapshot *federation.Snapshot) bool {
@@ -137,6 +137,9 @@ type book struct {
 	index *derive.Index[federation.ObjectKey]
 	units map[federation.ObjectKey]unit
 	worse bool // the problems may be others
+	// having counts the Gateways of each cluster that have routes for a host.
+	having map[string]map[federation.ClusterID]int
+	shared map[string]struct{} // hosts of several clusters
 }
 
 // unit is what one Gateway or route was translated to.
@@ -147,7 +150,7 @@ type unit struct {
 }
 
 func newBook() *book {
-	return &book{index: derive.NewIndex[federation.ObjectKey](), units: map[federation.ObjectKey]unit{}}
+	return &book{index: derive.NewIndex[federation.ObjectKey](), units: map[federation.ObjectKey]unit{}, having: map[string]map[federation.ClusterID]int{}, shared: map[string]struct{}{}}
 }
 
 // unitKinds are the kinds of objects that are translated or have a status.
@@ -194,6 +197,8 @@ func (b *book) take(s *federation.Snapshot) []config.Event {
 			}
 			come[o.Key] = now.objects[i]
 		}
+		b.count(key.Cluster, old.hosts, -1)
+		b.count(key.Cluster, now.hosts, 1)
 		b.worse = b.worse || !slices.Equal(old.problems, now.problems)
 		if exists {
 			b.units[key] = now
@@ -259,6 +264,51 @@ func (b *book) wrong() (all []config.Problem) {
 	for _, key := range slices.SortedFunc(maps.Keys(b.units), federation.ObjectKey.Compare) {
 		all = append(all, b.units[key].problems...)
 	}
+	all = append(all, b.sharedHosts()...)
 	slices.SortFunc(all, config.Problem.Compare)
 	return slices.Compact(all)
+}
+
+// count counts Gateways of a cluster for the hosts.
+func (b *book) count(of federation.ClusterID, hosts []string, by int) {
+	if of == "" {
+		return
+	}
+	for _, host := range hosts {
+		clusters := b.having[host]
+		if clusters == nil {
+			clusters = map[federation.ClusterID]int{}
+			b.having[host] = clusters
+		}
+		if clusters[of] += by; clusters[of] == 0 {
+			delete(clusters, of)
+		}
+		_, was := b.shared[host]
+		switch is := len(clusters) > 1; {
+		case is && !was:
+			b.shared[host], b.worse = struct{}{}, true
+		case !is && was:
+			delete(b.shared, host)
+			b.worse = true
+		}
+		if len(clusters) == 0 {
+			delete(b.having, host)
+		}
+	}
+}
+
+// shownHosts bounds the hosts that one problem names.
+const shownHosts = 10
+
+// sharedHosts is the problem that Gateways of several clusters have the same hosts.
+func (b *book) sharedHosts() []config.Problem {
+	if len(b.shared) == 0 {
+		return nil
+	}
+	names, more := slices.Sorted(maps.Keys(b.shared)), ""
+	if n := len(names) - shownHosts; n > 0 {
+		names, more = names[:shownHosts], fmt.Sprintf(" and %d more", n)
+	}
+	return []config.Problem{{Code: codeHostShared, Object: "objects of the Gateway API", Message: fmt.Sprintf(
+		"Gateways of several clusters have the hosts %q%s: the proxies of each cluster use those of their own cluster", names, more)}}
 }

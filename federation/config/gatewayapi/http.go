@@ -94,6 +94,7 @@ func (t *httpTranslation) rules(rules []gateway.HTTPRouteRule, at *listener) (al
 // matched is a match of requests.
 type matched struct {
 	rank   rank
+	regex  bool
 	value  string // of the path, without a slash at the end of a prefix
 	fields object // of each match of the VirtualService
 }
@@ -117,7 +118,7 @@ func (m matched) parts(apart bool) []part {
 	switch {
 	case m.rank.class == exactPath:
 		return []part{{matches: []any{uri("exact", m.value)}}}
-	case m.rank.class == regexPath:
+	case m.regex:
 		return []part{{matches: []any{uri("regex", m.value)}}}
 	case m.value == "":
 		return []part{{[]any{uri("prefix", "/")}, "/"}}
@@ -184,7 +185,10 @@ func (t *httpTranslation) matchPath(m *matched, in *gateway.HTTPPathMatch, field
 	case gateway.PathMatchExact:
 		m.rank.class = exactPath
 	case gateway.PathMatchRegularExpression:
-		m.rank.class = regexPath
+		m.rank.class, m.regex = regexPath, true
+		if t.route.isGRPC() {
+			m.rank.class, m.rank.length = prefixPath, 1 // after the matches of a service
+		}
 		if err := re2.Check(value); err != nil {
 			refuse(field+".value", "%v", err)
 		}
@@ -260,9 +264,14 @@ func setPath(to object, field string, path *gateway.HTTPPathModifier, p part) {
 	to["uri"] = prefix
 }
 
-// refusal answers requests with 500, as the Gateway API wants for rules that cannot be used.
-func refusal(reason string) object {
-	return object{"directResponse": object{"status": http.StatusInternalServerError, "body": object{"string": reason}}}
+// refusal answers requests as the Gateway API wants for rules that cannot be used: with 500,
+// or with 503, which is UNAVAILABLE for gRPC.
+func (t *httpTranslation) refusal(reason string) object {
+	status := http.StatusInternalServerError
+	if t.route.isGRPC() {
+		status = http.StatusServiceUnavailable
+	}
+	return object{"directResponse": object{"status": status, "body": object{"string": reason}}}
 }
 
 // act reads what a rule does.
@@ -279,7 +288,7 @@ func (t *httpTranslation) act(rule *gateway.HTTPRouteRule, field string, at *lis
 		t.forward(a, rule, field+".backendRefs")
 	}
 	if a.refused {
-		return &action{base: refusal("UNSUPPORTED_FILTER")}
+		return &action{base: t.refusal("UNSUPPORTED_FILTER")}
 	}
 	return a
 }
@@ -311,13 +320,16 @@ func (t *httpTranslation) forward(a *action, rule *gateway.HTTPRouteRule, field 
 			delete(a.base, name)
 		}
 		a.to = nil
-		a.base["directResponse"] = refusal("NO_BACKEND")["directResponse"]
+		a.base["directResponse"] = t.refusal("NO_BACKEND")["directResponse"]
 		return
 	}
 	if bad > 0 {
-		a.base["fault"] = object{"abort": object{
-			"httpStatus": http.StatusInternalServerError, "percentage": object{"value": 100 * float64(bad) / float64(good+bad)},
-		}}
+		abort := object{"httpStatus": http.StatusInternalServerError, "percentage": object{"value": 100 * float64(bad) / float64(good+bad)}}
+		if t.route.isGRPC() {
+			delete(abort, "httpStatus")
+			abort["grpcStatus"] = "UNAVAILABLE"
+		}
+		a.base["fault"] = object{"abort": abort}
 	}
 	a.base["route"] = to
 }

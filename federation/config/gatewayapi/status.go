@@ -16,6 +16,7 @@ import (
 const (
 	codeNotHonoured = "NOT_HONOURED"          // a field without an effect
 	codeClass       = "GATEWAY_CLASS_UNKNOWN" // the Gateway names a class that does not exist
+	codeTaken       = "ROUTE_TAKEN"           // an older route has the host
 	codeHostShared  = "HOST_IN_SEVERAL_CLUSTERS"
 )
 

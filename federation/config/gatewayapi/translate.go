@@ -25,6 +25,7 @@ const (
 type made struct {
 	objects []*config.Object
 	status  Status
+	hosts   []string // for which a Gateway has routes, sorted
 }
 
 // translate translates a Gateway with its routes, or computes the status of a route.
@@ -74,19 +75,41 @@ func (g *gatewayView) translate(r *federation.Reader) (m made) {
 			continue
 		}
 		m.objects = append(m.objects, g.server(l))
-		if at := (slot{i, l.host}); slots[at] == nil && g.isNarrower(l) {
+		if at := (slot{i, l.host}); l.routesHTTP() && slots[at] == nil && g.isNarrower(l) {
 			slots[at] = []*routeView{} // its requests are not those of the wider listener
 		}
 	}
 	for at, routes := range slots {
 		if l := g.listeners[at.at]; l.listens() {
+			routes = g.settle(at, routes)
 			m.objects = append(m.objects, g.routes(r, l, at.host, routes))
+			if at.host != anyHost {
+				m.hosts = append(m.hosts, at.host)
+			}
 		}
 	}
+	slices.Sort(m.hosts)
+	m.hosts = slices.Compact(m.hosts)
 	slices.SortFunc(m.objects, func(a, b *config.Object) int { return a.Key.Compare(b.Key) })
 	g.finish(attached)
 	m.status = g.status
 	return m
+}
+
+// settle leaves the routes of a host that can be used together: HTTPRoutes or GRPCRoutes,
+// whichever has the oldest, and of routes of connections the oldest one.
+func (g *gatewayView) settle(at slot, routes []*routeView) (used []*routeView) {
+	slices.SortFunc(routes, func(a, b *routeView) int { return a.CompareAge(b.Object) })
+	for _, v := range routes {
+		if len(used) == 0 || v.isHTTP() && v.Key.Kind == used[0].Key.Kind {
+			used = append(used, v)
+			continue
+		}
+		g.status.notes = append(g.status.notes, config.Problem{Code: codeTaken, Object: v.Key.String(), Field: "spec.parentRefs", Message: fmt.Sprintf(
+			"for host %s of the listener %s of the Gateway %s the route has no effect: %s, which is older, has it",
+			at.host, g.listeners[at.at].Name, g.Key.Namespace+"/"+g.Key.Name, used[0].Key.Title())})
+	}
+	return used
 }
 
 // belongsElsewhere reports whether a listener of the same port is more specific for the host:
@@ -107,8 +130,14 @@ func (g *gatewayView) isNarrower(l *listener) bool {
 // server is the Gateway of a listener. Only proxies of the namespace of the Gateway have it.
 func (g *gatewayView) server(l *listener) *config.Object {
 	server := object{"hosts": []any{l.host}, "port": object{"name": "http", "number": l.Port, "protocol": "HTTP"}}
-	if l.Protocol == gateway.HTTPSProtocolType {
-		server["port"] = object{"name": "https", "number": l.Port, "protocol": "HTTPS"}
+	switch {
+	case l.Protocol == gateway.TCPProtocolType:
+		server["port"] = object{"name": "tcp", "number": l.Port, "protocol": "TCP"}
+	case l.passes():
+		server["port"] = object{"name": "tls", "number": l.Port, "protocol": "TLS"}
+		server["tls"] = object{"mode": "PASSTHROUGH"}
+	case l.Protocol != gateway.HTTPProtocolType:
+		server["port"] = object{"name": strings.ToLower(string(l.Protocol)), "number": l.Port, "protocol": l.Protocol}
 		server["tls"] = object{"mode": "SIMPLE", "credentialName": l.names[0]}
 		if len(l.names) > 1 {
 			server["tls"] = object{"mode": "SIMPLE", "credentialNames": l.names}
@@ -116,7 +145,7 @@ func (g *gatewayView) server(l *listener) *config.Object {
 	}
 	o := g.object(kind.Gateway, g.serverName(l), object{"selector": object{nameLabel: g.Key.Name}, "servers": []any{server}})
 	o.Credentials = federation.CredentialGrant{To: g.Key.Namespace, Only: true}
-	if l.from != g.Key.Namespace {
+	if l.from != "" && l.from != g.Key.Namespace {
 		o.Credentials.From = l.from
 	}
 	return o
@@ -128,12 +157,28 @@ func (g *gatewayView) serverName(l *listener) string {
 
 // routes is the VirtualService of one host of a listener.
 func (g *gatewayView) routes(r *federation.Reader, l *listener, host string, routes []*routeView) *config.Object {
+	spec := object{"hosts": []any{host}, "gateways": []any{g.Key.Namespace + "/" + g.serverName(l)}}
+	switch {
+	case l.routesHTTP():
+		spec["http"] = httpRoutes(r, l, routes)
+	case l.passes():
+		spec["tls"] = []any{object{"match": []any{object{"sniHosts": []any{host}}}, "route": routes[0].splits(r, &faults{})}}
+	default:
+		spec["tcp"] = []any{object{"route": routes[0].splits(r, &faults{})}}
+	}
+	return g.object(virtualServices, g.serverName(l)+"."+hostName(host), spec)
+}
+
+func (l *listener) routesHTTP() bool {
+	return l.Protocol == gateway.HTTPProtocolType || l.Protocol == gateway.HTTPSProtocolType
+}
+
+// httpRoutes are the matches of all routes, in their order.
+func httpRoutes(r *federation.Reader, l *listener, routes []*routeView) []any {
 	var items []item
 	for _, v := range routes {
 		t := &httpTranslation{reader: r, route: v, status: &Status{}, faults: &faults{}}
-		if v.http != nil {
-			items = append(items, t.rules(v.http.Rules, l)...)
-		}
+		items = append(items, t.rules(v.http, l)...)
 	}
 	slices.SortStableFunc(items, item.compare)
 	all := make([]any, 0, len(items))
@@ -143,9 +188,7 @@ func (g *gatewayView) routes(r *federation.Reader, l *listener, host string, rou
 	if len(all) == 0 {
 		all = append(all, object{"directResponse": object{"status": http.StatusNotFound}})
 	}
-	return g.object(virtualServices, g.serverName(l)+"."+hostName(host), object{
-		"hosts": []any{host}, "gateways": []any{g.Key.Namespace + "/" + g.serverName(l)}, "http": all,
-	})
+	return all
 }
 
 var virtualServices = federation.Kind{Group: "networking.istio.io", Name: "VirtualService"}

@@ -325,6 +325,46 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 				"REF_NOT_PERMITTED Gateway.gateway.networking.k8s.io shop/edge spec.listeners[1].tls.certificateRefs[0]",
 			},
 		},
+		"TLS that is passed on, TLS of connections, and TCP": {
+			edge + "  - {name: pass, port: 443, protocol: TLS, tls: {mode: Passthrough}}\n  - {name: end, port: 444, protocol: TLS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: tcp, port: 53, protocol: TCP}\n" +
+				strings.Replace(route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")), "HTTPRoute", "TLSRoute", 1) +
+				strings.Replace(route("s", rules("  - backendRefs: [{name: none, port: 80}]\n")), "HTTPRoute", "TCPRoute", 1),
+			[]string{
+				"Gateway shop {hosts:[*],port:{name:tls,number:444,protocol:TLS},tls:{credentialName:cert,mode:SIMPLE}}",
+				"Gateway shop {hosts:[*],port:{name:tls,number:443,protocol:TLS},tls:{mode:PASSTHROUGH}}",
+				"Gateway shop {hosts:[*],port:{name:tcp,number:53,protocol:TCP}}",
+				all, "  {route:[{to:{host:refused.invalid,port:{number:1}},weight:1}]}",
+				"VirtualService shop a.example", "  {match:[{sniHosts:[a.example]}],route:[{to:{host:web.shop,port:{number:80}},weight:1}]}",
+				all, "  {route:[{to:{host:refused.invalid,port:{number:1}},weight:1}]}",
+				"BACKEND_NOT_FOUND TCPRoute.gateway.networking.k8s.io shop/s spec.rules[0].backendRefs[0]",
+			},
+		},
+		"methods of gRPC": {
+			plain + strings.Replace(route("r", rules(`  - matches: [{}, {method: {method: M}}, {method: {service: s}}, {method: {service: s, method: M}}, {method: {type: RegularExpression, service: "s.*"}}]
+    backendRefs: [{name: web, port: 80, weight: 1}, {name: none, port: 80}]
+  - {matches: [{headers: [{name: h, value: v}]}], filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: Filter, name: f}}]}
+`)), "HTTPRoute", "GRPCRoute", 1),
+			[]string{
+				server, all,
+				"  {fault:{abort:{grpcStatus:UNAVAILABLE,percentage:{value:50}}},match:[{uri:{exact:/s/M}}]," + web + "}",
+				"  {fault:{abort:{grpcStatus:UNAVAILABLE,percentage:{value:50}}},match:[{uri:{exact:/s}},{uri:{prefix:/s/}}]," + web + "}",
+				"  {fault:{abort:{grpcStatus:UNAVAILABLE,percentage:{value:50}}},match:[{uri:{regex:/[^/]+/M}}]," + web + "}",
+				"  {fault:{abort:{grpcStatus:UNAVAILABLE,percentage:{value:50}}},match:[{uri:{regex:/s.*/[^/]+}}]," + web + "}",
+				"  {directResponse:{body:{string:UNSUPPORTED_FILTER},status:503},match:[{headers:{h:{exact:v}},uri:{prefix:/}}]}",
+				"  {fault:{abort:{grpcStatus:UNAVAILABLE,percentage:{value:50}}},match:[{uri:{prefix:/}}]," + web + "}",
+				"BACKEND_NOT_FOUND GRPCRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[1]",
+				"NOT_HONOURED GRPCRoute.gateway.networking.k8s.io shop/r spec.rules[1].filters[0]",
+			},
+		},
+		"namespaces that are selected by labels": {
+			edge + "  - {name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {a: b}}}}}\n" +
+				route("r", rules("  - backendRefs: [{name: web, port: 80}]\n")),
+			[]string{
+				server,
+				"NOT_HONOURED Gateway.gateway.networking.k8s.io shop/edge spec.listeners[0].allowedRoutes.namespaces.selector",
+				"NOT_ALLOWED_BY_LISTENERS HTTPRoute.gateway.networking.k8s.io shop/r spec.parentRefs[0]",
+			},
+		},
 		"listeners that conflict are not used": {
 			edge + "  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: b, port: 443, protocol: HTTP}\n  - {name: c, port: 53, protocol: UDP}\n",
 			[]string{

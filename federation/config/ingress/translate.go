@@ -64,7 +64,9 @@ func encrypted(s settings, of federation.ClusterID, at secretKey, hosts []string
 // secretKey names a Secret of the cluster.
 type secretKey struct{ namespace, name string }
 
-func (k secretKey) gateway() string { return "ingress-tls-" + text.Label(k.name, 63-len("ingress-tls-")) }
+func (k secretKey) gateway() string {
+	return "ingress-tls-" + text.Label(k.name, 63-len("ingress-tls-"))
+}
 
 func gatewayKey(of federation.ClusterID, namespace, name string) federation.ObjectKey {
 	return federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: namespace, Name: name, Cluster: of}
