@@ -249,7 +249,7 @@ func setPath(to object, field string, path *gateway.HTTPPathModifier, p part) {
 			to["uri"] = cmp.Or(full, "/")
 			return
 		}
-		to["uriRegexRewrite"] = object{"match": ".*", "rewrite": strings.ReplaceAll(cmp.Or(full, "/"), `\`, `\\`)}
+		to["uriRegexRewrite"] = object{"match": "/.*", "rewrite": strings.ReplaceAll(cmp.Or(full, "/"), `\`, `\\`)}
 		return
 	}
 	prefix := strings.TrimRight(*path.ReplacePrefixMatch, "/")

@@ -278,7 +278,7 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 				server, all,
 				"  {match:[{uri:{exact:/moved}}],redirect:{authority:new.example,redirectCode:301,scheme:https,uri:%PREFIX()%/}}",
 				"  {match:[{uri:{prefix:/moved/}}],redirect:{authority:new.example,redirectCode:301,scheme:https,uri:%PREFIX()%/}}",
-				`  {match:[{uri:{exact:/whole}},{uri:{prefix:/whole/}}],rewrite:{uriRegexRewrite:{match:.*,rewrite:/\\\\1}},` + web + "}",
+				`  {match:[{uri:{exact:/whole}},{uri:{prefix:/whole/}}],rewrite:{uriRegexRewrite:{match:/.*,rewrite:/\\\\1}},` + web + "}",
 				"  {headers:{request:{add:{b:2},remove:[c],set:{a:5%%}},response:{set:{d:3}}},match:[{uri:{exact:/old}}],mirrors:[{to:{host:api.shop,port:{number:80}},percentage:{value:10}}],retries:{attempts:2,perTryTimeout:0.5s},rewrite:{authority:in.example,uri:/new},route:[{to:{host:web.shop,port:{number:80}},headers:{request:{add:{e:4}}},weight:1}],timeout:10s}",
 				"  {headers:{request:{add:{b:2},remove:[c],set:{a:5%%}},response:{set:{d:3}}},match:[{uri:{prefix:/old/}}],mirrors:[{to:{host:api.shop,port:{number:80}},percentage:{value:10}}],retries:{attempts:2,perTryTimeout:0.5s},rewrite:{authority:in.example,uri:/new/},route:[{to:{host:web.shop,port:{number:80}},headers:{request:{add:{e:4}}},weight:1}],timeout:10s}",
 			},
