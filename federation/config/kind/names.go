@@ -61,7 +61,7 @@ type attached interface {
 // gatewayLabels has the labels of the proxies of each gateway that the spec names.
 func gatewayLabels(spec attached) []map[string]string {
 	var all []map[string]string
-	for _, t := range append(spec.GetTargetRefs(), spec.GetTargetRef()) {
+	for _, t := range slices.Concat(spec.GetTargetRefs(), []*selection.PolicyTargetReference{spec.GetTargetRef()}) {
 		if federation.IsGatewayAPI(t.GetGroup(), t.GetKind()) {
 			all = append(all, map[string]string{federation.GatewayLabel: t.GetName()})
 		}
