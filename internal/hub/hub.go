@@ -14,6 +14,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"isthmus.dev/isthmus/internal/hub/datadir"
+	"isthmus.dev/isthmus/internal/hub/identities"
 	"isthmus.dev/isthmus/internal/hub/listeners"
 	"isthmus.dev/isthmus/internal/hub/logs"
 	"isthmus.dev/isthmus/internal/hub/memory"
@@ -30,6 +31,7 @@ type Hub struct {
 	dir          *datadir.Dir
 	doors        listeners.Listeners
 	certificates *server.Certificates // nil: plaintext
+	serving      *identities.Serving  // nil: certificates are in files
 }
 
 // New opens the data folder and the listeners. Running the hub closes them.
@@ -48,7 +50,12 @@ func New(s settings.Settings) (_ *Hub, err error) {
 	if s.Dev {
 		return h, nil
 	}
-	if h.certificates, err = server.OpenCertificates(s.TLS, server.CertificateOptions{Logger: h.log.Logger}); err != nil {
+	o := server.CertificateOptions{Logger: h.log.Logger}
+	if len(s.TLSNames) > 0 {
+		h.serving = identities.NewServing(s.TLSNames, h.dir.RootCert(), h.log.Logger)
+		o.Issued = h.serving.Certificate
+	}
+	if h.certificates, err = server.OpenCertificates(s.TLS, o); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil

@@ -90,6 +90,9 @@ func (r *rooms) openIdentities(ctx context.Context) (err error) {
 	if err == nil && r.certificates != nil {
 		err = r.identities.RefuseMeshRoots(r.certificates.ClientCAs())
 	}
+	if err == nil && r.serving != nil {
+		err = r.serving.Open(r.identities)
+	}
 	if err != nil {
 		return err
 	}
@@ -202,6 +205,9 @@ func (r *rooms) core() map[string]func(context.Context) error {
 	}
 	if r.certificates != nil {
 		core["certificates"] = r.certificates.Run
+	}
+	if r.serving != nil {
+		core["serving"] = r.serving.Run
 	}
 	maps.Copy(core, r.clusters.Run)
 	return core

@@ -19,16 +19,18 @@ import (
 	"isthmus.dev/isthmus/internal/watch"
 )
 
-// CertificateFiles are the three files of mutual TLS. All are needed.
+// CertificateFiles are the three files of mutual TLS. All are needed; with CertificateOptions.Issued,
+// ClientCA alone.
 type CertificateFiles struct {
 	Cert, Key, ClientCA string
 }
 
 // CertificateOptions are rarely set. Zero values have the defaults named here.
 type CertificateOptions struct {
-	Poll   time.Duration    // how often Run looks at the files; default 5 s
-	Now    func() time.Time // default time.Now
-	Logger *slog.Logger     // default slog.Default
+	Poll   time.Duration                    // how often Run looks at the files; default 5 s
+	Now    func() time.Time                 // default time.Now
+	Logger *slog.Logger                     // default slog.Default
+	Issued func() (*tls.Certificate, error) // the current certificate, instead of Cert and Key; nil: the files
 }
 
 const maxCertificateFile = 1 << 20
@@ -59,7 +61,7 @@ func OpenCertificates(files CertificateFiles, options CertificateOptions) (*Cert
 		options.Logger = slog.Default()
 	}
 	for _, needed := range [][2]string{{"--tls-cert", files.Cert}, {"--tls-key", files.Key}, {"--tls-client-ca", files.ClientCA}} {
-		if needed[1] == "" {
+		if needed[1] == "" && (options.Issued == nil || needed[0] == "--tls-client-ca") {
 			return nil, fmt.Errorf("%s is needed: mutual TLS takes --tls-cert, --tls-key and --tls-client-ca together (or --dev without them)", needed[0])
 		}
 	}
@@ -79,10 +81,15 @@ func (c *Certificates) TLS() *tls.Config {
 		ClientAuth:         tls.RequireAndVerifyClientCert,
 		NextProtos:         []string{"h2", "http/1.1"},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load().config, nil },
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return &c.current.Load().config.Certificates[0], nil
-		},
+		GetCertificate:     c.certificate,
 	}
+}
+
+func (c *Certificates) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c.options.Issued != nil {
+		return c.options.Issued()
+	}
+	return &c.current.Load().config.Certificates[0], nil
 }
 
 // ClientCAs are the current certificates of --tls-client-ca.
@@ -103,30 +110,25 @@ func (c *Certificates) reload() error {
 	}
 	if next.sum != c.current.Load().sum {
 		c.current.Store(next)
-		c.options.Logger.Info("new TLS files are in use", "expires", next.config.Certificates[0].Leaf.NotAfter)
+		c.options.Logger.Info("new TLS files are in use", "expires", next.expires())
 	}
 	return nil
 }
 
-// Expires is the end of the current certificate.
-func (c *Certificates) Expires() time.Time {
-	return c.current.Load().config.Certificates[0].Leaf.NotAfter
+// expires is when the first of what the files hold ends that a handshake needs.
+func (l *loaded) expires() time.Time {
+	if len(l.config.Certificates) > 0 {
+		return l.config.Certificates[0].Leaf.NotAfter
+	}
+	return l.clients[0].NotAfter
 }
 
 func (c *Certificates) load() (*loaded, error) {
-	cert, err := readLimited("--tls-cert", c.files.Cert)
-	if err != nil {
-		return nil, err
-	}
-	key, err := readKey(c.files.Key)
+	own, from, err := c.own()
 	if err != nil {
 		return nil, err
 	}
 	ca, err := readLimited("--tls-client-ca", c.files.ClientCA)
-	if err != nil {
-		return nil, err
-	}
-	pair, err := c.pair(cert, key)
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +141,27 @@ func (c *Certificates) load() (*loaded, error) {
 		pool.AddCert(authority)
 	}
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"},
+		MinVersion: tls.VersionTLS12, Certificates: own, GetCertificate: c.certificate, NextProtos: []string{"h2", "http/1.1"},
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	}
-	return &loaded{config: config, clients: clients, sum: sha256.Sum256(bytes.Join([][]byte{cert, key, ca}, []byte{0}))}, nil
+	return &loaded{config: config, clients: clients, sum: sha256.Sum256(bytes.Join([][]byte{from, ca}, []byte{0}))}, nil
+}
+
+// own is the hub's certificate as the files have it, and what they hold.
+func (c *Certificates) own() (pair []tls.Certificate, from []byte, err error) {
+	if c.options.Issued != nil {
+		return nil, nil, nil
+	}
+	cert, err := readLimited("--tls-cert", c.files.Cert)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := readKey(c.files.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	one, err := c.pair(cert, key)
+	return []tls.Certificate{one}, bytes.Join([][]byte{cert, key}, []byte{0}), err
 }
 
 // pair does not repeat the parser's words, which may quote the key.

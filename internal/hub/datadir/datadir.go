@@ -31,6 +31,9 @@ func (d *Dir) Etcd() string { return filepath.Join(d.path, "etcd") }
 // SealKey is the file of the keys that seal credentials.
 func (d *Dir) SealKey() string { return filepath.Join(d.path, "seal.key") }
 
+// RootCert is the file of the roots that verify the hub's own certificate.
+func (d *Dir) RootCert() string { return filepath.Join(d.path, "root-cert.pem") }
+
 // LastKnownGood is the folder of what was last known of clusters.
 func (d *Dir) LastKnownGood() string { return filepath.Join(d.path, "last-known-good") }
 

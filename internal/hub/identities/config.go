@@ -85,6 +85,9 @@ func (c Config) Settings() (Settings, error) {
 	return s, nil
 }
 
+// Signs reports whether the hub has a certificate authority.
+func (s Settings) Signs() bool { return s.CA != caNone }
+
 func (s Settings) checkCA() error {
 	needs := map[string]bool{caOwn: true, caFiles: s.CADir != "", caSecret: s.CASecret.Cluster != "", caNone: true}
 	complete, known := needs[s.CA]

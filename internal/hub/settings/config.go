@@ -92,9 +92,10 @@ type xdsConfig struct {
 }
 
 type serverTLSConfig struct {
-	Cert     string `yaml:"cert"`
-	Key      string `yaml:"key"`
-	ClientCA string `yaml:"clientCA"`
+	Cert     string   `yaml:"cert"`
+	Key      string   `yaml:"key"`
+	ClientCA string   `yaml:"clientCA"`
+	Names    []string `yaml:"names"`
 }
 
 // Etcd is where the store of record is.

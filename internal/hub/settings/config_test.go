@@ -57,7 +57,7 @@ func TestRefusedConfigs(t *testing.T) {
 		"a key like it":             {"etcd:\n  qoutaBytes: 1\n", `[2:3] unknown key "etcd.qoutaBytes"; did you mean "etcd.quotaBytes"?`},
 		"a section like it":         {"dataDir: a\ngrahpql: {addr: unix:b}\n", `[2:1] unknown key "grahpql"; did you mean "graphql"?`},
 		"a key like it in a list":   {cluster + "  presedence: 3\n", `[4:3] unknown key "clusters[0].presedence"; did you mean "clusters[0].precedence"?`},
-		"a key like no other":       {"tls:\n  passphrase: s3cr3t\n", `unknown key "tls.passphrase"; the keys here are cert, key, clientCA`},
+		"a key like no other":       {"tls:\n  passphrase: s3cr3t\n", `unknown key "tls.passphrase"; the keys here are cert, key, clientCA, names`},
 		"repeated key":              {"dataDir: a\ndataDir: b\n", "[2:1]"},
 		"wrong type":                {"clusters: 3\n", "[1:11]"},
 		"wrong type of a number":    {cluster + "  precedence: high\n", "[4:15]"},

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/mcp"
 	"isthmus.dev/isthmus/internal/hub/identities"
@@ -81,6 +83,7 @@ type Settings struct {
 	Connections    listeners.Limits
 	Streams        xds.Limits              // zero fields: the defaults
 	TLS            server.CertificateFiles // zero with Dev
+	TLSNames       []string                // of the certificate that the hub's authority signs; none: it is in TLS
 	Etcd           Etcd
 	NewStore       bool // begin with an empty store where the embedded one is gone
 	Identity       identities.Settings
@@ -121,8 +124,9 @@ func Resolve(f Flags) (Settings, error) {
 		TLS: server.CertificateFiles{
 			Cert: cmp.Or(f.TLSCert, c.TLS.Cert), Key: cmp.Or(f.TLSKey, c.TLS.Key), ClientCA: cmp.Or(f.TLSClientCA, c.TLS.ClientCA),
 		},
-		Log:  logs.Config{Format: cmp.Or(f.Log.Format, c.Log.Format, logs.Text), Level: cmp.Or(f.Log.Level, c.Log.Level, "info")},
-		Etcd: c.Etcd, NewStore: f.NewStore, Clusters: c.Clusters, ClusterAliases: c.ClusterAliases,
+		TLSNames: c.TLS.Names,
+		Log:      logs.Config{Format: cmp.Or(f.Log.Format, c.Log.Format, logs.Text), Level: cmp.Or(f.Log.Level, c.Log.Level, "info")},
+		Etcd:     c.Etcd, NewStore: f.NewStore, Clusters: c.Clusters, ClusterAliases: c.ClusterAliases,
 		AllowedHosts: c.GraphQL.AllowedHosts, AllowedOrigins: c.GraphQL.AllowedOrigins,
 		MCPServers:      c.MCP.Servers,
 		HideSchema:      c.GraphQL.Introspection != nil && !*c.GraphQL.Introspection,
@@ -177,6 +181,11 @@ func dataDirOf(given string) (string, error) {
 }
 
 func (s *Settings) checkTLS(f Flags) error {
+	if s.Dev {
+		s.TLSNames = nil
+	} else if err := s.checkTLSNames(); err != nil || len(s.TLSNames) > 0 {
+		return err
+	}
 	given := map[string]string{"--tls-cert": s.TLS.Cert, "--tls-key": s.TLS.Key, "--tls-client-ca": s.TLS.ClientCA}
 	var missing []string
 	for _, name := range []string{"--tls-cert", "--tls-key", "--tls-client-ca"} {
@@ -191,6 +200,30 @@ func (s *Settings) checkTLS(f Flags) error {
 		s.TLS = server.CertificateFiles{}
 	case len(missing) > 0:
 		return Usagef("mutual TLS needs %s; set all three, or use --dev for plaintext on loopback addresses", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// checkTLSNames checks the names of the certificate that the hub's own authority signs.
+func (s *Settings) checkTLSNames() error {
+	if len(s.TLSNames) == 0 {
+		return nil
+	}
+	for i, name := range s.TLSNames {
+		if _, err := netip.ParseAddr(name); err == nil {
+			continue
+		}
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			return Usagef("tls.names[%d]: %q is neither a DNS name in lower case nor an IP address", i, name)
+		}
+	}
+	switch {
+	case s.TLS.Cert+s.TLS.Key != "":
+		return Usagef("tls.names has the hub's CA sign the hub's certificate, and excludes --tls-cert and --tls-key; remove one or the other")
+	case s.TLS.ClientCA == "":
+		return Usagef("tls.names needs --tls-client-ca too, the CAs that sign certificates of GraphQL clients")
+	case !s.Identity.Signs():
+		return Usagef("tls.names needs a CA of the hub, and identity.ca is none; name a certificate with --tls-cert and --tls-key")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 
 	"isthmus.dev/isthmus/graph/transport"
 	"isthmus.dev/isthmus/internal/hub/settings"
@@ -29,11 +30,13 @@ func New(s settings.Settings, p Parts) (http.Handler, error) {
 		for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 			web.Handle(path, p.Health)
 		}
-	} else if names, err = certificateNames(s.TLS.Cert); err != nil {
-		return nil, err
+	} else if names = s.TLSNames; len(names) == 0 {
+		if names, err = certificateNames(s.TLS.Cert); err != nil {
+			return nil, err
+		}
 	}
 	return server.Guard(web, server.GuardOptions{
-		Hosts: append(names, s.AllowedHosts...), Origins: s.AllowedOrigins,
+		Hosts: slices.Concat(names, s.AllowedHosts), Origins: s.AllowedOrigins,
 		Refuse: func(w http.ResponseWriter, r *http.Request, why string) {
 			transport.Refuse(w, r, http.StatusForbidden, transport.Forbidden, why)
 		},

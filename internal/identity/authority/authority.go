@@ -308,16 +308,24 @@ func (a *Authority) Sign(o Order) (Leaf, error) {
 		return Leaf{}, fmt.Errorf("signing the certificate of %s: the trust domain here is %s", o.Workload, a.o.TrustDomain)
 	}
 	now := a.o.Now()
-	g, able := a.now().current(now)
-	if !able {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.trouble != nil {
-			return Leaf{}, fmt.Errorf("%w: %w", ErrNoSigner, a.trouble)
-		}
-		return Leaf{}, ErrNoSigner
+	g, err := a.signer(now)
+	if err != nil {
+		return Leaf{}, err
 	}
 	return g.sign(o, now, a.o.Policy)
+}
+
+func (a *Authority) signer(now time.Time) (generation, error) {
+	g, able := a.now().current(now)
+	if able {
+		return g, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.trouble != nil {
+		return g, fmt.Errorf("%w: %w", ErrNoSigner, a.trouble)
+	}
+	return g, ErrNoSigner
 }
 
 // Roots are those that are trusted for the authority's trust domain.

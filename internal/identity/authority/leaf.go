@@ -81,10 +81,14 @@ func (g generation) sign(o Order, now time.Time, p Policy) (Leaf, error) {
 	if err != nil {
 		return Leaf{}, fmt.Errorf("signing the certificate of %s: %w", o.Workload, err)
 	}
+	return g.leaf(der, template), nil
+}
+
+func (g generation) leaf(der []byte, of *x509.Certificate) Leaf {
 	return Leaf{
-		Chain: append(encodeCertificate(der), encodeAll(g.between())...), Serial: serial.Text(16),
-		Begins: template.NotBefore, Ends: template.NotAfter,
-	}, nil
+		Chain: append(encodeCertificate(der), encodeAll(g.between())...), Serial: of.SerialNumber.Text(16),
+		Begins: of.NotBefore, Ends: of.NotAfter,
+	}
 }
 
 // clusterOf is the cluster that one of the hub's own signers wrote into a leaf.
