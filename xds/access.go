@@ -41,6 +41,9 @@ type Caller struct {
 	// and the SPIFFE ID of the node. The error is the reason, for the client. It
 	// must not block.
 	Admit func(envoy.Node) (workload string, err error)
+	// Reads is Admit for a control plane that reads the configuration of the mesh; nil: the
+	// caller may not.
+	Reads func() (workload string, err error)
 }
 
 // xdsClient is who opened a stream: what it has proven, and the node that it says it is.

@@ -9,6 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/mcp"
 )
 
 // Snapshots gives the newest snapshot; an Aggregate does.
@@ -98,7 +99,9 @@ type Options struct {
 	Limits    Limits          // zero fields: DefaultLimits
 	Secrets   Secrets         // nil: the type is not served
 	Probes    Probes          // nil: health discovery is not served
-	Access    Access          // nil: every client is trusted, and none has secrets of its own
+	// Configuration is served to control planes that may read it; nil: to none.
+	Configuration *mcp.Table
+	Access        Access // nil: every client is trusted, and none has secrets of its own
 
 	// Findings counts what builders say of objects, by code: 1 for one more, -1 for
 	// one less. It must not block. nil: nothing is counted.

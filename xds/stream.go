@@ -148,8 +148,14 @@ func (w *wire) write(ctx context.Context) {
 
 // run serves the stream until it ends, and returns why.
 func (st *stream) run(ctx context.Context) error {
-	first, err := st.greet(ctx)
+	first, err := st.wire.first(ctx, st.server.options.Limits.FirstRequest, st.server.drain)
 	if err != nil {
+		return err
+	}
+	if asksForConfiguration(first.node) {
+		return readConfiguration(ctx, st, first)
+	}
+	if err := st.greet(first); err != nil {
 		return err
 	}
 	select {
@@ -183,35 +189,39 @@ func (st *stream) noteMode() {
 
 var errDraining = status.Error(codes.Unavailable, "the hub is shutting down: connect again")
 
-// greet waits for the first request, which must name the node.
-func (st *stream) greet(ctx context.Context) (message, error) {
-	limits := st.server.options.Limits
-	timer := time.NewTimer(limits.FirstRequest)
+// first waits for the first request, which must name the node.
+func (w *wire) first(ctx context.Context, within time.Duration, drain <-chan struct{}) (message, error) {
+	timer := time.NewTimer(within)
 	defer timer.Stop()
 	var m message
 	select {
-	case m = <-st.wire.received:
-	case err := <-st.wire.ended:
+	case m = <-w.received:
+	case err := <-w.ended:
 		return m, clean(err)
 	case <-ctx.Done():
 		return m, ctx.Err()
-	case <-st.server.drain:
+	case <-drain:
 		return m, errDraining
 	case <-timer.C:
-		return m, status.Errorf(codes.DeadlineExceeded, "no request within %s of opening the stream", limits.FirstRequest)
+		return m, status.Errorf(codes.DeadlineExceeded, "no request within %s of opening the stream", within)
 	}
 	if m.node == nil {
 		return m, status.Error(codes.InvalidArgument, "the first request of a stream must have a node")
 	}
+	return m, nil
+}
+
+// greet takes up the proxy of the first request.
+func (st *stream) greet(m message) error {
 	if err := st.client.meet(m.node); err != nil {
-		return m, err
+		return err
 	}
 	if st.session = st.newSession(); st.excess != nil {
-		return m, st.excess
+		return st.excess
 	}
 	st.report = st.server.options.Fleet.Connect(proxyOf(st.client.node, st.wire.delta))
 	st.logConnect()
-	return m, nil
+	return nil
 }
 
 func (st *stream) newSession() *session {

@@ -120,7 +120,13 @@ func sockets(dir string) []string {
 // startHub runs a hub until the end of the test and waits until it answers.
 func startHub(t *testing.T, args ...string) *hubUnderTest {
 	t.Helper()
-	h := &hubUnderTest{dir: shortDir(t)}
+	return startHubIn(t, shortDir(t), args...)
+}
+
+// startHubIn is startHub in a folder that is known before.
+func startHubIn(t *testing.T, dir string, args ...string) *hubUnderTest {
+	t.Helper()
+	h := &hubUnderTest{dir: dir}
 	h.client = socketClient(filepath.Join(h.dir, "graphql"))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)

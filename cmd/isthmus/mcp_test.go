@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -93,5 +94,86 @@ func TestM06ServiceEntriesOfAServerAreServices(t *testing.T) {
 	h.awaitMetrics(t, `isthmus_config_source_problems{source="MCP far"} 1`)
 	if err := served(); err != nil {
 		t.Error(err)
+	}
+}
+
+// read returns the ServiceEntries that the hub has of the source, by name.
+func (h *hubUnderTest) read(source string) (map[string]bool, error) {
+	var answer struct {
+		ConfigObjects struct {
+			Nodes []struct{ Name, SourceName, Yaml string }
+		}
+	}
+	err := h.query(`{configObjects(first: 100, filter: {kind: "ServiceEntry"}) {nodes {name sourceName yaml}}}`, &answer)
+	found := map[string]bool{}
+	for _, o := range answer.ConfigObjects.Nodes {
+		if o.SourceName == source {
+			found[o.Name] = true
+		}
+	}
+	return found, err
+}
+
+// TestM09TwoHubsFeedEachOtherWithoutEchoes: each has the other's objects and services, and
+// nothing of its own comes back.
+func TestM09TwoHubsFeedEachOtherWithoutEchoes(t *testing.T) {
+	one, two := shortDir(t), shortDir(t)
+	first := startHubIn(t, one, "--config", fileOf(t, "mcp: {clients: [\"*\"], servers: [{name: peer, address: %q}]}\n", "unix:"+two+"/xds"))
+	second := startHubIn(t, two, "--config", fileOf(t, "mcp: {clients: [\"*\"], servers: [{name: peer, address: %q, delta: true}]}\n", "unix:"+one+"/xds"))
+	has := func(h *hubUnderTest, name string) {
+		t.Helper()
+		h.await(t, "the object "+name, func() error {
+			found, err := h.read("MCP peer")
+			if err == nil && !found[name] {
+				err = fmt.Errorf("there are %v", found)
+			}
+			return err
+		})
+	}
+	for round := range 2 { // what is made in answer to the first round would come with the second
+		a, b := fmt.Sprintf("a%d", round), fmt.Sprintf("b%d", round)
+		if wrong := first.applied(t, fmt.Sprintf(entryManifest, a, 1)); wrong != "" {
+			t.Fatal(wrong)
+		}
+		has(second, a)
+		if wrong := second.applied(t, fmt.Sprintf(entryManifest, b, 2)); wrong != "" {
+			t.Fatal(wrong)
+		}
+		has(first, b)
+	}
+	for of, h := range map[string]*hubUnderTest{"b": first, "a": second} {
+		found, err := h.read("MCP peer")
+		if err != nil {
+			t.Fatal(err)
+		}
+		services := 0
+		for name := range found {
+			switch {
+			case name == of+"0" || name == of+"1":
+			case len(name) > 8 && name[:8] == "isthmus-":
+				services++
+			default:
+				t.Errorf("the hub with those of %s has %s", of, name)
+			}
+		}
+		if services != 2 { // those of the sample
+			t.Errorf("%d services of the other hub came: %v", services, found)
+		}
+		if s, err := h.source("MCP peer"); err != nil || len(s.Trouble) > 0 {
+			t.Errorf("the source is %+v, %v", s, err)
+		}
+	}
+}
+
+// TestM08ConfigurationIsForThoseWhoAreNamed: a proxy gets none of it.
+func TestM08ConfigurationIsForThoseWhoAreNamed(t *testing.T) {
+	dir := shortDir(t)
+	startHubIn(t, dir)
+	reads := startHub(t, "--config", fileOf(t, "mcp: {servers: [{name: peer, address: %q}]}\n", "unix:"+dir+"/xds"))
+	reads.awaitSource(t, "MCP peer", func(s shownSource) bool {
+		return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "mcp.clients")
+	})
+	if found, err := reads.read("MCP peer"); err != nil || len(found) > 0 {
+		t.Errorf("it has %v, %v", found, err)
 	}
 }

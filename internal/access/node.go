@@ -50,6 +50,17 @@ func (g *Guard) Allow(i Identity, n Node) error {
 	return g.ownsAddresses(i, n)
 }
 
+// Still checks what the caller proved again (F84), for one that is no node. It does not block.
+func (g *Guard) Still(i Identity) error {
+	if err := g.o.Denied.check(i.Workload.String()); err != nil {
+		return err
+	}
+	if i.again != nil {
+		return i.again("")
+	}
+	return nil
+}
+
 // ownsAddresses checks that every address of the node is its own. With one of another
 // workload beside it, the node could impersonate that workload (S18, R04).
 func (g *Guard) ownsAddresses(i Identity, n Node) error {

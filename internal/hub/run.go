@@ -36,6 +36,7 @@ import (
 	"isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/internal/version"
 	"isthmus.dev/isthmus/xds"
+	"isthmus.dev/isthmus/xds/mcp"
 )
 
 // rooms are the parts of a hub, in the order in which they need each other.
@@ -157,6 +158,7 @@ func (r *rooms) openProxies(context.Context) error {
 	r.probes = probe.New(probe.Options{Snapshots: r.snapshots, Store: sheets.Store{Hub: replica, Leases: r.mesh.Stored}, Logger: r.logger})
 	r.proxies = proxies.New(proxies.Options{
 		Dev: r.settings.Dev, Snapshots: r.snapshots, Fleet: r.fleet, Identities: r.identities, Secrets: r.secrets, Probes: r.probes,
+		Configuration: mcp.New(mcp.Options{Snapshots: r.snapshots, Views: r.mesh.Views, Kinds: r.mesh.Kinds, Origin: r.mesh.Epoch, Logger: r.logger}), Readers: r.settings.MCPClients,
 		Limits: r.settings.Streams, Ready: r.ready.synced, Metrics: r.metrics.XDS, Logger: r.logger,
 	})
 	return nil

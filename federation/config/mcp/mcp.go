@@ -6,6 +6,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -34,7 +35,7 @@ type Schema interface {
 // Server is where a source reads.
 type Server struct {
 	Name    string            `yaml:"name"`
-	Address string            `yaml:"address"` // HOST:PORT
+	Address string            `yaml:"address"` // HOST:PORT, or unix:PATH
 	TLS     keyfile.ClientTLS `yaml:"tls"`     // read for each connection; zero: plaintext
 	// Delta asks by delta xDS. A server that does not have it is asked by SotW.
 	Delta bool `yaml:"delta"`
@@ -54,16 +55,19 @@ func (s Server) Check() error {
 	switch {
 	case len(validation.IsDNS1123Label(s.Name)) > 0:
 		return fmt.Errorf("name: %q is not 1 to 63 of a-z, 0-9 and -", s.Name)
-	case err != nil || host == "" || port == "":
-		return fmt.Errorf("address: %q is not HOST:PORT", s.Address)
-	case s.TLS == keyfile.ClientTLS{} && host != "localhost" && !ip.IsLoopback():
+	case !s.local() && (err != nil || host == "" || port == ""):
+		return fmt.Errorf("address: %q is neither HOST:PORT nor unix:PATH", s.Address)
+	case !s.local() && s.TLS == keyfile.ClientTLS{} && host != "localhost" && !ip.IsLoopback():
 		return fmt.Errorf("address: %s is plaintext to another machine; set tls.ca", s.Address)
 	}
-	if _, err := s.TLS.Config(); err != nil {
-		return fmt.Errorf("tls: %w", err)
+	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
+		return errors.New("tls: cert and key belong together; give both or none")
 	}
 	return nil
 }
+
+// local reports whether the server is at a socket of this machine.
+func (s Server) local() bool { return strings.HasPrefix(s.Address, "unix:/") }
 
 // Options say what is read and how. Zero fields from Limits on have the defaults named
 // here.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/peer"
@@ -19,13 +20,31 @@ import (
 // access is how xds tells who opens streams.
 func access(o Options) xds.Access {
 	if o.Dev {
-		return openAccess{o.Snapshots, o.Identities.Proven}
+		return openAccess{o.Snapshots, o.Identities.Proven, o.Readers}
 	}
-	return provenAccess{o.Identities.Guard}
+	return provenAccess{o.Identities.Guard, o.Readers}
 }
 
 // provenAccess has xds serve those who proved who they are.
-type provenAccess struct{ guard *callers.Guard }
+type provenAccess struct {
+	guard   *callers.Guard
+	readers readers
+}
+
+// readers are the SPIFFE IDs of those who may read the configuration of the mesh, or
+// anyone.
+type readers []string
+
+// anyone means all clients that may open a stream.
+const anyone = "*"
+
+// check tells why the workload may not read the configuration.
+func (r readers) check(workload string) error {
+	if slices.Contains(r, anyone) || workload != "" && slices.Contains(r, workload) {
+		return nil
+	}
+	return fmt.Errorf("%s may not read the configuration of this hub: it is not named in mcp.clients", cmp.Or(workload, "a client without an identity"))
+}
 
 // Identify is part of xds.Access.
 func (a provenAccess) Identify(ctx context.Context) (xds.Caller, error) {
@@ -39,6 +58,9 @@ func (a provenAccess) Identify(ctx context.Context) (xds.Caller, error) {
 			ID: n.ID, Name: n.Name, Cluster: n.Cluster, Namespace: n.Namespace,
 			ServiceAccount: n.ServiceAccount, Addresses: n.Addresses,
 		})
+	}, Reads: func() (string, error) {
+		workload := who.Workload.String()
+		return workload, cmp.Or(a.readers.check(workload), a.guard.Still(who))
 	}}, nil
 }
 
@@ -53,6 +75,7 @@ func identityOf(who callers.Identity) string {
 type openAccess struct {
 	snapshots *federation.Aggregate
 	accepted  func(net.Addr)
+	readers   readers
 }
 
 // Identify is part of xds.Access.
@@ -67,5 +90,5 @@ func (a openAccess) Identify(ctx context.Context) (xds.Caller, error) {
 			return "", nil // a node without a namespace has no identity, and gets its configuration
 		}
 		return w.String(), nil
-	}}, nil
+	}, Reads: func() (string, error) { return "", a.readers.check("") }}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
 	"isthmus.dev/isthmus/xds"
+	"isthmus.dev/isthmus/xds/mcp"
 )
 
 // Options are what proxies are served with.
@@ -21,10 +22,13 @@ type Options struct {
 	Identities *identities.Identities
 	Secrets    Secrets
 	Probes     *probe.Keeper
-	Limits     xds.Limits
-	Ready      <-chan struct{} // no proxy is served before
-	Metrics    *metrics.XDS
-	Logger     *slog.Logger
+	// Configuration is read by Readers: SPIFFE IDs, or * for all that may open a stream.
+	Configuration *mcp.Table
+	Readers       []string
+	Limits        xds.Limits
+	Ready         <-chan struct{} // no proxy is served before
+	Metrics       *metrics.XDS
+	Logger        *slog.Logger
 }
 
 // New makes the server of all proxies.
@@ -33,6 +37,6 @@ func New(o Options) *xds.Server {
 	return xds.New(xds.Options{
 		Snapshots: o.Snapshots, Fleet: o.Fleet, Ready: o.Ready, Metrics: counted, Traffic: counted,
 		Logger: o.Logger, Secrets: o.Secrets, SecretsOnSocket: o.Dev, Access: access(o),
-		Findings: o.Metrics.Findings, UnknownNames: o.Metrics.UnknownNames, Probes: probers{o.Probes}, Limits: o.Limits,
+		Findings: o.Metrics.Findings, UnknownNames: o.Metrics.UnknownNames, Probes: probers{o.Probes}, Limits: o.Limits, Configuration: o.Configuration,
 	})
 }

@@ -1,6 +1,7 @@
 package proxies
 
 import (
+	"cmp"
 	"time"
 
 	"isthmus.dev/isthmus/federation/fleet"
@@ -17,9 +18,9 @@ func (m traffic) Count(e xds.Event, t envoy.Type) {
 	switch e {
 	case xds.Sent: // Pushed says more of it
 	case xds.Acked:
-		m.to.Acked(t.Row().Service)
+		m.to.Acked(serviceOf(t))
 	case xds.Nacked:
-		m.to.Nacked(t.Row().Service)
+		m.to.Nacked(serviceOf(t))
 	case xds.Built:
 		m.to.Built(t.Row().Service)
 	case xds.TooMuch, xds.Malformed, xds.TooSlow, xds.Denied:
@@ -28,6 +29,9 @@ func (m traffic) Count(e xds.Event, t envoy.Type) {
 		m.to.Event(string(e), t.Row().Service)
 	}
 }
+
+// serviceOf is the short name of a type; that of configuration has none of its own.
+func serviceOf(t envoy.Type) string { return cmp.Or(t.Row().Service, "MCP") }
 
 // Answered is part of xds.Metrics.
 func (m traffic) Answered(t envoy.Type, after time.Duration) {
@@ -39,5 +43,5 @@ func (m traffic) Streams(p fleet.Protocol, change int) { m.to.Streams(string(p),
 
 // Pushed is part of xds.Traffic.
 func (m traffic) Pushed(t envoy.Type, bytes int, waited time.Duration) {
-	m.to.Pushed(t.Row().Service, bytes, waited)
+	m.to.Pushed(serviceOf(t), bytes, waited)
 }

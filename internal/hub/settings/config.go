@@ -52,9 +52,10 @@ type remoteSecretsConfig struct {
 
 type mcpConfig struct {
 	Servers []mcp.Server `yaml:"servers"`
+	Clients []string     `yaml:"clients"`
 }
 
-// check reports what is wrong with a server.
+// check reports what is wrong with a server or a client.
 func (c mcpConfig) check() error {
 	names := map[string]bool{}
 	for i, s := range c.Servers {
@@ -65,6 +66,11 @@ func (c mcpConfig) check() error {
 			return fmt.Errorf("mcp.servers[%d].name: two servers are called %s", i, s.Name)
 		}
 		names[s.Name] = true
+	}
+	for i, id := range c.Clients {
+		if id != "*" && !strings.HasPrefix(id, "spiffe://") {
+			return fmt.Errorf("mcp.clients[%d]: %q is not a SPIFFE ID, such as spiffe://cluster.local/ns/istio-system/sa/istiod, nor *", i, id)
+		}
 	}
 	return nil
 }

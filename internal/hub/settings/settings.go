@@ -96,6 +96,7 @@ type Settings struct {
 	RemoteNamespace string
 	RemoteHolders   map[federation.ClusterID]bool
 	MCPServers      []mcp.Server // of configuration
+	MCPClients      []string     // that may read the hub's
 	AllowedHosts    []string     // by which the GraphQL address may be reached, beside the certificate's
 	AllowedOrigins  []string     // of pages elsewhere that may use it
 	HideSchema      bool         // refuse introspection
@@ -128,7 +129,7 @@ func Resolve(f Flags) (Settings, error) {
 		Log:      logs.Config{Format: cmp.Or(f.Log.Format, c.Log.Format, logs.Text), Level: cmp.Or(f.Log.Level, c.Log.Level, "info")},
 		Etcd:     c.Etcd, NewStore: f.NewStore, Clusters: c.Clusters, ClusterAliases: c.ClusterAliases,
 		AllowedHosts: c.GraphQL.AllowedHosts, AllowedOrigins: c.GraphQL.AllowedOrigins,
-		MCPServers:      c.MCP.Servers,
+		MCPServers: c.MCP.Servers, MCPClients: c.MCP.Clients,
 		HideSchema:      c.GraphQL.Introspection != nil && !*c.GraphQL.Introspection,
 		RemoteNamespace: cmp.Or(c.RemoteSecrets.Namespace, defaultRemoteNamespace),
 	}
