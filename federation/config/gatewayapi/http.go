@@ -324,7 +324,7 @@ func (t *httpTranslation) forward(a *action, rule *gateway.HTTPRouteRule, field 
 		return
 	}
 	if bad > 0 {
-		abort := object{"httpStatus": http.StatusInternalServerError, "percentage": object{"value": 100 * float64(bad) / float64(good+bad)}}
+		abort := object{"httpStatus": http.StatusInternalServerError, "percentage": percentage(float64(bad), float64(good+bad))}
 		if t.route.isGRPC() {
 			delete(abort, "httpStatus")
 			abort["grpcStatus"] = "UNAVAILABLE"
@@ -435,19 +435,26 @@ func (t *httpTranslation) mirror(a *action, in *gateway.HTTPRequestMirrorFilter,
 	if b.host == "" {
 		return
 	}
-	share := 100.0
+	part, of := 100.0, 100.0
 	switch {
 	case in.Percent != nil:
-		share = float64(*in.Percent)
+		part = float64(*in.Percent)
 	case in.Fraction != nil:
-		of := int32(100)
+		part = float64(in.Fraction.Numerator)
 		if in.Fraction.Denominator != nil {
-			of = *in.Fraction.Denominator
+			of = float64(max(*in.Fraction.Denominator, 1))
 		}
-		share = 100 * float64(in.Fraction.Numerator) / float64(max(of, 1))
 	}
 	mirrors, _ := a.base["mirrors"].([]any)
-	a.base["mirrors"] = append(mirrors, object{"destination": b.destination(), "percentage": object{"value": share}})
+	a.base["mirrors"] = append(mirrors, object{"destination": b.destination(), "percentage": percentage(part, of)})
+}
+
+// percentage is a share of requests, which is not less than Envoy can tell from none.
+func percentage(part, of float64) object {
+	if part == 0 {
+		return object{"value": 0}
+	}
+	return object{"value": max(100*part/of, 0.0001)}
 }
 
 // headerName is what Envoy accepts as the name of a header.
