@@ -237,3 +237,12 @@ func TestM01NumbersAreNumbers(t *testing.T) {
 		}
 	}
 }
+
+func TestM03AKindThatIsNotReadIsReported(t *testing.T) {
+	s := serve(t, false)
+	h := s.read(func(o *mcp.Options) {
+		o.Server.Kinds = append(o.Server.Kinds, "Cluster.isthmus.dev", "NoSuch.networking.istio.io")
+	})
+	s.say("1", entry(t, "a", "1"))
+	h.await("the object and two problems", func() bool { return h.has("a") && h.said("KIND_REFUSED", "KIND_REFUSED") })
+}

@@ -19,6 +19,7 @@ const (
 	codeLarge       = "OBJECT_TOO_LARGE"  // an object has more bytes than it may have
 	codeMany        = "TOO_MANY_OBJECTS"  // an answer has more than is kept of one server
 	codeBackwards   = "VERSION_BACKWARDS" // an object has a lower version than it had
+	codeKindRefused = "KIND_REFUSED"      // a kind that is to be read, and that is not known or not Istio's
 	codeHeld        = "REMOVAL_HELD"      // most objects are missing at once
 )
 
@@ -33,7 +34,7 @@ func withoutDelta(err error) bool { return status.Code(err) == codes.Unimplement
 
 // complain tells what is wrong, once.
 func (s *Source) complain(to config.Sink) {
-	var all []config.Problem
+	all := s.unknownKinds()
 	if s.away != nil {
 		all = append(all, *s.away)
 	}
@@ -52,6 +53,17 @@ func (s *Source) complain(to config.Sink) {
 	}
 	s.said = append([]config.Problem{}, all...)
 	to.Trouble(slices.Clone(all))
+}
+
+// unknownKinds are those of the settings that cannot be read.
+func (s *Source) unknownKinds() (all []config.Problem) {
+	for _, name := range s.o.Server.Kinds {
+		if !slices.ContainsFunc(s.asked, func(t *table) bool { return t.kind.String() == name }) {
+			all = append(all, config.Problem{Code: codeKindRefused, Field: "mcp.servers.kinds", Object: "server " + s.o.Server.Name, Message: message(
+				"%s: the hub does not read this kind from servers; write it as KIND.GROUP, such as VirtualService.networking.istio.io", name)})
+		}
+	}
+	return all
 }
 
 func (t *table) problems(o Options) (all []config.Problem) {
