@@ -155,6 +155,11 @@ type MeshSettings struct {
 	} `json:"localityLoadBalancing,omitzero"`
 	// ExtensionProviders are servers that policies name.
 	ExtensionProviders []ExtensionProvider `json:"extensionProviders,omitempty"`
+	// DefaultProviders are for workloads for which no Telemetry names others.
+	DefaultProviders struct {
+		AccessLogging []string `json:"accessLogging,omitempty"`
+		Tracing       []string `json:"tracing,omitempty"`
+	} `json:"defaultProviders,omitzero"`
 	// Sources are the clusters whose custom resources are configuration of the mesh.
 	Sources []ResourceSource `json:"sources,omitempty"`
 	// The settings of Ingresses are those of Istio's mesh configuration.

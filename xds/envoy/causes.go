@@ -6,6 +6,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1"
 	security "istio.io/api/security/v1"
+	telemetry "istio.io/api/telemetry/v1"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/authentication"
@@ -60,6 +61,10 @@ func Concerns(o *federation.Object, f node.Facet) bool {
 		return facet.Selects(spec, o.Key.Namespace, f)
 	case *security.RequestAuthentication:
 		return facet.Selects(spec, o.Key.Namespace, f)
+	case *telemetry.Telemetry:
+		own := o.Key
+		own.Cluster = ""
+		return slices.Contains(node.TelemetryKeys(f), own)
 	case *security.PeerAuthentication:
 		return f.Scope != node.ScopeInbound || authentication.SelectsPeers(spec, f.HasLabels)
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
 	security "istio.io/api/security/v1"
+	telemetry "istio.io/api/telemetry/v1"
 	"sigs.k8s.io/yaml"
 
 	"isthmus.dev/isthmus/federation"
@@ -83,6 +84,8 @@ func specOf(t fataler, kind string) proto.Message {
 		return &security.PeerAuthentication{}
 	case "RequestAuthentication":
 		return &security.RequestAuthentication{}
+	case "Telemetry":
+		return &telemetry.Telemetry{}
 	}
 	t.Fatalf("the tests of this room know no %s", kind)
 	return nil
@@ -93,6 +96,8 @@ func index(o *federation.Object) {
 	switch o.Spec.(type) {
 	case *security.AuthorizationPolicy, *security.PeerAuthentication, *security.RequestAuthentication:
 		o.Key.Group = authorization.Kind.Group
+	case *telemetry.Telemetry:
+		o.Key.Group = "telemetry.istio.io"
 	}
 	kind.Index(kind.Decoded{Object: o})
 	if names := indexNames(o.Spec); len(names) > 0 {

@@ -22,6 +22,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/route"
 	"isthmus.dev/isthmus/xds/envoy/service"
 	"isthmus.dev/isthmus/xds/envoy/snidnat"
+	"isthmus.dev/isthmus/xds/envoy/telemetry"
 )
 
 // scope is what the facets of one scope have. Which facets a node has is the
@@ -156,6 +157,7 @@ func listeners(of func(v *facet.View, name string) *listenerv3.Listener) build {
 		if l == nil {
 			return nil
 		}
+		telemetry.Apply(v, l)
 		return l
 	}
 }

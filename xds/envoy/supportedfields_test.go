@@ -65,7 +65,6 @@ func TestWholeKindsAreNotHonoured(t *testing.T) {
 	}{
 		{"networking.istio.io", "EnvoyFilter", 1},
 		{"gateway.networking.k8s.io", "HTTPRoute", 1},
-		{"telemetry.istio.io", "Telemetry", 1},
 		{"networking.istio.io", "ServiceEntry", 0},
 		{"isthmus.dev", "MeshSettings", 0},
 	} {

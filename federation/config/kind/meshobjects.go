@@ -52,4 +52,5 @@ var MeshSettingsFields = []string{
 	"rootNamespace", "trustDomain", "trustDomainAliases", "outboundTrafficPolicy.mode", "pathNormalization.normalization", "gatewayNamespaces",
 	"clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover",
 	"localityLoadBalancing.distribute", "localityLoadBalancing.failoverPriority", "extensionProviders",
+	"defaultProviders.accessLogging", "defaultProviders.tracing",
 }

@@ -4,11 +4,13 @@ import (
 	telemetry "istio.io/api/telemetry/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/federation/config/validation"
 )
 
 var _ = add(of[telemetry.Telemetry]{
 	kind:        federation.Kind{Group: telemetryGroup, Name: "Telemetry"},
-	proxyLabels: selector[*telemetry.Telemetry],
+	proxyLabels: policyLabels[*telemetry.Telemetry],
+	references:  analysis.Telemetry,
 	check:       validation.Telemetry,
 })

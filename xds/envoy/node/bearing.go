@@ -27,6 +27,8 @@ type bearing struct {
 	ports   string // where a gateway listens for ports of its services
 	// objects is the proxy's cluster where there are objects for its proxies alone.
 	objects federation.ClusterID
+	// telemetry and traced are those of the proxy's facets.
+	telemetry, traced string
 }
 
 func bearingOn(n Node, r *federation.Reader) bearing {
@@ -42,6 +44,10 @@ func bearingOn(n Node, r *federation.Reader) bearing {
 	mesh := r.Mesh()
 	if mesh != nil {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode
+	}
+	c.telemetry = telemetryOf(n, r, mesh)
+	if c.telemetry != "" && tracesByName(mesh) {
+		c.traced = n.serviceName()
 	}
 	c.own = destinationrule.HasOwn(n.Namespace, r) || virtualservice.HasOwnConnections(n.Namespace, r)
 	sidecar := SidecarOf(n, r, mesh.Root())

@@ -38,6 +38,9 @@ type Facet struct {
 	Egress   string                  // what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST, which excludes; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
 	Outbound federation.OutboundMode // empty: ALLOW_ANY
+	// Telemetry has the objects that say what is logged and traced: NAMESPACE/NAME, joined by
+	// commas, the closest last. Traced is what the workload is called in traces; empty: it is not.
+	Telemetry, Traced string
 }
 
 func (f Facet) String() string {
@@ -52,6 +55,8 @@ func (f Facet) String() string {
 		{"labels", f.Labels},
 		{"outbound", string(f.Outbound)},
 		{"objects", string(f.Objects)},
+		{"telemetry", f.Telemetry},
+		{"traced", f.Traced},
 		{"ports", f.Ports},
 		{"place", f.Place},
 		{"priority", f.Priority},
@@ -97,7 +102,7 @@ func (f Facet) Covers(s *federation.Service) bool {
 		return s.VisibleFrom(f.Namespace)
 	case ScopePassed:
 		return !s.MeshExternal && s.VisibleFrom(f.Namespace)
-	case ScopeNames, ScopePods, ScopeRoutes, ScopeProxyRoutes, ScopeTargets, ScopeImported, ScopeOwn, ScopeGateway, ScopeInbound:
+	case ScopeNames, ScopePods, ScopeRoutes, ScopeProxyRoutes, ScopeTargets, ScopeImported, ScopeOwn, ScopeGateway, ScopeInbound, ScopeCapture, ScopeHTTPProxy:
 		return s.VisibleFrom(f.Namespace) && f.Imports(s.Key.Namespace, s.Key.Hostname)
 	}
 	return false

@@ -77,6 +77,9 @@ func (v View) Facets(t resource.Type) []Facet {
 		return nil
 	}
 	facets := of(v.node, v.bearing)
+	if t == resource.ListenerType {
+		facets = v.node.withTelemetry(v.bearing, facets)
+	}
 	for i := range facets {
 		if facets[i].Scope != ScopeStatic {
 			facets[i].Objects = v.bearing.objects

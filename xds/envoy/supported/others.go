@@ -39,7 +39,6 @@ var (
 var (
 	_ = add(row{kind: ofNetworking("EnvoyFilter"), idle: "patches of Envoy's own configuration are not applied"})
 	_ = add(row{kind: ofNetworking("ProxyConfig"), idle: "proxies take their own settings from where they are started"})
-	_ = add(row{kind: federation.Kind{Group: "telemetry.istio.io", Name: "Telemetry"}, idle: "telemetry is not compiled yet"})
 	_ = add(idle(ofGatewayAPI("UDPRoute")))
 	_ = add(idle(ofGatewayAPI("ListenerSet")))
 	_ = add(idle(ofGatewayAPI("BackendTLSPolicy")))

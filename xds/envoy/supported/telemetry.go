@@ -1,0 +1,49 @@
+package supported
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	api "istio.io/api/telemetry/v1alpha1"
+
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/telemetry"
+)
+
+const ownMetrics = "proxies count by Envoy's own statistics, whose tags are set where a proxy is started: metrics cannot be changed by objects"
+
+var _ = add(row{kind: node.TelemetryKind, table: withTargets(&table{
+	fields: []string{
+		"selector.matchLabels", "accessLogging.match.mode", "accessLogging.providers.name", "accessLogging.disabled", "accessLogging.filter.expression",
+		"tracing.match.mode", "tracing.providers.name", "tracing.randomSamplingPercentage", "tracing.disableSpanReporting", "tracing.customTags",
+		"tracing.disableContextPropagation",
+	},
+	refused: map[string]string{
+		"metrics":                              ownMetrics,
+		"tracing.useRequestIdForTraceSampling": "the decision whether a request is traced is always noted in its ID",
+		"tracing.enableIstioTags":              "spans have Envoy's own tags, and those of customTags",
+	},
+	values: telemetryValues,
+})})
+
+// telemetryValues finds what proxies would refuse.
+func telemetryValues(m proto.Message) []Field {
+	n := &valueNotes{}
+	spec, _ := m.(*api.Telemetry)
+	n.targets(spec)
+	for i, item := range spec.GetAccessLogging() {
+		if err := telemetry.CheckExpression(item.GetFilter().GetExpression()); err != nil {
+			n.add(fmt.Sprintf("accessLogging[%d].filter.expression", i), err.Error()+"; this item has no effect")
+		}
+	}
+	for i, item := range spec.GetTracing() {
+		for _, name := range slices.Sorted(maps.Keys(item.GetCustomTags())) {
+			if err := telemetry.CheckTag(item.GetCustomTags()[name]); err != nil {
+				n.add(fmt.Sprintf("tracing[%d].customTags[%s]", i, name), err.Error()+"; the tag is left out")
+			}
+		}
+	}
+	return n.found
+}

@@ -1,0 +1,185 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
+	celv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
+	alsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/grpc/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	mesh "istio.io/api/mesh/v1alpha1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/extension"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// logger is how requests and connections are logged; nil: they are not.
+type logger struct {
+	http, tcp *accesslogv3.AccessLog
+}
+
+// defaultFormat is that of Istio's documentation.
+const defaultFormat = `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% ` +
+	`%RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" %BYTES_RECEIVED% %BYTES_SENT% ` +
+	`%DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" "%REQ(USER-AGENT)%" "%REQ(X-REQUEST-ID)%" ` +
+	`"%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% ` +
+	`%DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%` + "\n"
+
+const standardOutput = "/dev/stdout"
+
+// loggerOf is that of the provider, for what the expression selects; the empty one selects all.
+func loggerOf(v *facet.View, name, expression string) (logger, error) {
+	if _, own := v.Reader.Mesh().ExtensionProvider(name); !own && name == federation.EnvoyProvider {
+		return toFile(&mesh.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider{}, expression)
+	}
+	p, err := extension.Named(v, name)
+	if err != nil {
+		return logger{}, err
+	}
+	var l logger
+	switch {
+	case p.GetEnvoyFileAccessLog() != nil:
+		l, err = toFile(p.GetEnvoyFileAccessLog(), expression)
+	case p.GetEnvoyHttpAls() != nil:
+		als := p.GetEnvoyHttpAls()
+		var c *alsv3.CommonGrpcAccessLogConfig
+		c, err = serverLog(v, als, orDefault(als.GetLogName(), "http_envoy_accesslog"), als.GetFilterStateObjectsToLog())
+		l.http = entry("envoy.access_loggers.http_grpc", &alsv3.HttpGrpcAccessLogConfig{
+			CommonConfig: c, AdditionalRequestHeadersToLog: als.GetAdditionalRequestHeadersToLog(),
+			AdditionalResponseHeadersToLog: als.GetAdditionalResponseHeadersToLog(), AdditionalResponseTrailersToLog: als.GetAdditionalResponseTrailersToLog(),
+		}, expression)
+	case p.GetEnvoyTcpAls() != nil:
+		als := p.GetEnvoyTcpAls()
+		var c *alsv3.CommonGrpcAccessLogConfig
+		c, err = serverLog(v, als, orDefault(als.GetLogName(), "tcp_envoy_accesslog"), als.GetFilterStateObjectsToLog())
+		l.tcp = entry("envoy.access_loggers.tcp_grpc", &alsv3.TcpGrpcAccessLogConfig{CommonConfig: c}, expression)
+	default:
+		err = errors.New("it does not log: use envoyFileAccessLog, envoyHttpAls or envoyTcpAls")
+	}
+	if err != nil {
+		return logger{}, fmt.Errorf("the provider %q of MeshSettings cannot be used: %w", name, err)
+	}
+	return l, nil
+}
+
+func orDefault(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// entry is a log for what the expression selects.
+func entry(name string, config proto.Message, expression string) *accesslogv3.AccessLog {
+	l := &accesslogv3.AccessLog{Name: name, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: resource.Any(config)}}
+	if expression != "" {
+		l.Filter = &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ExtensionFilter{ExtensionFilter: &accesslogv3.ExtensionFilter{
+			Name:       "envoy.access_loggers.extension_filters.cel",
+			ConfigType: &accesslogv3.ExtensionFilter_TypedConfig{TypedConfig: resource.Any(&celv3.ExpressionFilter{Expression: expression})},
+		}}}
+	}
+	return l
+}
+
+// located is a server of Envoy's access log service.
+type located interface {
+	GetService() string
+	GetPort() uint32
+}
+
+func serverLog(v *facet.View, p located, name string, state []string) (*alsv3.CommonGrpcAccessLogConfig, error) {
+	at, err := extension.ServerOf(v, p)
+	if err != nil {
+		return nil, err
+	}
+	return &alsv3.CommonGrpcAccessLogConfig{
+		LogName: name, TransportApiVersion: corev3.ApiVersion_V3, FilterStateObjectsToLog: state, GrpcService: grpcTo(at),
+	}, nil
+}
+
+func grpcTo(at extension.Server) *corev3.GrpcService {
+	return &corev3.GrpcService{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: at.Cluster, Authority: at.Host}}}
+}
+
+// toFile logs to a file or a stream of the proxy.
+func toFile(p *mesh.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider, expression string) (logger, error) {
+	format := &corev3.SubstitutionFormatString{OmitEmptyValues: p.GetOmitEmptyValues()}
+	switch text, labels := p.GetLogFormat().GetText(), p.GetLogFormat().GetLabels(); {
+	case labels != nil && len(labels.GetFields()) > 0:
+		if err := checkLabels("logFormat.labels", structpb.NewStructValue(labels)); err != nil {
+			return logger{}, err
+		}
+		format.Format = &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: labels}
+	default:
+		text = orDefault(text, defaultFormat)
+		if !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		if err := CheckFormat(text); err != nil {
+			return logger{}, fmt.Errorf("logFormat.text: %w", err)
+		}
+		format.Format = &corev3.SubstitutionFormatString_TextFormatSource{
+			TextFormatSource: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}},
+		}
+	}
+	l := entry("envoy.access_loggers.file", &filev3.FileAccessLog{
+		Path: orDefault(p.GetPath(), standardOutput), AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: format},
+	}, expression)
+	return logger{http: l, tcp: l}, nil
+}
+
+// checkLabels looks for what Envoy would refuse in a format that is an object.
+func checkLabels(at string, value *structpb.Value) error {
+	switch v := value.GetKind().(type) {
+	case *structpb.Value_StringValue:
+		if err := CheckFormat(v.StringValue); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+	case *structpb.Value_StructValue:
+		for name, inner := range v.StructValue.GetFields() {
+			if err := checkLabels(at+"."+name, inner); err != nil {
+				return err
+			}
+		}
+	case *structpb.Value_ListValue:
+		for i, inner := range v.ListValue.GetValues() {
+			if err := checkLabels(fmt.Sprintf("%s[%d]", at, i), inner); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Envoy refuses a listener whose format it cannot read, so that only known operators pass.
+var (
+	plainOperators = strings.Join([]string{
+		"START_TIME", "PROTOCOL", "UPSTREAM_PROTOCOL", "RESPONSE_CODE", "RESPONSE_FLAGS", "RESPONSE_FLAGS_LONG", "RESPONSE_CODE_DETAILS", "CONNECTION_TERMINATION_DETAILS",
+		"UPSTREAM_TRANSPORT_FAILURE_REASON", "DOWNSTREAM_TRANSPORT_FAILURE_REASON", "BYTES_RECEIVED", "BYTES_SENT", "REQUEST_HEADERS_BYTES", "RESPONSE_HEADERS_BYTES",
+		"DURATION", "REQUEST_DURATION", "REQUEST_TX_DURATION", "RESPONSE_DURATION", "RESPONSE_TX_DURATION", "UPSTREAM_HOST", "UPSTREAM_CLUSTER", "UPSTREAM_CLUSTER_RAW", "UPSTREAM_LOCAL_ADDRESS",
+		"UPSTREAM_REMOTE_ADDRESS", "UPSTREAM_REQUEST_ATTEMPT_COUNT", "UPSTREAM_TLS_VERSION", "UPSTREAM_TLS_CIPHER", "UPSTREAM_PEER_SUBJECT", "UPSTREAM_PEER_URI_SAN",
+		"DOWNSTREAM_LOCAL_ADDRESS", "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_LOCAL_PORT", "DOWNSTREAM_REMOTE_ADDRESS", "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_REMOTE_PORT",
+		"DOWNSTREAM_DIRECT_REMOTE_ADDRESS", "DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_PEER_SUBJECT", "DOWNSTREAM_PEER_URI_SAN", "DOWNSTREAM_LOCAL_URI_SAN",
+		"DOWNSTREAM_TLS_VERSION", "DOWNSTREAM_TLS_CIPHER", "DOWNSTREAM_TLS_SESSION_ID", "REQUESTED_SERVER_NAME", "ROUTE_NAME", "VIRTUAL_CLUSTER_NAME", "FILTER_CHAIN_NAME", "CONNECTION_ID", "HOSTNAME", "STREAM_ID", "TRACE_ID",
+		"LOCAL_REPLY_BODY", "GRPC_STATUS", "GRPC_STATUS_NUMBER", "ACCESS_LOG_TYPE",
+	}, "|")
+	formats = regexp.MustCompile(`^(?:[^%]|%%|%(?:` + plainOperators + `)%` +
+		`|%(?:REQ|RESP|TRAILER)\([A-Za-z0-9:_-]+(?:\?[A-Za-z0-9:_-]+)?\)(?::[0-9]{1,6})?%` +
+		`|%DYNAMIC_METADATA\([A-Za-z0-9._-]+(?::[A-Za-z0-9._-]+)*\)(?::[0-9]{1,6})?%|%(?:CLUSTER_METADATA|ENVIRONMENT)\([A-Za-z0-9._-]+(?::[A-Za-z0-9._-]+)*\)%)*$`)
+)
+
+// CheckFormat reports an operator that proxies do not know.
+func CheckFormat(text string) error {
+	if !formats.MatchString(text) {
+		return errors.New("it has an operator that is not supported, or a % that is not one; write %% for a percent sign")
+	}
+	return nil
+}

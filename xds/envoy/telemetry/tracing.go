@@ -1,0 +1,107 @@
+package telemetry
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tagv3 "github.com/envoyproxy/go-control-plane/envoy/type/tracing/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	mesh "istio.io/api/mesh/v1alpha1"
+	api "istio.io/api/telemetry/v1alpha1"
+
+	"isthmus.dev/isthmus/xds/envoy/extension"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// defaultSampling is the share of traced requests in per cent, as with Istio.
+const defaultSampling = 1
+
+// tracingBy has spans sent to the provider.
+func tracingBy(v *facet.View, name string) (*hcmv3.HttpConnectionManager_Tracing, error) {
+	p, err := extension.Named(v, name)
+	if err != nil {
+		return nil, err
+	}
+	var t *hcmv3.HttpConnectionManager_Tracing
+	switch {
+	case p.GetZipkin() != nil:
+		z := p.GetZipkin()
+		var at extension.Server
+		at, err = extension.ServerOf(v, z)
+		t = toZipkin(at, z)
+	case p.GetOpentelemetry() != nil:
+		o := p.GetOpentelemetry()
+		var at extension.Server
+		at, err = extension.ServerOf(v, o)
+		t = tracer("envoy.tracers.opentelemetry", &tracev3.OpenTelemetryConfig{GrpcService: grpcTo(at), ServiceName: v.Facet.Traced}, o.GetMaxTagLength())
+	default:
+		err = errors.New("it does not trace: use zipkin or opentelemetry")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the provider %q of MeshSettings cannot be used: %w", name, err)
+	}
+	return t, nil
+}
+
+func toZipkin(at extension.Server, z *mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider) *hcmv3.HttpConnectionManager_Tracing {
+	return tracer("envoy.tracers.zipkin", &tracev3.ZipkinConfig{
+		CollectorCluster: at.Cluster, CollectorHostname: at.Host, CollectorEndpoint: orDefault(z.GetPath(), "/api/v2/spans"),
+		CollectorEndpointVersion: tracev3.ZipkinConfig_HTTP_JSON, TraceId_128Bit: !z.GetEnable_64BitTraceId(), SharedSpanContext: wrapperspb.Bool(false),
+	}, z.GetMaxTagLength())
+}
+
+func tracer(name string, config proto.Message, tagLength uint32) *hcmv3.HttpConnectionManager_Tracing {
+	t := &hcmv3.HttpConnectionManager_Tracing{Provider: &tracev3.Tracing_Http{Name: name, ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: resource.Any(config)}}}
+	if tagLength > 0 {
+		t.MaxPathTagLength = wrapperspb.UInt32(tagLength)
+	}
+	return t
+}
+
+// complete adds what the objects say.
+func complete(t *hcmv3.HttpConnectionManager_Tracing, from *api.Tracing) *hcmv3.HttpConnectionManager_Tracing {
+	share := cmp.Or(from.GetRandomSamplingPercentage(), wrapperspb.Double(defaultSampling)).GetValue()
+	t.ClientSampling, t.OverallSampling = &typev3.Percent{Value: 100}, &typev3.Percent{Value: 100}
+	t.RandomSampling = &typev3.Percent{Value: min(max(share, 0), 100)}
+	t.NoContextPropagation = from.GetDisableContextPropagation().GetValue()
+	for _, name := range slices.Sorted(maps.Keys(from.GetCustomTags())) {
+		if tag := tagOf(name, from.GetCustomTags()[name]); tag != nil && CheckTag(from.GetCustomTags()[name]) == nil {
+			t.CustomTags = append(t.CustomTags, tag)
+		}
+	}
+	return t
+}
+
+// CheckTag reports a tag that Envoy would refuse.
+func CheckTag(tag *api.Tracing_CustomTag) error {
+	if f := tag.GetFormatter(); f != nil {
+		return CheckFormat(f.GetValue())
+	}
+	return nil
+}
+
+func tagOf(name string, tag *api.Tracing_CustomTag) *tagv3.CustomTag {
+	out := &tagv3.CustomTag{Tag: name}
+	switch of := tag.GetType().(type) {
+	case *api.Tracing_CustomTag_Literal:
+		out.Type = &tagv3.CustomTag_Literal_{Literal: &tagv3.CustomTag_Literal{Value: of.Literal.GetValue()}}
+	case *api.Tracing_CustomTag_Environment:
+		out.Type = &tagv3.CustomTag_Environment_{Environment: &tagv3.CustomTag_Environment{Name: of.Environment.GetName(), DefaultValue: of.Environment.GetDefaultValue()}}
+	case *api.Tracing_CustomTag_Header:
+		out.Type = &tagv3.CustomTag_RequestHeader{RequestHeader: &tagv3.CustomTag_Header{Name: of.Header.GetName(), DefaultValue: of.Header.GetDefaultValue()}}
+	case *api.Tracing_CustomTag_Formatter:
+		out.Type = &tagv3.CustomTag_Value{Value: of.Formatter.GetValue()}
+	}
+	if out.ValidateAll() != nil || out.GetType() == nil {
+		return nil
+	}
+	return out
+}
