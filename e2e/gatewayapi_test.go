@@ -1,27 +1,16 @@
 package e2e
 
 import (
-	"bytes"
 	"compress/gzip"
-	"crypto/tls"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
-)
-
-const (
-	edgeGateway = "10.79.1.12"
-	edgeApp     = "10.79.1.21"
 )
 
 // boutique is a namespace with a service, and objects of the Gateway API.
@@ -112,67 +101,16 @@ func gatewayDefinitions(t *testing.T) (all []string) {
 // TestG21GatewayAPIIsServed: with the rights of our manifests alone, a real Envoy serves the
 // Gateways and routes of its cluster, follows their changes, and ends TLS.
 func TestG21GatewayAPIIsServed(t *testing.T) {
-	ca := testbed.NewAuthority(t, "sites")
-	mesh := testbed.NewNetwork(t, "mesh", "10.79.1.0/24")
-	c1 := testbed.StartKube(t, testbed.KubeOptions{Name: "c1", ServiceCIDR: "10.96.0.0/16"})
-	servers := testbed.NewNamespace(t, "servers")
-	servers.Join(mesh, "10.79.1.20")
-	servers.AddLocal(edgeApp)
-	startApp(t, "web", servers, on(edgeApp, 9080), nil)
-	c1.Apply(gatewayDefinitions(t)...)
-	c1.Apply(strings.Split(boutique, "---\n")...)
-	c1.Apply(fmt.Sprintf(boutiqueRoute, "1"))
-	for _, file := range []string{"reader.yaml", "gateway-api.yaml", "secrets.yaml"} {
-		manifest, err := os.ReadFile("../deploy/kubernetes/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c1.Apply(strings.ReplaceAll(string(manifest), "namespace: edge", "namespace: store"))
-	}
-	access := c1.Admin
-	access.Cert, access.Key = nil, nil
-	access.Token = c1.ServiceAccountToken(testbed.TokenOptions{Namespace: "isthmus", Account: "isthmus-reader"})
-	kubeconfig := filepath.Join(t.TempDir(), "c1")
-	write(t, kubeconfig, string(access.Kubeconfig()))
-	hub := startHub(t, hubOptions{config: fmt.Sprintf("clusters:\n- {id: c1, provider: Kubernetes, kubernetes: {kubeconfig: %s, secrets: true}}\n", kubeconfig)})
-	place := testbed.NewNamespace(t, "gateway")
-	place.Join(mesh, edgeGateway)
-	config := bootstrap("gateway", edgeGateway, "DELTA_GRPC", strings.TrimPrefix(hub.XDS, "unix:"))
-	for _, change := range [][2]string{
-		{"id: sidecar~", "id: router~"},
-		{"metadata: {", "metadata: {LABELS: {gateway.networking.k8s.io/gateway-name: edge}, "},
-		{".shop~shop.svc", ".store~store.svc"},
-		{"NAMESPACE: shop", "NAMESPACE: store"},
-	} {
-		config = bytes.Replace(config, []byte(change[0]), []byte(change[1]), 1)
-	}
-	envoy := testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "gateway", Namespace: place, Config: config})
-	envoy.WaitReady(30 * time.Second)
-	outside := testbed.NewNamespace(t, "outside")
-	outside.Join(mesh, "10.79.1.50")
-	plain := func(host, path string) testbed.Response {
-		return outside.Get("http://"+edgeGateway+path, "Host", host)
-	}
-	secure := func() testbed.Response {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+edgeGateway+"/hello", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Host = "secure.example.com"
-		answer, err := outside.Client(&tls.Config{RootCAs: ca.Pool(), ServerName: request.Host}).Do(request)
-		if err != nil {
-			return testbed.Response{Err: err}
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		return testbed.Response{Status: answer.StatusCode, Header: answer.Header, Body: body, Err: err}
-	}
+	r := startGatewayRig(t, gatewayOf{
+		subnet: "10.79.1", objects: slices.Concat(gatewayDefinitions(t), strings.Split(boutique, "---\n"), []string{fmt.Sprintf(boutiqueRoute, "1")}),
+		manifests: []string{"gateway-api.yaml"}, namespace: "store", labels: "gateway.networking.k8s.io/gateway-name: edge",
+	})
 	version := func(want string) func(testbed.Response) bool {
 		return func(r testbed.Response) bool { return r.Status == http.StatusOK && r.Header.Get("X-Version") == want }
 	}
 
-	hub.change(t, "apply", map[string]any{"manifests": []string{gatewaySettings}})
-	eventually(t, "the gateway to serve", func() testbed.Response { return plain("a.example.com", "/hello/you") }, version("1"))
+	r.hub.change(t, "apply", map[string]any{"manifests": []string{gatewaySettings}})
+	eventually(t, "the gateway to serve", func() testbed.Response { return r.plain("a.example.com", "/hello/you") }, version("1"))
 	for _, c := range []struct {
 		host, path string
 		want       int
@@ -181,26 +119,24 @@ func TestG21GatewayAPIIsServed(t *testing.T) {
 		{"example.org", "/hello", http.StatusNotFound},
 		{"a.example.com", "/none", http.StatusInternalServerError},
 	} {
-		if r := plain(c.host, c.path); r.Status != c.want {
-			t.Errorf("%s%s: status %d, %v; want %d", c.host, c.path, r.Status, r.Err, c.want)
+		if got := r.plain(c.host, c.path); got.Status != c.want {
+			t.Errorf("%s%s: status %d, %v; want %d", c.host, c.path, got.Status, got.Err, c.want)
 		}
 	}
-	if r := secure(); r.Err == nil {
-		t.Errorf("without the Secret, TLS gives status %d", r.Status)
+	if got := r.secure(t); got.Err == nil {
+		t.Errorf("without the Secret, TLS gives status %d", got.Status)
 	}
 	testbed.WaitFor(t, within, "the problems", func() error {
-		found := hub.troubles(t)
+		found := r.hub.troubles(t)
 		if !slices.Contains(found, "BACKEND_NOT_FOUND HTTPRoute.gateway.networking.k8s.io store/web of cluster c1") {
 			return fmt.Errorf("there are %q", found)
 		}
 		return nil
 	})
-	cert, key := ca.Issue(testbed.Subject{Name: "secure", Hosts: []string{"secure.example.com"}})
-	c1.Apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: web-cert, namespace: store}\ndata: {tls.crt: %s, tls.key: %s}\n",
-		base64.StdEncoding.EncodeToString(cert), base64.StdEncoding.EncodeToString(key)))
-	eventually(t, "the gateway to serve TLS", secure, answeredBy(t, "web"))
-	c1.Apply(fmt.Sprintf(boutiqueRoute, "2"))
-	eventually(t, "the change of the route", func() testbed.Response { return plain("a.example.com", "/hello") }, version("2"))
-	c1.Delete(fmt.Sprintf(boutiqueRoute, "2"))
-	eventually(t, "the end of the route", func() testbed.Response { return plain("a.example.com", "/hello") }, func(r testbed.Response) bool { return r.Status == http.StatusNotFound })
+	r.keep()
+	eventually(t, "the gateway to serve TLS", func() testbed.Response { return r.secure(t) }, answeredBy(t, "web"))
+	r.c1.Apply(fmt.Sprintf(boutiqueRoute, "2"))
+	eventually(t, "the change of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") }, version("2"))
+	r.c1.Delete(fmt.Sprintf(boutiqueRoute, "2"))
+	eventually(t, "the end of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") }, func(r testbed.Response) bool { return r.Status == http.StatusNotFound })
 }

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"crypto/tls"
-	"io"
 	"net/http"
 	"testing"
 
@@ -74,20 +72,7 @@ func testGateway(t *testing.T, w *tasks) {
 func testGatewayTLS(t *testing.T, w *tasks) {
 	w.keep(t, "helloworld-tls")
 	w.hub.supported(t, objectRef{Kind: "Gateway", Name: "helloworld"})
-	ask := func(name string) testbed.Response {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+ingressAddress+"/hello", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Host = name
-		answer, err := w.outside.Client(&tls.Config{RootCAs: w.ca.Pool(), ServerName: name}).Do(request)
-		if err != nil {
-			return testbed.Response{Err: err}
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		return testbed.Response{Status: answer.StatusCode, Header: answer.Header, Body: body, Err: err}
-	}
+	ask := func(name string) testbed.Response { return getTLS(t, w.outside, ingressAddress, name, w.ca) }
 	eventually(t, "the gateway to serve TLS", func() testbed.Response { return ask("hello.example.com") }, answeredBy(t, "helloworld-v1"))
 	if r := ask("other.example.com"); r.Err == nil {
 		t.Errorf("a name that no server has gets status %d", r.Status)

@@ -47,8 +47,10 @@ func configurationServer(t *testing.T, access Access) (client func(delta bool) *
 	t.Helper()
 	from := federation.NewAggregate(nil)
 	entry := schema.Kind{Kind: federation.Kind{Group: "networking.istio.io", Name: "ServiceEntry"}, Versions: []string{"v1"}, Storage: "v1"}
-	s := New(Options{Snapshots: from, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler), Access: access,
-		Configuration: mcp.New(mcp.Options{Snapshots: from, Views: empty{}, Kinds: []schema.Kind{entry}, Origin: "origin", Logger: slog.New(slog.DiscardHandler)})})
+	s := New(Options{
+		Snapshots: from, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler), Access: access,
+		Configuration: mcp.New(mcp.Options{Snapshots: from, Views: empty{}, Kinds: []schema.Kind{entry}, Origin: "origin", Logger: slog.New(slog.DiscardHandler)}),
+	})
 	g := grpc.NewServer(s.ServerOptions()...)
 	s.Register(g)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

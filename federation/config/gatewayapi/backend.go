@@ -11,9 +11,8 @@ import (
 
 // backend is where requests go: a port of a service, with a weight.
 type backend struct {
-	host   string // "": it cannot be used, and its requests get 500
-	port   int32
-	weight int64
+	host string // "": it cannot be used, and its requests get 500
+	port int32
 }
 
 func (b backend) destination() object {

@@ -86,7 +86,7 @@ func (s *Source) follow(ctx context.Context, l *link, delta bool) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	client := discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
 	if delta {
 		l.delta, err = client.DeltaAggregatedResources(ctx)

@@ -104,12 +104,12 @@ type Source struct {
 func New(o Options) *Source {
 	o.Limits = o.Limits.WithDefaults()
 	o.Object, o.Patience, o.Hold, o.Pause = cmp.Or(o.Object, 1<<20), cmp.Or(o.Patience, 10*time.Second), cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Pause, time.Second)
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", o.Server.Source()))
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", o.Source()))
 	s := &Source{
 		o: o, tables: map[string]*table{}, delta: o.Delta, touched: map[federation.ObjectKey]*table{}, given: map[federation.ObjectKey]*config.Object{},
 	}
 	for _, k := range Kinds(o.Known) {
-		if len(o.Server.Kinds) == 0 || slices.Contains(o.Server.Kinds, k.String()) {
+		if len(o.Kinds) == 0 || slices.Contains(o.Kinds, k.String()) {
 			t := newTable(k)
 			s.tables[t.url] = t
 			s.asked = append(s.asked, t)

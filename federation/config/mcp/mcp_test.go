@@ -14,6 +14,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/configtest"
 	"isthmus.dev/isthmus/federation/config/mcp"
 )
 
@@ -182,9 +183,11 @@ func TestM05DeltaResumesWithWhatIsKnown(t *testing.T) {
 	h := s.read(func(o *mcp.Options) { o.Delta = true })
 	send := func(removed []string, all ...*discoveryv3.Resource) {
 		t.Helper()
+		patience := time.NewTimer(configtest.Patience)
+		defer patience.Stop()
 		select {
 		case s.changes <- &discoveryv3.DeltaDiscoveryResponse{TypeUrl: entries, Nonce: "n", Resources: all, RemovedResources: removed}:
-		case <-time.After(time.Minute):
+		case <-patience.C:
 			t.Fatal("no stream takes an answer")
 		}
 	}
@@ -219,7 +222,7 @@ func TestM05WithoutDeltaItAsksBySotW(t *testing.T) {
 // TestM01NumbersAreNumbers: 64-bit numbers pass the schemas.
 func TestM01NumbersAreNumbers(t *testing.T) {
 	s := serve(t, false)
-	h := s.read(func(o *mcp.Options) { o.Server.Kinds = []string{"DestinationRule.networking.istio.io"} })
+	h := s.read(func(o *mcp.Options) { o.Kinds = []string{"DestinationRule.networking.istio.io"} })
 	rule := &networking.DestinationRule{Host: "a.example.com", TrafficPolicy: &networking.TrafficPolicy{
 		LoadBalancer: &networking.LoadBalancerSettings{LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{
 			HashKey:       &networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp{UseSourceIp: true},
@@ -241,7 +244,7 @@ func TestM01NumbersAreNumbers(t *testing.T) {
 func TestM03AKindThatIsNotReadIsReported(t *testing.T) {
 	s := serve(t, false)
 	h := s.read(func(o *mcp.Options) {
-		o.Server.Kinds = append(o.Server.Kinds, "Cluster.isthmus.dev", "NoSuch.networking.istio.io")
+		o.Kinds = append(o.Kinds, "Cluster.isthmus.dev", "NoSuch.networking.istio.io")
 	})
 	s.say("1", entry(t, "a", "1"))
 	h.await("the object and two problems", func() bool { return h.has("a") && h.said("KIND_REFUSED", "KIND_REFUSED") })

@@ -124,9 +124,11 @@ func (s *server) say(version string, all ...*anypb.Any) {
 
 func (s *server) send(r *discoveryv3.DiscoveryResponse) {
 	s.t.Helper()
+	patience := time.NewTimer(configtest.Patience)
+	defer patience.Stop()
 	select {
 	case s.answers <- r:
-	case <-time.After(configtest.Patience):
+	case <-patience.C:
 		s.t.Fatal("no stream takes an answer")
 	}
 }
@@ -134,13 +136,15 @@ func (s *server) send(r *discoveryv3.DiscoveryResponse) {
 // next waits for a request.
 func (s *server) next(of func(*discoveryv3.DiscoveryRequest) bool) *discoveryv3.DiscoveryRequest {
 	s.t.Helper()
+	patience := time.NewTimer(configtest.Patience)
+	defer patience.Stop()
 	for {
 		select {
 		case r := <-s.asked:
 			if of(r) {
 				return r
 			}
-		case <-time.After(configtest.Patience):
+		case <-patience.C:
 			s.t.Fatal("the request does not come")
 		}
 	}
@@ -219,7 +223,8 @@ func (h *hub) run() {
 // await waits until the hub is as it should be.
 func (h *hub) await(what string, is func() bool) {
 	h.t.Helper()
-	over := time.After(configtest.Patience)
+	patience := time.NewTimer(configtest.Patience)
+	defer patience.Stop()
 	for {
 		h.mu.Lock()
 		done, changed := is(), h.changed
@@ -229,7 +234,7 @@ func (h *hub) await(what string, is func() bool) {
 		}
 		select {
 		case <-changed:
-		case <-over:
+		case <-patience.C:
 			h.t.Fatalf("waiting for %s: there are %d objects, and the trouble is %+v", what, len(h.objects), h.trouble)
 		}
 	}
