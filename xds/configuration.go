@@ -230,20 +230,13 @@ func deltaOf(res *mcp.Resource) []byte {
 // difference is what the second has and the first has not, or not so, and the names that
 // it lacks.
 func difference(a, b btree.Map[*mcp.Resource]) (changed []*mcp.Resource, removed []string) {
-	if a == b {
-		return nil, nil
-	}
-	b.Walk(func(name string, now *mcp.Resource) bool {
-		if before, had := a.Get(name); !had || before != now {
-			changed = append(changed, now)
-		}
-		return false
-	})
-	a.Walk(func(name string, _ *mcp.Resource) bool {
-		if _, still := b.Get(name); !still {
+	btree.Diff(a, b, func(name string, before, after **mcp.Resource) {
+		switch {
+		case after == nil:
 			removed = append(removed, name)
+		case before == nil || *before != *after:
+			changed = append(changed, *after)
 		}
-		return false
 	})
 	return changed, removed
 }
