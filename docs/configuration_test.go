@@ -86,6 +86,7 @@ func configKeys(t *testing.T) []string {
 		{"kubernetes.", "../registries/kubernetes"},
 		{"consul.", "../registries/consul"},
 		{"keyfile.", "../internal/keyfile"},
+		{"mcp.", "../federation/config/mcp"},
 	} {
 		walk(t, of.dir, func(n ast.Node) {
 			if spec, ok := n.(*ast.TypeSpec); ok {

@@ -99,8 +99,8 @@ func TestBE1F23DamagedValueConcernsItsObjectOnly(t *testing.T) {
 	}
 }
 
-// onlyDamage reports whether damage of the history is said and nothing else: what follows the
-// log and what makes checkpoints say it, each when it meets the record.
+// onlyDamage reports whether the only problem is that the history is damaged. The follower of the
+// log and the maker of checkpoints report it, each when it reads the record.
 func onlyDamage(seen configtest.Seen) bool {
 	return strings.Trim(strings.ReplaceAll(seen.Codes(), "HISTORY_DAMAGED", ""), " ") == "" && seen.Codes() != ""
 }

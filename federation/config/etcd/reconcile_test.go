@@ -182,8 +182,8 @@ func TestBE5LostValuesConcernTheirObjectsOnly(t *testing.T) {
 	o := eager()
 	o.Meter = counted
 	heard, _ := configtest.Listen(t, s.Config(o))
-	seen := heard.Wait(t, "the report", func(s configtest.Seen) bool { return s.Codes() == "CHECKSUM" })
-	if len(seen.Objects) != 1 || !strings.Contains(seen.Problems[0].Object, "shop/b") || counted.get(etcd.CountQuarantined) != 1 {
+	seen := heard.Wait(t, "the report and the other object", func(s configtest.Seen) bool { return s.Codes() == "CHECKSUM" && len(s.Objects) == 1 })
+	if !strings.Contains(seen.Problems[0].Object, "shop/b") || counted.get(etcd.CountQuarantined) != 1 {
 		t.Errorf("%d objects, %+v, counted %v", len(seen.Objects), seen.Problems, counted.of)
 	}
 }

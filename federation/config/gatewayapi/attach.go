@@ -178,7 +178,7 @@ func statusOf(r *federation.Reader, v *routeView) Status {
 		g := view(r, key)
 		switch {
 		case g == nil || g.Key != key:
-			s.note(codeOf(string(gateway.RouteReasonNoMatchingParent)), field, "there is no Gateway %s of the route's cluster; the reference has no effect", key.Namespace+"/"+key.Name)
+			s.tell(codeOf(string(gateway.RouteReasonNoMatchingParent)), field, "there is no Gateway %s of the route's cluster; the reference has no effect", key.Namespace+"/"+key.Name)
 			continue
 		case g.listeners == nil:
 			s.unsupported(field, "the hub does not serve the Gateway %s", key.Namespace+"/"+key.Name)

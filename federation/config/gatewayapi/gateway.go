@@ -78,7 +78,7 @@ func view(r *federation.Reader, key federation.ObjectKey) *gatewayView {
 	ours, exists := serves(r, string(spec.GatewayClassName))
 	switch {
 	case !exists:
-		g.status.note(codeClass, "spec.gatewayClassName", "there is no GatewayClass %s; the Gateway has no effect", federation.Quote(string(spec.GatewayClassName)))
+		g.status.tell(codeClass, "spec.gatewayClassName", "there is no GatewayClass %s; the Gateway has no effect", federation.Quote(string(spec.GatewayClassName)))
 		return g
 	case !ours:
 		g.status.unsupported("spec.gatewayClassName", "the GatewayClass %s is of another controller, and the hub does not serve the Gateway", federation.Quote(string(spec.GatewayClassName)))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -73,24 +72,38 @@ func (s *Status) problems() []config.Problem {
 	return slices.DeleteFunc(all, func(p config.Problem) bool { return p.Message == "" })
 }
 
-// codeOf is the code of a reason: RefNotPermitted is REF_NOT_PERMITTED.
-func codeOf(reason string) string {
-	var code strings.Builder
-	for i, letter := range reason {
-		if i > 0 && unicode.IsUpper(letter) {
-			code.WriteByte('_')
-		}
-		code.WriteRune(unicode.ToUpper(letter))
-	}
-	return code.String()
+// reasons are those of the Gateway API that are problems, with their codes.
+var reasons = []struct{ Reason, Code string }{
+	{Reason: string(gateway.ListenerReasonUnsupportedProtocol), Code: "UNSUPPORTED_PROTOCOL"},
+	{Reason: string(gateway.ListenerReasonUnsupportedValue), Code: "UNSUPPORTED_VALUE"},
+	{Reason: string(gateway.ListenerReasonProtocolConflict), Code: "PROTOCOL_CONFLICT"},
+	{Reason: string(gateway.ListenerReasonHostnameConflict), Code: "HOSTNAME_CONFLICT"},
+	{Reason: string(gateway.ListenerReasonInvalidRouteKinds), Code: "INVALID_ROUTE_KINDS"},
+	{Reason: string(gateway.ListenerReasonInvalidCertificateRef), Code: "INVALID_CERTIFICATE_REF"},
+	{Reason: string(gateway.RouteReasonRefNotPermitted), Code: "REF_NOT_PERMITTED"},
+	{Reason: string(gateway.RouteReasonNoMatchingParent), Code: "NO_MATCHING_PARENT"},
+	{Reason: string(gateway.RouteReasonNotAllowedByListeners), Code: "NOT_ALLOWED_BY_LISTENERS"},
+	{Reason: string(gateway.RouteReasonNoMatchingListenerHostname), Code: "NO_MATCHING_LISTENER_HOSTNAME"},
+	{Reason: string(gateway.RouteReasonBackendNotFound), Code: "BACKEND_NOT_FOUND"},
+	{Reason: string(gateway.RouteReasonInvalidKind), Code: "INVALID_KIND"},
 }
 
-func (s *Status) note(code, field, format string, args ...any) {
+// codeOf is the code of a reason.
+func codeOf(reason string) string {
+	for _, r := range reasons {
+		if r.Reason == reason {
+			return r.Code
+		}
+	}
+	return codeNotHonoured
+}
+
+func (s *Status) tell(code, field, format string, args ...any) {
 	s.notes = append(s.notes, config.Problem{Code: code, Object: s.Object.String(), Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
 func (s *Status) unsupported(field, format string, args ...any) {
-	s.note(codeNotHonoured, field, format, args...)
+	s.tell(codeNotHonoured, field, format, args...)
 }
 
 // faults are the conditions of a type that do not hold. The first says what the condition is.

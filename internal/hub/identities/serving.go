@@ -95,7 +95,7 @@ func (s *Serving) renew() {
 	}
 	s.trouble = ""
 	s.current.Store(next)
-	s.logger.Info("a new certificate of the hub is in use", slog.String("names", strings.Join(s.names, ",")),
+	s.logger.Info("a new certificate of the hub is in use", slog.String("name", strings.Join(s.names, ",")),
 		slog.String("serial", serial), slog.Time("expires", next.Leaf.NotAfter))
 }
 
