@@ -64,7 +64,8 @@ func TestWholeKindsAreNotHonoured(t *testing.T) {
 		want        int
 	}{
 		{"networking.istio.io", "EnvoyFilter", 1},
-		{"gateway.networking.k8s.io", "HTTPRoute", 1},
+		{"gateway.networking.k8s.io", "UDPRoute", 1},
+		{"gateway.networking.k8s.io", "HTTPRoute", 0},
 		{"networking.istio.io", "ServiceEntry", 0},
 		{"isthmus.dev", "MeshSettings", 0},
 	} {
