@@ -57,9 +57,9 @@ func (s *Source) complain(to config.Sink) {
 
 // unknownKinds are those of the settings that cannot be read.
 func (s *Source) unknownKinds() (all []config.Problem) {
-	for _, name := range s.o.Server.Kinds {
+	for _, name := range s.o.Kinds {
 		if !slices.ContainsFunc(s.asked, func(t *table) bool { return t.kind.String() == name }) {
-			all = append(all, config.Problem{Code: codeKindRefused, Field: "mcp.servers.kinds", Object: "server " + s.o.Server.Name, Message: message(
+			all = append(all, config.Problem{Code: codeKindRefused, Field: "mcp.servers.kinds", Object: "server " + s.o.Name, Message: message(
 				"%s: the hub does not read this kind from servers; write it as KIND.GROUP, such as VirtualService.networking.istio.io", name)})
 		}
 	}
