@@ -12,90 +12,119 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
-// RemoteLabel marks the Secrets that name clusters, as Istio has them.
-const RemoteLabel = "istio/multiCluster=true"
+// Carrier is a kind of objects of an attached cluster that name further clusters.
+type Carrier int
 
-// Remote is a cluster that a Secret of an attached cluster names.
+// The carriers.
+const (
+	Secrets  Carrier = iota // Istio's remote secrets
+	Profiles                // ClusterProfiles of KEP-4322
+)
+
+// Remote is a cluster that an object of an attached cluster names.
 type Remote struct {
-	Secret     string // NAMESPACE/NAME
-	Key        string // of its data: the ID that the Secret asks for
+	Object     string // NAMESPACE/NAME
+	Key        string // the ID that the object asks for
 	Kubeconfig kube.Secret
+	Refused    string // why there is no kubeconfig; empty: there is one
 }
 
-// RemoteTaker takes what the Secrets of attached clusters say. It is called by
-// several goroutines, one at a time for each holder.
+// RemoteTaker takes what the objects of attached clusters say. It is called by
+// several goroutines, one at a time for each holder and carrier.
 type RemoteTaker interface {
-	// Named is all that the Secrets of the holder name now, sorted.
-	Named(holder federation.ClusterID, all []Remote)
+	// Named is all that the carriers of the holder name now, sorted.
+	Named(holder federation.ClusterID, by Carrier, all []Remote)
 	// Unreadable says why they cannot be read; what was named stays. Unasked: the
 	// account may not read them and never could.
-	Unreadable(holder federation.ClusterID, why string, unasked bool)
+	Unreadable(holder federation.ClusterID, by Carrier, why string, unasked bool)
 }
 
 // RemoteOptions are what Remotes works with. Logger may be nil.
 type RemoteOptions struct {
-	Namespace string // of the Secrets
+	Namespace string // of the carriers
 	Snapshots interface{ Latest() *federation.Snapshot }
 	To        RemoteTaker
 	Logger    *slog.Logger
 }
 
-// Remotes reads the Secrets of attached clusters that name further clusters.
+// Remotes reads the objects of attached clusters that name further clusters.
 type Remotes struct {
-	o  RemoteOptions
-	mu sync.Mutex
+	o    RemoteOptions
+	by   Carrier
+	read func(context.Context, *voice) // until the context ends
+	mu   sync.Mutex
 	// speaks is who is heard of each holder: the latest that has read it.
 	speaks map[federation.ClusterID]uint64
-	read   map[federation.ClusterID]bool // who could ever be read
+	known  map[federation.ClusterID]bool // who could ever be read
 	last   uint64
 }
 
-// NewRemotes makes Remotes.
-func NewRemotes(o RemoteOptions) *Remotes {
+func newRemotes(o RemoteOptions, by Carrier, read func(context.Context, *voice)) *Remotes {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &Remotes{o: o, speaks: map[federation.ClusterID]uint64{}, read: map[federation.ClusterID]bool{}}
+	return &Remotes{o: o, by: by, read: read, speaks: map[federation.ClusterID]uint64{}, known: map[federation.ClusterID]bool{}}
 }
 
-// Follow reads the Secrets of a cluster, while it proves that it is the known one, until
-// the context ends. On trouble what
+// Follow reads what names clusters in a cluster, while it proves that it is the known one,
+// until the context ends. On trouble what
 // was read stays. Several may follow one cluster while its credentials are
 // rotated.
 func (r *Remotes) Follow(ctx context.Context, holder federation.ClusterID, cluster *listwatch.Cluster) {
 	r.mu.Lock()
 	r.last++
-	f := &remoteReader{Remotes: r, holder: holder, cluster: cluster, turn: r.last}
+	v := &voice{Remotes: r, holder: holder, cluster: cluster, turn: r.last}
 	r.mu.Unlock()
-	f.run(ctx)
+	if v.awaitIdentity(ctx) {
+		r.read(ctx, v)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.speaks[holder] == f.turn {
-		delete(r.speaks, holder) // the Secrets of another cluster that still reads count again
+	if r.speaks[holder] == v.turn {
+		delete(r.speaks, holder) // what another client still reads of the cluster counts again
+	}
+}
+
+// voice is one client that reads one cluster. Of several, the latest that has read it is
+// heard.
+type voice struct {
+	*Remotes
+	holder  federation.ClusterID
+	cluster *listwatch.Cluster
+	turn    uint64
+}
+
+// awaitIdentity waits until it is known who the cluster is. A cluster that is attached
+// under another ID, too, stays unknown and is not asked.
+func (v *voice) awaitIdentity(ctx context.Context) bool {
+	for {
+		s := v.o.Snapshots.Latest()
+		if c, shown := s.Cluster(v.holder); shown && c.Identity.UID != "" {
+			return true
+		}
+		select {
+		case <-s.Superseded():
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
 
 // say tells what is named, unless a later reader was heard already.
-func (f *remoteReader) say() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.speaks[f.holder] > f.turn {
+func (v *voice) say(all []Remote) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.speaks[v.holder] > v.turn {
 		return
 	}
-	f.speaks[f.holder], f.read[f.holder] = f.turn, true
-	var all []Remote
-	for name, s := range f.known {
-		for key, value := range s.data {
-			all = append(all, Remote{Secret: name.String(), Key: key, Kubeconfig: value})
-		}
-	}
-	slices.SortFunc(all, func(a, b Remote) int { return cmp.Or(cmp.Compare(a.Secret, b.Secret), cmp.Compare(a.Key, b.Key)) })
-	f.o.To.Named(f.holder, all)
+	v.speaks[v.holder], v.known[v.holder] = v.turn, true
+	slices.SortFunc(all, func(a, b Remote) int { return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Key, b.Key)) })
+	v.o.To.Named(v.holder, v.by, all)
 }
 
 // complain tells why nothing can be read, unless another reader is heard.
-func (f *remoteReader) complain(why string, refused bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if by := f.speaks[f.holder]; by == 0 || by == f.turn {
-		f.o.To.Unreadable(f.holder, why, refused && !f.read[f.holder])
+func (v *voice) complain(why string, refused bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if by := v.speaks[v.holder]; by == 0 || by == v.turn {
+		v.o.To.Unreadable(v.holder, v.by, why, refused && !v.known[v.holder])
 	}
 }

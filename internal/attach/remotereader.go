@@ -2,8 +2,6 @@ package attach
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,20 +10,24 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
+// RemoteLabel marks the Secrets that name clusters, as Istio has them.
+const RemoteLabel = "istio/multiCluster=true"
+
 const remotePage = 100
 
 // remoteLimits are what one cluster may name, whatever its API server answers (R06).
 var remoteLimits = federation.Limits{Objects: 100 * remotePage, Pages: 100, Bytes: 128 << 20}
 
+// NewRemotes reads Istio's remote secrets.
+func NewRemotes(o RemoteOptions) *Remotes {
+	return newRemotes(o, Secrets, func(ctx context.Context, v *voice) { (&remoteReader{voice: v}).run(ctx) })
+}
+
 // remoteReader follows the Secrets of one cluster with one client.
 type remoteReader struct {
-	*Remotes
-	holder  federation.ClusterID
-	cluster *listwatch.Cluster
-	turn    uint64
-	known   map[listwatch.Key]remoteSecret // nil: never read
-
-	complained bool // since all was well
+	*voice
+	secrets map[listwatch.Key]remoteSecret // nil: never read
+	trouble trouble
 }
 
 // remoteSecret is what is kept of a Secret.
@@ -35,28 +37,24 @@ type remoteSecret struct {
 }
 
 func (f *remoteReader) run(ctx context.Context) {
-	if !f.awaitIdentity(ctx) {
-		return
-	}
+	f.trouble = trouble{voice: f.voice, of: matter{
+		"Secrets that name clusters", "secrets", "deploy/kubernetes/remote-secrets.yaml",
+	}}
 	r := listwatch.Of("secrets", f.cluster.Client().CoreV1().Secrets(f.o.Namespace), readRemote, remoteSecret.size)
 	r.Labels, r.PageSize, r.Reconcile, r.Doubtful = RemoteLabel, remotePage, true, f.lacks
-	listwatch.Keep(ctx, f.cluster, r, func(s remoteSecret) listwatch.Key { return s.key }, remoteLimits, f)
+	listwatch.Keep(ctx, f.cluster, r, remoteSecret.name, remoteLimits, f)
 }
 
-// awaitIdentity waits until it is known who the cluster is. A cluster that is attached
-// under another ID, too, stays unknown and is not asked.
-func (f *remoteReader) awaitIdentity(ctx context.Context) bool {
-	for {
-		s := f.o.Snapshots.Latest()
-		if c, shown := s.Cluster(f.holder); shown && c.Identity.UID != "" {
-			return true
-		}
-		select {
-		case <-s.Superseded():
-		case <-ctx.Done():
-			return false
+func (s remoteSecret) name() listwatch.Key { return s.key }
+
+// named are the clusters that the Secrets name.
+func (f *remoteReader) named() (all []Remote) {
+	for name, s := range f.secrets {
+		for key, value := range s.data {
+			all = append(all, Remote{Object: name.String(), Key: key, Kubeconfig: value})
 		}
 	}
+	return all
 }
 
 func readRemote(in *corev1.Secret) remoteSecret {
@@ -81,7 +79,7 @@ func (f *remoteReader) lacks(list []remoteSecret) bool {
 	for _, s := range list {
 		found[s.key] = s
 	}
-	for name, before := range f.known {
+	for name, before := range f.secrets {
 		for key := range before.data {
 			if _, there := found[name].data[key]; !there {
 				return true
@@ -93,35 +91,13 @@ func (f *remoteReader) lacks(list []remoteSecret) bool {
 
 // Now is part of listwatch.Keeper.
 func (f *remoteReader) Now(all map[listwatch.Key]remoteSecret) {
-	f.known = all
-	f.say()
+	f.secrets = all
+	f.say(f.named())
 }
 
 // Following is part of listwatch.Keeper.
 func (f *remoteReader) Following(err error) {
-	if err == nil && f.complained {
-		f.complained = false
-		f.say() // what was told is over
+	if f.trouble.take(err) {
+		f.say(f.named())
 	}
-	d := kube.Diagnose(err)
-	if why := f.reason(err, d); why != "" {
-		f.complained = true
-		f.complain(why, d.Trouble == kube.TroubleForbidden && !listwatch.Interrupted(err))
-	}
-}
-
-// reason is the text of the error for users; empty for none.
-func (f *remoteReader) reason(err error, d kube.Diagnosis) string {
-	var other listwatch.ForeignError
-	switch {
-	case err == nil, errors.Is(err, listwatch.ErrRelist), listwatch.EndsAtOnce(err):
-		return "" // what was read stays, and is read again
-	case errors.As(err, &other):
-		return "another cluster answers; its Secrets are not read"
-	case listwatch.Endless(err):
-		return "the list of Secrets has no end, or is larger than 128 MiB; nothing of it is used"
-	case d.Trouble == kube.TroubleForbidden && !listwatch.Interrupted(err):
-		return fmt.Sprintf("the hub may not read the Secrets that name clusters: grant it the verbs list and watch on secrets in the namespace %s, as deploy/kubernetes/remote-secrets.yaml does", f.o.Namespace)
-	}
-	return "the Secrets that name clusters cannot be read: " + d.Message
 }

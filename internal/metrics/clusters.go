@@ -23,8 +23,8 @@ func newClusters(r *prometheus.Registry) *Clusters {
 			[]string{"attach", "rotate", "confirm", "detach"}, []string{"done", "refused", "failed"}),
 		unusable:   counter(r, "cluster_credentials_unusable_total", "Times that the kept credentials of a cluster could not be opened.", "cluster"),
 		expires:    gauge(r, "cluster_credentials_expiry_timestamp_seconds", "When the kept credentials of a cluster end.", "cluster"),
-		remotes:    gauge(r, "cluster_remote_secrets", "Clusters that Secrets of a cluster name.", "cluster"),
-		unreadable: counter(r, "cluster_remote_secrets_unreadable_total", "Times that the Secrets of a cluster that name others could not be read.", "cluster"),
+		remotes:    gauge(r, "cluster_remotes", "Clusters that objects of a cluster name, by the kind of object.", "cluster", "kind"),
+		unreadable: counter(r, "cluster_remotes_unreadable_total", "Times that the objects of a cluster that name others could not be read.", "cluster", "kind"),
 	}
 }
 
@@ -45,31 +45,30 @@ func (m *Clusters) Expires(cluster federation.ClusterID, at time.Time) {
 	m.expires.WithLabelValues(string(cluster)).Set(seconds(at))
 }
 
-// Remotes says how many clusters the Secrets of a cluster name; fewer than 0: none
+// Remotes says how many clusters the objects of a kind in a cluster name; fewer than 0: none
 // are read.
-func (m *Clusters) Remotes(cluster federation.ClusterID, n int) {
+func (m *Clusters) Remotes(cluster federation.ClusterID, kind string, n int) {
 	if n < 0 {
-		m.remotes.DeleteLabelValues(string(cluster))
+		m.remotes.DeleteLabelValues(string(cluster), kind)
 		return
 	}
-	m.remotes.WithLabelValues(string(cluster)).Set(float64(n))
+	m.remotes.WithLabelValues(string(cluster), kind).Set(float64(n))
 }
 
-// RemotesUnreadable counts that the Secrets of a cluster could not be read.
-func (m *Clusters) RemotesUnreadable(cluster federation.ClusterID) {
-	m.unreadable.WithLabelValues(string(cluster)).Inc()
+// RemotesUnreadable counts that the objects of a kind in a cluster could not be read.
+func (m *Clusters) RemotesUnreadable(cluster federation.ClusterID, kind string) {
+	m.unreadable.WithLabelValues(string(cluster), kind).Inc()
 }
 
 // Attached shows what is counted of a cluster, so that the first event is an increase.
 func (m *Clusters) Attached(cluster federation.ClusterID) {
 	m.unusable.WithLabelValues(string(cluster))
-	m.unreadable.WithLabelValues(string(cluster))
 }
 
 // Detached forgets a cluster.
 func (m *Clusters) Detached(cluster federation.ClusterID) {
 	m.expires.DeleteLabelValues(string(cluster))
 	m.unusable.DeleteLabelValues(string(cluster))
-	m.remotes.DeleteLabelValues(string(cluster))
-	m.unreadable.DeleteLabelValues(string(cluster))
+	m.remotes.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
+	m.unreadable.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
 }

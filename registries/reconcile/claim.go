@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/attach"
@@ -36,12 +37,13 @@ type Source struct {
 	Yields bool
 }
 
-// The ranks of the sources. Each Secret is a source of its own.
+// The ranks of the sources. Each Secret and each ClusterProfile is a source of its own.
 const (
 	configRank = iota
 	folderRank
 	objectRank
 	secretRank
+	profileRank
 	sampleRank
 )
 
@@ -55,17 +57,62 @@ func objectSource() Source {
 }
 func sampleSource() Source { return Source{Rank: sampleRank, Name: "the sample", Yields: true} }
 
-// secretOwner begins the owner of clusters that Secrets name; the ID of the cluster
-// with the Secrets follows.
-const secretOwner = "Secrets of "
-
-func secretSource(holder federation.ClusterID, secret string) Source {
-	return Source{Rank: secretRank, Name: fmt.Sprintf("the Secret %s of cluster %s", secret, holder), Owner: secretOwner + string(holder), Yields: true}
+// Holder is where clusters are named by objects of an attached cluster.
+type Holder struct {
+	Cluster federation.ClusterID
+	By      attach.Carrier
 }
 
-// unreadSource is that of clusters which Secrets named before the start.
-func unreadSource(holder federation.ClusterID) Source {
-	return Source{Rank: secretRank, Name: "the Secrets of cluster " + string(holder) + ", which were not read yet", Owner: secretOwner + string(holder), Yields: true}
+// carrier is what differs between the kinds of objects that name clusters.
+type carrier struct {
+	rank       int
+	noun       string
+	plural     string                  // begins the owner of the clusters; the ID of the holder follows
+	at         func(key string) string // the field with the ID
+	notID      string                  // what to say of a key that is no ID
+	invalid    string                  // code: an object names no cluster
+	unreadable string                  // code: the objects cannot be read
+}
+
+// carriers has a row for each kind of objects that name clusters.
+var carriers = map[attach.Carrier]carrier{
+	attach.Secrets: {
+		rank: secretRank, noun: "Secret", plural: "Secrets", at: func(key string) string { return fmt.Sprintf("data[%.80q]", key) },
+		notID: "the key is no cluster ID", invalid: "REMOTE_SECRET_INVALID", unreadable: "REMOTE_SECRETS_UNREADABLE",
+	},
+	attach.Profiles: {
+		rank: profileRank, noun: "ClusterProfile", plural: "ClusterProfiles", at: func(string) string { return "metadata.name" },
+		notID: "the name is no cluster ID", invalid: "CLUSTER_PROFILE_INVALID", unreadable: "CLUSTER_PROFILES_UNREADABLE",
+	},
+}
+
+// owner is that of the clusters which the holder names; see registries.Cluster.Owner.
+func (h Holder) owner() string { return carriers[h.By].plural + " of " + string(h.Cluster) }
+
+func (h Holder) compare(o Holder) int {
+	return cmp.Or(cmp.Compare(h.Cluster, o.Cluster), cmp.Compare(h.By, o.By))
+}
+
+// holderOf is the holder whose clusters have the owner.
+func holderOf(owner string) (Holder, bool) {
+	for by, c := range carriers {
+		if id, found := strings.CutPrefix(owner, c.plural+" of "); found {
+			return Holder{federation.ClusterID(id), by}, true
+		}
+	}
+	return Holder{}, false
+}
+
+// source is that of a cluster which an object of the holder names.
+func (h Holder) source(object string) Source {
+	c := carriers[h.By]
+	return Source{Rank: c.rank, Name: fmt.Sprintf("the %s %s of cluster %s", c.noun, object, h.Cluster), Owner: h.owner(), Yields: true}
+}
+
+// unreadSource is that of clusters which objects of the holder named before the start.
+func (h Holder) unreadSource() Source {
+	c := carriers[h.By]
+	return Source{Rank: c.rank, Name: fmt.Sprintf("the %s of cluster %s, which were not read yet", c.plural, h.Cluster), Owner: h.owner(), Yields: true}
 }
 
 // Attachment is the claim that has its ID.
@@ -83,20 +130,21 @@ func (a Attachment) compare(b Attachment) int {
 	return cmp.Or(cmp.Compare(a.Source.Rank, b.Source.Rank), cmp.Compare(a.Source.Name, b.Source.Name))
 }
 
-// unread is a placeholder for a cluster whose credentials are in Secrets that were not read yet:
+// unread is a placeholder for a cluster whose credentials are in objects that were not read yet:
 // what was known of it before the start is kept.
-type unread struct{ holder federation.ClusterID }
+type unread struct{ holder Holder }
 
 // Run is part of registries.Registry.
 func (u unread) Run(ctx context.Context, to registries.Sink) error {
-	to.Status(federation.RegistryStatus{Phase: federation.Stale, Message: fmt.Sprintf("its credentials are in a Secret of cluster %s, whose Secrets were not read yet", u.holder)})
+	c := carriers[u.holder.By]
+	to.Status(federation.RegistryStatus{Phase: federation.Stale, Message: fmt.Sprintf("a %s of cluster %s names it, and its %s were not read yet", c.noun, u.holder.Cluster, c.plural)})
 	<-ctx.Done()
 	return nil
 }
 
-func unreadClaim(id, holder federation.ClusterID) Claim {
+func (h Holder) unreadClaim(id federation.ClusterID) Claim {
 	return Claim{Cluster: registries.Cluster{
 		ID: id, Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Fingerprint: "not read yet",
-		Open: func(federation.Identity) (registries.Registry, error) { return unread{holder}, nil },
+		Open: func(federation.Identity) (registries.Registry, error) { return unread{h}, nil },
 	}}
 }

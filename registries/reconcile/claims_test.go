@@ -147,7 +147,7 @@ func TestSecretsYieldToOperators(t *testing.T) {
 		h := start(t, Start{Config: []Claim{cluster("c0", "c0", 9, 1)}})
 		defer h.stop()
 		secret := func(in *Inputs) {
-			in.Secrets["c0"] = Secrets{Asked: true, Read: true, Named: []Entry{{Secret: "ns/s", Key: "c1", Claim: cluster("c1", "a", 1, 5).proven()}}}
+			in.Remotes[holder("c0")] = Remotes{Asked: true, Read: true, Named: []Entry{{Object: "ns/s", Key: "c1", Claim: cluster("c1", "a", 1, 5).proven()}}}
 		}
 		h.say(secret)
 		h.wantIdentity(t, "c1", "uid-1")
@@ -156,7 +156,7 @@ func TestSecretsYieldToOperators(t *testing.T) {
 		if name, yields, ok := h.Reconciler.Latest().Holder("c1"); !ok || yields || name != "a Cluster object" {
 			t.Errorf("%q (%v, %v) has the ID", name, yields, ok)
 		}
-		h.say(func(in *Inputs) { delete(in.Secrets, "c0") })
+		h.say(func(in *Inputs) { delete(in.Remotes, holder("c0")) })
 		h.say(secret)
 		<-time.NewTimer(time.Minute).C
 		synctest.Wait()
@@ -178,7 +178,9 @@ func TestF56AttachAndDetachFromManySides(t *testing.T) {
 	detach := func() { <-h.post(func(in *Inputs) { delete(in.Objects, "c1") }) }
 	acts := []func(){
 		set(cluster("c1", "a", 1, 3)), set(cluster("c1", "b", 2, 3)), set(Refuse("c1", spec, "is refused")), detach,
-		func() { <-h.post(func(in *Inputs) { in.Secrets["c1"] = Secrets{Asked: true, Unreadable: "x"} }) },
+		func() {
+			<-h.post(func(in *Inputs) { in.Remotes[holder("c1")] = Remotes{Asked: true, Unreadable: "x"} })
+		},
 	}
 	for round := range 200 {
 		var together sync.WaitGroup

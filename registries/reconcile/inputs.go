@@ -6,83 +6,85 @@ import (
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
 )
 
 // Inputs is all that the sources say.
 type Inputs struct {
 	Hub federation.ClusterID
-	// Namespace is that of the Secrets which name clusters.
-	Namespace string
-	Config    []Claim // in the order of the file
-	Folder    map[federation.ClusterID]Claim
-	Objects   map[federation.ClusterID]Claim
-	Sample    []Claim // attached where there was never a Cluster object
-	Secrets   map[federation.ClusterID]Secrets
+	// Namespaces are those of the objects which name clusters.
+	Namespaces map[attach.Carrier]string
+	Config     []Claim // in the order of the file
+	Folder     map[federation.ClusterID]Claim
+	Objects    map[federation.ClusterID]Claim
+	Sample     []Claim // attached where there was never a Cluster object
+	Remotes    map[Holder]Remotes
 
 	// FolderLooked and ObjectsLooked: the source was looked at since the start.
 	// FolderRead: and the folder could be read, so that what it lacks is not there.
 	FolderLooked, FolderRead, ObjectsLooked bool
 }
 
-// Secrets is what is known of the Secrets of one cluster that name further clusters.
-type Secrets struct {
+// Remotes is what is known of the objects of one holder that name further clusters.
+type Remotes struct {
 	Asked bool // they were asked for, whatever came of it
 	Read  bool
 	Named []Entry // sorted
 	// Waiting are the clusters that they named before the start. They count until the
-	// Secrets are read.
+	// objects are read.
 	Waiting []federation.ClusterID
 	// Unreadable is why they cannot be read; what was named stays.
 	Unreadable string
 }
 
-// Entry is one entry of one Secret: a cluster by its ID and its kubeconfig.
+// Entry is a cluster that an object names.
 type Entry struct {
-	Secret, Key string
-	Digest      string // of the kubeconfig
+	Object, Key string
+	Digest      string // of the kubeconfig, or of why there is none
 	Claim       Claim
 }
 
-// maxRemotes bounds the clusters that the Secrets of one cluster may name.
+// maxRemotes bounds the clusters that the objects of one holder may name.
 const maxRemotes = 500
 
 // entries are those that name clusters, and the problems of the others by name.
-func (in Inputs) entries(s Secrets) (valid []Entry, wrong map[string]federation.Problem) {
+func (in Inputs) entries(h Holder) (valid []Entry, wrong map[string]federation.Problem) {
+	of, c := in.Remotes[h], carriers[h.By]
 	wrong = map[string]federation.Problem{}
-	for i, e := range s.Named {
+	for i, e := range of.Named {
 		why := ""
 		err := kube.ValidateClusterID(e.Key)
 		switch {
 		case i >= maxRemotes:
-			why = fmt.Sprintf("the Secrets of a cluster may name %d others; this one is skipped", maxRemotes)
+			why = fmt.Sprintf("the %s of a cluster may name %d others; this one is skipped", c.plural, maxRemotes)
 		case err != nil:
-			why = "the key is no cluster ID: " + err.Error()
+			why = c.notID + ": " + err.Error()
 		case federation.ClusterID(e.Key) == in.Hub:
 			why = "the hub itself has this ID; give the cluster another one"
 		default:
 			valid = append(valid, e)
 			continue
 		}
-		wrong["remote "+e.Secret+" "+e.Key] = federation.Problem{
-			Code: "REMOTE_SECRET_INVALID", Object: "Secret " + e.Secret, Field: fmt.Sprintf("data[%.80q]", e.Key), Message: why,
+		wrong["remote "+c.noun+" "+e.Object+" "+e.Key] = federation.Problem{
+			Code: c.invalid, Object: c.noun + " " + e.Object, Field: c.at(e.Key), Message: why,
 		}
 	}
-	if s.Unreadable != "" {
-		wrong["remote all"] = federation.Problem{Code: "REMOTE_SECRETS_UNREADABLE", Object: "Secrets in " + in.Namespace, Message: s.Unreadable + "; what they named stays"}
+	if of.Unreadable != "" {
+		wrong["remote "+c.plural] = federation.Problem{Code: c.unreadable, Object: c.plural + " in " + in.Namespaces[h.By], Message: of.Unreadable + "; what they named stays"}
 	}
 	return valid, wrong
 }
 
-// waiting are the clusters that count although the Secrets were not read.
-func (s Secrets) waiting() []federation.ClusterID {
+// waiting are the clusters that count although the objects were not read.
+func (s Remotes) waiting() []federation.ClusterID {
 	if s.Read {
 		return nil
 	}
 	return s.Waiting
 }
 
-// operators are the clusters that operators attached: only their Secrets count.
+// operators are the clusters that operators attached: only their objects count.
 func (in Inputs) operators() map[federation.ClusterID]bool {
 	all := map[federation.ClusterID]bool{}
 	for _, c := range in.Config {
@@ -100,24 +102,25 @@ func (in Inputs) operators() map[federation.ClusterID]bool {
 // started reports whether all places where operators name clusters were looked at.
 func (in Inputs) started() bool { return in.FolderLooked && in.ObjectsLooked }
 
-// ended are the clusters whose Secrets count no more, because no operator has
+// ended are the holders whose objects count no more, because no operator has
 // attached them. What waits is kept until all places could be read.
-func (in Inputs) ended() []federation.ClusterID {
-	var ended []federation.ClusterID
+func (in Inputs) ended() []Holder {
+	var ended []Holder
 	operators := in.operators()
-	for _, holder := range slices.Sorted(maps.Keys(in.Secrets)) {
-		waits := len(in.Secrets[holder].waiting()) > 0 && !in.FolderRead
-		if in.started() && !operators[holder] && !waits {
-			ended = append(ended, holder)
+	for h, of := range in.Remotes {
+		waits := len(of.waiting()) > 0 && !in.FolderRead
+		if in.started() && !operators[h.Cluster] && !waits {
+			ended = append(ended, h)
 		}
 	}
+	slices.SortFunc(ended, Holder.compare)
 	return ended
 }
 
 // claims are those of all sources by ID, the first one first, and the problems of
-// what is not a claim: by the cluster at which they are shown, and by name. The Secrets
-// of those that ended name none.
-func (in Inputs) claims(ended []federation.ClusterID) (of map[federation.ClusterID][]Attachment, problems map[federation.ClusterID]map[string]federation.Problem) {
+// what is not a claim: by the cluster at which they are shown, and by name. The holders
+// that ended name none.
+func (in Inputs) claims(ended []Holder) (of map[federation.ClusterID][]Attachment, problems map[federation.ClusterID]map[string]federation.Problem) {
 	of, problems = map[federation.ClusterID][]Attachment{}, map[federation.ClusterID]map[string]federation.Problem{}
 	add := func(c Claim, by Source) { of[c.ID] = append(of[c.ID], Attachment{Claim: c, Source: by}) }
 	for _, c := range in.Config {
@@ -136,18 +139,21 @@ func (in Inputs) claims(ended []federation.ClusterID) (of map[federation.Cluster
 			add(c, sampleSource())
 		}
 	}
-	for holder, s := range in.Secrets {
-		if slices.Contains(ended, holder) {
+	for h, remotes := range in.Remotes {
+		if slices.Contains(ended, h) {
 			continue
 		}
-		entries, wrong := in.entries(s)
+		entries, wrong := in.entries(h)
 		for _, e := range entries {
-			add(e.Claim, secretSource(holder, e.Secret))
+			add(e.Claim, h.source(e.Object))
 		}
-		for _, id := range s.waiting() {
-			add(unreadClaim(id, holder), unreadSource(holder))
+		for _, id := range remotes.waiting() {
+			add(h.unreadClaim(id), h.unreadSource())
 		}
-		problems[holder] = wrong
+		if problems[h.Cluster] == nil {
+			problems[h.Cluster] = map[string]federation.Problem{}
+		}
+		maps.Copy(problems[h.Cluster], wrong)
 	}
 	for _, all := range of {
 		slices.SortFunc(all, Attachment.compare)

@@ -5,21 +5,21 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/registries"
 )
 
-// Metrics counts what the Secrets of clusters name; metrics.Clusters does.
+// Metrics counts what objects of clusters name; metrics.Clusters does.
 type Metrics interface {
-	// Remotes is how many clusters the Secrets of the holder name; less than 0: it names
+	// Remotes is how many clusters the objects of the kind name; less than 0: they name
 	// none any more.
-	Remotes(holder federation.ClusterID, n int)
-	RemotesUnreadable(holder federation.ClusterID)
+	Remotes(holder federation.ClusterID, kind string, n int)
+	RemotesUnreadable(holder federation.ClusterID, kind string)
 }
 
 // Options are what a Reconciler works with.
@@ -28,10 +28,10 @@ type Options struct {
 	Snapshots interface{ Latest() *federation.Snapshot }
 	// Attached is closed once every cluster of the start was attached.
 	Attached chan<- struct{}
-	// Holders are the clusters whose Secrets, in Namespace, may name further ones.
-	Holders   map[federation.ClusterID]bool
-	Namespace string
-	// Remote makes a cluster of a kubeconfig that a Secret has; Rules are those by which
+	// Holders may name further clusters, by objects in the namespace of their carrier.
+	Holders    map[Holder]bool
+	Namespaces map[attach.Carrier]string
+	// Remote makes a cluster of a kubeconfig that an object has; Rules are those by which
 	// it is read.
 	Remote  func(federation.ClusterID, *kube.Credentials) registries.Cluster
 	Rules   kube.ParseOptions
@@ -64,7 +64,7 @@ type posted struct {
 // from the beginning.
 func New(o Options) *Reconciler {
 	r := &Reconciler{o: o, wake: make(chan struct{}, 1), open: true}
-	r.in = Inputs{Hub: o.Hub, Namespace: o.Namespace, Folder: map[federation.ClusterID]Claim{}, Objects: map[federation.ClusterID]Claim{}, Secrets: map[federation.ClusterID]Secrets{}}
+	r.in = Inputs{Hub: o.Hub, Namespaces: o.Namespaces, Folder: map[federation.ClusterID]Claim{}, Objects: map[federation.ClusterID]Claim{}, Remotes: map[Holder]Remotes{}}
 	r.plan.Store(Wanted(r.in))
 	return r
 }
@@ -76,7 +76,7 @@ type Start struct {
 	Folder bool    // a folder will be followed
 }
 
-// Start attaches the clusters of the config file, and shows those that Secrets named
+// Start attaches the clusters of the config file, and shows those that other clusters named
 // before the start.
 func (r *Reconciler) Start(to Registries, first Start) error {
 	r.to = to
@@ -97,12 +97,11 @@ func (r *Reconciler) Start(to Registries, first Start) error {
 		return fmt.Errorf("looking for saved states: %w", err)
 	}
 	for _, s := range saved {
-		name, named := strings.CutPrefix(s.Owner, secretOwner)
-		holder := federation.ClusterID(name)
-		if named && s.Shard.Provider == federation.Kubernetes && r.o.Holders[holder] {
-			of := r.in.Secrets[holder]
+		h, named := holderOf(s.Owner)
+		if named && s.Shard.Provider == federation.Kubernetes && r.o.Holders[h] {
+			of := r.in.Remotes[h]
 			of.Waiting = append(of.Waiting, s.Shard.Cluster)
-			r.in.Secrets[holder] = of
+			r.in.Remotes[h] = of
 		}
 	}
 	r.carryOut(nil)
@@ -165,8 +164,8 @@ func (r *Reconciler) carryOut(all []posted) {
 		p.change(&r.in)
 	}
 	next := Wanted(r.in)
-	for _, holder := range next.ended {
-		r.end(holder)
+	for _, h := range next.ended {
+		r.end(h)
 	}
 	next.apply(before, r.to)
 	r.plan.Store(next)
@@ -177,14 +176,14 @@ func (r *Reconciler) carryOut(all []posted) {
 	}
 }
 
-// end lets go of what the Secrets of a cluster named.
-func (r *Reconciler) end(holder federation.ClusterID) {
-	entries, _ := r.in.entries(r.in.Secrets[holder])
+// end lets go of what a holder named.
+func (r *Reconciler) end(h Holder) {
+	entries, _ := r.in.entries(h)
 	for _, e := range entries {
-		r.o.Logger.Info("detaching a cluster: the cluster whose Secret names it is detached", "cluster", e.Claim.ID, "holder", holder)
+		r.o.Logger.Info(fmt.Sprintf("detaching a cluster: the cluster whose %s names it is detached", carriers[h.By].noun), "cluster", e.Claim.ID, "holder", h.Cluster)
 	}
-	delete(r.in.Secrets, holder)
-	r.o.Metrics.Remotes(holder, -1)
+	delete(r.in.Remotes, h)
+	r.o.Metrics.Remotes(h.Cluster, carriers[h.By].noun, -1)
 }
 
 // forget removes once, for each source that was read, the saved states of clusters
@@ -200,18 +199,19 @@ func (r *Reconciler) forget() {
 }
 
 // complete reports whether all clusters of the start are attached: the sources of
-// operators were looked at, and so were the Secrets of every cluster that answers.
+// operators were looked at, and so were the holders of every cluster that answers.
 func (r *Reconciler) complete(s *federation.Snapshot) bool {
 	if !r.in.started() {
 		return false
 	}
 	operators := r.in.operators()
-	for c := range s.Clusters() {
-		if c.Spec.Provider != federation.Kubernetes || !r.o.Holders[c.ID] || !operators[c.ID] {
+	for h := range r.o.Holders {
+		c, shown := s.Cluster(h.Cluster)
+		if !shown || c.Spec.Provider != federation.Kubernetes || !operators[h.Cluster] {
 			continue
 		}
 		answers := c.Status.Phase == federation.Pending || c.Status.Phase == federation.Syncing || c.Status.Phase == federation.Ready
-		if answers && !r.in.Secrets[c.ID].Asked {
+		if answers && !r.in.Remotes[h].Asked {
 			return false
 		}
 	}

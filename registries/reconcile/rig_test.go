@@ -65,8 +65,8 @@ func (p provingSink) Update(e federation.Edit) {
 
 type noMetrics struct{}
 
-func (noMetrics) Remotes(federation.ClusterID, int)      {}
-func (noMetrics) RemotesUnreadable(federation.ClusterID) {}
+func (noMetrics) Remotes(federation.ClusterID, string, int)      {}
+func (noMetrics) RemotesUnreadable(federation.ClusterID, string) {}
 
 // hub is a running Reconciler with a real Supervisor and a real Aggregate.
 type hub struct {

@@ -19,7 +19,7 @@ type Plan struct {
 	// Problems by the cluster at which they are shown, and by name.
 	Problems map[federation.ClusterID]map[string]federation.Problem
 	names    map[string]federation.ClusterID // IDs and aliases
-	ended    []federation.ClusterID          // whose Secrets count no more
+	ended    []Holder                        // whose objects count no more
 
 	superseded chan struct{}
 }

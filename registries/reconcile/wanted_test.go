@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/registries"
 )
@@ -43,14 +44,14 @@ func (c *calls) Problem(id federation.ClusterID, _ string, p *federation.Problem
 // fingerprint tells which of them has the ID.
 type says struct {
 	config, folder, objects, sample []Claim
-	secrets                         map[string]Secrets
+	secrets, profiles               map[string]Remotes
 	notLooked, folderUnread         bool
 }
 
 func (s says) inputs() Inputs {
 	in := Inputs{
-		Hub: "hub", Namespace: "istio-system", Config: s.config, Sample: s.sample, Folder: map[federation.ClusterID]Claim{}, Objects: map[federation.ClusterID]Claim{},
-		Secrets: map[federation.ClusterID]Secrets{}, FolderLooked: true, FolderRead: !s.folderUnread, ObjectsLooked: !s.notLooked,
+		Hub: "hub", Namespaces: map[attach.Carrier]string{attach.Secrets: "istio-system", attach.Profiles: "fleet"}, Config: s.config, Sample: s.sample, Folder: map[federation.ClusterID]Claim{}, Objects: map[federation.ClusterID]Claim{},
+		Remotes: map[Holder]Remotes{}, FolderLooked: true, FolderRead: !s.folderUnread, ObjectsLooked: !s.notLooked,
 	}
 	for _, c := range s.folder {
 		in.Folder[c.ID] = c
@@ -58,11 +59,17 @@ func (s says) inputs() Inputs {
 	for _, c := range s.objects {
 		in.Objects[c.ID] = c
 	}
-	for holder, of := range s.secrets {
-		in.Secrets[federation.ClusterID(holder)] = of
+	for id, of := range s.secrets {
+		in.Remotes[holder(id)] = of
+	}
+	for id, of := range s.profiles {
+		in.Remotes[Holder{federation.ClusterID(id), attach.Profiles}] = of
 	}
 	return in
 }
+
+// holder is a cluster whose Secrets name others.
+func holder(id string) Holder { return Holder{federation.ClusterID(id), attach.Secrets} }
 
 func named(id, fingerprint string, aliases ...string) Claim {
 	c := claimOf(id, fingerprint, nil)
@@ -73,15 +80,15 @@ func named(id, fingerprint string, aliases ...string) Claim {
 func one(id, fingerprint string) []Claim { return []Claim{named(id, fingerprint)} }
 
 // secret is what is read of the Secrets of a cluster: an entry for each ID.
-func secret(fingerprint string, ids ...string) Secrets {
-	s := Secrets{Asked: true, Read: true}
+func secret(fingerprint string, ids ...string) Remotes {
+	s := Remotes{Asked: true, Read: true}
 	for _, id := range ids {
-		s.Named = append(s.Named, Entry{Secret: "istio-system/s", Key: id, Claim: named(id, fingerprint)})
+		s.Named = append(s.Named, Entry{Object: "istio-system/s", Key: id, Claim: named(id, fingerprint)})
 	}
 	return s
 }
 
-func of(holder string, s Secrets) map[string]Secrets { return map[string]Secrets{holder: s} }
+func of(holder string, s Remotes) map[string]Remotes { return map[string]Remotes{holder: s} }
 
 // badFile is what the folder says about a kubeconfig that executes a program.
 func badFile(id string) Claim {
@@ -94,7 +101,7 @@ func badFile(id string) Claim {
 // from one plan to the next, in order. The first step starts from nothing.
 func TestWantedClusters(t *testing.T) {
 	duplicate := "DUPLICATE_CLUSTER_ID "
-	waiting := Secrets{Waiting: []federation.ClusterID{"w"}}
+	waiting := Remotes{Waiting: []federation.ClusterID{"w"}}
 	for name, row := range map[string]struct {
 		steps []says
 		want  []string // of each step
@@ -153,7 +160,7 @@ func TestWantedClusters(t *testing.T) {
 			[]string{"attach a 1 of object; attach x 2 of Secrets of a", "detach a; detach x"},
 		},
 		"Secrets of a cluster that a Secret named count for nothing": {
-			[]says{{config: one("a", "1"), secrets: map[string]Secrets{"a": secret("2", "x"), "x": secret("3", "y")}}},
+			[]says{{config: one("a", "1"), secrets: map[string]Remotes{"a": secret("2", "x"), "x": secret("3", "y")}}},
 			[]string{"attach a 1 of config; attach x 2 of Secrets of a"},
 		},
 		"entries that cannot be clusters are problems of the cluster with the Secrets": {
@@ -163,11 +170,18 @@ func TestWantedClusters(t *testing.T) {
 				"a: no problem; a: no problem",
 			},
 		},
+		"ClusterProfiles come after Secrets, and both of one cluster count": {
+			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "x")), profiles: of("a", secret("3", "x", "y", "No.ID"))}, {config: one("a", "1"), profiles: of("a", secret("3", "x"))}},
+			[]string{
+				"attach a 1 of config; a: CLUSTER_PROFILE_INVALID metadata.name; attach x 2 of Secrets of a; x: " + duplicate + "the ClusterProfile istio-system/s of cluster a; attach y 3 of ClusterProfiles of a",
+				"detach y; a: no problem; x stays; attach x 3 of ClusterProfiles of a; x: no problem",
+			},
+		},
 		"known from before the start until the Secrets are read": {
 			[]says{
 				{notLooked: true, secrets: of("a", waiting)},
 				{objects: one("a", "1"), secrets: of("a", waiting)},
-				{objects: one("a", "1"), secrets: of("a", Secrets{Waiting: waiting.Waiting, Unreadable: "forbidden"})},
+				{objects: one("a", "1"), secrets: of("a", Remotes{Waiting: waiting.Waiting, Unreadable: "forbidden"})},
 				{objects: one("a", "1"), secrets: of("a", secret("2", "w"))},
 				{objects: one("a", "1"), secrets: of("a", secret("2"))},
 			},

@@ -51,18 +51,26 @@ func New(o Options) (*Clusters, error) {
 	c := &Clusters{o: o, usages: &usages{metrics: o.Metrics.Registries}}
 	secondhand, attached := c.maker(following{Options: o}), make(chan struct{}) // clusters that Secrets name themselves name none
 	c.reconciler = reconcile.New(reconcile.Options{
-		Hub: o.Settings.ClusterID, Snapshots: o.Snapshots, Attached: attached, Holders: o.Settings.RemoteHolders, Namespace: o.Settings.RemoteNamespace,
+		Hub: o.Settings.ClusterID, Snapshots: o.Snapshots, Attached: attached, Holders: o.Settings.Remotes.Holders, Namespaces: o.Settings.Remotes.Namespaces,
 		Remote: secondhand.kubeconfigCluster, Rules: secondhand.Kubernetes().Rules(""), Metrics: o.Metrics.Clusters, Logger: o.Logger,
 	})
-	also := following{Options: o}
-	if len(o.Settings.RemoteHolders) > 0 {
-		also.remotes = attach.NewRemotes(attach.RemoteOptions{Namespace: o.Settings.RemoteNamespace, Snapshots: o.Snapshots, To: c.reconciler, Logger: o.Logger})
-	}
-	c.make = c.maker(also)
+	c.make = c.maker(following{Options: o, remotes: c.remotes()})
 	c.Supervisor = registries.New(registries.Options{
 		Aggregate: o.Snapshots, Dir: o.Dir, Attached: attached, Logger: o.Logger, Metrics: o.Metrics.Registries,
 	})
 	return c, c.follow()
+}
+
+// remotes read the objects of attached clusters that name further clusters.
+func (c *Clusters) remotes() map[attach.Carrier]*attach.Remotes {
+	of := c.o.Settings.Remotes
+	options := func(by attach.Carrier) attach.RemoteOptions {
+		return attach.RemoteOptions{Namespace: of.Namespaces[by], Snapshots: c.o.Snapshots, To: c.reconciler, Logger: c.o.Logger}
+	}
+	return map[attach.Carrier]*attach.Remotes{
+		attach.Secrets:  attach.NewRemotes(options(attach.Secrets)),
+		attach.Profiles: attach.NewProfiles(options(attach.Profiles), of.Profiles),
+	}
 }
 
 // maker makes registries, beside which others may follow the clusters.

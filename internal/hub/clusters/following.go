@@ -10,12 +10,13 @@ import (
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/registries/reconcile"
 )
 
 // following is what else the hub reads of a Kubernetes cluster.
 type following struct {
 	Options
-	remotes *attach.Remotes // nil: its Secrets name no clusters
+	remotes map[attach.Carrier]*attach.Remotes // none: its objects name no clusters
 }
 
 // Attach is part of kubernetes.Following.
@@ -34,8 +35,10 @@ func (f following) Follow(ctx context.Context, id federation.ClusterID, cluster 
 	for _, source := range f.Sources {
 		all.Go(func() { source.Follow(ctx, id, cluster) })
 	}
-	if f.remotes != nil && f.Settings.RemoteHolders[id] {
-		all.Go(func() { f.remotes.Follow(ctx, id, cluster) })
+	for by, remotes := range f.remotes {
+		if f.Settings.Remotes.Holders[reconcile.Holder{Cluster: id, By: by}] {
+			all.Go(func() { remotes.Follow(ctx, id, cluster) })
+		}
 	}
 	all.Wait()
 }

@@ -40,6 +40,8 @@ type configFile struct {
 	ClusterAliases map[federation.ClusterID][]string `yaml:"clusterAliases"`
 	// RemoteSecrets are those of attached clusters that name further clusters.
 	RemoteSecrets remoteSecretsConfig `yaml:"remoteSecrets"`
+	// ClusterProfiles are those of attached clusters that name further clusters.
+	ClusterProfiles clusterProfilesConfig `yaml:"clusterProfiles"`
 	// MCP is configuration that is exchanged with other control planes.
 	MCP mcpConfig `yaml:"mcp"`
 }
@@ -48,6 +50,16 @@ type remoteSecretsConfig struct {
 	Namespace string `yaml:"namespace"`
 	// Clusters are those whose Secrets are read; none by default.
 	Clusters []federation.ClusterID `yaml:"clusters"`
+}
+
+type clusterProfilesConfig struct {
+	Namespace string `yaml:"namespace"`
+	// Clusters are those whose ClusterProfiles are read; none by default.
+	Clusters []federation.ClusterID `yaml:"clusters"`
+	// Provider is the access provider that is used.
+	Provider string `yaml:"provider"`
+	// Secret is the name of the Secret with the token of a ClusterProfile.
+	Secret string `yaml:"secret"`
 }
 
 type mcpConfig struct {

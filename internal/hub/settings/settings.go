@@ -33,8 +33,6 @@ const (
 	DefaultXDS       = "127.0.0.1:15010"
 	DefaultHealth    = "127.0.0.1:8081"
 	defaultClusterID = "hub"
-	// defaultRemoteNamespace is where Istio has such Secrets.
-	defaultRemoteNamespace = "istio-system"
 )
 
 // UsageError is a mistake in flags or settings.
@@ -92,14 +90,13 @@ type Settings struct {
 	Clusters       []kinds.Cluster
 	Limits         federation.Limits                 // of clusters that name none themselves
 	ClusterAliases map[federation.ClusterID][]string // of the clusters of the watched folder
-	// RemoteNamespace is where Secrets of RemoteHolders name further clusters.
-	RemoteNamespace string
-	RemoteHolders   map[federation.ClusterID]bool
-	MCPServers      []mcp.Server // of configuration
-	MCPClients      []string     // that may read the hub's
-	AllowedHosts    []string     // by which the GraphQL address may be reached, beside the certificate's
-	AllowedOrigins  []string     // of pages elsewhere that may use it
-	HideSchema      bool         // refuse introspection
+	// Remotes are where objects of attached clusters name further clusters.
+	Remotes        Remotes
+	MCPServers     []mcp.Server // of configuration
+	MCPClients     []string     // that may read the hub's
+	AllowedHosts   []string     // by which the GraphQL address may be reached, beside the certificate's
+	AllowedOrigins []string     // of pages elsewhere that may use it
+	HideSchema     bool         // refuse introspection
 }
 
 // Resolve reads the config file and joins everything; it opens nothing else.
@@ -130,14 +127,13 @@ func Resolve(f Flags) (Settings, error) {
 		Etcd:     c.Etcd, NewStore: f.NewStore, Clusters: c.Clusters, ClusterAliases: c.ClusterAliases,
 		AllowedHosts: c.GraphQL.AllowedHosts, AllowedOrigins: c.GraphQL.AllowedOrigins,
 		MCPServers: c.MCP.Servers, MCPClients: c.MCP.Clients,
-		HideSchema:      c.GraphQL.Introspection != nil && !*c.GraphQL.Introspection,
-		RemoteNamespace: cmp.Or(c.RemoteSecrets.Namespace, defaultRemoteNamespace),
+		HideSchema: c.GraphQL.Introspection != nil && !*c.GraphQL.Introspection,
 	}
 	err := c.GraphQL.checkHosts()
 	if err != nil {
 		return Settings{}, err
 	}
-	if s.RemoteHolders, err = c.RemoteSecrets.holders(); err != nil {
+	if s.Remotes, err = c.remotes(); err != nil {
 		return Settings{}, err
 	}
 	if len(f.EtcdEndpoints) > 0 {
