@@ -77,9 +77,12 @@ spec:
 `
 
 // gatewayDefinitions are the CustomResourceDefinitions of the Gateway API.
-func gatewayDefinitions(t *testing.T) (all []string) {
+func gatewayDefinitions(t *testing.T) (all []string) { return definitions(t, "gateway-api") }
+
+// definitions are the CustomResourceDefinitions of the module.
+func definitions(t *testing.T, module string) (all []string) {
 	t.Helper()
-	packed, err := os.Open("../federation/config/schema/crds/gateway-api.json.gz")
+	packed, err := os.Open("../federation/config/schema/crds/" + module + ".json.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,10 +152,11 @@ func (w *world) awaitEndpoints(limit time.Duration, clusters ...string) {
 type client struct {
 	*testbed.Namespace
 	envoy *testbed.Envoy
+	host  string // that it asks for
 }
 
 func (w *world) startClient(name, address, apiType string) *client {
-	c := &client{Namespace: testbed.NewNamespace(w.t, name)}
+	c := &client{Namespace: testbed.NewNamespace(w.t, name), host: webHost}
 	c.Join(w.mesh, address)
 	c.Capture(testbed.ProxyUID)
 	c.envoy = testbed.StartEnvoy(w.t, testbed.EnvoyOptions{
@@ -195,7 +196,7 @@ static_resources:
 
 // ask sends one request to the service's VIP and returns who answered.
 func (c *client) ask(t *testing.T) (string, error) {
-	answer := c.Get("http://10.96.0.10:8080/", "Host", webHost+":8080")
+	answer := c.Get("http://10.96.0.10:8080/", "Host", c.host+":8080")
 	if answer.Err != nil || answer.Status != 200 {
 		return "", fmt.Errorf("status %d: %w", answer.Status, answer.Err)
 	}

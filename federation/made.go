@@ -16,6 +16,7 @@ type Contribution struct {
 var (
 	DeclaresServices = Contribution{declaredBy, declaring}
 	DeclaresWorkload = Contribution{selectingServices, selected}
+	ExportsService   = Contribution{exportedBy, declaring}
 )
 
 // contributors has the kinds whose objects contribute; nothing is added after the program's start.
@@ -43,6 +44,15 @@ func declaredBy(s *Snapshot, o *Object) []*Service {
 		}
 	}
 	return found
+}
+
+// exportedBy returns the exported service to which the export contributes.
+func exportedBy(s *Snapshot, o *Object) []*Service {
+	svc, ok := s.Service(ClusterSetService(o.Key))
+	if !ok {
+		return nil
+	}
+	return []*Service{svc}
 }
 
 // declaring yields the objects that name the service.
@@ -97,7 +107,7 @@ func registeredWorkload(s *Snapshot, key WorkloadKey) *Workload {
 // of its workloads, in any order: those of which ServicesFrom returns it.
 func ObjectsBehind(s *Snapshot, svc *Service) []ObjectKey {
 	var found []ObjectKey
-	if !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Key.Provider == External }) {
+	if !svc.Key.Hostname.IsClusterSet() && !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Key.Provider == External }) {
 		return nil
 	}
 	for kind, c := range contributors {

@@ -57,6 +57,7 @@ func (m *merger) order() []ShardKey {
 	ordered := slices.Clone(m.in.shards)
 	slices.SortFunc(ordered, func(a, b keyedShard) int {
 		return cmp.Or(
+			exportedFirst(m.in.key.Hostname, a.Shard, b.Shard),
 			cmp.Compare(m.in.precedence(a.Key.Cluster), m.in.precedence(b.Key.Cluster)),
 			compareAge(a.Shard.Created, b.Shard.Created), a.Key.Compare(b.Key))
 	})
@@ -107,6 +108,12 @@ func (m *merger) addPorts(key ShardKey, ports []Port) {
 		i := slices.IndexFunc(m.svc.Ports, func(have ServicePort) bool {
 			return have.Number == p.Number && have.Protocol.Transport() == p.Protocol.Transport()
 		})
+		if clash := p.clashesWith(m.svc.Ports); clash != nil && m.in.key.Hostname.IsClusterSet() {
+			m.conflictWith(ConflictPortNumber, clash.Declared[0].Shard.Cluster, key.Cluster,
+				fmt.Sprintf("port %q is %s %d in %s and %s %d in %s", p.Name, clash.Protocol.Transport(), clash.Number, clash.Declared[0].Shard.Cluster,
+					p.Protocol.Transport(), p.Number, key.Cluster))
+			continue
+		}
 		if i < 0 {
 			m.svc.Ports = append(m.svc.Ports, ServicePort{Name: p.Name, Number: p.Number, Protocol: p.Protocol, Declared: []PortDeclaration{d}})
 			continue

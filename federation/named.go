@@ -101,6 +101,12 @@ func (c *contributions) settleName(name ServiceKey) {
 		}
 		return false
 	})
+	c.sayUnder(name, want)
+}
+
+// sayUnder gives the service of that name these shards, in place of those that no registry
+// gave. It takes want over.
+func (c *contributions) sayUnder(name ServiceKey, want map[ShardKey]*Shard) {
 	for source, have := range c.of(name).All() {
 		switch {
 		case have.NameOf == "":

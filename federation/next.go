@@ -7,19 +7,21 @@ package federation
 // come does not show in the result, except for version numbers.
 func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d := newDraft(s)
-	in, m, n := d.intake(), d.merging(), d.networking()
+	in, ex, m, n := d.intake(), d.exporting(), d.merging(), d.networking()
 	d.applySettings(e.Settings)
-	d.objects.apply(e.Objects, d.networks.noteObject)
+	d.objects.apply(e.Objects, d.networks.noteObject, ex.noteObject)
 	d.placing.apply()
 	d.networks.applyResolved(e.Resolved)
 	d.networks.applyVerdicts(e.Verdicts)
 	if gone := e.Clusters.removed(d.clusters.ids()); len(gone) > 0 {
 		in.withdraw(gone)
+		ex.settle()
 		m.settle() // while there are the clusters to count down
 		d.clusters.remove(gone)
 	}
 	in.setSpecs(e.Clusters.Set)
 	in.apply(e)
+	ex.settle()
 	m.settle()
 	n.settle()
 	d.clusters.applyProblems(e.Source, e.Problems)
@@ -66,6 +68,10 @@ func newDraft(s *Snapshot) *draft {
 }
 
 func (d *draft) intake() intake { return intake{d.contributed()} }
+
+func (d *draft) exporting() exporting {
+	return exporting{objects: &d.objects, contributions: &d.contributions, touched: map[ServiceKey]bool{}}
+}
 
 func (d *draft) merging() merging { return merging{d.contributed(), &d.settings.Addresses} }
 

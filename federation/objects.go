@@ -143,7 +143,7 @@ func (x *objectsTxn) set(key ObjectKey, old, now *Object) {
 			x.byName.Delete(ObjectName{Kind: key.Of(), Name: name}.sortKey(key))
 		}
 		x.countLabels(old.ProxyLabels, -1)
-		x.countCluster(key.Cluster, -1)
+		x.countCluster(key, -1)
 	}
 	if now == nil {
 		x.byKey.Delete(key.sortKey())
@@ -154,7 +154,7 @@ func (x *objectsTxn) set(key ObjectKey, old, now *Object) {
 		x.byName.Set(ObjectName{Kind: key.Of(), Name: name}.sortKey(key), now)
 	}
 	x.countLabels(now.ProxyLabels, 1)
-	x.countCluster(key.Cluster, 1)
+	x.countCluster(key, 1)
 }
 
 func (x *objectsTxn) countLabels(keys []string, change int) {
@@ -165,9 +165,10 @@ func (x *objectsTxn) countLabels(keys []string, change int) {
 	}
 }
 
-func (x *objectsTxn) countCluster(id ClusterID, change int) {
-	if id != "" {
-		count(&x.clusters, string(id), change)
+// countCluster counts the objects that are for the proxies of the cluster alone.
+func (x *objectsTxn) countCluster(key ObjectKey, change int) {
+	if key.Cluster != "" && !IsOfCluster(key.Of()) {
+		count(&x.clusters, string(key.Cluster), change)
 	}
 }
 
@@ -183,7 +184,7 @@ func count(of *btree.Txn[int], key string, change int) int {
 }
 
 // apply takes up objects of the configuration, and tells of each that differs.
-func (x *objectsTxn) apply(delta Delta[ObjectKey, *Object], differs func(ObjectKey)) {
+func (x *objectsTxn) apply(delta Delta[ObjectKey, *Object], differs ...func(ObjectKey)) {
 	for _, key := range delta.removed(x.keys()) {
 		x.replace(key, nil, differs)
 	}
@@ -198,7 +199,7 @@ func (x *objectsTxn) keys() iter.Seq[ObjectKey] {
 	}
 }
 
-func (x *objectsTxn) replace(key ObjectKey, now *Object, differs func(ObjectKey)) {
+func (x *objectsTxn) replace(key ObjectKey, now *Object, differs []func(ObjectKey)) {
 	old, _ := x.byKey.Get(key.sortKey())
 	if old == nil && now == nil || old != nil && now != nil && old.Equal(now) {
 		return
@@ -208,5 +209,13 @@ func (x *objectsTxn) replace(key ObjectKey, now *Object, differs func(ObjectKey)
 	if x.relabelled {
 		x.changes.record(labelsEntry, "")
 	}
-	differs(key)
+	for _, tell := range differs {
+		tell(key)
+	}
+}
+
+// has reports whether there are objects of the kind.
+func (x *objectsTxn) has(kind Kind) (has bool) {
+	x.byKey.WalkPrefix(kind.prefix(), func(string, *Object) bool { has = true; return true })
+	return has
 }

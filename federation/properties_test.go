@@ -109,7 +109,7 @@ func drawServices(t *rapid.T) Delta[ServiceKey, *Shard] {
 		d.Keep = drawKeep(t, []ServiceKey{key("a", "ns"), key("b", "ns")})
 	}
 	draw := func() ServiceKey {
-		return key(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "host"), rapid.SampledFrom([]string{"ns", "ns", ""}).Draw(t, "namespace"))
+		return key(rapid.SampledFrom([]string{"a", "b", "c", exportedHost, exportedHost}).Draw(t, "host"), rapid.SampledFrom([]string{"ns", "ns", ""}).Draw(t, "namespace"))
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "set") {
 		d.Set[draw()] = drawShard(t)
@@ -175,6 +175,7 @@ func drawNetworks(t *rapid.T) Edit {
 	if rapid.IntRange(0, 3).Draw(t, "removed") == 0 {
 		e.Objects = Delta[ObjectKey, *Object]{Gone: []ObjectKey{network.Key, mesh.Key}}
 	}
+	drawExport(t, &e.Objects)
 	way := VerdictKey{Observer: drawNetworkID(t), Gateway: netip.AddrPortFrom(testAddress(rapid.IntRange(198, 211).Draw(t, "probed")), 15443)}
 	e.Verdicts.Set = map[VerdictKey]Verdict{way: {Observer: way.Observer, Reachable: rapid.Bool().Draw(t, "reachable"), Since: probedAt}}
 	name := rapid.SampledFrom([]Hostname{"lb.example", "gw.example"}).Draw(t, "name")

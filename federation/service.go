@@ -202,6 +202,7 @@ type ConflictKind string
 const (
 	ConflictPortProtocol   ConflictKind = "PORT_PROTOCOL"
 	ConflictPortName       ConflictKind = "PORT_NAME"
+	ConflictPortNumber     ConflictKind = "PORT_NUMBER" // of an exported service
 	ConflictResolution     ConflictKind = "RESOLUTION"
 	ConflictHeadless       ConflictKind = "HEADLESS"
 	ConflictMeshExternal   ConflictKind = "MESH_EXTERNAL"

@@ -9,7 +9,8 @@ import (
 // documentation that explains them.
 var findingCodes = map[string][]string{
 	"findings#findings": {
-		"IST0101", "IST0109", "NOT_ENFORCED", "NOT_YET_VISIBLE", "NO_EFFECT", "OTHER_HUBS_NOT_COUNTED", "PORT_NOT_HTTP",
+		"EXPORT_CONFLICT", "EXPORT_NOT_VALID", "IST0101", "IST0109", "NOT_ENFORCED", "NOT_YET_VISIBLE", "NO_EFFECT",
+		"OTHER_HUBS_NOT_COUNTED", "PORT_NOT_HTTP",
 		"PORT_NOT_TCP", "PORT_NOT_TLS", "REJECTED_BY_PROXY", "TOO_MANY_FINDINGS",
 	},
 	"findings#reasons": {
@@ -36,7 +37,7 @@ var findingCodes = map[string][]string{
 		"PORT_UNKNOWN", "SHADOWED", "SOURCE_STOPPED", "UNDECODABLE", "WILDCARD_WITHOUT_ENDPOINTS",
 	},
 	"clusters#conflicts": {
-		"ADDRESS_REFUSED", "EXPORT_TO", "HEADLESS", "MESH_EXTERNAL", "PORT_NAME", "PORT_PROTOCOL", "RESOLUTION",
+		"ADDRESS_REFUSED", "EXPORT_TO", "HEADLESS", "MESH_EXTERNAL", "PORT_NAME", "PORT_NUMBER", "PORT_PROTOCOL", "RESOLUTION",
 	},
 	"clusters#attaching-and-detaching": {
 		"ADDRESS_OVERLAP", "API_UNSTABLE", "API_VERSION", "CLOCK", "CREDENTIALS_EXPIRY", "INVALID_CONSUL",

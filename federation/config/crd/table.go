@@ -48,9 +48,13 @@ func (c *cluster) inTrouble() bool {
 	return c.status.Phase == federation.Stale || c.status.Phase == federation.Failed || c.status.Phase == federation.Held
 }
 
-// scope is for whose proxies alone its objects are; empty: for all proxies.
-func (c *cluster) scope() federation.ClusterID {
-	if c.want == nil {
+// scope is for whose proxies alone its objects of the kind are; empty: for all proxies.
+// Those that speak of their cluster stay its own.
+func (c *cluster) scope(of federation.Kind) federation.ClusterID {
+	switch {
+	case federation.IsOfCluster(of):
+		return c.id
+	case c.want == nil:
 		return ""
 	}
 	return c.want.scope
@@ -59,7 +63,7 @@ func (c *cluster) scope() federation.ClusterID {
 // keyOf is the key under which an object of the cluster is configuration.
 func (c *cluster) keyOf(kind federation.Kind, at listwatch.Key) federation.ObjectKey {
 	key := keyOf(kind, at)
-	key.Cluster = c.scope()
+	key.Cluster = c.scope(kind)
 	return key
 }
 
@@ -119,7 +123,7 @@ func (c *cluster) table(p place) *table {
 
 // object is what the cluster has under the key, or nil. Its own key names no cluster.
 func (c *cluster) object(key federation.ObjectKey) *config.Object {
-	if key.Cluster != c.scope() {
+	if key.Cluster != c.scope(key.Of()) {
 		return nil
 	}
 	at := listwatch.Key{Namespace: key.Namespace, Name: key.Name}

@@ -4,19 +4,14 @@ import (
 	"strings"
 
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
-	multicluster "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"isthmus.dev/isthmus/federation"
 )
 
-// The kinds of Kubernetes SIGs: Gateway API and Multi-Cluster Services API.
+// The kinds of the Gateway API.
 
 func ofGatewayAPI(name string) federation.Kind {
 	return federation.Kind{Group: gatewayGroup, Name: name}
-}
-
-func ofMultiCluster(name string) federation.Kind {
-	return federation.Kind{Group: multiclusterGroup, Name: name}
 }
 
 var routeColumns = []Column{{"HOSTNAMES", "spec.hostnames"}, {"PARENTS", "spec.parentRefs[].name"}}
@@ -59,8 +54,6 @@ var (
 	_ = add(of[gateway.ReferenceGrantSpec]{kind: ofGatewayAPI("ReferenceGrant")})
 	_ = add(of[gateway.BackendTLSPolicySpec]{kind: ofGatewayAPI("BackendTLSPolicy")})
 	_ = add(of[gateway.ListenerSetSpec]{kind: ofGatewayAPI("ListenerSet")})
-	_ = add(of[multicluster.ServiceExportSpec]{kind: ofMultiCluster("ServiceExport")})
-	_ = add(of[multicluster.ServiceImportSpec]{kind: ofMultiCluster("ServiceImport")})
 )
 
 // route names the hosts of a route, the gateways that it attaches to, and the

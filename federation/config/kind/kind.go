@@ -15,11 +15,10 @@ import (
 
 // The API groups of the kinds that are not the hub's own.
 const (
-	networkingGroup   = "networking.istio.io"
-	securityGroup     = "security.istio.io"
-	telemetryGroup    = "telemetry.istio.io"
-	gatewayGroup      = "gateway.networking.k8s.io"
-	multiclusterGroup = "multicluster.x-k8s.io"
+	networkingGroup = "networking.istio.io"
+	securityGroup   = "security.istio.io"
+	telemetryGroup  = "telemetry.istio.io"
+	gatewayGroup    = "gateway.networking.k8s.io"
 )
 
 // Row is what the hub knows of a kind. Specs are pointers to the kind's own Go type:

@@ -36,7 +36,7 @@ func ownPodAnswers(v *facet.View, known map[string]bool) map[string][]string {
 					continue
 				}
 				if n := networks(e.Network); e.Network == own || n != nil && !n.Gated {
-					addAnswer(v, found, host, e)
+					addAnswer(v, found, s.Key.Hostname, e)
 				}
 			}
 		}
@@ -49,22 +49,32 @@ func ownPodAnswers(v *facet.View, known map[string]bool) map[string][]string {
 	return answers
 }
 
-// addAnswer has the names of the pod lead to it.
-func addAnswer(v *facet.View, answers map[string][]string, host string, e *federation.Endpoint) {
+// addAnswer has the names of the pod lead to it. That of an exported service also has the
+// name that callers of other clusters use.
+func addAnswer(v *facet.View, answers map[string][]string, host federation.Hostname, e *federation.Endpoint) {
 	ip, isIP := e.Address.IP()
 	if !isIP || ip.Is6() && !v.Facet.IPv6 {
 		return
 	}
-	answers[host] = append(answers[host], ip.String())
-	if name := strings.ToLower(e.Hostname + "." + host); e.Hostname != "" && resource.IsDomain(name) {
-		answers[name] = append(answers[name], ip.String())
+	answers[string(host)] = append(answers[string(host)], ip.String())
+	if e.Hostname == "" {
+		return
+	}
+	names := []string{e.Hostname + "." + string(host)}
+	if host.IsClusterSet() {
+		names = append(names, e.Hostname+"."+string(v.Facet.Cluster)+"."+string(host))
+	}
+	for _, name := range names {
+		if name = strings.ToLower(name); resource.IsDomain(name) {
+			answers[name] = append(answers[name], ip.String())
+		}
 	}
 }
 
 // podAnswers are the names of pods: those of the own cluster, and of those of other
 // clusters with their VIPs POD.CLUSTER.HOST, POD.HOST unless a pod of the own
 // cluster or of one that comes before has that name, and HOST where the own cluster
-// has none of it.
+// has none of it. The HOST of an exported service is all of its pods.
 func podAnswers(v *facet.View, known map[string]bool) map[string][]string {
 	answers := ownPodAnswers(v, known)
 	if !v.Facet.Identity {
@@ -86,8 +96,8 @@ func podAnswers(v *facet.View, known map[string]bool) map[string][]string {
 				answers[name] = []string{vip}
 			}
 		}
-		if name := string(p.Of.Key.Hostname); !service.HasShard(p.Of, v.Facet.Cluster) && !known[name] {
-			answers[name] = append(answers[name], vip)
+		if host := p.Of.Key.Hostname; host.IsClusterSet() || !service.HasShard(p.Of, v.Facet.Cluster) && !known[string(host)] {
+			answers[string(host)] = append(answers[string(host)], vip)
 		}
 	}
 	return answers

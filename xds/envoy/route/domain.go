@@ -120,7 +120,7 @@ func (n hostNames) short(h *Host) []string { return n.shortOf(h.Host) }
 // shortOf are those that a resolver with the facet's domain as its search
 // list would find: what is before the domain, and on Kubernetes NAME.NS and
 // NAME.NS.svc within the same cluster domain. Without a domain every cluster
-// domain counts as the proxy's own.
+// domain counts as the proxy's own. Exported services have no short names.
 func (n hostNames) shortOf(name federation.Hostname) []string {
 	host, domain := string(name), n.facet.Domain
 	if strings.HasPrefix(host, "*") {
@@ -134,7 +134,7 @@ func (n hostNames) shortOf(name federation.Hostname) []string {
 	if len(parts) < 4 || parts[2] != "svc" {
 		return names
 	}
-	if _, own, _ := strings.Cut(domain, "."); domain == "" || own == "svc."+parts[3] {
+	if _, own, _ := strings.Cut(domain, "."); domain == "" && !name.IsClusterSet() || own == "svc."+parts[3] {
 		names = append(names, parts[0]+"."+parts[1]+".svc", parts[0]+"."+parts[1])
 	}
 	return names

@@ -11,7 +11,7 @@ import (
 
 // IsClusterLocal reports whether the host is served by the caller's own cluster only:
 // as the settings have it, the most specific first, else where it is Kubernetes'
-// own.
+// own. What clusters export is not.
 func IsClusterLocal(host federation.Hostname, mesh *federation.MeshSettings) bool {
 	if mesh != nil && len(mesh.ClusterLocalHosts)+len(mesh.ClusterLocalExceptions) > 0 {
 		for _, name := range federation.Wildcards(host) {
@@ -22,6 +22,9 @@ func IsClusterLocal(host federation.Hostname, mesh *federation.MeshSettings) boo
 				return true
 			}
 		}
+	}
+	if host.IsClusterSet() {
+		return false
 	}
 	labels := strings.SplitN(string(host), ".", 4)
 	return len(labels) > 2 && labels[2] == "svc" && (labels[1] == "kube-system" || labels[1] == "default" && labels[0] == "kubernetes")

@@ -30,10 +30,11 @@ func ListenerVIPs(s *federation.Service, f node.Facet) []netip.Addr {
 // VIPs returns the single addresses under which callers in the cluster
 // know the service, in the order of cluster and address: those of their own
 // cluster if it has the service, else those of every other. Without a cluster
-// all are foreign.
+// all are foreign. An exported service is foreign to the clusters that export it, too.
 func VIPs(s *federation.Service, cluster federation.ClusterID) (vips []netip.Addr, local bool) {
-	if HasShard(s, cluster) {
-		return singleAddresses(nil, s.ClusterVIPs.Of(cluster)), true
+	own := singleAddresses(nil, s.ClusterVIPs.Of(cluster))
+	if HasShard(s, cluster) && (len(own) > 0 || !s.Key.Hostname.IsClusterSet()) {
+		return own, true
 	}
 	for _, prefixes := range s.ClusterVIPs.All() {
 		vips = singleAddresses(vips, prefixes)

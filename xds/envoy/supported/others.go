@@ -10,10 +10,6 @@ func ofGatewayAPI(name string) federation.Kind {
 	return federation.Kind{Group: "gateway.networking.k8s.io", Name: name}
 }
 
-func ofMultiCluster(name string) federation.Kind {
-	return federation.Kind{Group: "multicluster.x-k8s.io", Name: name}
-}
-
 // Kinds that the registries and the hub read.
 var (
 	_ = add(row{kind: ofNetworking("ServiceEntry")})
@@ -30,6 +26,7 @@ var (
 	_ = add(row{kind: ofGatewayAPI("TLSRoute")})
 	_ = add(row{kind: ofGatewayAPI("GRPCRoute")})
 	_ = add(row{kind: ofGatewayAPI("ReferenceGrant")})
+	_ = add(row{kind: federation.ServiceExportKind})
 	_ = add(row{kind: federation.AllocationKind})
 	_ = add(row{kind: federation.GatewayHealthKind})
 	_ = add(row{kind: federation.HubPresenceKind})
@@ -42,8 +39,7 @@ var (
 	_ = add(idle(ofGatewayAPI("UDPRoute")))
 	_ = add(idle(ofGatewayAPI("ListenerSet")))
 	_ = add(idle(ofGatewayAPI("BackendTLSPolicy")))
-	_ = add(idle(ofMultiCluster("ServiceExport")))
-	_ = add(idle(ofMultiCluster("ServiceImport")))
+	_ = add(row{kind: federation.ServiceImportKind, idle: "the hub derives imports from the ServiceExports of clusters: every proxy knows the names of exported services"})
 )
 
 func idle(kind federation.Kind) row {
