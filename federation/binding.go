@@ -105,7 +105,7 @@ func (b bound) portFor(p Port, only bool) (ServicePort, bool) {
 // offer are the endpoints of the target under the ports of the binding.
 func (b bound) offer(source ShardKey, ports []Port) offer {
 	o := offer{weight: uint64(b.Weight)}
-	for _, group := range b.service.Endpoints {
+	for _, group := range b.service.lendable() {
 		names := map[string]string{} // of the binding's port: that of the group's
 		for _, p := range ports {
 			if port, ok := b.portFor(p, len(ports) == 1); ok {

@@ -17,6 +17,7 @@ var (
 	DeclaresServices = Contribution{declaredBy, declaring}
 	DeclaresWorkload = Contribution{selectingServices, selected}
 	ExportsService   = Contribution{exportedBy, declaring}
+	DrainsServices   = Contribution{drainedBy, draining}
 )
 
 // contributors has the kinds whose objects contribute; nothing is added after the program's start.
@@ -53,6 +54,28 @@ func exportedBy(s *Snapshot, o *Object) []*Service {
 		return nil
 	}
 	return []*Service{svc}
+}
+
+// drainedBy returns the services of which the Drain covers endpoints.
+func drainedBy(s *Snapshot, o *Object) []*Service {
+	var found []*Service
+	for svc := range s.Services().All() {
+		if slices.ContainsFunc(svc.Drains, func(d ServiceDrain) bool { return d.Drain == o.Key }) {
+			found = append(found, svc)
+		}
+	}
+	return found
+}
+
+// draining yields the Drains that cover endpoints of the service.
+func draining(s *Snapshot, _ Kind, svc *Service) iter.Seq[*Object] {
+	return func(yield func(*Object) bool) {
+		for _, d := range svc.Drains {
+			if o, ok := s.Object(d.Drain); ok && !yield(o) {
+				return
+			}
+		}
+	}
 }
 
 // declaring yields the objects that name the service.

@@ -18,7 +18,8 @@ type mergeInput struct {
 	precedence func(ClusterID) int
 	place      func(ShardKey, []Endpoint) []Endpoint // see draft.place
 	policy     AddressPolicy
-	isName     bool     // a registry gives another service this name
+	isName     bool // a registry gives another service this name
+	drains     []ServiceDrain
 	before     *Service // the last merge; nil: there was none
 }
 
@@ -244,6 +245,7 @@ func (m *merger) finish() *Service {
 	slices.SortFunc(m.svc.Ports, func(a, b ServicePort) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Protocol.Transport(), b.Protocol.Transport()))
 	})
+	m.svc.drain(m.in.drains)
 	return m.svc
 }
 
@@ -259,7 +261,8 @@ func reasonsFor(old, now *Service) Reason {
 	same := slices.EqualFunc(old.Endpoints, now.Endpoints, func(a, b ShardEndpoints) bool {
 		return a.Shard == b.Shard && endpointsEqual(a.Endpoints, b.Endpoints)
 	})
-	if !same || !slices.EqualFunc(old.Conflicts, now.Conflicts, conflictsEqual) || !sameSaid(old.Shards, now.Shards) {
+	if !same || !slices.EqualFunc(old.Conflicts, now.Conflicts, conflictsEqual) ||
+		!slices.EqualFunc(old.Drains, now.Drains, ServiceDrain.equal) || !sameSaid(old.Shards, now.Shards) {
 		r |= ReasonEndpoints
 	}
 	if !slices.Equal(old.ServiceAccounts, now.ServiceAccounts) || !slices.EqualFunc(old.Peers, now.Peers, PeerAccounts.equal) {

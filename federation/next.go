@@ -9,7 +9,7 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d := newDraft(s)
 	in, ex, m, n := d.intake(), d.exporting(), d.merging(), d.networking()
 	d.applySettings(e.Settings)
-	d.objects.apply(e.Objects, d.networks.noteObject, ex.noteObject)
+	d.objects.apply(e.Objects, d.networks.noteObject, ex.noteObject, m.noteObject)
 	d.placing.apply()
 	d.networks.applyResolved(e.Resolved)
 	d.networks.applyVerdicts(e.Verdicts)
@@ -73,7 +73,9 @@ func (d *draft) exporting() exporting {
 	return exporting{objects: &d.objects, contributions: &d.contributions, touched: map[ServiceKey]bool{}}
 }
 
-func (d *draft) merging() merging { return merging{d.contributed(), &d.settings.Addresses} }
+func (d *draft) merging() merging {
+	return merging{contributed: d.contributed(), policy: &d.settings.Addresses, objects: &d.objects}
+}
 
 // contributed are the parts of a draft that hold what registries contribute and what follows
 // from it. They are taken in and merged in two stages.

@@ -176,6 +176,7 @@ func drawNetworks(t *rapid.T) Edit {
 		e.Objects = Delta[ObjectKey, *Object]{Gone: []ObjectKey{network.Key, mesh.Key}}
 	}
 	drawExport(t, &e.Objects)
+	drawDrain(t, &e.Objects)
 	way := VerdictKey{Observer: drawNetworkID(t), Gateway: netip.AddrPortFrom(testAddress(rapid.IntRange(198, 211).Draw(t, "probed")), 15443)}
 	e.Verdicts.Set = map[VerdictKey]Verdict{way: {Observer: way.Observer, Reachable: rapid.Bool().Draw(t, "reachable"), Since: probedAt}}
 	name := rapid.SampledFrom([]Hostname{"lb.example", "gw.example"}).Draw(t, "name")

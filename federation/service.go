@@ -149,6 +149,8 @@ type Service struct {
 	Endpoints           []ShardEndpoints // in order of precedence
 	Shards              ShardSet         // what each registry said
 	Conflicts           []Conflict
+	Drains              []ServiceDrain   // that cover endpoints of the service
+	Undrained           []ShardEndpoints // the endpoints without what drains do; nil: as they are
 
 	// Versions of the snapshot in which the part last changed.
 	SpecVersion, EndpointsVersion, AccountsVersion uint64

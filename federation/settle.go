@@ -3,7 +3,17 @@ package federation
 // merging makes services from what registries contributed to them.
 type merging struct {
 	contributed
-	policy *AddressPolicy
+	policy  *AddressPolicy
+	objects *objectsTxn
+	drains  []ServiceDrain // in force
+}
+
+// noteObject takes up that an object changed which may be a Drain. Endpoints of any service
+// may be what it covers.
+func (m *merging) noteObject(key ObjectKey) {
+	if key.Of() == DrainKind {
+		m.contributions.markAll()
+	}
 }
 
 // settle merges each service once: those that registries spoke of, those whose
@@ -14,6 +24,7 @@ func (m *merging) settle() {
 		return
 	}
 	m.contributions.settleNames()
+	m.drains = drainsOf(m.objects)
 	changed := map[ServiceKey]bool{}
 	for _, group := range m.bindings.order() {
 		circle := map[ServiceKey]bool{}
@@ -40,7 +51,7 @@ func (m *merging) merge(key ServiceKey, circle map[ServiceKey]bool) bool {
 	case len(shards) > 0:
 		now = merge(mergeInput{
 			key: key, shards: shards, found: found, precedence: m.clusters.precedence, place: m.placing.place, policy: *m.policy,
-			isName: m.services.isName(key), before: old,
+			isName: m.services.isName(key), drains: m.drains, before: old,
 		})
 		reasons := reasonsFor(old, now)
 		if reasons == 0 {

@@ -9,7 +9,7 @@ import (
 // documentation that explains them.
 var findingCodes = map[string][]string{
 	"findings#findings": {
-		"EXPORT_CONFLICT", "EXPORT_NOT_VALID", "IST0101", "IST0109", "NOT_ENFORCED", "NOT_YET_VISIBLE", "NO_EFFECT",
+		"DRAIN_REFUSED", "EXPORT_CONFLICT", "EXPORT_NOT_VALID", "IST0101", "IST0109", "NOT_ENFORCED", "NOT_YET_VISIBLE", "NO_EFFECT",
 		"OTHER_HUBS_NOT_COUNTED", "PORT_NOT_HTTP",
 		"PORT_NOT_TCP", "PORT_NOT_TLS", "REJECTED_BY_PROXY", "TOO_MANY_FINDINGS",
 	},

@@ -25,7 +25,7 @@ func TestEveryKindIsKnown(t *testing.T) {
 		"telemetry.istio.io":        "Telemetry",
 		"gateway.networking.k8s.io": "Gateway GatewayClass HTTPRoute GRPCRoute TLSRoute TCPRoute UDPRoute ListenerSet BackendTLSPolicy ReferenceGrant",
 		"multicluster.x-k8s.io":     "ServiceExport ServiceImport",
-		"isthmus.dev":               "Cluster Network ServiceBinding MeshSettings",
+		"isthmus.dev":               "Cluster Drain Network ServiceBinding MeshSettings",
 	} {
 		for _, name := range strings.Fields(kinds) {
 			listed++

@@ -26,6 +26,7 @@ var (
 	_ = add(row{kind: ofGatewayAPI("TLSRoute")})
 	_ = add(row{kind: ofGatewayAPI("GRPCRoute")})
 	_ = add(row{kind: ofGatewayAPI("ReferenceGrant")})
+	_ = add(row{kind: federation.DrainKind})
 	_ = add(row{kind: federation.ServiceExportKind})
 	_ = add(row{kind: federation.AllocationKind})
 	_ = add(row{kind: federation.GatewayHealthKind})

@@ -1,0 +1,42 @@
+package analysis
+
+import (
+	"fmt"
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// DrainRefused is the code of a finding about services that a Drain leaves as they are.
+const DrainRefused = "DRAIN_REFUSED"
+
+// mostDrains is how many services a finding names.
+const mostDrains = 5
+
+// Drain reports services that are not drained, and a Drain that covers no endpoint.
+func Drain(r *References, spec *federation.DrainObject) {
+	var named []string
+	drained, refused := 0, 0
+	for svc := range r.snapshot.Services().All() {
+		for _, d := range svc.Drains {
+			switch {
+			case d.Drain != r.object.Key:
+			case d.Refused == "":
+				drained++
+			default:
+				if refused++; refused <= mostDrains {
+					named = append(named, fmt.Sprintf("%s (%s)", svc.Key, d.Refused))
+				}
+			}
+		}
+	}
+	switch {
+	case refused > len(named):
+		named = append(named, fmt.Sprintf("and %d more", refused-len(named)))
+	case drained+refused == 0 && spec.Share() > 0:
+		r.Add(NotFoundReference, "spec", "no endpoint of a service is drained: none is there, or a Drain with a larger percent covers them all")
+	}
+	if refused > 0 {
+		r.Add(DrainRefused, "spec", "%d of %d services are not drained: %s; add endpoints elsewhere, or set force", refused, drained+refused, strings.Join(named, ", "))
+	}
+}
