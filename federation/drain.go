@@ -70,10 +70,6 @@ type ServiceDrain struct {
 	Refused string // why the service is not drained; empty: it is
 }
 
-func (d ServiceDrain) equal(o ServiceDrain) bool {
-	return d.Drain == o.Drain && d.Spec.Share() == o.Spec.Share() && d.Refused == o.Refused
-}
-
 // drainsOf are the Drains in force, those with the largest share first: of several that
 // cover an endpoint the first counts.
 func drainsOf(objects *objectsTxn) []ServiceDrain {

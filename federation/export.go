@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -138,14 +139,29 @@ func exportedFirst(host Hostname, a, b *Shard) int {
 	return compareAge(a.Created, b.Created)
 }
 
-// clashesWith reports whether the service has a port of that name with another number: a
-// name leads to one port of an exported service.
-func (p Port) clashesWith(ports []ServicePort) *ServicePort {
-	i := slices.IndexFunc(ports, func(have ServicePort) bool {
-		return p.Name != "" && have.Name == p.Name && (have.Number != p.Number || have.Protocol.Transport() != p.Protocol.Transport())
+// sameName is the port of an exported service that has the name of p and another number: a
+// name leads to one port.
+func (m *merger) sameName(p Port) *ServicePort {
+	if p.Name == "" || !m.in.key.Hostname.IsClusterSet() {
+		return nil
+	}
+	i := slices.IndexFunc(m.svc.Ports, func(have ServicePort) bool {
+		return have.Name == p.Name && (have.Number != p.Number || have.Protocol.Transport() != p.Protocol.Transport())
 	})
 	if i < 0 {
 		return nil
 	}
-	return &ports[i]
+	return &m.svc.Ports[i]
+}
+
+// joinPort has endpoints of a younger export serve the port under the number of the oldest.
+func (m *merger) joinPort(have *ServicePort, p Port, d PortDeclaration) {
+	winner := have.Declared[0].Shard.Cluster
+	m.conflictWith(ConflictPortNumber, winner, d.Shard.Cluster, fmt.Sprintf("port %q is %s %d in %s and %s %d in %s",
+		p.Name, have.Protocol.Transport(), have.Number, winner, p.Protocol.Transport(), p.Number, d.Shard.Cluster))
+	if _, declared := have.DeclaredBy(d.Shard); declared || have.Protocol.Transport() != p.Protocol.Transport() {
+		return
+	}
+	m.comparePort(have, d)
+	have.Declared = append(have.Declared, d)
 }

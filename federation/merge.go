@@ -109,10 +109,8 @@ func (m *merger) addPorts(key ShardKey, ports []Port) {
 		i := slices.IndexFunc(m.svc.Ports, func(have ServicePort) bool {
 			return have.Number == p.Number && have.Protocol.Transport() == p.Protocol.Transport()
 		})
-		if clash := p.clashesWith(m.svc.Ports); clash != nil && m.in.key.Hostname.IsClusterSet() {
-			m.conflictWith(ConflictPortNumber, clash.Declared[0].Shard.Cluster, key.Cluster,
-				fmt.Sprintf("port %q is %s %d in %s and %s %d in %s", p.Name, clash.Protocol.Transport(), clash.Number, clash.Declared[0].Shard.Cluster,
-					p.Protocol.Transport(), p.Number, key.Cluster))
+		if have := m.sameName(p); have != nil {
+			m.joinPort(have, p, d)
 			continue
 		}
 		if i < 0 {
@@ -258,17 +256,20 @@ func reasonsFor(old, now *Service) Reason {
 	if !specsEqual(old, now) {
 		r |= ReasonSpec
 	}
-	same := slices.EqualFunc(old.Endpoints, now.Endpoints, func(a, b ShardEndpoints) bool {
-		return a.Shard == b.Shard && endpointsEqual(a.Endpoints, b.Endpoints)
-	})
-	if !same || !slices.EqualFunc(old.Conflicts, now.Conflicts, conflictsEqual) ||
-		!slices.EqualFunc(old.Drains, now.Drains, ServiceDrain.equal) || !sameSaid(old.Shards, now.Shards) {
+	same := groupsEqual(old.Endpoints, now.Endpoints) && groupsEqual(old.Undrained, now.Undrained) && slices.Equal(old.Drains, now.Drains)
+	if !same || !slices.EqualFunc(old.Conflicts, now.Conflicts, conflictsEqual) || !sameSaid(old.Shards, now.Shards) {
 		r |= ReasonEndpoints
 	}
 	if !slices.Equal(old.ServiceAccounts, now.ServiceAccounts) || !slices.EqualFunc(old.Peers, now.Peers, PeerAccounts.equal) {
 		r |= ReasonAccounts
 	}
 	return r
+}
+
+func groupsEqual(a, b []ShardEndpoints) bool {
+	return slices.EqualFunc(a, b, func(x, y ShardEndpoints) bool {
+		return x.Shard == y.Shard && endpointsEqual(x.Endpoints, y.Endpoints)
+	})
 }
 
 // sameSaid reports whether the registries said the same of the endpoints, those that
