@@ -17,7 +17,7 @@ const multiClusterGroup = "multicluster.x-k8s.io"
 // ClusterSetDomain ends the names of services that clusters export.
 const ClusterSetDomain = "clusterset.local"
 
-// A ServiceExport of a cluster adds what the cluster's registry says of the service
+// A ServiceExport of a cluster adds what the cluster's registry reports about the service
 // NAME.NAMESPACE.svc.cluster.local to another service, NAME.NAMESPACE.svc.clusterset.local,
 // which has the endpoints of exporting clusters and no others. What their shards disagree
 // on is decided by the age of the exports. A service that a registry has under the name
@@ -94,7 +94,7 @@ func (x *exporting) settle() {
 	clear(x.touched)
 }
 
-// exports are the objects that export the service, by cluster; the empty one stands for all.
+// exports are the objects that export the service, by cluster; the empty one means all.
 func (x *exporting) exports(service ServiceKey) map[ClusterID]*Object {
 	key, is := exportOf(service)
 	if !is {

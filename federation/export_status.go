@@ -22,7 +22,7 @@ const (
 	ConditionConflict = "Conflict" // exports of the service differ
 )
 
-// ExportStatus is what became of a ServiceExport in one cluster.
+// ExportStatus is the status of a ServiceExport in one cluster.
 type ExportStatus struct {
 	Cluster    ClusterID // empty: no cluster has the service
 	Conditions []Condition
