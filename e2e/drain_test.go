@@ -12,12 +12,12 @@ spec: {cluster: c2}
 func TestN08DrainMovesRequests(t *testing.T) {
 	w := newWorld(t)
 	w.awaitEndpoints(patience, "c1", "c2", "dc1")
-	client := w.startClient("drain", "10.77.0.14", "DELTA_GRPC")
-	client.awaitAnswerers(t, patience, "c1", "c2", "dc1")
-	requests := startLoad(t, []*client{client})
+	caller := w.startClient("drain", "10.77.0.14", "DELTA_GRPC")
+	caller.awaitAnswerers(t, patience, "c1", "c2", "dc1")
+	requests := startLoad(t, []*client{caller})
 	w.hub.change(t, "apply", map[string]any{"manifests": []string{drainC2}})
-	client.awaitAnswerers(t, patience, "c1", "dc1")
+	caller.awaitAnswerers(t, patience, "c1", "dc1")
 	w.hub.change(t, "delete", map[string]any{"objects": []map[string]any{{"group": "isthmus.dev", "kind": "Drain", "name": "c2"}}})
-	client.awaitAnswerers(t, patience, "c1", "c2", "dc1")
+	caller.awaitAnswerers(t, patience, "c1", "c2", "dc1")
 	requests.finish(t)
 }
